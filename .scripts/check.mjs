@@ -1,0 +1,21 @@
+// npm run check: how the code is written.  Every check runs, whatever the ones before it said.
+import { join } from "node:path";
+import { manifest, root } from "./root.mjs";
+import { Parts, oneCount } from "./parts.mjs";
+import { prepareBuild } from "./setup.mjs";
+import { buildUi } from "./ui.mjs";
+
+const started = Date.now();
+prepareBuild();
+buildUi();
+
+const cargo = (...args) => ["cargo", [args[0], "--manifest-path", manifest, ...args.slice(1)]];
+const checks = {
+  rustfmt: cargo("fmt", "--all", "--check"),
+  clippy: cargo("clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"),
+  tidy: cargo("test", "--quiet", "--package", "tidy"),
+  "Svelte, ESLint, Prettier": ["npm", ["run", "--silent", "check:ui"]],
+};
+const parts = new Parts();
+for (const [title, step] of Object.entries(checks)) await parts.run(title, [step], { count: oneCount });
+parts.close(started);

@@ -1,0 +1,100 @@
+import { spawn } from "node:child_process";
+import { root } from "./root.mjs";
+
+/** How each runner's closing lines tell what passed, failed and was skipped. */
+const RUNNERS = {
+  cargo: {
+    line: /^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm,
+    counts: ([, passed, failed, skipped]) => ({ passed, failed, skipped }),
+  },
+  // "Tests  1 failed | 40 passed | 2 skipped (43)"
+  vitest: {
+    line: /^\s*Tests\s{2}(.*\(\d+\))/gm,
+    counts: ([, text]) => {
+      const of = (word) => new RegExp(`(\\d+) ${word}`).exec(text)?.[1] ?? 0;
+      return { passed: of("passed"), failed: of("failed"), skipped: of("skipped") };
+    },
+  },
+  // node:test, in both of its forms of report
+  node: {
+    line: /^[#ℹ] pass (\d+)\n[#ℹ] fail (\d+)\n[#ℹ] cancelled (\d+)\n[#ℹ] skipped (\d+)/gm,
+    counts: ([, passed, failed, cancelled, skipped]) => ({ passed, failed: +failed + +cancelled, skipped }),
+  },
+  // the one that `Parts.close` prints
+  parts: {
+    line: /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/gm,
+    counts: ([, passed, failed, skipped = 0]) => ({ passed, failed, skipped }),
+  },
+};
+
+/** Adds up what a runner's output says of itself. */
+export function countsOf(runner) {
+  const { line, counts } = RUNNERS[runner];
+  return (output) => {
+    const sum = { passed: 0, failed: 0, skipped: 0 };
+    for (const match of output.matchAll(line))
+      for (const [key, value] of Object.entries(counts(match))) sum[key] += Number(value);
+    return sum;
+  };
+}
+
+/** For a step that only succeeds or fails. */
+export function oneCount(_output, succeeded) {
+  return { passed: Number(succeeded), failed: Number(!succeeded), skipped: 0 };
+}
+
+/** Runs parts one after another, never stopping at a failure, and closes with a table. */
+export class Parts {
+  #rows = [];
+
+  /** Runs the steps of a part until one fails. */
+  async run(title, steps, { env = process.env, count }) {
+    console.log(`\n\u2500\u2500 ${title} ${"\u2500".repeat(Math.max(0, 76 - title.length))}`);
+    const started = Date.now();
+    let output = "";
+    let status = 0;
+    for (const [program, args] of steps) {
+      const step = await runStep(program, args, env);
+      output += step.output;
+      status = step.status;
+      if (status !== 0) break;
+    }
+    const row = { title, seconds: (Date.now() - started) / 1000, ...count(output, status === 0) };
+    // A build that broke, or a runner that died, has counted no failure.
+    if (status !== 0 && row.failed === 0) row.failed = 1;
+    // A runner that found nothing to run must not pass for one that passed.
+    if (status === 0 && row.passed === 0) row.failed = 1;
+    this.#rows.push(row);
+  }
+
+  /** Prints the table and the closing line; the process ends well only where nothing failed. */
+  close(started) {
+    const total = (key) => this.#rows.reduce((sum, row) => sum + row[key], 0);
+    const line = (title, row, seconds) =>
+      `${title.padEnd(24)}${String(row.passed).padStart(8)}${String(row.failed).padStart(8)}` +
+      `${String(row.skipped).padStart(9)}${`${seconds.toFixed(0)} s`.padStart(9)}`;
+    console.log(`\n${"".padEnd(24)}  passed  failed  skipped     time`);
+    for (const row of this.#rows) console.log(line(row.title, row, row.seconds));
+    const sum = { passed: total("passed"), failed: total("failed"), skipped: total("skipped") };
+    console.log(`${line("All", sum, (Date.now() - started) / 1000)}\n`);
+    console.log(`${sum.passed} passed, ${sum.failed} failed${sum.skipped ? `, ${sum.skipped} skipped` : ""}`);
+    process.exitCode = sum.failed ? 1 : 0;
+  }
+}
+
+/** Shows what the program prints, and keeps it. */
+function runStep(program, args, env) {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+    let output = "";
+    const take = (to) => (chunk) => {
+      to.write(chunk);
+      output += chunk;
+    };
+    child.stdout.setEncoding("utf8").on("data", take(process.stdout));
+    child.stderr.setEncoding("utf8").on("data", take(process.stderr));
+    child.on("error", (error) => resolve({ status: 1, output: `${program}: ${error.message}` }));
+    // eslint-disable-next-line no-control-regex -- colours are control characters
+    child.on("close", (status) => resolve({ status: status ?? 1, output: output.replace(/\u001b\[[0-9;]*m/g, "") }));
+  });
+}

@@ -1,0 +1,76 @@
+// What has to be on the machine before the app can be built or tested.  Plain Node: it runs before `npm ci`.
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fail, must, root, which } from "./root.mjs";
+
+/** Debian's and Ubuntu's packages, and what shows that each is there without asking dpkg. */
+const BUILD = ["build-essential", "pkg-config", "libwebkit2gtk-4.1-dev", "libgtk-3-dev"];
+const WINDOW_TESTS = ["webkit2gtk-driver", "xvfb", "dbus"];
+const BROWSERS = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
+
+/** Makes the machine ready to build the app. */
+export function prepareBuild() {
+  checkToolchain();
+  installMissing(BUILD);
+  installNodeModules();
+}
+
+/** Makes the machine ready to build and to test; returns the Chromium that the UI tests drive. */
+export function prepareTests() {
+  checkToolchain();
+  const browser = process.env.CHROMIUM ?? BROWSERS.map(which).find(Boolean);
+  installMissing([...BUILD, ...WINDOW_TESTS, ...(browser ? [] : [browserPackage()])]);
+  installNodeModules();
+  return browser ?? BROWSERS.map(which).find(Boolean) ?? fail("no Chromium after installing one; set CHROMIUM to its path");
+}
+
+function checkToolchain() {
+  if (!which("cargo")) fail("Rust is needed (https://rustup.rs), then run this again");
+  const needed = /rust-version = "(.+?)"/.exec(readFileSync(join(root, "src-tauri", "Cargo.toml"), "utf8"))[1];
+  const found = /(\d+)\.(\d+)/.exec(spawnSync("rustc", ["--version"], { encoding: "utf8" }).stdout ?? "");
+  const [major, minor] = needed.split(".").map(Number);
+  if (!found || Number(found[1]) < major || (Number(found[1]) === major && Number(found[2]) < minor))
+    fail(`Rust ${needed} or newer is needed, this is ${found?.[0] ?? "unknown"}: run rustup update`);
+}
+
+/** Ubuntu's package of the name "chromium" does not exist; its own one brings the snap. */
+function browserPackage() {
+  const system = existsSync("/etc/os-release") ? readFileSync("/etc/os-release", "utf8") : "";
+  return /^ID=ubuntu$/m.test(system) ? "chromium-browser" : "chromium";
+}
+
+function installMissing(packages) {
+  if (process.platform !== "linux") return;
+  if (!which("apt-get")) {
+    const isThere = spawnSync("pkg-config", ["--exists", "webkit2gtk-4.1"]).status === 0;
+    if (!isThere) fail(`this is not Debian or Ubuntu; install what these packages hold, then run this again: ${packages.join(" ")}`);
+    return;
+  }
+  const missing = packages.filter((name) => !isInstalled(name));
+  if (missing.length === 0) return;
+  console.log(`goldcrest: installing system packages: ${missing.join(" ")}`);
+  const isRoot = process.getuid() === 0;
+  if (!isRoot && !which("sudo")) fail(`run as root: apt-get install ${missing.join(" ")}`);
+  const apt = (...args) => {
+    const command = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", ...args];
+    if (!isRoot) command.unshift("sudo");
+    must(command[0], command.slice(1));
+  };
+  apt("update");
+  apt("install", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0", ...missing);
+}
+
+function isInstalled(name) {
+  const asked = spawnSync("dpkg-query", ["-W", "-f", "${db:Status-Status}", name], { encoding: "utf8" });
+  return asked.status === 0 && asked.stdout === "installed";
+}
+
+/** npm leaves its own copy of the lock in node_modules: older than ours means that packages have changed. */
+function installNodeModules() {
+  const installed = join(root, "node_modules", ".package-lock.json");
+  const lock = join(root, "package-lock.json");
+  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return;
+  console.log("goldcrest: installing npm packages");
+  must("npm", ["ci", "--no-audit", "--no-fund"]);
+}

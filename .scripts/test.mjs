@@ -1,0 +1,39 @@
+// npm test: sets the machine up and runs every test there is.  A part that fails fails the whole, but the
+// parts after it still run.  `npm test -- rust window` runs these parts alone.
+import { join } from "node:path";
+import { fail, manifest, root, targetFolder } from "./root.mjs";
+import { Parts, countsOf } from "./parts.mjs";
+import { prepareTests } from "./setup.mjs";
+import { buildUi } from "./ui.mjs";
+
+const started = Date.now();
+const chromium = prepareTests();
+buildUi();
+
+const npm = (script) => ["npm", ["run", "--silent", script]];
+const cargo = (command, ...args) => ["cargo", [command, "--workspace", "--manifest-path", manifest, ...args]];
+const env = {
+  ...process.env,
+  CHROMIUM: chromium,
+  // The very binary that cargo makes for the Rust tests: one build serves both.
+  GOLDCREST_BINARY: join(targetFolder(), "debug", "goldcrest"),
+};
+
+const all = {
+  ui: { title: "UI: units", runner: "vitest", steps: [npm("test:ui")] },
+  browser: { title: "UI: Chromium", runner: "node", steps: [npm("test:ui:browser")] },
+  rust: { title: "Rust", runner: "cargo", steps: [cargo("build", "--bins", "--tests"), cargo("test", "--no-fail-fast")] },
+  window: { title: "Window", runner: "node", steps: [cargo("build", "--bins", "--tests"), npm("test:window")] },
+  check: { title: "Checks", runner: "parts", steps: [npm("check")] },
+};
+// The checks need clippy and rustfmt, which not every user has, and judge how the code is written, not what
+// the app does.
+const usual = Object.keys(all).filter((name) => name !== "check" || process.env.CI);
+const chosen = process.argv.length > 2 ? process.argv.slice(2) : usual;
+for (const name of chosen) if (!all[name]) fail(`no such part: ${name}; there are ${Object.keys(all).join(", ")}`);
+
+const parts = new Parts();
+for (const { title, runner, steps } of chosen.map((name) => all[name]))
+  await parts.run(title, steps, { env, count: countsOf(runner) });
+if (!chosen.includes("check")) console.log("\nThe checks of how the code is written were left out: npm run check");
+parts.close(started);

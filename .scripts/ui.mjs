@@ -1,0 +1,24 @@
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { must, root } from "./root.mjs";
+
+const OUTPUT = join(root, "ui", "dist", "index.html");
+const NOT_INPUT = new Set(["dist", "dist-fake", "tests", "node_modules"]);
+
+/**
+ * Builds the UI where a source is newer than the last build.  Cargo takes the built files into the
+ * binary and looks at their times, so that a needless build here costs a needless link there.
+ */
+export function buildUi() {
+  const built = existsSync(OUTPUT) ? statSync(OUTPUT).mtimeMs : 0;
+  const sources = readdirSync(join(root, "ui")).filter((name) => !NOT_INPUT.has(name));
+  const changed = [join(root, "package-lock.json"), ...sources.map((name) => join(root, "ui", name))].map(newest);
+  if (Math.max(...changed) > built) must("npm", ["run", "--silent", "build:ui"]);
+}
+
+/** When anything at or under `path` last changed; a folder's own time tells of what was removed. */
+function newest(path) {
+  const entry = statSync(path);
+  if (!entry.isDirectory()) return entry.mtimeMs;
+  return Math.max(entry.mtimeMs, ...readdirSync(path).map((name) => newest(join(path, name))));
+}
