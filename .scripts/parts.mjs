@@ -94,7 +94,6 @@ function runStep(program, args, env) {
     child.stdout.setEncoding("utf8").on("data", take(process.stdout));
     child.stderr.setEncoding("utf8").on("data", take(process.stderr));
     child.on("error", (error) => resolve({ status: 1, output: `${program}: ${error.message}` }));
-    // eslint-disable-next-line no-control-regex -- colours are control characters
     child.on("close", (status) => resolve({ status: status ?? 1, output: output.replace(/\u001b\[[0-9;]*m/g, "") }));
   });
 }

@@ -1,0 +1,202 @@
+use crate::{File, Finding, Tree};
+
+/// What a package of ours may depend on among our own.
+const ARROWS: [(&str, &[&str]); 6] = [
+    ("src-tauri/", &["chat", "engine"]),
+    ("src-tauri/crates/chat/", &["store"]),
+    ("src-tauri/crates/engine/", &["kernels"]),
+    ("src-tauri/crates/kernels/", &[]),
+    ("src-tauri/crates/store/", &[]),
+    ("src-tauri/crates/tidy/", &[]),
+];
+
+/// Which one package may name these; a name ending in `*` stands for all that begin so.
+const HOMES: [(&str, &str); 6] = [
+    ("tauri*", "src-tauri/"),
+    ("rusqlite", "src-tauri/crates/store/"),
+    ("candle*", "src-tauri/crates/engine/"),
+    ("tokenizers", "src-tauri/crates/engine/"),
+    ("minijinja*", "src-tauri/crates/engine/"),
+    ("tokio", "src-tauri/"),
+];
+
+/// Crates that speak to a network, and plugins that hand one to the page.
+const NETWORK: [&str; 12] = [
+    "attohttpc",
+    "curl",
+    "hyper",
+    "isahc",
+    "minreq",
+    "reqwest",
+    "surf",
+    "tauri-plugin-http",
+    "tauri-plugin-shell",
+    "tauri-plugin-updater",
+    "tauri-plugin-websocket",
+    "ureq",
+];
+
+/// Dependencies point one way: shell to chat to store, shell to engine to kernels.
+pub fn arrows(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (package, line, name) in dependencies(tree) {
+        let folder = folder_of(package);
+        let Some((_, allowed)) = ARROWS.iter().find(|(of, _)| *of == folder) else {
+            findings.push(Finding::in_file(
+                &package.path,
+                "a package that tidy's ARROWS do not place",
+            ));
+            continue;
+        };
+        let is_ours = ARROWS
+            .iter()
+            .any(|(of, _)| of.ends_with(&format!("/{name}/")));
+        if is_ours && !allowed.contains(&name.as_str()) {
+            findings.push(Finding::at(
+                &package.path,
+                line,
+                format!("{name} is not below this package"),
+            ));
+        }
+        let home = HOMES.iter().find(|(pattern, _)| matches(pattern, &name));
+        if let Some((_, home)) = home.filter(|(_, home)| *home != folder) {
+            findings.push(Finding::at(
+                &package.path,
+                line,
+                format!("only {home} may name {name}"),
+            ));
+        }
+    }
+    findings
+}
+
+/// Nothing in the app can reach a network.
+pub fn no_network_code(tree: &Tree) -> Vec<Finding> {
+    dependencies(tree)
+        .filter(|(_, _, name)| NETWORK.contains(&name.as_str()))
+        .map(|(file, line, name)| Finding::at(&file.path, line, format!("{name} opens sockets")))
+        .collect()
+}
+
+/// Every package takes the workspace's lints; kernels, which may hold unsafe code, names its own.
+pub fn lints_are_inherited(tree: &Tree) -> Vec<Finding> {
+    let wanted = |file: &File| match folder_of(file) {
+        "src-tauri/crates/kernels/" => "undocumented_unsafe_blocks = \"deny\"",
+        _ => "[lints]\nworkspace = true",
+    };
+    manifests(tree)
+        .filter(|file| !file.text.contains(wanted(file)))
+        .map(|file| Finding::in_file(&file.path, format!("lacks {:?}", wanted(file))))
+        .collect()
+}
+
+fn manifests(tree: &Tree) -> impl Iterator<Item = &File> {
+    tree.files.iter().filter(|file| file.name() == "Cargo.toml")
+}
+
+/// Every dependency that a package declares, of any kind: the manifest, the line's index, the name.
+fn dependencies(tree: &Tree) -> impl Iterator<Item = (&File, usize, String)> {
+    manifests(tree).flat_map(|file| {
+        let mut section = "";
+        file.text
+            .lines()
+            .enumerate()
+            .filter_map(move |(index, line)| {
+                let line = line.trim();
+                if let Some(header) = line.strip_prefix('[') {
+                    section = header.trim_end_matches(']');
+                    // The form with a table of its own: [dependencies.name]
+                    let (kind, name) = section.rsplit_once('.')?;
+                    return is_dependencies(kind).then(|| (file, index, name.to_owned()));
+                }
+                if !is_dependencies(section) || line.starts_with('#') {
+                    return None;
+                }
+                let name = line.split(['=', '.', ' ']).next()?;
+                (!name.is_empty()).then(|| (file, index, name.to_owned()))
+            })
+    })
+}
+
+/// Shared versions in the workspace's table are no dependency of anyone.
+fn is_dependencies(section: &str) -> bool {
+    section.ends_with("dependencies") && section != "workspace.dependencies"
+}
+
+fn folder_of(manifest: &File) -> &str {
+    manifest.path.trim_end_matches("Cargo.toml")
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHAT: &str = "src-tauri/crates/chat/Cargo.toml";
+
+    #[test]
+    fn an_arrow_that_points_up_or_aside_is_found() {
+        let tree = Tree::made_up(&[(
+            CHAT,
+            "[dependencies]\nstore.workspace = true\nengine = { path = \"../engine\" }",
+        )]);
+        assert_eq!(
+            arrows(&tree),
+            [Finding::at(CHAT, 2, "engine is not below this package")]
+        );
+    }
+
+    #[test]
+    fn a_crate_away_from_its_home_is_found_in_every_kind_of_table() {
+        let manifest = "[dev-dependencies]\ntauri-plugin-dialog = \"2\"\n[target.'cfg(unix)'.dependencies]\nrusqlite = \"1\"\n[dependencies.candle-core]\n";
+        let lines: Vec<_> = arrows(&Tree::made_up(&[(CHAT, manifest)]))
+            .iter()
+            .map(|f| f.line)
+            .collect();
+        assert_eq!(lines, [2, 4, 5]);
+    }
+
+    #[test]
+    fn the_shell_and_shared_versions_may_name_tauri() {
+        let manifest = "[workspace.dependencies]\nrusqlite = \"1\"\n[dependencies]\ntauri = \"2\"\n# reqwest = \"1\"";
+        let tree = Tree::made_up(&[("src-tauri/Cargo.toml", manifest)]);
+        assert_eq!(arrows(&tree), []);
+        assert_eq!(no_network_code(&tree), []);
+    }
+
+    #[test]
+    fn a_package_that_has_no_place_is_found() {
+        let tree = Tree::made_up(&[(
+            "src-tauri/crates/new/Cargo.toml",
+            "[dependencies]\nserde = \"1\"",
+        )]);
+        assert_eq!(arrows(&tree).len(), 1);
+    }
+
+    #[test]
+    fn network_code_is_found() {
+        let tree = Tree::made_up(&[(CHAT, "[dependencies]\nureq = \"3\"")]);
+        assert_eq!(
+            no_network_code(&tree),
+            [Finding::at(CHAT, 1, "ureq opens sockets")]
+        );
+    }
+
+    #[test]
+    fn lints_left_out_are_found() {
+        let tree = Tree::made_up(&[
+            (CHAT, "[package]\n"),
+            (
+                "src-tauri/crates/kernels/Cargo.toml",
+                "[lints]\nworkspace = true\n",
+            ),
+        ]);
+        assert_eq!(lints_are_inherited(&tree).len(), 2);
+    }
+}

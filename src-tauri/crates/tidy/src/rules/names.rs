@@ -1,0 +1,79 @@
+use crate::{Finding, Tree};
+
+/// Names that say nothing of what is inside, or that there is a twin.
+const EMPTY_NAMES: [&str; 11] = [
+    "common", "enhanced", "helper", "helpers", "manager", "misc", "new", "old", "util", "utils",
+    "v2",
+];
+
+/// Lines that are neither empty nor comment; a file above it holds more than one thing.
+const MOST_LINES: usize = 500;
+
+/// Longer files, each with the reason why it is still one thing.
+const LONGER: [(&str, usize, &str); 0] = [];
+
+/// A file is named after what it holds.
+pub fn file_names(tree: &Tree) -> Vec<Finding> {
+    tree.files
+        .iter()
+        .filter_map(|file| {
+            let mut words = file.path.split(['/', '.', '-', '_']).map(str::to_lowercase);
+            let word = words.find(|word| EMPTY_NAMES.contains(&word.as_str()))?;
+            Some(Finding::in_file(
+                &file.path,
+                format!("{word:?} is no name: say what it holds"),
+            ))
+        })
+        .collect()
+}
+
+/// A source file is short enough to be read at one sitting.
+pub fn file_lengths(tree: &Tree) -> Vec<Finding> {
+    tree.files
+        .iter()
+        .filter(|file| file.has_extension(&["rs", "ts", "js", "mjs", "svelte", "css"]))
+        .filter_map(|file| {
+            let lines = file.text.lines().map(str::trim);
+            let length = lines
+                .filter(|line| !line.is_empty() && !line.starts_with("//"))
+                .count();
+            let longer = LONGER.iter().find(|(path, _, _)| *path == file.path);
+            let most = longer.map_or(MOST_LINES, |(_, most, _)| *most);
+            (length > most).then(|| {
+                Finding::in_file(
+                    &file.path,
+                    format!("{length} lines of code, {most} at most: part it by what it does"),
+                )
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_name_is_found_in_any_part_of_the_path() {
+        let tree = Tree::made_up(&[
+            ("ui/src/utils/a.ts", ""),
+            ("src/chat_manager.rs", ""),
+            ("src/renew.rs", ""),
+        ]);
+        let paths: Vec<_> = file_names(&tree).into_iter().map(|f| f.path).collect();
+        assert_eq!(paths, ["ui/src/utils/a.ts", "src/chat_manager.rs"]);
+    }
+
+    #[test]
+    fn a_long_file_is_found_and_its_comments_do_not_count() {
+        let long = "code();\n".repeat(MOST_LINES + 1);
+        let commented = format!(
+            "{}{}",
+            "code();\n".repeat(MOST_LINES),
+            "\n// why\n".repeat(400)
+        );
+        let tree = Tree::made_up(&[("a.rs", &long), ("b.rs", &commented), ("c.json", &long)]);
+        let paths: Vec<_> = file_lengths(&tree).into_iter().map(|f| f.path).collect();
+        assert_eq!(paths, ["a.rs"]);
+    }
+}

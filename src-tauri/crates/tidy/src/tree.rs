@@ -1,0 +1,105 @@
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What is built, installed or downloaded, and so not ours.
+const NOT_OURS: [&str; 8] = [
+    ".git",
+    "target",
+    "node_modules",
+    "dist",
+    "dist-fake",
+    "gen",
+    "output",
+    "__pycache__",
+];
+
+/// One file of the repository; `text` is empty for what is not UTF-8.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// From the top folder, with `/`.
+    pub path: String,
+    /// The contents.
+    pub text: String,
+}
+
+impl File {
+    /// The last part of the path.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// Whether the name ends in one of these, given without the dot.
+    pub fn has_extension(&self, extensions: &[&str]) -> bool {
+        self.name()
+            .rsplit_once('.')
+            .is_some_and(|(_, found)| extensions.contains(&found))
+    }
+}
+
+/// The files that rules look at.
+#[derive(Debug, Clone, Default)]
+pub struct Tree {
+    /// Sorted by path.
+    pub files: Vec<File>,
+}
+
+impl Tree {
+    /// The repository that this crate lies in.
+    pub fn of_repository() -> io::Result<Self> {
+        let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let mut files = Vec::new();
+        collect(&top, &PathBuf::new(), &mut files)?;
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Self { files })
+    }
+
+    /// A made-up tree, for showing that a rule can fail.
+    pub fn made_up(files: &[(&str, &str)]) -> Self {
+        let file = |&(path, text): &(&str, &str)| File {
+            path: path.into(),
+            text: text.into(),
+        };
+        Self {
+            files: files.iter().map(file).collect(),
+        }
+    }
+
+    /// The file at this path.
+    pub fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    /// The Rust sources, with the folder of the package that each belongs to.
+    pub fn rust(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.has_extension(&["rs"]))
+    }
+
+    /// What the UI is made of, its tests left out.
+    pub fn ui(&self) -> impl Iterator<Item = &File> {
+        self.files
+            .iter()
+            .filter(|file| file.path.starts_with("ui/src/") || file.path == "ui/index.html")
+    }
+}
+
+fn collect(top: &Path, within: &Path, files: &mut Vec<File>) -> io::Result<()> {
+    for entry in fs::read_dir(top.join(within))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let path = within.join(&name);
+        if NOT_OURS.iter().any(|skipped| name == *skipped) {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            collect(top, &path, files)?;
+        } else {
+            let text = String::from_utf8(fs::read(entry.path())?).unwrap_or_default();
+            files.push(File {
+                path: path.to_string_lossy().replace('\\', "/"),
+                text,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! Every rule, over this repository.
+
+use tidy::{Finding, Tree, rules};
+
+fn hold(rule: fn(&Tree) -> Vec<Finding>) {
+    let tree = Tree::of_repository().expect("the repository can be read");
+    assert!(
+        tree.file("src-tauri/crates/tidy/src/lib.rs").is_some(),
+        "this is not the repository"
+    );
+    let findings: Vec<String> = rule(&tree).iter().map(ToString::to_string).collect();
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+macro_rules! hold {
+    ($($rule:ident),+ $(,)?) => { $(#[test] fn $rule() { hold(rules::$rule); })+ };
+}
+
+hold![
+    arrows,
+    colours_are_tokens,
+    commands_are_granted,
+    exceptions_have_reasons,
+    file_lengths,
+    file_names,
+    licences,
+    links_lead_somewhere,
+    lints_are_inherited,
+    machine_paths,
+    no_network_code,
+    one_door_to_the_host,
+    ui_stays_offline,
+    unfinished_work,
+    unsafe_has_a_home,
+    unsafe_has_an_argument,
+    window_is_closed_to_the_world,
+];
