@@ -1,0 +1,388 @@
+//! The ggml block formats: how long a block is, and what its bytes mean.
+//!
+//! Every quantised format is the same thing underneath: small unsigned integers in groups of 16 or
+//! 32, and per group a scale and perhaps a minimum, `w = scale · (q − zero) − min`. [`Levels`] is
+//! a block taken apart into just that; dequantising and packing both start from it, so there is
+//! one place that knows the bits of each format.
+
+use half::{bf16, f16};
+
+use crate::ShapeError;
+
+/// How the values of a tensor are stored, as ggml numbers and lays them out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are ggml's own")]
+pub enum BlockType {
+    F32,
+    F16,
+    BF16,
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    Q8_0,
+    Q2K,
+    Q3K,
+    Q4K,
+    Q5K,
+    Q6K,
+}
+
+impl BlockType {
+    /// Every type, in ggml's order.
+    pub const ALL: [BlockType; 13] = [
+        BlockType::F32,
+        BlockType::F16,
+        BlockType::Q4_0,
+        BlockType::Q4_1,
+        BlockType::Q5_0,
+        BlockType::Q5_1,
+        BlockType::Q8_0,
+        BlockType::Q2K,
+        BlockType::Q3K,
+        BlockType::Q4K,
+        BlockType::Q5K,
+        BlockType::Q6K,
+        BlockType::BF16,
+    ];
+
+    /// The type that a GGUF file means by `id`, if it is one of ours.
+    pub fn from_ggml(id: u32) -> Option<Self> {
+        Some(match id {
+            0 => BlockType::F32,
+            1 => BlockType::F16,
+            2 => BlockType::Q4_0,
+            3 => BlockType::Q4_1,
+            6 => BlockType::Q5_0,
+            7 => BlockType::Q5_1,
+            8 => BlockType::Q8_0,
+            10 => BlockType::Q2K,
+            11 => BlockType::Q3K,
+            12 => BlockType::Q4K,
+            13 => BlockType::Q5K,
+            14 => BlockType::Q6K,
+            30 => BlockType::BF16,
+            _ => return None,
+        })
+    }
+
+    /// The number by which a GGUF file names this type.
+    pub fn ggml_id(self) -> u32 {
+        match self {
+            BlockType::F32 => 0,
+            BlockType::F16 => 1,
+            BlockType::Q4_0 => 2,
+            BlockType::Q4_1 => 3,
+            BlockType::Q5_0 => 6,
+            BlockType::Q5_1 => 7,
+            BlockType::Q8_0 => 8,
+            BlockType::Q2K => 10,
+            BlockType::Q3K => 11,
+            BlockType::Q4K => 12,
+            BlockType::Q5K => 13,
+            BlockType::Q6K => 14,
+            BlockType::BF16 => 30,
+        }
+    }
+
+    /// Values in a block.
+    pub fn block_len(self) -> usize {
+        match self {
+            BlockType::F32 | BlockType::F16 | BlockType::BF16 => 1,
+            BlockType::Q4_0
+            | BlockType::Q4_1
+            | BlockType::Q5_0
+            | BlockType::Q5_1
+            | BlockType::Q8_0 => 32,
+            BlockType::Q2K | BlockType::Q3K | BlockType::Q4K | BlockType::Q5K | BlockType::Q6K => {
+                256
+            }
+        }
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(self) -> usize {
+        match self {
+            BlockType::F32 => 4,
+            BlockType::F16 | BlockType::BF16 => 2,
+            BlockType::Q4_0 => 18,
+            BlockType::Q4_1 => 20,
+            BlockType::Q5_0 => 22,
+            BlockType::Q5_1 => 24,
+            BlockType::Q8_0 => 34,
+            BlockType::Q2K => 84,
+            BlockType::Q3K => 110,
+            BlockType::Q4K => 144,
+            BlockType::Q5K => 176,
+            BlockType::Q6K => 210,
+        }
+    }
+
+    /// The name that ggml prints.
+    pub fn name(self) -> &'static str {
+        match self {
+            BlockType::F32 => "F32",
+            BlockType::F16 => "F16",
+            BlockType::BF16 => "BF16",
+            BlockType::Q4_0 => "Q4_0",
+            BlockType::Q4_1 => "Q4_1",
+            BlockType::Q5_0 => "Q5_0",
+            BlockType::Q5_1 => "Q5_1",
+            BlockType::Q8_0 => "Q8_0",
+            BlockType::Q2K => "Q2_K",
+            BlockType::Q3K => "Q3_K",
+            BlockType::Q4K => "Q4_K",
+            BlockType::Q5K => "Q5_K",
+            BlockType::Q6K => "Q6_K",
+        }
+    }
+
+    /// Bytes of a row of `cols` values, if blocks divide it and it does not overflow.
+    pub fn row_bytes(self, cols: usize) -> Option<usize> {
+        if !cols.is_multiple_of(self.block_len()) {
+            return None;
+        }
+        (cols / self.block_len()).checked_mul(self.block_bytes())
+    }
+
+    /// Values that share a scale, in a quantised type.
+    pub(crate) fn group(self) -> usize {
+        match self {
+            BlockType::Q2K | BlockType::Q3K | BlockType::Q6K => 16,
+            _ => 32,
+        }
+    }
+
+    /// The integer that stands for zero, in a quantised type.
+    pub(crate) fn zero(self) -> u8 {
+        match self {
+            BlockType::Q3K => 4,
+            BlockType::Q4_0 => 8,
+            BlockType::Q5_0 => 16,
+            BlockType::Q6K => 32,
+            BlockType::Q8_0 => 128,
+            _ => 0,
+        }
+    }
+}
+
+/// One quantised block taken apart: `w[i] = scale[i / group] · (q[i] − zero) − min[i / group]`.
+pub(crate) struct Levels {
+    pub q: [u8; 256],
+    pub scale: [f32; 16],
+    pub min: [f32; 16],
+}
+
+impl Levels {
+    pub fn new() -> Self {
+        Levels {
+            q: [0; 256],
+            scale: [0.0; 16],
+            min: [0.0; 16],
+        }
+    }
+
+    /// Takes apart one block; `b` is exactly `ty.block_bytes()` long and `ty` is quantised.
+    pub fn read(&mut self, ty: BlockType, b: &[u8]) {
+        debug_assert_eq!(b.len(), ty.block_bytes());
+        match ty {
+            BlockType::Q4_0 => {
+                self.one_group(half(b, 0), 0.0);
+                self.nibbles_32(&b[2..18]);
+            }
+            BlockType::Q4_1 => {
+                self.one_group(half(b, 0), -half(b, 2));
+                self.nibbles_32(&b[4..20]);
+            }
+            BlockType::Q5_0 => {
+                self.one_group(half(b, 0), 0.0);
+                self.nibbles_32(&b[6..22]);
+                self.fifth_bit_32(&b[2..6]);
+            }
+            BlockType::Q5_1 => {
+                self.one_group(half(b, 0), -half(b, 2));
+                self.nibbles_32(&b[8..24]);
+                self.fifth_bit_32(&b[4..8]);
+            }
+            BlockType::Q8_0 => {
+                self.one_group(half(b, 0), 0.0);
+                for (q, &v) in self.q.iter_mut().zip(&b[2..34]) {
+                    *q = v ^ 0x80;
+                }
+            }
+            BlockType::Q2K => self.q2_k(b),
+            BlockType::Q3K => self.q3_k(b),
+            BlockType::Q4K => {
+                self.scales_k4(b);
+                self.nibbles_k4(&b[16..144]);
+            }
+            BlockType::Q5K => {
+                self.scales_k4(b);
+                self.nibbles_k4(&b[48..176]);
+                for (i, q) in self.q.iter_mut().enumerate() {
+                    *q |= (b[16 + i % 32] >> (i / 32) & 1) << 4;
+                }
+            }
+            BlockType::Q6K => self.q6_k(b),
+            BlockType::F32 | BlockType::F16 | BlockType::BF16 => {
+                unreachable!("floats have no levels")
+            }
+        }
+    }
+
+    fn one_group(&mut self, scale: f32, min: f32) {
+        self.scale[0] = scale;
+        self.min[0] = min;
+    }
+
+    fn nibbles_32(&mut self, b: &[u8]) {
+        for (i, &v) in b.iter().enumerate() {
+            self.q[i] = v & 15;
+            self.q[i + 16] = v >> 4;
+        }
+    }
+
+    fn fifth_bit_32(&mut self, b: &[u8]) {
+        let bits = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+        for (i, q) in self.q[..32].iter_mut().enumerate() {
+            *q |= ((bits >> i & 1) << 4) as u8;
+        }
+    }
+
+    /// Q4_K and Q5_K: f16 d, f16 dmin, then eight 6-bit scales and eight 6-bit minima in 12 bytes.
+    fn scales_k4(&mut self, b: &[u8]) {
+        let (d, dmin) = (half(b, 0), half(b, 2));
+        let (sc, mn) = split_k4(&b[4..16]);
+        for g in 0..8 {
+            self.scale[g] = d * f32::from(sc[g]);
+            self.min[g] = dmin * f32::from(mn[g]);
+        }
+    }
+
+    fn nibbles_k4(&mut self, b: &[u8]) {
+        for (pair, b) in b.chunks_exact(32).enumerate() {
+            for (i, &v) in b.iter().enumerate() {
+                self.q[pair * 64 + i] = v & 15;
+                self.q[pair * 64 + 32 + i] = v >> 4;
+            }
+        }
+    }
+
+    fn q2_k(&mut self, b: &[u8]) {
+        let (d, dmin) = (half(b, 80), half(b, 82));
+        for g in 0..16 {
+            self.scale[g] = d * f32::from(b[g] & 15);
+            self.min[g] = dmin * f32::from(b[g] >> 4);
+        }
+        self.crumbs_k(&b[16..80]);
+    }
+
+    fn q3_k(&mut self, b: &[u8]) {
+        let d = half(b, 108);
+        let sc = split_k3(&b[96..108]);
+        for g in 0..16 {
+            self.scale[g] = d * (f32::from(sc[g]) - 32.0);
+            self.min[g] = 0.0;
+        }
+        self.crumbs_k(&b[32..96]);
+        for (i, q) in self.q.iter_mut().enumerate() {
+            *q |= (b[i % 32] >> (i / 32) & 1) << 2;
+        }
+    }
+
+    /// The 2-bit values of Q2_K and Q3_K: 128 values in 32 bytes, 32 by 32.
+    fn crumbs_k(&mut self, b: &[u8]) {
+        for (i, q) in self.q.iter_mut().enumerate() {
+            *q = b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+        }
+    }
+
+    fn q6_k(&mut self, b: &[u8]) {
+        let d = half(b, 208);
+        for g in 0..16 {
+            self.scale[g] = d * f32::from(b[192 + g].cast_signed());
+            self.min[g] = 0.0;
+        }
+        for h in 0..2 {
+            let (low, high) = (&b[h * 64..h * 64 + 64], &b[128 + h * 32..128 + h * 32 + 32]);
+            let q = &mut self.q[h * 128..h * 128 + 128];
+            for i in 0..32 {
+                q[i] = low[i] & 15 | (high[i] & 3) << 4;
+                q[i + 32] = low[i + 32] & 15 | (high[i] >> 2 & 3) << 4;
+                q[i + 64] = low[i] >> 4 | (high[i] >> 4 & 3) << 4;
+                q[i + 96] = low[i + 32] >> 4 | (high[i] >> 6) << 4;
+            }
+        }
+    }
+}
+
+/// The eight scales and eight minima of a Q4_K or Q5_K block.
+pub(crate) fn split_k4(b: &[u8]) -> ([u8; 8], [u8; 8]) {
+    let (mut sc, mut mn) = ([0; 8], [0; 8]);
+    for g in 0..4 {
+        sc[g] = b[g] & 63;
+        mn[g] = b[g + 4] & 63;
+        sc[g + 4] = b[g + 8] & 15 | (b[g] >> 6) << 4;
+        mn[g + 4] = b[g + 8] >> 4 | (b[g + 4] >> 6) << 4;
+    }
+    (sc, mn)
+}
+
+/// The sixteen scales of a Q3_K block, still with 32 added.
+pub(crate) fn split_k3(b: &[u8]) -> [u8; 16] {
+    std::array::from_fn(|g| {
+        let low = if g < 8 { b[g] & 15 } else { b[g - 8] >> 4 };
+        low | (b[8 + g % 4] >> (g / 4 * 2) & 3) << 4
+    })
+}
+
+/// The little-endian f16 at byte `at`.
+pub(crate) fn half(b: &[u8], at: usize) -> f32 {
+    f16::from_le_bytes([b[at], b[at + 1]]).to_f32()
+}
+
+/// Turns whole blocks into floats.
+///
+/// # Errors
+/// When `bytes` is not exactly the blocks of `out.len()` values.
+pub fn dequantise(ty: BlockType, bytes: &[u8], out: &mut [f32]) -> Result<(), ShapeError> {
+    if ty.row_bytes(out.len()) != Some(bytes.len()) {
+        return Err(ShapeError::Length {
+            ty,
+            values: out.len(),
+            bytes: bytes.len(),
+        });
+    }
+    match ty {
+        BlockType::F32 => {
+            for (o, b) in out.iter_mut().zip(bytes.chunks_exact(4)) {
+                *o = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+            }
+        }
+        BlockType::F16 => {
+            for (o, b) in out.iter_mut().zip(bytes.chunks_exact(2)) {
+                *o = f16::from_le_bytes([b[0], b[1]]).to_f32();
+            }
+        }
+        BlockType::BF16 => {
+            for (o, b) in out.iter_mut().zip(bytes.chunks_exact(2)) {
+                *o = bf16::from_le_bytes([b[0], b[1]]).to_f32();
+            }
+        }
+        _ => {
+            let (group, zero) = (ty.group(), f32::from(ty.zero()));
+            let mut levels = Levels::new();
+            let blocks = bytes.chunks_exact(ty.block_bytes());
+            for (b, out) in blocks.zip(out.chunks_exact_mut(ty.block_len())) {
+                levels.read(ty, b);
+                for (g, out) in out.chunks_exact_mut(group).enumerate() {
+                    let (scale, min) = (levels.scale[g], levels.min[g]);
+                    for (o, &q) in out.iter_mut().zip(&levels.q[g * group..]) {
+                        *o = scale * (f32::from(q) - zero) - min;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! The worker threads: they spin for a moment between two products of a layer, and sleep when
+//! nobody generates.
+//!
+//! One job runs at a time. The caller is worker 0; the others wait on `epoch`. A job is split into
+//! many more pieces than there are threads, drawn from one counter, so that a core that is slower,
+//! or busy with something else, simply does fewer of them.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// Rounds of `spin_loop` before a worker sleeps: some 100 µs, longer than any pause inside a layer.
+const SPINS: usize = 4_000;
+
+type Job = *const (dyn Fn(usize) + Sync);
+
+struct Shared {
+    /// Raised once for every job.
+    epoch: AtomicUsize,
+    /// Workers that have not finished the current job.
+    running: AtomicUsize,
+    /// Pieces of the current job already drawn.
+    drawn: AtomicUsize,
+    /// A worker's part of the current job panicked.
+    panicked: AtomicBool,
+    stop: AtomicBool,
+    job: Mutex<Option<SharedJob>>,
+    wake: Condvar,
+    sleepers: AtomicUsize,
+}
+
+#[derive(Clone, Copy)]
+struct SharedJob(Job);
+
+// SAFETY: the pointee is `Sync`, and `Pool::on_all` does not return, so does not let the pointee
+// die, before every worker has finished with it.
+unsafe impl Send for SharedJob {}
+
+/// A fixed set of threads that run one job together.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    /// Jobs are one at a time, also when two threads share the pool.
+    turn: Mutex<()>,
+}
+
+impl Pool {
+    pub fn new(threads: usize) -> Self {
+        let shared = Arc::new(Shared {
+            epoch: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
+            drawn: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            job: Mutex::new(None),
+            wake: Condvar::new(),
+            sleepers: AtomicUsize::new(0),
+        });
+        // A thread that the system refuses is one worker fewer, not a failure.
+        let workers = (1..threads.max(1))
+            .map_while(|worker| {
+                let shared = Arc::clone(&shared);
+                thread::Builder::new()
+                    .name(format!("kernels-{worker}"))
+                    .spawn(move || shared.work(worker))
+                    .ok()
+            })
+            .collect();
+        Pool {
+            shared,
+            workers,
+            turn: Mutex::new(()),
+        }
+    }
+
+    pub fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Runs `piece(worker, i)` for every `i < pieces`, each once, on whichever worker is free.
+    pub fn pieces(&self, pieces: usize, piece: impl Fn(usize, usize) + Sync) {
+        if pieces <= 1 || self.workers.is_empty() {
+            for i in 0..pieces {
+                piece(0, i);
+            }
+            return;
+        }
+        let drawn = &self.shared.drawn;
+        self.on_all(&|worker| {
+            loop {
+                let i = drawn.fetch_add(1, Ordering::Relaxed);
+                if i >= pieces {
+                    break;
+                }
+                piece(worker, i);
+            }
+        });
+    }
+
+    fn on_all(&self, job: &(dyn Fn(usize) + Sync)) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = &*self.shared;
+        shared.drawn.store(0, Ordering::Relaxed);
+        shared.running.store(self.workers.len(), Ordering::Relaxed);
+        {
+            // SAFETY: only the lifetime changes. `Finish` below waits for every worker, on return
+            // and on unwinding alike, so that no worker holds the pointer when `job` dies.
+            let job: Job = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), Job>(job) };
+            *shared.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(SharedJob(job));
+            shared.epoch.fetch_add(1, Ordering::Release);
+        }
+        if shared.sleepers.load(Ordering::SeqCst) > 0 {
+            shared.wake.notify_all();
+        }
+        let finish = Finish(shared);
+        job(0);
+        drop(finish);
+        assert!(
+            !shared.panicked.swap(false, Ordering::Relaxed),
+            "a kernel worker panicked"
+        );
+    }
+}
+
+/// Waits, when dropped, until no worker runs the current job.
+struct Finish<'a>(&'a Shared);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        let mut spins = 0;
+        while self.0.running.load(Ordering::Acquire) > 0 {
+            spins += 1;
+            if spins < SPINS {
+                spin_loop()
+            } else {
+                thread::yield_now()
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self, worker: usize) {
+        let mut seen = 0;
+        loop {
+            seen = self.next_epoch(seen);
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let job = *self.job.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(SharedJob(job)) = job {
+                let run = || {
+                    // SAFETY: `on_all` keeps the job alive until `running` reaches zero, and this
+                    // worker's share of it is counted down only below.
+                    unsafe { (*job)(worker) }
+                };
+                if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+                    self.panicked.store(true, Ordering::Relaxed);
+                }
+            }
+            self.running.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Waits until the epoch is no longer `seen`, and returns it.
+    fn next_epoch(&self, seen: usize) -> usize {
+        for _ in 0..SPINS {
+            let now = self.epoch.load(Ordering::Acquire);
+            if now != seen {
+                return now;
+            }
+            spin_loop();
+        }
+        let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let now = loop {
+            // The epoch changes under this lock, so that no wake-up falls between look and sleep.
+            let now = self.epoch.load(Ordering::SeqCst);
+            if now != seen {
+                break now;
+            }
+            job = self.wake.wait(job).unwrap_or_else(PoisonError::into_inner);
+        };
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        now
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        {
+            let _job = self
+                .shared
+                .job
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            self.shared.epoch.fetch_add(1, Ordering::SeqCst);
+        }
+        self.shared.wake.notify_all();
+        for worker in self.workers.drain(..) {
+            // A worker catches its panics; a join error has nothing to add.
+            drop(worker.join());
+        }
+    }
+}
+
+/// Lets the pieces of a job write disjoint parts of one slice.
+///
+/// Rust's borrow rules cannot see that two pieces never touch the same elements; every use of
+/// [`Parts::slice`] states why it is so.
+pub(crate) struct Parts<'a, T> {
+    data: *mut T,
+    len: usize,
+    life: std::marker::PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a `Parts` only hands out parts of a `&mut [T]`, which may be sent and, part by disjoint
+// part, used from several threads when `T: Send`.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+
+impl<'a, T> Parts<'a, T> {
+    pub fn new(slice: &'a mut [T]) -> Self {
+        Parts {
+            data: slice.as_mut_ptr(),
+            len: slice.len(),
+            life: std::marker::PhantomData,
+        }
+    }
+
+    /// The elements from `start`, `len` of them.
+    ///
+    /// # Safety
+    /// No two slices that are alive at the same time may overlap.
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "that is its purpose; the caller proves disjointness"
+    )]
+    pub unsafe fn slice(&self, start: usize, len: usize) -> &mut [T] {
+        assert!(
+            start <= self.len && len <= self.len - start,
+            "part lies outside of the slice"
+        );
+        // SAFETY: in bounds by the assertion, from a live exclusive borrow; disjoint by contract.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(start), len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_runs_once_at_any_thread_count() {
+        for threads in [1, 2, 3, 8] {
+            let pool = Pool::new(threads);
+            for pieces in [0, 1, 2, 7, 1000] {
+                let runs: Vec<AtomicUsize> = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
+                pool.pieces(pieces, |worker, i| {
+                    assert!(worker < threads);
+                    runs[i].fetch_add(1, Ordering::Relaxed);
+                });
+                assert!(runs.iter().all(|r| r.load(Ordering::Relaxed) == 1));
+            }
+        }
+    }
+
+    #[test]
+    fn sleeping_workers_wake_for_the_next_job() {
+        let pool = Pool::new(3);
+        for _ in 0..5 {
+            thread::sleep(std::time::Duration::from_millis(20));
+            let sum = AtomicUsize::new(0);
+            pool.pieces(100, |_, i| {
+                sum.fetch_add(i, Ordering::Relaxed);
+            });
+            assert_eq!(sum.into_inner(), 4950);
+        }
+    }
+
+    #[test]
+    fn a_panic_in_a_piece_reaches_the_caller_and_the_pool_lives_on() {
+        let pool = Pool::new(2);
+        let boom = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pool.pieces(64, |_, i| assert!(i != 40, "boom"));
+        }));
+        assert!(boom.is_err());
+        let sum = AtomicUsize::new(0);
+        pool.pieces(10, |_, i| {
+            sum.fetch_add(i, Ordering::Relaxed);
+        });
+        assert_eq!(sum.into_inner(), 45);
+    }
+}
