@@ -1,0 +1,281 @@
+//! The checked header: where every value and every tensor lies.
+
+use std::collections::BTreeMap;
+
+use kernels::BlockType;
+
+use super::value::{Reader, Value};
+use super::{GgufError, Span};
+
+/// More entries than any model has; keeps the tables of a hostile file small.
+const MOST_ENTRIES: usize = 1 << 16;
+const DEFAULT_ALIGNMENT: usize = 32;
+const ALIGNMENT: &str = "general.alignment";
+
+/// A tensor's description.
+#[derive(Clone, Debug)]
+pub struct TensorInfo {
+    /// Its name.
+    pub name: String,
+    /// How its values are stored.
+    pub ty: BlockType,
+    /// One to four dimensions, fastest first as GGUF writes them.
+    pub dims: Vec<usize>,
+    /// Where its bytes lie in the file.
+    pub data: Span,
+}
+
+impl TensorInfo {
+    /// Values in a row.
+    pub fn cols(&self) -> usize {
+        self.dims[0]
+    }
+
+    /// Number of rows; 1 for a vector.
+    pub fn rows(&self) -> usize {
+        self.dims[1..].iter().product()
+    }
+}
+
+pub(super) struct Header {
+    pub(super) version: u32,
+    /// Where each key's value begins (at its type).
+    pub(super) fields: BTreeMap<String, usize>,
+    pub(super) tensors: Vec<TensorInfo>,
+    by_name: BTreeMap<String, usize>,
+    /// Where the descriptions end.
+    pub(super) end: usize,
+}
+
+impl Header {
+    pub(super) fn parse(file: &[u8]) -> Result<Header, GgufError> {
+        let mut reader = Reader::new(file);
+        if !file.starts_with(b"GGUF") {
+            return Err(GgufError::NotGguf);
+        }
+        reader.u32().map_err(GgufError::Header)?;
+        let version = reader.u32().map_err(GgufError::Header)?;
+        if !matches!(version, 2 | 3) {
+            return Err(GgufError::Version(version));
+        }
+        // A tensor takes a name's length, a dimension count, one dimension, a type and an offset; a field takes a
+        // key's length, a type and at least one byte.
+        let tensor_count = entries(&mut reader, 32, "tensors")?;
+        let field_count = entries(&mut reader, 13, "metadata keys")?;
+        let fields = fields(&mut reader, field_count)?;
+        let mut header = Header {
+            version,
+            fields,
+            tensors: Vec::new(),
+            by_name: BTreeMap::new(),
+            end: 0,
+        };
+        let alignment = header.alignment(file)?;
+        let descriptions = descriptions(&mut reader, tensor_count)?;
+        header.end = reader.at();
+        for description in descriptions {
+            let tensor = description.place(file.len(), header.end, alignment)?;
+            if header
+                .by_name
+                .insert(tensor.name.clone(), header.tensors.len())
+                .is_some()
+            {
+                return Err(tensor_error(&tensor.name, "it is described twice"));
+            }
+            header.tensors.push(tensor);
+        }
+        header.refuse_overlaps()?;
+        Ok(header)
+    }
+
+    pub(super) fn value<'a>(&self, file: &'a [u8], key: &str) -> Option<Value<'a>> {
+        let mut reader = Reader::new(&file[*self.fields.get(key)?..]);
+        let kind = reader.kind().ok()?;
+        reader.value(kind).ok()
+    }
+
+    pub(super) fn tensor(&self, name: &str) -> Option<&TensorInfo> {
+        self.by_name.get(name).map(|&index| &self.tensors[index])
+    }
+
+    fn alignment(&self, file: &[u8]) -> Result<usize, GgufError> {
+        let Some(value) = self.value(file, ALIGNMENT) else {
+            return Ok(DEFAULT_ALIGNMENT);
+        };
+        value
+            .as_u64()
+            .and_then(|alignment| usize::try_from(alignment).ok())
+            .filter(|alignment| alignment.is_power_of_two())
+            .ok_or_else(|| key_error(ALIGNMENT, "it is not a power of two"))
+    }
+
+    /// Tensors that share no byte cannot hold more than the file does, whatever their headers say.
+    fn refuse_overlaps(&self) -> Result<(), GgufError> {
+        let mut by_offset: Vec<&TensorInfo> = self.tensors.iter().collect();
+        by_offset.sort_by_key(|tensor| tensor.data.start);
+        for pair in by_offset.windows(2) {
+            if pair[1].data.start < pair[0].data.end {
+                return Err(tensor_error(
+                    &pair[1].name,
+                    format!("its data overlaps that of `{}`", pair[0].name),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn entries(reader: &mut Reader<'_>, min_bytes: usize, what: &str) -> Result<usize, GgufError> {
+    let count = reader
+        .count(min_bytes)
+        .map_err(|problem| GgufError::Header(format!("{what}: {problem}")))?;
+    if count > MOST_ENTRIES {
+        return Err(GgufError::Header(format!(
+            "{count} {what} are more than any model has"
+        )));
+    }
+    Ok(count)
+}
+
+fn fields(reader: &mut Reader<'_>, count: usize) -> Result<BTreeMap<String, usize>, GgufError> {
+    let mut fields = BTreeMap::new();
+    for index in 0..count {
+        let key = reader
+            .string()
+            .map_err(|problem| key_error(&format!("number {index}"), problem))?;
+        let start = reader.at();
+        let value = reader.kind().and_then(|kind| reader.value(kind));
+        value.map_err(|problem| key_error(key, problem))?;
+        if fields.insert(key.to_owned(), start).is_some() {
+            return Err(key_error(key, "it is there twice"));
+        }
+    }
+    Ok(fields)
+}
+
+/// A tensor's description as written, before the start of the data is known.
+struct Description {
+    name: String,
+    ty: BlockType,
+    dims: Vec<usize>,
+    /// From the start of the data.
+    offset: u64,
+}
+
+fn descriptions(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Description>, GgufError> {
+    let mut all = Vec::with_capacity(count);
+    for index in 0..count {
+        let name = reader
+            .string()
+            .map_err(|problem| tensor_error(&format!("number {index}"), problem))?;
+        all.push(description(reader, name).map_err(|problem| tensor_error(name, problem))?);
+    }
+    Ok(all)
+}
+
+fn description(reader: &mut Reader<'_>, name: &str) -> Result<Description, String> {
+    let dimensions = reader.u32()?;
+    if !matches!(dimensions, 1..=4) {
+        return Err(format!("{dimensions} dimensions"));
+    }
+    let mut dims = Vec::with_capacity(4);
+    for _ in 0..dimensions {
+        let dim = reader.u64()?;
+        match usize::try_from(dim) {
+            Ok(dim) if dim > 0 => dims.push(dim),
+            _ => return Err(format!("a dimension of {dim}")),
+        }
+    }
+    let id = reader.u32()?;
+    let ty = BlockType::from_ggml(id)
+        .ok_or_else(|| format!("its type {} is not supported", type_name(id)))?;
+    Ok(Description {
+        name: name.to_owned(),
+        ty,
+        dims,
+        offset: reader.u64()?,
+    })
+}
+
+impl Description {
+    fn place(
+        self,
+        file_len: usize,
+        header_end: usize,
+        alignment: usize,
+    ) -> Result<TensorInfo, GgufError> {
+        let problem = |problem: String| tensor_error(&self.name, problem);
+        let rows = self.dims[1..]
+            .iter()
+            .try_fold(1usize, |rows, &dim| rows.checked_mul(dim));
+        let row_bytes = self.ty.row_bytes(self.dims[0]).ok_or_else(|| {
+            problem(format!(
+                "rows of {} values do not divide into {} blocks",
+                self.dims[0],
+                self.ty.name()
+            ))
+        })?;
+        let len = rows
+            .and_then(|rows| rows.checked_mul(row_bytes))
+            .ok_or_else(|| problem(format!("dimensions {:?} are absurd", self.dims)))?;
+        if self.offset % alignment as u64 != 0 {
+            return Err(problem(format!(
+                "its offset {} is not aligned to {alignment}",
+                self.offset
+            )));
+        }
+        let start = header_end
+            .checked_next_multiple_of(alignment)
+            .and_then(|data| {
+                let offset = usize::try_from(self.offset).ok()?;
+                data.checked_add(offset)
+            });
+        match start.and_then(|start| Some(start..start.checked_add(len)?)) {
+            Some(data) if data.end <= file_len => Ok(TensorInfo {
+                name: self.name,
+                ty: self.ty,
+                dims: self.dims,
+                data,
+            }),
+            _ => Err(problem(format!(
+                "its data ({len} bytes) goes past the end of the file; is the file complete?"
+            ))),
+        }
+    }
+}
+
+/// Names of types that exist but that this engine has no products for.
+fn type_name(id: u32) -> String {
+    let name = match id {
+        9 => "Q8_1",
+        15 => "Q8_K",
+        16 => "IQ2_XXS",
+        17 => "IQ2_XS",
+        18 => "IQ3_XXS",
+        19 => "IQ1_S",
+        20 => "IQ4_NL",
+        21 => "IQ3_S",
+        22 => "IQ2_S",
+        23 => "IQ4_XS",
+        29 => "IQ1_M",
+        34 => "TQ1_0",
+        35 => "TQ2_0",
+        39 => "MXFP4",
+        _ => return id.to_string(),
+    };
+    name.to_owned()
+}
+
+fn key_error(key: &str, problem: impl Into<String>) -> GgufError {
+    GgufError::Key {
+        key: key.to_owned(),
+        problem: problem.into(),
+    }
+}
+
+fn tensor_error(name: &str, problem: impl Into<String>) -> GgufError {
+    GgufError::Tensor {
+        name: name.to_owned(),
+        problem: problem.into(),
+    }
+}

@@ -1,0 +1,234 @@
+//! Metadata values and the reader of little-endian primitives that they are decoded with.
+
+/// A value type of the GGUF format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    F32,
+    Bool,
+    String,
+    Array,
+    U64,
+    I64,
+    F64,
+}
+
+impl Kind {
+    pub(super) fn from_id(id: u32) -> Option<Kind> {
+        use Kind::{Array, Bool, F32, F64, I8, I16, I32, I64, String, U8, U16, U32, U64};
+        [
+            U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64,
+        ]
+        .get(id as usize)
+        .copied()
+    }
+
+    /// The fewest bytes that one such value takes: its size, or a string's length prefix.
+    pub(super) fn min_bytes(self) -> usize {
+        match self {
+            Kind::U8 | Kind::I8 | Kind::Bool => 1,
+            Kind::U16 | Kind::I16 => 2,
+            Kind::U32 | Kind::I32 | Kind::F32 => 4,
+            Kind::String | Kind::U64 | Kind::I64 | Kind::F64 => 8,
+            Kind::Array => 12,
+        }
+    }
+}
+
+/// A metadata value, borrowed from the file.
+#[derive(Clone, Copy, Debug)]
+pub enum Value<'a> {
+    /// `u8` to `u64`.
+    Unsigned(u64),
+    /// `i8` to `i64`.
+    Signed(i64),
+    /// `f32` or `f64`.
+    Float(f64),
+    /// A boolean.
+    Bool(bool),
+    /// UTF-8 text.
+    String(&'a str),
+    /// Values of one type.
+    Array(Array<'a>),
+}
+
+impl Value<'_> {
+    /// An integer of any type, if it is not negative.
+    pub fn as_u64(&self) -> Option<u64> {
+        match *self {
+            Value::Unsigned(value) => Some(value),
+            Value::Signed(value) => value.try_into().ok(),
+            _ => None,
+        }
+    }
+}
+
+/// An array that is still in the file: checked once, decoded when asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Array<'a> {
+    pub(super) kind: Kind,
+    pub(super) len: usize,
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Array<'a> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The elements, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
+        let (kind, mut reader) = (self.kind, Reader::new(self.bytes));
+        (0..self.len).map_while(move |_| reader.value(kind).ok())
+    }
+
+    /// The elements, if they are strings.
+    pub fn strings(&self) -> Option<Vec<&'a str>> {
+        self.iter()
+            .map(|value| match value {
+                Value::String(text) => Some(text),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The elements, if they are integers that fit.
+    pub fn i32s(&self) -> Option<Vec<i32>> {
+        self.iter()
+            .map(|value| match value {
+                Value::Unsigned(value) => value.try_into().ok(),
+                Value::Signed(value) => value.try_into().ok(),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+/// Reads little-endian values from the front of a slice; an error says what did not fit.
+#[derive(Clone)]
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Reader { bytes, at: 0 }
+    }
+
+    /// Bytes read so far.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    fn remaining(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
+        if len > self.remaining() {
+            return Err(format!(
+                "{len} bytes are announced where the file has {} left",
+                self.remaining()
+            ));
+        }
+        let taken = &self.bytes[self.at..self.at + len];
+        self.at += len;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let mut out = [0; N];
+        out.copy_from_slice(self.take(N)?);
+        Ok(out)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, String> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, String> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// A `u64` that counts things of at least `min_bytes` each, so it cannot exceed what is left of the file.
+    pub(super) fn count(&mut self, min_bytes: usize) -> Result<usize, String> {
+        let count = self.u64()?;
+        let most = self.remaining() / min_bytes;
+        match usize::try_from(count) {
+            Ok(count) if count <= most => Ok(count),
+            _ => Err(format!(
+                "{count} entries are announced where the file has room for {most} at most"
+            )),
+        }
+    }
+
+    pub(super) fn string(&mut self) -> Result<&'a str, String> {
+        let len = self.count(1)?;
+        std::str::from_utf8(self.take(len)?).map_err(|_| "text that is not UTF-8".to_owned())
+    }
+
+    pub(super) fn kind(&mut self) -> Result<Kind, String> {
+        let id = self.u32()?;
+        Kind::from_id(id).ok_or_else(|| format!("unknown value type {id}"))
+    }
+
+    pub(super) fn value(&mut self, kind: Kind) -> Result<Value<'a>, String> {
+        Ok(match kind {
+            Kind::U8 => Value::Unsigned(u8::from_le_bytes(self.array()?).into()),
+            Kind::U16 => Value::Unsigned(u16::from_le_bytes(self.array()?).into()),
+            Kind::U32 => Value::Unsigned(self.u32()?.into()),
+            Kind::U64 => Value::Unsigned(self.u64()?),
+            Kind::I8 => Value::Signed(i8::from_le_bytes(self.array()?).into()),
+            Kind::I16 => Value::Signed(i16::from_le_bytes(self.array()?).into()),
+            Kind::I32 => Value::Signed(i32::from_le_bytes(self.array()?).into()),
+            Kind::I64 => Value::Signed(i64::from_le_bytes(self.array()?)),
+            Kind::F32 => Value::Float(f32::from_le_bytes(self.array()?).into()),
+            Kind::F64 => Value::Float(f64::from_le_bytes(self.array()?)),
+            Kind::Bool => match self.array::<1>()? {
+                [0] => Value::Bool(false),
+                [1] => Value::Bool(true),
+                [other] => return Err(format!("{other} is not a boolean")),
+            },
+            Kind::String => Value::String(self.string()?),
+            Kind::Array => Value::Array(self.checked_array()?),
+        })
+    }
+
+    /// Walks over an array, so that decoding it later cannot fail.
+    fn checked_array(&mut self) -> Result<Array<'a>, String> {
+        let kind = self.kind()?;
+        if kind == Kind::Array {
+            return Err("arrays of arrays are not supported".to_owned());
+        }
+        let len = self.count(kind.min_bytes())?;
+        let start = self.at;
+        match kind {
+            Kind::String | Kind::Bool => {
+                for index in 0..len {
+                    self.value(kind)
+                        .map_err(|problem| format!("entry {index}: {problem}"))?;
+                }
+            }
+            _ => {
+                self.take(len * kind.min_bytes())?;
+            }
+        }
+        Ok(Array {
+            kind,
+            len,
+            bytes: &self.bytes[start..self.at],
+        })
+    }
+}
