@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { App, binary } from "./app.js";
+import { Display } from "./driver.js";
+
+let display;
+before(async () => (display = await Display.open()));
+after(() => display.close());
+
+test("a second start ends, and the first window stays", async (t) => {
+  const app = await App.open(t, display);
+  const first = app.pid();
+  // The same data, display and D-Bus session as the first one's.
+  const variables = readFileSync(`/proc/${first}/environ`, "utf8").split("\0").filter(Boolean);
+  const env = Object.fromEntries(variables.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
+  delete env.WEBKIT_INSPECTOR_SERVER;
+  delete env.TAURI_WEBVIEW_AUTOMATION;
+  const second = spawn(binary, [], { env, stdio: "ignore" });
+  t.after(() => second.kill("SIGKILL"));
+  const [status] = await once(second, "exit", { signal: AbortSignal.timeout(15_000) });
+  assert.equal(status, 0);
+  assert.equal(app.pid(), first);
+  assert.equal((await app.snapshot()).model.state, "ready");
+});
