@@ -24,19 +24,33 @@ for (const [name, args] of Object.entries(MODELS)) {
   figures[name] = measure([...args, ...process.argv.slice(2)]);
 }
 const processor = cpus()[0].model.trim();
-const machine = { processor, cores: cpus().length, memory_bytes: totalmem(), system: `${process.platform} ${release()}` };
+const machine = {
+  processor,
+  cores: cpus().length,
+  memory_bytes: totalmem(),
+  system: `${process.platform} ${release()}`,
+};
 print(figures);
 
 mkdirSync(RECORDS, { recursive: true });
 const file = join(RECORDS, `${slug(processor)}-${machine.cores}.json`);
-const record = { date: new Date().toISOString().slice(0, 10), revision: revision(), machine, figures };
+const record = {
+  date: new Date().toISOString().slice(0, 10),
+  revision: revision(),
+  machine,
+  figures,
+};
 writeFileSync(file, `${JSON.stringify(record, null, 2)}\n`);
 console.log(`recorded in ${file}`);
 
 function measure(args) {
   const binary = join(targetFolder(), "release", "goldcrest");
-  const done = spawnSync(binary, ["bench", "--json", ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
-  if (done.status !== 0) fail(`goldcrest bench: ${done.error?.message ?? `exit code ${done.status}`}`);
+  const done = spawnSync(binary, ["bench", "--json", ...args], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  if (done.status !== 0)
+    fail(`goldcrest bench: ${done.error?.message ?? `exit code ${done.status}`}`);
   return JSON.parse(done.stdout);
 }
 
@@ -51,9 +65,15 @@ function print(figures) {
     ["peak MiB", (f) => (f.peak_rss_bytes / 2 ** 20).toFixed(0)],
     ["load s", (f) => f.load_s.toFixed(2)],
   ];
-  const rows = [columns.map(([title]) => title), ...Object.entries(figures).map(([name, f]) => columns.map(([, of]) => of(f, name)))];
+  const rows = [
+    columns.map(([title]) => title),
+    ...Object.entries(figures).map(([name, f]) => columns.map(([, of]) => of(f, name))),
+  ];
   const widths = columns.map((_, i) => Math.max(...rows.map((row) => row[i].length)));
-  for (const row of rows) console.log(row.map((cell, i) => (i < 2 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join("  "));
+  for (const row of rows)
+    console.log(
+      row.map((cell, i) => (i < 2 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join("  "),
+    );
 }
 
 /** The commit that was measured, marked where the tree held more than it. */
@@ -63,5 +83,9 @@ function revision() {
 }
 
 function slug(text) {
-  return text.toLowerCase().replace(/\((r|tm)\)/g, "").replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+  return text
+    .toLowerCase()
+    .replace(/\((r|tm)\)/g, "")
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "");
 }

@@ -10,7 +10,10 @@ const source = readFileSync(join(folder, "goldcrest.svg"), "utf8");
 const inset = source.replace('viewBox="0 0 512 512"', 'viewBox="-40 -40 592 592"');
 
 function png(size, svg = source) {
-  const made = spawnSync("rsvg-convert", ["-w", String(size), "-h", String(size)], { input: svg, maxBuffer: 1 << 24 });
+  const made = spawnSync("rsvg-convert", ["-w", String(size), "-h", String(size)], {
+    input: svg,
+    maxBuffer: 1 << 24,
+  });
   if (made.status !== 0) throw new Error(`rsvg-convert: ${made.error?.message ?? made.stderr}`);
   return made.stdout;
 }
@@ -46,7 +49,10 @@ function icns(chunks) {
   });
   const head = Buffer.alloc(8);
   head.write("icns", "latin1");
-  head.writeUInt32BE(parts.reduce((sum, part) => sum + part.length, 8), 4);
+  head.writeUInt32BE(
+    parts.reduce((sum, part) => sum + part.length, 8),
+    4,
+  );
   return Buffer.concat([head, ...parts]);
 }
 
@@ -57,7 +63,15 @@ const files = {
   "128x128@2x.png": png(256),
   "icon.png": png(512),
   "icon.ico": ico([16, 24, 32, 48, 64, 256]),
-  "icon.icns": icns([["icp4", 16], ["ic11", 32], ["ic12", 64], ["ic07", 128], ["ic08", 256], ["ic09", 512], ["ic10", 1024]]),
+  "icon.icns": icns([
+    ["icp4", 16],
+    ["ic11", 32],
+    ["ic12", 64],
+    ["ic07", 128],
+    ["ic08", 256],
+    ["ic09", 512],
+    ["ic10", 1024],
+  ]),
 };
 for (const [name, bytes] of Object.entries(files)) writeFileSync(join(folder, name), bytes);
 console.log(`icons: ${Object.keys(files).join(", ")}`);

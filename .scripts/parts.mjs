@@ -18,7 +18,11 @@ const RUNNERS = {
   // node:test, in both of its forms of report
   node: {
     line: /^[#ℹ] pass (\d+)\n[#ℹ] fail (\d+)\n[#ℹ] cancelled (\d+)\n[#ℹ] skipped (\d+)/gm,
-    counts: ([, passed, failed, cancelled, skipped]) => ({ passed, failed: +failed + +cancelled, skipped }),
+    counts: ([, passed, failed, cancelled, skipped]) => ({
+      passed,
+      failed: +failed + +cancelled,
+      skipped,
+    }),
   },
   // the one that `Parts.close` prints
   parts: {
@@ -77,7 +81,9 @@ export class Parts {
     for (const row of this.#rows) console.log(line(row.title, row, row.seconds));
     const sum = { passed: total("passed"), failed: total("failed"), skipped: total("skipped") };
     console.log(`${line("All", sum, (Date.now() - started) / 1000)}\n`);
-    console.log(`${sum.passed} passed, ${sum.failed} failed${sum.skipped ? `, ${sum.skipped} skipped` : ""}`);
+    console.log(
+      `${sum.passed} passed, ${sum.failed} failed${sum.skipped ? `, ${sum.skipped} skipped` : ""}`,
+    );
     process.exitCode = sum.failed ? 1 : 0;
   }
 }
@@ -94,6 +100,8 @@ function runStep(program, args, env) {
     child.stdout.setEncoding("utf8").on("data", take(process.stdout));
     child.stderr.setEncoding("utf8").on("data", take(process.stderr));
     child.on("error", (error) => resolve({ status: 1, output: `${program}: ${error.message}` }));
-    child.on("close", (status) => resolve({ status: status ?? 1, output: output.replace(/\u001b\[[0-9;]*m/g, "") }));
+    child.on("close", (status) =>
+      resolve({ status: status ?? 1, output: output.replace(/\u001b\[[0-9;]*m/g, "") }),
+    );
   });
 }

@@ -22,16 +22,30 @@ export function prepareTests() {
   const browser = process.env.CHROMIUM ?? BROWSERS.map(which).find(Boolean);
   installMissing([...BUILD, ...WINDOW_TESTS, ...(browser ? [] : [browserPackage()])]);
   installNodeModules();
-  return browser ?? BROWSERS.map(which).find(Boolean) ?? fail("no Chromium after installing one; set CHROMIUM to its path");
+  return (
+    browser ??
+    BROWSERS.map(which).find(Boolean) ??
+    fail("no Chromium after installing one; set CHROMIUM to its path")
+  );
 }
 
 function checkToolchain() {
   if (!which("cargo")) fail("Rust is needed (https://rustup.rs), then run this again");
-  const needed = /rust-version = "(.+?)"/.exec(readFileSync(join(root, "src-tauri", "Cargo.toml"), "utf8"))[1];
-  const found = /(\d+)\.(\d+)/.exec(spawnSync("rustc", ["--version"], { encoding: "utf8" }).stdout ?? "");
+  const needed = /rust-version = "(.+?)"/.exec(
+    readFileSync(join(root, "src-tauri", "Cargo.toml"), "utf8"),
+  )[1];
+  const found = /(\d+)\.(\d+)/.exec(
+    spawnSync("rustc", ["--version"], { encoding: "utf8" }).stdout ?? "",
+  );
   const [major, minor] = needed.split(".").map(Number);
-  if (!found || Number(found[1]) < major || (Number(found[1]) === major && Number(found[2]) < minor))
-    fail(`Rust ${needed} or newer is needed, this is ${found?.[0] ?? "unknown"}: run rustup update`);
+  if (
+    !found ||
+    Number(found[1]) < major ||
+    (Number(found[1]) === major && Number(found[2]) < minor)
+  )
+    fail(
+      `Rust ${needed} or newer is needed, this is ${found?.[0] ?? "unknown"}: run rustup update`,
+    );
 }
 
 /** Ubuntu's package of the name "chromium" does not exist; its own one brings the snap. */
@@ -44,7 +58,10 @@ function installMissing(packages) {
   if (process.platform !== "linux") return;
   if (!which("apt-get")) {
     const isThere = spawnSync("pkg-config", ["--exists", "webkit2gtk-4.1"]).status === 0;
-    if (!isThere) fail(`this is not Debian or Ubuntu; install what these packages hold, then run this again: ${packages.join(" ")}`);
+    if (!isThere)
+      fail(
+        `this is not Debian or Ubuntu; install what these packages hold, then run this again: ${packages.join(" ")}`,
+      );
     return;
   }
   const missing = packages.filter((name) => !isInstalled(name));
@@ -62,7 +79,9 @@ function installMissing(packages) {
 }
 
 function isInstalled(name) {
-  const asked = spawnSync("dpkg-query", ["-W", "-f", "${db:Status-Status}", name], { encoding: "utf8" });
+  const asked = spawnSync("dpkg-query", ["-W", "-f", "${db:Status-Status}", name], {
+    encoding: "utf8",
+  });
   return asked.status === 0 && asked.stdout === "installed";
 }
 

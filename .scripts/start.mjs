@@ -9,7 +9,9 @@ prepareBuild();
 buildUi();
 must("cargo", ["build", "--release", "--manifest-path", manifest]);
 
-const app = spawn(join(targetFolder(), "release", "goldcrest"), process.argv.slice(2), { stdio: "inherit" });
+const app = spawn(join(targetFolder(), "release", "goldcrest"), process.argv.slice(2), {
+  stdio: "inherit",
+});
 app.on("error", (error) => fail(`the app did not start: ${error.message}`));
 app.on("exit", (status, signal) => process.exit(signal ? 1 : status));
 // Ctrl+C reaches the app too, which ends in its own way; wait for that.

@@ -11,7 +11,10 @@ const chromium = prepareTests();
 buildUi();
 
 const npm = (script) => ["npm", ["run", "--silent", script]];
-const cargo = (command, ...args) => ["cargo", [command, "--workspace", "--manifest-path", manifest, ...args]];
+const cargo = (command, ...args) => [
+  "cargo",
+  [command, "--workspace", "--manifest-path", manifest, ...args],
+];
 const env = {
   ...process.env,
   CHROMIUM: chromium,
@@ -22,18 +25,28 @@ const env = {
 const all = {
   ui: { title: "UI: units", runner: "vitest", steps: [npm("test:ui")] },
   browser: { title: "UI: Chromium", runner: "node", steps: [npm("test:ui:browser")] },
-  rust: { title: "Rust", runner: "cargo", steps: [cargo("build", "--bins", "--tests"), cargo("test", "--no-fail-fast")] },
-  window: { title: "Window", runner: "node", steps: [cargo("build", "--bins", "--tests"), npm("test:window")] },
+  rust: {
+    title: "Rust",
+    runner: "cargo",
+    steps: [cargo("build", "--bins", "--tests"), cargo("test", "--no-fail-fast")],
+  },
+  window: {
+    title: "Window",
+    runner: "node",
+    steps: [cargo("build", "--bins", "--tests"), npm("test:window")],
+  },
   check: { title: "Checks", runner: "parts", steps: [npm("check")] },
 };
 // The checks need clippy and rustfmt, which not every user has, and judge how the code is written, not what
 // the app does.
 const usual = Object.keys(all).filter((name) => name !== "check" || process.env.CI);
 const chosen = process.argv.length > 2 ? process.argv.slice(2) : usual;
-for (const name of chosen) if (!all[name]) fail(`no such part: ${name}; there are ${Object.keys(all).join(", ")}`);
+for (const name of chosen)
+  if (!all[name]) fail(`no such part: ${name}; there are ${Object.keys(all).join(", ")}`);
 
 const parts = new Parts();
 for (const { title, runner, steps } of chosen.map((name) => all[name]))
   await parts.run(title, steps, { env, count: countsOf(runner) });
-if (!chosen.includes("check")) console.log("\nThe checks of how the code is written were left out: npm run check");
+if (!chosen.includes("check"))
+  console.log("\nThe checks of how the code is written were left out: npm run check");
 parts.close(started);

@@ -12,7 +12,10 @@ const NOT_INPUT = new Set(["dist", "dist-fake", "tests", "node_modules"]);
 export function buildUi() {
   const built = existsSync(OUTPUT) ? statSync(OUTPUT).mtimeMs : 0;
   const sources = readdirSync(join(root, "ui")).filter((name) => !NOT_INPUT.has(name));
-  const changed = [join(root, "package-lock.json"), ...sources.map((name) => join(root, "ui", name))].map(newest);
+  const changed = [
+    join(root, "package-lock.json"),
+    ...sources.map((name) => join(root, "ui", name)),
+  ].map(newest);
   if (Math.max(...changed) > built) must("npm", ["run", "--silent", "build:ui"]);
 }
 

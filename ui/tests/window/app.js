@@ -1,6 +1,15 @@
 // The app in its real window, in the words of someone who uses it: found by role and accessible name.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,9 +17,10 @@ import { Session, until } from "./driver.js";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 export const starterFile = join(root, "models", "starter", "starter-q4_k_m.gguf");
-const pictures = join(root, "ui", "tests", "output", "window");
+const pictures = join(root, "ui", "tests", "out", "window");
 
-export const binary = process.env.GOLDCREST_BINARY ?? join(root, "src-tauri", "target", "debug", "goldcrest");
+export const binary =
+  process.env.GOLDCREST_BINARY ?? join(root, "src-tauri", "target", "debug", "goldcrest");
 if (!existsSync(binary)) throw new Error(`${binary} is not built: npm test -- window builds it`);
 
 /** What may have a role: its accessible name is asked of WebKit, not worked out here. */
@@ -47,7 +57,11 @@ export class App {
     };
     const app = new App(await Session.open(display, binary, own), data);
     t.after(() => app.session.kill());
-    if (ready) await app.until("the model to be ready", async () => (await app.snapshot()).model.state === "ready");
+    if (ready)
+      await app.until(
+        "the model to be ready",
+        async () => (await app.snapshot()).model.state === "ready",
+      );
     return app;
   }
 
@@ -61,8 +75,12 @@ export class App {
     try {
       return await until(limit, what, look);
     } catch (error) {
-      const text = await this.session.run("return document.body.innerText").catch(() => "(no window)");
-      throw new Error(`${error.message}; the window says:\n${text}\n${this.session.said}`, { cause: error });
+      const text = await this.session
+        .run("return document.body.innerText")
+        .catch(() => "(no window)");
+      throw new Error(`${error.message}; the window says:\n${text}\n${this.session.said}`, {
+        cause: error,
+      });
     }
   }
 
@@ -110,7 +128,9 @@ export class App {
     const message = await this.get("textbox", "Message");
     await this.session.type(message, text);
     await this.click("button", "Send");
-    await this.until("the message to be sent", async () => (await this.conversation()).includes(text));
+    await this.until("the message to be sent", async () =>
+      (await this.conversation()).includes(text),
+    );
   }
 
   /** Sends and waits for the whole answer; returns it as stored. */
@@ -122,15 +142,23 @@ export class App {
   /** Waits until nothing is being written and returns the last message as stored. */
   async answered(limit = 60_000) {
     const message = async () => (await this.openChat())?.messages.at(-1);
-    return this.until("the answer to end", async () => {
-      const last = await message();
-      return last?.role === "assistant" && last.state !== "writing" && last;
-    }, limit);
+    return this.until(
+      "the answer to end",
+      async () => {
+        const last = await message();
+        return last?.role === "assistant" && last.state !== "writing" && last;
+      },
+      limit,
+    );
   }
 
   /** Asks the host, past the UI: to look at what is stored and to set the scene. */
   invoke(command, args = {}) {
-    return this.session.runAsync("return window.__TAURI_INTERNALS__.invoke(args[0], args[1])", command, args);
+    return this.session.runAsync(
+      "return window.__TAURI_INTERNALS__.invoke(args[0], args[1])",
+      command,
+      args,
+    );
   }
 
   snapshot() {

@@ -34,9 +34,11 @@ test("the page runs no text as code and loads nothing from elsewhere", async (t)
       results[name] = await attempt().then(() => "went through", () => "refused");
     await new Promise((resolve) => setTimeout(resolve, 100));
     return { results, violated };`);
-  for (const [name, result] of Object.entries(refusals.results)) assert.equal(result, "refused", name);
+  for (const [name, result] of Object.entries(refusals.results))
+    assert.equal(result, "refused", name);
   // Refused by the policy, and not merely because nobody answers there.
-  for (const directive of ["connect-src", "img-src"]) assert(refusals.violated.includes(directive), directive);
+  for (const directive of ["connect-src", "img-src"])
+    assert(refusals.violated.includes(directive), directive);
 });
 
 test("a link to elsewhere does not take the window along", async (t) => {
@@ -52,17 +54,26 @@ test("no process of the app has a socket on the network while it answers", async
   const app = await App.open(t, display);
   const pid = app.pid();
   // WebKit's own door for the driver, there only because this test asked for it.
-  const [, door] = /WEBKIT_INSPECTOR_SERVER=[\d.]+:(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "utf8")) ?? [];
+  const [, door] =
+    /WEBKIT_INSPECTOR_SERVER=[\d.]+:(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "utf8")) ?? [];
   await app.rambling();
   await app.send("Tell me a story");
   await app.get("button", "Stop");
   const isDoor = ({ local, remote }) => [local, remote].some((port) => port === Number(door));
-  assert.deepEqual(sockets(pid).filter((socket) => !isDoor(socket)), []);
+  assert.deepEqual(
+    sockets(pid).filter((socket) => !isDoor(socket)),
+    [],
+  );
 });
 
 test("without a driver there is no socket at all", async (t) => {
   const child = spawn("dbus-run-session", ["--", binary], {
-    env: { ...process.env, DISPLAY: display.name, WAYLAND_DISPLAY: "", GOLDCREST_DATA_DIR: dataFolder(t) },
+    env: {
+      ...process.env,
+      DISPLAY: display.name,
+      WAYLAND_DISPLAY: "",
+      GOLDCREST_DATA_DIR: dataFolder(t),
+    },
     stdio: "ignore",
     detached: true,
   });
@@ -79,9 +90,14 @@ test("without a driver there is no socket at all", async (t) => {
 function sockets(pid) {
   const found = [];
   for (const process of [pid, ...descendants(pid)]) {
-    const inodes = new Set(links(`/proc/${process}/fd`).map((link) => /^socket:\[(\d+)\]/.exec(link)?.[1]));
+    const inodes = new Set(
+      links(`/proc/${process}/fd`).map((link) => /^socket:\[(\d+)\]/.exec(link)?.[1]),
+    );
     for (const protocol of ["tcp", "tcp6", "udp", "udp6"])
-      for (const line of readFileSync(`/proc/${process}/net/${protocol}`, "utf8").trim().split("\n").slice(1)) {
+      for (const line of readFileSync(`/proc/${process}/net/${protocol}`, "utf8")
+        .trim()
+        .split("\n")
+        .slice(1)) {
         const fields = line.trim().split(/\s+/);
         const port = (address) => Number.parseInt(address.split(":")[1], 16);
         if (inodes.has(fields[9]))
@@ -102,6 +118,10 @@ function links(folder) {
 }
 
 function descendants(pid) {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
+    .trim()
+    .split(" ")
+    .filter(Boolean)
+    .map(Number);
   return children.flatMap((child) => [child, ...descendants(child)]);
 }

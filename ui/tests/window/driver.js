@@ -38,7 +38,13 @@ export class Session {
       "dbus-run-session",
       ["--", "WebKitWebDriver", `--port=${port}`, "--host=127.0.0.1"],
       {
-        env: { ...process.env, DISPLAY: display.name, WAYLAND_DISPLAY: "", TAURI_WEBVIEW_AUTOMATION: "true", ...env },
+        env: {
+          ...process.env,
+          DISPLAY: display.name,
+          WAYLAND_DISPLAY: "",
+          TAURI_WEBVIEW_AUTOMATION: "true",
+          ...env,
+        },
         stdio: ["ignore", "ignore", "pipe"],
         detached: true,
       },
@@ -46,9 +52,16 @@ export class Session {
     const session = new Session(driver, `http://127.0.0.1:${port}`);
     driver.stderr.setEncoding("utf8").on("data", (text) => (session.said += text));
     try {
-      await until(10_000, "WebKitWebDriver to answer", () => session.#ask("GET", "/status").catch(() => false));
+      await until(10_000, "WebKitWebDriver to answer", () =>
+        session.#ask("GET", "/status").catch(() => false),
+      );
       const options = { "webkitgtk:browserOptions": { binary, args: [] } };
-      const { sessionId } = await session.#ask("POST", "/session", { capabilities: { alwaysMatch: options } }, 30_000);
+      const { sessionId } = await session.#ask(
+        "POST",
+        "/session",
+        { capabilities: { alwaysMatch: options } },
+        30_000,
+      );
       session.path = `/session/${sessionId}`;
       await session.send("POST", "/timeouts", { script: 20_000, pageLoad: 20_000, implicit: 0 });
     } catch (error) {

@@ -23,13 +23,17 @@ test("the first start says what this is, and the starter answers", async (t) => 
   assert.equal(answer.state, "done");
   assert.match(answer.text, /Goldcrest/);
   assert.match(answer.text, /computer/);
-  await app.until("the answer on the screen", async () => (await app.conversation()).includes("computer"));
+  await app.until("the answer on the screen", async () =>
+    (await app.conversation()).includes("computer"),
+  );
   assert(answer.stats.tokens > 5 && answer.stats.tokensPerSecond > 0);
   await app.picture("answer");
 
   // The chat is named after its first line, and is in the list.
   const list = await app.get("list", "Chats");
-  await app.until("the chat in the list", async () => (await app.text(list)).includes("What is Goldcrest?"));
+  await app.until("the chat in the list", async () =>
+    (await app.text(list)).includes("What is Goldcrest?"),
+  );
 });
 
 test("controls have the roles and names that assistive technology reads", async (t) => {
@@ -63,9 +67,15 @@ test("the window follows the system's light or dark, and the setting goes before
   const lightness = `const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number);
     return arguments.length + r + g + b`;
   const grounds = {};
-  for (const [name, theme] of [["light", "Adwaita"], ["dark", "Adwaita:dark"]]) {
+  for (const [name, theme] of [
+    ["light", "Adwaita"],
+    ["dark", "Adwaita:dark"],
+  ]) {
     const app = await App.open(t, display, { env: { GTK_THEME: theme } });
-    assert.equal(await app.session.run("return matchMedia('(prefers-color-scheme: dark)').matches"), name === "dark");
+    assert.equal(
+      await app.session.run("return matchMedia('(prefers-color-scheme: dark)').matches"),
+      name === "dark",
+    );
     await app.exact();
     await app.ask("show me a table of the shortcuts");
     grounds[name] = await app.session.run(lightness);

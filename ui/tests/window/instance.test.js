@@ -15,7 +15,9 @@ test("a second start ends, and the first window stays", async (t) => {
   const first = app.pid();
   // The same data, display and D-Bus session as the first one's.
   const variables = readFileSync(`/proc/${first}/environ`, "utf8").split("\0").filter(Boolean);
-  const env = Object.fromEntries(variables.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
+  const env = Object.fromEntries(
+    variables.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+  );
   delete env.WEBKIT_INSPECTOR_SERVER;
   delete env.TAURI_WEBVIEW_AUTOMATION;
   const second = spawn(binary, [], { env, stdio: "ignore" });

@@ -30,7 +30,11 @@ test("Stop ends the answer at once and keeps what was written", async (t) => {
   assert(answer.text.length > 0);
   await app.get("button", "Send");
   await sleep(500);
-  assert.equal((await app.openChat()).messages.at(-1).text, answer.text, "nothing is written after the end");
+  assert.equal(
+    (await app.openChat()).messages.at(-1).text,
+    answer.text,
+    "nothing is written after the end",
+  );
 });
 
 test("a chat is there after a restart", async (t) => {
@@ -45,7 +49,13 @@ test("a chat is there after a restart", async (t) => {
   const list = await second.get("list", "Chats");
   assert.match(await second.text(list), /What is Goldcrest\?/);
   const { messages } = await second.openChat();
-  assert.deepEqual(messages.map(({ role, text }) => [role, text]), [["user", "What is Goldcrest?"], ["assistant", answer.text]]);
+  assert.deepEqual(
+    messages.map(({ role, text }) => [role, text]),
+    [
+      ["user", "What is Goldcrest?"],
+      ["assistant", answer.text],
+    ],
+  );
 });
 
 test("kill -9 amid an answer loses at most half a second of it, and it can be continued", async (t) => {
@@ -60,7 +70,9 @@ test("kill -9 amid an answer loses at most half a second of it, and it can be co
   const partial = (await second.openChat()).messages.at(-1);
   assert.equal(partial.state, "interrupted");
   assert(partial.text.startsWith(written.text), "what was there half a second before is lost");
-  await second.until("the interruption on the screen", async () => /interrupted/i.test(await second.text()));
+  await second.until("the interruption on the screen", async () =>
+    /interrupted/i.test(await second.text()),
+  );
   await second.picture("interrupted");
 
   await second.exact({ maxTokens: 40 });

@@ -35,11 +35,19 @@ test("a file of one's own is opened, and opened again at the next start", async 
   const again = await App.open(t, display, { data });
   assert.match((await model(again)).file, /picked\.gguf$/);
   await again.close();
-  assert.equal(readFileSync(picked).length, readFileSync(starterFile).length, "the file is as it was");
+  assert.equal(
+    readFileSync(picked).length,
+    readFileSync(starterFile).length,
+    "the file is as it was",
+  );
 });
 
 for (const [what, bytes, says] of [
-  ["truncated", () => readFileSync(starterFile).subarray(0, 3_000_000), /short|truncat|incomplete|end|beyond/i],
+  [
+    "truncated",
+    () => readFileSync(starterFile).subarray(0, 3_000_000),
+    /short|truncat|incomplete|end|beyond/i,
+  ],
   ["foreign", () => Buffer.from("%PDF-1.7 this is no model"), /GGUF/],
 ]) {
   test(`a ${what} file is refused with the reason, and the starter goes on`, async (t) => {

@@ -10,7 +10,7 @@ const NOT_OURS: [&str; 8] = [
     "dist",
     "dist-fake",
     "gen",
-    "output",
+    "out",
     "__pycache__",
 ];
 
