@@ -1,1 +1,108 @@
+//! Goldcrest's chats in one SQLite file. This is the only crate that names rusqlite.
+//!
+//! A table is a module of [`table`]: its schema steps, its row, its reads and its writes stand
+//! together. [`Store`] opens the file and hands the tables out. Times are unix seconds, and the
+//! caller's: nothing here looks at a clock.
 
+#![warn(missing_docs)]
+
+mod copies;
+mod error;
+mod migrate;
+mod open;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+pub use copies::Copy;
+pub use error::StoreError;
+pub use table::chat::{ChatId, ChatRow, Chats};
+pub use table::draft::{DraftPlace, Drafts};
+pub use table::message::{
+    ErrorRow, MessageId, MessageRow, MessageState, Messages, NewMessage, OmittedRow, Progress, Role,
+};
+pub use table::search::{Search, SearchRow};
+pub use table::setting::Settings;
+pub use table::window::{WindowRow, Windows};
+
+/// The open database: one connection, the only writer.
+pub struct Store {
+    db: Connection,
+    path: Option<PathBuf>,
+}
+
+impl Store {
+    /// Opens the file, or makes it, and brings an older one up to date after a copy was laid beside
+    /// it.
+    ///
+    /// Answers that were being written when the last process ended become
+    /// [`MessageState::Interrupted`]. A file that is damaged, foreign or of a newer version is an
+    /// error, and is left as it is.
+    pub fn open(path: &Path) -> Result<Store, StoreError> {
+        let db = open::file(path)?;
+        let store = Store {
+            db,
+            path: Some(path.to_owned()),
+        };
+        store.messages().interrupt_writing()?;
+        Ok(store)
+    }
+
+    /// A store that lives as long as this value, for tests.
+    pub fn in_memory() -> Result<Store, StoreError> {
+        Ok(Store {
+            db: open::memory()?,
+            path: None,
+        })
+    }
+
+    /// The file; `None` in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The chats.
+    pub fn chats(&self) -> Chats<'_> {
+        Chats { db: &self.db }
+    }
+
+    /// The messages.
+    pub fn messages(&self) -> Messages<'_> {
+        Messages { db: &self.db }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> Settings<'_> {
+        Settings { db: &self.db }
+    }
+
+    /// What was typed and not sent.
+    pub fn drafts(&self) -> Drafts<'_> {
+        Drafts { db: &self.db }
+    }
+
+    /// Where the windows stood.
+    pub fn windows(&self) -> Windows<'_> {
+        Windows { db: &self.db }
+    }
+
+    /// Full-text search.
+    pub fn search(&self) -> Search<'_> {
+        Search { db: &self.db }
+    }
+
+    /// Makes all writes of `act` together, or none of them when it fails.
+    ///
+    /// Once this returned `Ok`, they survive a power cut. Not to be nested.
+    pub fn transaction<T, E: From<StoreError>>(
+        &self,
+        act: impl FnOnce(&Store) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let transaction = self.db.unchecked_transaction().map_err(StoreError::from)?;
+        let made = act(self)?;
+        transaction.commit().map_err(StoreError::from)?;
+        Ok(made)
+    }
+}

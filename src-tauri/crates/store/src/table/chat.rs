@@ -1,0 +1,160 @@
+//! Chats. A deleted chat stays for a while, out of sight, so that deleting can be undone.
+
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::error::StoreError;
+use crate::migrate::Step;
+use crate::table::message::MessageId;
+
+// AUTOINCREMENT: the id of a chat that was purged is never given to another.
+pub(crate) const STEPS: &[Step] = &[Step {
+    version: 1,
+    sql: "CREATE TABLE chat (
+              id         INTEGER PRIMARY KEY AUTOINCREMENT,
+              title      TEXT    NOT NULL,
+              today      TEXT    NOT NULL,
+              leaf       INTEGER REFERENCES message (id) DEFERRABLE INITIALLY DEFERRED,
+              created_at INTEGER NOT NULL,
+              updated_at INTEGER NOT NULL,
+              deleted_at INTEGER
+          ) STRICT;
+          CREATE INDEX chat_latest ON chat (updated_at DESC, id DESC) WHERE deleted_at IS NULL;",
+}];
+
+/// Names a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChatId(pub i64);
+
+/// A chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatRow {
+    /// Its id.
+    pub id: ChatId,
+    /// Its title.
+    pub title: String,
+    /// The ISO date that the model is told in this chat.
+    pub today: String,
+    /// The last message of the shown branch.
+    pub leaf: Option<MessageId>,
+    /// Unix seconds.
+    pub created_at: i64,
+    /// Unix seconds of the last message.
+    pub updated_at: i64,
+}
+
+const COLUMNS: &str = "id, title, today, leaf, created_at, updated_at";
+
+impl ChatRow {
+    fn read(row: &Row<'_>) -> rusqlite::Result<ChatRow> {
+        Ok(ChatRow {
+            id: ChatId(row.get(0)?),
+            title: row.get(1)?,
+            today: row.get(2)?,
+            leaf: row.get::<_, Option<i64>>(3)?.map(MessageId),
+            created_at: row.get(4)?,
+            updated_at: row.get(5)?,
+        })
+    }
+}
+
+/// The chats.
+pub struct Chats<'s> {
+    pub(crate) db: &'s Connection,
+}
+
+impl Chats<'_> {
+    /// Begins a chat.
+    pub fn create(&self, title: &str, today: &str, at: i64) -> Result<ChatId, StoreError> {
+        self.db
+            .prepare_cached(
+                "INSERT INTO chat (title, today, created_at, updated_at) VALUES (?1, ?2, ?3, ?3)",
+            )?
+            .execute((title, today, at))?;
+        Ok(ChatId(self.db.last_insert_rowid()))
+    }
+
+    /// A chat that is not deleted.
+    pub fn get(&self, chat: ChatId) -> Result<ChatRow, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM chat WHERE id = ?1 AND deleted_at IS NULL");
+        let row = self
+            .db
+            .prepare_cached(&sql)?
+            .query_row([chat.0], ChatRow::read)
+            .optional()?;
+        row.ok_or(StoreError::NotFound("chat"))
+    }
+
+    /// All chats that are not deleted, the latest first.
+    pub fn list(&self) -> Result<Vec<ChatRow>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM chat WHERE deleted_at IS NULL ORDER BY updated_at DESC, id DESC"
+        );
+        let mut read = self.db.prepare_cached(&sql)?;
+        let rows = read.query_map([], ChatRow::read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Whether a chat was ever begun, deleted ones included.
+    pub fn any(&self) -> Result<bool, StoreError> {
+        Ok(self
+            .db
+            .query_row("SELECT EXISTS (SELECT 1 FROM chat)", [], |row| row.get(0))?)
+    }
+
+    /// Gives a chat another title.
+    pub fn rename(&self, chat: ChatId, title: &str) -> Result<(), StoreError> {
+        self.change(
+            "UPDATE chat SET title = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            chat,
+            title,
+        )
+    }
+
+    /// Puts a chat to the top of the list.
+    pub fn touch(&self, chat: ChatId, at: i64) -> Result<(), StoreError> {
+        self.change(
+            "UPDATE chat SET updated_at = max(updated_at, ?2) WHERE id = ?1",
+            chat,
+            at,
+        )
+    }
+
+    /// Puts a chat out of sight.
+    pub fn delete(&self, chat: ChatId, at: i64) -> Result<(), StoreError> {
+        self.change(
+            "UPDATE chat SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            chat,
+            at,
+        )
+    }
+
+    /// Brings a deleted chat back. One that is not deleted stays as it is.
+    pub fn restore(&self, chat: ChatId) -> Result<(), StoreError> {
+        self.change(
+            "UPDATE chat SET deleted_at = ?2 WHERE id = ?1",
+            chat,
+            None::<i64>,
+        )
+    }
+
+    /// Removes for good the chats that were deleted before a moment, with their messages. Returns
+    /// how many.
+    pub fn purge(&self, deleted_before: i64) -> Result<usize, StoreError> {
+        Ok(self
+            .db
+            .prepare_cached("DELETE FROM chat WHERE deleted_at < ?1")?
+            .execute([deleted_before])?)
+    }
+
+    fn change(
+        &self,
+        sql: &str,
+        chat: ChatId,
+        value: impl rusqlite::ToSql,
+    ) -> Result<(), StoreError> {
+        match self.db.prepare_cached(sql)?.execute((chat.0, value))? {
+            0 => Err(StoreError::NotFound("chat")),
+            _ => Ok(()),
+        }
+    }
+}

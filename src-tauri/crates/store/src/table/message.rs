@@ -1,0 +1,434 @@
+//! Messages: the tree of each chat.
+//!
+//! Nothing is overwritten: an edit or another answer is a sibling. `chat.leaf` is the end of the
+//! shown branch, and every message remembers in `shown` which of its children was shown last, so
+//! that going back to a branch goes back to its end.
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::Value;
+
+use crate::error::StoreError;
+use crate::migrate::Step;
+use crate::table::chat::ChatId;
+
+// No cascade along `parent`: SQLite would recurse once per message, and it does so 1,000 times at
+// most. Messages fall with their chat, and the key is checked when that is done.
+pub(crate) const STEPS: &[Step] = &[Step {
+    version: 1,
+    sql: "CREATE TABLE message (
+              id               INTEGER PRIMARY KEY AUTOINCREMENT,
+              chat             INTEGER NOT NULL REFERENCES chat (id) ON DELETE CASCADE,
+              parent           INTEGER REFERENCES message (id) DEFERRABLE INITIALLY DEFERRED,
+              shown            INTEGER REFERENCES message (id) DEFERRABLE INITIALLY DEFERRED,
+              role             TEXT    NOT NULL CHECK (role IN ('user', 'assistant')),
+              state            TEXT    NOT NULL CHECK (state IN
+                                   ('writing', 'done', 'stopped', 'interrupted', 'limit', 'failed')),
+              text             TEXT    NOT NULL,
+              thinks           INTEGER NOT NULL,
+              thinking         TEXT,
+              thinking_ms      INTEGER,
+              tokens           BLOB    NOT NULL DEFAULT x'',
+              model            TEXT,
+              stats            TEXT,
+              error_code       TEXT,
+              error_message    TEXT,
+              kept_from        INTEGER,
+              thinking_from    INTEGER,
+              omitted_messages INTEGER NOT NULL DEFAULT 0,
+              omitted_thinking INTEGER NOT NULL DEFAULT 0,
+              created_at       INTEGER NOT NULL
+          ) STRICT;
+          CREATE INDEX message_of_chat ON message (chat, parent);
+          CREATE INDEX message_parent ON message (parent);
+          CREATE INDEX message_shown ON message (shown);
+          CREATE INDEX chat_leaf ON chat (leaf);
+          CREATE INDEX message_writing ON message (id) WHERE state = 'writing';",
+}];
+
+/// Names a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId(pub i64);
+
+/// Who wrote a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// How far a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageState {
+    /// It is being written, or waits to be.
+    Writing,
+    /// It is whole.
+    Done,
+    /// The user stopped it.
+    Stopped,
+    /// The process ended while it was written.
+    Interrupted,
+    /// The token limit, or the end of the context, was reached.
+    Limit,
+    /// It failed.
+    Failed,
+}
+
+macro_rules! stored_by_name {
+    ($type:ident { $($variant:ident = $name:literal),+ }) => {
+        impl $type {
+            /// The name that is stored.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$variant => $name),+ }
+            }
+        }
+
+        impl ToSql for $type {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(self.name().into())
+            }
+        }
+
+        impl FromSql for $type {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                match value.as_str()? { $($name => Ok($type::$variant),)+ _ => Err(FromSqlError::InvalidType) }
+            }
+        }
+    };
+}
+
+stored_by_name!(Role { User = "user", Assistant = "assistant" });
+stored_by_name!(MessageState {
+    Writing = "writing",
+    Done = "done",
+    Stopped = "stopped",
+    Interrupted = "interrupted",
+    Limit = "limit",
+    Failed = "failed"
+});
+
+/// A message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MessageRow {
+    /// Its id.
+    pub id: MessageId,
+    /// Its chat.
+    pub chat: ChatId,
+    /// The message that it follows.
+    pub parent: Option<MessageId>,
+    /// Who wrote it.
+    pub role: Role,
+    /// How far it is.
+    pub state: MessageState,
+    /// What was written so far, and with what.
+    pub progress: Progress,
+    /// Whether it was asked to think.
+    pub thinks: bool,
+    /// What it took, as JSON.
+    pub stats: Option<Value>,
+    /// Why it failed.
+    pub error: Option<ErrorRow>,
+    /// What its prompt left out.
+    pub omitted: OmittedRow,
+    /// Unix seconds.
+    pub created_at: i64,
+}
+
+/// A message to be added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMessage<'a> {
+    /// The chat.
+    pub chat: ChatId,
+    /// The message that it follows.
+    pub parent: Option<MessageId>,
+    /// Who writes it.
+    pub role: Role,
+    /// How far it is.
+    pub state: MessageState,
+    /// Its text so far.
+    pub text: &'a str,
+    /// Whether it is asked to think.
+    pub thinks: bool,
+    /// Unix seconds.
+    pub created_at: i64,
+}
+
+/// How far an answer is: the part of its row that is journaled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The text.
+    pub text: String,
+    /// The thinking.
+    pub thinking: Option<String>,
+    /// How long it thought, in ms.
+    pub thinking_ms: Option<u32>,
+    /// The ids generated, thinking and tags included.
+    pub tokens: Vec<u32>,
+    /// The fingerprint of the model that made them.
+    pub model: Option<String>,
+}
+
+/// Why a message failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorRow {
+    /// A code.
+    pub code: String,
+    /// The cause in words.
+    pub message: String,
+}
+
+/// What the prompt of an answer left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OmittedRow {
+    /// The first message that was sent; `None`: all were.
+    pub kept_from: Option<MessageId>,
+    /// The first message that was sent with its thinking; `None`: all were.
+    pub thinking_from: Option<MessageId>,
+    /// Messages left out.
+    pub messages: u32,
+    /// Answers sent without their thinking.
+    pub thinking: u32,
+}
+
+const COLUMNS: &str = "message.id, message.chat, message.parent, role, state, text, thinking, thinking_ms, tokens, \
+     model, thinks, stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, \
+     message.created_at";
+
+impl MessageRow {
+    fn read(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
+        let id = |column: usize| {
+            row.get::<_, Option<i64>>(column)
+                .map(|id| id.map(MessageId))
+        };
+        let code: Option<String> = row.get(12)?;
+        let message: Option<String> = row.get(13)?;
+        Ok(MessageRow {
+            id: MessageId(row.get(0)?),
+            chat: ChatId(row.get(1)?),
+            parent: id(2)?,
+            role: row.get(3)?,
+            state: row.get(4)?,
+            progress: Progress {
+                text: row.get(5)?,
+                thinking: row.get(6)?,
+                thinking_ms: row.get(7)?,
+                tokens: unpack(row.get_ref(8)?.as_blob()?),
+                model: row.get(9)?,
+            },
+            thinks: row.get(10)?,
+            stats: row
+                .get::<_, Option<String>>(11)?
+                .and_then(|json| serde_json::from_str(&json).ok()),
+            error: code
+                .zip(message)
+                .map(|(code, message)| ErrorRow { code, message }),
+            omitted: OmittedRow {
+                kept_from: id(14)?,
+                thinking_from: id(15)?,
+                messages: row.get(16)?,
+                thinking: row.get(17)?,
+            },
+            created_at: row.get(18)?,
+        })
+    }
+}
+
+/// Four bytes an id, little endian.
+fn pack(ids: &[u32]) -> Vec<u8> {
+    ids.iter().flat_map(|id| id.to_le_bytes()).collect()
+}
+
+fn unpack(bytes: &[u8]) -> Vec<u32> {
+    bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|id| u32::from_le_bytes(*id))
+        .collect()
+}
+
+/// The messages.
+pub struct Messages<'s> {
+    pub(crate) db: &'s Connection,
+}
+
+impl Messages<'_> {
+    /// A message of a chat that is not deleted.
+    pub fn get(&self, message: MessageId) -> Result<MessageRow, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM message JOIN chat ON chat.id = message.chat
+             WHERE message.id = ?1 AND chat.deleted_at IS NULL"
+        );
+        let row = self
+            .db
+            .prepare_cached(&sql)?
+            .query_row([message.0], MessageRow::read)
+            .optional()?;
+        row.ok_or(StoreError::NotFound("message"))
+    }
+
+    /// The messages from the root down to this one.
+    pub fn path(&self, leaf: MessageId) -> Result<Vec<MessageRow>, StoreError> {
+        let sql = format!(
+            "WITH RECURSIVE up (id, next, depth) AS (
+                 SELECT id, parent, 0 FROM message WHERE id = ?1
+                 UNION ALL
+                 SELECT message.id, message.parent, depth + 1 FROM up JOIN message ON message.id = up.next
+             )
+             SELECT {COLUMNS} FROM up JOIN message ON message.id = up.id ORDER BY depth DESC"
+        );
+        let mut read = self.db.prepare_cached(&sql)?;
+        let rows = read.query_map([leaf.0], MessageRow::read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Every message of a chat with its parent, oldest first: the shape of the tree.
+    pub fn tree(&self, chat: ChatId) -> Result<Vec<(MessageId, Option<MessageId>)>, StoreError> {
+        let mut read = self
+            .db
+            .prepare_cached("SELECT id, parent FROM message WHERE chat = ?1 ORDER BY id")?;
+        let rows = read.query_map([chat.0], |row| {
+            Ok((
+                MessageId(row.get(0)?),
+                row.get::<_, Option<i64>>(1)?.map(MessageId),
+            ))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Adds a message and shows it.
+    pub fn add(&self, message: &NewMessage<'_>) -> Result<MessageId, StoreError> {
+        let NewMessage {
+            chat,
+            parent,
+            role,
+            state,
+            text,
+            thinks,
+            created_at,
+        } = message;
+        self.db
+            .prepare_cached(
+                "INSERT INTO message (chat, parent, role, state, text, thinks, created_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .execute((
+                chat.0,
+                parent.map(|id| id.0),
+                role,
+                state,
+                text,
+                thinks,
+                created_at,
+            ))?;
+        let id = MessageId(self.db.last_insert_rowid());
+        self.show(id)?;
+        Ok(id)
+    }
+
+    /// Shows the branch through this message, down to where it was last left, or to its latest
+    /// message.
+    pub fn show(&self, message: MessageId) -> Result<(), StoreError> {
+        self.db
+            .prepare_cached(
+                "WITH RECURSIVE up (id, parent) AS (
+                     SELECT id, parent FROM message WHERE id = ?1
+                     UNION ALL
+                     SELECT message.id, message.parent FROM up JOIN message ON message.id = up.parent
+                 )
+                 UPDATE message SET shown = up.id FROM up WHERE message.id = up.parent AND shown IS NOT up.id",
+            )?
+            .execute([message.0])?;
+        let shown = self
+            .db
+            .prepare_cached(
+                "WITH RECURSIVE down (id, depth) AS (
+                     SELECT ?1, 0
+                     UNION ALL
+                     SELECT coalesce(shown, (SELECT max(id) FROM message AS child WHERE child.parent = message.id)),
+                            depth + 1
+                     FROM down JOIN message ON message.id = down.id
+                 )
+                 UPDATE chat SET leaf = (SELECT id FROM down WHERE id IS NOT NULL ORDER BY depth DESC LIMIT 1)
+                 WHERE id = (SELECT chat FROM message WHERE id = ?1)",
+            )?
+            .execute([message.0])?;
+        if shown == 0 {
+            Err(StoreError::NotFound("message"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Journals an answer that is being written.
+    pub fn journal(&self, message: MessageId, progress: &Progress) -> Result<(), StoreError> {
+        self.db
+            .prepare_cached(
+                "UPDATE message SET text = ?2, thinking = ?3, thinking_ms = ?4, tokens = ?5, model = ?6 WHERE id = ?1",
+            )?
+            .execute((
+                message.0,
+                &progress.text,
+                &progress.thinking,
+                progress.thinking_ms,
+                pack(&progress.tokens),
+                &progress.model,
+            ))?;
+        Ok(())
+    }
+
+    /// Sets how an answer ended. What it took stays as it was where this is `None`.
+    pub fn end(
+        &self,
+        message: MessageId,
+        state: MessageState,
+        stats: Option<&Value>,
+        error: Option<&ErrorRow>,
+    ) -> Result<(), StoreError> {
+        self.db
+            .prepare_cached(
+                "UPDATE message SET state = ?2, stats = coalesce(?3, stats), error_code = ?4, error_message = ?5
+                 WHERE id = ?1",
+            )?
+            .execute((
+                message.0,
+                state,
+                stats.map(Value::to_string),
+                error.map(|error| &error.code),
+                error.map(|error| &error.message),
+            ))?;
+        Ok(())
+    }
+
+    /// Marks an answer as being written again.
+    pub fn reopen(&self, message: MessageId) -> Result<(), StoreError> {
+        self.end(message, MessageState::Writing, None, None)
+    }
+
+    /// Keeps what the prompt of an answer left out.
+    pub fn omit(&self, message: MessageId, omitted: &OmittedRow) -> Result<(), StoreError> {
+        self.db
+            .prepare_cached(
+                "UPDATE message SET kept_from = ?2, thinking_from = ?3, omitted_messages = ?4, omitted_thinking = ?5
+                 WHERE id = ?1",
+            )?
+            .execute((
+                message.0,
+                omitted.kept_from.map(|id| id.0),
+                omitted.thinking_from.map(|id| id.0),
+                omitted.messages,
+                omitted.thinking,
+            ))?;
+        Ok(())
+    }
+
+    /// Marks the answers that a process left unfinished. Returns how many there were.
+    pub(crate) fn interrupt_writing(&self) -> Result<usize, StoreError> {
+        Ok(self.db.execute(
+            "UPDATE message SET state = 'interrupted' WHERE state = 'writing'",
+            [],
+        )?)
+    }
+}

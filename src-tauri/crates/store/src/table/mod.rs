@@ -1,0 +1,23 @@
+//! The tables: in each module the schema steps, the row, the reads and the writes.
+
+pub(crate) mod chat;
+pub(crate) mod draft;
+pub(crate) mod message;
+pub(crate) mod search;
+pub(crate) mod setting;
+pub(crate) mod window;
+
+use crate::migrate::Step;
+
+/// All steps of all tables. Within a version, tables come before those that refer to them.
+pub(crate) fn steps() -> Vec<Step> {
+    [
+        chat::STEPS,
+        message::STEPS,
+        setting::STEPS,
+        draft::STEPS,
+        window::STEPS,
+        search::STEPS,
+    ]
+    .concat()
+}

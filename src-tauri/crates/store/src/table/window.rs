@@ -1,0 +1,67 @@
+//! Where the windows stood.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::error::StoreError;
+use crate::migrate::Step;
+
+pub(crate) const STEPS: &[Step] = &[Step {
+    version: 1,
+    sql: "CREATE TABLE window (
+              label     TEXT PRIMARY KEY,
+              x         INTEGER NOT NULL,
+              y         INTEGER NOT NULL,
+              width     INTEGER NOT NULL,
+              height    INTEGER NOT NULL,
+              maximised INTEGER NOT NULL
+          ) STRICT, WITHOUT ROWID;",
+}];
+
+/// Where a window stood, in physical pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowRow {
+    /// From the left.
+    pub x: i32,
+    /// From the top.
+    pub y: i32,
+    /// Its inner width.
+    pub width: u32,
+    /// Its inner height.
+    pub height: u32,
+    /// Whether it filled the screen; the rest says where it was before.
+    pub maximised: bool,
+}
+
+/// The windows.
+pub struct Windows<'s> {
+    pub(crate) db: &'s Connection,
+}
+
+impl Windows<'_> {
+    /// Where the window of this label stood.
+    pub fn get(&self, label: &str) -> Result<Option<WindowRow>, StoreError> {
+        let mut read = self
+            .db
+            .prepare_cached("SELECT x, y, width, height, maximised FROM window WHERE label = ?1")?;
+        let row = read.query_row([label], |row| {
+            Ok(WindowRow {
+                x: row.get(0)?,
+                y: row.get(1)?,
+                width: row.get(2)?,
+                height: row.get(3)?,
+                maximised: row.get(4)?,
+            })
+        });
+        Ok(row.optional()?)
+    }
+
+    /// Keeps where the window of this label stands.
+    pub fn set(&self, label: &str, window: &WindowRow) -> Result<(), StoreError> {
+        self.db
+            .prepare_cached(
+                "INSERT OR REPLACE INTO window (label, x, y, width, height, maximised) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute((label, window.x, window.y, window.width, window.height, window.maximised))?;
+        Ok(())
+    }
+}
