@@ -1,1 +1,36 @@
+//! The product's verbs, and the one thread that owns the model.
+//!
+//! [`Chat`] is the handle: each verb is a letter to the *desk*, a thread that owns the [`Store`]
+//! and answers at once. The desk keeps the queue of answers and hands one job at a time to the
+//! *model thread*, which owns the [`Generate`] and reports back what it reads and writes. Nothing
+//! is shared and nothing is locked, but for the flag that cancels an answer.
+//!
+//! The model itself is behind [`Generate`]: this crate knows no engine, and tests script one.
 
+#![warn(missing_docs)]
+
+mod clock;
+mod desk;
+mod failure;
+mod fit;
+mod generate;
+mod handle;
+mod live;
+mod model_thread;
+mod settings;
+mod title;
+mod view;
+
+pub use clock::{Clock, SystemClock};
+pub use failure::{Failure, FailureCode};
+pub use generate::{
+    Device, DeviceKind, Finish, Generate, HistoryMessage, LoadOptions, ModelChoice, ModelInfo,
+    Part, Piece, Stats, StopReason, Turn,
+};
+pub use handle::Chat;
+pub use settings::{Sampling, SendWith, Settings, Theme};
+pub use store::{ChatId, MessageId, MessageState, Role, Store, StoreError, WindowRow};
+pub use view::{
+    ChatSummary, ChatView, Event, Message, ModelState, ModelStatus, Omitted, SearchHit, Snapshot,
+    Stage,
+};

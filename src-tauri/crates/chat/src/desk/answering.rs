@@ -1,0 +1,407 @@
+//! Answers: those that wait, and the one that is being written.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use store::{ChatId, ErrorRow, MessageId, MessageRow, MessageState, OmittedRow, Role};
+
+use crate::desk::Desk;
+use crate::failure::{Failure, FailureCode};
+use crate::fit::{Fitted, Unfitted};
+use crate::generate::{Finish, HistoryMessage, ModelInfo, Part, StopReason, Turn};
+use crate::live::Live;
+use crate::model_thread::Job;
+use crate::view::{ChatView, Event, Stage};
+
+#[derive(Default)]
+pub(crate) struct Answers {
+    waiting: VecDeque<Waiting>,
+    active: Option<Active>,
+}
+
+struct Waiting {
+    chat: ChatId,
+    message: MessageId,
+    /// Whether it goes on with what the row has.
+    resume: bool,
+}
+
+struct Active {
+    chat: ChatId,
+    message: MessageId,
+    cancel: Arc<AtomicBool>,
+    live: Live,
+    /// How it ends when it was cancelled.
+    cancelled: MessageState,
+    /// Why it cannot be saved.
+    unsaved: Option<Failure>,
+}
+
+impl Answers {
+    /// Whether the model is at work.
+    pub fn busy(&self) -> bool {
+        self.active.is_some()
+    }
+
+    /// The answer of a chat that is written or waits.
+    pub fn of_chat(&self, chat: ChatId) -> Option<MessageId> {
+        let active = self
+            .active
+            .as_ref()
+            .map(|active| (active.chat, active.message));
+        let waiting = self
+            .waiting
+            .iter()
+            .map(|waiting| (waiting.chat, waiting.message));
+        active
+            .into_iter()
+            .chain(waiting)
+            .find(|(of, _)| *of == chat)
+            .map(|(_, message)| message)
+    }
+
+    /// What is written of a message at this moment.
+    pub fn live(&self, message: MessageId) -> Option<&Live> {
+        self.active
+            .as_ref()
+            .filter(|active| active.message == message)
+            .map(|active| &active.live)
+    }
+
+    pub fn due(&self) -> Option<Instant> {
+        self.active.as_ref().and_then(|active| active.live.due())
+    }
+}
+
+impl Desk {
+    pub(super) fn queue_answer(
+        &mut self,
+        chat: ChatId,
+        message: MessageId,
+        resume: bool,
+    ) -> Result<ChatView, Failure> {
+        self.answers.waiting.push_back(Waiting {
+            chat,
+            message,
+            resume,
+        });
+        self.tell_changed(chat)?;
+        self.tell(Event::Stage {
+            chat,
+            message,
+            stage: Stage::Waiting,
+            done: 0,
+            total: 0,
+        });
+        self.view(chat)
+    }
+
+    /// Gives the answer that waits longest to the model, if there is one of each.
+    pub(super) fn begin_next_answer(&mut self) {
+        while let Some(waiting) = self.answers.waiting.pop_front() {
+            let begun = match self.model.info().cloned() {
+                Some(info) => self.begin(&waiting, &info),
+                None => Err(self.no_model()),
+            };
+            match begun {
+                Ok(()) => return,
+                Err(failure) => self.settle(
+                    waiting.chat,
+                    waiting.message,
+                    MessageState::Failed,
+                    None,
+                    Some(failure),
+                ),
+            }
+        }
+    }
+
+    fn begin(&mut self, waiting: &Waiting, info: &ModelInfo) -> Result<(), Failure> {
+        let Waiting {
+            chat,
+            message,
+            resume,
+        } = *waiting;
+        let mut path = self.store.messages().path(message)?;
+        let row = path.pop().ok_or(store::StoreError::NotFound("message"))?;
+        let today = self.store.chats().get(chat)?.today;
+        let today = today.parse().unwrap_or_else(|_| self.clock.now().date());
+        let before = path
+            .iter()
+            .rev()
+            .find(|row| row.role == Role::Assistant)
+            .map(|row| row.omitted);
+        let live = Live::new(row.progress.clone(), &info.fingerprint);
+        let thinking = row.thinks && info.can_think;
+
+        let resume = resume && !(row.progress.text.is_empty() && row.progress.thinking.is_none());
+        // An answer without text says nothing: it failed, or was stopped before it began.
+        path.retain(|row| !row.progress.text.is_empty());
+        let mut history: Vec<_> = path
+            .iter()
+            .map(|row| in_history(row, thinking, &info.fingerprint))
+            .collect();
+        let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
+        if resume {
+            history.push(in_history(&row, true, &info.fingerprint));
+            ids.push(row.id);
+        }
+        let turn = Turn {
+            history,
+            instructions: Some(self.settings.instructions.trim().to_owned())
+                .filter(|text| !text.is_empty()),
+            thinking,
+            today,
+            sampling: self.settings.sampling,
+            max_tokens: self.settings.max_tokens.map(|tokens| tokens as usize),
+            resume,
+        };
+        let cancel = Arc::new(AtomicBool::new(false));
+        let unfitted = Unfitted {
+            turn,
+            ids,
+            before: before.unwrap_or_default(),
+        };
+        self.give(Job::Answer {
+            unfitted,
+            cancel: Arc::clone(&cancel),
+        });
+        let cancelled = MessageState::Stopped;
+        self.answers.active = Some(Active {
+            chat,
+            message,
+            cancel,
+            live,
+            cancelled,
+            unsaved: None,
+        });
+        self.tell(Event::Stage {
+            chat,
+            message,
+            stage: Stage::Reading,
+            done: 0,
+            total: 0,
+        });
+        Ok(())
+    }
+
+    fn no_model(&self) -> Failure {
+        let cause = self
+            .model
+            .error()
+            .map_or(String::new(), |error| format!(" {}", error.message));
+        Failure::new(
+            FailureCode::NoModel,
+            format!("No model is open, so there is no answer.{cause}"),
+        )
+    }
+
+    pub(super) fn fitted(&mut self, fitted: Fitted) {
+        let Some(active) = &self.answers.active else {
+            return;
+        };
+        if fitted != Fitted(OmittedRow::default()) {
+            tracing::info!(?fitted, "the conversation was cut to fit the context");
+        }
+        if let Err(error) = self.store.messages().omit(active.message, &fitted.0) {
+            tracing::warn!(%error, "what a prompt left out was not saved");
+        }
+    }
+
+    pub(super) fn reading(&mut self, done: usize, total: usize) {
+        let Some(Active { chat, message, .. }) = self.answers.active else {
+            return;
+        };
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        self.tell(Event::Stage {
+            chat,
+            message,
+            stage: Stage::Reading,
+            done: count(done),
+            total: count(total),
+        });
+    }
+
+    pub(super) fn token(&mut self, id: u32, text: &str, part: Part) {
+        let Some(active) = &mut self.answers.active else {
+            return;
+        };
+        let (chat, message) = (active.chat, active.message);
+        if let Some(stage) = active.live.token(Instant::now(), id, text, part) {
+            self.tell(Event::Stage {
+                chat,
+                message,
+                stage,
+                done: 0,
+                total: 0,
+            });
+        }
+    }
+
+    /// Tells the window, and journals, what is due. At the `end`, the window gets the rest.
+    pub(super) fn tend_answer(&mut self, end: bool) {
+        let now = Instant::now();
+        let Some(active) = &mut self.answers.active else {
+            return;
+        };
+        let (chat, message) = (active.chat, active.message);
+        let growth = active.live.growth(now, end);
+        let journal = active.live.journal(now);
+        if let Some(progress) = journal
+            && let Err(error) = self.store.messages().journal(message, &progress)
+        {
+            // Writing on would promise what cannot be kept.
+            tracing::error!(%error, "an answer cannot be saved, and is stopped");
+            active.cancel.store(true, Ordering::Relaxed);
+            active.unsaved.get_or_insert(error.into());
+        }
+        if let Some(growth) = growth {
+            let (seq, tokens) = (active.live.seq, active.live.tokens);
+            let tokens_per_second = active.live.tokens_per_second(now);
+            let (thinking, text) = (growth.thinking, growth.text);
+            self.tell(Event::Delta {
+                chat,
+                message,
+                seq,
+                thinking,
+                text,
+                tokens,
+                tokens_per_second,
+            });
+        }
+    }
+
+    pub(super) fn ended(&mut self, result: Result<Finish, Failure>, panicked: bool) {
+        self.tend_answer(true);
+        let Some(mut active) = self.answers.active.take() else {
+            return;
+        };
+        let progress = active.live.finish(Instant::now());
+        let cancelled = active.cancel.load(Ordering::Relaxed);
+        let saved = self
+            .store
+            .messages()
+            .journal(active.message, &progress)
+            .map_err(Failure::from);
+        let unsaved = saved.err().or(active.unsaved);
+        let (state, finish, failure) = match (unsaved, result) {
+            (Some(failure), result) => (MessageState::Failed, result.ok(), Some(failure)),
+            (None, Ok(finish)) => (state_of(&finish, active.cancelled), Some(finish), None),
+            (None, Err(_)) if cancelled && !panicked => (active.cancelled, None, None),
+            (None, Err(failure)) => (MessageState::Failed, None, Some(failure)),
+        };
+        self.settle(active.chat, active.message, state, finish, failure);
+        if panicked {
+            self.reopen_model();
+        }
+    }
+
+    /// Saves how an answer ended, and tells the window, unless its chat was deleted meanwhile.
+    fn settle(
+        &mut self,
+        chat: ChatId,
+        message: MessageId,
+        state: MessageState,
+        finish: Option<Finish>,
+        failure: Option<Failure>,
+    ) {
+        if let Some(failure) = &failure {
+            tracing::warn!(%failure, "an answer failed");
+        }
+        let stats = finish.and_then(|finish| serde_json::to_value(finish.stats).ok());
+        let error = failure.map(|failure| ErrorRow {
+            code: failure.code.to_string(),
+            message: failure.message,
+        });
+        let ended = self
+            .store
+            .messages()
+            .end(message, state, stats.as_ref(), error.as_ref());
+        if let Err(error) = ended {
+            tracing::error!(%error, "the end of an answer was not saved");
+        }
+        let Ok(mut row) = self.store.messages().get(message) else {
+            return;
+        };
+        (row.state, row.error) = (state, error);
+        match self.one_message(row) {
+            Ok(message) => self.tell(Event::Ended { chat, message }),
+            Err(failure) => tracing::error!(%failure, "an answer cannot be shown"),
+        }
+        if let Err(failure) = self.tell_changed(chat) {
+            tracing::error!(%failure, "a chat cannot be shown");
+        }
+    }
+
+    pub(crate) fn stop(&mut self, chat: ChatId) -> Result<(), Failure> {
+        if let Some(active) = self
+            .answers
+            .active
+            .as_ref()
+            .filter(|active| active.chat == chat)
+        {
+            active.cancel.store(true, Ordering::Relaxed);
+        }
+        self.take_waiting(|waiting| waiting.chat == chat, MessageState::Stopped);
+        Ok(())
+    }
+
+    fn take_waiting(&mut self, taken: impl Fn(&Waiting) -> bool, state: MessageState) {
+        let (gone, stay): (VecDeque<_>, _) = std::mem::take(&mut self.answers.waiting)
+            .into_iter()
+            .partition(taken);
+        self.answers.waiting = stay;
+        for waiting in gone {
+            self.settle(waiting.chat, waiting.message, state, None, None);
+        }
+    }
+
+    /// The app closes: that interrupts all answers.
+    pub(super) fn quit_answers(&mut self) {
+        self.take_waiting(|_| true, MessageState::Interrupted);
+        if let Some(active) = &mut self.answers.active {
+            active.cancelled = MessageState::Interrupted;
+            active.cancel.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Saves an answer whose model does not come to an end.
+    pub(super) fn abandon_answer(&mut self) {
+        self.ended(
+            Err(Failure::new(
+                FailureCode::Generation,
+                "The model did not stop.",
+            )),
+            false,
+        );
+    }
+}
+
+fn state_of(finish: &Finish, cancelled: MessageState) -> MessageState {
+    match finish.reason {
+        StopReason::EndOfTurn => MessageState::Done,
+        StopReason::MaxTokens | StopReason::ContextFull => MessageState::Limit,
+        StopReason::Cancelled => cancelled,
+    }
+}
+
+/// A message as the model gets it. Without thinking mode, what it thought earlier is left out: its
+/// template would put an empty block beside it.
+fn in_history(row: &MessageRow, thinking: bool, model: &str) -> HistoryMessage {
+    let progress = &row.progress;
+    let stripped = !thinking && progress.thinking.is_some();
+    let same_model = progress.model.as_deref() == Some(model);
+    let verbatim = !stripped && same_model && !progress.tokens.is_empty();
+    HistoryMessage {
+        role: row.role,
+        text: progress.text.clone(),
+        thinking: if stripped {
+            None
+        } else {
+            progress.thinking.clone()
+        },
+        ids: verbatim.then(|| progress.tokens.clone()),
+    }
+}

@@ -1,0 +1,226 @@
+//! The desk: the thread that owns the store, and says what the model does next.
+
+mod answering;
+mod opening;
+mod showing;
+mod verbs;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use store::{Copy, Store};
+
+use self::answering::Answers;
+use self::opening::Model;
+use crate::clock::Clock;
+use crate::failure::{Failure, FailureCode};
+use crate::generate::{Generate, ModelChoice};
+use crate::model_thread::{self, Job, Report};
+use crate::settings::Settings;
+use crate::view::Event;
+
+/// Seconds that a deleted chat can be restored.
+const BIN: i64 = 30 * 24 * 60 * 60;
+/// How long after the start the day's copy of the database is made: when nobody waits for the first
+/// screen any more.
+const COPY_AFTER: Duration = Duration::from_secs(20);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long closing waits for the model to stop.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Rows in which the app remembers things for itself.
+const CURRENT: &str = "app.current";
+const MODEL: &str = "app.model";
+
+/// What the desk receives.
+pub(crate) enum Letter {
+    Verb(Box<dyn FnOnce(&mut Desk) + Send>),
+    Report(Report),
+    /// Close. The sender hears when all is done.
+    Quit(Option<Sender<()>>),
+}
+
+pub(crate) struct Desk {
+    store: Store,
+    clock: Box<dyn Clock>,
+    on_event: Box<dyn Fn(Event) + Send + Sync>,
+    jobs: Sender<Job>,
+    settings: Settings,
+    model: Model,
+    answers: Answers,
+    copy_due: Instant,
+}
+
+pub(crate) fn start(
+    store: Store,
+    generate: Box<dyn Generate>,
+    clock: Box<dyn Clock>,
+    on_event: Box<dyn Fn(Event) + Send + Sync>,
+) -> Result<Sender<Letter>, Failure> {
+    let (letters, inbox) = channel();
+    let (jobs, work) = channel();
+    let purged = store
+        .chats()
+        .purge(clock.now().timestamp().as_second() - BIN)?;
+    if purged > 0 {
+        tracing::info!(purged, "chats that were deleted long ago are gone");
+    }
+    let settings = Settings::read(&store)?;
+    let copy_due = Instant::now() + COPY_AFTER;
+    let mut desk = Desk {
+        store,
+        clock,
+        on_event,
+        jobs,
+        settings,
+        model: Model::default(),
+        answers: Answers::default(),
+        copy_due,
+    };
+    let remembered = desk.store.settings().get(MODEL)?;
+    let remembered = remembered
+        .and_then(|value| serde_json::from_value(value).ok())
+        .unwrap_or(ModelChoice::Starter);
+
+    let failed = |error| {
+        Failure::new(
+            FailureCode::Generation,
+            format!("A thread could not be started: {error}"),
+        )
+    };
+    let reports = letters.clone();
+    let model = thread::Builder::new().name("model".into());
+    let model = model
+        .spawn(move || model_thread::run(generate, &work, &reports))
+        .map_err(failed)?;
+    let desk_thread = thread::Builder::new().name("desk".into());
+    desk_thread
+        .spawn(move || {
+            desk.open_at_start(remembered);
+            desk.run(&inbox, model);
+        })
+        .map_err(failed)?;
+    Ok(letters)
+}
+
+impl Desk {
+    fn run(mut self, inbox: &Receiver<Letter>, model: JoinHandle<()>) {
+        let waits = loop {
+            let letter =
+                match inbox.recv_timeout(self.due().saturating_duration_since(Instant::now())) {
+                    Ok(letter) => Some(letter),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => break None,
+                };
+            if let Some(Letter::Quit(waits)) = letter {
+                break waits;
+            }
+            let step = catch_unwind(AssertUnwindSafe(|| {
+                match letter {
+                    Some(Letter::Verb(verb)) => verb(&mut self),
+                    Some(Letter::Report(report)) => self.report(report),
+                    Some(Letter::Quit(_)) | None => {}
+                }
+                self.tend();
+            }));
+            if let Err(panic) = step {
+                tracing::error!(
+                    cause = model_thread::cause(panic.as_ref()),
+                    "the desk panicked and goes on"
+                );
+            }
+        };
+        self.close(inbox, model);
+        if let Some(waits) = waits {
+            // An error means that nobody waits any more.
+            let _ = waits.send(());
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        match report {
+            Report::Progress(done) => self.opening(done),
+            Report::Opened { result, open } => self.opened(result, open),
+            Report::Fitted(fitted) => self.fitted(fitted),
+            Report::Reading { done, total } => self.reading(done, total),
+            Report::Token { id, text, part } => self.token(id, &text, part),
+            Report::Ended { result, panicked } => self.ended(result, panicked),
+        }
+    }
+
+    /// Does what is due, and gives the model its next job.
+    fn tend(&mut self) {
+        self.tend_answer(false);
+        self.next_job();
+        if self.copy_due <= Instant::now() && !self.answers.busy() {
+            self.copy_due = Instant::now() + DAY;
+            match self.store.daily_copy(&self.clock.now().date().to_string()) {
+                Ok(Copy::Refused(cause)) => {
+                    tracing::error!(cause, "the database is damaged; no copy was made")
+                }
+                Ok(copy) => tracing::debug!(?copy, "the day's copy"),
+                Err(error) => tracing::warn!(%error, "the day's copy failed"),
+            }
+        }
+    }
+
+    fn due(&self) -> Instant {
+        let copy = if self.answers.busy() {
+            Instant::now() + DAY
+        } else {
+            self.copy_due
+        };
+        self.answers.due().map_or(copy, |due| due.min(copy))
+    }
+
+    /// An opening comes before the answers that wait: they are to be given by the model that was
+    /// asked for.
+    fn next_job(&mut self) {
+        if self.model.opening() || self.answers.busy() {
+            return;
+        }
+        if !self.open_wanted() {
+            self.begin_next_answer();
+        }
+    }
+
+    fn give(&self, job: Job) {
+        if self.jobs.send(job).is_err() {
+            tracing::error!("the model thread has ended");
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        (self.on_event)(event);
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.now().timestamp().as_second()
+    }
+
+    /// Stops and saves what is being written, and ends the model thread.
+    fn close(mut self, inbox: &Receiver<Letter>, model: JoinHandle<()>) {
+        self.quit_answers();
+        let deadline = Instant::now() + PATIENCE;
+        while self.answers.busy() {
+            match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Letter::Report(report)) => self.report(report),
+                // Whoever asks now learns from the dropped reply that it is too late.
+                Ok(_) => {}
+                Err(_) => {
+                    tracing::warn!("the model did not stop; its answer is saved as far as it came");
+                    self.abandon_answer();
+                }
+            }
+        }
+        // A model that still loads holds nothing to save, and a process that ends need not wait for
+        // it.
+        let idle = !self.model.opening();
+        drop(self);
+        if idle && Instant::now() < deadline && model.join().is_err() {
+            tracing::error!("the model thread ended in a panic");
+        }
+    }
+}

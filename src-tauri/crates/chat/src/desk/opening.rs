@@ -1,0 +1,225 @@
+//! Opening models. A model that does not open leaves the present one in place.
+
+use crate::desk::{Desk, MODEL};
+use crate::failure::Failure;
+use crate::generate::{ModelChoice, ModelInfo};
+use crate::model_thread::Job;
+use crate::view::{Event, ModelState, ModelStatus};
+
+#[derive(Default)]
+pub(crate) struct Model {
+    open: Option<(ModelChoice, ModelInfo)>,
+    /// What the model thread opens.
+    opening: Option<Order>,
+    /// What it opens next. A later wish replaces an earlier one.
+    wanted: Option<Order>,
+    progress: f32,
+    error: Option<Failure>,
+}
+
+#[derive(Clone)]
+struct Order {
+    choice: ModelChoice,
+    why: Why,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// It was open last time.
+    Start,
+    /// The one remembered did not open.
+    Fallback,
+    /// The user asked.
+    Asked,
+    /// The settings changed, or it panicked.
+    Again,
+}
+
+impl Model {
+    pub fn opening(&self) -> bool {
+        self.opening.is_some()
+    }
+
+    pub fn info(&self) -> Option<&ModelInfo> {
+        self.open.as_ref().map(|(_, info)| info)
+    }
+
+    pub fn error(&self) -> Option<&Failure> {
+        self.error.as_ref()
+    }
+
+    pub fn status(&self) -> ModelStatus {
+        let error = self.error.clone();
+        if let Some(Order { choice, .. }) = self.opening.as_ref().or(self.wanted.as_ref()) {
+            return ModelStatus {
+                state: ModelState::Loading,
+                progress: self.progress,
+                error: None,
+                ..unknown(choice)
+            };
+        }
+        let Some((_, info)) = &self.open else {
+            let state = if error.is_some() {
+                ModelState::Failed
+            } else {
+                ModelState::None
+            };
+            return ModelStatus {
+                state,
+                error,
+                ..unknown(&ModelChoice::Starter)
+            };
+        };
+        let info = info.clone();
+        ModelStatus {
+            state: ModelState::Ready,
+            name: info.name,
+            file: info.file,
+            starter: info.starter,
+            quantisation: info.quantisation,
+            file_bytes: info.file_bytes,
+            context_length: info.context_length,
+            device: Some(info.device),
+            progress: 1.0,
+            error,
+            can_think: info.can_think,
+        }
+    }
+}
+
+/// All that is known of a model before it is open.
+fn unknown(choice: &ModelChoice) -> ModelStatus {
+    let (name, file) = match choice {
+        ModelChoice::Starter => (String::new(), None),
+        ModelChoice::File(path) => (
+            path.file_stem()
+                .unwrap_or(path.as_os_str())
+                .to_string_lossy()
+                .into_owned(),
+            Some(path.clone()),
+        ),
+    };
+    ModelStatus {
+        state: ModelState::None,
+        name,
+        starter: file.is_none(),
+        file,
+        quantisation: String::new(),
+        file_bytes: 0,
+        context_length: 0,
+        device: None,
+        progress: 0.0,
+        error: None,
+        can_think: false,
+    }
+}
+
+impl Desk {
+    pub(super) fn open_at_start(&mut self, remembered: ModelChoice) {
+        self.want(remembered, Why::Start);
+        self.next_job();
+    }
+
+    pub(crate) fn open_model(&mut self, choice: ModelChoice) -> Result<(), Failure> {
+        self.want(choice, Why::Asked);
+        Ok(())
+    }
+
+    /// Opens the present model once more: with other settings, or after it panicked.
+    pub(super) fn reopen_model(&mut self) {
+        if let Some(order) = &mut self.model.wanted {
+            // It will be opened with the settings of that moment.
+            order.why = if order.why == Why::Asked {
+                Why::Asked
+            } else {
+                Why::Again
+            };
+            return;
+        }
+        let opening = self
+            .model
+            .opening
+            .as_ref()
+            .map(|order| (order.choice.clone(), order.why));
+        let open = self
+            .model
+            .open
+            .as_ref()
+            .map(|(choice, _)| (choice.clone(), Why::Again));
+        if let Some((choice, why)) = opening.or(open) {
+            self.want(choice, why);
+        }
+    }
+
+    fn want(&mut self, choice: ModelChoice, why: Why) {
+        self.model.wanted = Some(Order { choice, why });
+        self.model.progress = 0.0;
+        self.tell(Event::Model(self.model.status()));
+    }
+
+    /// Returns whether there was something to open.
+    pub(super) fn open_wanted(&mut self) -> bool {
+        let Some(order) = self.model.wanted.take() else {
+            return false;
+        };
+        self.give(Job::Open {
+            choice: order.choice.clone(),
+            options: self.settings.load_options(),
+        });
+        self.model.opening = Some(order);
+        true
+    }
+
+    pub(super) fn opening(&mut self, done: f32) {
+        self.model.progress = done.clamp(0.0, 1.0);
+        self.tell(Event::Model(self.model.status()));
+    }
+
+    pub(super) fn opened(&mut self, result: Result<(), Failure>, open: Option<ModelInfo>) {
+        let Some(order) = self.model.opening.take() else {
+            return;
+        };
+        let before = self.model.open.take().map(|(choice, _)| choice);
+        match result {
+            Ok(()) => {
+                self.model.open = open.map(|info| (order.choice.clone(), info));
+                if order.why != Why::Fallback {
+                    self.model.error = None;
+                }
+                if order.why == Why::Asked {
+                    self.remember(&order.choice);
+                }
+            }
+            Err(failure) => {
+                tracing::warn!(%failure, "a model did not open");
+                self.model.open = before.zip(open);
+                // Of two failures at the start, the first is the one that the user can mend.
+                if order.why != Why::Fallback {
+                    self.model.error = Some(failure);
+                }
+                if order.why == Why::Start
+                    && order.choice != ModelChoice::Starter
+                    && self.model.wanted.is_none()
+                {
+                    self.want(ModelChoice::Starter, Why::Fallback);
+                    return;
+                }
+            }
+        }
+        self.tell(Event::Model(self.model.status()));
+    }
+
+    fn remember(&self, choice: &ModelChoice) {
+        let kept = serde_json::to_value(choice)
+            .map_err(|error| error.to_string())
+            .and_then(|value| {
+                self.store
+                    .settings()
+                    .set(MODEL, &value)
+                    .map_err(|error| error.to_string())
+            });
+        if let Err(error) = kept {
+            tracing::warn!(error, "the choice of the model was not saved");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! From rows to what the window shows.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use store::{ChatId, ChatRow, MessageId, MessageRow};
+
+use crate::desk::{CURRENT, Desk};
+use crate::failure::{Failure, FailureCode};
+use crate::view::{ChatSummary, ChatView, Message, Omitted, Snapshot};
+
+/// All messages that follow the same parent, by parent.
+type Siblings = HashMap<Option<MessageId>, Vec<MessageId>>;
+
+impl Desk {
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Failure> {
+        let chats: Vec<ChatSummary> = self
+            .store
+            .chats()
+            .list()?
+            .into_iter()
+            .map(|row| self.summary(row))
+            .collect();
+        let current = self
+            .store
+            .settings()
+            .get(CURRENT)?
+            .and_then(|id| id.as_i64())
+            .map(ChatId);
+        Ok(Snapshot {
+            first_start: !self.store.chats().any()?,
+            current: current.filter(|id| chats.iter().any(|chat| chat.id == *id)),
+            chats,
+            settings: self.settings.clone(),
+            model: self.model.status(),
+            new_chat_draft: self.store.drafts().get(store::DraftPlace::NewChat)?,
+        })
+    }
+
+    pub(super) fn summary(&self, row: ChatRow) -> ChatSummary {
+        ChatSummary {
+            writing: self.answers.of_chat(row.id).is_some(),
+            id: row.id,
+            title: row.title,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+
+    /// The shown branch of a chat.
+    pub(super) fn view(&self, chat: ChatId) -> Result<ChatView, Failure> {
+        let row = self.store.chats().get(chat)?;
+        let path = match row.leaf {
+            Some(leaf) => self.store.messages().path(leaf)?,
+            None => Vec::new(),
+        };
+        let siblings = self.siblings(chat)?;
+        Ok(ChatView {
+            chat: self.summary(row),
+            messages: path
+                .into_iter()
+                .map(|row| self.message(row, &siblings))
+                .collect(),
+            draft: self.store.drafts().get(store::DraftPlace::Chat(chat))?,
+        })
+    }
+
+    /// One message as it is shown.
+    pub(super) fn one_message(&self, row: MessageRow) -> Result<Message, Failure> {
+        let siblings = self.siblings(row.chat)?;
+        Ok(self.message(row, &siblings))
+    }
+
+    fn siblings(&self, chat: ChatId) -> Result<Siblings, Failure> {
+        let mut siblings = Siblings::new();
+        for (message, parent) in self.store.messages().tree(chat)? {
+            siblings.entry(parent).or_default().push(message);
+        }
+        Ok(siblings)
+    }
+
+    fn message(&self, mut row: MessageRow, siblings: &Siblings) -> Message {
+        let mut seq = 0;
+        if let Some(live) = self.answers.live(row.id) {
+            row.progress = live.told(Instant::now());
+            seq = live.seq;
+        }
+        let error = row
+            .error
+            .map(|error| Failure::new(FailureCode::from_name(&error.code), error.message));
+        let omitted = Omitted {
+            messages: row.omitted.messages,
+            thinking: row.omitted.thinking,
+        };
+        Message {
+            id: row.id,
+            parent: row.parent,
+            role: row.role,
+            text: row.progress.text,
+            thinking: row.progress.thinking,
+            thinking_ms: row.progress.thinking_ms,
+            thinks: row.thinks,
+            state: row.state,
+            stats: row.stats.and_then(|json| serde_json::from_value(json).ok()),
+            error,
+            omitted: (omitted.messages > 0 || omitted.thinking > 0).then_some(omitted),
+            created_at: row.created_at,
+            siblings: siblings.get(&row.parent).cloned().unwrap_or_default(),
+            seq,
+        }
+    }
+}

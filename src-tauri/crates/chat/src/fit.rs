@@ -1,0 +1,175 @@
+//! How a conversation that is too long for the context is cut.
+//!
+//! Everything that is cut makes the model read again from there on, so cutting is rare and goes
+//! deep: past [`THINKING_SHARE`] of the context, the thinking of all answers but the last one goes
+//! at once; past the context less room for an answer, the oldest turns go until the rest takes
+//! [`KEPT_SHARE`]. What was cut for one answer stays cut for the next, as long as the whole is too
+//! long.
+
+use store::{MessageId, OmittedRow, Role};
+
+use crate::failure::{Failure, FailureCode};
+use crate::generate::{HistoryMessage, Turn};
+
+/// The share of the context, in percent, from which on earlier thinking is left out.
+const THINKING_SHARE: usize = 70;
+/// The share that is left when turns are left out.
+const KEPT_SHARE: usize = 60;
+/// Tokens kept free for an answer whose length has no limit; at most a quarter of the context.
+const ROOM: usize = 1024;
+
+/// A turn with the whole history.
+pub(crate) struct Unfitted {
+    pub turn: Turn,
+    /// The id of each message of the history.
+    pub ids: Vec<MessageId>,
+    /// What the answer before this one left out.
+    pub before: OmittedRow,
+}
+
+/// What was left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Fitted(pub OmittedRow);
+
+/// Where the history begins, and where its thinking begins: indices into the whole history.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Cut {
+    messages: usize,
+    thinking: usize,
+}
+
+type Count<'a> = &'a mut dyn FnMut(&Turn) -> Result<usize, Failure>;
+
+/// Cuts as little as the context of `context` tokens allows.
+pub(crate) fn fit(
+    whole: Unfitted,
+    context: usize,
+    count: Count<'_>,
+) -> Result<(Turn, Fitted), Failure> {
+    let Unfitted { turn, ids, before } = &whole;
+    let room = turn.max_tokens.unwrap_or(ROOM).min(context / 4);
+    let limit = context - room;
+    let comfortable = (context * THINKING_SHARE / 100).min(limit);
+    let history = &turn.history;
+
+    let mut cut = Cut::default();
+    let mut tokens = count(turn)?;
+    if tokens > comfortable {
+        let index = |id: Option<MessageId>| {
+            id.and_then(|id| ids.iter().position(|other| *other == id))
+                .unwrap_or(0)
+        };
+        cut = Cut {
+            messages: index(before.kept_from),
+            thinking: index(before.thinking_from),
+        };
+        if cut != Cut::default() {
+            tokens = count(&apply(turn, cut))?;
+        }
+    }
+    if tokens > comfortable {
+        let last_answer = history
+            .iter()
+            .rposition(|message| message.role == Role::Assistant)
+            .unwrap_or(0);
+        let thinks = |message: &HistoryMessage| message.thinking.is_some();
+        if history[cut.thinking.min(last_answer)..last_answer]
+            .iter()
+            .any(thinks)
+        {
+            cut.thinking = last_answer;
+            tokens = count(&apply(turn, cut))?;
+        }
+    }
+    if tokens > limit {
+        cut.messages = oldest_kept(turn, cut, context * KEPT_SHARE / 100, count)?;
+        tokens = count(&apply(turn, cut))?;
+    }
+    if tokens > limit {
+        return Err(too_long(tokens, limit, context, room));
+    }
+    let fitted = Fitted(omitted(&whole, cut));
+    let turn = if cut == Cut::default() {
+        whole.turn
+    } else {
+        apply(&whole.turn, cut)
+    };
+    Ok((turn, fitted))
+}
+
+/// The first turn from which on all the rest has at most `target` tokens, or else the last turn.
+fn oldest_kept(turn: &Turn, cut: Cut, target: usize, count: Count<'_>) -> Result<usize, Failure> {
+    let users = turn
+        .history
+        .iter()
+        .enumerate()
+        .skip(cut.messages)
+        .filter(|(_, message)| message.role == Role::User);
+    let starts: Vec<usize> = users.map(|(at, _)| at).collect();
+    let (mut low, mut high) = (0, starts.len().saturating_sub(1));
+    while low < high {
+        let middle = (low + high) / 2;
+        if count(&apply(
+            turn,
+            Cut {
+                messages: starts[middle],
+                ..cut
+            },
+        ))? <= target
+        {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(starts.get(low).copied().unwrap_or(cut.messages))
+}
+
+fn apply(turn: &Turn, cut: Cut) -> Turn {
+    let mut turn = turn.clone();
+    for message in turn.history.iter_mut().take(cut.thinking) {
+        // The ids hold the thinking too.
+        if message.thinking.take().is_some() {
+            message.ids = None;
+        }
+    }
+    turn.history.drain(..cut.messages);
+    turn
+}
+
+fn omitted(whole: &Unfitted, cut: Cut) -> OmittedRow {
+    let without = whole
+        .turn
+        .history
+        .get(cut.messages..cut.thinking)
+        .unwrap_or_default();
+    let id = |at: usize| {
+        if at == 0 {
+            None
+        } else {
+            whole.ids.get(at).copied()
+        }
+    };
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    OmittedRow {
+        kept_from: id(cut.messages),
+        thinking_from: id(cut.thinking),
+        messages: count(cut.messages),
+        thinking: count(
+            without
+                .iter()
+                .filter(|message| message.thinking.is_some())
+                .count(),
+        ),
+    }
+}
+
+fn too_long(tokens: usize, limit: usize, context: usize, room: usize) -> Failure {
+    Failure::new(
+        FailureCode::TooLong,
+        format!(
+            "This is too long for the model: it comes to {tokens} tokens, and {limit} fit \
+             (a context of {context}, less {room} for the answer). Shorten it, or choose a larger context in the settings."
+        ),
+    )
+}

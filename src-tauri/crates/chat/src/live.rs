@@ -1,0 +1,204 @@
+//! An answer while it is written: what it has, what the window has of it, and what is due.
+
+use std::time::{Duration, Instant};
+
+use store::Progress;
+
+use crate::generate::Part;
+use crate::view::Stage;
+
+/// How long tokens are gathered before the window gets them. The first goes at once.
+const GATHER: Duration = Duration::from_millis(50);
+/// How long a token waits at most to be journaled.
+const JOURNAL: Duration = Duration::from_millis(250);
+
+pub(crate) struct Live {
+    progress: Progress,
+    /// Whether the ids of the whole answer are known, and not of its end alone.
+    keeps_ids: bool,
+    pub seq: u32,
+    pub tokens: u32,
+    /// Of the thinking and the text: what the window has, in bytes.
+    told: (usize, usize),
+    stage: Stage,
+    first_token: Option<Instant>,
+    thinking_since: Option<Instant>,
+    tell_due: Option<Instant>,
+    last_told: Option<Instant>,
+    journal_due: Option<Instant>,
+}
+
+/// What the window does not have yet.
+pub(crate) struct Growth {
+    pub thinking: String,
+    pub text: String,
+}
+
+impl Live {
+    /// An answer that begins with what it has: nothing, or what is to be continued.
+    pub fn new(mut progress: Progress, model: &str) -> Live {
+        let empty = progress.text.is_empty() && progress.thinking.is_none();
+        let keeps_ids =
+            empty || (progress.model.as_deref() == Some(model) && !progress.tokens.is_empty());
+        if !keeps_ids || empty {
+            progress.tokens.clear();
+        }
+        progress.model = keeps_ids.then(|| model.to_owned());
+        let told = (
+            progress.thinking.as_ref().map_or(0, String::len),
+            progress.text.len(),
+        );
+        Live {
+            progress,
+            keeps_ids,
+            seq: 0,
+            tokens: 0,
+            told,
+            stage: Stage::Reading,
+            first_token: None,
+            thinking_since: None,
+            tell_due: None,
+            last_told: None,
+            journal_due: None,
+        }
+    }
+
+    /// Takes a token. Returns the stage when it is a new one.
+    pub fn token(&mut self, now: Instant, id: u32, text: &str, part: Part) -> Option<Stage> {
+        self.first_token.get_or_insert(now);
+        self.tokens += 1;
+        if self.keeps_ids {
+            self.progress.tokens.push(id);
+        }
+        self.journal_due.get_or_insert(now + JOURNAL);
+        let stage = match part {
+            Part::Control => return None,
+            Part::Thinking => {
+                self.thinking_since.get_or_insert(now);
+                let thinking = self.progress.thinking.get_or_insert_default();
+                append(thinking, text);
+                Stage::Thinking
+            }
+            Part::Answer => {
+                self.end_thinking(now);
+                append(&mut self.progress.text, text);
+                Stage::Writing
+            }
+        };
+        if self.has_growth() {
+            let due = self.last_told.map_or(now, |last| last + GATHER);
+            self.tell_due.get_or_insert(due);
+        }
+        (std::mem::replace(&mut self.stage, stage) != stage).then_some(stage)
+    }
+
+    /// When to look again.
+    pub fn due(&self) -> Option<Instant> {
+        [self.tell_due, self.journal_due]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// What the window lacks, when it is time to tell it, or at the end.
+    pub fn growth(&mut self, now: Instant, end: bool) -> Option<Growth> {
+        let time = self.tell_due.is_some_and(|due| due <= now);
+        if !(time || end && self.has_growth()) {
+            return None;
+        }
+        let (thinking, text) = self.told;
+        let growth = Growth {
+            thinking: self
+                .progress
+                .thinking
+                .as_ref()
+                .map_or_else(String::new, |all| all[thinking..].to_owned()),
+            text: self.progress.text[text..].to_owned(),
+        };
+        self.told = (thinking + growth.thinking.len(), text + growth.text.len());
+        self.tell_due = None;
+        self.last_told = Some(now);
+        self.seq += 1;
+        Some(growth)
+    }
+
+    /// What to journal, when it is time to.
+    pub fn journal(&mut self, now: Instant) -> Option<Progress> {
+        if self.journal_due.is_none_or(|due| due > now) {
+            return None;
+        }
+        self.journal_due = None;
+        Some(self.progress_at(now))
+    }
+
+    /// All of it, at its end.
+    pub fn finish(&mut self, now: Instant) -> Progress {
+        self.end_thinking(now);
+        let mut progress = self.progress.clone();
+        if let Some(thinking) = &mut progress.thinking {
+            thinking.truncate(thinking.trim_end().len());
+        }
+        progress.thinking = progress.thinking.filter(|thinking| !thinking.is_empty());
+        progress
+    }
+
+    /// What the window has of it.
+    pub fn told(&self, now: Instant) -> Progress {
+        let mut progress = self.progress_at(now);
+        if let Some(thinking) = &mut progress.thinking {
+            thinking.truncate(self.told.0);
+        }
+        progress.text.truncate(self.told.1);
+        progress
+    }
+
+    /// Since the first token.
+    pub fn tokens_per_second(&self, now: Instant) -> f32 {
+        let seconds = self
+            .first_token
+            .map_or(0.0, |first| now.duration_since(first).as_secs_f32());
+        if self.tokens < 2 || seconds <= 0.0 {
+            return 0.0;
+        }
+        (self.tokens - 1) as f32 / seconds
+    }
+
+    fn progress_at(&self, now: Instant) -> Progress {
+        Progress {
+            thinking_ms: self.thinking_ms(now),
+            ..self.progress.clone()
+        }
+    }
+
+    fn thinking_ms(&self, now: Instant) -> Option<u32> {
+        let Some(since) = self.thinking_since else {
+            return self.progress.thinking_ms;
+        };
+        let ms = u32::try_from(now.duration_since(since).as_millis()).unwrap_or(u32::MAX);
+        Some(self.progress.thinking_ms.unwrap_or(0).saturating_add(ms))
+    }
+
+    fn end_thinking(&mut self, now: Instant) {
+        self.progress.thinking_ms = self.thinking_ms(now);
+        self.thinking_since = None;
+    }
+
+    fn has_growth(&self) -> bool {
+        let (thinking, text) = self.told;
+        self.progress.text.len() > text
+            || self
+                .progress
+                .thinking
+                .as_ref()
+                .is_some_and(|all| all.len() > thinking)
+    }
+}
+
+/// The template drops the newlines before an answer, so they are no part of it.
+fn append(whole: &mut String, text: &str) {
+    whole.push_str(if whole.is_empty() {
+        text.trim_start_matches(['\n', '\r'])
+    } else {
+        text
+    });
+}

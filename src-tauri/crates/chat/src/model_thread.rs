@@ -1,0 +1,127 @@
+//! The thread that owns the model: one job at a time, in the order in which the desk sends them.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender};
+
+use crate::desk::Letter;
+use crate::failure::{Failure, FailureCode};
+use crate::fit::{self, Fitted, Unfitted};
+use crate::generate::{Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Part, Piece};
+
+pub(crate) enum Job {
+    Open {
+        choice: ModelChoice,
+        options: LoadOptions,
+    },
+    Answer {
+        unfitted: Unfitted,
+        cancel: Arc<AtomicBool>,
+    },
+}
+
+/// What the model thread tells the desk. It is always about the job that runs.
+pub(crate) enum Report {
+    Progress(f32),
+    /// The job of opening is over; `open` is the model that there is now.
+    Opened {
+        result: Result<(), Failure>,
+        open: Option<ModelInfo>,
+    },
+    Fitted(Fitted),
+    Reading {
+        done: usize,
+        total: usize,
+    },
+    Token {
+        id: u32,
+        text: String,
+        part: Part,
+    },
+    /// The job of answering is over. After a panic the model cannot be trusted.
+    Ended {
+        result: Result<Finish, Failure>,
+        panicked: bool,
+    },
+}
+
+/// Runs until the desk lets go of `jobs`.
+pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, desk: &Sender<Letter>) {
+    let report = |report| {
+        // An error means that the desk has ended; then the jobs end too.
+        let _ = desk.send(Letter::Report(report));
+    };
+    while let Ok(job) = jobs.recv() {
+        match job {
+            Job::Open { choice, options } => {
+                let open = || {
+                    generate.open(&choice, &options, &mut |done| {
+                        report(Report::Progress(done))
+                    })
+                };
+                let result = unless_it_panics(FailureCode::BadModel, open).0;
+                let open =
+                    unless_it_panics(FailureCode::BadModel, || Ok(generate.info().cloned())).0;
+                report(Report::Opened {
+                    result: result.map(drop),
+                    open: open.ok().flatten(),
+                });
+            }
+            Job::Answer { unfitted, cancel } => {
+                let answer = || answer(generate.as_mut(), unfitted, &cancel, &report);
+                let (result, panicked) = unless_it_panics(FailureCode::Generation, answer);
+                report(Report::Ended { result, panicked });
+            }
+        }
+    }
+}
+
+fn answer(
+    generate: &mut dyn Generate,
+    unfitted: Unfitted,
+    cancel: &AtomicBool,
+    report: &dyn Fn(Report),
+) -> Result<Finish, Failure> {
+    let Some(context) = generate.info().map(|info| info.context_length) else {
+        return Err(Failure::new(FailureCode::NoModel, "No model is open."));
+    };
+    let (turn, fitted) = fit::fit(unfitted, context, &mut |turn| generate.count(turn))?;
+    report(Report::Fitted(fitted));
+    generate.generate(&turn, cancel, &mut |piece| match piece {
+        Piece::Reading { done, total, .. } => report(Report::Reading { done, total }),
+        Piece::Token { id, text, part } => report(Report::Token {
+            id,
+            text: text.to_owned(),
+            part,
+        }),
+    })
+}
+
+/// A panic becomes a failure, so that the thread lives on. Returns whether there was one.
+fn unless_it_panics<T>(
+    code: FailureCode,
+    act: impl FnOnce() -> Result<T, Failure>,
+) -> (Result<T, Failure>, bool) {
+    match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(result) => (result, false),
+        Err(panic) => {
+            let cause = cause(panic.as_ref());
+            tracing::error!(cause, "the model panicked");
+            (
+                Err(Failure::new(
+                    code,
+                    format!("The model failed unexpectedly: {cause}"),
+                )),
+                true,
+            )
+        }
+    }
+}
+
+pub(crate) fn cause(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("unknown cause")
+}

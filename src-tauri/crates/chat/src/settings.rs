@@ -1,0 +1,225 @@
+//! The user's settings: defaults, limits, and one stored row per key.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::{Store, StoreError};
+
+use crate::failure::Failure;
+use crate::generate::LoadOptions;
+
+/// All settings. A change of `device`, `threads` or `context_length` opens the model anew.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settings {
+    /// The colours.
+    pub theme: Theme,
+    /// `auto`, `cpu`, `gpu`, `cuda`, `cuda:N` or `metal`.
+    pub device: String,
+    /// Threads to compute with; `None`: as many as suit the machine.
+    pub threads: Option<u32>,
+    /// Tokens of context; `None`: as many as suit the model and the machine.
+    pub context_length: Option<u32>,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+    /// The most tokens of one answer; `None`: until the context is full.
+    pub max_tokens: Option<u32>,
+    /// Instructions for every chat; empty: the model's own.
+    pub instructions: String,
+    /// Whether new messages ask for thinking.
+    pub thinking: bool,
+    /// The key that sends.
+    pub send_with: SendWith,
+    /// Whether the line of figures under an answer is shown.
+    pub show_stats: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            theme: Theme::System,
+            device: "auto".into(),
+            threads: None,
+            context_length: None,
+            sampling: Sampling::default(),
+            max_tokens: None,
+            instructions: String::new(),
+            thinking: true,
+            send_with: SendWith::Enter,
+            show_stats: true,
+        }
+    }
+}
+
+/// The colours of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    /// As the system has it.
+    System,
+    /// Light.
+    Light,
+    /// Dark.
+    Dark,
+}
+
+/// The key that sends a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendWith {
+    /// Enter sends, Shift+Enter makes a line.
+    Enter,
+    /// Ctrl+Enter (Cmd+Enter) sends.
+    CtrlEnter,
+}
+
+/// How tokens are chosen. The defaults are those that SmolLM3's makers recommend.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Sampling {
+    /// 0: always the likeliest token.
+    pub temperature: f32,
+    /// Keeps the likeliest tokens that make up this share.
+    pub top_p: f32,
+    /// Keeps this many of the likeliest tokens; 0: all.
+    pub top_k: u32,
+    /// Drops tokens less likely than this share of the likeliest.
+    pub min_p: f32,
+    /// Above 1: makes recent tokens less likely.
+    pub repeat_penalty: f32,
+    /// `None`: a new one for each answer.
+    pub seed: Option<u64>,
+}
+
+impl Default for Sampling {
+    fn default() -> Sampling {
+        Sampling {
+            temperature: 0.6,
+            top_p: 0.95,
+            top_k: 0,
+            min_p: 0.0,
+            repeat_penalty: 1.0,
+            seed: None,
+        }
+    }
+}
+
+/// How the keys of the user's settings begin in the store.
+const ROW: &str = "user.";
+/// The largest integer that JSON readers agree on.
+const MAX_SEED: u64 = (1 << 53) - 1;
+const MAX_INSTRUCTIONS: usize = 20_000;
+
+impl Settings {
+    pub(crate) fn load_options(&self) -> LoadOptions {
+        LoadOptions {
+            device: self.device.clone(),
+            threads: self.threads,
+            context_length: self.context_length,
+        }
+    }
+
+    /// Refuses values out of range, naming the setting and its range.
+    pub fn validate(&self) -> Result<(), Failure> {
+        if !is_device(&self.device) {
+            return Err(Failure::invalid(format!(
+                "Device: “{}” is unknown. It is auto, cpu, gpu, cuda, cuda:N or metal.",
+                self.device
+            )));
+        }
+        let Sampling {
+            temperature,
+            top_p,
+            top_k,
+            min_p,
+            repeat_penalty,
+            seed,
+        } = self.sampling;
+        within("Threads", self.threads.unwrap_or(1), 1, 512)?;
+        within(
+            "Context length",
+            self.context_length.unwrap_or(4096),
+            256,
+            1 << 20,
+        )?;
+        within("Longest answer", self.max_tokens.unwrap_or(1), 1, 1 << 20)?;
+        within("Temperature", temperature, 0.0, 5.0)?;
+        within("Top p", top_p, 0.01, 1.0)?;
+        within("Top k", top_k, 0, 200_000)?;
+        within("Min p", min_p, 0.0, 1.0)?;
+        within("Repeat penalty", repeat_penalty, 0.5, 3.0)?;
+        within("Seed", seed.unwrap_or(0), 0, MAX_SEED)?;
+        within(
+            "Length of the instructions",
+            self.instructions.chars().count(),
+            0,
+            MAX_INSTRUCTIONS,
+        )
+    }
+
+    /// As they are stored.
+    pub(crate) fn read(store: &Store) -> Result<Settings, StoreError> {
+        let rows = store.settings().with_prefix(ROW)?;
+        let key = |row: String| row.trim_start_matches(ROW).to_owned();
+        Ok(Settings::from_rows(
+            rows.into_iter()
+                .map(|(row, value)| (key(row), value))
+                .collect(),
+        ))
+    }
+
+    /// Stores them, together.
+    pub(crate) fn write(&self, store: &Store) -> Result<(), StoreError> {
+        store.transaction(|store| {
+            for (key, value) in self.rows().unwrap_or_default() {
+                store.settings().set(&format!("{ROW}{key}"), &value)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The stored rows over the defaults. A value that no longer makes sense gives way to its
+    /// default.
+    fn from_rows(rows: Map<String, Value>) -> Settings {
+        let mut settings = Settings::default();
+        for (key, value) in rows {
+            let Some(mut merged) = settings.rows().filter(|known| known.contains_key(&key)) else {
+                continue;
+            };
+            merged.insert(key.clone(), value);
+            match serde_json::from_value::<Settings>(Value::Object(merged)) {
+                Ok(read) if read.validate().is_ok() => settings = read,
+                _ => tracing::warn!(key, "a stored setting makes no sense; its default is used"),
+            }
+        }
+        settings
+    }
+
+    /// One row per key.
+    fn rows(&self) -> Option<Map<String, Value>> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(rows)) => Some(rows),
+            _ => None,
+        }
+    }
+}
+
+fn is_device(name: &str) -> bool {
+    let ordinal = |digits: &str| !digits.is_empty() && digits.parse::<u8>().is_ok();
+    matches!(name, "auto" | "cpu" | "gpu" | "cuda" | "metal")
+        || name.strip_prefix("cuda:").is_some_and(ordinal)
+}
+
+/// NaN is in no range.
+fn within<T: PartialOrd + std::fmt::Display>(
+    name: &str,
+    value: T,
+    low: T,
+    high: T,
+) -> Result<(), Failure> {
+    if low <= value && value <= high {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!(
+        "{name}: {value} is out of range. It goes from {low} to {high}."
+    )))
+}

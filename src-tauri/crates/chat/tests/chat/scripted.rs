@@ -1,0 +1,365 @@
+//! A scripted model, a fixed clock, and a chat whose events can be waited for.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chat::{
+    Chat, ChatId, ChatView, Clock, Device, DeviceKind, Event, Failure, FailureCode, Finish,
+    Generate, LoadOptions, Message, ModelChoice, ModelInfo, ModelState, Part, Piece, Stats,
+    StopReason, Store, Turn,
+};
+
+/// Longer than anything here takes, and short enough to fail.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One step of a scripted answer.
+#[derive(Clone)]
+pub enum Step {
+    Read(usize, usize),
+    Think(&'static str),
+    Say(&'static str),
+    Tag(u32),
+    Sleep(u64),
+    /// Goes on when the test says so, or when it is cancelled.
+    Wait,
+    Fail(&'static str),
+    Panic,
+    End(StopReason),
+}
+
+/// What the test and the scripted model share.
+#[derive(Clone, Default)]
+pub struct Script(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    answers: Vec<Vec<Step>>,
+    turns: Vec<Turn>,
+    opens: Vec<(ModelChoice, LoadOptions)>,
+    bad: Vec<ModelChoice>,
+    slow_open: Option<Receiver<()>>,
+    open_panics: bool,
+    go: Option<Receiver<()>>,
+    context: usize,
+    fingerprint: Option<String>,
+}
+
+impl Script {
+    /// The next answer. Without one the model says "Yes."
+    pub fn answer(&self, steps: impl Into<Vec<Step>>) {
+        self.0.lock().unwrap().answers.push(steps.into());
+    }
+    pub fn turns(&self) -> Vec<Turn> {
+        self.0.lock().unwrap().turns.clone()
+    }
+    pub fn last_turn(&self) -> Turn {
+        self.turns().last().expect("a turn").clone()
+    }
+    pub fn opens(&self) -> Vec<(ModelChoice, LoadOptions)> {
+        self.0.lock().unwrap().opens.clone()
+    }
+    pub fn refuse(&self, choice: ModelChoice) {
+        self.0.lock().unwrap().bad.push(choice);
+    }
+    /// Opening waits until the sender is used or dropped.
+    pub fn slow_open(&self) -> Sender<()> {
+        let (go, wait) = channel();
+        self.0.lock().unwrap().slow_open = Some(wait);
+        go
+    }
+    pub fn panic_at_open(&self) {
+        self.0.lock().unwrap().open_panics = true;
+    }
+    /// Lets `Step::Wait` go on, each time it is used.
+    pub fn go(&self) -> Sender<()> {
+        let (go, wait) = channel();
+        self.0.lock().unwrap().go = Some(wait);
+        go
+    }
+    pub fn context(&self, tokens: usize) {
+        self.0.lock().unwrap().context = tokens;
+    }
+    pub fn fingerprint(&self, name: &str) {
+        self.0.lock().unwrap().fingerprint = Some(name.into());
+    }
+}
+
+pub struct Scripted {
+    script: Script,
+    open: Option<ModelInfo>,
+}
+
+impl Scripted {
+    pub fn new(script: &Script) -> Scripted {
+        Scripted {
+            script: script.clone(),
+            open: None,
+        }
+    }
+}
+
+impl Generate for Scripted {
+    fn open(
+        &mut self,
+        model: &ModelChoice,
+        options: &LoadOptions,
+        on_progress: &mut dyn FnMut(f32),
+    ) -> Result<ModelInfo, Failure> {
+        let (bad, slow, panics, context, fingerprint) = {
+            let mut inner = self.script.0.lock().unwrap();
+            inner.opens.push((model.clone(), options.clone()));
+            let bad = inner.bad.contains(model);
+            let panics = std::mem::take(&mut inner.open_panics);
+            (
+                bad,
+                inner.slow_open.take(),
+                panics,
+                inner.context,
+                inner.fingerprint.clone(),
+            )
+        };
+        on_progress(0.5);
+        if let Some(slow) = slow {
+            let _ = slow.recv();
+        }
+        assert!(!panics, "the loader broke");
+        if bad {
+            return Err(Failure::new(
+                FailureCode::BadModel,
+                format!("{model:?} is not a model"),
+            ));
+        }
+        let (name, file) = match model {
+            ModelChoice::Starter => ("Starter".to_owned(), None),
+            ModelChoice::File(path) => (
+                path.file_stem().unwrap().to_string_lossy().into_owned(),
+                Some(path.clone()),
+            ),
+        };
+        let info = ModelInfo {
+            fingerprint: fingerprint.unwrap_or_else(|| name.clone()),
+            name,
+            starter: file.is_none(),
+            file,
+            quantisation: "Q4_K_M".into(),
+            file_bytes: 1000,
+            context_length: if context == 0 { 4096 } else { context },
+            can_think: true,
+            device: Device {
+                kind: DeviceKind::Cpu,
+                name: "CPU".into(),
+                reason: "scripted".into(),
+            },
+        };
+        self.open = Some(info.clone());
+        Ok(info)
+    }
+
+    fn info(&self) -> Option<&ModelInfo> {
+        self.open.as_ref()
+    }
+
+    /// A token a word, and ten for the header.
+    fn count(&mut self, turn: &Turn) -> Result<usize, Failure> {
+        let words = |text: &str| text.split_whitespace().count();
+        let history = turn.history.iter();
+        let said: usize = history
+            .map(|m| words(&m.text) + m.thinking.as_deref().map_or(0, words))
+            .sum();
+        Ok(10 + said)
+    }
+
+    fn generate(
+        &mut self,
+        turn: &Turn,
+        cancel: &AtomicBool,
+        on_piece: &mut dyn FnMut(Piece<'_>),
+    ) -> Result<Finish, Failure> {
+        let (steps, go) = {
+            let mut inner = self.script.0.lock().unwrap();
+            inner.turns.push(turn.clone());
+            let steps = if inner.answers.is_empty() {
+                vec![Step::Say("Yes.")]
+            } else {
+                inner.answers.remove(0)
+            };
+            (steps, inner.go.take())
+        };
+        let mut tokens = 0;
+        let mut reason = StopReason::EndOfTurn;
+        for step in steps {
+            if cancel.load(Ordering::Relaxed) {
+                reason = StopReason::Cancelled;
+                break;
+            }
+            let id = 100 + tokens;
+            match step {
+                Step::Read(done, total) => on_piece(Piece::Reading {
+                    done,
+                    total,
+                    cached: 0,
+                }),
+                Step::Think(text) => on_piece(Piece::Token {
+                    id,
+                    text,
+                    part: Part::Thinking,
+                }),
+                Step::Say(text) => on_piece(Piece::Token {
+                    id,
+                    text,
+                    part: Part::Answer,
+                }),
+                Step::Tag(id) => on_piece(Piece::Token {
+                    id,
+                    text: "<tag>",
+                    part: Part::Control,
+                }),
+                Step::Sleep(ms) => std::thread::sleep(Duration::from_millis(ms)),
+                Step::Wait => {
+                    let pause = Duration::from_millis(1);
+                    while !cancel.load(Ordering::Relaxed) {
+                        match &go {
+                            Some(go) if go.recv_timeout(pause).is_ok() => break,
+                            Some(_) => {}
+                            None => std::thread::sleep(pause),
+                        }
+                    }
+                }
+                Step::Fail(cause) => return Err(Failure::new(FailureCode::Generation, cause)),
+                Step::Panic => panic!("the kernel broke"),
+                Step::End(wanted) => {
+                    reason = wanted;
+                    break;
+                }
+            }
+            tokens += u32::from(matches!(step, Step::Think(_) | Step::Say(_) | Step::Tag(_)));
+        }
+        // A cancel during the last step counts too.
+        if cancel.load(Ordering::Relaxed) {
+            reason = StopReason::Cancelled;
+        }
+        let stats = Stats {
+            prompt_tokens: 10,
+            cached_tokens: 0,
+            tokens,
+            thinking_tokens: 0,
+            first_token_ms: 1,
+            tokens_per_second: 10.0,
+            read_per_second: 100.0,
+            seed: turn.sampling.seed.unwrap_or(7),
+            model: "scripted".into(),
+            device: "CPU".into(),
+        };
+        Ok(Finish { reason, stats })
+    }
+}
+
+pub struct FixedClock(pub &'static str);
+
+impl Clock for FixedClock {
+    fn now(&self) -> jiff::Zoned {
+        self.0.parse().unwrap()
+    }
+}
+
+pub const TODAY: &str = "2026-03-05T12:00:00+00:00[UTC]";
+
+/// A chat over a scripted model.
+pub struct Bench {
+    pub chat: Chat,
+    pub script: Script,
+    pub events: Receiver<Event>,
+}
+
+impl Bench {
+    /// In memory, its starter open.
+    pub fn new() -> Bench {
+        Bench::scripted(&Script::default())
+    }
+
+    pub fn scripted(script: &Script) -> Bench {
+        let mut bench = Bench::start(Store::in_memory().unwrap(), script, TODAY);
+        bench.until_ready();
+        bench
+    }
+
+    pub fn on_file(path: &Path, script: &Script) -> Bench {
+        Bench::start(Store::open(path).unwrap(), script, TODAY)
+    }
+
+    pub fn start(store: Store, script: &Script, now: &'static str) -> Bench {
+        let (tell, events) = channel();
+        let on_event = Box::new(move |event| {
+            let _ = tell.send(event);
+        });
+        let generate = Box::new(Scripted::new(script));
+        let chat =
+            Chat::start_with_clock(store, generate, Box::new(FixedClock(now)), on_event).unwrap();
+        Bench {
+            chat,
+            script: script.clone(),
+            events,
+        }
+    }
+
+    /// Events up to the first one that is wanted.
+    pub fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+        let mut seen = Vec::new();
+        loop {
+            let event = self.events.recv_timeout(PATIENCE);
+            let event =
+                event.unwrap_or_else(|_| panic!("the awaited event did not come; came: {seen:#?}"));
+            let found = wanted(&event);
+            seen.push(event);
+            if found {
+                return seen;
+            }
+        }
+    }
+
+    pub fn until_ready(&mut self) {
+        self.until(
+            |event| matches!(event, Event::Model(status) if status.state == ModelState::Ready),
+        );
+    }
+
+    /// The next answer that ends.
+    pub fn until_ended(&mut self) -> Message {
+        match self
+            .until(|event| matches!(event, Event::Ended { .. }))
+            .pop()
+        {
+            Some(Event::Ended { message, .. }) => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The next text that is told.
+    pub fn until_delta(&mut self) -> String {
+        match self
+            .until(|event| matches!(event, Event::Delta { .. }))
+            .pop()
+        {
+            Some(Event::Delta { thinking, text, .. }) => thinking + &text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Asks and waits for the answer's end. Returns the chat as it is then.
+    pub fn ask(&mut self, chat: Option<ChatId>, text: &str) -> ChatView {
+        let view = self.chat.send(chat, text, true).unwrap();
+        self.until_ended();
+        self.chat.open_chat(view.chat.id).unwrap()
+    }
+}
+
+/// The texts of a view.
+pub fn texts(view: &ChatView) -> Vec<&str> {
+    view.messages
+        .iter()
+        .map(|message| message.text.as_str())
+        .collect()
+}
