@@ -5,5 +5,7 @@
 //! over a backend, the sequence with its KV cache, and generation.
 
 pub mod gguf;
+mod template;
 
 pub use gguf::{Gguf, GgufError};
+pub use template::{Capabilities, ChatTemplate, TemplateError};
