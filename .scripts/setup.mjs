@@ -69,13 +69,12 @@ function installMissing(packages) {
   console.log(`goldcrest: installing system packages: ${missing.join(" ")}`);
   const isRoot = process.getuid() === 0;
   if (!isRoot && !which("sudo")) fail(`run as root: apt-get install ${missing.join(" ")}`);
-  const apt = (...args) => {
-    const command = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", ...args];
-    if (!isRoot) command.unshift("sudo");
-    must(command[0], command.slice(1));
-  };
-  apt("update");
-  apt("install", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0", ...missing);
+  const apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"];
+  if (!isRoot) apt.unshift("sudo");
+  // One source out of reach must not stop us: the packages may come from another.
+  spawnSync(apt[0], [...apt.slice(1), "update"], { stdio: "inherit" });
+  const install = ["install", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0"];
+  must(apt[0], [...apt.slice(1), ...install, ...missing]);
 }
 
 function isInstalled(name) {
