@@ -91,7 +91,7 @@ export class Session {
   /** The same for a body that uses `await`; what it throws is thrown here. */
   async runAsync(body, ...args) {
     const script = `const done = arguments[arguments.length - 1];
-      (async (...args) => { ${body} })(...arguments)
+      (async (...args) => { ${body} })(...[...arguments].slice(0, -1))
         .then((value) => done({ value }), (error) => done({ error: error?.message ?? JSON.stringify(error) }));`;
     const { value, error } = await this.send("POST", "/execute/async", { script, args });
     if (error !== undefined) throw new Error(error);
