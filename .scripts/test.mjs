@@ -23,6 +23,7 @@ const env = {
 };
 
 const all = {
+  scripts: { title: "Scripts", runner: "node", steps: [["node", ["--test", ".scripts/"]]] },
   ui: { title: "UI: units", runner: "vitest", steps: [npm("test:ui")] },
   browser: { title: "UI: Chromium", runner: "node", steps: [npm("test:ui:browser")] },
   rust: {

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { countsOf } from "./parts.mjs";
+
+test("cargo's lines are added up", () => {
+  const output =
+    "test result: ok. 21 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n" +
+    "test result: FAILED. 15 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out\n";
+  assert.deepEqual(countsOf("cargo")(output), { passed: 36, failed: 2, skipped: 1 });
+});
+
+test("Vitest's line of tests is read, not the one of files", () => {
+  const output = " Test Files  1 failed | 3 passed (4)\n      Tests  2 failed | 40 passed | 1 skipped (43)\n";
+  assert.deepEqual(countsOf("vitest")(output), { passed: 40, failed: 2, skipped: 1 });
+});
+
+test("node's counts are read in both forms of report, and what was cancelled has failed", () => {
+  const spec = "ℹ tests 9\nℹ suites 0\nℹ pass 7\nℹ fail 0\nℹ cancelled 1\nℹ skipped 1\nℹ todo 0\n";
+  const tap = "# tests 1\n# suites 0\n# pass 1\n# fail 0\n# cancelled 0\n# skipped 0\n# todo 0\n";
+  assert.deepEqual(countsOf("node")(spec + tap), { passed: 8, failed: 1, skipped: 1 });
+});
+
+/** Runs parts in a process of their own and gives its last line and exit status. */
+function close(...steps) {
+  const script = `
+    import { Parts, countsOf } from ${JSON.stringify(new URL("./parts.mjs", import.meta.url).href)};
+    const parts = new Parts();
+    for (const step of ${JSON.stringify(steps)})
+      await parts.run("part", [[process.execPath, ["-e", step]]], { count: countsOf("cargo") });
+    parts.close(Date.now());`;
+  const done = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+  return { status: done.status, last: done.stdout.trim().split("\n").at(-1) };
+}
+
+const well = 'console.log("test result: ok. 3 passed; 0 failed; 0 ignored;")';
+
+test("the whole passes where every part does", () => {
+  assert.deepEqual(close(well, well), { status: 0, last: "6 passed, 0 failed" });
+});
+
+test("a part that dies without a count fails the whole, and the next one still runs", () => {
+  assert.deepEqual(close("process.exit(3)", well), { status: 1, last: "3 passed, 1 failed" });
+});
+
+test("a part that ran nothing fails the whole", () => {
+  assert.deepEqual(close("0", well), { status: 1, last: "3 passed, 1 failed" });
+});
