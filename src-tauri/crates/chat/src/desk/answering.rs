@@ -13,7 +13,7 @@ use crate::fit::{Fitted, Unfitted};
 use crate::generate::{Finish, HistoryMessage, ModelInfo, Part, StopReason, Turn};
 use crate::live::Live;
 use crate::model_thread::Job;
-use crate::view::{ChatView, Event, Stage};
+use crate::view::{ChatView, Event, Message, Stage};
 
 #[derive(Default)]
 pub(crate) struct Answers {
@@ -108,11 +108,11 @@ impl Desk {
             match begun {
                 Ok(()) => return,
                 Err(failure) => self.settle(
-                    waiting.chat,
                     waiting.message,
                     MessageState::Failed,
                     None,
                     Some(failure),
+                    0,
                 ),
             }
         }
@@ -292,7 +292,7 @@ impl Desk {
             (None, Err(_)) if cancelled && !panicked => (active.cancelled, None, None),
             (None, Err(failure)) => (MessageState::Failed, None, Some(failure)),
         };
-        self.settle(active.chat, active.message, state, finish, failure);
+        self.settle(active.message, state, finish, failure, active.live.seq);
         if panicked {
             self.reopen_model();
         }
@@ -301,11 +301,11 @@ impl Desk {
     /// Saves how an answer ended, and tells the window, unless its chat was deleted meanwhile.
     fn settle(
         &mut self,
-        chat: ChatId,
         message: MessageId,
         state: MessageState,
         finish: Option<Finish>,
         failure: Option<Failure>,
+        seq: u32,
     ) {
         if let Some(failure) = &failure {
             tracing::warn!(%failure, "an answer failed");
@@ -322,12 +322,20 @@ impl Desk {
         if let Err(error) = ended {
             tracing::error!(%error, "the end of an answer was not saved");
         }
-        let Ok(mut row) = self.store.messages().get(message) else {
+        let Ok(row) = self.store.messages().get(message) else {
             return;
         };
-        (row.state, row.error) = (state, error);
-        match self.one_message(row) {
-            Ok(message) => self.tell(Event::Ended { chat, message }),
+        let chat = row.chat;
+        // As it is, even where it could not be saved.
+        match self.one_message(MessageRow {
+            state,
+            error,
+            ..row
+        }) {
+            Ok(message) => self.tell(Event::Ended {
+                chat,
+                message: Message { seq, ..message },
+            }),
             Err(failure) => tracing::error!(%failure, "an answer cannot be shown"),
         }
         if let Err(failure) = self.tell_changed(chat) {
@@ -354,7 +362,7 @@ impl Desk {
             .partition(taken);
         self.answers.waiting = stay;
         for waiting in gone {
-            self.settle(waiting.chat, waiting.message, state, None, None);
+            self.settle(waiting.message, state, None, None, 0);
         }
     }
 

@@ -2,5 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod branching;
+mod chats;
+mod crashing;
+mod failing;
+mod fitting;
+mod opening;
+mod remembering;
 mod scripted;
 mod sending;
+mod settings;
+mod stopping;

@@ -44,7 +44,6 @@ struct Inner {
     open_panics: bool,
     go: Option<Receiver<()>>,
     context: usize,
-    fingerprint: Option<String>,
 }
 
 impl Script {
@@ -82,9 +81,6 @@ impl Script {
     pub fn context(&self, tokens: usize) {
         self.0.lock().unwrap().context = tokens;
     }
-    pub fn fingerprint(&self, name: &str) {
-        self.0.lock().unwrap().fingerprint = Some(name.into());
-    }
 }
 
 pub struct Scripted {
@@ -108,18 +104,12 @@ impl Generate for Scripted {
         options: &LoadOptions,
         on_progress: &mut dyn FnMut(f32),
     ) -> Result<ModelInfo, Failure> {
-        let (bad, slow, panics, context, fingerprint) = {
+        let (bad, slow, panics, context) = {
             let mut inner = self.script.0.lock().unwrap();
             inner.opens.push((model.clone(), options.clone()));
             let bad = inner.bad.contains(model);
             let panics = std::mem::take(&mut inner.open_panics);
-            (
-                bad,
-                inner.slow_open.take(),
-                panics,
-                inner.context,
-                inner.fingerprint.clone(),
-            )
+            (bad, inner.slow_open.take(), panics, inner.context)
         };
         on_progress(0.5);
         if let Some(slow) = slow {
@@ -140,7 +130,7 @@ impl Generate for Scripted {
             ),
         };
         let info = ModelInfo {
-            fingerprint: fingerprint.unwrap_or_else(|| name.clone()),
+            fingerprint: name.clone(),
             name,
             starter: file.is_none(),
             file,

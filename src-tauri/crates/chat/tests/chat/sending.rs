@@ -1,8 +1,10 @@
 //! From a message to its answer.
 
-use chat::{MessageState, Role};
+use std::time::{Duration, Instant};
 
-use crate::scripted::{Bench, Step};
+use chat::{Event, FailureCode, MessageState, Role, Stage, StopReason};
+
+use crate::scripted::{Bench, Step, texts};
 
 #[test]
 fn a_message_makes_a_chat_and_is_answered() {
@@ -14,32 +16,253 @@ fn a_message_makes_a_chat_and_is_answered() {
 
     let view = bench
         .chat
-        .send(None, "How heavy is a goldcrest?\nIn grams.", true)
+        .send(None, "How heavy is a goldcrest?\nIn grams.\n", true)
         .unwrap();
     assert_eq!(view.chat.title, "How heavy is a goldcrest?");
     assert!(view.chat.writing);
-    assert_eq!(view.messages.len(), 2);
+    assert_eq!(texts(&view), ["How heavy is a goldcrest?\nIn grams.", ""]);
+    let answer = &view.messages[1];
     assert_eq!(
-        view.messages[0].text,
-        "How heavy is a goldcrest?\nIn grams."
-    );
-    assert_eq!(
-        (view.messages[1].role, view.messages[1].state),
+        (answer.role, answer.state),
         (Role::Assistant, MessageState::Writing)
     );
+    assert_eq!(answer.parent, Some(view.messages[0].id));
 
     let ended = bench.until_ended();
     assert_eq!(
         (ended.text.as_str(), ended.state),
         ("Six grams.", MessageState::Done)
     );
-    assert_eq!(ended.id, view.messages[1].id);
+    assert_eq!(ended.id, answer.id);
     assert_eq!(ended.stats.as_ref().unwrap().tokens, 2);
-    assert_eq!(ended.thinking, None);
-    assert_eq!(ended.thinking_ms, None);
+    assert_eq!((ended.thinking, ended.thinking_ms), (None, None));
 
     let snapshot = bench.chat.snapshot().unwrap();
     assert!(!snapshot.first_start);
     assert_eq!(snapshot.current, Some(view.chat.id));
     assert!(!snapshot.chats[0].writing);
+}
+
+#[test]
+fn events_come_in_the_order_of_the_work() {
+    let mut bench = Bench::new();
+    bench.script.answer([
+        Step::Read(5, 10),
+        Step::Read(10, 10),
+        Step::Tag(1),
+        Step::Think("Hm."),
+        Step::Tag(2),
+        Step::Say("Yes."),
+    ]);
+    bench.chat.send(None, "Is it?", true).unwrap();
+    let mut events = bench.until(|event| matches!(event, Event::Ended { .. }));
+    events.extend(bench.until(|event| matches!(event, Event::ChatChanged(_))));
+
+    let mut story = Vec::new();
+    for event in events {
+        match event {
+            Event::ChatChanged(chat) if chat.writing => story.push("begins".to_owned()),
+            Event::ChatChanged(_) => story.push("rests".into()),
+            Event::Stage {
+                stage: Stage::Reading,
+                done,
+                total,
+                ..
+            } => {
+                story.push(format!("reading {done}/{total}"));
+            }
+            Event::Stage { stage, .. } => story.push(format!("{stage:?}")),
+            Event::Ended { .. } => story.push("ended".into()),
+            Event::Delta { .. } | Event::Model(_) | Event::ChatRemoved(_) => {}
+        }
+    }
+    let expected = [
+        "begins",
+        "Waiting",
+        "reading 0/0",
+        "reading 5/10",
+        "reading 10/10",
+        "Thinking",
+        "Writing",
+        "ended",
+        "rests",
+    ];
+    assert_eq!(story, expected);
+}
+
+#[test]
+fn deltas_are_gathered_and_numbered_without_a_gap() {
+    let mut bench = Bench::new();
+    let mut steps = Vec::new();
+    for _ in 0..60 {
+        steps.extend([Step::Say("word "), Step::Sleep(3)]);
+    }
+    bench.script.answer(steps);
+    bench.chat.send(None, "Sixty words.", false).unwrap();
+
+    let (mut text, mut last) = (String::new(), 0);
+    let ended = loop {
+        match bench.until(|_| true).pop().unwrap() {
+            Event::Delta {
+                seq,
+                text: more,
+                tokens,
+                ..
+            } => {
+                assert_eq!(seq, last + 1);
+                if seq == 1 {
+                    assert_eq!(
+                        (more.as_str(), tokens),
+                        ("word ", 1),
+                        "the first goes at once"
+                    );
+                }
+                last = seq;
+                text.push_str(&more);
+            }
+            Event::Ended { message, .. } => break message,
+            _ => {}
+        }
+    };
+    assert_eq!(text, "word ".repeat(60));
+    assert_eq!(ended.text, text);
+    assert_eq!(ended.seq, last);
+    assert!(last >= 3, "told while it was written: {last}");
+    let most = begun.elapsed().as_millis() / 50 + 2;
+    assert!(u128::from(last) <= most, "{last} deltas, {most} at most");
+}
+
+#[test]
+fn a_chat_opened_mid_answer_has_what_was_told() {
+    let mut bench = Bench::new();
+    let go = bench.script.go();
+    bench.script.answer([
+        Step::Say("Six "),
+        Step::Wait,
+        Step::Say("grams."),
+        Step::Wait,
+        Step::Say(" Or five."),
+    ]);
+    let chat = bench.chat.send(None, "How heavy?", true).unwrap().chat.id;
+    bench.until_delta();
+    let view = bench.chat.open_chat(chat).unwrap();
+    assert_eq!(
+        (view.messages[1].text.as_str(), view.messages[1].seq),
+        ("Six ", 1)
+    );
+    assert_eq!(view.messages[1].state, MessageState::Writing);
+    go.send(()).unwrap();
+    assert_eq!(bench.until_delta(), "grams.");
+    assert_eq!(bench.chat.open_chat(chat).unwrap().messages[1].seq, 2);
+    go.send(()).unwrap();
+    bench.until_ended();
+    let view = bench.chat.open_chat(chat).unwrap();
+    assert_eq!(view.messages[1].text, "Six grams. Or five.");
+}
+
+#[test]
+fn an_answer_keeps_its_thinking_apart_with_its_time() {
+    let mut bench = Bench::new();
+    bench.script.answer([
+        Step::Tag(1),
+        Step::Think("\nIt is "),
+        Step::Sleep(40),
+        Step::Think("light.\n"),
+        Step::Tag(2),
+        Step::Say("\n\nSix grams."),
+        Step::Sleep(300),
+    ]);
+    let begun = Instant::now();
+    bench.chat.send(None, "How heavy?", true).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(ended.thinking.as_deref(), Some("It is light."));
+    assert_eq!(
+        ended.text, "Six grams.",
+        "newlines before the text are not part of it"
+    );
+    let ms = Duration::from_millis(ended.thinking_ms.unwrap().into());
+    assert!(ms >= Duration::from_millis(40));
+    assert!(
+        ms <= begun.elapsed() - Duration::from_millis(150),
+        "the answer's time is not counted"
+    );
+}
+
+#[test]
+fn the_end_says_why() {
+    let mut bench = Bench::new();
+    for reason in [StopReason::MaxTokens, StopReason::ContextFull] {
+        bench
+            .script
+            .answer([Step::Say("Once upon"), Step::End(reason)]);
+        bench.chat.send(None, "A story.", true).unwrap();
+        let ended = bench.until_ended();
+        assert_eq!(
+            (ended.state, ended.text.as_str()),
+            (MessageState::Limit, "Once upon")
+        );
+    }
+}
+
+#[test]
+fn a_chat_gives_one_answer_at_a_time_and_chats_wait_for_each_other() {
+    let mut bench = Bench::new();
+    let go = bench.script.go();
+    bench.script.answer([Step::Say("first"), Step::Wait]);
+    bench.script.answer([Step::Say("second")]);
+    bench.script.answer([Step::Say("third")]);
+    let first = bench.chat.send(None, "One", true).unwrap();
+    bench.until_delta();
+    let second = bench.chat.send(None, "Two", true).unwrap();
+    let third = bench.chat.send(None, "Three", true).unwrap();
+
+    let refused = bench
+        .chat
+        .send(Some(first.chat.id), "Again", true)
+        .unwrap_err();
+    assert_eq!(refused.code, FailureCode::Busy);
+    let refused = bench
+        .chat
+        .send(Some(second.chat.id), "Again", true)
+        .unwrap_err();
+    assert_eq!(
+        refused.code,
+        FailureCode::Busy,
+        "one that waits counts as writing"
+    );
+    assert!(
+        bench
+            .chat
+            .snapshot()
+            .unwrap()
+            .chats
+            .iter()
+            .all(|chat| chat.writing)
+    );
+
+    go.send(()).unwrap();
+    assert_eq!(bench.until_ended().id, first.messages[1].id);
+    assert_eq!(bench.until_ended().text, "second");
+    assert_eq!(bench.until_ended().id, third.messages[1].id);
+    let view = bench.chat.open_chat(first.chat.id).unwrap();
+    assert_eq!(
+        texts(&view),
+        ["One", "first"],
+        "what was refused left nothing behind"
+    );
+}
+
+#[test]
+fn an_empty_message_is_refused() {
+    let bench = Bench::new();
+    assert_eq!(
+        bench.chat.send(None, " \n\t", true).unwrap_err().code,
+        FailureCode::Invalid
+    );
+    assert!(bench.chat.snapshot().unwrap().chats.is_empty());
+    let missing = bench
+        .chat
+        .send(Some(chat::ChatId(99)), "Hello?", true)
+        .unwrap_err();
+    assert_eq!(missing.code, FailureCode::NotFound);
 }

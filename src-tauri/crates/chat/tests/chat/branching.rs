@@ -1,0 +1,144 @@
+//! The tree: regenerate, edit, and going from branch to branch.
+
+use chat::{FailureCode, MessageState, Role};
+
+use crate::scripted::{Bench, Step, texts};
+
+#[test]
+fn another_answer_is_a_sibling() {
+    let mut bench = Bench::new();
+    bench.script.answer([Step::Say("Six grams.")]);
+    let view = bench.ask(None, "How heavy?");
+    let first = view.messages[1].id;
+
+    bench.script.answer([Step::Say("Five grams.")]);
+    let view = bench.chat.regenerate(first, false).unwrap();
+    let second = view.messages[1].id;
+    assert_eq!(view.messages[1].siblings, [first, second]);
+    assert!(!view.messages[1].thinks);
+    bench.until_ended();
+    assert!(!bench.script.last_turn().thinking);
+    assert_eq!(
+        bench.script.last_turn().history.len(),
+        1,
+        "the other answer is not part of it"
+    );
+
+    let view = bench.chat.show_sibling(first).unwrap();
+    assert_eq!(texts(&view), ["How heavy?", "Six grams."]);
+    assert_eq!(view.messages[1].siblings, [first, second]);
+    let view = bench.chat.show_sibling(second).unwrap();
+    assert_eq!(texts(&view), ["How heavy?", "Five grams."]);
+}
+
+#[test]
+fn an_edited_message_is_a_sibling_and_is_answered() {
+    let mut bench = Bench::new();
+    bench.script.answer([Step::Say("Six grams.")]);
+    let view = bench.chat.send(None, "How heavy?", false).unwrap();
+    bench.until_ended();
+    let asked = view.messages[0].id;
+
+    bench.script.answer([Step::Say("Nine centimetres.")]);
+    let view = bench.chat.edit_message(asked, "How long?", true).unwrap();
+    assert_eq!(texts(&view), ["How long?", ""]);
+    assert_eq!(view.messages[0].siblings.len(), 2);
+    assert!(
+        !view.messages[1].thinks,
+        "answered in the mode in which it was asked"
+    );
+    bench.until_ended();
+    assert_eq!(bench.script.last_turn().history[0].text, "How long?");
+
+    let view = bench.chat.show_sibling(asked).unwrap();
+    assert_eq!(texts(&view), ["How heavy?", "Six grams."]);
+}
+
+#[test]
+fn an_edit_can_be_saved_without_an_answer_and_answered_later() {
+    let mut bench = Bench::new();
+    let view = bench.ask(None, "How heavy?");
+    let view = bench
+        .chat
+        .edit_message(view.messages[0].id, "How old?", false)
+        .unwrap();
+    assert_eq!(texts(&view), ["How old?"]);
+    assert!(!view.chat.writing);
+    let view = bench.chat.regenerate(view.messages[0].id, true).unwrap();
+    assert_eq!(texts(&view), ["How old?", ""]);
+    assert_eq!(bench.until_ended().state, MessageState::Done);
+}
+
+#[test]
+fn an_answer_can_be_edited_and_the_chat_goes_on_from_it() {
+    let mut bench = Bench::new();
+    let view = bench.ask(None, "How heavy?");
+    let answer = view.messages[1].id;
+    let refused = bench.chat.edit_message(answer, "Six.", true).unwrap_err();
+    assert_eq!(refused.code, FailureCode::Invalid);
+    let view = bench
+        .chat
+        .edit_message(answer, "Six grams.", false)
+        .unwrap();
+    assert_eq!(
+        (view.messages[1].role, view.messages[1].state),
+        (Role::Assistant, MessageState::Done)
+    );
+    bench.ask(Some(view.chat.id), "Sure?");
+    let history = bench.script.last_turn().history;
+    assert_eq!(history[1].text, "Six grams.");
+    assert_eq!(history[1].ids, None, "the model did not make it");
+}
+
+#[test]
+fn going_back_to_a_branch_goes_to_where_it_was_left() {
+    let mut bench = Bench::new();
+    let chat = bench.ask(None, "A").chat.id;
+    bench.ask(Some(chat), "B");
+    let deep = bench.ask(Some(chat), "C");
+    assert_eq!(texts(&deep), ["A", "Yes.", "B", "Yes.", "C", "Yes."]);
+    // In the first branch, an older answer is the one shown last.
+    let last = deep.messages[5].id;
+    bench.chat.regenerate(last, true).unwrap();
+    bench.until_ended();
+    bench.chat.show_sibling(last).unwrap();
+
+    let root = deep.messages[0].id;
+    let other = bench.chat.edit_message(root, "Z", true).unwrap();
+    bench.until_ended();
+    assert_eq!(texts(&other), ["Z", ""]);
+    let back = bench.chat.show_sibling(root).unwrap();
+    assert_eq!(texts(&back), texts(&deep));
+    assert_eq!(back.messages[5].id, last);
+    assert_eq!(back.messages[5].siblings.len(), 2);
+}
+
+#[test]
+fn a_chat_that_writes_can_be_looked_through_but_not_changed() {
+    let mut bench = Bench::new();
+    let view = bench.ask(None, "A");
+    let (chat, asked, answer) = (view.chat.id, view.messages[0].id, view.messages[1].id);
+    bench.script.answer([Step::Say("partial"), Step::Wait]);
+    bench.chat.regenerate(answer, true).unwrap();
+    bench.until_delta();
+
+    assert_eq!(
+        bench.chat.regenerate(answer, true).unwrap_err().code,
+        FailureCode::Busy
+    );
+    assert_eq!(
+        bench.chat.edit_message(asked, "B", true).unwrap_err().code,
+        FailureCode::Busy
+    );
+    assert_eq!(
+        texts(&bench.chat.show_sibling(answer).unwrap()),
+        ["A", "Yes."]
+    );
+    bench.chat.stop(chat).unwrap();
+    assert_eq!(bench.until_ended().text, "partial");
+    assert_eq!(
+        texts(&bench.chat.open_chat(chat).unwrap()),
+        ["A", "Yes."],
+        "the view stays"
+    );
+}

@@ -1,0 +1,196 @@
+//! The list: order, titles, the bin, drafts, search.
+
+use chat::{ChatId, Event, FailureCode, MessageState, Store, WindowRow};
+
+use crate::scripted::{Bench, Script, Step, TODAY};
+
+fn titles(bench: &Bench) -> Vec<String> {
+    bench
+        .chat
+        .snapshot()
+        .unwrap()
+        .chats
+        .into_iter()
+        .map(|chat| chat.title)
+        .collect()
+}
+
+#[test]
+fn the_latest_chat_comes_first() {
+    let mut bench = Bench::new();
+    bench.ask(None, "One");
+    bench.ask(None, "Two");
+    assert_eq!(titles(&bench), ["Two", "One"]);
+}
+
+#[test]
+fn a_title_is_one_line_and_not_empty() {
+    let mut bench = Bench::new();
+    let chat = bench.ask(None, "One").chat.id;
+    assert_eq!(
+        bench
+            .chat
+            .rename(chat, "  Birds\nof Europe ")
+            .unwrap()
+            .title,
+        "Birds of Europe"
+    );
+    bench.until(
+        |event| matches!(event, Event::ChatChanged(chat) if chat.title == "Birds of Europe"),
+    );
+    assert_eq!(
+        bench.chat.rename(chat, " ").unwrap_err().code,
+        FailureCode::Invalid
+    );
+    assert_eq!(
+        bench.chat.rename(ChatId(99), "X").unwrap_err().code,
+        FailureCode::NotFound
+    );
+    assert_eq!(titles(&bench), ["Birds of Europe"]);
+}
+
+#[test]
+fn deleting_can_be_undone() {
+    let mut bench = Bench::new();
+    let view = bench.ask(None, "One");
+    let chat = view.chat.id;
+    bench.chat.delete(chat).unwrap();
+    bench.until(|event| *event == Event::ChatRemoved(chat));
+    assert!(titles(&bench).is_empty());
+    assert_eq!(bench.chat.snapshot().unwrap().current, None);
+    assert_eq!(
+        bench.chat.open_chat(chat).unwrap_err().code,
+        FailureCode::NotFound
+    );
+    assert_eq!(
+        bench.chat.delete(chat).unwrap_err().code,
+        FailureCode::NotFound
+    );
+    assert_eq!(
+        bench.chat.send(Some(chat), "Hm?", true).unwrap_err().code,
+        FailureCode::NotFound
+    );
+    let message = view.messages[1].id;
+    assert_eq!(
+        bench.chat.regenerate(message, true).unwrap_err().code,
+        FailureCode::NotFound
+    );
+
+    assert_eq!(bench.chat.restore(chat).unwrap().title, "One");
+    bench.until(|event| matches!(event, Event::ChatChanged(_)));
+    assert_eq!(bench.chat.open_chat(chat).unwrap(), view);
+}
+
+#[test]
+fn deleting_stops_the_answer_and_undoing_brings_what_there_was() {
+    let mut bench = Bench::new();
+    bench
+        .script
+        .answer([Step::Say("partial"), Step::Wait, Step::Say("never")]);
+    let chat = bench.chat.send(None, "One", true).unwrap().chat.id;
+    bench.until_delta();
+    bench.chat.delete(chat).unwrap();
+    // The next answer can only come when the first one has stopped.
+    bench.ask(None, "Two");
+    let view = bench
+        .chat
+        .restore(chat)
+        .and_then(|_| bench.chat.open_chat(chat))
+        .unwrap();
+    assert_eq!(
+        (view.messages[1].text.as_str(), view.messages[1].state),
+        ("partial", MessageState::Stopped)
+    );
+}
+
+#[test]
+fn the_bin_is_emptied_after_thirty_days() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    let chat = bench.ask(None, "One").chat.id;
+    bench.chat.delete(chat).unwrap();
+    bench.chat.shutdown();
+
+    let restore_at = |now| {
+        let bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), now);
+        let restored = bench.chat.restore(chat);
+        if restored.is_ok() {
+            bench.chat.delete(chat).unwrap();
+        }
+        bench.chat.shutdown();
+        restored
+            .map(|chat| chat.title)
+            .map_err(|failure| failure.code)
+    };
+    assert_eq!(restore_at(TODAY).as_deref(), Ok("One"));
+    assert_eq!(
+        restore_at("2026-04-04T11:59:00+00:00[UTC]").as_deref(),
+        Ok("One")
+    );
+    assert_eq!(
+        restore_at("2026-05-05T12:00:00+00:00[UTC]"),
+        Err(FailureCode::NotFound)
+    );
+}
+
+#[test]
+fn drafts_stay_until_they_are_sent() {
+    let mut bench = Bench::new();
+    bench.chat.save_draft(None, "How hea").unwrap();
+    assert_eq!(bench.chat.snapshot().unwrap().new_chat_draft, "How hea");
+    let chat = bench.ask(None, "How heavy?").chat.id;
+    assert_eq!(bench.chat.snapshot().unwrap().new_chat_draft, "");
+
+    bench.chat.save_draft(Some(chat), "And how o").unwrap();
+    assert_eq!(bench.chat.open_chat(chat).unwrap().draft, "And how o");
+    assert_eq!(bench.ask(Some(chat), "And how old?").draft, "");
+    assert_eq!(
+        bench
+            .chat
+            .save_draft(Some(ChatId(99)), "x")
+            .unwrap_err()
+            .code,
+        FailureCode::NotFound
+    );
+}
+
+#[test]
+fn search_finds_titles_texts_and_thinking() {
+    let mut bench = Bench::new();
+    bench
+        .script
+        .answer([Step::Think("Regulus regulus"), Step::Say("Six grams.")]);
+    let view = bench.ask(None, "How heavy is a goldcrest?");
+    let found = |query: &str| bench.chat.search(query).unwrap();
+
+    let hits = found("goldcr");
+    assert_eq!(hits.len(), 2, "the title, and the message");
+    assert_eq!(hits[0].message, None);
+    assert_eq!(hits[1].message, Some(view.messages[0].id));
+    assert!(
+        hits[1].snippet.contains("\u{E000}goldcrest\u{E001}"),
+        "{:?}",
+        hits[1].snippet
+    );
+    assert_eq!(found("regulus")[0].message, Some(view.messages[1].id));
+    assert_eq!(found("six").len(), 1);
+    bench.chat.delete(view.chat.id).unwrap();
+    assert_eq!(found("goldcrest"), []);
+}
+
+#[test]
+fn windows_are_remembered() {
+    let bench = Bench::new();
+    let window = WindowRow {
+        x: -5,
+        y: 7,
+        width: 900,
+        height: 600,
+        maximised: true,
+    };
+    assert_eq!(bench.chat.window("main").unwrap(), None);
+    bench.chat.save_window("main", window).unwrap();
+    assert_eq!(bench.chat.window("main").unwrap(), Some(window));
+}

@@ -1,0 +1,92 @@
+//! What a failing model leaves behind.
+
+use chat::{Event, FailureCode, MessageState, ModelState};
+
+use crate::scripted::{Bench, Step, texts};
+
+#[test]
+fn a_failure_keeps_the_partial_answer_and_says_why() {
+    let mut bench = Bench::new();
+    bench
+        .script
+        .answer([Step::Say("Six"), Step::Fail("out of memory")]);
+    let view = bench.chat.send(None, "How heavy?", true).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(
+        (ended.state, ended.text.as_str()),
+        (MessageState::Failed, "Six")
+    );
+    let error = ended.error.unwrap();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (FailureCode::Generation, "out of memory")
+    );
+
+    let view = bench.chat.open_chat(view.chat.id).unwrap();
+    assert_eq!(
+        view.messages[1].error.as_ref().unwrap().message,
+        "out of memory",
+        "it was saved"
+    );
+    bench.script.answer([Step::Say(" grams.")]);
+    bench.chat.continue_answer(view.messages[1].id).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!((ended.text.as_str(), ended.error), ("Six grams.", None));
+}
+
+#[test]
+fn a_failed_answer_without_text_is_no_part_of_the_history() {
+    let mut bench = Bench::new();
+    bench.script.answer([Step::Fail("out of memory")]);
+    let chat = bench.chat.send(None, "One", true).unwrap().chat.id;
+    bench.until_ended();
+    bench.ask(Some(chat), "Two");
+    let history = bench.script.last_turn().history;
+    assert_eq!(
+        history.iter().map(|m| m.text.as_str()).collect::<Vec<_>>(),
+        ["One", "Two"]
+    );
+}
+
+#[test]
+fn a_panic_is_a_failure_and_the_model_is_opened_anew() {
+    let mut bench = Bench::new();
+    bench.script.answer([Step::Say("Six"), Step::Panic]);
+    let chat = bench.chat.send(None, "How heavy?", true).unwrap().chat.id;
+    let ended = bench.until_ended();
+    assert_eq!(
+        (ended.state, ended.text.as_str()),
+        (MessageState::Failed, "Six")
+    );
+    let error = ended.error.unwrap();
+    assert_eq!(error.code, FailureCode::Generation);
+    assert!(
+        error.message.contains("the kernel broke"),
+        "{}",
+        error.message
+    );
+
+    bench.until(|event| matches!(event, Event::Model(status) if status.state == ModelState::Ready));
+    assert_eq!(bench.script.opens().len(), 2);
+    assert_eq!(texts(&bench.ask(Some(chat), "Again?"))[3], "Yes.");
+}
+
+#[test]
+fn a_panic_while_a_model_is_opened_is_a_failure_too() {
+    let mut bench = Bench::new();
+    bench.script.panic_at_open();
+    bench
+        .chat
+        .open_model(chat::ModelChoice::File("broken.gguf".into()))
+        .unwrap();
+    let failed = |event: &Event| matches!(event, Event::Model(status) if status.error.is_some());
+    let Some(Event::Model(status)) = bench.until(failed).pop() else {
+        panic!("no status")
+    };
+    assert_eq!(
+        (status.state, status.name.as_str()),
+        (ModelState::Ready, "Starter")
+    );
+    assert!(status.error.unwrap().message.contains("the loader broke"));
+    bench.ask(None, "Still there?");
+}

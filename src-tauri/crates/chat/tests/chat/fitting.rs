@@ -1,0 +1,164 @@
+//! A conversation that outgrows the context. The scripted model counts a token a word, and ten for the header.
+
+use chat::{FailureCode, MessageState, Omitted, Settings};
+
+use crate::scripted::{Bench, Script, Step};
+
+/// With answers of at most 20 tokens, prompts up to 80 tokens fit.
+fn bench() -> Bench {
+    let script = Script::default();
+    script.context(100);
+    let bench = Bench::scripted(&script);
+    bench
+        .chat
+        .save_settings(Settings {
+            max_tokens: Some(20),
+            ..Settings::default()
+        })
+        .unwrap();
+    bench
+}
+
+fn words(n: usize) -> String {
+    vec!["word"; n].join(" ")
+}
+
+const LONG_THOUGHT: Step = Step::Think("a b c d e f g h i j k l m n o p q r s t");
+
+fn thinking(bench: &Bench) -> Vec<bool> {
+    let turn = bench.script.last_turn();
+    let answers = turn
+        .history
+        .iter()
+        .filter(|m| m.role == chat::Role::Assistant);
+    answers.map(|m| m.thinking.is_some()).collect()
+}
+
+#[test]
+fn earlier_thinking_goes_in_one_go_and_stays_out() {
+    let mut bench = bench();
+    for _ in 0..4 {
+        bench.script.answer([LONG_THOUGHT, Step::Say("Yes.")]);
+    }
+    let chat = bench.ask(None, "One?").chat.id;
+    bench.ask(Some(chat), "Two?");
+    assert_eq!(
+        thinking(&bench),
+        [true],
+        "10 + 22 + 1 tokens are far from 70"
+    );
+    bench.ask(Some(chat), "Three?");
+    assert_eq!(thinking(&bench), [true, true], "10 + 2 * 22 + 1");
+
+    let view = bench.ask(Some(chat), "Four?");
+    assert_eq!(
+        thinking(&bench),
+        [false, false, true],
+        "77 tokens are over 70: all but the last"
+    );
+    let marked = view.messages.last().unwrap();
+    assert_eq!(
+        marked.omitted,
+        Some(Omitted {
+            messages: 0,
+            thinking: 2
+        })
+    );
+    assert_eq!(
+        bench.script.last_turn().history[1].ids,
+        None,
+        "the ids hold the thinking too"
+    );
+    assert!(bench.script.last_turn().history[5].ids.is_some());
+
+    bench.script.answer([Step::Say("Yes.")]);
+    bench.ask(Some(chat), "Five?");
+    assert_eq!(
+        thinking(&bench),
+        [false, false, true, true],
+        "what was cut stays cut, no more"
+    );
+}
+
+#[test]
+fn then_the_oldest_turns_go_and_the_answer_says_so() {
+    let mut bench = bench();
+    let chat = bench.ask(None, &format!("first {}", words(19))).chat.id;
+    bench.ask(Some(chat), &format!("second {}", words(19)));
+    bench.ask(Some(chat), &format!("third {}", words(9)));
+    assert_eq!(bench.script.last_turn().history.len(), 5, "62 tokens fit");
+
+    let view = bench.ask(Some(chat), &format!("fourth {}", words(17)));
+    let history = bench.script.last_turn().history;
+    assert!(history[0].text.starts_with("second"), "{:?}", history[0]);
+    let marked = view.messages.last().unwrap();
+    assert_eq!(
+        marked.omitted,
+        Some(Omitted {
+            messages: 2,
+            thinking: 0
+        })
+    );
+    assert_eq!(view.messages.len(), 8, "nothing is gone from the chat");
+
+    // The whole would not fit, but without the first turn it is 62: nothing more has to go.
+    bench.ask(Some(chat), "fifth");
+    assert!(
+        bench.script.last_turn().history[0]
+            .text
+            .starts_with("second")
+    );
+}
+
+#[test]
+fn a_message_that_does_not_fit_fails_with_the_numbers_and_is_kept() {
+    let mut bench = bench();
+    let chat = bench.ask(None, "Short.").chat.id;
+    let long = words(90);
+    let view = bench.chat.send(Some(chat), &long, true).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(ended.state, MessageState::Failed);
+    let error = ended.error.unwrap();
+    assert_eq!(error.code, FailureCode::TooLong);
+    for number in ["100 tokens", "80 fit", "context of 100"] {
+        assert!(
+            error.message.contains(number),
+            "{number} in {}",
+            error.message
+        );
+    }
+    assert_eq!(view.messages[2].text, long);
+    assert_eq!(bench.script.turns().len(), 1, "the model was not asked");
+
+    // An edit that is shorter is answered.
+    bench
+        .chat
+        .edit_message(view.messages[2].id, "Shorter.", true)
+        .unwrap();
+    assert_eq!(bench.until_ended().state, MessageState::Done);
+}
+
+#[test]
+fn a_continued_answer_keeps_its_question() {
+    let mut bench = bench();
+    let chat = bench.ask(None, &words(30)).chat.id;
+    let long = "a b c d e f g h i j k l m n o p q r s t u v w x y z";
+    bench
+        .script
+        .answer([Step::Say(long), Step::End(chat::StopReason::MaxTokens)]);
+    bench.chat.send(Some(chat), &words(20), true).unwrap();
+    let answer = bench.until_ended();
+    bench.script.answer([Step::Say(" and so on")]);
+    bench.chat.continue_answer(answer.id).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(
+        ended.omitted,
+        Some(Omitted {
+            messages: 2,
+            thinking: 0
+        })
+    );
+    let turn = bench.script.last_turn();
+    assert_eq!((turn.resume, turn.history.len()), (true, 2));
+    assert_eq!(ended.text, format!("{long} and so on"));
+}

@@ -1,0 +1,174 @@
+//! Opening models, and what waits meanwhile.
+
+use chat::{
+    Event, FailureCode, MessageState, ModelChoice, ModelState, ModelStatus, Settings, Store,
+};
+
+use crate::scripted::{Bench, Script, Step, TODAY};
+
+fn file(name: &str) -> ModelChoice {
+    ModelChoice::File(name.into())
+}
+
+fn settled(bench: &mut Bench) -> ModelStatus {
+    let settled = |event: &Event| matches!(event, Event::Model(status) if status.state != ModelState::Loading);
+    match bench.until(settled).pop() {
+        Some(Event::Model(status)) => status,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_sent_while_the_model_loads_is_answered_when_it_is_there() {
+    let script = Script::default();
+    let loaded = script.slow_open();
+    let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
+    let progress = |event: &Event| matches!(event, Event::Model(status) if status.progress == 0.5);
+    bench.until(progress);
+    assert_eq!(
+        bench.chat.snapshot().unwrap().model.state,
+        ModelState::Loading
+    );
+    let first = bench.chat.send(None, "One", true).unwrap();
+    bench.chat.send(None, "Two", true).unwrap();
+    assert!(first.chat.writing);
+    drop(loaded);
+    assert_eq!(bench.until_ended().id, first.messages[1].id);
+    assert_eq!(bench.until_ended().state, MessageState::Done);
+}
+
+#[test]
+fn a_model_that_does_not_open_leaves_the_present_one() {
+    let mut bench = Bench::new();
+    bench.script.refuse(file("bad.gguf"));
+    bench.chat.open_model(file("bad.gguf")).unwrap();
+    let status = settled(&mut bench);
+    assert_eq!(
+        (status.state, status.name.as_str()),
+        (ModelState::Ready, "Starter")
+    );
+    assert_eq!(status.error.unwrap().code, FailureCode::BadModel);
+    bench.ask(None, "Still there?");
+
+    bench.chat.open_model(file("good.gguf")).unwrap();
+    let status = settled(&mut bench);
+    assert_eq!(
+        (status.name.as_str(), status.starter, status.error),
+        ("good", false, None)
+    );
+}
+
+#[test]
+fn a_running_answer_ends_before_another_model_opens_and_waiting_ones_get_the_new_one() {
+    let mut bench = Bench::new();
+    let go = bench.script.go();
+    bench.script.answer([Step::Say("old"), Step::Wait]);
+    bench.chat.send(None, "One", true).unwrap();
+    bench.until_delta();
+    bench.chat.send(None, "Two", true).unwrap();
+    bench.chat.open_model(file("new.gguf")).unwrap();
+    assert_eq!(bench.script.opens().len(), 1);
+    go.send(()).unwrap();
+    assert_eq!(bench.until_ended().text, "old");
+    assert_eq!(settled(&mut bench).name, "new");
+    bench.until_ended();
+    assert_eq!(bench.script.turns().len(), 2);
+}
+
+#[test]
+fn of_several_models_asked_for_the_last_one_is_opened() {
+    let mut bench = Bench::new();
+    let loaded = bench.script.slow_open();
+    bench.chat.open_model(file("a.gguf")).unwrap();
+    let progress = |event: &Event| matches!(event, Event::Model(status) if status.progress == 0.5);
+    bench.until(progress);
+    bench.chat.open_model(file("b.gguf")).unwrap();
+    bench.chat.open_model(file("c.gguf")).unwrap();
+    drop(loaded);
+    assert_eq!(settled(&mut bench).name, "c");
+    assert_eq!(bench.script.opens().len(), 3, "the starter, a and c");
+}
+
+#[test]
+fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_starter() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    bench.chat.open_model(file("mine.gguf")).unwrap();
+    assert_eq!(settled(&mut bench).name, "mine");
+    bench.script.refuse(file("bad.gguf"));
+    bench.chat.open_model(file("bad.gguf")).unwrap();
+    settled(&mut bench);
+    bench.chat.shutdown();
+
+    let mut bench = Bench::on_file(&path, &Script::default());
+    assert_eq!(
+        settled(&mut bench).name,
+        "mine",
+        "one that did not open is not remembered"
+    );
+    bench.chat.shutdown();
+
+    let script = Script::default();
+    script.refuse(file("mine.gguf"));
+    let mut bench = Bench::on_file(&path, &script);
+    let status = settled(&mut bench);
+    assert_eq!((status.state, status.starter), (ModelState::Ready, true));
+    assert!(status.error.unwrap().message.contains("mine.gguf"));
+    bench.chat.shutdown();
+
+    let mut bench = Bench::on_file(&path, &Script::default());
+    assert_eq!(
+        settled(&mut bench).name,
+        "mine",
+        "it may be back another day"
+    );
+}
+
+#[test]
+fn without_any_model_an_answer_fails_and_the_message_stays() {
+    let script = Script::default();
+    script.refuse(ModelChoice::Starter);
+    let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
+    let view = bench.chat.send(None, "Hello?", true).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(ended.error.unwrap().code, FailureCode::NoModel);
+    assert_eq!(
+        bench.chat.snapshot().unwrap().model.state,
+        ModelState::Failed
+    );
+
+    bench.chat.open_model(file("good.gguf")).unwrap();
+    bench.until_ready();
+    bench.chat.continue_answer(view.messages[1].id).unwrap();
+    assert_eq!(
+        bench.until_ended().text,
+        "Yes.",
+        "the same answer, tried again"
+    );
+}
+
+#[test]
+fn settings_of_the_model_open_it_anew_and_others_do_not() {
+    let mut bench = Bench::new();
+    let settings = Settings {
+        show_stats: false,
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings.clone()).unwrap();
+    let settings = Settings {
+        threads: Some(2),
+        device: "cpu".into(),
+        ..settings
+    };
+    bench.chat.save_settings(settings).unwrap();
+    assert_eq!(settled(&mut bench).name, "Starter");
+    let opens = bench.script.opens();
+    assert_eq!(opens.len(), 2);
+    assert_eq!(opens[1].0, ModelChoice::Starter);
+    assert_eq!(
+        (opens[1].1.threads, opens[1].1.device.as_str()),
+        (Some(2), "cpu")
+    );
+}

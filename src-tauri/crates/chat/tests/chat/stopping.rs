@@ -1,0 +1,210 @@
+//! Stop, wherever the answer is, and going on afterwards.
+
+use chat::{Event, FailureCode, MessageState, Stage, StopReason};
+
+use crate::scripted::{Bench, Step};
+
+#[test]
+fn a_stopped_answer_keeps_what_it_has_and_goes_on_in_the_same_message() {
+    let mut bench = Bench::new();
+    bench.script.answer([
+        Step::Tag(1),
+        Step::Think("Hm."),
+        Step::Tag(2),
+        Step::Say("Six "),
+        Step::Wait,
+    ]);
+    let view = bench.chat.send(None, "How heavy?", true).unwrap();
+    bench.until(|event| matches!(event, Event::Delta { text, .. } if text == "Six "));
+    bench.chat.stop(view.chat.id).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(
+        (ended.state, ended.text.as_str()),
+        (MessageState::Stopped, "Six ")
+    );
+
+    bench.script.answer([Step::Say("grams.")]);
+    let view = bench.chat.continue_answer(ended.id).unwrap();
+    assert_eq!(view.messages[1].state, MessageState::Writing);
+    let whole = bench.until_ended();
+    assert_eq!(whole.id, ended.id);
+    assert_eq!(
+        (whole.state, whole.text.as_str()),
+        (MessageState::Done, "Six grams.")
+    );
+    assert_eq!(whole.thinking.as_deref(), Some("Hm."));
+    assert_eq!(whole.seq, 1, "deltas count anew");
+
+    let turn = bench.script.last_turn();
+    assert!(turn.resume);
+    let partial = turn.history.last().unwrap();
+    assert_eq!(partial.text, "Six ");
+    assert_eq!(
+        partial.ids.as_deref(),
+        Some([1, 101, 2, 103].as_slice()),
+        "verbatim, tags included"
+    );
+
+    // The whole answer's ids are known: those of before, and those of now.
+    bench
+        .chat
+        .send(Some(view.chat.id), "Really?", true)
+        .unwrap();
+    bench.until_ended();
+    let turn = bench.script.last_turn();
+    assert_eq!(
+        turn.history[1].ids.as_deref(),
+        Some([1, 101, 2, 103, 100].as_slice())
+    );
+}
+
+#[test]
+fn stop_works_while_the_prompt_is_read() {
+    let mut bench = Bench::new();
+    bench
+        .script
+        .answer([Step::Read(512, 2040), Step::Wait, Step::Say("never")]);
+    let view = bench.chat.send(None, "A long one.", true).unwrap();
+    bench.until(|event| {
+        matches!(
+            event,
+            Event::Stage {
+                done: 512,
+                total: 2040,
+                ..
+            }
+        )
+    });
+    bench.chat.stop(view.chat.id).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(
+        (ended.state, ended.text.as_str()),
+        (MessageState::Stopped, "")
+    );
+
+    bench.script.answer([Step::Say("Now.")]);
+    bench.chat.continue_answer(ended.id).unwrap();
+    assert_eq!(bench.until_ended().text, "Now.");
+    let turn = bench.script.last_turn();
+    assert!(!turn.resume, "there was nothing to go on with");
+    assert_eq!(turn.history.len(), 1);
+}
+
+#[test]
+fn stop_works_while_the_answer_waits() {
+    let mut bench = Bench::new();
+    let go = bench.script.go();
+    bench.script.answer([Step::Say("first"), Step::Wait]);
+    bench.chat.send(None, "One", true).unwrap();
+    bench.until_delta();
+    let waiting = bench.chat.send(None, "Two", true).unwrap();
+    bench.until(|event| {
+        matches!(
+            event,
+            Event::Stage {
+                stage: Stage::Waiting,
+                ..
+            }
+        )
+    });
+    bench.chat.stop(waiting.chat.id).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(
+        (ended.id, ended.state),
+        (waiting.messages[1].id, MessageState::Stopped)
+    );
+    go.send(()).unwrap();
+    assert_eq!(bench.until_ended().text, "first");
+    assert_eq!(
+        bench.script.turns().len(),
+        1,
+        "the stopped one never reached the model"
+    );
+    assert!(
+        !bench
+            .chat
+            .snapshot()
+            .unwrap()
+            .chats
+            .iter()
+            .any(|chat| chat.writing)
+    );
+}
+
+#[test]
+fn stopping_a_chat_at_rest_does_nothing() {
+    let mut bench = Bench::new();
+    let view = bench.ask(None, "Hello?");
+    bench.chat.stop(view.chat.id).unwrap();
+    assert_eq!(
+        bench.chat.open_chat(view.chat.id).unwrap().messages[1].state,
+        MessageState::Done
+    );
+}
+
+#[test]
+fn stopping_one_chat_leaves_another_alone() {
+    let mut bench = Bench::new();
+    let go = bench.script.go();
+    bench
+        .script
+        .answer([Step::Say("first"), Step::Wait, Step::Say(" and last")]);
+    bench.chat.send(None, "One", true).unwrap();
+    bench.until_delta();
+    let other = bench.chat.send(None, "Two", true).unwrap();
+    bench.chat.stop(other.chat.id).unwrap();
+    bench.until_ended();
+    go.send(()).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(
+        (ended.state, ended.text.as_str()),
+        (MessageState::Done, "first and last")
+    );
+}
+
+#[test]
+fn an_answer_at_its_limit_goes_on_and_a_whole_one_does_not() {
+    let mut bench = Bench::new();
+    bench
+        .script
+        .answer([Step::Say("Once "), Step::End(StopReason::MaxTokens)]);
+    bench.chat.send(None, "A story.", true).unwrap();
+    let answer = bench.until_ended();
+    bench.script.answer([Step::Say("upon")]);
+    bench.chat.continue_answer(answer.id).unwrap();
+    assert_eq!(bench.until_ended().text, "Once upon");
+    let refused = bench.chat.continue_answer(answer.id).unwrap_err();
+    assert_eq!(refused.code, FailureCode::Invalid);
+}
+
+#[test]
+fn time_of_thinking_adds_up_over_a_stop() {
+    let mut bench = Bench::new();
+    bench
+        .script
+        .answer([Step::Think("One. "), Step::Sleep(30), Step::Wait]);
+    let chat = bench.chat.send(None, "Think.", true).unwrap().chat.id;
+    bench.until_delta();
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    bench.chat.stop(chat).unwrap();
+    let stopped = bench.until_ended();
+    assert!(stopped.thinking_ms.unwrap() >= 30);
+
+    bench
+        .script
+        .answer([Step::Think("Two."), Step::Sleep(30), Step::Say("Three.")]);
+    bench.chat.continue_answer(stopped.id).unwrap();
+    let whole = bench.until_ended();
+    assert!(whole.thinking_ms.unwrap() >= stopped.thinking_ms.unwrap() + 30);
+    assert_eq!(
+        bench
+            .script
+            .last_turn()
+            .history
+            .last()
+            .unwrap()
+            .thinking
+            .as_deref(),
+        Some("One.")
+    );
+}
