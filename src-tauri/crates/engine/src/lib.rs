@@ -6,6 +6,8 @@
 
 pub mod gguf;
 mod template;
+mod tokenizer;
 
 pub use gguf::{Gguf, GgufError};
 pub use template::{Capabilities, ChatTemplate, TemplateError};
+pub use tokenizer::{Decoder, Tokenizer, TokenizerError};

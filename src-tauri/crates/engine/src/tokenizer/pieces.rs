@@ -1,0 +1,177 @@
+//! Ids back to bytes, and bytes to whole characters.
+
+use super::vocabulary::{Kind, Vocabulary};
+
+/// The bytes of every token, end to end.
+pub(super) struct Pieces {
+    bytes: Vec<u8>,
+    /// Where each token's bytes end; they begin where the previous token's end.
+    ends: Vec<usize>,
+}
+
+impl Pieces {
+    pub(super) fn new(vocabulary: &Vocabulary) -> Self {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(vocabulary.tokens.len()));
+        for (_, token, kind) in vocabulary.iter() {
+            // Only ordinary tokens are written in the byte alphabet.
+            if kind != Kind::Ordinary || token.chars().any(|c| byte_of(c).is_none()) {
+                bytes.extend_from_slice(token.as_bytes());
+            } else {
+                bytes.extend(token.chars().filter_map(byte_of));
+            }
+            ends.push(bytes.len());
+        }
+        Self { bytes, ends }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn get(&self, id: u32) -> &[u8] {
+        let id = id as usize;
+        let Some(&end) = self.ends.get(id) else {
+            return &[];
+        };
+        let start = id.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..end]
+    }
+}
+
+/// The byte behind a character of the byte-level alphabet: printable Latin-1 stands for itself,
+/// the other 68 bytes follow in order from U+0100.
+fn byte_of(c: char) -> Option<u8> {
+    let code = u32::from(c);
+    let byte = match code {
+        0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => code,
+        0x100..=0x120 => code - 0x100,
+        0x121..=0x142 => code - 0x121 + 0x7f,
+        0x143 => 0xad,
+        _ => return None,
+    };
+    u8::try_from(byte).ok()
+}
+
+/// The character of the byte-level alphabet that stands for `byte`.
+pub(super) fn char_of(byte: u8) -> char {
+    let code = u32::from(byte);
+    let code = match byte {
+        0..=0x20 => code + 0x100,
+        0x7f..=0xa0 => code - 0x7f + 0x121,
+        0xad => 0x143,
+        _ => code,
+    };
+    char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// Turns ids that arrive one by one into whole characters: bytes of an unfinished one wait.
+pub struct Decoder<'a> {
+    pieces: &'a Pieces,
+    /// The bytes of an unfinished character, three at most between calls.
+    pending: Vec<u8>,
+    text: String,
+}
+
+impl<'a> Decoder<'a> {
+    pub(super) fn new(pieces: &'a Pieces) -> Self {
+        Self {
+            pieces,
+            pending: Vec::new(),
+            text: String::new(),
+        }
+    }
+
+    /// The text that became whole with token `id`, often all of it, sometimes none. Bytes that
+    /// can be no UTF-8 become U+FFFD.
+    pub fn push(&mut self, id: u32) -> &str {
+        self.text.clear();
+        self.pending.extend_from_slice(self.pieces.get(id));
+        let mut done = 0;
+        loop {
+            match std::str::from_utf8(&self.pending[done..]) {
+                Ok(text) => {
+                    self.text.push_str(text);
+                    self.pending.clear();
+                    return &self.text;
+                }
+                Err(error) => {
+                    let valid = done + error.valid_up_to();
+                    self.text
+                        .push_str(&String::from_utf8_lossy(&self.pending[done..valid]));
+                    let Some(invalid) = error.error_len() else {
+                        self.pending.drain(..valid);
+                        return &self.text;
+                    };
+                    self.text.push(char::REPLACEMENT_CHARACTER);
+                    done = valid + invalid;
+                }
+            }
+        }
+    }
+
+    /// The end: a character that stayed unfinished becomes U+FFFD.
+    pub fn finish(&mut self) -> &str {
+        self.text.clear();
+        if !self.pending.is_empty() {
+            self.pending.clear();
+            self.text.push(char::REPLACEMENT_CHARACTER);
+        }
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_byte_alphabet_is_a_bijection() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(byte_of(char_of(byte)), Some(byte));
+        }
+        assert_eq!(
+            (char_of(b' '), char_of(b'\n'), char_of(0xad)),
+            ('Ġ', 'Ċ', '\u{143}')
+        );
+        assert_eq!(byte_of('\u{144}'), None);
+    }
+
+    /// Pieces whose tokens are these byte strings.
+    fn pieces(tokens: &[&[u8]]) -> Pieces {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for token in tokens {
+            bytes.extend_from_slice(token);
+            ends.push(bytes.len());
+        }
+        Pieces { bytes, ends }
+    }
+
+    #[test]
+    fn characters_arrive_whole() {
+        let smile = "🙂".as_bytes();
+        let pieces = pieces(&[
+            b"a",
+            &smile[..1],
+            &smile[1..3],
+            &smile[3..],
+            b"\xff",
+            b"\xe6\x97",
+        ]);
+        let mut decoder = Decoder::new(&pieces);
+        let mut next = |id| decoder.push(id).to_owned();
+        assert_eq!([next(0), next(1), next(2), next(3)], ["a", "", "", "🙂"]);
+        assert_eq!(
+            next(4),
+            "\u{fffd}",
+            "a byte that begins nothing does not wait"
+        );
+        assert_eq!(
+            [next(5), next(0)],
+            ["", "\u{fffd}a"],
+            "a broken character gives way"
+        );
+        assert_eq!([next(5), next(99)], ["", ""], "an unknown id is empty");
+        assert_eq!(decoder.finish(), "\u{fffd}");
+        assert_eq!(decoder.finish(), "");
+    }
+}
