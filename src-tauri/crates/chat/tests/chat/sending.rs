@@ -98,6 +98,7 @@ fn deltas_are_gathered_and_numbered_without_a_gap() {
         steps.extend([Step::Say("word "), Step::Sleep(3)]);
     }
     bench.script.answer(steps);
+    let begun = Instant::now();
     bench.chat.send(None, "Sixty words.", false).unwrap();
 
     let (mut text, mut last) = (String::new(), 0);
