@@ -1,0 +1,250 @@
+//! The command line: `goldcrest` alone opens the window, a subcommand works in the terminal.
+
+mod ask;
+mod bench;
+mod chat;
+mod inspect;
+mod logits;
+mod output;
+mod render;
+mod run;
+mod tokenize;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use engine::DeviceRequest;
+
+pub use output::CliError;
+
+/// A private, offline chat with SmolLM3 on your own machine.
+///
+/// Without a subcommand the window opens.
+#[derive(Debug, Parser)]
+#[command(name = "goldcrest", version, after_help = ENVIRONMENT)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+const ENVIRONMENT: &str = "\
+Environment:
+  GOLDCREST_DATA_DIR  where chats, settings and logs are kept
+  GOLDCREST_DEVICE    auto, cpu, gpu, cuda, cuda:N or metal
+  RUST_LOG            log to stderr, for example RUST_LOG=info";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Ask one question; the answer goes to stdout, the reasoning to stderr
+    Ask(AskArgs),
+    /// Converse in the terminal
+    Chat(ChatArgs),
+    /// Show what is in a GGUF file and what the engine makes of it
+    Inspect(InspectArgs),
+    /// Print the token ids of a text as a JSON array
+    Tokenize(TokenizeArgs),
+    /// Print the exact prompt that a chat template makes of messages
+    Render(RenderArgs),
+    /// Print logits as JSON rows
+    Logits(LogitsArgs),
+    /// Measure prefill and decode rates
+    Bench(BenchArgs),
+}
+
+/// Which model runs, and on what.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ModelArgs {
+    /// GGUF file [default: the starter model]
+    #[arg(long, short, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// On what the model runs.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlaceArgs {
+    /// auto, cpu, gpu, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<DeviceRequest>,
+    /// CPU threads [default: physical cores]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+/// How an answer is made.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AnswerArgs {
+    /// Answer at once, without reasoning first
+    #[arg(long)]
+    pub no_think: bool,
+    /// Instructions that replace the default ones
+    #[arg(long, short, value_name = "TEXT")]
+    pub system: Option<String>,
+    /// Stop after so many tokens
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_tokens: Option<u32>,
+    /// 0 always takes the likeliest token
+    #[arg(long, value_name = "T", value_parser = non_negative)]
+    pub temperature: Option<f32>,
+    /// Keep the likeliest tokens up to this total probability
+    #[arg(long, value_name = "P", value_parser = fraction)]
+    pub top_p: Option<f32>,
+    /// Keep the K likeliest tokens; 0 keeps all
+    #[arg(long, value_name = "K")]
+    pub top_k: Option<u32>,
+    /// Keep tokens at least this likely, relative to the likeliest
+    #[arg(long, value_name = "M", value_parser = fraction)]
+    pub min_p: Option<f32>,
+    /// Make tokens that occurred lately less likely; 1 is off
+    #[arg(long, value_name = "R", value_parser = positive)]
+    pub repeat_penalty: Option<f32>,
+    /// Makes the choice of tokens repeatable
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct AskArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub json: bool,
+    /// The question; `-` reads it from stdin
+    pub prompt: String,
+}
+
+#[derive(Debug, Default, Args)]
+pub struct ChatArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    pub file: PathBuf,
+    /// Count memory for a context of so many tokens
+    #[arg(long, value_name = "TOKENS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    pub context: u32,
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TokenizeArgs {
+    /// GGUF file [default: the starter model]
+    #[arg(long, short, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// Read `<|im_start|>` and the like as ordinary text
+    #[arg(long)]
+    pub no_special: bool,
+    pub text: String,
+}
+
+#[derive(Debug, Args)]
+pub struct RenderArgs {
+    /// GGUF file whose template is used [default: the starter model]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "template")]
+    pub model: Option<PathBuf>,
+    /// A Jinja file
+    #[arg(long, value_name = "FILE")]
+    pub template: Option<PathBuf>,
+    /// JSON: the template's variables under `context`, and `today` as YYYY-MM-DD
+    #[arg(long, value_name = "FILE")]
+    pub messages: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct LogitsArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Token ids, separated by commas
+    #[arg(long, value_name = "IDS", value_delimiter = ',', required = true)]
+    pub tokens: Vec<u32>,
+    /// A row for every position, not the last alone
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// GGUF file [default: the starter model]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "synthetic")]
+    pub model: Option<PathBuf>,
+    /// Random weights in a known shape, for example smollm3-3b-q4_k_m
+    #[arg(long, value_name = "SHAPE")]
+    pub synthetic: Option<String>,
+    /// Seed of the random weights
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Tokens to read
+    #[arg(short = 'p', value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    pub prompt: u32,
+    /// Tokens to write
+    #[arg(short = 'n', value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    pub generate: u32,
+    /// Tokens that stand before those measured
+    #[arg(short = 'd', value_name = "DEPTH", default_value_t = 0)]
+    pub depth: u32,
+    /// Measurements, of which the medians are shown
+    #[arg(short = 'r', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub repeats: u16,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn non_negative(text: &str) -> Result<f32, String> {
+    number(text, |x| x >= 0.0, "a number from 0 up")
+}
+
+fn positive(text: &str) -> Result<f32, String> {
+    number(text, |x| x > 0.0, "a number above 0")
+}
+
+fn fraction(text: &str) -> Result<f32, String> {
+    number(text, |x| (0.0..=1.0).contains(&x), "a number from 0 to 1")
+}
+
+fn number(text: &str, fits: impl Fn(f32) -> bool, wanted: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(x) if x.is_finite() && fits(x) => Ok(x),
+        _ => Err(format!("must be {wanted}")),
+    }
+}
+
+/// Runs a subcommand and says how it went.
+pub fn run(command: Command) -> ExitCode {
+    let result = match command {
+        Command::Ask(args) => ask::run(args),
+        Command::Chat(args) => chat::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Tokenize(args) => tokenize::run(&args),
+        Command::Render(args) => render::run(&args),
+        Command::Logits(args) => logits::run(&args),
+        Command::Bench(args) => bench::run(&args),
+    };
+    output::exit_code(result)
+}
+
+/// The terminal conversation, for a machine without a display.
+pub fn converse() -> ExitCode {
+    output::exit_code(chat::run(&ChatArgs::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,182 @@
+//! The page's letters: each goes to `chat`, and the answer comes back. No decision is made here.
+//!
+//! The list of them is `each_command.rs`. A verb waits for the desk, so each runs on a blocking
+//! thread and never on the window's.
+
+use std::sync::Arc;
+
+use chat::{Chat, ChatId, Failure, MessageId, ModelChoice};
+use tauri::ipc::{Channel, Invoke};
+use tauri::{Runtime, State};
+
+use crate::desktop::{Desktop, link};
+use crate::error::{ErrorCode, WireError};
+use crate::events::Events;
+use crate::folders::Folders;
+use crate::wire::{ChatSummary, ChatView, HostEvent, SearchHit, Settings, Snapshot};
+
+type Answer<T> = Result<T, WireError>;
+
+/// Hands every command to Tauri.
+pub fn handler<R: Runtime>() -> impl Fn(Invoke<R>) -> bool + Send + Sync + 'static {
+    each_command!(tauri::generate_handler)
+}
+
+/// The latest subscriber gets the events from now on.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn subscribe(channel: Channel<HostEvent>, events: State<'_, Events>) -> Answer<()> {
+    events.send_to(channel);
+    Ok(())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn snapshot(desk: State<'_, Chat>, folders: State<'_, Folders>) -> Answer<Snapshot> {
+    let snapshot = ask(&desk, Chat::snapshot).await?;
+    Ok(Snapshot::new(snapshot, &folders.data, &folders.log_file()))
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn open_chat(chat: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
+    Ok(ask(&desk, move |desk| desk.open_chat(chat_id(chat))).await?.into())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn send(
+    chat: Option<u32>,
+    text: String,
+    thinking: bool,
+    desk: State<'_, Chat>,
+) -> Answer<ChatView> {
+    Ok(ask(&desk, move |desk| desk.send(chat.map(chat_id), &text, thinking)).await?.into())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn regenerate(message: u32, thinking: bool, desk: State<'_, Chat>) -> Answer<ChatView> {
+    Ok(ask(&desk, move |desk| desk.regenerate(message_id(message), thinking)).await?.into())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn continue_answer(message: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
+    Ok(ask(&desk, move |desk| desk.continue_answer(message_id(message))).await?.into())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn edit_message(
+    message: u32,
+    text: String,
+    answer: bool,
+    desk: State<'_, Chat>,
+) -> Answer<ChatView> {
+    Ok(ask(&desk, move |desk| desk.edit_message(message_id(message), &text, answer)).await?.into())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn show_sibling(message: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
+    Ok(ask(&desk, move |desk| desk.show_sibling(message_id(message))).await?.into())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn stop(chat: u32, desk: State<'_, Chat>) -> Answer<()> {
+    ask(&desk, move |desk| desk.stop(chat_id(chat))).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn rename_chat(chat: u32, title: String, desk: State<'_, Chat>) -> Answer<ChatSummary> {
+    Ok(ask(&desk, move |desk| desk.rename(chat_id(chat), &title)).await?.into())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn delete_chat(chat: u32, desk: State<'_, Chat>) -> Answer<()> {
+    ask(&desk, move |desk| desk.delete(chat_id(chat))).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn restore_chat(chat: u32, desk: State<'_, Chat>) -> Answer<ChatSummary> {
+    Ok(ask(&desk, move |desk| desk.restore(chat_id(chat))).await?.into())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn search(query: String, desk: State<'_, Chat>) -> Answer<Vec<SearchHit>> {
+    let hits = ask(&desk, move |desk| desk.search(&query)).await?;
+    Ok(hits.into_iter().map(Into::into).collect())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn save_draft(chat: Option<u32>, text: String, desk: State<'_, Chat>) -> Answer<()> {
+    ask(&desk, move |desk| desk.save_draft(chat.map(chat_id), &text)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn save_settings(settings: Settings, desk: State<'_, Chat>) -> Answer<Settings> {
+    Ok(ask(&desk, move |desk| desk.save_settings(settings.into())).await?.into())
+}
+
+/// False when the person closed the picker without a choice. The result comes as `model` events.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn pick_model(desk: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>) -> Answer<bool> {
+    let desktop = Arc::clone(&desktop);
+    let Some(file) = blocking(move || desktop.pick_model()).await? else {
+        return Ok(false);
+    };
+    ask(&desk, move |desk| desk.open_model(ModelChoice::File(file))).await?;
+    Ok(true)
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn open_model(path: String, desk: State<'_, Chat>) -> Answer<()> {
+    ask(&desk, move |desk| desk.open_model(ModelChoice::File(path.into()))).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn use_starter(desk: State<'_, Chat>) -> Answer<()> {
+    ask(&desk, move |desk| desk.open_model(ModelChoice::Starter)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn open_link(url: String, desktop: State<'_, Arc<dyn Desktop>>) -> Answer<()> {
+    let desktop = Arc::clone(&desktop);
+    let url = link(&url)?;
+    blocking(move || desktop.browse(&url)).await?
+}
+
+/// Sends a verb to the desk and waits for its answer.
+async fn ask<T: Send + 'static>(
+    desk: &Chat,
+    verb: impl FnOnce(&Chat) -> Result<T, Failure> + Send + 'static,
+) -> Answer<T> {
+    let desk = desk.clone();
+    Ok(blocking(move || verb(&desk)).await??)
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Answer<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| WireError { code: ErrorCode::Store, message: error.to_string() })
+}
+
+fn chat_id(id: u32) -> ChatId {
+    ChatId(id.into())
+}
+
+fn message_id(id: u32) -> MessageId {
+    MessageId(id.into())
+}

@@ -1,0 +1,292 @@
+//! From chat's types to those of the wire, and back. No decisions here.
+
+use std::path::Path;
+
+use crate::error::{ErrorCode, WireError};
+use crate::wire::*;
+
+/// The page counts in `u32`; a store that holds more rows, or a date past 2106, saturates.
+fn narrow(value: impl TryInto<u32>) -> u32 {
+    value.try_into().unwrap_or(u32::MAX)
+}
+
+/// A figure with the few digits that it deserves, so that 0.6 does not become 0.6000000238.
+fn figure(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or_default()
+}
+
+fn path_text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+impl From<chat::Failure> for WireError {
+    fn from(failure: chat::Failure) -> Self {
+        let code = match failure.code {
+            chat::FailureCode::NoModel => ErrorCode::NoModel,
+            chat::FailureCode::BadModel => ErrorCode::BadModel,
+            chat::FailureCode::NotFound => ErrorCode::NotFound,
+            chat::FailureCode::Busy => ErrorCode::Busy,
+            chat::FailureCode::TooLong => ErrorCode::TooLong,
+            chat::FailureCode::Generation => ErrorCode::Generation,
+            chat::FailureCode::Store => ErrorCode::Store,
+            chat::FailureCode::Invalid => ErrorCode::Invalid,
+        };
+        Self { code, message: failure.message }
+    }
+}
+
+impl From<chat::ChatSummary> for ChatSummary {
+    fn from(chat: chat::ChatSummary) -> Self {
+        Self {
+            id: narrow(chat.id.0),
+            title: chat.title,
+            created_at: narrow(chat.created_at),
+            updated_at: narrow(chat.updated_at),
+            writing: chat.writing,
+        }
+    }
+}
+
+impl From<chat::Role> for Role {
+    fn from(role: chat::Role) -> Self {
+        match role {
+            chat::Role::User => Self::User,
+            chat::Role::Assistant => Self::Assistant,
+        }
+    }
+}
+
+impl From<chat::MessageState> for MessageState {
+    fn from(state: chat::MessageState) -> Self {
+        match state {
+            chat::MessageState::Writing => Self::Writing,
+            chat::MessageState::Done => Self::Done,
+            chat::MessageState::Stopped => Self::Stopped,
+            chat::MessageState::Interrupted => Self::Interrupted,
+            chat::MessageState::Limit => Self::Limit,
+            chat::MessageState::Failed => Self::Failed,
+        }
+    }
+}
+
+impl From<chat::Stats> for Stats {
+    fn from(stats: chat::Stats) -> Self {
+        Self {
+            prompt_tokens: stats.prompt_tokens,
+            cached_tokens: stats.cached_tokens,
+            tokens: stats.tokens,
+            thinking_tokens: stats.thinking_tokens,
+            first_token_ms: stats.first_token_ms,
+            tokens_per_second: figure(stats.tokens_per_second),
+            read_per_second: figure(stats.read_per_second),
+            seed: narrow(stats.seed),
+            model: stats.model,
+            device: stats.device,
+        }
+    }
+}
+
+impl From<chat::Message> for Message {
+    fn from(message: chat::Message) -> Self {
+        Self {
+            id: narrow(message.id.0),
+            parent: message.parent.map(|id| narrow(id.0)),
+            role: message.role.into(),
+            text: message.text,
+            thinking: message.thinking,
+            thinking_ms: message.thinking_ms,
+            thinks: message.thinks,
+            state: message.state.into(),
+            stats: message.stats.map(Into::into),
+            error: message.error.map(Into::into),
+            created_at: narrow(message.created_at),
+            siblings: message.siblings.iter().map(|id| narrow(id.0)).collect(),
+            seq: message.seq,
+        }
+    }
+}
+
+impl From<chat::ChatView> for ChatView {
+    fn from(view: chat::ChatView) -> Self {
+        Self {
+            chat: view.chat.into(),
+            messages: view.messages.into_iter().map(Into::into).collect(),
+            draft: view.draft,
+        }
+    }
+}
+
+impl From<chat::Device> for Device {
+    fn from(device: chat::Device) -> Self {
+        let kind = match device.kind {
+            chat::DeviceKind::Cpu => DeviceKind::Cpu,
+            chat::DeviceKind::Cuda => DeviceKind::Cuda,
+            chat::DeviceKind::Metal => DeviceKind::Metal,
+        };
+        Self { kind, name: device.name, reason: device.reason }
+    }
+}
+
+impl From<chat::ModelStatus> for ModelStatus {
+    fn from(status: chat::ModelStatus) -> Self {
+        let state = match status.state {
+            chat::ModelState::None => ModelState::None,
+            chat::ModelState::Loading => ModelState::Loading,
+            chat::ModelState::Ready => ModelState::Ready,
+            chat::ModelState::Failed => ModelState::Failed,
+        };
+        let tenths_of_mb = status.file_bytes.div_ceil(100_000);
+        Self {
+            state,
+            name: status.name,
+            file: status.file.as_deref().map(path_text),
+            starter: status.starter,
+            quantisation: status.quantisation,
+            size_mb: f64::from(narrow(tenths_of_mb)) / 10.0,
+            context_length: narrow(status.context_length),
+            device: status.device.map(Into::into),
+            progress: figure(status.progress),
+            error: status.error.map(Into::into),
+            can_think: status.can_think,
+        }
+    }
+}
+
+impl From<chat::Sampling> for Sampling {
+    fn from(sampling: chat::Sampling) -> Self {
+        Self {
+            temperature: figure(sampling.temperature),
+            top_p: figure(sampling.top_p),
+            top_k: sampling.top_k,
+            min_p: figure(sampling.min_p),
+            repeat_penalty: figure(sampling.repeat_penalty),
+            seed: sampling.seed.map(narrow),
+        }
+    }
+}
+
+impl From<Sampling> for chat::Sampling {
+    fn from(sampling: Sampling) -> Self {
+        Self {
+            temperature: sampling.temperature as f32,
+            top_p: sampling.top_p as f32,
+            top_k: sampling.top_k,
+            min_p: sampling.min_p as f32,
+            repeat_penalty: sampling.repeat_penalty as f32,
+            seed: sampling.seed.map(u64::from),
+        }
+    }
+}
+
+impl From<chat::Settings> for Settings {
+    fn from(settings: chat::Settings) -> Self {
+        Self {
+            theme: match settings.theme {
+                chat::Theme::System => Theme::System,
+                chat::Theme::Light => Theme::Light,
+                chat::Theme::Dark => Theme::Dark,
+            },
+            device: settings.device,
+            threads: settings.threads,
+            context_length: settings.context_length,
+            sampling: settings.sampling.into(),
+            max_tokens: settings.max_tokens,
+            instructions: settings.instructions,
+            thinking: settings.thinking,
+            send_with: match settings.send_with {
+                chat::SendWith::Enter => SendWith::Enter,
+                chat::SendWith::CtrlEnter => SendWith::CtrlEnter,
+            },
+            show_stats: settings.show_stats,
+        }
+    }
+}
+
+impl From<Settings> for chat::Settings {
+    fn from(settings: Settings) -> Self {
+        Self {
+            theme: match settings.theme {
+                Theme::System => chat::Theme::System,
+                Theme::Light => chat::Theme::Light,
+                Theme::Dark => chat::Theme::Dark,
+            },
+            device: settings.device,
+            threads: settings.threads,
+            context_length: settings.context_length,
+            sampling: settings.sampling.into(),
+            max_tokens: settings.max_tokens,
+            instructions: settings.instructions,
+            thinking: settings.thinking,
+            send_with: match settings.send_with {
+                SendWith::Enter => chat::SendWith::Enter,
+                SendWith::CtrlEnter => chat::SendWith::CtrlEnter,
+            },
+            show_stats: settings.show_stats,
+        }
+    }
+}
+
+impl From<chat::SearchHit> for SearchHit {
+    fn from(hit: chat::SearchHit) -> Self {
+        Self {
+            chat: narrow(hit.chat.0),
+            title: hit.title,
+            message: hit.message.map(|id| narrow(id.0)),
+            snippet: hit.snippet,
+            at: narrow(hit.at),
+        }
+    }
+}
+
+impl Snapshot {
+    /// What chat knows, and where the app keeps its things.
+    pub fn new(snapshot: chat::Snapshot, data_folder: &Path, log_file: &Path) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            data_folder: path_text(data_folder),
+            log_file: path_text(log_file),
+            first_start: snapshot.first_start,
+            chats: snapshot.chats.into_iter().map(Into::into).collect(),
+            current: snapshot.current.map(|id| narrow(id.0)),
+            settings: snapshot.settings.into(),
+            model: snapshot.model.into(),
+            drafts: Drafts { new_chat: snapshot.new_chat_draft },
+        }
+    }
+}
+
+impl From<chat::Event> for HostEvent {
+    fn from(event: chat::Event) -> Self {
+        match event {
+            chat::Event::Model(status) => Self::Model { status: status.into() },
+            chat::Event::ChatChanged(chat) => Self::ChatChanged { chat: chat.into() },
+            chat::Event::ChatRemoved(chat) => Self::ChatRemoved { chat: narrow(chat.0) },
+            chat::Event::Stage { chat, message, stage, done, total } => Self::Stage {
+                chat: narrow(chat.0),
+                message: narrow(message.0),
+                stage: match stage {
+                    chat::Stage::Waiting => Stage::Waiting,
+                    chat::Stage::Reading => Stage::Reading,
+                    chat::Stage::Thinking => Stage::Thinking,
+                    chat::Stage::Writing => Stage::Writing,
+                },
+                done,
+                total,
+            },
+            chat::Event::Delta { chat, message, seq, thinking, text, tokens, tokens_per_second } => {
+                Self::Delta {
+                    chat: narrow(chat.0),
+                    message: narrow(message.0),
+                    seq,
+                    thinking,
+                    text,
+                    tokens,
+                    tokens_per_second: figure(tokens_per_second),
+                }
+            }
+            chat::Event::Ended { chat, message } => {
+                Self::Ended { chat: narrow(chat.0), message: message.into() }
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What the app asks of the desktop around it: a file picker and the browser.
+
+use std::path::PathBuf;
+
+use tauri::{AppHandle, Runtime};
+use tauri_plugin_dialog::DialogExt;
+use url::Url;
+
+use crate::error::WireError;
+
+/// Names the file that the picker returns, for tests: native dialogs have no WebDriver.
+const PICK_FILE: &str = "GOLDCREST_PICK_FILE";
+
+/// The desktop. Both calls block.
+pub trait Desktop: Send + Sync {
+    /// Lets the person choose a model file.
+    fn pick_model(&self) -> Option<PathBuf>;
+
+    /// Opens an address in the person's browser.
+    fn browse(&self, url: &Url) -> Result<(), WireError>;
+}
+
+/// The real one.
+pub struct NativeDesktop<R: Runtime>(pub AppHandle<R>);
+
+impl<R: Runtime> Desktop for NativeDesktop<R> {
+    fn pick_model(&self) -> Option<PathBuf> {
+        if let Some(file) = std::env::var_os(PICK_FILE) {
+            return Some(file.into());
+        }
+        self.0
+            .dialog()
+            .file()
+            .set_title("Open a SmolLM3 model")
+            .add_filter("GGUF models", &["gguf"])
+            .blocking_pick_file()?
+            .into_path()
+            .ok()
+    }
+
+    fn browse(&self, url: &Url) -> Result<(), WireError> {
+        tauri_plugin_opener::open_url(url.as_str(), None::<&str>)
+            .map_err(|error| WireError::invalid(format!("The browser did not open: {error}")))
+    }
+}
+
+/// The address that may be handed to the browser: a page or a letter, never a file or a program.
+pub fn link(url: &str) -> Result<Url, WireError> {
+    let url = Url::parse(url)
+        .map_err(|error| WireError::invalid(format!("That is not an address: {error}")))?;
+    match url.scheme() {
+        "http" | "https" | "mailto" => Ok(url),
+        scheme => Err(WireError::invalid(format!(
+            "Only web and mail addresses are opened, not {scheme}:"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::link;
+
+    #[test]
+    fn only_web_and_mail_addresses_are_links() {
+        for good in ["https://example.org/a?b#c", "http://example.org", "mailto:a@example.org"] {
+            assert!(link(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "smb://host/share",
+            "tauri://localhost",
+            "/usr/bin/true",
+            "",
+        ] {
+            assert!(link(bad).is_err(), "{bad}");
+        }
+    }
+}

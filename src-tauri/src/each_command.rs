@@ -1,0 +1,27 @@
+// The one list of commands. `build.rs` makes the access-control list of it, `commands.rs` the
+// handler, and the bindings test the TypeScript; capabilities/main.json grants them one by one.
+macro_rules! each_command {
+    ($($then:tt)+) => {
+        $($then)+![
+            subscribe,
+            snapshot,
+            open_chat,
+            send,
+            regenerate,
+            continue_answer,
+            edit_message,
+            show_sibling,
+            stop,
+            rename_chat,
+            delete_chat,
+            restore_chat,
+            search,
+            save_draft,
+            save_settings,
+            pick_model,
+            open_model,
+            use_starter,
+            open_link
+        ]
+    };
+}

@@ -1,0 +1,267 @@
+//! What crosses between Rust and the page. `ui/src/host/bindings.ts` is generated from it.
+//!
+//! Times are unix seconds, durations milliseconds, identifiers rows of the store. specta, which
+//! writes the TypeScript, exists in tests alone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::WireError;
+
+/// A line of the sidebar.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ChatSummary {
+    pub id: u32,
+    pub title: String,
+    pub created_at: u32,
+    pub updated_at: u32,
+    /// An answer is being written in it.
+    pub writing: bool,
+}
+
+/// Who wrote a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    User,
+    Assistant,
+}
+
+/// How far a message got. `Limit`: the token limit was reached, or the context is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum MessageState {
+    Writing,
+    Done,
+    Stopped,
+    Interrupted,
+    Limit,
+    Failed,
+}
+
+/// What an answer cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct Stats {
+    pub prompt_tokens: u32,
+    pub cached_tokens: u32,
+    pub tokens: u32,
+    pub thinking_tokens: u32,
+    pub first_token_ms: u32,
+    pub tokens_per_second: f64,
+    pub read_per_second: f64,
+    pub seed: u32,
+    pub model: String,
+    pub device: String,
+}
+
+/// One message of the tree, with what the page needs to draw it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    pub id: u32,
+    pub parent: Option<u32>,
+    pub role: Role,
+    pub text: String,
+    pub thinking: Option<String>,
+    pub thinking_ms: Option<u32>,
+    /// Thinking was asked for.
+    pub thinks: bool,
+    pub state: MessageState,
+    pub stats: Option<Stats>,
+    pub error: Option<WireError>,
+    pub created_at: u32,
+    /// All versions of this message, itself among them, oldest first.
+    pub siblings: Vec<u32>,
+    /// The number of the last delta that is in `text` and `thinking`.
+    pub seq: u32,
+}
+
+/// A chat on the screen: the shown branch, root first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ChatView {
+    pub chat: ChatSummary,
+    pub messages: Vec<Message>,
+    pub draft: String,
+}
+
+/// The kind of device that computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceKind {
+    Cpu,
+    Cuda,
+    Metal,
+}
+
+/// Where the model runs, and why there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct Device {
+    pub kind: DeviceKind,
+    pub name: String,
+    pub reason: String,
+}
+
+/// Whether there is a model to talk to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelState {
+    None,
+    Loading,
+    Ready,
+    Failed,
+}
+
+/// The model, for the status pill and its page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ModelStatus {
+    pub state: ModelState,
+    pub name: String,
+    /// The user's own file; none for the starter.
+    pub file: Option<String>,
+    pub starter: bool,
+    pub quantisation: String,
+    pub size_mb: f64,
+    pub context_length: u32,
+    pub device: Option<Device>,
+    /// 0 to 1 while loading.
+    pub progress: f64,
+    pub error: Option<WireError>,
+    pub can_think: bool,
+}
+
+/// How the next token is chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Sampling {
+    pub temperature: f64,
+    pub top_p: f64,
+    pub top_k: u32,
+    pub min_p: f64,
+    pub repeat_penalty: f64,
+    pub seed: Option<u32>,
+}
+
+/// Which colours the page wears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum Theme {
+    System,
+    Light,
+    Dark,
+}
+
+/// The key that sends a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum SendWith {
+    Enter,
+    CtrlEnter,
+}
+
+/// The user's choices. A change of device, threads or context loads the model anew.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Settings {
+    pub theme: Theme,
+    /// `auto`, `cpu`, `gpu`, `cuda`, `cuda:N` or `metal`.
+    pub device: String,
+    pub threads: Option<u32>,
+    pub context_length: Option<u32>,
+    pub sampling: Sampling,
+    pub max_tokens: Option<u32>,
+    pub instructions: String,
+    pub thinking: bool,
+    pub send_with: SendWith,
+    pub show_stats: bool,
+}
+
+/// Text that was typed but not sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct Drafts {
+    pub new_chat: String,
+}
+
+/// Everything that the page needs to draw itself at start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    pub version: String,
+    pub data_folder: String,
+    pub log_file: String,
+    pub first_start: bool,
+    pub chats: Vec<ChatSummary>,
+    pub current: Option<u32>,
+    pub settings: Settings,
+    pub model: ModelStatus,
+    pub drafts: Drafts,
+}
+
+/// A place where the searched words stand.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct SearchHit {
+    pub chat: u32,
+    pub title: String,
+    /// None when the title matched.
+    pub message: Option<u32>,
+    /// Plain text, with each hit between U+E000 and U+E001.
+    pub snippet: String,
+    pub at: u32,
+}
+
+/// What an answer is waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    Waiting,
+    Reading,
+    Thinking,
+    Writing,
+}
+
+/// What the host tells the page without being asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum HostEvent {
+    Model { status: ModelStatus },
+    ChatChanged { chat: ChatSummary },
+    ChatRemoved { chat: u32 },
+    Stage { chat: u32, message: u32, stage: Stage, done: u32, total: u32 },
+    /// Text to append; to be applied only when `seq` follows the message's own.
+    Delta {
+        chat: u32,
+        message: u32,
+        seq: u32,
+        thinking: String,
+        text: String,
+        tokens: u32,
+        tokens_per_second: f64,
+    },
+    Ended { chat: u32, message: Message },
+    /// A file is held over the window.
+    Dragging { over: bool },
+}
