@@ -40,7 +40,9 @@ async fn snapshot(desk: State<'_, Chat>, folders: State<'_, Folders>) -> Answer<
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn open_chat(chat: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
-    Ok(ask(&desk, move |desk| desk.open_chat(chat_id(chat))).await?.into())
+    Ok(ask(&desk, move |desk| desk.open_chat(chat_id(chat)))
+        .await?
+        .into())
 }
 
 #[tauri::command]
@@ -51,19 +53,31 @@ async fn send(
     thinking: bool,
     desk: State<'_, Chat>,
 ) -> Answer<ChatView> {
-    Ok(ask(&desk, move |desk| desk.send(chat.map(chat_id), &text, thinking)).await?.into())
+    Ok(ask(&desk, move |desk| {
+        desk.send(chat.map(chat_id), &text, thinking)
+    })
+    .await?
+    .into())
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn regenerate(message: u32, thinking: bool, desk: State<'_, Chat>) -> Answer<ChatView> {
-    Ok(ask(&desk, move |desk| desk.regenerate(message_id(message), thinking)).await?.into())
+    Ok(ask(&desk, move |desk| {
+        desk.regenerate(message_id(message), thinking)
+    })
+    .await?
+    .into())
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn continue_answer(message: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
-    Ok(ask(&desk, move |desk| desk.continue_answer(message_id(message))).await?.into())
+    Ok(
+        ask(&desk, move |desk| desk.continue_answer(message_id(message)))
+            .await?
+            .into(),
+    )
 }
 
 #[tauri::command]
@@ -74,13 +88,21 @@ async fn edit_message(
     answer: bool,
     desk: State<'_, Chat>,
 ) -> Answer<ChatView> {
-    Ok(ask(&desk, move |desk| desk.edit_message(message_id(message), &text, answer)).await?.into())
+    Ok(ask(&desk, move |desk| {
+        desk.edit_message(message_id(message), &text, answer)
+    })
+    .await?
+    .into())
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn show_sibling(message: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
-    Ok(ask(&desk, move |desk| desk.show_sibling(message_id(message))).await?.into())
+    Ok(
+        ask(&desk, move |desk| desk.show_sibling(message_id(message)))
+            .await?
+            .into(),
+    )
 }
 
 #[tauri::command]
@@ -92,7 +114,9 @@ async fn stop(chat: u32, desk: State<'_, Chat>) -> Answer<()> {
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn rename_chat(chat: u32, title: String, desk: State<'_, Chat>) -> Answer<ChatSummary> {
-    Ok(ask(&desk, move |desk| desk.rename(chat_id(chat), &title)).await?.into())
+    Ok(ask(&desk, move |desk| desk.rename(chat_id(chat), &title))
+        .await?
+        .into())
 }
 
 #[tauri::command]
@@ -104,7 +128,9 @@ async fn delete_chat(chat: u32, desk: State<'_, Chat>) -> Answer<()> {
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn restore_chat(chat: u32, desk: State<'_, Chat>) -> Answer<ChatSummary> {
-    Ok(ask(&desk, move |desk| desk.restore(chat_id(chat))).await?.into())
+    Ok(ask(&desk, move |desk| desk.restore(chat_id(chat)))
+        .await?
+        .into())
 }
 
 #[tauri::command]
@@ -123,7 +149,9 @@ async fn save_draft(chat: Option<u32>, text: String, desk: State<'_, Chat>) -> A
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn save_settings(settings: Settings, desk: State<'_, Chat>) -> Answer<Settings> {
-    Ok(ask(&desk, move |desk| desk.save_settings(settings.into())).await?.into())
+    Ok(ask(&desk, move |desk| desk.save_settings(settings.into()))
+        .await?
+        .into())
 }
 
 /// False when the person closed the picker without a choice. The result comes as `model` events.
@@ -141,7 +169,10 @@ async fn pick_model(desk: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>)
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn open_model(path: String, desk: State<'_, Chat>) -> Answer<()> {
-    ask(&desk, move |desk| desk.open_model(ModelChoice::File(path.into()))).await
+    ask(&desk, move |desk| {
+        desk.open_model(ModelChoice::File(path.into()))
+    })
+    .await
 }
 
 #[tauri::command]
@@ -170,7 +201,10 @@ async fn ask<T: Send + 'static>(
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Answer<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| WireError { code: ErrorCode::Store, message: error.to_string() })
+        .map_err(|error| WireError {
+            code: ErrorCode::Store,
+            message: error.to_string(),
+        })
 }
 
 fn chat_id(id: u32) -> ChatId {
@@ -179,4 +213,10 @@ fn chat_id(id: u32) -> ChatId {
 
 fn message_id(id: u32) -> MessageId {
     MessageId(id.into())
+}
+
+/// The same commands for the TypeScript.
+#[cfg(test)]
+pub fn collect() -> tauri_specta::Commands<tauri::Wry> {
+    each_command!(tauri_specta::collect_commands)
 }

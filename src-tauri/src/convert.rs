@@ -31,7 +31,10 @@ impl From<chat::Failure> for WireError {
             chat::FailureCode::Store => ErrorCode::Store,
             chat::FailureCode::Invalid => ErrorCode::Invalid,
         };
-        Self { code, message: failure.message }
+        Self {
+            code,
+            message: failure.message,
+        }
     }
 }
 
@@ -123,7 +126,11 @@ impl From<chat::Device> for Device {
             chat::DeviceKind::Cuda => DeviceKind::Cuda,
             chat::DeviceKind::Metal => DeviceKind::Metal,
         };
-        Self { kind, name: device.name, reason: device.reason }
+        Self {
+            kind,
+            name: device.name,
+            reason: device.reason,
+        }
     }
 }
 
@@ -250,7 +257,9 @@ impl Snapshot {
             current: snapshot.current.map(|id| narrow(id.0)),
             settings: snapshot.settings.into(),
             model: snapshot.model.into(),
-            drafts: Drafts { new_chat: snapshot.new_chat_draft },
+            drafts: Drafts {
+                new_chat: snapshot.new_chat_draft,
+            },
         }
     }
 }
@@ -258,10 +267,20 @@ impl Snapshot {
 impl From<chat::Event> for HostEvent {
     fn from(event: chat::Event) -> Self {
         match event {
-            chat::Event::Model(status) => Self::Model { status: status.into() },
+            chat::Event::Model(status) => Self::Model {
+                status: status.into(),
+            },
             chat::Event::ChatChanged(chat) => Self::ChatChanged { chat: chat.into() },
-            chat::Event::ChatRemoved(chat) => Self::ChatRemoved { chat: narrow(chat.0) },
-            chat::Event::Stage { chat, message, stage, done, total } => Self::Stage {
+            chat::Event::ChatRemoved(chat) => Self::ChatRemoved {
+                chat: narrow(chat.0),
+            },
+            chat::Event::Stage {
+                chat,
+                message,
+                stage,
+                done,
+                total,
+            } => Self::Stage {
                 chat: narrow(chat.0),
                 message: narrow(message.0),
                 stage: match stage {
@@ -273,20 +292,27 @@ impl From<chat::Event> for HostEvent {
                 done,
                 total,
             },
-            chat::Event::Delta { chat, message, seq, thinking, text, tokens, tokens_per_second } => {
-                Self::Delta {
-                    chat: narrow(chat.0),
-                    message: narrow(message.0),
-                    seq,
-                    thinking,
-                    text,
-                    tokens,
-                    tokens_per_second: figure(tokens_per_second),
-                }
-            }
-            chat::Event::Ended { chat, message } => {
-                Self::Ended { chat: narrow(chat.0), message: message.into() }
-            }
+            chat::Event::Delta {
+                chat,
+                message,
+                seq,
+                thinking,
+                text,
+                tokens,
+                tokens_per_second,
+            } => Self::Delta {
+                chat: narrow(chat.0),
+                message: narrow(message.0),
+                seq,
+                thinking,
+                text,
+                tokens,
+                tokens_per_second: figure(tokens_per_second),
+            },
+            chat::Event::Ended { chat, message } => Self::Ended {
+                chat: narrow(chat.0),
+                message: message.into(),
+            },
         }
     }
 }

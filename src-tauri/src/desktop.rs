@@ -62,7 +62,11 @@ mod tests {
 
     #[test]
     fn only_web_and_mail_addresses_are_links() {
-        for good in ["https://example.org/a?b#c", "http://example.org", "mailto:a@example.org"] {
+        for good in [
+            "https://example.org/a?b#c",
+            "http://example.org",
+            "mailto:a@example.org",
+        ] {
             assert!(link(good).is_ok(), "{good}");
         }
         for bad in [

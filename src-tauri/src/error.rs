@@ -29,6 +29,9 @@ pub struct WireError {
 impl WireError {
     /// The page asked for something that makes no sense.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self { code: ErrorCode::Invalid, message: message.into() }
+        Self {
+            code: ErrorCode::Invalid,
+            message: message.into(),
+        }
     }
 }

@@ -34,14 +34,19 @@ pub fn to_files(folder: &Path) -> io::Result<()> {
     let file = fmt::layer().with_ansi(false).with_writer(file).with_filter(
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(FILE_LEVEL)),
     );
-    tracing_subscriber::registry().with(file).with(stderr_layer()).init();
+    tracing_subscriber::registry()
+        .with(file)
+        .with(stderr_layer())
+        .init();
     log_panics();
     Ok(())
 }
 
 /// Today's file in `folder`; the appender counts days in UTC.
 pub fn file_of_today(folder: &Path) -> PathBuf {
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let today = jiff::Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date();
     folder.join(format!("{PREFIX}.{today}.{SUFFIX}"))
 }
 

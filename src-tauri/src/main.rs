@@ -1,1 +1,65 @@
-fn main() {}
+//! Goldcrest: a native window that chats with SmolLM3 offline, and the same model on the command line.
+//!
+//! This crate is the shell, the only code that names tauri. It puts `chat` and `engine` together and
+//! holds no rules of its own: a command goes to `chat`, a turn goes to `engine`.
+
+#![cfg_attr(all(windows, not(debug_assertions)), windows_subsystem = "windows")]
+
+#[macro_use]
+mod each_command;
+mod app;
+mod commands;
+mod convert;
+mod desktop;
+mod display;
+mod error;
+mod events;
+mod folders;
+mod logging;
+mod model;
+mod starter;
+mod window;
+mod wire;
+
+#[cfg(test)]
+mod bindings;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use folders::Folders;
+
+fn main() -> ExitCode {
+    open_window()
+}
+
+fn open_window() -> ExitCode {
+    display::choose_renderer();
+    if let Err(reason) = display::can_open_window() {
+        say(&reason);
+        return ExitCode::FAILURE;
+    }
+    let Some(folders) = Folders::of_user() else {
+        say("goldcrest: no home folder was found; set GOLDCREST_DATA_DIR");
+        return ExitCode::FAILURE;
+    };
+    if let Err(error) = logging::to_files(&folders.logs()) {
+        say(&format!("goldcrest: {}: {error}", folders.logs().display()));
+        return ExitCode::FAILURE;
+    }
+    match app::run(folders) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            say(&format!("goldcrest: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// To stderr; a terminal that is gone is no reason to fail.
+fn say(sentence: &str) {
+    let _ = writeln!(std::io::stderr(), "{sentence}");
+}

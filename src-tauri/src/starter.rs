@@ -35,9 +35,11 @@ mod tests {
 
     #[test]
     fn the_starter_is_found_beside_installed_and_above() {
-        for (place, executable) in
-            [("bin", "bin"), ("lib/Goldcrest", "bin"), ("", "src-tauri/target/release")]
-        {
+        for (place, executable) in [
+            ("bin", "bin"),
+            ("lib/Goldcrest", "bin"),
+            ("", "src-tauri/target/release"),
+        ] {
             let root = tempfile::tempdir().expect("made");
             let folder = root.path().join(executable);
             std::fs::create_dir_all(&folder).expect("made");

@@ -245,12 +245,28 @@ pub enum Stage {
 /// What the host tells the page without being asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
-#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "type",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
 pub enum HostEvent {
-    Model { status: ModelStatus },
-    ChatChanged { chat: ChatSummary },
-    ChatRemoved { chat: u32 },
-    Stage { chat: u32, message: u32, stage: Stage, done: u32, total: u32 },
+    Model {
+        status: ModelStatus,
+    },
+    ChatChanged {
+        chat: ChatSummary,
+    },
+    ChatRemoved {
+        chat: u32,
+    },
+    Stage {
+        chat: u32,
+        message: u32,
+        stage: Stage,
+        done: u32,
+        total: u32,
+    },
     /// Text to append; to be applied only when `seq` follows the message's own.
     Delta {
         chat: u32,
@@ -261,7 +277,12 @@ pub enum HostEvent {
         tokens: u32,
         tokens_per_second: f64,
     },
-    Ended { chat: u32, message: Message },
+    Ended {
+        chat: u32,
+        message: Message,
+    },
     /// A file is held over the window.
-    Dragging { over: bool },
+    Dragging {
+        over: bool,
+    },
 }

@@ -1,0 +1,45 @@
+//! The committed TypeScript is the one that these commands and types make.
+
+use std::path::{Path, PathBuf};
+
+use specta_typescript::{Typescript, semantic};
+use tauri_specta::ErrorHandlingMode;
+
+use crate::commands;
+
+/// Set to write the file anew instead of comparing it.
+const WRITE: &str = "GOLDCREST_WRITE_BINDINGS";
+
+fn committed() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui/src/host/bindings.ts")
+}
+
+fn export(file: &Path) {
+    // JSON has no NaN and the shell sends none, so a float is a number and never null.
+    let semantics = semantic::Configuration::default().enable_lossless_floats();
+    tauri_specta::Builder::<tauri::Wry>::new()
+        .commands(commands::collect())
+        .error_handling(ErrorHandlingMode::Throw)
+        .semantic_types(semantics)
+        .disable_serde_phases()
+        .export(Typescript::default().header(HEADER), file)
+        .expect("the types can be written as TypeScript");
+}
+
+const HEADER: &str =
+    "// `npm run bindings` writes this file from src-tauri/src/wire.rs and commands.rs.\n";
+
+#[test]
+fn the_committed_bindings_are_current() {
+    if std::env::var_os(WRITE).is_some() {
+        return export(&committed());
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let fresh = folder.path().join("bindings.ts");
+    export(&fresh);
+    let read = |file: &Path| std::fs::read_to_string(file).unwrap_or_default();
+    assert!(
+        read(&fresh) == read(&committed()),
+        "ui/src/host/bindings.ts is not what the commands make: run `npm run bindings` and commit it"
+    );
+}

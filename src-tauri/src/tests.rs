@@ -1,0 +1,274 @@
+//! The commands through Tauri's own door, with the capabilities that ship: what the page can ask
+//! for, and what it cannot.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use chat::{
+    Chat, Failure, FailureCode, Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Piece,
+    Store, Turn,
+};
+use serde_json::{Value, json};
+use tauri::ipc::{CallbackFn, InvokeBody};
+use tauri::test::{INVOKE_KEY, MockRuntime, get_ipc_response, mock_builder};
+use tauri::webview::InvokeRequest;
+use tauri::{App, Manager, Url, WebviewWindow, WebviewWindowBuilder};
+use tempfile::TempDir;
+
+use crate::commands;
+use crate::desktop::Desktop;
+use crate::error::WireError;
+use crate::events::Events;
+use crate::folders::Folders;
+use crate::wire::HostEvent;
+
+/// A machine without a model.
+struct NoModel;
+
+impl Generate for NoModel {
+    fn open(
+        &mut self,
+        _: &ModelChoice,
+        _: &LoadOptions,
+        _: &mut dyn FnMut(f32),
+    ) -> Result<ModelInfo, Failure> {
+        Err(Failure::new(FailureCode::BadModel, "there is none"))
+    }
+
+    fn info(&self) -> Option<&ModelInfo> {
+        None
+    }
+
+    fn count(&mut self, _: &Turn) -> Result<usize, Failure> {
+        Err(Failure::new(FailureCode::NoModel, "there is none"))
+    }
+
+    fn generate(
+        &mut self,
+        _: &Turn,
+        _: &AtomicBool,
+        _: &mut dyn FnMut(Piece<'_>),
+    ) -> Result<Finish, Failure> {
+        Err(Failure::new(FailureCode::NoModel, "there is none"))
+    }
+}
+
+/// A desktop whose person picks nothing, and which remembers what it was asked to open.
+#[derive(Default)]
+struct QuietDesktop {
+    opened: Mutex<Vec<String>>,
+}
+
+impl Desktop for QuietDesktop {
+    fn pick_model(&self) -> Option<PathBuf> {
+        None
+    }
+
+    fn browse(&self, url: &Url) -> Result<(), WireError> {
+        self.opened
+            .lock()
+            .expect("not poisoned")
+            .push(url.to_string());
+        Ok(())
+    }
+}
+
+struct Window {
+    app: App<MockRuntime>,
+    desktop: Arc<QuietDesktop>,
+    _data: TempDir,
+}
+
+impl Window {
+    fn open() -> Self {
+        let app = mock_builder()
+            .invoke_handler(commands::handler())
+            .build(tauri::generate_context!(test = true))
+            .expect("the app is built");
+        let data = tempfile::tempdir().expect("a folder");
+        let events = Events::default();
+        let to_page = events.clone();
+        let on_event = move |event| to_page.send(HostEvent::from(event));
+        let store = Store::in_memory().expect("a store");
+        let desk = Chat::start(store, Box::new(NoModel), Box::new(on_event)).expect("a desk");
+        let desktop = Arc::new(QuietDesktop::default());
+        let shared: Arc<dyn Desktop> = desktop.clone();
+        app.manage(shared);
+        app.manage(events);
+        app.manage(desk);
+        app.manage(Folders {
+            data: data.path().to_owned(),
+        });
+        Self {
+            app,
+            desktop,
+            _data: data,
+        }
+    }
+
+    fn page(&self, label: &str) -> WebviewWindow<MockRuntime> {
+        self.app.get_webview_window(label).unwrap_or_else(|| {
+            WebviewWindowBuilder::new(&self.app, label, Default::default())
+                .build()
+                .expect("a window")
+        })
+    }
+
+    fn invoke(&self, command: &str, arguments: Value) -> Result<Value, Value> {
+        self.invoke_from("main", "tauri://localhost", command, arguments)
+    }
+
+    fn invoke_from(
+        &self,
+        label: &str,
+        origin: &str,
+        command: &str,
+        arguments: Value,
+    ) -> Result<Value, Value> {
+        let request = InvokeRequest {
+            cmd: command.to_owned(),
+            callback: CallbackFn(0),
+            error: CallbackFn(1),
+            url: origin.parse().expect("an address"),
+            body: InvokeBody::Json(arguments),
+            headers: Default::default(),
+            invoke_key: INVOKE_KEY.to_owned(),
+        };
+        get_ipc_response(&self.page(label), request).map(|body| body.deserialize().expect("JSON"))
+    }
+}
+
+#[test]
+fn the_main_page_may_ask() {
+    let window = Window::open();
+    let snapshot = window.invoke("snapshot", json!({})).expect("allowed");
+    assert_eq!(snapshot["firstStart"], true);
+    assert_eq!(snapshot["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(snapshot["settings"]["sampling"]["temperature"], 0.6);
+}
+
+#[test]
+fn no_other_window_no_other_origin_and_nothing_of_tauri_may() {
+    let window = Window::open();
+    let refused = |label: &str, origin: &str, command: &str| {
+        let error = window
+            .invoke_from(label, origin, command, json!({}))
+            .expect_err(&format!("{command} from {label} at {origin}"));
+        assert!(
+            error.to_string().contains("not allowed"),
+            "{command}: {error}"
+        );
+    };
+    refused("other", "tauri://localhost", "snapshot");
+    refused("main", "https://example.org", "snapshot");
+    refused("main", "http://localhost.example.org", "send");
+    for command in [
+        "plugin:window|close",
+        "plugin:event|emit",
+        "plugin:dialog|open",
+    ] {
+        let answer = window.invoke(command, json!({}));
+        assert!(answer.is_err(), "{command}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_chat_goes_through_the_door_and_back() {
+    let window = Window::open();
+    let view = window
+        .invoke(
+            "send",
+            json!({ "chat": null, "text": "Hello", "thinking": false }),
+        )
+        .expect("sent");
+    let chat = &view["chat"]["id"];
+    assert_eq!(view["messages"][0]["text"], "Hello");
+    assert_eq!(view["messages"][0]["role"], "user");
+
+    window
+        .invoke("rename_chat", json!({ "chat": chat, "title": "Greeting" }))
+        .expect("renamed");
+    let opened = window
+        .invoke("open_chat", json!({ "chat": chat }))
+        .expect("opened");
+    assert_eq!(opened["chat"]["title"], "Greeting");
+
+    window
+        .invoke("delete_chat", json!({ "chat": chat }))
+        .expect("deleted");
+    let error = window
+        .invoke("open_chat", json!({ "chat": chat }))
+        .expect_err("gone");
+    assert_eq!(error["code"], "not-found");
+    window
+        .invoke("restore_chat", json!({ "chat": chat }))
+        .expect("restored");
+    window
+        .invoke("open_chat", json!({ "chat": chat }))
+        .expect("back");
+}
+
+#[test]
+fn settings_come_back_as_they_were_sent() {
+    let window = Window::open();
+    let mut settings =
+        window.invoke("snapshot", json!({})).expect("a snapshot")["settings"].clone();
+    settings["theme"] = json!("dark");
+    settings["sampling"]["topP"] = json!(0.9);
+    settings["sampling"]["seed"] = json!(4_294_967_295_u32);
+    let saved = window
+        .invoke("save_settings", json!({ "settings": settings }))
+        .expect("saved");
+    assert_eq!(saved, settings);
+
+    settings["sampling"]["temperature"] = json!(-1);
+    let error = window
+        .invoke("save_settings", json!({ "settings": settings }))
+        .expect_err("refused");
+    assert_eq!(error["code"], "invalid");
+}
+
+#[test]
+fn nonsense_is_an_error_and_not_a_crash() {
+    let window = Window::open();
+    for (command, arguments) in [
+        ("send", json!({})),
+        ("send", json!({ "chat": -1, "text": "x", "thinking": true })),
+        ("send", json!({ "chat": null, "text": 7, "thinking": true })),
+        ("open_chat", json!({ "chat": 4_294_967_295_u32 })),
+        ("open_chat", json!({ "chat": 1e30 })),
+        ("regenerate", json!({ "message": 99, "thinking": true })),
+        ("save_settings", json!({ "settings": { "theme": "pink" } })),
+        ("open_link", json!({ "url": "file:///etc/passwd" })),
+        ("subscribe", json!({ "channel": "__CHANNEL__:x" })),
+    ] {
+        let answer = window.invoke(command, arguments.clone());
+        assert!(answer.is_err(), "{command} {arguments}: {answer:?}");
+    }
+    window.invoke("snapshot", json!({})).expect("all is well");
+}
+
+#[test]
+fn links_open_in_the_browser_and_files_do_not() {
+    let window = Window::open();
+    window
+        .invoke("open_link", json!({ "url": "https://example.org/a" }))
+        .expect("opened");
+    let error = window
+        .invoke("open_link", json!({ "url": "javascript:alert(1)" }))
+        .expect_err("refused");
+    assert_eq!(error["code"], "invalid");
+    assert_eq!(
+        *window.desktop.opened.lock().expect("not poisoned"),
+        ["https://example.org/a"]
+    );
+}
+
+#[test]
+fn nothing_picked_is_no_error() {
+    assert_eq!(
+        Window::open().invoke("pick_model", json!({})),
+        Ok(json!(false))
+    );
+}

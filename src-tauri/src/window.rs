@@ -1,0 +1,189 @@
+//! The window: how it looks before the page is there, where it stands, and what it lets through.
+
+use chat::{Chat, ModelChoice, WindowRow};
+use tauri::webview::NewWindowResponse;
+use tauri::window::Color;
+use tauri::{
+    AppHandle, DragDropEvent, Manager, PhysicalPosition, PhysicalSize, Runtime, Theme, Url,
+    WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent,
+};
+
+use crate::events::Events;
+use crate::folders::Folders;
+use crate::wire::HostEvent;
+
+/// The one window's label; capabilities/main.json grants to it.
+pub const MAIN: &str = "main";
+
+const SIZE: (f64, f64) = (1100.0, 760.0);
+const SMALLEST: (f64, f64) = (720.0, 540.0);
+
+/// The page's grounds (`--ground` in the page's tokens), so that nothing flashes before it is drawn.
+const LIGHT: Color = Color(0xfb, 0xf9, 0xf5, 0xff);
+const DARK: Color = Color(0x1a, 0x18, 0x15, 0xff);
+
+/// Opens the window where it stood last.
+pub fn open<R: Runtime>(
+    app: &AppHandle<R>,
+    desk: &Chat,
+    folders: &Folders,
+    theme: chat::Theme,
+) -> tauri::Result<()> {
+    let window = WebviewWindowBuilder::new(app, MAIN, WebviewUrl::default())
+        .title("Goldcrest")
+        .inner_size(SIZE.0, SIZE.1)
+        .min_inner_size(SMALLEST.0, SMALLEST.1)
+        .theme(native(theme))
+        .visible(false)
+        .data_directory(folders.web_view())
+        .on_navigation(is_own)
+        .on_new_window(|url, _| {
+            tracing::warn!(%url, "the page asked for a window and was refused");
+            NewWindowResponse::Deny
+        })
+        .build()?;
+    window.set_background_color(Some(match window.theme() {
+        Ok(Theme::Dark) => DARK,
+        _ => LIGHT,
+    }))?;
+    match desk.window(MAIN) {
+        Ok(Some(row)) => place(&window, row)?,
+        Ok(None) => {}
+        Err(error) => tracing::warn!("the window's place is not known: {error}"),
+    }
+    window.show()
+}
+
+/// Brings the window before the others, for a second start.
+pub fn bring_forward<R: Runtime>(app: &AppHandle<R>) {
+    let Some(window) = app.get_webview_window(MAIN) else {
+        return;
+    };
+    for step in [window.unminimize(), window.show(), window.set_focus()] {
+        if let Err(error) = step {
+            tracing::warn!("the window did not come forward: {error}");
+        }
+    }
+}
+
+/// What the window tells us.
+pub fn on_event<R: Runtime>(window: &tauri::Window<R>, event: &WindowEvent) {
+    match event {
+        WindowEvent::CloseRequested { .. } => {
+            if let Err(error) = remember(window) {
+                tracing::warn!("the window's place was not kept: {error}");
+            }
+        }
+        WindowEvent::DragDrop(event) => on_drag(window, event),
+        _ => {}
+    }
+}
+
+/// A file held over the window and dropped there is a model to open.
+fn on_drag<R: Runtime>(window: &tauri::Window<R>, event: &DragDropEvent) {
+    let over = match event {
+        DragDropEvent::Enter { .. } => true,
+        DragDropEvent::Drop { .. } | DragDropEvent::Leave => false,
+        _ => return,
+    };
+    window.state::<Events>().send(HostEvent::Dragging { over });
+    let DragDropEvent::Drop { paths, .. } = event else {
+        return;
+    };
+    let is_gguf = |path: &&std::path::PathBuf| {
+        path.extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
+    };
+    // A file of another kind is opened too: the engine says best what is wrong with it.
+    let Some(file) = paths.iter().find(is_gguf).or(paths.first()) else {
+        return;
+    };
+    if let Err(error) = window
+        .state::<Chat>()
+        .open_model(ModelChoice::File(file.clone()))
+    {
+        tracing::warn!("the dropped file was not opened: {error}");
+    }
+}
+
+/// The app's own page, and nothing else, is shown in the window.
+fn is_own(url: &Url) -> bool {
+    let own = match url.scheme() {
+        "tauri" => url.host_str() == Some("localhost"),
+        // Windows has the page at this address; a development build at Vite's.
+        "http" | "https" => {
+            url.host_str() == Some("tauri.localhost")
+                || (tauri::is_dev() && url.host_str() == Some("localhost"))
+        }
+        _ => false,
+    };
+    if !own {
+        tracing::warn!(%url, "the page tried to leave and was held");
+    }
+    own
+}
+
+fn native(theme: chat::Theme) -> Option<Theme> {
+    match theme {
+        chat::Theme::System => None,
+        chat::Theme::Light => Some(Theme::Light),
+        chat::Theme::Dark => Some(Theme::Dark),
+    }
+}
+
+/// Puts the window where `row` says, unless no screen is there any more.
+fn place<R: Runtime>(window: &WebviewWindow<R>, row: WindowRow) -> tauri::Result<()> {
+    window.set_size(PhysicalSize::new(row.width, row.height))?;
+    let (x, y) = (f64::from(row.x), f64::from(row.y));
+    if window.monitor_from_point(x, y)?.is_some() {
+        window.set_position(PhysicalPosition::new(row.x, row.y))?;
+    }
+    if row.maximised {
+        window.maximize()?;
+    }
+    Ok(())
+}
+
+fn remember<R: Runtime>(window: &tauri::Window<R>) -> tauri::Result<()> {
+    let desk = window.state::<Chat>();
+    let maximised = window.is_maximized()?;
+    let before = desk.window(MAIN).ok().flatten();
+    let row = match before.filter(|_| maximised) {
+        Some(before) => WindowRow {
+            maximised,
+            ..before
+        },
+        None => {
+            let (position, size) = (window.outer_position()?, window.inner_size()?);
+            WindowRow {
+                x: position.x,
+                y: position.y,
+                width: size.width,
+                height: size.height,
+                maximised,
+            }
+        }
+    };
+    desk.save_window(MAIN, row)
+        .map_err(|error| tauri::Error::Anyhow(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own;
+
+    #[test]
+    fn the_page_cannot_leave() {
+        for (url, own) in [
+            ("tauri://localhost/", true),
+            ("tauri://localhost/index.html#x", true),
+            ("tauri://elsewhere/", false),
+            ("http://example.org/", false),
+            ("https://tauri.localhost.example.org/", false),
+            ("file:///etc/passwd", false),
+            ("data:text/html,x", false),
+        ] {
+            assert_eq!(is_own(&url.parse().expect("an address")), own, "{url}");
+        }
+    }
+}
