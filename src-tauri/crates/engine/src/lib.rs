@@ -1,13 +1,41 @@
 //! SmolLM3 GGUF in, tokens out.
 //!
-//! Synchronous and single-owner: an `Engine` belongs to one thread, which loads it, asks it and drops it. The
+//! Synchronous and single-owner: an [`Engine`] belongs to one thread, which loads it, asks it and drops it. The
 //! layers, bottom to top: the file ([`gguf`]), what the file says about the model, its weights, one forward pass
 //! over a backend, the sequence with its KV cache, and generation.
 
+mod backend;
+mod bench;
+mod config;
+mod device;
+mod engine;
+mod forward;
+mod generate;
 pub mod gguf;
+mod inspect;
+mod memory;
+mod random;
+mod rope;
+mod sampler;
+mod session;
+mod summary;
+mod synthetic;
 mod template;
+mod think;
 mod tokenizer;
+mod weights;
 
+pub use bench::{BenchParams, BenchReport};
+pub use config::{Config, ConfigError};
+pub use device::{DeviceChoice, DeviceKind, DeviceRequest, UnknownDevice};
+pub use engine::{Engine, LoadOptions, OpenError};
+pub use generate::{Event, Finished, GenerateError, GenerateParams, Stats, StopReason};
 pub use gguf::{Gguf, GgufError};
+pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
+pub use kernels::{CpuLevel, KvType};
+pub use sampler::Sampling;
+pub use summary::ModelSummary;
+pub use synthetic::{Synthetic, UnknownShape};
 pub use template::{Capabilities, ChatTemplate, TemplateError};
+pub use think::Part;
 pub use tokenizer::{Decoder, Tokenizer, TokenizerError};

@@ -105,8 +105,8 @@ impl Header {
         value
             .as_u64()
             .and_then(|alignment| usize::try_from(alignment).ok())
-            .filter(|alignment| alignment.is_power_of_two())
-            .ok_or_else(|| key_error(ALIGNMENT, "it is not a power of two"))
+            .filter(|alignment| *alignment >= 8 && alignment.is_power_of_two())
+            .ok_or_else(|| key_error(ALIGNMENT, "it is not a power of two of at least 8"))
     }
 
     /// Tensors that share no byte cannot hold more than the file does, whatever their headers say.
@@ -218,7 +218,7 @@ impl Description {
         let len = rows
             .and_then(|rows| rows.checked_mul(row_bytes))
             .ok_or_else(|| problem(format!("dimensions {:?} are absurd", self.dims)))?;
-        if self.offset % alignment as u64 != 0 {
+        if !self.offset.is_multiple_of(alignment as u64) {
             return Err(problem(format!(
                 "its offset {} is not aligned to {alignment}",
                 self.offset

@@ -1,0 +1,161 @@
+//! The CPU, through our own kernels. Scratch is made once; running a token allocates nothing.
+
+use kernels::{Cpu, KvLayer, KvType, Matrix};
+
+use super::{Backend, BackendError, Done};
+use crate::gguf::TensorView;
+use crate::rope::Rotation;
+
+/// Activations `[m, cols]` in a buffer that is made for the largest chunk.
+pub struct Rows {
+    values: Vec<f32>,
+    cols: usize,
+    m: usize,
+}
+
+impl Rows {
+    fn get(&self) -> &[f32] {
+        &self.values[..self.m * self.cols]
+    }
+
+    /// The buffer as `m` rows, to be overwritten.
+    fn resize(&mut self, m: usize) -> &mut [f32] {
+        let len = m * self.cols;
+        if self.values.len() < len {
+            self.values.resize(len, 0.0);
+        }
+        self.m = m;
+        &mut self.values[..len]
+    }
+}
+
+/// Cosine and sine of every pair: `[m][pairs][2]`.
+pub struct Positions {
+    cos_sin: Vec<f32>,
+    pairs: usize,
+}
+
+impl Backend for Cpu {
+    type Matrix = Matrix;
+    type Norm = Vec<f32>;
+    type Rows = Rows;
+    type Positions = Positions;
+    type KvLayer = KvLayer;
+
+    fn matrix(&self, weights: TensorView<'_>) -> Result<Matrix, BackendError> {
+        self.pack(weights.ty, weights.rows, weights.cols, weights.bytes)
+            .map_err(|error| BackendError(error.to_string()))
+    }
+
+    fn norm(&self, weights: &[f32]) -> Result<Vec<f32>, BackendError> {
+        Ok(weights.to_vec())
+    }
+
+    fn rows(&self, most: usize, cols: usize) -> Result<Rows, BackendError> {
+        Ok(Rows {
+            values: vec![0.0; most * cols],
+            cols,
+            m: 0,
+        })
+    }
+
+    fn positions(&self) -> Result<Positions, BackendError> {
+        Ok(Positions {
+            cos_sin: Vec::new(),
+            pairs: 0,
+        })
+    }
+
+    fn kv_layer(
+        &self,
+        ty: KvType,
+        kv_heads: usize,
+        head_dim: usize,
+    ) -> Result<KvLayer, BackendError> {
+        Ok(KvLayer::new(ty, kv_heads, head_dim))
+    }
+
+    fn truncate(&self, kv: &mut KvLayer, len: usize) {
+        kv.truncate(len);
+    }
+
+    fn kv_bytes(&self, kv: &KvLayer) -> usize {
+        kv.bytes()
+    }
+
+    fn embed(&self, table: &Matrix, ids: &[u32], x: &mut Rows) -> Done {
+        let x = x.resize(ids.len());
+        for (&id, row) in ids.iter().zip(x.chunks_exact_mut(table.cols())) {
+            table.row(id as usize, row);
+        }
+        Ok(())
+    }
+
+    fn place(&self, rotation: &Rotation, first: usize, m: usize, at: &mut Positions) -> Done {
+        at.pairs = rotation.pairs();
+        rotation.fill(first, m, &mut at.cos_sin);
+        Ok(())
+    }
+
+    fn rms_norm(&self, x: &Rows, weight: &Vec<f32>, eps: f32, y: &mut Rows) -> Done {
+        Cpu::rms_norm(self, x.get(), weight, eps, y.resize(x.m));
+        Ok(())
+    }
+
+    fn qkv(&self, x: &Rows, w: [&Matrix; 3], y: [&mut Rows; 3]) -> Done {
+        Cpu::qkv(self, x.get(), x.m, w, y.map(|y| y.resize(x.m)));
+        Ok(())
+    }
+
+    fn rope(&self, x: &mut Rows, head_dim: usize, at: &Positions) -> Done {
+        let (m, heads) = (x.m, x.cols / head_dim);
+        Cpu::rope(
+            self,
+            x.resize(m),
+            heads,
+            head_dim,
+            2 * at.pairs,
+            &at.cos_sin,
+            m,
+        );
+        Ok(())
+    }
+
+    fn attention(
+        &self,
+        q: &Rows,
+        k: &Rows,
+        v: &Rows,
+        kv: &mut KvLayer,
+        _: &Positions,
+        out: &mut Rows,
+    ) -> Done {
+        let past = kv.len();
+        kv.append(k.get(), v.get(), k.m);
+        let heads = q.cols / kv.head_dim();
+        Cpu::attention(self, q.get(), q.m, heads, kv, past, out.resize(q.m));
+        Ok(())
+    }
+
+    fn product_add(&self, x: &Rows, w: &Matrix, y: &mut Rows) -> Done {
+        Cpu::product_add(self, x.get(), x.m, w, y.resize(x.m));
+        Ok(())
+    }
+
+    fn gate_up_silu(&self, x: &Rows, gate: &Matrix, up: &Matrix, y: &mut Rows) -> Done {
+        Cpu::gate_up_silu(self, x.get(), x.m, gate, up, y.resize(x.m));
+        Ok(())
+    }
+
+    fn rows_from(&self, x: &Rows, first: usize, y: &mut Rows) -> Done {
+        y.resize(x.m - first)
+            .copy_from_slice(&x.get()[first * x.cols..]);
+        Ok(())
+    }
+
+    fn logits(&self, x: &Rows, head: &Matrix, logits: &mut Vec<f32>) -> Done {
+        logits.resize(x.m * head.rows(), 0.0);
+        self.product(x.get(), x.m, head, logits);
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! Which device runs the model, and why.
+
+use std::fmt;
+use std::str::FromStr;
+
+use candle_core::Device;
+use kernels::CpuLevel;
+
+/// What was asked for, by settings, command line or `GOLDCREST_DEVICE`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceRequest {
+    /// A GPU if there is one that works, else the CPU.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// Any GPU.
+    Gpu,
+    /// An NVIDIA GPU, by number or the first.
+    Cuda(Option<usize>),
+    /// Apple's GPU.
+    Metal,
+}
+
+/// The text names no device.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not a device: auto, cpu, gpu, cuda, cuda:N and metal are")]
+pub struct UnknownDevice(String);
+
+impl FromStr for DeviceRequest {
+    type Err = UnknownDevice;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDevice> {
+        let unknown = || UnknownDevice(text.to_owned());
+        match text.trim().to_ascii_lowercase().as_str() {
+            "" | "auto" => Ok(DeviceRequest::Auto),
+            "cpu" => Ok(DeviceRequest::Cpu),
+            "gpu" => Ok(DeviceRequest::Gpu),
+            "cuda" => Ok(DeviceRequest::Cuda(None)),
+            "metal" => Ok(DeviceRequest::Metal),
+            other => {
+                let number = other.strip_prefix("cuda:").ok_or_else(unknown)?;
+                Ok(DeviceRequest::Cuda(Some(
+                    number.parse().map_err(|_| unknown())?,
+                )))
+            }
+        }
+    }
+}
+
+impl fmt::Display for DeviceRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceRequest::Auto => f.write_str("auto"),
+            DeviceRequest::Cpu => f.write_str("cpu"),
+            DeviceRequest::Gpu => f.write_str("gpu"),
+            DeviceRequest::Cuda(None) => f.write_str("cuda"),
+            DeviceRequest::Cuda(Some(number)) => write!(f, "cuda:{number}"),
+            DeviceRequest::Metal => f.write_str("metal"),
+        }
+    }
+}
+
+/// A family of devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// The processor.
+    Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
+    /// Apple's GPU.
+    Metal,
+}
+
+impl DeviceKind {
+    /// The word for it in settings and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Cuda => "cuda",
+            DeviceKind::Metal => "metal",
+        }
+    }
+}
+
+/// The device that a model runs on.
+#[derive(Clone, Debug)]
+pub struct DeviceChoice {
+    /// Its family.
+    pub kind: DeviceKind,
+    /// Its name for people, such as `CPU, AVX-512 VNNI, 2 threads`.
+    pub name: String,
+    /// Why this one and, on the CPU, why not a GPU; a sentence for people.
+    pub reason: String,
+    /// The CPU's instruction set level that the kernels use.
+    pub cpu_level: CpuLevel,
+    /// CPU threads.
+    pub threads: usize,
+}
+
+impl DeviceChoice {
+    pub(crate) fn cpu(level: CpuLevel, threads: usize, reason: String) -> DeviceChoice {
+        let plural = if threads == 1 { "" } else { "s" };
+        let name = format!("CPU, {}, {threads} thread{plural}", level.name());
+        DeviceChoice {
+            kind: DeviceKind::Cpu,
+            name,
+            reason,
+            cpu_level: level,
+            threads,
+        }
+    }
+}
+
+/// A GPU that answered.
+pub(crate) struct Gpu {
+    pub(crate) device: Device,
+    pub(crate) kind: DeviceKind,
+    pub(crate) name: String,
+}
+
+/// Opens the GPU that `request` asks for.
+///
+/// # Errors
+/// The reason in words why the CPU must do.
+pub(crate) fn open_gpu(request: DeviceRequest) -> Result<Gpu, String> {
+    match request {
+        DeviceRequest::Cpu => Err("The CPU was chosen in the settings".to_owned()),
+        DeviceRequest::Cuda(number) => open_cuda(number.unwrap_or(0)),
+        DeviceRequest::Metal => open_metal(),
+        DeviceRequest::Auto | DeviceRequest::Gpu => {
+            if !cfg!(any(feature = "cuda", feature = "metal")) {
+                return Err("No GPU: this build has no GPU support".to_owned());
+            }
+            if cfg!(feature = "metal") {
+                open_metal()
+            } else {
+                open_cuda(0)
+            }
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn open_cuda(number: usize) -> Result<Gpu, String> {
+    // candle panics rather than fails where the driver's libraries are not installed.
+    let opened = std::panic::catch_unwind(|| Device::new_cuda(number));
+    match opened {
+        Ok(Ok(device)) => {
+            let name = format!("NVIDIA GPU {number} (CUDA)");
+            Ok(Gpu {
+                device,
+                kind: DeviceKind::Cuda,
+                name,
+            })
+        }
+        Ok(Err(error)) => Err(format!(
+            "No GPU: CUDA device {number} does not open ({error})"
+        )),
+        Err(_) => Err("No GPU: the NVIDIA driver or its libraries are not installed".to_owned()),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn open_cuda(_: usize) -> Result<Gpu, String> {
+    Err("No GPU: this build has no CUDA support".to_owned())
+}
+
+#[cfg(feature = "metal")]
+fn open_metal() -> Result<Gpu, String> {
+    match Device::new_metal(0) {
+        Ok(device) => Ok(Gpu {
+            device,
+            kind: DeviceKind::Metal,
+            name: "Apple GPU (Metal)".to_owned(),
+        }),
+        Err(error) => Err(format!("No GPU: Metal does not open ({error})")),
+    }
+}
+
+#[cfg(not(feature = "metal"))]
+fn open_metal() -> Result<Gpu, String> {
+    Err("No GPU: this build has no Metal support".to_owned())
+}
+
+/// Physical cores that this process may use: a second hardware thread on a core adds nothing to loops that wait
+/// for memory.
+pub(crate) fn physical_cores() -> usize {
+    let usable = std::thread::available_parallelism().map_or(1, usize::from);
+    linux_cores().map_or(usable, |cores| cores.clamp(1, usable))
+}
+
+/// Distinct sets of sibling threads, where the kernel lists them.
+fn linux_cores() -> Option<usize> {
+    let mut cores = std::collections::BTreeSet::new();
+    for entry in std::fs::read_dir("/sys/devices/system/cpu").ok()?.flatten() {
+        let siblings = entry.path().join("topology/thread_siblings_list");
+        if let Ok(siblings) = std::fs::read_to_string(siblings) {
+            cores.insert(siblings);
+        }
+    }
+    (!cores.is_empty()).then_some(cores.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_read_as_they_print() {
+        for text in ["auto", "cpu", "gpu", "cuda", "cuda:3", "metal"] {
+            let request: DeviceRequest = text.parse().expect("a device");
+            assert_eq!(request.to_string(), text);
+        }
+        for text in ["cuda:", "cuda:x", "cuda:-1", "tpu", "metal:0"] {
+            assert!(text.parse::<DeviceRequest>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_reason_says_what_was_asked_for() {
+        let reason = |request| open_gpu(request).err().unwrap_or_default();
+        assert!(reason(DeviceRequest::Cpu).contains("chosen"));
+        if !cfg!(feature = "cuda") {
+            assert!(reason(DeviceRequest::Cuda(None)).contains("no CUDA support"));
+        }
+    }
+}

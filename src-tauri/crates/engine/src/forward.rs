@@ -1,0 +1,247 @@
+//! SmolLM3's forward pass, top to bottom, on any backend.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kernels::KvType;
+
+use crate::backend::{Backend, BackendError};
+use crate::config::Config;
+use crate::rope::Rotation;
+use crate::weights::{Layer, Weights};
+
+/// Which positions' logits are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Nothing: the tokens only go into the cache.
+    Nothing,
+    /// The last position's.
+    Last,
+    /// Every position's.
+    All,
+}
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Pass {
+    /// The tokens are in the cache and the logits are there.
+    Complete,
+    /// It was told to stop; the cache is as it was before.
+    Cancelled,
+}
+
+/// What the rest of the engine sees of a loaded model, whichever backend it is on.
+pub trait Evaluate: Send {
+    /// Runs `ids` behind what the cache holds. At most [`Evaluate::chunk`] tokens at once.
+    ///
+    /// # Errors
+    /// When the device fails; the cache is then as it was before.
+    fn append(
+        &mut self,
+        ids: &[u32],
+        want: Want,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError>;
+    /// Forgets all but the first `len` positions.
+    fn truncate(&mut self, len: usize);
+    /// Most tokens that one pass takes.
+    fn chunk(&self) -> usize;
+    /// Memory that the cache holds, in bytes.
+    fn kv_bytes(&self) -> usize;
+}
+
+/// A model on a device, with the cache of one sequence.
+pub struct Model<B: Backend> {
+    config: Config,
+    backend: B,
+    weights: Weights<B>,
+    rotation: Rotation,
+    kv: Vec<B::KvLayer>,
+    /// Positions in the cache.
+    len: usize,
+    chunk: usize,
+    scratch: Scratch<B>,
+}
+
+/// Activations, made once for the largest chunk.
+struct Scratch<B: Backend> {
+    /// `[m, E]` the residual stream
+    x: B::Rows,
+    /// `[m, E]` normed
+    h: B::Rows,
+    /// `[m, H]`
+    q: B::Rows,
+    /// `[m, K]`
+    k: B::Rows,
+    /// `[m, K]`
+    v: B::Rows,
+    /// `[m, H]` attended
+    a: B::Rows,
+    /// `[m, F]`
+    f: B::Rows,
+    /// `[1 or m, E]` the rows whose logits are wanted
+    last: B::Rows,
+    at: B::Positions,
+}
+
+impl<B: Backend> Model<B> {
+    /// A model with an empty cache. `chunk` is the most tokens that one pass takes.
+    ///
+    /// # Errors
+    /// When the device has no room for cache or scratch.
+    pub fn new(
+        config: Config,
+        backend: B,
+        weights: Weights<B>,
+        kv: KvType,
+        chunk: usize,
+    ) -> Result<Model<B>, BackendError> {
+        let rows = |cols| backend.rows(chunk, cols);
+        let (e, h, k) = (config.embedding, config.q_width(), config.kv_width());
+        let scratch = Scratch {
+            x: rows(e)?,
+            h: rows(e)?,
+            q: rows(h)?,
+            k: rows(k)?,
+            v: rows(k)?,
+            a: rows(h)?,
+            f: rows(config.feed_forward)?,
+            last: backend.rows(1, e)?,
+            at: backend.positions()?,
+        };
+        let layer = |_| backend.kv_layer(kv, config.kv_heads, config.head_dim);
+        let kv = (0..config.layers).map(layer).collect::<Result<_, _>>()?;
+        let rotation = Rotation::new(&config.rope);
+        Ok(Model {
+            config,
+            backend,
+            weights,
+            rotation,
+            kv,
+            len: 0,
+            chunk,
+            scratch,
+        })
+    }
+
+    /// The pass itself. `Cancelled` and errors leave keys of some blocks behind; the caller cuts them off.
+    fn run(
+        &mut self,
+        ids: &[u32],
+        want: Want,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        let Model {
+            config,
+            backend: b,
+            weights,
+            rotation,
+            kv,
+            scratch: s,
+            ..
+        } = self;
+        let (eps, head_dim) = (config.eps, config.head_dim);
+        let stop = || cancel.load(Ordering::Relaxed);
+
+        b.embed(&weights.token_embd, ids, &mut s.x)?; // [m, E]
+        b.place(rotation, self.len, ids.len(), &mut s.at)?;
+
+        for (i, (layer, kv)) in weights.layers.iter().zip(kv).enumerate() {
+            let Layer {
+                attn_q,
+                attn_k,
+                attn_v,
+                attn_output,
+                ..
+            } = layer;
+            let Layer {
+                ffn_gate,
+                ffn_up,
+                ffn_down,
+                ..
+            } = layer;
+            if stop() {
+                return Ok(Pass::Cancelled);
+            }
+            b.rms_norm(&s.x, &layer.attn_norm, eps, &mut s.h)?; // [m, E]
+            b.qkv(
+                &s.h,
+                [attn_q, attn_k, attn_v],
+                [&mut s.q, &mut s.k, &mut s.v],
+            )?; // [m, H], [m, K], [m, K]
+            if config.rotates(i) {
+                b.rope(&mut s.q, head_dim, &s.at)?;
+                b.rope(&mut s.k, head_dim, &s.at)?;
+            }
+            b.attention(&s.q, &s.k, &s.v, kv, &s.at, &mut s.a)?; // [m, H]
+            b.product_add(&s.a, attn_output, &mut s.x)?; // [m, E]
+
+            if stop() {
+                return Ok(Pass::Cancelled);
+            }
+            b.rms_norm(&s.x, &layer.ffn_norm, eps, &mut s.h)?; // [m, E]
+            b.gate_up_silu(&s.h, ffn_gate, ffn_up, &mut s.f)?; // [m, F]
+            if stop() {
+                return Ok(Pass::Cancelled);
+            }
+            b.product_add(&s.f, ffn_down, &mut s.x)?; // [m, E]
+        }
+
+        let first = match want {
+            Want::Nothing => return Ok(Pass::Complete),
+            Want::Last => ids.len() - 1,
+            Want::All => 0,
+        };
+        b.rows_from(&s.x, first, &mut s.last)?; // [wanted, E]
+        b.rms_norm(&s.last, &weights.output_norm, eps, &mut s.h)?; // [wanted, E]
+        b.logits(&s.h, weights.head(), logits)?; // [wanted, V]
+        Ok(Pass::Complete)
+    }
+}
+
+impl<B> Evaluate for Model<B>
+where
+    B: Backend<Matrix: Send, Norm: Send, Rows: Send, Positions: Send, KvLayer: Send> + Send,
+{
+    fn append(
+        &mut self,
+        ids: &[u32],
+        want: Want,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        if ids.is_empty() || ids.len() > self.chunk {
+            return Err(BackendError(format!(
+                "a pass takes 1 to {} tokens, not {}",
+                self.chunk,
+                ids.len()
+            )));
+        }
+        if let Some(id) = ids.iter().find(|&&id| id as usize >= self.config.vocab) {
+            return Err(BackendError(format!("token {id} is not in the vocabulary")));
+        }
+        let pass = self.run(ids, want, cancel, logits);
+        match pass {
+            Ok(Pass::Complete) => self.len += ids.len(),
+            Ok(Pass::Cancelled) | Err(_) => self.truncate(self.len),
+        }
+        pass
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        for kv in &mut self.kv {
+            self.backend.truncate(kv, self.len);
+        }
+    }
+
+    fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    fn kv_bytes(&self) -> usize {
+        self.kv.iter().map(|kv| self.backend.kv_bytes(kv)).sum()
+    }
+}

@@ -1,0 +1,211 @@
+//! A look into a model file: what it says, what the engine makes of it, and what it would take to run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use kernels::KvType;
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::engine::{Engine, kv_bytes_per_token};
+use crate::gguf::{Gguf, GgufError, Value};
+use crate::rope::Scaling;
+use crate::summary;
+use crate::weights;
+
+/// What is in a file.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inspection {
+    /// GGUF version.
+    pub version: u32,
+    /// Size of the file.
+    pub file_bytes: u64,
+    /// Number of weights.
+    pub parameters: u64,
+    /// How most weights are stored.
+    pub quantisation: String,
+    /// Every metadata key with its value, long ones shortened.
+    pub metadata: BTreeMap<String, serde_json::Value>,
+    /// Tensors and bytes per type.
+    pub types: BTreeMap<&'static str, TypeTotal>,
+    /// Every tensor, in the order of the file.
+    pub tensors: Vec<TensorLine>,
+    /// What the engine makes of it, if it is a model that it runs.
+    pub model: Option<ModelLine>,
+    /// Why it cannot be run.
+    pub problem: Option<String>,
+}
+
+/// Tensors of one type together.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct TypeTotal {
+    /// Number of tensors.
+    pub tensors: usize,
+    /// Their size.
+    pub bytes: usize,
+}
+
+/// One tensor.
+#[derive(Clone, Debug, Serialize)]
+pub struct TensorLine {
+    /// Its name.
+    pub name: String,
+    /// How it is stored.
+    #[serde(rename = "type")]
+    pub ty: &'static str,
+    /// Dimensions, fastest first.
+    pub dims: Vec<usize>,
+    /// Its size.
+    pub bytes: usize,
+}
+
+/// The dimensions that the engine reads from the metadata, and the memory that they need.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelLine {
+    /// Number of blocks.
+    pub layers: usize,
+    /// Width of the residual stream.
+    pub embedding: usize,
+    /// Width inside the feed-forward part.
+    pub feed_forward: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Values in a head.
+    pub head_dim: usize,
+    /// Number of tokens in the vocabulary.
+    pub vocab: usize,
+    /// Context length that the model was trained for.
+    pub trained_context: usize,
+    /// Base of the rotary frequencies.
+    pub rope_theta: f32,
+    /// `none`, `linear` or `yarn`, with its factor.
+    pub rope_scaling: String,
+    /// Blocks without rotary embedding, from 0.
+    pub layers_without_rope: Vec<usize>,
+    /// Whether the head is the embedding table.
+    pub tied_head: bool,
+    /// The context that the following is reckoned for.
+    pub context: usize,
+    /// Memory of weights as stored.
+    pub weights_bytes: u64,
+    /// Memory of the KV cache, by how it is kept.
+    pub kv_bytes: BTreeMap<&'static str, u64>,
+}
+
+impl Inspection {
+    /// Looks into the file at `path`; memory is reckoned for `context` tokens, or for what the model was trained for.
+    ///
+    /// # Errors
+    /// When it is not a readable GGUF file. One that the engine cannot run is not an error: see `problem`.
+    pub fn of(path: &Path, context: Option<usize>) -> Result<Inspection, GgufError> {
+        let gguf = Gguf::open(path)?;
+        let tensors: Vec<TensorLine> = gguf
+            .tensors()
+            .iter()
+            .map(|tensor| TensorLine {
+                name: tensor.name.clone(),
+                ty: tensor.ty.name(),
+                dims: tensor.dims.clone(),
+                bytes: tensor.data.len(),
+            })
+            .collect();
+        let mut types = BTreeMap::<_, TypeTotal>::new();
+        for tensor in &tensors {
+            let total = types.entry(tensor.ty).or_default();
+            total.tensors += 1;
+            total.bytes += tensor.bytes;
+        }
+        Ok(Inspection {
+            version: gguf.version(),
+            file_bytes: gguf.file_bytes() as u64,
+            parameters: tensors
+                .iter()
+                .map(|tensor| tensor.dims.iter().product::<usize>() as u64)
+                .sum(),
+            quantisation: summary::quantisation(&gguf),
+            metadata: gguf
+                .keys()
+                .filter_map(|key| Some((key.to_owned(), shorten(gguf.get(key)?))))
+                .collect(),
+            types,
+            tensors,
+            model: Config::from_gguf(&gguf)
+                .ok()
+                .map(|config| ModelLine::new(&gguf, &config, context)),
+            problem: Engine::check(path).err().map(|error| error.to_string()),
+        })
+    }
+}
+
+impl ModelLine {
+    fn new(gguf: &Gguf, config: &Config, context: Option<usize>) -> ModelLine {
+        let context = context.unwrap_or(config.context);
+        let kv = |ty: KvType| {
+            (
+                ty.name(),
+                kv_bytes_per_token(config, ty).saturating_mul(context as u64),
+            )
+        };
+        ModelLine {
+            layers: config.layers,
+            embedding: config.embedding,
+            feed_forward: config.feed_forward,
+            heads: config.heads,
+            kv_heads: config.kv_heads,
+            head_dim: config.head_dim,
+            vocab: config.vocab,
+            trained_context: config.context,
+            rope_theta: config.rope.theta,
+            rope_scaling: match &config.rope.scaling {
+                Scaling::Linear { factor: 1.0 } => "none".to_owned(),
+                Scaling::Linear { factor } => format!("linear {factor}"),
+                Scaling::Yarn(yarn) => {
+                    format!("yarn {} from {}", yarn.factor, yarn.original_context)
+                }
+            },
+            layers_without_rope: (0..config.layers)
+                .filter(|&layer| !config.rotates(layer))
+                .collect(),
+            tied_head: gguf.tensor("output.weight").is_none(),
+            context,
+            weights_bytes: weights::bytes(gguf, config),
+            kv_bytes: [KvType::F32, KvType::F16, KvType::Q8_0].map(kv).into(),
+        }
+    }
+}
+
+/// A value for people: long text and arrays are cut.
+fn shorten(value: Value<'_>) -> serde_json::Value {
+    const LONGEST: usize = 200;
+    match value {
+        Value::Unsigned(value) => value.into(),
+        Value::Signed(value) => value.into(),
+        // Through its text, so that an f32 such as 1e-6 does not show the digits of its f64.
+        Value::Float(value) => (value as f32)
+            .to_string()
+            .parse::<f64>()
+            .unwrap_or(value)
+            .into(),
+        Value::Bool(value) => value.into(),
+        Value::String(text) if text.chars().count() <= LONGEST => text.into(),
+        Value::String(text) => {
+            let start: String = text.chars().take(LONGEST).collect();
+            format!("{start}… ({} characters)", text.chars().count()).into()
+        }
+        Value::Array(array) => {
+            let start: Vec<_> = array.iter().take(8).map(shorten).collect();
+            if array.len() <= start.len() {
+                return start.into();
+            }
+            let start = serde_json::Value::from(start).to_string();
+            format!(
+                "{}, … ({} values)",
+                start.trim_end_matches(']'),
+                array.len()
+            )
+            .into()
+        }
+    }
+}

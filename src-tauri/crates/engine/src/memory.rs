@@ -1,0 +1,29 @@
+//! How much memory there is, and how much this process has used.
+
+use std::fs;
+
+/// Bytes that can still be used without swapping, or `None` where the system is not asked.
+pub fn available() -> Option<u64> {
+    let free = field("/proc/meminfo", "MemAvailable:")?;
+    Some(free.min(container_room().unwrap_or(u64::MAX)))
+}
+
+/// The most memory that this process has held at once, in bytes.
+pub fn peak_resident() -> Option<u64> {
+    field("/proc/self/status", "VmHWM:")
+}
+
+/// What a container's limit leaves.
+fn container_room() -> Option<u64> {
+    let number = |path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let limit = number("/sys/fs/cgroup/memory.max")?;
+    Some(limit.saturating_sub(number("/sys/fs/cgroup/memory.current")?))
+}
+
+/// A field in kilobytes of one of the kernel's tables, in bytes.
+fn field(path: &str, name: &str) -> Option<u64> {
+    let table = fs::read_to_string(path).ok()?;
+    let line = table.lines().find_map(|line| line.strip_prefix(name))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kilobytes.checked_mul(1024)
+}

@@ -1,0 +1,117 @@
+//! Rotary position embedding: the angle of every pair at every position, YaRN included, as llama.cpp reckons it.
+
+use std::f64::consts::TAU;
+
+/// Rotary embedding of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rope {
+    /// Values of each head that are rotated, in interleaved pairs (2j, 2j+1).
+    pub rotary: usize,
+    /// Base of the frequencies.
+    pub theta: f32,
+    /// How positions beyond the trained context are reached.
+    pub scaling: Scaling,
+}
+
+/// How the frequencies are stretched for a context longer than the model was first trained for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scaling {
+    /// All frequencies divided by `factor`; 1 for none.
+    Linear {
+        /// The stretch.
+        factor: f32,
+    },
+    /// Slow frequencies divided, fast ones kept, a ramp between (arXiv 2309.00071).
+    Yarn(Yarn),
+}
+
+/// YaRN's parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Yarn {
+    /// The stretch.
+    pub factor: f32,
+    /// Context length before stretching.
+    pub original_context: usize,
+    /// Pairs that turn more often than this within the original context are kept.
+    pub beta_fast: f32,
+    /// Pairs that turn less often than this are divided by the factor.
+    pub beta_slow: f32,
+    /// Extra factor on the magnitude.
+    pub attention_factor: f32,
+}
+
+/// Angles per position, ready to be turned into cosines and sines.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    /// Radians per position of each pair: `[rotary / 2]`.
+    frequencies: Vec<f64>,
+    /// Factor on every cosine and sine: YaRN makes attention a little sharper so.
+    magnitude: f64,
+}
+
+impl Rotation {
+    /// The frequencies of `rope`.
+    pub fn new(rope: &Rope) -> Rotation {
+        let base = f64::from(rope.theta);
+        let dims = rope.rotary as f64;
+        let extrapolated = (0..rope.rotary / 2).map(|pair| base.powf(-2.0 * pair as f64 / dims));
+        match &rope.scaling {
+            Scaling::Linear { factor } => {
+                let frequencies = extrapolated
+                    .map(|frequency| frequency / f64::from(*factor))
+                    .collect();
+                Rotation {
+                    frequencies,
+                    magnitude: 1.0,
+                }
+            }
+            Scaling::Yarn(yarn) => {
+                let factor = f64::from(yarn.factor);
+                let (low, high) = yarn.ramp(base, dims);
+                let frequencies = extrapolated
+                    .enumerate()
+                    .map(|(pair, frequency)| {
+                        let kept =
+                            1.0 - ((pair as f64 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
+                        frequency / factor * (1.0 - kept) + frequency * kept
+                    })
+                    .collect();
+                let magnitude = f64::from(yarn.attention_factor) * (1.0 + 0.1 * factor.ln());
+                Rotation {
+                    frequencies,
+                    magnitude,
+                }
+            }
+        }
+    }
+
+    /// Number of rotated pairs in a head.
+    pub fn pairs(&self) -> usize {
+        self.frequencies.len()
+    }
+
+    /// Writes cosine and sine of every pair for `m` positions from `first` on: `[m][pairs][2]`.
+    pub fn fill(&self, first: usize, m: usize, cos_sin: &mut Vec<f32>) {
+        cos_sin.clear();
+        for position in first..first + m {
+            for frequency in &self.frequencies {
+                let (sin, cos) = (position as f64 * frequency).sin_cos();
+                #[expect(clippy::cast_possible_truncation, reason = "activations are f32")]
+                cos_sin.extend([(cos * self.magnitude) as f32, (sin * self.magnitude) as f32]);
+            }
+        }
+    }
+}
+
+impl Yarn {
+    /// The pairs between which the ramp runs.
+    fn ramp(&self, base: f64, dims: f64) -> (f64, f64) {
+        let pair_that_turns = |turns: f32| {
+            dims * (self.original_context as f64 / (f64::from(turns) * TAU)).ln()
+                / (2.0 * base.ln())
+        };
+        let low = pair_that_turns(self.beta_fast).floor().max(0.0);
+        let high = pair_that_turns(self.beta_slow).ceil().min(dims - 1.0);
+        (low, high)
+    }
+}

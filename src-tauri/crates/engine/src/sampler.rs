@@ -1,0 +1,411 @@
+//! From logits to the next token: penalties → temperature → top-k → top-p → min-p → seeded choice.
+//!
+//! The vocabulary is never sorted. Every filter after the temperature keeps the likeliest tokens down to some
+//! bound, so it is enough to gather the tokens above a threshold, lower it until they suffice, and sort those few.
+
+use crate::random::Random;
+
+/// How the next token is chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampling {
+    /// Flattens (above 1) or sharpens the distribution; 0 always takes the likeliest token.
+    pub temperature: f32,
+    /// Keep this many of the likeliest tokens; 0 keeps all.
+    pub top_k: usize,
+    /// Keep the likeliest tokens that together have this probability; 1 keeps all.
+    pub top_p: f32,
+    /// Keep tokens at least this likely relative to the likeliest; 0 keeps all.
+    pub min_p: f32,
+    /// Divides the logits of recent tokens (multiplies negative ones); 1 for none.
+    pub repeat_penalty: f32,
+    /// How many recent tokens the penalty looks at.
+    pub repeat_last_n: usize,
+    /// Makes answers repeatable; `None` draws a fresh one.
+    pub seed: Option<u64>,
+}
+
+impl Default for Sampling {
+    /// What SmolLM3's makers recommend.
+    fn default() -> Self {
+        Sampling {
+            temperature: 0.6,
+            top_k: 0,
+            top_p: 0.95,
+            min_p: 0.0,
+            repeat_penalty: 1.0,
+            repeat_last_n: 64,
+            seed: None,
+        }
+    }
+}
+
+/// Logits further below the best than this weigh less than a rounding error, all 128,256 of them together.
+const NEGLIGIBLE: f32 = 28.0;
+
+/// The chain with its random numbers and scratch.
+pub struct Sampler {
+    sampling: Sampling,
+    random: Random,
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Clone, Copy)]
+struct Candidate {
+    id: u32,
+    /// Relative to the best token's, so at most 0.
+    logit: f32,
+    /// Relative to the best token's.
+    weight: f32,
+}
+
+impl Sampler {
+    /// A sampler with the seed that `sampling` names, or else `fresh`.
+    pub fn new(sampling: Sampling, fresh: u64) -> Sampler {
+        let random = Random::new(sampling.seed.unwrap_or(fresh));
+        Sampler {
+            sampling,
+            random,
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Chooses a token; `recent` are the tokens before it. The penalties are applied to `logits` in place.
+    pub fn sample(&mut self, logits: &mut [f32], recent: &[u32]) -> u32 {
+        self.penalise(logits, recent);
+        let best = argmax(logits);
+        let temperature = self.sampling.temperature;
+        if temperature <= 0.0 {
+            return best;
+        }
+        let peak = logits[best as usize];
+        for logit in logits.iter_mut() {
+            *logit = (*logit - peak) / temperature;
+        }
+        self.keep(logits);
+        self.draw()
+    }
+
+    fn penalise(&self, logits: &mut [f32], recent: &[u32]) {
+        let penalty = self.sampling.repeat_penalty;
+        #[expect(clippy::float_cmp, reason = "exactly 1 means none")]
+        if penalty == 1.0 || penalty <= 0.0 {
+            return;
+        }
+        let first = recent.len().saturating_sub(self.sampling.repeat_last_n);
+        let recent = &recent[first..];
+        for (at, &id) in recent.iter().enumerate() {
+            let Some(logit) = logits.get_mut(id as usize) else {
+                continue;
+            };
+            if !recent[..at].contains(&id) {
+                *logit = if *logit > 0.0 {
+                    *logit / penalty
+                } else {
+                    *logit * penalty
+                };
+            }
+        }
+    }
+
+    /// Leaves in `candidates` what all filters keep, likeliest first.
+    fn keep(&mut self, logits: &[f32]) {
+        let Sampling {
+            top_k,
+            top_p,
+            min_p,
+            ..
+        } = self.sampling;
+        let limited = top_k > 0 && top_k < logits.len();
+        let nucleus = top_p < 1.0;
+        let floor = if min_p > 0.0 {
+            min_p.min(1.0).ln()
+        } else {
+            -NEGLIGIBLE
+        };
+        // Without top-k the nucleus is measured against the whole vocabulary.
+        let whole = if nucleus && !limited {
+            logits.iter().map(|&logit| exp(logit)).sum()
+        } else {
+            0.0f32
+        };
+        let mut threshold = if limited || nucleus { -4.0f32 } else { floor };
+        loop {
+            threshold = threshold.max(floor);
+            gather(logits, threshold, &mut self.candidates);
+            let exhausted = threshold <= floor;
+            if limited && self.candidates.len() < top_k && !exhausted {
+                threshold *= 2.0;
+                continue;
+            }
+            if !limited && nucleus && !exhausted {
+                let mass: f32 = self
+                    .candidates
+                    .iter()
+                    .map(|candidate| candidate.weight)
+                    .sum();
+                if mass < top_p * whole {
+                    threshold *= 2.0;
+                    continue;
+                }
+            }
+            break;
+        }
+        if limited || nucleus {
+            if limited && self.candidates.len() > top_k {
+                self.candidates.select_nth_unstable_by(top_k - 1, likelier);
+                self.candidates.truncate(top_k);
+            }
+            self.candidates.sort_unstable_by(likelier);
+        }
+        if nucleus {
+            let whole = if limited {
+                self.candidates.iter().map(|c| c.weight).sum()
+            } else {
+                whole
+            };
+            self.cut_nucleus(top_p * whole);
+        }
+    }
+
+    /// Cuts the sorted candidates after those that together weigh `mass`.
+    fn cut_nucleus(&mut self, mass: f32) {
+        let mut sum = 0.0;
+        let kept = self.candidates.iter().position(|candidate| {
+            sum += candidate.weight;
+            sum >= mass
+        });
+        if let Some(last) = kept {
+            self.candidates.truncate(last + 1);
+        }
+    }
+
+    fn draw(&mut self) -> u32 {
+        let total: f64 = self
+            .candidates
+            .iter()
+            .map(|candidate| f64::from(candidate.weight))
+            .sum();
+        let mut left = self.random.unit() * total;
+        for candidate in &self.candidates {
+            left -= f64::from(candidate.weight);
+            if left < 0.0 {
+                return candidate.id;
+            }
+        }
+        self.candidates.last().map_or(0, |candidate| candidate.id)
+    }
+}
+
+/// The likeliest first; ties by id, so that the order is the same everywhere.
+fn likelier(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
+    b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id))
+}
+
+fn gather(logits: &[f32], threshold: f32, candidates: &mut Vec<Candidate>) {
+    candidates.clear();
+    for (id, &logit) in logits.iter().enumerate() {
+        if logit >= threshold {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "vocabularies are counted in u32"
+            )]
+            candidates.push(Candidate {
+                id: id as u32,
+                logit,
+                weight: exp(logit),
+            });
+        }
+    }
+}
+
+/// The first of the largest logits; NaN is never the largest.
+pub fn argmax(logits: &[f32]) -> u32 {
+    // Lanes let the compiler keep several maxima at once.
+    let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    #[expect(clippy::float_cmp, reason = "the maximum is one of them")]
+    let at = logits.iter().position(|&logit| logit == peak).unwrap_or(0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "vocabularies are counted in u32"
+    )]
+    {
+        at as u32
+    }
+}
+
+/// eˣ for x ≤ 0, in f32 arithmetic without branches, so that a loop over the vocabulary vectorises.
+fn exp(x: f32) -> f32 {
+    let scaled = (x * std::f32::consts::LOG2_E).max(-126.0);
+    // Adding 1.5 · 2²³ rounds to the nearest integer and leaves it in the low bits.
+    const ROUND: f32 = 12_582_912.0;
+    let shifted = scaled + ROUND;
+    let fraction = (scaled - (shifted - ROUND)) * std::f32::consts::LN_2;
+    let mut series = 1.0 / 720.0;
+    for term in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
+        series = series * fraction + term;
+    }
+    let exponent = shifted
+        .to_bits()
+        .wrapping_sub(ROUND.to_bits())
+        .wrapping_add(127)
+        << 23;
+    series * f32::from_bits(exponent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn greedy() -> Sampling {
+        Sampling {
+            temperature: 0.0,
+            ..Sampling::default()
+        }
+    }
+
+    /// Logits of the size of SmolLM3's vocabulary, roughly as peaked as a trained model's.
+    fn logits(seed: u64) -> Vec<f32> {
+        let mut random = Random::new(seed);
+        (0..128_256)
+            .map(|_| {
+                let sum: f64 = (0..4).map(|_| random.unit()).sum();
+                (sum * 8.0 - 16.0) as f32
+            })
+            .collect()
+    }
+
+    /// The chain as the papers state it: everything sorted, probabilities exact.
+    fn kept_by_sorting(logits: &[f32], sampling: &Sampling) -> Vec<u32> {
+        let scaled: Vec<f64> = logits
+            .iter()
+            .map(|&l| f64::from(l) / f64::from(sampling.temperature))
+            .collect();
+        let mut order: Vec<usize> = (0..logits.len()).collect();
+        order.sort_by(|&a, &b| scaled[b].total_cmp(&scaled[a]).then(a.cmp(&b)));
+        if sampling.top_k > 0 {
+            order.truncate(sampling.top_k);
+        }
+        let peak = scaled[order[0]];
+        let weights: Vec<f64> = order.iter().map(|&id| (scaled[id] - peak).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        let (mut sum, mut kept) = (0.0, Vec::new());
+        for (&id, weight) in order.iter().zip(weights) {
+            if sum >= f64::from(sampling.top_p) * total || weight < f64::from(sampling.min_p) {
+                break;
+            }
+            sum += weight;
+            kept.push(id as u32);
+        }
+        kept
+    }
+
+    #[test]
+    fn the_filters_keep_what_sorting_everything_would_keep() {
+        let cases = [
+            (0, 0.95, 0.0),
+            (40, 0.9, 0.0),
+            (40, 1.0, 0.0),
+            (0, 0.5, 0.1),
+            (5, 0.3, 0.2),
+            (0, 0.999, 0.01),
+        ];
+        for (case, (top_k, top_p, min_p)) in cases.into_iter().enumerate() {
+            let sampling = Sampling {
+                top_k,
+                top_p,
+                min_p,
+                ..Sampling::default()
+            };
+            let mut logits = logits(case as u64);
+            let expected = kept_by_sorting(&logits, &sampling);
+            let mut sampler = Sampler::new(sampling, 1);
+            sampler.sample(&mut logits, &[]);
+            let kept: Vec<u32> = sampler
+                .candidates
+                .iter()
+                .map(|candidate| candidate.id)
+                .collect();
+            // The last of the nucleus may fall to either side of the bound by rounding.
+            assert!(
+                kept.len().abs_diff(expected.len()) <= 1,
+                "case {case}: {} {}",
+                kept.len(),
+                expected.len()
+            );
+            let shorter = kept.len().min(expected.len());
+            assert_eq!(kept[..shorter], expected[..shorter], "case {case}");
+        }
+    }
+
+    #[test]
+    fn without_filters_draws_follow_the_probabilities() {
+        let plain = Sampling {
+            temperature: 1.0,
+            top_p: 1.0,
+            seed: Some(7),
+            ..Sampling::default()
+        };
+        let mut sampler = Sampler::new(plain, 0);
+        let mut counts = [0u32; 3];
+        for _ in 0..30_000 {
+            let mut logits = [0.5f32.ln(), 0.3f32.ln(), 0.2f32.ln()];
+            counts[sampler.sample(&mut logits, &[]) as usize] += 1;
+        }
+        for (count, expected) in counts.into_iter().zip([15_000, 9_000, 6_000]) {
+            assert!(count.abs_diff(expected) < 400, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn zero_temperature_takes_the_first_best() {
+        let mut sampler = Sampler::new(greedy(), 1);
+        assert_eq!(sampler.sample(&mut [f32::NAN, 1.0, 3.0, 3.0], &[]), 2);
+    }
+
+    #[test]
+    fn the_penalty_reaches_back_as_far_as_it_is_told() {
+        let sampling = Sampling {
+            repeat_penalty: 2.0,
+            repeat_last_n: 2,
+            ..greedy()
+        };
+        let mut sampler = Sampler::new(sampling, 1);
+        assert_eq!(
+            sampler.sample(&mut [3.0, 2.0, -1.0], &[0, 2, 2]),
+            0,
+            "0 is out of reach"
+        );
+        let mut logits = [3.0, 2.0, -1.0];
+        assert_eq!(sampler.sample(&mut logits, &[0, 2]), 1);
+        assert_eq!(logits, [1.5, 2.0, -2.0]);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_tokens() {
+        let run = |seed| {
+            let mut sampler = Sampler::new(
+                Sampling {
+                    seed,
+                    ..Sampling::default()
+                },
+                99,
+            );
+            (0..20)
+                .map(|step| sampler.sample(&mut logits(step), &[]))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(run(Some(5)), run(Some(5)));
+        assert_ne!(run(Some(5)), run(Some(6)));
+        assert_eq!(run(None), run(Some(99)));
+    }
+
+    #[test]
+    fn the_fast_exponential_is_exact_enough() {
+        for step in 0..8700 {
+            let x = -step as f32 / 100.0;
+            let error = (f64::from(exp(x)) / f64::from(x).exp() - 1.0).abs();
+            // Rounding x · log₂e costs in proportion to it.
+            assert!(error < 2e-7 * f64::from(4.0 - x), "{x}: {error}");
+        }
+    }
+}

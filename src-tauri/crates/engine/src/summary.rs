@@ -1,0 +1,115 @@
+//! What a model file is, in the words that people and settings need.
+
+use std::collections::BTreeMap;
+
+use crate::config::Config;
+use crate::gguf::Gguf;
+use crate::template::ChatTemplate;
+
+/// Facts about a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelSummary {
+    /// The name that the file gives itself, or the file's own.
+    pub name: String,
+    /// As the file says it: `smollm3`.
+    pub architecture: String,
+    /// How most weights are stored, such as `Q4_K_M`.
+    pub quantisation: String,
+    /// Number of weights.
+    pub parameters: u64,
+    /// Size of the file in bytes; 0 for a synthetic model.
+    pub file_bytes: u64,
+    /// Number of tokens in the vocabulary.
+    pub vocab: usize,
+    /// Length of the context in use, in tokens.
+    pub context_length: usize,
+    /// Length of the context that the model was trained for.
+    pub trained_context: usize,
+    /// Whether its chat template can switch thinking on and off.
+    pub can_think: bool,
+    /// Whether its chat template can offer tools.
+    pub has_tools: bool,
+    /// The same for the same file: of its header and size. Token ids are only good for the model they came from.
+    pub fingerprint: String,
+}
+
+impl ModelSummary {
+    pub(crate) fn new(gguf: &Gguf, config: &Config, template: &ChatTemplate) -> ModelSummary {
+        let capabilities = template.capabilities();
+        ModelSummary {
+            name: name(gguf),
+            architecture: gguf
+                .str("general.architecture")
+                .unwrap_or_default()
+                .to_owned(),
+            quantisation: quantisation(gguf),
+            parameters: gguf
+                .tensors()
+                .iter()
+                .map(|t| (t.rows() * t.cols()) as u64)
+                .sum(),
+            file_bytes: gguf.file_bytes() as u64,
+            vocab: config.vocab,
+            context_length: config.context,
+            trained_context: config.context,
+            can_think: capabilities.thinking,
+            has_tools: capabilities.tools,
+            fingerprint: fingerprint(gguf),
+        }
+    }
+}
+
+fn name(gguf: &Gguf) -> String {
+    let named = gguf
+        .str("general.name")
+        .filter(|name| !name.trim().is_empty());
+    let file = || gguf.path()?.file_stem()?.to_str();
+    named.or_else(file).unwrap_or("unnamed model").to_owned()
+}
+
+/// The mix by the file's own word, else the type that most bytes have.
+pub(crate) fn quantisation(gguf: &Gguf) -> String {
+    let known = match gguf.u32("general.file_type") {
+        Some(0) => "F32",
+        Some(1) => "F16",
+        Some(2) => "Q4_0",
+        Some(3) => "Q4_1",
+        Some(7) => "Q8_0",
+        Some(8) => "Q5_0",
+        Some(9) => "Q5_1",
+        Some(10) => "Q2_K",
+        Some(11) => "Q3_K_S",
+        Some(12) => "Q3_K_M",
+        Some(13) => "Q3_K_L",
+        Some(14) => "Q4_K_S",
+        Some(15) => "Q4_K_M",
+        Some(16) => "Q5_K_S",
+        Some(17) => "Q5_K_M",
+        Some(18) => "Q6_K",
+        Some(32) => "BF16",
+        _ => {
+            let mut bytes = BTreeMap::new();
+            for tensor in gguf.tensors() {
+                *bytes.entry(tensor.ty.name()).or_insert(0) += tensor.data.len();
+            }
+            bytes
+                .into_iter()
+                .max_by_key(|&(_, bytes)| bytes)
+                .map_or("unknown", |(name, _)| name)
+        }
+    };
+    known.to_owned()
+}
+
+/// FNV-1a over the header and the size of the file.
+fn fingerprint(gguf: &Gguf) -> String {
+    let size = (gguf.file_bytes() as u64).to_le_bytes();
+    let hash = gguf
+        .header_bytes()
+        .iter()
+        .chain(&size)
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    format!("{hash:016x}")
+}

@@ -1,0 +1,335 @@
+//! The model's weights: every tensor by name, with the shape it must have.
+
+use std::borrow::Cow;
+
+use kernels::BlockType;
+
+use crate::backend::{Backend, BackendError};
+use crate::config::Config;
+use crate::gguf::{Gguf, TensorView};
+
+/// Why the weights cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum WeightError {
+    /// A tensor is missing or is not what the metadata promise.
+    #[error("tensor `{name}`: {problem}")]
+    Tensor {
+        /// The tensor.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The device does not take it.
+    #[error("tensor `{name}` cannot be brought to the device: {source}")]
+    Device {
+        /// The tensor.
+        name: String,
+        /// What the device says.
+        source: BackendError,
+    },
+}
+
+/// Type, shape and bytes of a tensor that may have been made on the spot.
+pub struct Tensor<'a> {
+    /// How the values are stored.
+    pub ty: BlockType,
+    /// Rows; 1 for a vector.
+    pub rows: usize,
+    /// Values in a row.
+    pub cols: usize,
+    /// The stored values, row by row.
+    pub bytes: Cow<'a, [u8]>,
+}
+
+/// Where weights come from: a file, or a generator of the same shape.
+pub trait WeightSource {
+    /// The tensor's type, rows and values in a row.
+    fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)>;
+    /// The tensor itself.
+    fn tensor(&self, name: &str) -> Option<Tensor<'_>>;
+    /// The tensor has been brought to the device and will not be asked for again.
+    fn release(&self, name: &str);
+}
+
+impl WeightSource for Gguf {
+    fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)> {
+        Gguf::tensor(self, name).map(|tensor| (tensor.ty, tensor.rows, tensor.cols))
+    }
+
+    fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
+        let TensorView {
+            ty,
+            rows,
+            cols,
+            bytes,
+        } = Gguf::tensor(self, name)?;
+        Some(Tensor {
+            ty,
+            rows,
+            cols,
+            bytes: Cow::Borrowed(bytes),
+        })
+    }
+
+    fn release(&self, name: &str) {
+        Gguf::release(self, name);
+    }
+}
+
+/// All weights on a device. Widths as in [`Backend`].
+pub struct Weights<B: Backend> {
+    /// `[V, E]`
+    pub token_embd: B::Matrix,
+    /// One per block.
+    pub layers: Vec<Layer<B>>,
+    /// `[E]`
+    pub output_norm: B::Norm,
+    /// `[V, E]`; without one the head is `token_embd`.
+    pub output: Option<B::Matrix>,
+}
+
+/// One block's weights.
+pub struct Layer<B: Backend> {
+    /// `[E]`
+    pub attn_norm: B::Norm,
+    /// `[H, E]`
+    pub attn_q: B::Matrix,
+    /// `[K, E]`
+    pub attn_k: B::Matrix,
+    /// `[K, E]`
+    pub attn_v: B::Matrix,
+    /// `[E, H]`
+    pub attn_output: B::Matrix,
+    /// `[E]`
+    pub ffn_norm: B::Norm,
+    /// `[F, E]`
+    pub ffn_gate: B::Matrix,
+    /// `[F, E]`
+    pub ffn_up: B::Matrix,
+    /// `[E, F]`
+    pub ffn_down: B::Matrix,
+}
+
+/// A tensor that a model has: its name and its rows and columns.
+pub struct Expected {
+    /// As the file calls it.
+    pub name: String,
+    /// Rows; 1 for a norm.
+    pub rows: usize,
+    /// Values in a row.
+    pub cols: usize,
+}
+
+/// Every tensor that a model of these dimensions must have, in the order of a file.
+pub fn expected(config: &Config) -> Vec<Expected> {
+    let Config {
+        embedding: e,
+        feed_forward: f,
+        vocab,
+        ..
+    } = *config;
+    let (h, k) = (config.q_width(), config.kv_width());
+    let tensor = |name: String, rows, cols| Expected { name, rows, cols };
+    let mut all = vec![
+        tensor(TOKEN_EMBD.to_owned(), vocab, e),
+        tensor(OUTPUT_NORM.to_owned(), 1, e),
+    ];
+    for layer in 0..config.layers {
+        for (part, rows, cols) in [
+            ("attn_norm", 1, e),
+            ("attn_q", h, e),
+            ("attn_k", k, e),
+            ("attn_v", k, e),
+            ("attn_output", e, h),
+            ("ffn_norm", 1, e),
+            ("ffn_gate", f, e),
+            ("ffn_up", f, e),
+            ("ffn_down", e, f),
+        ] {
+            all.push(tensor(name(layer, part), rows, cols));
+        }
+    }
+    all
+}
+
+const TOKEN_EMBD: &str = "token_embd.weight";
+const OUTPUT_NORM: &str = "output_norm.weight";
+const OUTPUT: &str = "output.weight";
+
+fn name(layer: usize, part: &str) -> String {
+    format!("blk.{layer}.{part}.weight")
+}
+
+/// Checks that every tensor is there in the right shape, without reading any.
+///
+/// # Errors
+/// Names the first tensor that is missing or misshapen.
+pub fn check(source: &dyn WeightSource, config: &Config) -> Result<(), WeightError> {
+    for tensor in expected(config) {
+        let shape = source
+            .shape(&tensor.name)
+            .ok_or_else(|| missing(&tensor.name))?;
+        fits(&tensor.name, shape, tensor.rows, tensor.cols)?;
+    }
+    if let Some(shape) = source.shape(OUTPUT) {
+        fits(OUTPUT, shape, config.vocab, config.embedding)?;
+    }
+    Ok(())
+}
+
+fn missing(name: &str) -> WeightError {
+    WeightError::Tensor {
+        name: name.to_owned(),
+        problem: "it is missing".to_owned(),
+    }
+}
+
+fn fits(
+    name: &str,
+    (ty, rows, cols): (BlockType, usize, usize),
+    expected_rows: usize,
+    expected_cols: usize,
+) -> Result<(), WeightError> {
+    let problem = if (rows, cols) != (expected_rows, expected_cols) {
+        format!(
+            "its shape is {rows} × {cols} where the metadata make it {expected_rows} × {expected_cols}"
+        )
+    } else if name.ends_with("norm.weight") && ty != BlockType::F32 {
+        format!("a norm stored as {} where F32 is expected", ty.name())
+    } else {
+        return Ok(());
+    };
+    Err(WeightError::Tensor {
+        name: name.to_owned(),
+        problem,
+    })
+}
+
+impl<B: Backend> Weights<B> {
+    /// Brings every tensor to the device, `progress` hearing the part that is done.
+    ///
+    /// # Errors
+    /// When a tensor is missing or misshapen, or the device refuses it.
+    pub fn load(
+        backend: &B,
+        source: &dyn WeightSource,
+        config: &Config,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Weights<B>, WeightError> {
+        check(source, config)?;
+        let mut loader = Loader {
+            backend,
+            source,
+            progress,
+            loaded: 0,
+            total: 9 * config.layers + 2,
+        };
+        let token_embd = loader.matrix(TOKEN_EMBD)?;
+        let output = match source.shape(OUTPUT) {
+            Some(_) => Some(loader.matrix(OUTPUT)?),
+            None => None,
+        };
+        let output_norm = loader.norm(OUTPUT_NORM)?;
+        let layers = (0..config.layers)
+            .map(|layer| loader.layer(layer))
+            .collect::<Result<_, _>>()?;
+        Ok(Weights {
+            token_embd,
+            layers,
+            output_norm,
+            output,
+        })
+    }
+
+    /// The matrix that turns the last activations into logits.
+    pub fn head(&self) -> &B::Matrix {
+        self.output.as_ref().unwrap_or(&self.token_embd)
+    }
+}
+
+struct Loader<'a, B: Backend> {
+    backend: &'a B,
+    source: &'a dyn WeightSource,
+    progress: &'a mut dyn FnMut(f32),
+    loaded: usize,
+    total: usize,
+}
+
+impl<B: Backend> Loader<'_, B> {
+    fn layer(&mut self, layer: usize) -> Result<Layer<B>, WeightError> {
+        Ok(Layer {
+            attn_norm: self.norm(&name(layer, "attn_norm"))?,
+            attn_q: self.matrix(&name(layer, "attn_q"))?,
+            attn_k: self.matrix(&name(layer, "attn_k"))?,
+            attn_v: self.matrix(&name(layer, "attn_v"))?,
+            attn_output: self.matrix(&name(layer, "attn_output"))?,
+            ffn_norm: self.norm(&name(layer, "ffn_norm"))?,
+            ffn_gate: self.matrix(&name(layer, "ffn_gate"))?,
+            ffn_up: self.matrix(&name(layer, "ffn_up"))?,
+            ffn_down: self.matrix(&name(layer, "ffn_down"))?,
+        })
+    }
+
+    fn matrix(&mut self, name: &str) -> Result<B::Matrix, WeightError> {
+        let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
+        let Tensor {
+            ty,
+            rows,
+            cols,
+            ref bytes,
+        } = tensor;
+        let matrix = self.backend.matrix(TensorView {
+            ty,
+            rows,
+            cols,
+            bytes,
+        });
+        self.finish(name, matrix)
+    }
+
+    fn norm(&mut self, name: &str) -> Result<B::Norm, WeightError> {
+        let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
+        let mut values = vec![0.0; tensor.cols];
+        let norm = kernels::dequantise(tensor.ty, &tensor.bytes, &mut values)
+            .map_err(|error| BackendError(error.to_string()))
+            .and_then(|()| self.backend.norm(&values));
+        self.finish(name, norm)
+    }
+
+    fn finish<T>(&mut self, name: &str, loaded: Result<T, BackendError>) -> Result<T, WeightError> {
+        self.source.release(name);
+        self.loaded += 1;
+        (self.progress)((self.loaded as f32 / self.total as f32).min(1.0));
+        loaded.map_err(|source| WeightError::Device {
+            name: name.to_owned(),
+            source,
+        })
+    }
+}
+
+/// Bytes of all tensors as they are stored.
+pub fn bytes(source: &dyn WeightSource, config: &Config) -> u64 {
+    let names = expected(config).into_iter().map(|tensor| tensor.name);
+    names
+        .chain([OUTPUT.to_owned()])
+        .map(|name| stored(source, &name))
+        .sum()
+}
+
+/// Bytes of the weights that each generated token reads: all but an embedding table that is not the head too.
+pub fn bytes_per_token(source: &dyn WeightSource, config: &Config) -> u64 {
+    let untied = source.shape(OUTPUT).is_some();
+    bytes(source, config)
+        - if untied {
+            stored(source, TOKEN_EMBD)
+        } else {
+            0
+        }
+}
+
+fn stored(source: &dyn WeightSource, name: &str) -> u64 {
+    let shape = source
+        .shape(name)
+        .and_then(|(ty, rows, cols)| Some((rows, ty.row_bytes(cols)?)));
+    shape.map_or(0, |(rows, row)| (rows * row) as u64)
+}
