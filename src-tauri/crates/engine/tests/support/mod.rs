@@ -1,0 +1,117 @@
+//! The tiny reference models: SmolLM3's architecture, random weights, and the exact logits of those weights.
+
+use std::fs;
+use std::path::PathBuf;
+
+use engine::{DeviceRequest, Engine, KvType, LoadOptions};
+use serde::Deserialize;
+
+/// What `fixtures/reference.json` holds.
+#[derive(Deserialize)]
+pub struct Reference {
+    /// The tokens that the logits follow.
+    pub tokens: Vec<u32>,
+    /// Logits per position.
+    pub vocab: usize,
+    /// How far llama.cpp is from the exact logits, by model.
+    pub llama_cpp: std::collections::BTreeMap<String, Distance>,
+}
+
+/// How far logits are from the exact ones.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Distance {
+    /// Euclidean distance over the exact logits' norm.
+    pub relative_error: f64,
+    /// Mean Kullback–Leibler divergence from the exact distribution, in nats.
+    pub mean_kl: f64,
+    /// Part of the positions whose likeliest token is the same.
+    pub top1: f64,
+}
+
+pub fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
+}
+
+pub fn reference() -> Reference {
+    let json = fs::read_to_string(fixture("reference.json")).expect("the fixture is committed");
+    serde_json::from_str(&json).expect("reference.json is what Reference says")
+}
+
+/// Exact logits `[positions][vocab]` of a model.
+pub fn exact_logits(model: &str, vocab: usize) -> Vec<Vec<f32>> {
+    let bytes = fs::read(fixture(&format!("{model}.exact.f32"))).expect("the fixture is committed");
+    let values: Vec<f32> = bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|&bytes| f32::from_le_bytes(bytes))
+        .collect();
+    values.chunks_exact(vocab).map(<[f32]>::to_vec).collect()
+}
+
+/// The CPU, with everything else as users have it.
+pub fn on_cpu() -> LoadOptions {
+    LoadOptions {
+        device: DeviceRequest::Cpu,
+        threads: Some(2),
+        ..LoadOptions::default()
+    }
+}
+
+/// f32 throughout.
+pub fn exactly() -> LoadOptions {
+    LoadOptions {
+        exact: true,
+        kv: KvType::F32,
+        ..on_cpu()
+    }
+}
+
+pub fn open(model: &str, options: &LoadOptions) -> Engine {
+    let path = fixture(&format!("{model}.gguf"));
+    Engine::open(&path, options, &mut |_| {}).expect("the fixture opens")
+}
+
+/// How far `ours` is from `exact`.
+pub fn distance(ours: &[Vec<f32>], exact: &[Vec<f32>]) -> Distance {
+    assert_eq!(ours.len(), exact.len());
+    let (mut error, mut norm, mut kl, mut same) = (0.0, 0.0, 0.0, 0);
+    for (ours, exact) in ours.iter().zip(exact) {
+        assert_eq!(ours.len(), exact.len());
+        for (&a, &b) in ours.iter().zip(exact) {
+            error += f64::from(a - b).powi(2);
+            norm += f64::from(b).powi(2);
+        }
+        let (p, q) = (log_softmax(exact), log_softmax(ours));
+        kl += p
+            .iter()
+            .zip(&q)
+            .map(|(p, q)| p.exp() * (p - q))
+            .sum::<f64>();
+        same += usize::from(likeliest(ours) == likeliest(exact));
+    }
+    let positions = ours.len() as f64;
+    Distance {
+        relative_error: (error / norm).sqrt(),
+        mean_kl: kl / positions,
+        top1: same as f64 / positions,
+    }
+}
+
+fn log_softmax(logits: &[f32]) -> Vec<f64> {
+    let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits
+        .iter()
+        .map(|&logit| f64::from(logit - peak).exp())
+        .sum();
+    logits
+        .iter()
+        .map(|&logit| f64::from(logit - peak) - sum.ln())
+        .collect()
+}
+
+fn likeliest(logits: &[f32]) -> Option<usize> {
+    (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]))
+}
