@@ -172,11 +172,14 @@ export class App {
     return chat === undefined ? undefined : this.invoke("open_chat", { chat });
   }
 
+  /** Changes what is stored, then loads the page anew, so that it starts from there. */
   async settings(change) {
     const { settings } = await this.snapshot();
     await this.invoke("save_settings", {
       settings: { ...settings, ...change, sampling: { ...settings.sampling, ...change.sampling } },
     });
+    await this.session.send("POST", "/refresh", {});
+    await this.get("textbox", "Message");
   }
 
   /** Answers that are the same each time. */
