@@ -27,7 +27,7 @@ if (!existsSync(binary)) throw new Error(`${binary} is not built: npm test -- wi
 const CANDIDATES = {
   button: "button, [role=button], summary",
   textbox: "textarea, input, [contenteditable], [role=textbox]",
-  list: "ul, ol, nav, [role=list]",
+  list: "ul, ol, [role=list]",
   log: "[role=log]",
   region: "section, details, [role=region], [role=group]",
   dialog: "dialog[open], [role=dialog], [role=alertdialog]",
@@ -108,6 +108,11 @@ export class App {
 
   async click(role, name, inside) {
     await this.session.click(await this.get(role, name, inside));
+  }
+
+  /** As with the Tab key; what only appears for the pointer or the keyboard then does. */
+  focus(element) {
+    return this.session.run("arguments[0].focus()", element);
   }
 
   async isThere(role, name, inside) {
@@ -215,8 +220,12 @@ export class App {
     this.session.kill();
   }
 
-  close() {
-    return this.session.close();
+  /** Closes the window as a person does, and waits until the app has ended. */
+  async close() {
+    const pid = this.pid();
+    await this.session.send("DELETE", "/window");
+    await until(10_000, "the app to end", () => !existsSync(`/proc/${pid}/exe`));
+    this.session.kill();
   }
 
   async picture(name) {

@@ -129,12 +129,6 @@ export class Session {
     return Buffer.from(await this.send("GET", "/screenshot"), "base64");
   }
 
-  /** Closes the window as a person does, and waits until the app has ended. */
-  async close() {
-    await this.send("DELETE", "").catch(() => {});
-    this.kill();
-  }
-
   kill() {
     killGroup(this.driver);
   }
