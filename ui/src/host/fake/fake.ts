@@ -1,0 +1,369 @@
+import type {
+  ChatSummary,
+  ChatView,
+  Host,
+  HostEvent,
+  Message,
+  ModelStatus,
+  SearchHit,
+  Settings,
+  Snapshot,
+  Stage,
+  WireError,
+} from "../host";
+import { answerTo } from "./answers";
+import { big, defaults, type FakeChat, Library, starter, stats } from "./library";
+
+export type Script = {
+  /** Tokens (words, here) a second. */
+  rate?: number;
+  firstStart?: boolean;
+  filled?: boolean;
+  exchanges?: number;
+  model?: ModelStatus;
+  settings?: Partial<Settings>;
+  /** Milliseconds of "reading" before the first token. */
+  readingMs?: number;
+};
+
+const FLUSH_MS = 50;
+
+/**
+ * A host without a model: it answers from a script, at a chosen speed, and keeps nothing.
+ * A question with the word "fail", "crash", "limit" or "refuse" ends that way.
+ */
+export class FakeHost implements Host {
+  readonly calls: [string, ...unknown[]][] = [];
+  readonly library: Library;
+  #listener: (event: HostEvent) => void = () => undefined;
+  #script: Required<Script>;
+  #settings: Settings;
+  #model: ModelStatus;
+  #running = new Map<number, () => void>();
+  #newDraft = "";
+
+  constructor(script: Script = {}) {
+    this.#script = {
+      rate: 40,
+      firstStart: false,
+      filled: true,
+      exchanges: 1,
+      model: big,
+      settings: {},
+      readingMs: 500,
+      ...script,
+    };
+    this.#settings = { ...defaults, ...this.#script.settings };
+    this.#model = this.#script.model;
+    this.library = new Library(this.#now(), this.#script.filled, this.#script.exchanges);
+  }
+
+  #now(): number {
+    return Math.floor(Date.now() / 1000);
+  }
+
+  /** Sends an event as the application would; for tests and for the screenshot sheet. */
+  emit(event: HostEvent): void {
+    this.#listener(structuredClone(event));
+  }
+
+  subscribe(listener: (event: HostEvent) => void): Promise<void> {
+    this.#listener = listener;
+    return Promise.resolve();
+  }
+
+  snapshot(): Promise<Snapshot> {
+    return this.#reply({
+      version: "0.1.0",
+      dataFolder: "~/.local/share/goldcrest",
+      logFile: "~/.local/share/goldcrest/logs/goldcrest.log",
+      firstStart: this.#script.firstStart,
+      chats: [...this.library.chats.values()].filter((c) => !c.deleted).map((c) => c.summary),
+      current: null,
+      settings: this.#settings,
+      model: this.#model,
+      drafts: { newChat: this.#newDraft },
+    });
+  }
+
+  openChat(id: number): Promise<ChatView> {
+    const chat = this.library.chats.get(id);
+    if (!chat || chat.deleted) return refuse("not-found", "This chat is not there any more.");
+    return this.#reply(this.#view(chat));
+  }
+
+  send(id: number | null, text: string, thinking: boolean): Promise<ChatView> {
+    this.calls.push(["send", id, text, thinking]);
+    if (text.includes("refuse")) {
+      return refuse("too-long", "This message needs 40,120 tokens, and the context holds 32,768.");
+    }
+    const now = this.#now();
+    const chat =
+      id === null
+        ? this.library.create(text.split("\n")[0]?.slice(0, 60) ?? text, now)
+        : this.library.chats.get(id);
+    if (!chat) return refuse("not-found", "This chat is not there any more.");
+    chat.draft = "";
+    this.library.add(chat, "user", { text, createdAt: now });
+    return this.#answer(chat, thinking);
+  }
+
+  regenerate(id: number, thinking: boolean): Promise<ChatView> {
+    const found = this.library.find(id);
+    if (!found) return refuse("not-found", "This message is not there any more.");
+    found.chat.leaf = found.message.parent;
+    return this.#answer(found.chat, thinking);
+  }
+
+  continueAnswer(id: number): Promise<ChatView> {
+    const found = this.library.find(id);
+    if (!found) return refuse("not-found", "This message is not there any more.");
+    found.message.state = "writing";
+    found.message.error = null;
+    const rest = {
+      thinking: "",
+      text: " And so it goes on from where it stopped, to the end of the thought.",
+    };
+    this.#write(found.chat, found.message, rest);
+    return this.#reply(this.#view(found.chat));
+  }
+
+  editMessage(id: number, text: string, answer: boolean): Promise<ChatView> {
+    this.calls.push(["editMessage", id, text, answer]);
+    const found = this.library.find(id);
+    if (!found) return refuse("not-found", "This message is not there any more.");
+    const { chat, message } = found;
+    this.library.add(chat, message.role, { ...message, id: this.library.id(), text });
+    return answer ? this.#answer(chat, message.thinks) : this.#reply(this.#view(chat));
+  }
+
+  showSibling(id: number): Promise<ChatView> {
+    const found = this.library.find(id);
+    if (!found) return refuse("not-found", "This message is not there any more.");
+    found.chat.leaf = this.library.leafBelow(found.chat, id);
+    return this.#reply(this.#view(found.chat));
+  }
+
+  stop(id: number): Promise<void> {
+    this.#running.get(id)?.();
+    return Promise.resolve();
+  }
+
+  renameChat(id: number, title: string): Promise<ChatSummary> {
+    const chat = this.library.chats.get(id);
+    if (!chat) return refuse("not-found", "This chat is not there any more.");
+    chat.summary = { ...chat.summary, title };
+    this.emit({ type: "chatChanged", chat: chat.summary });
+    return this.#reply(chat.summary);
+  }
+
+  deleteChat(id: number): Promise<void> {
+    const chat = this.library.chats.get(id);
+    if (chat) chat.deleted = true;
+    this.emit({ type: "chatRemoved", chat: id });
+    return Promise.resolve();
+  }
+
+  restoreChat(id: number): Promise<ChatSummary> {
+    const chat = this.library.chats.get(id);
+    if (!chat) return refuse("not-found", "This chat is not there any more.");
+    chat.deleted = false;
+    this.emit({ type: "chatChanged", chat: chat.summary });
+    return this.#reply(chat.summary);
+  }
+
+  search(query: string): Promise<SearchHit[]> {
+    const wanted = query.trim().toLowerCase();
+    const hits: SearchHit[] = [];
+    for (const { summary, messages, deleted } of this.library.chats.values()) {
+      if (deleted) continue;
+      for (const message of messages) {
+        const at = message.text.toLowerCase().indexOf(wanted);
+        if (at < 0) continue;
+        const from = Math.max(0, at - 24);
+        const end = at + wanted.length;
+        const snippet = `${message.text.slice(from, at)}\uE000${message.text.slice(at, end)}\uE001${message.text.slice(end, end + 60)}`;
+        hits.push({
+          chat: summary.id,
+          title: summary.title,
+          message: message.id,
+          snippet,
+          at: message.createdAt,
+        });
+      }
+    }
+    return this.#reply(hits.reverse());
+  }
+
+  saveDraft(id: number | null, text: string): Promise<void> {
+    this.calls.push(["saveDraft", id, text]);
+    if (id === null) this.#newDraft = text;
+    const chat = id === null ? undefined : this.library.chats.get(id);
+    if (chat) chat.draft = text;
+    return Promise.resolve();
+  }
+
+  saveSettings(settings: Settings): Promise<Settings> {
+    this.calls.push(["saveSettings", settings]);
+    this.#settings = settings;
+    return this.#reply(settings);
+  }
+
+  pickModel(): Promise<boolean> {
+    this.#load(big);
+    return Promise.resolve(true);
+  }
+
+  openModel(path: string): Promise<void> {
+    this.#load({ ...big, file: path });
+    return Promise.resolve();
+  }
+
+  useStarter(): Promise<void> {
+    this.#load(starter);
+    return Promise.resolve();
+  }
+
+  openLink(url: string): Promise<void> {
+    this.calls.push(["openLink", url]);
+    return Promise.resolve();
+  }
+
+  #reply<T>(value: T): Promise<T> {
+    return Promise.resolve(structuredClone(value));
+  }
+
+  #view(chat: FakeChat): ChatView {
+    return {
+      chat: chat.summary,
+      messages: this.library.branch(chat),
+      draft: chat.draft,
+    };
+  }
+
+  #load(next: ModelStatus): void {
+    let progress = 0;
+    const timer = setInterval(() => {
+      progress += 0.04;
+      const done = progress >= 1;
+      if (done) clearInterval(timer);
+      this.#model = { ...next, state: done ? "ready" : "loading", progress: Math.min(progress, 1) };
+      this.emit({ type: "model", status: this.#model });
+    }, 60);
+  }
+
+  #answer(chat: FakeChat, thinks: boolean): Promise<ChatView> {
+    const question = this.library.branch(chat).at(-1)?.text ?? "";
+    const message = this.library.add(chat, "assistant", {
+      state: "writing",
+      thinks,
+      thinking: thinks ? "" : null,
+      createdAt: this.#now(),
+    });
+    const { thinking, text } = answerTo(question);
+    this.#write(chat, message, { thinking: thinks ? thinking : "", text }, question);
+    return this.#reply(this.#view(chat));
+  }
+
+  /** Streams `rest` into `message`; words in the question steer how it ends. */
+  #write(
+    chat: FakeChat,
+    message: Message,
+    rest: { thinking: string; text: string },
+    question = "",
+  ): void {
+    const words = (part: string): string[] => part.split(/(?<=\s)/).filter(Boolean);
+    const thoughts = words(rest.thinking);
+    const answer = words(rest.text);
+    const breakAt = /\b(fail|crash|limit)\b/.test(question) ? thoughts.length + 12 : Infinity;
+    const { rate, readingMs } = this.#script;
+    const begun = Date.now();
+    let sent = 0;
+    let thoughtUntil = begun;
+    this.#setWriting(chat, true);
+
+    const stage = (name: Stage, done = 0, total = 0): void =>
+      this.emit({
+        type: "stage",
+        chat: chat.summary.id,
+        message: message.id,
+        stage: name,
+        done,
+        total,
+      });
+
+    const finish = (state: Message["state"], error: WireError | null = null): void => {
+      clearInterval(timer);
+      this.#running.delete(chat.summary.id);
+      const seconds = (Date.now() - begun - readingMs) / 1000;
+      Object.assign(message, {
+        state,
+        error,
+        thinkingMs: thoughts.length ? thoughtUntil - begun - readingMs : message.thinkingMs,
+        stats: {
+          ...stats,
+          tokens: sent,
+          thinkingTokens: Math.min(sent, thoughts.length),
+          firstTokenMs: readingMs,
+          tokensPerSecond: sent / Math.max(seconds, 0.05),
+        },
+      });
+      this.#setWriting(chat, false);
+      const siblings = this.library.branch(chat).find((m) => m.id === message.id)?.siblings ?? [];
+      this.emit({ type: "ended", chat: chat.summary.id, message: { ...message, siblings } });
+    };
+
+    const step = (): void => {
+      const elapsed = Date.now() - begun;
+      if (elapsed < readingMs) {
+        const total = 2040;
+        stage("reading", Math.round((elapsed / readingMs) * total), total);
+        return;
+      }
+      const due = Math.min(
+        Math.max(sent + 1, Math.round(((elapsed - readingMs) / 1000) * rate)),
+        thoughts.length + answer.length,
+        breakAt,
+      );
+      const thinking = thoughts.slice(sent, due).join("");
+      const text = answer
+        .slice(Math.max(0, sent - thoughts.length), Math.max(0, due - thoughts.length))
+        .join("");
+      if (sent < thoughts.length) thoughtUntil = Date.now();
+      if (sent === 0) stage(thoughts.length ? "thinking" : "writing");
+      if (sent <= thoughts.length && due > thoughts.length && thoughts.length) stage("writing");
+      sent = due;
+      message.seq += 1;
+      message.text += text;
+      if (thinking) message.thinking = (message.thinking ?? "") + thinking;
+      this.emit({
+        type: "delta",
+        chat: chat.summary.id,
+        message: message.id,
+        seq: message.seq,
+        thinking,
+        text,
+        tokens: sent,
+        tokensPerSecond: rate,
+      });
+      if (sent >= breakAt) {
+        if (question.includes("fail")) {
+          const cause = "The device ran out of memory: 512 MB more are needed.";
+          finish("failed", { code: "generation", message: cause });
+        } else finish(question.includes("limit") ? "limit" : "interrupted");
+      } else if (sent >= thoughts.length + answer.length) finish("done");
+    };
+
+    const timer = setInterval(step, FLUSH_MS);
+    this.#running.set(chat.summary.id, () => finish("stopped"));
+  }
+
+  #setWriting(chat: FakeChat, writing: boolean): void {
+    chat.summary = { ...chat.summary, writing, updatedAt: this.#now() };
+    this.emit({ type: "chatChanged", chat: chat.summary });
+  }
+}
+
+function refuse(code: WireError["code"], message: string): Promise<never> {
+  return Promise.reject({ code, message } satisfies WireError);
+}

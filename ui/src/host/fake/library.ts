@@ -1,0 +1,194 @@
+import type { ChatSummary, Message, ModelStatus, Settings, Stats } from "../host";
+import { answerTo } from "./answers";
+
+/** The chats and models that the scripted host starts with. */
+
+export const starter: ModelStatus = {
+  state: "ready",
+  name: "Starter",
+  file: null,
+  starter: true,
+  quantisation: "Q4_K_M",
+  sizeMb: 4.6,
+  contextLength: 2048,
+  device: {
+    kind: "cpu",
+    name: "CPU, AVX-512 VNNI, 8 threads",
+    reason: "No GPU: this build has no CUDA support",
+  },
+  progress: 1,
+  error: null,
+  canThink: true,
+};
+
+export const big: ModelStatus = {
+  ...starter,
+  name: "SmolLM3-3B",
+  file: "~/Models/SmolLM3-Q4_K_M.gguf",
+  starter: false,
+  sizeMb: 1915,
+  contextLength: 32768,
+};
+
+export const defaults: Settings = {
+  theme: "system",
+  device: "auto",
+  threads: null,
+  contextLength: null,
+  sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1, seed: null },
+  maxTokens: null,
+  instructions: "",
+  thinking: true,
+  sendWith: "enter",
+  showStats: true,
+};
+
+export const stats: Stats = {
+  promptTokens: 846,
+  cachedTokens: 812,
+  tokens: 412,
+  thinkingTokens: 138,
+  firstTokenMs: 312,
+  tokensPerSecond: 23.4,
+  readPerSecond: 184,
+  seed: 8_104_772,
+  model: "SmolLM3-3B, Q4_K_M",
+  device: "CPU, AVX-512 VNNI, 8 threads",
+};
+
+export type FakeChat = {
+  summary: ChatSummary;
+  messages: Message[];
+  /** The last message of the shown branch. */
+  leaf: number | null;
+  draft: string;
+  deleted: boolean;
+};
+
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+
+/** Title, age in seconds, and the questions asked. */
+const shelf: [string, number, string[]][] = [
+  [
+    "How does compound interest work?",
+    2 * HOUR,
+    ["How does compound interest work? A table and some code would help."],
+  ],
+  ["A story about a small bird", 4 * HOUR, ["Tell me a very short story about a goldcrest"]],
+  [
+    "Borrow checker and the cache that outlives its owner",
+    1 * DAY + 2 * HOUR,
+    ["Why does the borrow checker refuse this?"],
+  ],
+  ["Packing list for the Lofoten in March", 1 * DAY + 7 * HOUR, ["What do I pack?"]],
+  ["Briefe auf Deutsch höflich beenden", 3 * DAY, ["Wie beende ich einen Brief höflich?"]],
+  ["Explain the Fourier transform with pictures in words", 4 * DAY, ["Explain it with a table"]],
+  [
+    "Renaming 4,000 photos by date",
+    12 * DAY,
+    ["How do I rename photos by the date they were taken?"],
+  ],
+  [
+    "Sourdough that does not rise",
+    20 * DAY,
+    ["My sourdough does not rise. What could be the reason?"],
+  ],
+  ["Notes for the talk on bird migration", 41 * DAY, ["Outline a talk on bird migration"]],
+];
+
+export class Library {
+  chats = new Map<number, FakeChat>();
+  #next = 1;
+
+  constructor(now: number, filled: boolean, exchanges = 1) {
+    if (!filled) return;
+    for (const [title, age, questions] of [...shelf].reverse()) {
+      const chat = this.create(title, now - age);
+      for (let turn = 0; turn < exchanges; turn++) {
+        for (const question of questions) {
+          this.add(chat, "user", { text: question, createdAt: now - age });
+          const answer = answerTo(question);
+          this.add(chat, "assistant", {
+            ...answer,
+            thinkingMs: 12_300,
+            thinks: true,
+            stats,
+            createdAt: now - age,
+          });
+        }
+      }
+    }
+  }
+
+  id(): number {
+    return this.#next++;
+  }
+
+  create(title: string, at: number): FakeChat {
+    const chat: FakeChat = {
+      summary: { id: this.id(), title, createdAt: at, updatedAt: at, writing: false },
+      messages: [],
+      leaf: null,
+      draft: "",
+      deleted: false,
+    };
+    this.chats.set(chat.summary.id, chat);
+    return chat;
+  }
+
+  /** Adds a message below the shown branch, or below `parent`, and shows it. */
+  add(chat: FakeChat, role: Message["role"], fields: Partial<Message>): Message {
+    const message: Message = {
+      id: this.id(),
+      parent: chat.leaf,
+      role,
+      text: "",
+      thinking: null,
+      thinkingMs: null,
+      thinks: false,
+      state: "done",
+      stats: null,
+      error: null,
+      createdAt: chat.summary.updatedAt,
+      siblings: [],
+      seq: 0,
+      ...fields,
+    };
+    chat.messages.push(message);
+    chat.leaf = message.id;
+    return message;
+  }
+
+  find(message: number): { chat: FakeChat; message: Message } | undefined {
+    for (const chat of this.chats.values()) {
+      const found = chat.messages.find((each) => each.id === message);
+      if (found) return { chat, message: found };
+    }
+    return undefined;
+  }
+
+  /** The shown branch, root first. */
+  branch(chat: FakeChat): Message[] {
+    const path: Message[] = [];
+    let id = chat.leaf;
+    while (id !== null) {
+      const message = chat.messages.find((each) => each.id === id);
+      if (!message) break;
+      path.unshift(message);
+      id = message.parent;
+    }
+    return path.map((message) => ({
+      ...message,
+      siblings: chat.messages
+        .filter((each) => each.parent === message.parent && each.role === message.role)
+        .map((each) => each.id),
+    }));
+  }
+
+  /** The newest leaf below `message`. */
+  leafBelow(chat: FakeChat, message: number): number {
+    const child = chat.messages.findLast((each) => each.parent === message);
+    return child ? this.leafBelow(chat, child.id) : message;
+  }
+}

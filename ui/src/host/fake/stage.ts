@@ -1,0 +1,40 @@
+import { FakeHost, type Script } from "./fake";
+import { big, starter } from "./library";
+
+/** What the page can be asked to show: `?scene=…`, and `rate=` words a second. */
+const scenes: Record<string, Script> = {
+  usual: {},
+  first: { firstStart: true, filled: false, model: starter },
+  starter: { model: starter },
+  long: { exchanges: 60 },
+  loading: { model: { ...big, state: "loading", progress: 0.42 } },
+  none: { filled: false, model: { ...starter, state: "none", name: "", device: null } },
+  error: {
+    model: {
+      ...starter,
+      error: {
+        code: "bad-model",
+        message:
+          "llama-2-7b.Q4_K_M.gguf holds a “llama” model. Goldcrest runs SmolLM3 (“smollm3”) only. The starter goes on.",
+      },
+    },
+  },
+};
+
+declare global {
+  interface Window {
+    /** The scripted host, for tests. */
+    stage?: FakeHost;
+  }
+}
+
+export function openStage(query: string): FakeHost {
+  const asked = new URLSearchParams(query);
+  const script = { ...scenes[asked.get("scene") ?? "usual"] };
+  const rate = Number(asked.get("rate"));
+  if (rate > 0) script.rate = rate;
+  const reading = asked.get("reading");
+  if (reading !== null) script.readingMs = Number(reading);
+  window.stage = new FakeHost(script);
+  return window.stage;
+}

@@ -1,0 +1,30 @@
+import type { ModelStatus } from "../state/types";
+
+export function deviceWord({ device }: ModelStatus): string {
+  if (!device) return "";
+  return device.kind === "cpu" ? "CPU" : "GPU";
+}
+
+export function stateWord(status: ModelStatus): string {
+  switch (status.state) {
+    case "none":
+      return "no model";
+    case "loading":
+      return `loading ${Math.round(status.progress * 100)} %`;
+    case "ready":
+      return "ready";
+    case "failed":
+      return "failed";
+  }
+}
+
+/** Megabytes as a person says them: 4.6 MB, 1.9 GB. */
+export function size(megabytes: number): string {
+  if (megabytes >= 1000) return `${(megabytes / 1000).toFixed(1)} GB`;
+  return `${megabytes < 10 ? megabytes.toFixed(1) : Math.round(megabytes)} MB`;
+}
+
+/** The last part of a path, whichever way its slashes lean. */
+export function fileName(path: string): string {
+  return path.split(/[\\/]/u).at(-1) ?? path;
+}

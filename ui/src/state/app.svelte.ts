@@ -1,0 +1,158 @@
+import { createContext } from "svelte";
+import type { ChatSummary, Host, HostEvent, Message } from "../host/host";
+import { Announcer } from "./announcer.svelte";
+import { Chats } from "./chats.svelte";
+import { Composer } from "./composer.svelte";
+import { Conversation } from "./conversation.svelte";
+import { Model } from "./model.svelte";
+import { Notices } from "./notices.svelte";
+import { Preferences } from "./preferences.svelte";
+import { Search } from "./search.svelte";
+
+/** The application as the window sees it: one class per concern, and the moves that touch several. */
+export class App {
+  readonly notices = new Notices();
+  readonly announcer = new Announcer();
+  readonly chats: Chats;
+  readonly conversation: Conversation;
+  readonly model: Model;
+  readonly preferences: Preferences;
+  readonly composer: Composer;
+  readonly search: Search;
+  sidebarOpen = $state(true);
+  settingsOpen = $state(false);
+  /** The address that a person asked to open and has yet to confirm. */
+  link = $state<string | null>(null);
+  firstStart = $state(false);
+  about = $state.raw({ version: "", dataFolder: "", logFile: "" });
+
+  constructor(private readonly host: Host) {
+    this.chats = new Chats(host, this.notices);
+    this.conversation = new Conversation(host, this.notices);
+    this.model = new Model(host, this.notices);
+    this.preferences = new Preferences(host, this.notices);
+    this.composer = new Composer(host, this.notices);
+    this.search = new Search(host, this.notices);
+  }
+
+  readonly chat = $derived.by(() => this.chats.find(this.conversation.chat));
+  readonly dialogOpen = $derived(this.settingsOpen || this.link !== null);
+
+  /** Takes over the host's state, then follows its events. */
+  async start(): Promise<void> {
+    const early: HostEvent[] = [];
+    let receive = (event: HostEvent): unknown => early.push(event);
+    await this.host.subscribe((event) => receive(event));
+    const snapshot = await this.host.snapshot();
+    const { version, dataFolder, logFile } = snapshot;
+    this.about = { version, dataFolder, logFile };
+    this.firstStart = snapshot.firstStart;
+    this.chats.take(snapshot.chats);
+    this.preferences.value = snapshot.settings;
+    this.model.take(snapshot.model);
+    this.composer.thinking = snapshot.settings.thinking;
+    this.composer.start(snapshot.drafts.newChat);
+    receive = (event) => this.#receive(event);
+    for (const event of early) this.#receive(event);
+    if (snapshot.current !== null) await this.openChat(snapshot.current);
+  }
+
+  newChat(): void {
+    this.conversation.clear();
+    this.composer.move(null);
+    this.composer.thinking = this.preferences.value.thinking;
+    this.composer.focus();
+  }
+
+  async openChat(id: number, message: number | null = null): Promise<void> {
+    const draft = await this.conversation.open(id, message);
+    if (draft === null) return;
+    this.composer.move(id, draft);
+    const answer = this.conversation.entries.findLast((entry) => entry.role === "assistant");
+    this.composer.thinking = answer?.thinks ?? this.preferences.value.thinking;
+    this.composer.focus();
+  }
+
+  toggleSidebar(): void {
+    this.sidebarOpen = !this.sidebarOpen;
+  }
+
+  searchChats(): void {
+    this.sidebarOpen = true;
+    this.search.focus();
+  }
+
+  openNeighbour(step: 1 | -1): void {
+    const chat = this.chats.neighbour(this.conversation.chat, step);
+    if (chat) void this.openChat(chat.id);
+  }
+
+  async send(): Promise<void> {
+    const { composer, conversation } = this;
+    if (composer.empty || conversation.writing) return;
+    const thinking = composer.thinking && this.model.status.canThink;
+    if (await conversation.send(composer.text.trim(), thinking)) composer.sent(conversation.chat);
+  }
+
+  async removeChat(chat: ChatSummary): Promise<void> {
+    if (chat.id === this.conversation.chat) this.newChat();
+    await this.chats.remove(chat);
+  }
+
+  async openLink(): Promise<void> {
+    const url = this.link;
+    this.link = null;
+    if (url !== null) await this.notices.guard(this.host.openLink(url));
+  }
+
+  #receive(event: HostEvent): void {
+    switch (event.type) {
+      case "model":
+        this.model.take(event.status);
+        break;
+      case "chatChanged":
+        this.chats.put(event.chat);
+        break;
+      case "chatRemoved":
+        this.chats.drop(event.chat);
+        if (event.chat === this.conversation.chat) this.newChat();
+        break;
+      case "dragging":
+        this.model.dragging = event.over;
+        break;
+      case "stage":
+      case "delta":
+      case "ended":
+        this.#speak(event);
+        this.conversation.receive(event);
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+
+  #speak(event: Extract<HostEvent, { type: "stage" | "delta" | "ended" }>): void {
+    if (event.chat !== this.conversation.chat) return;
+    if (event.type === "stage" && event.stage === "thinking") this.announcer.say("Thinking");
+    if (event.type === "delta" && event.text !== "") this.announcer.hear(event.text);
+    if (event.type === "ended") this.announcer.finish(closing(event.message));
+  }
+}
+
+function closing(message: Message): string {
+  switch (message.state) {
+    case "stopped":
+      return "Stopped.";
+    case "limit":
+      return "The answer met its limit.";
+    case "failed":
+      return `The answer failed. ${message.error?.message ?? ""}`;
+    case "interrupted":
+      return "The answer was interrupted.";
+    case "writing":
+    case "done":
+      return "";
+  }
+}
+
+export const [useApp, provideApp] = createContext<App>();

@@ -1,0 +1,86 @@
+import type { ChatSummary, Host } from "../host/host";
+import type { Notices } from "./notices.svelte";
+
+export type ChatGroup = { name: string; chats: ChatSummary[] };
+
+/** All chats, newest first. */
+export class Chats {
+  list = $state.raw<ChatSummary[]>([]);
+
+  constructor(
+    private readonly host: Host,
+    private readonly notices: Notices,
+  ) {}
+
+  readonly groups = $derived(groupByDate(this.list, new Date()));
+
+  take(chats: ChatSummary[]): void {
+    this.list = [...chats].sort(newestFirst);
+  }
+
+  put(chat: ChatSummary): void {
+    this.take([...this.list.filter((each) => each.id !== chat.id), chat]);
+  }
+
+  drop(id: number): void {
+    this.list = this.list.filter((each) => each.id !== id);
+  }
+
+  find(id: number | null): ChatSummary | undefined {
+    return this.list.find((each) => each.id === id);
+  }
+
+  /** The chat `step` places below `id` in the list, or the first when none is open. */
+  neighbour(id: number | null, step: 1 | -1): ChatSummary | undefined {
+    const ordered = this.groups.flatMap((group) => group.chats);
+    if (id === null) return step === 1 ? ordered[0] : undefined;
+    return ordered[ordered.findIndex((each) => each.id === id) + step];
+  }
+
+  async rename(id: number, title: string): Promise<void> {
+    const trimmed = title.trim();
+    if (trimmed === "" || trimmed === this.find(id)?.title) return;
+    const chat = await this.notices.guard(this.host.renameChat(id, trimmed));
+    if (chat) this.put(chat);
+  }
+
+  async remove(chat: ChatSummary): Promise<void> {
+    this.drop(chat.id);
+    try {
+      await this.host.deleteChat(chat.id);
+    } catch (error) {
+      this.put(chat);
+      await this.notices.guard(Promise.reject(error));
+      return;
+    }
+    this.notices.show(`Deleted “${chat.title}”`, {
+      label: "Undo",
+      run: () => void this.#restore(chat.id),
+    });
+  }
+
+  async #restore(id: number): Promise<void> {
+    const chat = await this.notices.guard(this.host.restoreChat(id));
+    if (chat) this.put(chat);
+  }
+}
+
+const newestFirst = (a: ChatSummary, b: ChatSummary): number =>
+  b.updatedAt - a.updatedAt || b.id - a.id;
+
+/** Groups chats, newest first, by the calendar days of the person's own time zone. */
+export function groupByDate(chats: ChatSummary[], now: Date): ChatGroup[] {
+  const midnight = (daysAgo: number): number =>
+    new Date(now.getFullYear(), now.getMonth(), now.getDate() - daysAgo).getTime() / 1000;
+  const bounds: [string, number][] = [
+    ["Today", midnight(0)],
+    ["Yesterday", midnight(1)],
+    ["This week", midnight(6)],
+    ["Older", -Infinity],
+  ];
+  const groups = bounds.map(([name]) => ({ name, chats: [] as ChatSummary[] }));
+  for (const chat of chats) {
+    groups[bounds.findIndex(([, from]) => chat.updatedAt >= from)]?.chats.push(chat);
+  }
+  return groups.filter((group) => group.chats.length > 0);
+}

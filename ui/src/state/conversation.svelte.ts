@@ -1,0 +1,130 @@
+import type { ChatView, Host, HostEvent, Message } from "../host/host";
+import { Entry } from "./entry.svelte";
+import type { Notices } from "./notices.svelte";
+
+type MessageEvent = Extract<HostEvent, { type: "stage" | "delta" | "ended" }>;
+
+/** The chat that is open: its shown branch, and what a person can do with it. */
+export class Conversation {
+  /** The open chat; null for a new one that has no message yet. */
+  chat = $state<number | null>(null);
+  entries = $state.raw<Entry[]>([]);
+  /** A request that changes the branch is under way. */
+  busy = $state(false);
+  /** The message whose text is open for editing. */
+  editing = $state<number | null>(null);
+  /** The message that a search led to. */
+  sought = $state<number | null>(null);
+  #early: MessageEvent[] = [];
+  #visit = 0;
+
+  readonly last = $derived(this.entries.at(-1));
+  readonly writing = $derived(this.entries.some((entry) => entry.writing));
+  readonly lastQuestion = $derived(this.entries.findLast((entry) => entry.role === "user"));
+
+  constructor(
+    private readonly host: Host,
+    private readonly notices: Notices,
+  ) {}
+
+  /** Leaves the open chat for a new one. */
+  clear(): void {
+    this.#visit += 1;
+    this.chat = null;
+    this.entries = [];
+    this.sought = null;
+    this.editing = null;
+    this.busy = false;
+  }
+
+  /** Opens a chat, at `message` when a search led there; its draft, or null when it did not open. */
+  async open(chat: number, message: number | null = null): Promise<string | null> {
+    const view = await this.#show(() => this.host.openChat(chat));
+    if (!view) return null;
+    if (message !== null && !view.messages.some((each) => each.id === message)) {
+      await this.#show(() => this.host.showSibling(message));
+    }
+    this.sought = message;
+    return view.draft;
+  }
+
+  send(text: string, thinking: boolean): Promise<boolean> {
+    return this.#act(() => this.host.send(this.chat, text, thinking));
+  }
+
+  regenerate(entry: Entry, thinking: boolean): Promise<boolean> {
+    return this.#act(() => this.host.regenerate(entry.id, thinking));
+  }
+
+  continue(entry: Entry): Promise<boolean> {
+    return this.#act(() => this.host.continueAnswer(entry.id));
+  }
+
+  edit(entry: Entry, text: string, answer: boolean): Promise<boolean> {
+    return this.#act(() => this.host.editMessage(entry.id, text, answer));
+  }
+
+  /** Shows the version `step` places after this one. */
+  turn(entry: Entry, step: 1 | -1): Promise<boolean> {
+    const sibling = entry.siblings[entry.siblings.indexOf(entry.id) + step];
+    if (sibling === undefined) return Promise.resolve(false);
+    return this.#act(() => this.host.showSibling(sibling));
+  }
+
+  async stop(): Promise<void> {
+    if (this.chat === null || !this.writing) return;
+    await this.notices.guard(this.host.stop(this.chat));
+  }
+
+  receive(event: MessageEvent): void {
+    if (this.busy) this.#early.push(event);
+    if (event.chat !== this.chat) return;
+    const id = event.type === "ended" ? event.message.id : event.message;
+    const entry = this.entries.find((each) => each.id === id);
+    if (!entry) return;
+    switch (event.type) {
+      case "stage":
+        entry.enter(event.stage, event.done, event.total);
+        break;
+      case "delta":
+        if (!entry.append(event)) void this.#show(() => this.host.openChat(event.chat));
+        break;
+      case "ended":
+        entry.absorb(event.message);
+        break;
+    }
+  }
+
+  async #act(request: () => Promise<ChatView>): Promise<boolean> {
+    if (this.busy) return false;
+    this.sought = null;
+    return (await this.#show(request)) !== null;
+  }
+
+  /** Shows the branch that `request` answers with, unless the person has moved on meanwhile. */
+  async #show(request: () => Promise<ChatView>): Promise<ChatView | null> {
+    const visit = ++this.#visit;
+    this.busy = true;
+    this.#early = [];
+    const view = await this.notices.guard(request());
+    if (visit !== this.#visit) return null;
+    this.busy = false;
+    if (!view) return null;
+    this.chat = view.chat.id;
+    this.entries = this.#merge(view.messages);
+    // Events may overtake the answer that introduces their message.
+    for (const event of this.#early.splice(0)) this.receive(event);
+    return view;
+  }
+
+  /** Keeps the entries that stay, so that what the person unfolded stays unfolded. */
+  #merge(messages: Message[]): Entry[] {
+    const known = new Map(this.entries.map((entry) => [entry.id, entry]));
+    return messages.map((message) => {
+      const entry = known.get(message.id);
+      if (!entry) return new Entry(message);
+      entry.absorb(message);
+      return entry;
+    });
+  }
+}

@@ -1,0 +1,81 @@
+import type { Message, MessageState, Role, Stage, Stats, WireError } from "../host/host";
+
+type Delta = { seq: number; thinking: string; text: string; tokens: number; tokensPerSecond: number };
+
+/** One message as the window shows it; an answer grows in place while it is being written. */
+export class Entry {
+  readonly id: number;
+  readonly role: Role;
+  readonly createdAt: number;
+  readonly thinks: boolean;
+  text = $state("");
+  thinking = $state("");
+  thinkingMs = $state<number | null>(null);
+  state = $state<MessageState>("done");
+  stats = $state.raw<Stats | null>(null);
+  error = $state.raw<WireError | null>(null);
+  siblings = $state.raw<number[]>([]);
+  stage = $state<Stage>("waiting");
+  /** Prompt tokens read, and how many there are to read. */
+  reading = $state.raw<{ done: number; total: number }>({ done: 0, total: 0 });
+  /** Tokens so far and their rate, while writing. */
+  pace = $state.raw<{ tokens: number; perSecond: number } | null>(null);
+  /** When thinking began, in milliseconds since the epoch; null before. */
+  thinkingSince = $state<number | null>(null);
+  #seq = 0;
+
+  constructor(message: Message) {
+    this.id = message.id;
+    this.role = message.role;
+    this.createdAt = message.createdAt;
+    this.thinks = message.thinks;
+    this.absorb(message);
+  }
+
+  readonly writing = $derived(this.state === "writing");
+  readonly pondering = $derived(this.writing && this.stage === "thinking");
+  /** This version's place among its siblings, from 1. */
+  readonly place = $derived.by(() => this.siblings.indexOf(this.id) + 1);
+
+  /** Takes over what the host knows of this message. */
+  absorb(message: Message): void {
+    this.text = message.text;
+    this.thinking = message.thinking ?? "";
+    this.thinkingMs = message.thinkingMs;
+    this.state = message.state;
+    this.stats = message.stats;
+    this.error = message.error;
+    this.siblings = message.siblings;
+    this.#seq = message.seq;
+    if (message.state !== "writing") return;
+    if (this.text !== "") this.stage = "writing";
+    else if (this.thinking !== "") this.enter("thinking");
+    else this.stage = "waiting";
+  }
+
+  enter(stage: Stage, done = 0, total = 0): void {
+    this.stage = stage;
+    if (stage === "reading") this.reading = { done, total };
+    if (stage === "thinking") this.thinkingSince ??= Date.now();
+    if (stage === "writing" && this.thinkingSince !== null) {
+      this.thinkingMs ??= Date.now() - this.thinkingSince;
+    }
+  }
+
+  /** Appends a delta; false when one before it is missing. A delta that is already here changes nothing. */
+  append(delta: Delta): boolean {
+    if (delta.seq <= this.#seq) return true;
+    if (delta.seq !== this.#seq + 1) return false;
+    this.#seq = delta.seq;
+    if (delta.thinking !== "") {
+      this.thinking += delta.thinking;
+      this.enter("thinking");
+    }
+    if (delta.text !== "") {
+      this.text += delta.text;
+      this.enter("writing");
+    }
+    this.pace = { tokens: delta.tokens, perSecond: delta.tokensPerSecond };
+    return true;
+  }
+}

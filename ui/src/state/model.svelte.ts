@@ -1,0 +1,50 @@
+import type { Host, ModelStatus, WireError } from "../host/host";
+import type { Notices } from "./notices.svelte";
+
+/** The model that answers: which one, where it runs and how it is. */
+export class Model {
+  status = $state.raw<ModelStatus>({
+    state: "none",
+    name: "",
+    file: null,
+    starter: false,
+    quantisation: "",
+    sizeMb: 0,
+    contextLength: 0,
+    device: null,
+    progress: 0,
+    error: null,
+    canThink: false,
+  });
+  /** A file hovers over the window. */
+  dragging = $state(false);
+  #dismissed = $state<string | null>(null);
+
+  constructor(
+    private readonly host: Host,
+    private readonly notices: Notices,
+  ) {}
+
+  /** What was wrong with the file that was opened last, until the person has put it aside. */
+  readonly fault = $derived.by((): WireError | null => {
+    const { error } = this.status;
+    return error?.message === this.#dismissed ? null : error;
+  });
+
+  take(status: ModelStatus): void {
+    if (status.error === null) this.#dismissed = null;
+    this.status = status;
+  }
+
+  dismissFault(): void {
+    this.#dismissed = this.status.error?.message ?? null;
+  }
+
+  async pick(): Promise<void> {
+    await this.notices.guard(this.host.pickModel());
+  }
+
+  async useStarter(): Promise<void> {
+    await this.notices.guard(this.host.useStarter());
+  }
+}

@@ -1,0 +1,51 @@
+import type { WireError } from "../host/host";
+
+export type Notice = {
+  id: number;
+  text: string;
+  tone: "plain" | "error";
+  action?: { label: string; run: () => void };
+};
+
+const LIFE_MS = 8000;
+
+/** Short messages at the edge of the window that leave by themselves. */
+export class Notices {
+  list = $state.raw<Notice[]>([]);
+  #next = 1;
+
+  show(text: string, action?: Notice["action"]): void {
+    this.#add({ text, tone: "plain", ...(action && { action }) });
+  }
+
+  fail(error: WireError): void {
+    this.#add({ text: error.message, tone: "error" });
+  }
+
+  dismiss(id: number): void {
+    this.list = this.list.filter((notice) => notice.id !== id);
+  }
+
+  /** The result of a request, or null after its failure was shown. */
+  async guard<T>(request: Promise<T>): Promise<T | null> {
+    try {
+      return await request;
+    } catch (error) {
+      this.fail(wireError(error));
+      return null;
+    }
+  }
+
+  #add(notice: Omit<Notice, "id">): void {
+    const id = this.#next++;
+    this.list = [...this.list.slice(-2), { ...notice, id }];
+    setTimeout(() => this.dismiss(id), LIFE_MS);
+  }
+}
+
+function wireError(error: unknown): WireError {
+  if (typeof error === "object" && error !== null && "code" in error && "message" in error) {
+    return error as WireError;
+  }
+  return { code: "invalid", message: String(error) };
+}

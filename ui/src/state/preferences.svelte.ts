@@ -1,0 +1,44 @@
+import type { Host, Sampling, Settings } from "../host/host";
+import type { Notices } from "./notices.svelte";
+
+const SAVE_AFTER_MS = 300;
+
+export const standard: Settings = {
+  theme: "system",
+  device: "auto",
+  threads: null,
+  contextLength: null,
+  sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1, seed: null },
+  maxTokens: null,
+  instructions: "",
+  thinking: true,
+  sendWith: "enter",
+  showStats: true,
+};
+
+/** The person's settings: changed at once, saved shortly after. */
+export class Preferences {
+  value = $state.raw<Settings>(standard);
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly host: Host,
+    private readonly notices: Notices,
+  ) {}
+
+  change(part: Partial<Settings>): void {
+    this.value = { ...this.value, ...part };
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#save(), SAVE_AFTER_MS);
+  }
+
+  sample(part: Partial<Sampling>): void {
+    this.change({ sampling: { ...this.value.sampling, ...part } });
+  }
+
+  async #save(): Promise<void> {
+    const sent = this.value;
+    const saved = await this.notices.guard(this.host.saveSettings(sent));
+    if (saved && this.value === sent) this.value = saved;
+  }
+}

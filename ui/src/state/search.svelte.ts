@@ -1,0 +1,39 @@
+import type { Host, SearchHit } from "../host/host";
+import type { Notices } from "./notices.svelte";
+
+const PAUSE_MS = 80;
+
+/** The search over all chats, as the person types. */
+export class Search {
+  query = $state("");
+  hits = $state.raw<SearchHit[]>([]);
+  /** The query that `hits` answers. */
+  answered = $state("");
+  focusRequests = $state(0);
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly host: Host,
+    private readonly notices: Notices,
+  ) {}
+
+  readonly active = $derived(this.query.trim() !== "");
+
+  ask(query: string): void {
+    this.query = query;
+    clearTimeout(this.#timer);
+    if (this.active) this.#timer = setTimeout(() => void this.#run(query), PAUSE_MS);
+    else this.hits = [];
+  }
+
+  focus(): void {
+    this.focusRequests += 1;
+  }
+
+  async #run(query: string): Promise<void> {
+    const hits = await this.notices.guard(this.host.search(query));
+    if (!hits || query !== this.query) return;
+    this.hits = hits;
+    this.answered = query;
+  }
+}

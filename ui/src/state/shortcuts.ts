@@ -1,0 +1,64 @@
+import type { App } from "./app.svelte";
+
+type Keys = Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "shiftKey" | "altKey" | "target">;
+
+export type Shortcut = {
+  /** As the person reads it; "Ctrl" stands for ⌘ on a Mac. */
+  keys: string;
+  does: string;
+  run: (app: App) => void;
+  /** When the keys mean this; always, where it is left out. */
+  when?: (app: App, event: Keys) => boolean;
+};
+
+const notWritingText = (_: App, { target }: Keys): boolean =>
+  !(target instanceof HTMLElement && target.matches("textarea, input, select")) ||
+  (target instanceof HTMLTextAreaElement && target.value === "");
+
+export const shortcuts: Shortcut[] = [
+  { keys: "Ctrl+N", does: "New chat", run: (app) => app.newChat() },
+  { keys: "Ctrl+K", does: "Search all chats", run: (app) => app.searchChats() },
+  { keys: "Ctrl+B", does: "Show or hide the sidebar", run: (app) => app.toggleSidebar() },
+  { keys: "Ctrl+,", does: "Settings", run: (app) => (app.settingsOpen = true) },
+  {
+    keys: "Shift+ArrowUp",
+    does: "Previous chat",
+    run: (app) => app.openNeighbour(-1),
+    when: notWritingText,
+  },
+  {
+    keys: "Shift+ArrowDown",
+    does: "Next chat",
+    run: (app) => app.openNeighbour(1),
+    when: notWritingText,
+  },
+  {
+    keys: "Escape",
+    does: "Stop the answer",
+    run: (app) => void app.conversation.stop(),
+    when: (app) => app.conversation.writing && !app.dialogOpen,
+  },
+];
+
+/** What Enter and the arrows do in the message box, for the list in the settings. */
+export const boxKeys = [
+  { keys: "Shift+Enter", does: "New line in the message" },
+  { keys: "ArrowUp", does: "Edit the last message, from the empty box" },
+];
+
+export function shortcutFor(event: Keys, app: App): Shortcut | undefined {
+  return shortcuts.find(
+    ({ keys, when }) => pressed(event, keys) && (when?.(app, event) ?? !app.dialogOpen),
+  );
+}
+
+function pressed(event: Keys, keys: string): boolean {
+  const parts = keys.split("+");
+  const key = parts.at(-1) ?? "";
+  return (
+    event.key.toLowerCase() === key.toLowerCase() &&
+    (event.ctrlKey || event.metaKey) === parts.includes("Ctrl") &&
+    event.shiftKey === parts.includes("Shift") &&
+    !event.altKey
+  );
+}

@@ -1,0 +1,12 @@
+/** The words of the wire that views may speak. */
+export type {
+  ChatSummary,
+  Device,
+  MessageState,
+  ModelStatus,
+  Sampling,
+  SearchHit,
+  Settings,
+  Stage,
+  Stats,
+} from "../host/host";

@@ -1,0 +1,27 @@
+const SCHEMES = new Set(["https:", "http:", "mailto:"]);
+
+/** Characters that reorder or hide text, and so can make an address look like another one. */
+const DECEPTIVE =
+  /[\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180B-\u180F\u200B-\u200F\u202A-\u202E\u2060-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\u{E0000}-\u{E0FFF}]/gu;
+
+export function withoutDeceptiveCharacters(text: string): string {
+  return text.replace(DECEPTIVE, "");
+}
+
+/** The address as the browser would open it, or null for one that Goldcrest does not open. */
+export function address(href: string): string | null {
+  try {
+    const url = new URL(href);
+    return SCHEMES.has(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+/** An address in three parts, the middle one (the host, or the mailbox) being what to look at. */
+export function addressParts(href: string): [before: string, who: string, after: string] {
+  const url = new URL(href);
+  const who = url.protocol === "mailto:" ? url.pathname : url.host;
+  const at = href.indexOf(who, url.protocol.length);
+  return [href.slice(0, at), who, href.slice(at + who.length)];
+}

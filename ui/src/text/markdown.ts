@@ -1,0 +1,51 @@
+import markdownIt, { type MarkdownIt, type Token } from "markdown-it";
+import { escapeHtml, highlight, languageName } from "./code";
+import { address, withoutDeceptiveCharacters } from "./links";
+import { math } from "./math";
+
+/** The Markdown of answers: no raw HTML, no remote content, links only to plain addresses. */
+export const md: MarkdownIt = markdownIt({ html: false, linkify: true, breaks: false });
+md.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
+md.validateLink = (url) => address(url) !== null;
+md.use(math);
+
+/** An image is never loaded: it becomes a link that says where it is. */
+md.renderer.rules.image = (tokens, at) => {
+  const token = tokens[at];
+  const source = String(token?.attrGet("src") ?? "");
+  const label = withoutDeceptiveCharacters(token?.content ?? "") || source;
+  return `<a href="${escapeHtml(source)}">${escapeHtml(label)}</a>`;
+};
+
+md.renderer.rules.fence = (tokens, at) => {
+  const token = tokens[at];
+  return codeFigure(token?.content ?? "", languageOf(token));
+};
+md.renderer.rules.code_block = (tokens, at) => codeFigure(tokens[at]?.content ?? "", "");
+
+// A wide table scrolls by itself; the keyboard reaches it.
+md.renderer.rules["table_open"] = () => `<div class="table" tabindex="0"><table>\n`;
+md.renderer.rules["table_close"] = () => `</table></div>\n`;
+
+md.core.ruler.push("link-text", (state) => {
+  for (const block of state.tokens) {
+    let inLink = 0;
+    for (const token of block.children ?? []) {
+      inLink += token.type === "link_open" ? 1 : token.type === "link_close" ? -1 : 0;
+      if (inLink > 0) token.content = withoutDeceptiveCharacters(token.content);
+    }
+  }
+});
+
+export function languageOf(token: Token | undefined): string {
+  return token?.info.trim().split(/\s+/u)[0]?.toLowerCase() ?? "";
+}
+
+/** Code inside a list or a quotation; `CodeBlock.svelte` draws the same for code at the top level. */
+function codeFigure(code: string, language: string): string {
+  const name = escapeHtml(languageName(language));
+  return (
+    `<figure class="code"><figcaption>${name}<button type="button" class="copy" data-made aria-label="Copy code">Copy</button></figcaption>` +
+    `<pre tabindex="0"><code>${highlight(code, language)}</code></pre></figure>\n`
+  );
+}

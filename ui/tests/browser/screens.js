@@ -1,0 +1,176 @@
+// A sheet of every state of the window, in light and in dark, under tests/out/screens.  Look at it.
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { answered, ask, Stand } from "./window.js";
+
+const out = join(dirname(fileURLToPath(import.meta.url)), "..", "out", "screens");
+
+const QUESTION = "How does compound interest work? A table and some code would help.";
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+const chat = (page, title) => page.getByRole("list", { name: "Chats" }).getByText(title).click();
+
+const screens = {
+  "first-start": { scene: "first" },
+  empty: {},
+  "empty-starter": { scene: "starter" },
+  reading: { reading: 60_000, act: (page) => ask(page, QUESTION) },
+  thinking: {
+    rate: 30,
+    act: async (page) => {
+      await ask(page, QUESTION);
+      await page.waitForTimeout(3000);
+    },
+  },
+  writing: {
+    rate: 60,
+    act: async (page) => {
+      await ask(page, QUESTION);
+      await page.getByRole("table").waitFor({ timeout: 20_000 });
+      await page.waitForTimeout(1200);
+    },
+  },
+  answer: {
+    rate: 4000,
+    height: 1500,
+    act: async (page) => {
+      await ask(page, QUESTION);
+      await answered(page);
+      await page.getByRole("button", { name: /Thought for/ }).click();
+      await page.getByRole("button", { name: /tok\/s/ }).click();
+      await page.getByRole("article", { name: "You" }).hover();
+    },
+  },
+  interrupted: {
+    rate: 4000,
+    act: async (page) => {
+      await ask(page, "A question with a crash");
+      await page.getByText("Interrupted").waitFor();
+    },
+  },
+  failed: {
+    rate: 4000,
+    act: async (page) => {
+      await ask(page, "A question that will fail");
+      await page.getByText("out of memory").waitFor();
+    },
+  },
+  "long-chat": {
+    scene: "long",
+    act: async (page) => {
+      await chat(page, "How does compound interest work?");
+      await page.mouse.move(640, 300);
+      await page.mouse.wheel(0, -900);
+      await page.getByRole("button", { name: "Latest" }).waitFor();
+    },
+  },
+  versions: {
+    rate: 4000,
+    act: async (page) => {
+      await ask(page, "Tell me a story");
+      await answered(page);
+      await button(page, "Regenerate").click();
+      await answered(page);
+    },
+  },
+  editing: {
+    act: async (page) => {
+      await chat(page, "A story about a small bird");
+      await page.getByRole("textbox", { name: "Message", exact: true }).press("ArrowUp");
+    },
+  },
+  search: {
+    act: async (page) => {
+      await page.keyboard.press("Control+k");
+      await page.keyboard.type("bird");
+      await page.getByRole("list", { name: "Search results" }).getByRole("listitem").first().waitFor();
+    },
+  },
+  deleted: {
+    act: async (page) => {
+      await page.getByText("Sourdough").hover();
+      await page.getByRole("button", { name: "Delete “Sourdough" }).click();
+      await button(page, "Undo").waitFor();
+    },
+  },
+  settings: { act: (page) => page.keyboard.press("Control+,") },
+  "settings-answers": {
+    act: async (page) => {
+      await page.keyboard.press("Control+,");
+      await page.getByRole("tab", { name: "Answers" }).click();
+    },
+  },
+  "settings-model": {
+    act: async (page) => {
+      await page.keyboard.press("Control+,");
+      await page.getByRole("tab", { name: "Model" }).click();
+    },
+  },
+  "settings-keyboard": {
+    act: async (page) => {
+      await page.keyboard.press("Control+,");
+      await page.getByRole("tab", { name: "Keyboard" }).click();
+    },
+  },
+  "settings-about": {
+    act: async (page) => {
+      await page.keyboard.press("Control+,");
+      await page.getByRole("tab", { name: "About" }).click();
+    },
+  },
+  model: { act: (page) => page.getByRole("button", { name: /^Model:/ }).click() },
+  "model-error": {
+    scene: "error",
+    act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
+  },
+  loading: {
+    scene: "loading",
+    act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
+  },
+  link: {
+    act: async (page) => {
+      await chat(page, "How does compound interest work?");
+      await page.getByRole("link").click();
+    },
+  },
+  drop: { act: (page) => page.evaluate(() => window.stage.emit({ type: "dragging", over: true })) },
+  "no-model": { scene: "none" },
+  small: {
+    width: 720,
+    height: 540,
+    act: (page) => chat(page, "How does compound interest work?"),
+  },
+  "small-first": { scene: "first", width: 720, height: 540 },
+  "no-sidebar": {
+    width: 720,
+    height: 540,
+    act: async (page) => {
+      await chat(page, "A story about a small bird");
+      await page.keyboard.press("Control+b");
+    },
+  },
+  wide: {
+    width: 2560,
+    height: 1080,
+    act: (page) => chat(page, "How does compound interest work?"),
+  },
+};
+
+mkdirSync(out, { recursive: true });
+const chosen = process.argv.slice(2);
+const stand = await Stand.open();
+try {
+  for (const [name, { act, ...view }] of Object.entries(screens)) {
+    if (chosen.length > 0 && !chosen.includes(name)) continue;
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await stand.page({ ...view, colorScheme });
+      await act?.(page);
+      await page.waitForTimeout(350);
+      await page.screenshot({ path: join(out, `${name}-${colorScheme}.png`) });
+      if (page.faults.length > 0) throw new Error(`${name}: ${page.faults.join("\n")}`);
+      await page.context().close();
+    }
+  }
+} finally {
+  await stand.close();
+}

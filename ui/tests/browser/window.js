@@ -1,0 +1,74 @@
+// The built UI with the scripted host, in Chromium, under the policy that the app ships with.
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { preview } from "vite";
+
+const ui = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
+const configuration = join(ui, "..", "src-tauri", "tauri.conf.json");
+const BROWSERS = ["chromium", "chromium-browser", "google-chrome-stable"].map((name) =>
+  join("/usr/bin", name),
+);
+
+/** The app's own content security policy, as the header that a server sends. */
+function policy() {
+  const { csp } = JSON.parse(readFileSync(configuration, "utf8")).app.security;
+  return Object.entries(csp)
+    .map(([directive, sources]) => `${directive} ${[sources].flat().join(" ")}`)
+    .join("; ");
+}
+
+/** A browser and a server for as long as a test file runs. */
+export class Stand {
+  static async open() {
+    const server = await preview({
+      root: ui,
+      logLevel: "error",
+      build: { outDir: "dist-fake" },
+      preview: { port: 0, host: "127.0.0.1", headers: { "Content-Security-Policy": policy() } },
+    });
+    const browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM ?? BROWSERS.find(existsSync),
+      args: ["--no-sandbox", "--force-color-profile=srgb"],
+    });
+    return new Stand(server, browser);
+  }
+
+  constructor(server, browser) {
+    this.server = server;
+    this.browser = browser;
+  }
+
+  /** Opens the window on a scene of the scripted host; `faults` gathers what the page complains of. */
+  async page({ scene = "usual", rate = 400, reading = 60, width = 1100, height = 720, ...rest } = {}) {
+    const context = await this.browser.newContext({ viewport: { width, height }, ...rest });
+    const page = await context.newPage();
+    page.setDefaultTimeout(8000);
+    page.faults = [];
+    page.on("pageerror", (error) => page.faults.push(String(error)));
+    page.on("console", (message) => {
+      if (message.type() === "error") page.faults.push(message.text());
+    });
+    const { port } = this.server.httpServer.address();
+    await page.goto(`http://127.0.0.1:${port}/?scene=${scene}&rate=${rate}&reading=${reading}`);
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await page.evaluate(() => document.fonts.ready);
+    return page;
+  }
+
+  async close() {
+    await this.browser.close();
+    await this.server.close();
+  }
+}
+
+export async function ask(page, text) {
+  await page.getByRole("textbox", { name: "Message" }).fill(text);
+  await page.getByRole("button", { name: "Send" }).click();
+}
+
+/** Waits until nothing is being written. */
+export async function answered(page) {
+  await page.getByRole("button", { name: "Send" }).waitFor({ timeout: 30_000 });
+}

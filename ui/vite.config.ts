@@ -1,0 +1,17 @@
+import { svelte } from "@sveltejs/vite-plugin-svelte";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  plugins: [svelte()],
+  clearScreen: false,
+  server: { port: 5173, strictPort: true },
+  build: {
+    target: "safari18",
+    // The content security policy allows no data: fonts.
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 900,
+  },
+  // Without this, tests would get Svelte's server half, where runes are plain values.
+  ...(process.env["VITEST"] && { resolve: { conditions: ["browser"] } }),
+  test: { include: ["src/**/*.test.ts"] },
+});
