@@ -1,4 +1,5 @@
-//! A conversation that outgrows the context. The scripted model counts a token a word, and ten for the header.
+//! A conversation that outgrows the context. The scripted model counts a token a word, and ten for
+//! the header.
 
 use chat::{FailureCode, MessageState, Omitted, Settings};
 

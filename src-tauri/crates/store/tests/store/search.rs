@@ -1,0 +1,202 @@
+use store::{ChatId, MessageId, MessageState, Progress, Store};
+
+use crate::{answer, chat, say};
+
+fn found(store: &Store, query: &str) -> Vec<Option<MessageId>> {
+    store
+        .search()
+        .find(query, 50)
+        .unwrap()
+        .into_iter()
+        .map(|row| row.message)
+        .collect()
+}
+
+#[test]
+fn words_are_found_without_regard_to_case_and_accents() {
+    let store = Store::in_memory().unwrap();
+    let (_, message) = chat(
+        &store,
+        "x",
+        "Der Wintergoldhähnchen-Gesang; l’été à Besançon, naïve Ångström",
+    );
+    for query in [
+        "wintergoldhahnchen",
+        "GESANG",
+        "ete",
+        "été",
+        "besancon",
+        "ANGSTROM",
+        "naive l'ete",
+    ] {
+        assert_eq!(found(&store, query), [Some(message)], "{query}");
+    }
+    assert!(found(&store, "summer").is_empty());
+    assert!(
+        found(&store, "gesang summer").is_empty(),
+        "all words must be there"
+    );
+}
+
+#[test]
+fn the_last_word_may_be_unfinished() {
+    let store = Store::in_memory().unwrap();
+    let (_, message) = chat(&store, "x", "A goldcrest weighs six grams");
+    assert_eq!(found(&store, "goldcrest wei"), [Some(message)]);
+    assert!(found(&store, "gold weighs").is_empty(), "the first may not");
+}
+
+#[test]
+fn nothing_in_a_query_is_syntax() {
+    let store = Store::in_memory().unwrap();
+    let (_, message) = chat(
+        &store,
+        "x",
+        "NOT the C++ code: \"a AND b\" (title:x) 50% ^up -down *star*",
+    );
+    let queries = [
+        "\"",
+        "\"\"",
+        "a\"b",
+        "(",
+        ")",
+        "()",
+        "*",
+        "^",
+        "-",
+        "+",
+        ":",
+        "NEAR(",
+        "NEAR(a b",
+        "AND",
+        "OR",
+        "NOT",
+        "a AND",
+        "title:",
+        "title:x",
+        "text:foo",
+        "{a b}:c",
+        "'",
+        "''; DROP TABLE chat",
+        "%",
+        "_",
+        "\\",
+        "\0",
+        "a\0b",
+        "?",
+        "?1",
+        ":name",
+        "🐦",
+        "\u{E000}",
+        "a*b",
+        "--",
+        "/*",
+        ";",
+    ];
+    for query in queries {
+        assert!(store.search().find(query, 50).is_ok(), "{query:?}");
+    }
+    for query in [
+        "c++",
+        "not",
+        "\"a and b\"",
+        "50%",
+        "^up",
+        "-down",
+        "*star*",
+        "c++ \" code",
+    ] {
+        assert_eq!(found(&store, query), [Some(message)], "{query}");
+    }
+    assert!(found(&store, "").is_empty());
+    assert!(found(&store, "  \n ").is_empty());
+    assert!(found(&store, "near").is_empty());
+}
+
+#[test]
+fn titles_come_first_and_then_the_latest_messages() {
+    let store = Store::in_memory().unwrap();
+    let (first, one) = chat(&store, "Birds", "a goldcrest");
+    let two = say(&store, first, Some(one), "another goldcrest");
+    let (titled, three) = chat(&store, "The goldcrest", "goldcrest!");
+    assert_eq!(
+        found(&store, "goldcrest"),
+        [None, Some(three), Some(two), Some(one)]
+    );
+    let rows = store.search().find("goldcrest", 2).unwrap();
+    assert_eq!(rows.len(), 3, "two at most of each kind");
+    assert_eq!(
+        (rows[0].chat, rows[0].title.as_str()),
+        (titled, "The goldcrest")
+    );
+    assert_eq!(rows[0].snippet, "The \u{E000}goldcrest\u{E001}");
+    assert_eq!(rows[1].snippet, "\u{E000}goldcrest\u{E001}!");
+    assert_eq!(rows[1].at, 100);
+}
+
+#[test]
+fn a_snippet_shows_the_hit_in_a_long_text() {
+    let store = Store::in_memory().unwrap();
+    let text = format!("{} needle {}", "hay ".repeat(500), "hay ".repeat(500));
+    chat(&store, "x", &text);
+    let snippet = &store.search().find("needle", 1).unwrap()[0].snippet;
+    assert!(snippet.contains("\u{E000}needle\u{E001}"));
+    assert!(
+        snippet.starts_with('…') && snippet.ends_with('…') && snippet.len() < 200,
+        "{snippet}"
+    );
+}
+
+#[test]
+fn an_answer_is_found_once_it_has_ended_with_its_thinking() {
+    let store = Store::in_memory().unwrap();
+    let (id, asked) = chat(&store, "x", "?");
+    let message = answer(&store, id, asked);
+    let thinking = Some("regulus".to_owned());
+    let write = |text: &str| {
+        let progress = Progress {
+            text: text.into(),
+            thinking: thinking.clone(),
+            ..Progress::default()
+        };
+        store.messages().journal(message, &progress).unwrap();
+    };
+    write("six");
+    write("six grams");
+    assert!(found(&store, "grams").is_empty());
+    store
+        .messages()
+        .end(message, MessageState::Stopped, None, None)
+        .unwrap();
+    assert_eq!(found(&store, "grams"), [Some(message)]);
+    assert_eq!(found(&store, "regulus"), [Some(message)]);
+
+    store.messages().reopen(message).unwrap();
+    assert!(found(&store, "grams").is_empty());
+    write("six grams, or five");
+    store
+        .messages()
+        .end(message, MessageState::Done, None, None)
+        .unwrap();
+    assert_eq!(found(&store, "grams five"), [Some(message)]);
+    write("changed");
+    assert_eq!(found(&store, "changed"), [Some(message)]);
+    assert!(found(&store, "grams").is_empty());
+}
+
+#[test]
+fn renamed_deleted_and_purged_chats_are_found_as_they_are() {
+    let store = Store::in_memory().unwrap();
+    let (id, message): (ChatId, _) = chat(&store, "Goldcrests", "six grams");
+    store.chats().rename(id, "Firecrests").unwrap();
+    assert!(found(&store, "goldcrests").is_empty());
+    assert_eq!(found(&store, "firecrests"), [None]);
+    store.chats().delete(id, 1).unwrap();
+    assert!(found(&store, "firecrests").is_empty());
+    assert!(found(&store, "six").is_empty());
+    store.chats().restore(id).unwrap();
+    assert_eq!(found(&store, "six"), [Some(message)]);
+    store.chats().delete(id, 1).unwrap();
+    store.chats().purge(2).unwrap();
+    assert!(found(&store, "six").is_empty());
+}

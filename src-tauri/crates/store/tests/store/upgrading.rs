@@ -1,0 +1,273 @@
+//! Files of every released version. `fixtures/vN.sql` is a dump of a file of version N; a new
+//! version adds one, made by `cargo test -p store -- --ignored write_a_fixture`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use store::{DraftPlace, ErrorRow, MessageState, OmittedRow, Progress, Store, WindowRow};
+
+use crate::{answer, chat};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/fixtures")
+}
+
+fn version(path: &Path) -> u32 {
+    let db = Connection::open(path).unwrap();
+    db.pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap()
+}
+
+fn schema(path: &Path) -> Vec<String> {
+    let db = Connection::open(path).unwrap();
+    let mut read = db
+        .prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
+        .unwrap();
+    let rows = read.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    rows.map(|sql| {
+        sql.unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    })
+    .collect()
+}
+
+/// Something of everything.
+fn fill(store: &Store) {
+    let (id, asked) = chat(
+        store,
+        "Goldcrests",
+        "Wie schwer ist ein Wintergoldhähnchen?",
+    );
+    let message = answer(store, id, asked);
+    let progress = Progress {
+        text: "Sechs Gramm.".into(),
+        thinking: Some("Regulus regulus.".into()),
+        thinking_ms: Some(1200),
+        tokens: vec![128_002, 7, 300],
+        model: Some("abc".into()),
+    };
+    store.messages().journal(message, &progress).unwrap();
+    let error = ErrorRow {
+        code: "generation".into(),
+        message: "out of memory".into(),
+    };
+    let stats = serde_json::json!({ "tokens": 3 });
+    store
+        .messages()
+        .end(message, MessageState::Failed, Some(&stats), Some(&error))
+        .unwrap();
+    let omitted = OmittedRow {
+        kept_from: Some(asked),
+        thinking_from: None,
+        messages: 2,
+        thinking: 1,
+    };
+    store.messages().omit(message, &omitted).unwrap();
+    let (binned, _) = chat(store, "In the bin", "x");
+    store.chats().delete(binned, 500).unwrap();
+    store
+        .settings()
+        .set("user.theme", &serde_json::json!("dark"))
+        .unwrap();
+    store
+        .drafts()
+        .set(DraftPlace::NewChat, "half a thou")
+        .unwrap();
+    let window = WindowRow {
+        x: 1,
+        y: 2,
+        width: 3,
+        height: 4,
+        maximised: true,
+    };
+    store.windows().set("main", &window).unwrap();
+}
+
+/// All of it is still there.
+fn check(store: &Store) {
+    let chats = store.chats().list().unwrap();
+    assert_eq!(
+        chats
+            .iter()
+            .map(|row| row.title.as_str())
+            .collect::<Vec<_>>(),
+        ["Goldcrests"]
+    );
+    let path = store.messages().path(chats[0].leaf.unwrap()).unwrap();
+    let row = &path[1];
+    assert_eq!(
+        path[0].progress.text,
+        "Wie schwer ist ein Wintergoldhähnchen?"
+    );
+    assert_eq!(row.progress.text, "Sechs Gramm.");
+    assert_eq!(row.progress.thinking.as_deref(), Some("Regulus regulus."));
+    assert_eq!(row.progress.tokens, [128_002, 7, 300]);
+    assert_eq!((row.state, row.omitted.messages), (MessageState::Failed, 2));
+    assert_eq!(row.error.as_ref().unwrap().message, "out of memory");
+    assert_eq!(
+        store.search().find("wintergoldhahnchen", 9).unwrap().len(),
+        1
+    );
+    assert_eq!(store.search().find("regulus", 9).unwrap().len(), 1);
+    assert_eq!(store.settings().get("user.theme").unwrap().unwrap(), "dark");
+    assert_eq!(
+        store.drafts().get(DraftPlace::NewChat).unwrap(),
+        "half a thou"
+    );
+    assert!(store.windows().get("main").unwrap().unwrap().maximised);
+    assert_eq!(store.chats().purge(i64::MAX).unwrap(), 1);
+}
+
+#[test]
+fn a_file_of_every_version_opens_with_all_that_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let fresh = folder.path().join("fresh.db");
+    drop(Store::open(&fresh).unwrap());
+    let latest = version(&fresh);
+    for old in 1..=latest {
+        let dump = fixtures().join(format!("v{old}.sql"));
+        let dump =
+            fs::read_to_string(&dump).unwrap_or_else(|_| panic!("there is no {}", dump.display()));
+        let home = folder.path().join(format!("v{old}"));
+        fs::create_dir(&home).unwrap();
+        let path = home.join("goldcrest.db");
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch(&dump)
+            .unwrap();
+        assert_eq!(version(&path), old, "the dump of version {old} is one");
+
+        let store = Store::open(&path).unwrap();
+        check(&store);
+        drop(store);
+        assert_eq!(version(&path), latest);
+        assert_eq!(
+            schema(&path),
+            schema(&fresh),
+            "upgraded from {old}, it is as if new"
+        );
+        let copy = home.join(format!("copies/version-{old}-1.db"));
+        assert_eq!(
+            copy.exists(),
+            old < latest,
+            "a copy is made if something changes"
+        );
+    }
+}
+
+#[test]
+#[ignore = "run once for a new version of the schema"]
+fn write_a_fixture() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let store = Store::open(&path).unwrap();
+    fill(&store);
+    drop(store);
+    let target = fixtures().join(format!("v{}.sql", version(&path)));
+    assert!(!target.exists(), "a released version does not change");
+    fs::write(target, dump(&path)).unwrap();
+}
+
+/// The statements that make this file: those of its own tables, and of its full-text indices their
+/// rebuilding.
+fn dump(path: &Path) -> String {
+    let db = Connection::open(path).unwrap();
+    let pragma = |name| {
+        db.pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    let mut out = "PRAGMA foreign_keys = OFF;\n".to_owned();
+    for name in ["application_id", "user_version"] {
+        out += &format!("PRAGMA {name} = {};\n", pragma(name));
+    }
+    let rows = |sql: &str| {
+        let mut read = db.prepare(sql).unwrap();
+        let rows = read.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        rows.map(Result::unwrap).collect::<Vec<_>>()
+    };
+    let shadow = "name LIKE '%\\_search\\_%' ESCAPE '\\' AND type = 'table'";
+    let own =
+        format!("sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND NOT ({shadow})");
+    let tables = rows(&format!(
+        "SELECT name FROM sqlite_schema WHERE {own} AND type = 'table'"
+    ));
+    let made = |kind: &str| {
+        rows(&format!(
+            "SELECT sql || ';' FROM sqlite_schema WHERE {own} AND {kind}"
+        ))
+    };
+    let mut lines = made("type = 'table'");
+    for table in tables.iter().filter(|table| !table.ends_with("_search")) {
+        let columns = rows(&format!("SELECT name FROM pragma_table_info('{table}')"));
+        let quoted: Vec<_> = columns
+            .iter()
+            .map(|column| format!("quote({column})"))
+            .collect();
+        let values = quoted.join(" || ', ' || ");
+        lines.extend(rows(&format!(
+            "SELECT 'INSERT INTO {table} VALUES (' || {values} || ');' FROM {table}"
+        )));
+    }
+    lines.extend(made("type <> 'table'"));
+    for index in tables.iter().filter(|table| table.ends_with("_search")) {
+        lines.push(format!("INSERT INTO {index} ({index}) VALUES ('rebuild');"));
+    }
+    out + &lines.join("\n") + "\n"
+}
+
+/// A file of ours that is older than all versions, with a table of that time.
+fn ancient(path: &Path, table: &str) {
+    let db = Connection::open(path).unwrap();
+    db.execute_batch(&format!(
+        "PRAGMA application_id = 0x474c4443; CREATE TABLE {table} (name TEXT); INSERT INTO {table} VALUES ('wren');"
+    ))
+    .unwrap();
+}
+
+fn names(path: &Path, table: &str) -> Vec<String> {
+    let db = Connection::open(path).unwrap();
+    let mut read = db.prepare(&format!("SELECT name FROM {table}")).unwrap();
+    read.query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
+}
+
+#[test]
+fn a_copy_is_laid_aside_before_a_file_is_upgraded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    ancient(&path, "bird");
+    drop(Store::open(&path).unwrap());
+    let copy = folder.path().join("copies/version-0-1.db");
+    assert_eq!(
+        (version(&copy), names(&copy, "bird")),
+        (0, vec!["wren".to_owned()])
+    );
+    assert!(version(&path) > 0);
+}
+
+#[test]
+fn an_upgrade_that_fails_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    ancient(&path, "chat");
+    let before = schema(&path);
+    for copies in 1..=2 {
+        assert!(Store::open(&path).is_err());
+        assert_eq!(
+            (version(&path), names(&path, "chat")),
+            (0, vec!["wren".to_owned()])
+        );
+        assert_eq!(schema(&path), before);
+        let copy = folder.path().join(format!("copies/version-0-{copies}.db"));
+        assert_eq!(
+            names(&copy, "chat"),
+            ["wren"],
+            "an earlier copy is not overwritten"
+        );
+    }
+}
