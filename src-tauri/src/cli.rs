@@ -1,13 +1,15 @@
 //! The command line: `goldcrest` alone opens the window, a subcommand works in the terminal.
 
+mod answer;
 mod ask;
 mod bench;
 mod chat;
 mod inspect;
+mod interrupt;
+mod load;
 mod logits;
 mod output;
 mod render;
-mod run;
 mod tokenize;
 
 use std::path::PathBuf;
@@ -184,16 +186,16 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Tokens to read
-    #[arg(short = 'p', value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'p', value_name = "N", default_value_t = 512)]
     pub prompt: u32,
     /// Tokens to write
-    #[arg(short = 'n', value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', value_name = "N", default_value_t = 128)]
     pub generate: u32,
     /// Tokens that stand before those measured
     #[arg(short = 'd', value_name = "DEPTH", default_value_t = 0)]
     pub depth: u32,
     /// Measurements, of which the medians are shown
-    #[arg(short = 'r', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short = 'r', value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub repeats: u16,
     #[command(flatten)]
     pub place: PlaceArgs,

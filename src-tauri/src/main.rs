@@ -8,9 +8,11 @@
 #[macro_use]
 mod each_command;
 mod app;
+mod cli;
 mod commands;
 mod convert;
 mod desktop;
+mod device;
 mod display;
 mod error;
 mod events;
@@ -29,17 +31,27 @@ mod tests;
 use std::io::Write;
 use std::process::ExitCode;
 
+use clap::Parser;
+
 use folders::Folders;
 
 fn main() -> ExitCode {
-    open_window()
+    let arguments = cli::Cli::parse();
+    match arguments.command {
+        Some(command) => {
+            logging::to_stderr();
+            cli::run(command)
+        }
+        None => open_window(),
+    }
 }
 
 fn open_window() -> ExitCode {
     display::choose_renderer();
     if let Err(reason) = display::can_open_window() {
-        say(&reason);
-        return ExitCode::FAILURE;
+        say(&format!("No window opens here, for {reason}. The chat is in the terminal instead."));
+        logging::to_stderr();
+        return cli::converse();
     }
     let Some(folders) = Folders::of_user() else {
         say("goldcrest: no home folder was found; set GOLDCREST_DATA_DIR");

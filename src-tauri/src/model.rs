@@ -1,31 +1,246 @@
-//! stub
-use chat::{
-    Failure, FailureCode, Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Piece, Turn,
-};
+//! The engine as chat's `Generate`.
+
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+
+use chat::{Failure, FailureCode, Generate, ModelChoice, ModelInfo};
+use engine::{DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, Part};
+
+use crate::{device, starter};
+
+/// At most one model, in memory once.
 #[derive(Default)]
-pub struct EngineModel;
+pub struct EngineModel {
+    open: Option<Open>,
+}
+
+struct Open {
+    engine: Engine,
+    info: ModelInfo,
+    choice: ModelChoice,
+    options: chat::LoadOptions,
+}
+
 impl Generate for EngineModel {
     fn open(
         &mut self,
-        _: &ModelChoice,
-        _: &LoadOptions,
-        _: &mut dyn FnMut(f32),
+        choice: &ModelChoice,
+        options: &chat::LoadOptions,
+        on_progress: &mut dyn FnMut(f32),
     ) -> Result<ModelInfo, Failure> {
-        Err(Failure::new(FailureCode::NoModel, "stub"))
+        Engine::check(&file_of(choice)?).map_err(|error| bad_model(choice, error))?;
+        // The file is good. Two models may be more than the memory holds, so the old one goes first,
+        // and comes back should the new one not find room.
+        let before = self.open.take().map(|open| (open.choice, open.options));
+        match Open::new(choice, options, on_progress) {
+            Ok(open) => Ok(self.open.insert(open).info.clone()),
+            Err(failure) => {
+                if let Some((choice, options)) = before {
+                    match Open::new(&choice, &options, &mut |_| {}) {
+                        Ok(open) => self.open = Some(open),
+                        Err(error) => tracing::error!("the model before is gone too: {error}"),
+                    }
+                }
+                Err(failure)
+            }
+        }
     }
+
     fn info(&self) -> Option<&ModelInfo> {
-        None
+        self.open.as_ref().map(|open| &open.info)
     }
-    fn count(&mut self, _: &Turn) -> Result<usize, Failure> {
-        Ok(1)
+
+    fn count(&mut self, turn: &chat::Turn) -> Result<usize, Failure> {
+        Ok(self.opened()?.prompt(turn)?.ids.len())
     }
+
     fn generate(
         &mut self,
-        _: &Turn,
-        _: &AtomicBool,
-        _: &mut dyn FnMut(Piece<'_>),
-    ) -> Result<Finish, Failure> {
-        Err(Failure::new(FailureCode::NoModel, "stub"))
+        turn: &chat::Turn,
+        cancel: &AtomicBool,
+        on_piece: &mut dyn FnMut(chat::Piece<'_>),
+    ) -> Result<chat::Finish, Failure> {
+        let open = self.opened()?;
+        let prompt = open.prompt(turn)?;
+        let params = GenerateParams {
+            sampling: sampling(&turn.sampling),
+            max_tokens: turn.max_tokens,
+            starts_in: prompt.starts_in,
+        };
+        let finished = open
+            .engine
+            .generate(&prompt.ids, &params, cancel, &mut |event| on_piece(piece(event)))
+            .map_err(|error| generation(&error))?;
+        Ok(finish(finished, &open.info))
+    }
+}
+
+impl EngineModel {
+    fn opened(&mut self) -> Result<&mut Open, Failure> {
+        self.open.as_mut().ok_or_else(|| Failure::new(FailureCode::NoModel, "No model is open."))
+    }
+}
+
+impl Open {
+    fn new(
+        choice: &ModelChoice,
+        options: &chat::LoadOptions,
+        on_progress: &mut dyn FnMut(f32),
+    ) -> Result<Self, Failure> {
+        let file = file_of(choice)?;
+        let engine = Engine::open(&file, &load_options(options)?, on_progress)
+            .map_err(|error| bad_model(choice, error))?;
+        let info = info(&engine, choice);
+        Ok(Self { engine, info, choice: choice.clone(), options: options.clone() })
+    }
+
+    fn prompt(&self, turn: &chat::Turn) -> Result<engine::Prompt, Failure> {
+        self.engine
+            .prompt(&conversation(turn))
+            .map_err(|error| Failure::new(FailureCode::Generation, error.to_string()))
+    }
+}
+
+fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
+    match choice {
+        ModelChoice::File(file) => Ok(file.clone()),
+        ModelChoice::Starter => starter::file().ok_or_else(|| {
+            let message = "The starter model is missing; please install Goldcrest again.";
+            Failure::new(FailureCode::BadModel, message)
+        }),
+    }
+}
+
+fn load_options(options: &chat::LoadOptions) -> Result<engine::LoadOptions, Failure> {
+    let invalid = |error: engine::UnknownDevice| {
+        Failure::new(FailureCode::Invalid, format!("Device: {error}."))
+    };
+    let chosen = options.device.parse().map_err(invalid)?;
+    Ok(engine::LoadOptions {
+        device: device::requested(chosen).map_err(invalid)?,
+        threads: options.threads.map(|threads| threads as usize),
+        context: options.context_length.map(|tokens| tokens as usize),
+        ..engine::LoadOptions::default()
+    })
+}
+
+fn bad_model(choice: &ModelChoice, error: engine::OpenError) -> Failure {
+    let name = match choice {
+        ModelChoice::Starter => "the starter model".into(),
+        ModelChoice::File(file) => file_name(file),
+    };
+    Failure::new(FailureCode::BadModel, format!("{name} cannot be opened: {error}."))
+}
+
+fn file_name(file: &Path) -> String {
+    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+}
+
+fn info(engine: &Engine, choice: &ModelChoice) -> ModelInfo {
+    let (summary, device) = (engine.summary(), engine.device());
+    ModelInfo {
+        name: summary.name.clone(),
+        file: match choice {
+            ModelChoice::Starter => None,
+            ModelChoice::File(file) => Some(file.clone()),
+        },
+        starter: *choice == ModelChoice::Starter,
+        quantisation: summary.quantisation.clone(),
+        file_bytes: summary.file_bytes,
+        context_length: summary.context_length,
+        fingerprint: summary.fingerprint.clone(),
+        can_think: summary.can_think,
+        device: chat::Device {
+            kind: match device.kind {
+                DeviceKind::Cpu => chat::DeviceKind::Cpu,
+                DeviceKind::Cuda => chat::DeviceKind::Cuda,
+                DeviceKind::Metal => chat::DeviceKind::Metal,
+            },
+            name: device.name.clone(),
+            reason: device.reason.clone(),
+        },
+    }
+}
+
+fn conversation(turn: &chat::Turn) -> engine::Conversation {
+    let last = turn.history.len().saturating_sub(1);
+    let messages = turn.history.iter().enumerate().map(|(at, message)| engine::Turn {
+        role: match message.role {
+            chat::Role::User => engine::Role::User,
+            chat::Role::Assistant => engine::Role::Assistant,
+        },
+        text: message.text.clone(),
+        thinking: message.thinking.clone(),
+        ids: message.ids.clone(),
+        open: turn.resume && at == last,
+    });
+    engine::Conversation {
+        messages: messages.collect(),
+        instructions: turn.instructions.clone(),
+        thinking: turn.thinking,
+        today: turn.today,
+        tools: Vec::new(),
+        // chat decides which thinking is still sent, by leaving it out.
+        keep_thinking: KeepThinking::All,
+    }
+}
+
+fn sampling(sampling: &chat::Sampling) -> engine::Sampling {
+    engine::Sampling {
+        temperature: sampling.temperature,
+        top_k: sampling.top_k as usize,
+        top_p: sampling.top_p,
+        min_p: sampling.min_p,
+        repeat_penalty: sampling.repeat_penalty,
+        seed: sampling.seed,
+        ..engine::Sampling::default()
+    }
+}
+
+fn piece(event: Event<'_>) -> chat::Piece<'_> {
+    match event {
+        Event::Prefill { done, total, cached } => chat::Piece::Reading { done, total, cached },
+        Event::Token { id, piece, part } => chat::Piece::Token {
+            id,
+            text: piece,
+            part: match part {
+                Part::Thinking => chat::Part::Thinking,
+                Part::Answer => chat::Part::Answer,
+                Part::Control => chat::Part::Control,
+            },
+        },
+    }
+}
+
+fn generation(error: &GenerateError) -> Failure {
+    let code = match error {
+        GenerateError::TooLong { .. } => FailureCode::TooLong,
+        _ => FailureCode::Generation,
+    };
+    Failure::new(code, error.to_string())
+}
+
+fn finish(finished: engine::Finished, info: &ModelInfo) -> chat::Finish {
+    let stats = finished.stats;
+    let count = |tokens: usize| u32::try_from(tokens).unwrap_or(u32::MAX);
+    chat::Finish {
+        reason: match finished.reason {
+            engine::StopReason::EndOfTurn => chat::StopReason::EndOfTurn,
+            engine::StopReason::MaxTokens => chat::StopReason::MaxTokens,
+            engine::StopReason::ContextFull => chat::StopReason::ContextFull,
+            engine::StopReason::Cancelled => chat::StopReason::Cancelled,
+        },
+        stats: chat::Stats {
+            prompt_tokens: count(stats.prompt),
+            cached_tokens: count(stats.cached),
+            tokens: count(stats.generated),
+            thinking_tokens: count(stats.thinking),
+            first_token_ms: (stats.first_token_s * 1000.0).round() as u32,
+            tokens_per_second: stats.decode_rate as f32,
+            read_per_second: stats.prefill_rate as f32,
+            seed: stats.seed,
+            model: info.name.clone(),
+            device: info.device.name.clone(),
+        },
     }
 }

@@ -1,0 +1,108 @@
+//! An answer on its way: what is asked, what comes, and where it is shown.
+
+use std::io::{self, IsTerminal, Write};
+
+use engine::{Conversation, GenerateParams, KeepThinking, Part, Role, Sampling, Turn};
+
+use super::AnswerArgs;
+
+impl AnswerArgs {
+    pub fn params(&self) -> GenerateParams {
+        let usual = Sampling::default();
+        GenerateParams {
+            sampling: Sampling {
+                temperature: self.temperature.unwrap_or(usual.temperature),
+                top_k: self.top_k.map_or(usual.top_k, |k| k as usize),
+                top_p: self.top_p.unwrap_or(usual.top_p),
+                min_p: self.min_p.unwrap_or(usual.min_p),
+                repeat_penalty: self.repeat_penalty.unwrap_or(usual.repeat_penalty),
+                seed: self.seed,
+                ..usual
+            },
+            max_tokens: self.max_tokens.map(|tokens| tokens as usize),
+            ..GenerateParams::default()
+        }
+    }
+
+    /// A conversation without messages.
+    pub fn conversation(&self) -> Conversation {
+        Conversation {
+            messages: Vec::new(),
+            instructions: self.system.clone(),
+            thinking: !self.no_think,
+            today: jiff::Zoned::now().date(),
+            tools: Vec::new(),
+            keep_thinking: KeepThinking::All,
+        }
+    }
+}
+
+pub fn said_by_user(text: String) -> Turn {
+    Turn { role: Role::User, text, thinking: None, ids: None, open: false }
+}
+
+/// An answer as it grows.
+#[derive(Default)]
+pub struct Answer {
+    pub text: String,
+    pub thinking: String,
+    pub ids: Vec<u32>,
+}
+
+impl Answer {
+    /// Takes one token in; returns where its text belongs.
+    pub fn push(&mut self, id: u32, piece: &str, part: Part) {
+        self.ids.push(id);
+        match part {
+            Part::Thinking => self.thinking.push_str(piece),
+            Part::Answer => self.text.push_str(piece),
+            Part::Control => {}
+        }
+    }
+}
+
+/// Writes pieces as they come: reasoning to stderr, dimmed on a terminal, and the answer to stdout.
+pub struct Stream {
+    silent: bool,
+    dim: bool,
+    last: Part,
+    empty: bool,
+}
+
+impl Stream {
+    pub fn new(silent: bool) -> Self {
+        Self { silent, dim: io::stderr().is_terminal(), last: Part::Control, empty: true }
+    }
+
+    pub fn write(&mut self, piece: &str, part: Part) -> io::Result<()> {
+        if self.silent || part == Part::Control || piece.is_empty() {
+            return Ok(());
+        }
+        // The template's blank lines before an answer are not part of it.
+        let piece = if self.last == part { piece } else { piece.trim_start_matches('\n') };
+        if piece.is_empty() {
+            return Ok(());
+        }
+        if self.last == Part::Thinking && part == Part::Answer {
+            writeln!(io::stderr(), "\n")?;
+        }
+        self.last = part;
+        if part == Part::Thinking {
+            let mut out = io::stderr();
+            if self.dim { write!(out, "\x1b[2m{piece}\x1b[0m")? } else { write!(out, "{piece}")? }
+            return out.flush();
+        }
+        self.empty = false;
+        let mut out = io::stdout();
+        write!(out, "{piece}")?;
+        out.flush()
+    }
+
+    /// Ends the last line.
+    pub fn end(&mut self) -> io::Result<()> {
+        if self.last == Part::Thinking {
+            writeln!(io::stderr())?;
+        }
+        if self.empty { Ok(()) } else { writeln!(io::stdout()) }
+    }
+}

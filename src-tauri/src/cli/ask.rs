@@ -1,0 +1,107 @@
+//! `goldcrest ask`: one question, one answer.
+
+use std::io::{self, Read};
+use std::sync::atomic::Ordering;
+
+use engine::{Event, Finished, StopReason};
+use serde::Serialize;
+
+use super::answer::{Answer, Stream, said_by_user};
+use super::interrupt::Interrupt;
+use super::{AskArgs, CliError, load, output};
+
+/// What `--json` prints. Rates are in tokens a second, times in seconds.
+#[derive(Serialize)]
+struct Report<'a> {
+    text: &'a str,
+    thinking: &'a str,
+    ids: &'a [u32],
+    prompt_tokens: usize,
+    cached_tokens: usize,
+    tokens: usize,
+    thinking_tokens: usize,
+    prefill_tok_s: f64,
+    decode_tok_s: f64,
+    first_token_s: f64,
+    seed: u64,
+    stop_reason: &'static str,
+    model: &'a str,
+    quantisation: &'a str,
+    device: &'static str,
+    device_name: &'a str,
+    device_reason: &'a str,
+    cpu_level: &'static str,
+    threads: usize,
+}
+
+pub fn run(args: AskArgs) -> Result<(), CliError> {
+    let question = question(args.prompt)?;
+    let mut engine = load::open(&args.model)?;
+    let mut conversation = args.answer.conversation();
+    conversation.messages.push(said_by_user(question));
+    let prompt = engine.prompt(&conversation).map_err(|error| CliError::message(error.to_string()))?;
+
+    let mut answer = Answer::default();
+    let mut stream = Stream::new(args.json);
+    let mut written = Ok(());
+    let (finished, interrupted) = Interrupt::listen().during(|cancel| {
+        engine.generate(&prompt.ids, &args.answer.params(), cancel, &mut |event| {
+            let Event::Token { id, piece, part } = event else { return };
+            answer.push(id, piece, part);
+            if written.is_ok() {
+                written = stream.write(piece, part);
+                // Nobody reads any more.
+                cancel.fetch_or(written.is_err(), Ordering::Relaxed);
+            }
+        })
+    });
+    written?;
+    let finished = finished.map_err(|error| CliError::message(error.to_string()))?;
+    if args.json {
+        output::json(&report(&engine, &answer, &finished))?;
+    } else {
+        stream.end()?;
+    }
+    if interrupted { Err(CliError::Interrupted) } else { Ok(()) }
+}
+
+fn question(prompt: String) -> Result<String, CliError> {
+    if prompt != "-" {
+        return Ok(prompt);
+    }
+    let mut text = String::new();
+    io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| CliError::message(format!("the question cannot be read: {error}")))?;
+    Ok(text)
+}
+
+fn report<'a>(engine: &'a engine::Engine, answer: &'a Answer, finished: &Finished) -> Report<'a> {
+    let (summary, device, stats) = (engine.summary(), engine.device(), &finished.stats);
+    Report {
+        text: answer.text.trim(),
+        thinking: answer.thinking.trim(),
+        ids: &answer.ids,
+        prompt_tokens: stats.prompt,
+        cached_tokens: stats.cached,
+        tokens: stats.generated,
+        thinking_tokens: stats.thinking,
+        prefill_tok_s: stats.prefill_rate,
+        decode_tok_s: stats.decode_rate,
+        first_token_s: stats.first_token_s,
+        seed: stats.seed,
+        stop_reason: match finished.reason {
+            StopReason::EndOfTurn => "end_of_turn",
+            StopReason::MaxTokens => "max_tokens",
+            StopReason::ContextFull => "context_full",
+            StopReason::Cancelled => "cancelled",
+        },
+        model: &summary.name,
+        quantisation: &summary.quantisation,
+        device: device.kind.name(),
+        device_name: &device.name,
+        device_reason: &device.reason,
+        cpu_level: device.cpu_level.name(),
+        threads: device.threads,
+    }
+}

@@ -1,0 +1,51 @@
+//! `goldcrest bench`: how fast a model runs here.
+
+use std::io::{self, Write};
+
+use engine::{BenchParams, BenchReport, Engine};
+
+use super::{BenchArgs, CliError, ModelArgs, load, output};
+
+pub fn run(args: &BenchArgs) -> Result<(), CliError> {
+    let params = BenchParams {
+        prompt: args.prompt as usize,
+        generate: args.generate as usize,
+        depth: args.depth as usize,
+        repeats: usize::from(args.repeats),
+    };
+    let report = open(args)?
+        .bench(&params)
+        .map_err(|error| CliError::message(error.to_string()))?;
+    if args.json {
+        return output::json(&report);
+    }
+    let mut out = io::stdout().lock();
+    write(&mut out, &report)?;
+    Ok(out.flush()?)
+}
+
+fn open(args: &BenchArgs) -> Result<Engine, CliError> {
+    match &args.synthetic {
+        Some(shape) => Engine::synthetic(shape, args.seed, &load::load_options(&args.place)?)
+            .map_err(|error| CliError::message(error.to_string())),
+        None => load::open(&ModelArgs { model: args.model.clone(), place: args.place.clone() }),
+    }
+}
+
+fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
+    writeln!(out, "{}, {}, on {}", it.model, it.quantisation, it.device_name)?;
+    if let Some(rate) = it.prefill_tok_s {
+        writeln!(out, "  reading {:>10.1} tokens/s ({} tokens behind {})", rate, it.prompt, it.depth)?;
+    }
+    if let Some(rate) = it.decode_tok_s {
+        writeln!(out, "  writing {:>10.1} tokens/s ({} tokens behind {})", rate, it.generate, it.depth)?;
+    }
+    writeln!(out, "  memory  {:>10.1} GB/s read by this machine; a token reads {:.1} MB", it.read_bandwidth_gb_s, it.bytes_per_token as f64 / 1e6)?;
+    if let Some(share) = it.bandwidth_used {
+        writeln!(out, "  writing uses {:.0} % of that bandwidth", share * 100.0)?;
+    }
+    if let Some(bytes) = it.peak_rss_bytes {
+        writeln!(out, "  peak    {:>10.1} MB resident", bytes as f64 / 1e6)?;
+    }
+    writeln!(out, "  loaded in {:.2} s", it.load_s)
+}

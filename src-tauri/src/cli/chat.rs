@@ -1,0 +1,99 @@
+//! `goldcrest chat`: a conversation in the terminal. It is not kept.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use engine::{Conversation, Engine, Event, Role, Turn};
+
+use super::answer::{Answer, Stream, said_by_user};
+use super::interrupt::Interrupt;
+use super::{ChatArgs, CliError, load};
+
+const HELP: &str = "\
+/new       begin anew
+/think     reason before answering
+/no_think  answer at once
+/help      this list
+/quit      leave (Ctrl+D too); Ctrl+C stops an answer";
+
+pub fn run(args: &ChatArgs) -> Result<(), CliError> {
+    let interrupt = Interrupt::listen();
+    let mut engine = load::open(&args.model)?;
+    let shows_prompt = io::stdin().is_terminal();
+    if shows_prompt {
+        let (summary, device) = (engine.summary(), engine.device());
+        writeln!(io::stdout(), "{}, {}. /help lists the commands.", summary.name, device.name)?;
+    }
+    let mut conversation = args.answer.conversation();
+    while let Some(line) = read_line(shows_prompt)? {
+        match line.trim() {
+            "" => {}
+            "/quit" | "/exit" => break,
+            "/new" => conversation.messages.clear(),
+            "/think" => conversation.thinking = true,
+            "/no_think" => conversation.thinking = false,
+            "/help" => writeln!(io::stdout(), "{HELP}")?,
+            said => {
+                conversation.messages.push(said_by_user(said.to_owned()));
+                if let Err(error) = answer(&mut engine, &mut conversation, args, &interrupt) {
+                    conversation.messages.pop();
+                    recover(error)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A question that failed is no reason to leave; an output that is gone is.
+fn recover(error: CliError) -> Result<(), CliError> {
+    let CliError::Message(message) = error else { return Err(error) };
+    Ok(writeln!(io::stderr(), "{message}")?)
+}
+
+fn read_line(shows_prompt: bool) -> Result<Option<String>, CliError> {
+    if shows_prompt {
+        let mut out = io::stdout();
+        write!(out, "\n› ")?;
+        out.flush()?;
+    }
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    match read {
+        Ok(0) => Ok(None),
+        Ok(_) => Ok(Some(line)),
+        Err(error) => Err(CliError::message(format!("the input cannot be read: {error}"))),
+    }
+}
+
+fn answer(
+    engine: &mut Engine,
+    conversation: &mut Conversation,
+    args: &ChatArgs,
+    interrupt: &Interrupt,
+) -> Result<(), CliError> {
+    let prompt =
+        engine.prompt(conversation).map_err(|error| CliError::message(error.to_string()))?;
+    let mut answer = Answer::default();
+    let mut stream = Stream::new(false);
+    let mut written = Ok(());
+    let (finished, _) = interrupt.during(|cancel| {
+        engine.generate(&prompt.ids, &args.answer.params(), cancel, &mut |event| {
+            let Event::Token { id, piece, part } = event else { return };
+            answer.push(id, piece, part);
+            if written.is_ok() {
+                written = stream.write(piece, part);
+            }
+        })
+    });
+    written?;
+    finished.map_err(|error| CliError::message(error.to_string()))?;
+    stream.end()?;
+    conversation.messages.push(Turn {
+        role: Role::Assistant,
+        text: answer.text.trim().to_owned(),
+        thinking: Some(answer.thinking).filter(|thinking| !thinking.is_empty()),
+        ids: Some(answer.ids),
+        open: false,
+    });
+    Ok(())
+}

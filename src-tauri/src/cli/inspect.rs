@@ -1,0 +1,71 @@
+//! `goldcrest inspect`: a look into a model file.
+
+use std::io::{self, Write};
+
+use engine::{Inspection, ModelLine};
+
+use super::{CliError, InspectArgs, output};
+
+pub fn run(args: &InspectArgs) -> Result<(), CliError> {
+    let inspection = Inspection::of(&args.file, Some(args.context as usize))
+        .map_err(|error| CliError::file(&args.file, error))?;
+    if args.json {
+        return output::json(&inspection);
+    }
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    write(&mut out, &inspection)?;
+    Ok(out.flush()?)
+}
+
+fn write(out: &mut impl Write, it: &Inspection) -> io::Result<()> {
+    writeln!(out, "GGUF version {}, {}, {} parameters, mostly {}", it.version, megabytes(it.file_bytes), count(it.parameters), it.quantisation)?;
+
+    writeln!(out, "\nMetadata")?;
+    for (key, value) in &it.metadata {
+        writeln!(out, "  {key} = {value}")?;
+    }
+
+    writeln!(out, "\nTensors")?;
+    for tensor in &it.tensors {
+        let dims: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
+        writeln!(out, "  {:<28} {:<5} {:>16} {:>12} bytes", tensor.name, tensor.ty, dims.join(" × "), tensor.bytes)?;
+    }
+    for (name, total) in &it.types {
+        writeln!(out, "  all {name}: {} tensors, {}", total.tensors, megabytes(total.bytes as u64))?;
+    }
+
+    if let Some(model) = &it.model {
+        write_model(out, model)?;
+    }
+    match &it.problem {
+        Some(problem) => writeln!(out, "\nThe engine cannot run it: {problem}"),
+        None => writeln!(out, "\nThe engine can run it."),
+    }
+}
+
+fn write_model(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
+    writeln!(out, "\nModel")?;
+    writeln!(out, "  {} blocks, width {}, feed-forward {}", model.layers, model.embedding, model.feed_forward)?;
+    writeln!(out, "  {} query heads, {} key and value heads, {} values in a head", model.heads, model.kv_heads, model.head_dim)?;
+    writeln!(out, "  vocabulary {}, {} head", model.vocab, if model.tied_head { "tied" } else { "own" })?;
+    writeln!(out, "  RoPE base {}, scaling {}, blocks without RoPE {:?}", model.rope_theta, model.rope_scaling, model.layers_without_rope)?;
+    writeln!(out, "  trained for {} tokens of context", model.trained_context)?;
+    writeln!(out, "\nMemory with {} tokens of context", model.context)?;
+    writeln!(out, "  weights {}", megabytes(model.weights_bytes))?;
+    for (kind, bytes) in &model.kv_bytes {
+        writeln!(out, "  KV cache in {kind}: {}", megabytes(*bytes))?;
+    }
+    Ok(())
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// `3075098624` as `3.08 billion`.
+fn count(parameters: u64) -> String {
+    match parameters as f64 {
+        x if x >= 1e9 => format!("{:.2} billion", x / 1e9),
+        x => format!("{:.1} million", x / 1e6),
+    }
+}

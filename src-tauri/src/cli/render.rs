@@ -1,0 +1,58 @@
+//! `goldcrest render`: the exact prompt that a template makes, byte for byte.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use engine::{ChatTemplate, Gguf};
+use jiff::civil::Date;
+use serde_json::Value;
+
+use super::{CliError, RenderArgs, load};
+
+pub fn run(args: &RenderArgs) -> Result<(), CliError> {
+    let (context, today) = read_messages(&args.messages)?;
+    let prompt = template(args)?
+        .render(&context, today)
+        .map_err(|error| CliError::message(error.to_string()))?;
+    let mut out = io::stdout().lock();
+    out.write_all(prompt.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn template(args: &RenderArgs) -> Result<ChatTemplate, CliError> {
+    if let Some(file) = &args.template {
+        let source = fs::read_to_string(file).map_err(|error| CliError::file(file, error))?;
+        return ChatTemplate::parse(&source).map_err(|error| CliError::file(file, error));
+    }
+    let file = load::file(args.model.as_deref())?;
+    let gguf = Gguf::open(&file).map_err(|error| CliError::file(&file, error))?;
+    match gguf.str("tokenizer.chat_template") {
+        Some(source) => ChatTemplate::parse(source).map_err(|error| CliError::file(&file, error)),
+        None => Ok(ChatTemplate::built_in()),
+    }
+}
+
+/// The template's variables, and the day: `{"context": {…}, "today": "2026-03-05"}`, or the
+/// variables alone, for today.
+fn read_messages(file: &Path) -> Result<(Value, Date), CliError> {
+    let bytes = fs::read(file).map_err(|error| CliError::file(file, error))?;
+    let mut value: Value =
+        serde_json::from_slice(&bytes).map_err(|error| CliError::file(file, error))?;
+    let Some(object) = value.as_object_mut() else {
+        return Err(CliError::file(file, "holds no object of template variables"));
+    };
+    let Some(context) = object.remove("context") else {
+        return Ok((value, jiff::Zoned::now().date()));
+    };
+    let today = match object.get("today").map(|today| (today, today.as_str())) {
+        None => jiff::Zoned::now().date(),
+        Some((_, Some(text))) => text
+            .parse()
+            .map_err(|error| CliError::file(file, format!("`today` is no date: {error}")))?,
+        Some((other, None)) => {
+            return Err(CliError::file(file, format!("`today` is no date: {other}")));
+        }
+    };
+    Ok((context, today))
+}
