@@ -17,6 +17,7 @@ mod display;
 mod error;
 mod events;
 mod folders;
+mod interim;
 mod logging;
 mod model;
 mod starter;
@@ -49,7 +50,9 @@ fn main() -> ExitCode {
 fn open_window() -> ExitCode {
     display::choose_renderer();
     if let Err(reason) = display::can_open_window() {
-        say(&format!("No window opens here, for {reason}. The chat is in the terminal instead."));
+        say(&format!(
+            "No window opens here, for {reason}. The chat is in the terminal instead."
+        ));
         logging::to_stderr();
         return cli::converse();
     }

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use crate::interim::{KeepThinking, PromptExt};
 use chat::{Failure, FailureCode, Generate, ModelChoice, ModelInfo};
-use engine::{DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, Part};
+use engine::{DeviceKind, Engine, Event, GenerateError, GenerateParams, Part};
 
 use crate::{device, starter};
 
@@ -69,7 +70,9 @@ impl Generate for EngineModel {
         };
         let finished = open
             .engine
-            .generate(&prompt.ids, &params, cancel, &mut |event| on_piece(piece(event)))
+            .generate(&prompt.ids, &params, cancel, &mut |event| {
+                on_piece(piece(event))
+            })
             .map_err(|error| generation(&error))?;
         Ok(finish(finished, &open.info))
     }
@@ -77,7 +80,9 @@ impl Generate for EngineModel {
 
 impl EngineModel {
     fn opened(&mut self) -> Result<&mut Open, Failure> {
-        self.open.as_mut().ok_or_else(|| Failure::new(FailureCode::NoModel, "No model is open."))
+        self.open
+            .as_mut()
+            .ok_or_else(|| Failure::new(FailureCode::NoModel, "No model is open."))
     }
 }
 
@@ -91,10 +96,15 @@ impl Open {
         let engine = Engine::open(&file, &load_options(options)?, on_progress)
             .map_err(|error| bad_model(choice, error))?;
         let info = info(&engine, choice);
-        Ok(Self { engine, info, choice: choice.clone(), options: options.clone() })
+        Ok(Self {
+            engine,
+            info,
+            choice: choice.clone(),
+            options: options.clone(),
+        })
     }
 
-    fn prompt(&self, turn: &chat::Turn) -> Result<engine::Prompt, Failure> {
+    fn prompt(&self, turn: &chat::Turn) -> Result<crate::interim::Prompt, Failure> {
         self.engine
             .prompt(&conversation(turn))
             .map_err(|error| Failure::new(FailureCode::Generation, error.to_string()))
@@ -129,11 +139,17 @@ fn bad_model(choice: &ModelChoice, error: engine::OpenError) -> Failure {
         ModelChoice::Starter => "the starter model".into(),
         ModelChoice::File(file) => file_name(file),
     };
-    Failure::new(FailureCode::BadModel, format!("{name} cannot be opened: {error}."))
+    Failure::new(
+        FailureCode::BadModel,
+        format!("{name} cannot be opened: {error}."),
+    )
 }
 
 fn file_name(file: &Path) -> String {
-    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+    file.file_name()
+        .unwrap_or(file.as_os_str())
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn info(engine: &Engine, choice: &ModelChoice) -> ModelInfo {
@@ -162,19 +178,23 @@ fn info(engine: &Engine, choice: &ModelChoice) -> ModelInfo {
     }
 }
 
-fn conversation(turn: &chat::Turn) -> engine::Conversation {
+fn conversation(turn: &chat::Turn) -> crate::interim::Conversation {
     let last = turn.history.len().saturating_sub(1);
-    let messages = turn.history.iter().enumerate().map(|(at, message)| engine::Turn {
-        role: match message.role {
-            chat::Role::User => engine::Role::User,
-            chat::Role::Assistant => engine::Role::Assistant,
-        },
-        text: message.text.clone(),
-        thinking: message.thinking.clone(),
-        ids: message.ids.clone(),
-        open: turn.resume && at == last,
-    });
-    engine::Conversation {
+    let messages = turn
+        .history
+        .iter()
+        .enumerate()
+        .map(|(at, message)| crate::interim::Turn {
+            role: match message.role {
+                chat::Role::User => crate::interim::Role::User,
+                chat::Role::Assistant => crate::interim::Role::Assistant,
+            },
+            text: message.text.clone(),
+            thinking: message.thinking.clone(),
+            ids: message.ids.clone(),
+            open: turn.resume && at == last,
+        });
+    crate::interim::Conversation {
         messages: messages.collect(),
         instructions: turn.instructions.clone(),
         thinking: turn.thinking,
@@ -199,7 +219,15 @@ fn sampling(sampling: &chat::Sampling) -> engine::Sampling {
 
 fn piece(event: Event<'_>) -> chat::Piece<'_> {
     match event {
-        Event::Prefill { done, total, cached } => chat::Piece::Reading { done, total, cached },
+        Event::Prefill {
+            done,
+            total,
+            cached,
+        } => chat::Piece::Reading {
+            done,
+            total,
+            cached,
+        },
         Event::Token { id, piece, part } => chat::Piece::Token {
             id,
             text: piece,

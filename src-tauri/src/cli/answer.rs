@@ -2,7 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use engine::{Conversation, GenerateParams, KeepThinking, Part, Role, Sampling, Turn};
+use crate::interim::{Conversation, KeepThinking, Role, Turn};
+use engine::{GenerateParams, Part, Sampling};
 
 use super::AnswerArgs;
 
@@ -38,7 +39,13 @@ impl AnswerArgs {
 }
 
 pub fn said_by_user(text: String) -> Turn {
-    Turn { role: Role::User, text, thinking: None, ids: None, open: false }
+    Turn {
+        role: Role::User,
+        text,
+        thinking: None,
+        ids: None,
+        open: false,
+    }
 }
 
 /// An answer as it grows.
@@ -71,7 +78,12 @@ pub struct Stream {
 
 impl Stream {
     pub fn new(silent: bool) -> Self {
-        Self { silent, dim: io::stderr().is_terminal(), last: Part::Control, empty: true }
+        Self {
+            silent,
+            dim: io::stderr().is_terminal(),
+            last: Part::Control,
+            empty: true,
+        }
     }
 
     pub fn write(&mut self, piece: &str, part: Part) -> io::Result<()> {
@@ -79,7 +91,11 @@ impl Stream {
             return Ok(());
         }
         // The template's blank lines before an answer are not part of it.
-        let piece = if self.last == part { piece } else { piece.trim_start_matches('\n') };
+        let piece = if self.last == part {
+            piece
+        } else {
+            piece.trim_start_matches('\n')
+        };
         if piece.is_empty() {
             return Ok(());
         }
@@ -89,7 +105,11 @@ impl Stream {
         self.last = part;
         if part == Part::Thinking {
             let mut out = io::stderr();
-            if self.dim { write!(out, "\x1b[2m{piece}\x1b[0m")? } else { write!(out, "{piece}")? }
+            if self.dim {
+                write!(out, "\x1b[2m{piece}\x1b[0m")?
+            } else {
+                write!(out, "{piece}")?
+            }
             return out.flush();
         }
         self.empty = false;
@@ -103,6 +123,10 @@ impl Stream {
         if self.last == Part::Thinking {
             writeln!(io::stderr())?;
         }
-        if self.empty { Ok(()) } else { writeln!(io::stdout()) }
+        if self.empty {
+            Ok(())
+        } else {
+            writeln!(io::stdout())
+        }
     }
 }

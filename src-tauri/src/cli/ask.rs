@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::answer::{Answer, Stream, said_by_user};
 use super::interrupt::Interrupt;
 use super::{AskArgs, CliError, load, output};
+use crate::interim::*;
 
 /// What `--json` prints. Rates are in tokens a second, times in seconds.
 #[derive(Serialize)]
@@ -39,14 +40,18 @@ pub fn run(args: AskArgs) -> Result<(), CliError> {
     let mut engine = load::open(&args.model)?;
     let mut conversation = args.answer.conversation();
     conversation.messages.push(said_by_user(question));
-    let prompt = engine.prompt(&conversation).map_err(|error| CliError::message(error.to_string()))?;
+    let prompt = engine
+        .prompt(&conversation)
+        .map_err(|error| CliError::message(error.to_string()))?;
 
     let mut answer = Answer::default();
     let mut stream = Stream::new(args.json);
     let mut written = Ok(());
     let (finished, interrupted) = Interrupt::listen().during(|cancel| {
         engine.generate(&prompt.ids, &args.answer.params(), cancel, &mut |event| {
-            let Event::Token { id, piece, part } = event else { return };
+            let Event::Token { id, piece, part } = event else {
+                return;
+            };
             answer.push(id, piece, part);
             if written.is_ok() {
                 written = stream.write(piece, part);
@@ -62,7 +67,11 @@ pub fn run(args: AskArgs) -> Result<(), CliError> {
     } else {
         stream.end()?;
     }
-    if interrupted { Err(CliError::Interrupted) } else { Ok(()) }
+    if interrupted {
+        Err(CliError::Interrupted)
+    } else {
+        Ok(())
+    }
 }
 
 fn question(prompt: String) -> Result<String, CliError> {

@@ -28,21 +28,45 @@ fn open(args: &BenchArgs) -> Result<Engine, CliError> {
     match &args.synthetic {
         Some(shape) => Engine::synthetic(shape, args.seed, &load::load_options(&args.place)?)
             .map_err(|error| CliError::message(error.to_string())),
-        None => load::open(&ModelArgs { model: args.model.clone(), place: args.place.clone() }),
+        None => load::open(&ModelArgs {
+            model: args.model.clone(),
+            place: args.place.clone(),
+        }),
     }
 }
 
 fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
-    writeln!(out, "{}, {}, on {}", it.model, it.quantisation, it.device_name)?;
+    writeln!(
+        out,
+        "{}, {}, on {}",
+        it.model, it.quantisation, it.device_name
+    )?;
     if let Some(rate) = it.prefill_tok_s {
-        writeln!(out, "  reading {:>10.1} tokens/s ({} tokens behind {})", rate, it.prompt, it.depth)?;
+        writeln!(
+            out,
+            "  reading {:>10.1} tokens/s ({} tokens behind {})",
+            rate, it.prompt, it.depth
+        )?;
     }
     if let Some(rate) = it.decode_tok_s {
-        writeln!(out, "  writing {:>10.1} tokens/s ({} tokens behind {})", rate, it.generate, it.depth)?;
+        writeln!(
+            out,
+            "  writing {:>10.1} tokens/s ({} tokens behind {})",
+            rate, it.generate, it.depth
+        )?;
     }
-    writeln!(out, "  memory  {:>10.1} GB/s read by this machine; a token reads {:.1} MB", it.read_bandwidth_gb_s, it.bytes_per_token as f64 / 1e6)?;
+    writeln!(
+        out,
+        "  memory  {:>10.1} GB/s read by this machine; a token reads {:.1} MB",
+        it.read_bandwidth_gb_s,
+        it.bytes_per_token as f64 / 1e6
+    )?;
     if let Some(share) = it.bandwidth_used {
-        writeln!(out, "  writing uses {:.0} % of that bandwidth", share * 100.0)?;
+        writeln!(
+            out,
+            "  writing uses {:.0} % of that bandwidth",
+            share * 100.0
+        )?;
     }
     if let Some(bytes) = it.peak_rss_bytes {
         writeln!(out, "  peak    {:>10.1} MB resident", bytes as f64 / 1e6)?;

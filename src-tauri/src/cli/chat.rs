@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use engine::{Conversation, Engine, Event, Role, Turn};
+use crate::interim::*;
+use engine::{Engine, Event};
 
 use super::answer::{Answer, Stream, said_by_user};
 use super::interrupt::Interrupt;
@@ -21,7 +22,12 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
     let shows_prompt = io::stdin().is_terminal();
     if shows_prompt {
         let (summary, device) = (engine.summary(), engine.device());
-        writeln!(io::stdout(), "{}, {}. /help lists the commands.", summary.name, device.name)?;
+        writeln!(
+            io::stdout(),
+            "{}, {}. /help lists the commands.",
+            summary.name,
+            device.name
+        )?;
     }
     let mut conversation = args.answer.conversation();
     while let Some(line) = read_line(shows_prompt)? {
@@ -46,7 +52,9 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
 
 /// A question that failed is no reason to leave; an output that is gone is.
 fn recover(error: CliError) -> Result<(), CliError> {
-    let CliError::Message(message) = error else { return Err(error) };
+    let CliError::Message(message) = error else {
+        return Err(error);
+    };
     Ok(writeln!(io::stderr(), "{message}")?)
 }
 
@@ -61,7 +69,9 @@ fn read_line(shows_prompt: bool) -> Result<Option<String>, CliError> {
     match read {
         Ok(0) => Ok(None),
         Ok(_) => Ok(Some(line)),
-        Err(error) => Err(CliError::message(format!("the input cannot be read: {error}"))),
+        Err(error) => Err(CliError::message(format!(
+            "the input cannot be read: {error}"
+        ))),
     }
 }
 
@@ -71,14 +81,17 @@ fn answer(
     args: &ChatArgs,
     interrupt: &Interrupt,
 ) -> Result<(), CliError> {
-    let prompt =
-        engine.prompt(conversation).map_err(|error| CliError::message(error.to_string()))?;
+    let prompt = engine
+        .prompt(conversation)
+        .map_err(|error| CliError::message(error.to_string()))?;
     let mut answer = Answer::default();
     let mut stream = Stream::new(false);
     let mut written = Ok(());
     let (finished, _) = interrupt.during(|cancel| {
         engine.generate(&prompt.ids, &args.answer.params(), cancel, &mut |event| {
-            let Event::Token { id, piece, part } = event else { return };
+            let Event::Token { id, piece, part } = event else {
+                return;
+            };
             answer.push(id, piece, part);
             if written.is_ok() {
                 written = stream.write(piece, part);

@@ -18,7 +18,14 @@ pub fn run(args: &InspectArgs) -> Result<(), CliError> {
 }
 
 fn write(out: &mut impl Write, it: &Inspection) -> io::Result<()> {
-    writeln!(out, "GGUF version {}, {}, {} parameters, mostly {}", it.version, megabytes(it.file_bytes), count(it.parameters), it.quantisation)?;
+    writeln!(
+        out,
+        "GGUF version {}, {}, {} parameters, mostly {}",
+        it.version,
+        megabytes(it.file_bytes),
+        count(it.parameters),
+        it.quantisation
+    )?;
 
     writeln!(out, "\nMetadata")?;
     for (key, value) in &it.metadata {
@@ -28,10 +35,22 @@ fn write(out: &mut impl Write, it: &Inspection) -> io::Result<()> {
     writeln!(out, "\nTensors")?;
     for tensor in &it.tensors {
         let dims: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
-        writeln!(out, "  {:<28} {:<5} {:>16} {:>12} bytes", tensor.name, tensor.ty, dims.join(" × "), tensor.bytes)?;
+        writeln!(
+            out,
+            "  {:<28} {:<5} {:>16} {:>12} bytes",
+            tensor.name,
+            tensor.ty,
+            dims.join(" × "),
+            tensor.bytes
+        )?;
     }
     for (name, total) in &it.types {
-        writeln!(out, "  all {name}: {} tensors, {}", total.tensors, megabytes(total.bytes as u64))?;
+        writeln!(
+            out,
+            "  all {name}: {} tensors, {}",
+            total.tensors,
+            megabytes(total.bytes as u64)
+        )?;
     }
 
     if let Some(model) = &it.model {
@@ -45,11 +64,32 @@ fn write(out: &mut impl Write, it: &Inspection) -> io::Result<()> {
 
 fn write_model(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     writeln!(out, "\nModel")?;
-    writeln!(out, "  {} blocks, width {}, feed-forward {}", model.layers, model.embedding, model.feed_forward)?;
-    writeln!(out, "  {} query heads, {} key and value heads, {} values in a head", model.heads, model.kv_heads, model.head_dim)?;
-    writeln!(out, "  vocabulary {}, {} head", model.vocab, if model.tied_head { "tied" } else { "own" })?;
-    writeln!(out, "  RoPE base {}, scaling {}, blocks without RoPE {:?}", model.rope_theta, model.rope_scaling, model.layers_without_rope)?;
-    writeln!(out, "  trained for {} tokens of context", model.trained_context)?;
+    writeln!(
+        out,
+        "  {} blocks, width {}, feed-forward {}",
+        model.layers, model.embedding, model.feed_forward
+    )?;
+    writeln!(
+        out,
+        "  {} query heads, {} key and value heads, {} values in a head",
+        model.heads, model.kv_heads, model.head_dim
+    )?;
+    writeln!(
+        out,
+        "  vocabulary {}, {} head",
+        model.vocab,
+        if model.tied_head { "tied" } else { "own" }
+    )?;
+    writeln!(
+        out,
+        "  RoPE base {}, scaling {}, blocks without RoPE {:?}",
+        model.rope_theta, model.rope_scaling, model.layers_without_rope
+    )?;
+    writeln!(
+        out,
+        "  trained for {} tokens of context",
+        model.trained_context
+    )?;
     writeln!(out, "\nMemory with {} tokens of context", model.context)?;
     writeln!(out, "  weights {}", megabytes(model.weights_bytes))?;
     for (kind, bytes) in &model.kv_bytes {

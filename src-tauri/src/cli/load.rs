@@ -30,5 +30,9 @@ pub fn load_options(place: &PlaceArgs) -> Result<LoadOptions, CliError> {
         None => device::requested(engine::DeviceRequest::Auto)
             .map_err(|error| CliError::message(format!("{}: {error}", device::VARIABLE)))?,
     };
-    Ok(LoadOptions { device, threads: place.threads.map(usize::from), ..LoadOptions::default() })
+    Ok(LoadOptions {
+        device,
+        threads: place.threads.map(usize::from),
+        ..LoadOptions::default()
+    })
 }

@@ -40,7 +40,10 @@ fn read_messages(file: &Path) -> Result<(Value, Date), CliError> {
     let mut value: Value =
         serde_json::from_slice(&bytes).map_err(|error| CliError::file(file, error))?;
     let Some(object) = value.as_object_mut() else {
-        return Err(CliError::file(file, "holds no object of template variables"));
+        return Err(CliError::file(
+            file,
+            "holds no object of template variables",
+        ));
     };
     let Some(context) = object.remove("context") else {
         return Ok((value, jiff::Zoned::now().date()));
