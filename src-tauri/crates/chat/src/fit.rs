@@ -17,6 +17,8 @@ const THINKING_SHARE: usize = 70;
 const KEPT_SHARE: usize = 60;
 /// Tokens kept free for an answer whose length has no limit; at most a quarter of the context.
 const ROOM: usize = 1024;
+/// A history of more bytes a token than this is not even counted: no text has tokens so long.
+const LONGEST_TOKEN: usize = 16;
 
 /// A turn with the whole history.
 pub(crate) struct Unfitted {
@@ -53,7 +55,11 @@ pub(crate) fn fit(
     let history = &turn.history;
 
     let mut cut = Cut::default();
-    let mut tokens = count(turn)?;
+    let mut tokens = if bytes(history) > context * LONGEST_TOKEN {
+        usize::MAX
+    } else {
+        count(turn)?
+    };
     if tokens > comfortable {
         let index = |id: Option<MessageId>| {
             id.and_then(|id| ids.iter().position(|other| *other == id))
@@ -123,6 +129,13 @@ fn oldest_kept(turn: &Turn, cut: Cut, target: usize, count: Count<'_>) -> Result
         }
     }
     Ok(starts.get(low).copied().unwrap_or(cut.messages))
+}
+
+fn bytes(history: &[HistoryMessage]) -> usize {
+    let bytes = |message: &HistoryMessage| {
+        message.text.len() + message.thinking.as_ref().map_or(0, String::len)
+    };
+    history.iter().map(bytes).sum()
 }
 
 fn apply(turn: &Turn, cut: Cut) -> Turn {

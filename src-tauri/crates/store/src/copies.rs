@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 
-use crate::Store;
 use crate::error::StoreError;
 
 /// Daily copies that are kept.
@@ -23,34 +22,30 @@ pub enum Copy {
     Refused(String),
 }
 
-impl Store {
-    /// Lays a copy of the database into the folder `copies` beside it, and removes all but the last
-    /// five.
-    ///
-    /// `day` is an ISO date. The copy is checked, and appears under its name only when it is whole.
-    pub fn daily_copy(&self, day: &str) -> Result<Copy, StoreError> {
-        let Some(path) = self.path() else {
-            return Ok(Copy::Present);
-        };
-        let target = folder(path).join(format!("{DAILY}{day}.db"));
-        if target.exists() {
-            return Ok(Copy::Present);
-        }
-        let state: String = self
-            .db
-            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-        if state != "ok" {
-            return Ok(Copy::Refused(state));
-        }
-        write(&self.db, &target)?;
-        for old in daily(path)?.iter().rev().skip(KEPT) {
-            fs::remove_file(old).map_err(|source| StoreError::Io {
-                path: old.clone(),
-                source,
-            })?;
-        }
-        Ok(Copy::Made(target))
+/// Lays a copy of the database into the folder `copies` beside it, and removes all but the last
+/// five.
+///
+/// `day` is an ISO date. The copy appears under its name only when it is whole. This reads the
+/// whole file through a connection of its own, so that it can run beside the
+/// [`Store`](crate::Store).
+pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
+    let target = folder(database).join(format!("{DAILY}{day}.db"));
+    if target.exists() {
+        return Ok(Copy::Present);
     }
+    let db = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let state: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if state != "ok" {
+        return Ok(Copy::Refused(state));
+    }
+    write(&db, &target)?;
+    for old in daily(database)?.iter().rev().skip(KEPT) {
+        fs::remove_file(old).map_err(|source| StoreError::Io {
+            path: old.clone(),
+            source,
+        })?;
+    }
+    Ok(Copy::Made(target))
 }
 
 pub(crate) fn folder(database: &Path) -> PathBuf {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-pub use copies::Copy;
+pub use copies::{Copy, daily_copy};
 pub use error::StoreError;
 pub use table::chat::{ChatId, ChatRow, Chats};
 pub use table::draft::{DraftPlace, Drafts};
@@ -50,7 +50,8 @@ impl Store {
         Ok(store)
     }
 
-    /// A store that lives as long as this value, for tests.
+    /// A store that lives as long as this value: for tests, and for conversations that leave no
+    /// trace.
     pub fn in_memory() -> Result<Store, StoreError> {
         Ok(Store {
             db: open::memory()?,

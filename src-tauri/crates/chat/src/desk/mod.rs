@@ -6,6 +6,7 @@ mod showing;
 mod verbs;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -69,7 +70,7 @@ pub(crate) fn start(
     }
     let settings = Settings::read(&store)?;
     let copy_due = Instant::now() + COPY_AFTER;
-    let mut desk = Desk {
+    let desk = Desk {
         store,
         clock,
         on_event,
@@ -97,11 +98,11 @@ pub(crate) fn start(
         .map_err(failed)?;
     let desk_thread = thread::Builder::new().name("desk".into());
     desk_thread
-        .spawn(move || {
-            desk.open_at_start(remembered);
-            desk.run(&inbox, model);
-        })
+        .spawn(move || desk.run(&inbox, model))
         .map_err(failed)?;
+    let first = Letter::Verb(Box::new(move |desk| desk.open_at_start(remembered)));
+    // An error means that the desk has ended, which the first verb will find out.
+    let _ = letters.send(first);
     Ok(letters)
 }
 
@@ -156,13 +157,25 @@ impl Desk {
         self.next_job();
         if self.copy_due <= Instant::now() && !self.answers.busy() {
             self.copy_due = Instant::now() + DAY;
-            match self.store.daily_copy(&self.clock.now().date().to_string()) {
-                Ok(Copy::Refused(cause)) => {
-                    tracing::error!(cause, "the database is damaged; no copy was made")
-                }
-                Ok(copy) => tracing::debug!(?copy, "the day's copy"),
-                Err(error) => tracing::warn!(%error, "the day's copy failed"),
+            self.copy_database();
+        }
+    }
+
+    /// On a thread of its own: a large file takes a while, and nobody is to wait for it.
+    fn copy_database(&self) {
+        let Some(path) = self.store.path().map(Path::to_owned) else {
+            return;
+        };
+        let day = self.clock.now().date().to_string();
+        let copy = move || match store::daily_copy(&path, &day) {
+            Ok(Copy::Refused(cause)) => {
+                tracing::error!(cause, "the database is damaged; no copy was made")
             }
+            Ok(copy) => tracing::debug!(?copy, "the day's copy"),
+            Err(error) => tracing::warn!(%error, "the day's copy failed"),
+        };
+        if let Err(error) = thread::Builder::new().name("copy".into()).spawn(copy) {
+            tracing::warn!(%error, "the day's copy was not begun");
         }
     }
 

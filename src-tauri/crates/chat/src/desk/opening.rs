@@ -13,6 +13,8 @@ pub(crate) struct Model {
     opening: Option<Order>,
     /// What it opens next. A later wish replaces an earlier one.
     wanted: Option<Order>,
+    /// What it was last told to open.
+    tried: Option<ModelChoice>,
     progress: f32,
     error: Option<Failure>,
 }
@@ -90,7 +92,7 @@ impl Model {
 /// All that is known of a model before it is open.
 fn unknown(choice: &ModelChoice) -> ModelStatus {
     let (name, file) = match choice {
-        ModelChoice::Starter => (String::new(), None),
+        ModelChoice::Starter => ("Goldcrest starter".to_owned(), None),
         ModelChoice::File(path) => (
             path.file_stem()
                 .unwrap_or(path.as_os_str())
@@ -117,7 +119,6 @@ fn unknown(choice: &ModelChoice) -> ModelStatus {
 impl Desk {
     pub(super) fn open_at_start(&mut self, remembered: ModelChoice) {
         self.want(remembered, Why::Start);
-        self.next_job();
     }
 
     pub(crate) fn open_model(&mut self, choice: ModelChoice) -> Result<(), Failure> {
@@ -127,27 +128,21 @@ impl Desk {
 
     /// Opens the present model once more: with other settings, or after it panicked.
     pub(super) fn reopen_model(&mut self) {
-        if let Some(order) = &mut self.model.wanted {
+        let Model {
+            open,
+            opening,
+            wanted,
+            tried,
+            ..
+        } = &self.model;
+        if wanted.is_some() {
             // It will be opened with the settings of that moment.
-            order.why = if order.why == Why::Asked {
-                Why::Asked
-            } else {
-                Why::Again
-            };
             return;
         }
-        let opening = self
-            .model
-            .opening
-            .as_ref()
-            .map(|order| (order.choice.clone(), order.why));
-        let open = self
-            .model
-            .open
-            .as_ref()
-            .map(|(choice, _)| (choice.clone(), Why::Again));
-        if let Some((choice, why)) = opening.or(open) {
+        if let Some(Order { choice, why }) = opening.clone() {
             self.want(choice, why);
+        } else if let Some(choice) = open.as_ref().map(|(choice, _)| choice).or(tried.as_ref()) {
+            self.want(choice.clone(), Why::Again);
         }
     }
 
@@ -166,6 +161,7 @@ impl Desk {
             choice: order.choice.clone(),
             options: self.settings.load_options(),
         });
+        self.model.tried = Some(order.choice.clone());
         self.model.opening = Some(order);
         true
     }

@@ -1,8 +1,10 @@
 //! What a failing model leaves behind.
 
-use chat::{Event, FailureCode, MessageState, ModelState};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::scripted::{Bench, Step, texts};
+use chat::{Event, FailureCode, MessageState, ModelState, Store};
+
+use crate::scripted::{Bench, Script, Scripted, Step, texts};
 
 #[test]
 fn a_failure_keeps_the_partial_answer_and_says_why() {
@@ -89,4 +91,17 @@ fn a_panic_while_a_model_is_opened_is_a_failure_too() {
     );
     assert!(status.error.unwrap().message.contains("the loader broke"));
     bench.ask(None, "Still there?");
+}
+
+#[test]
+fn a_listener_that_panics_does_not_end_the_desk() {
+    let first = AtomicBool::new(true);
+    let on_event =
+        Box::new(move |_| assert!(!first.swap(false, Ordering::Relaxed), "the window broke"));
+    let generate = Box::new(Scripted::new(&Script::default()));
+    let chat = chat::Chat::start(Store::in_memory().unwrap(), generate, on_event).unwrap();
+    // Opening the starter told its first event, or tells it now.
+    let _ = chat.send(None, "Hello?", true);
+    assert!(chat.snapshot().is_ok());
+    assert!(chat.send(None, "Hello?", true).is_ok());
 }

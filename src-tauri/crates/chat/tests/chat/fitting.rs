@@ -163,3 +163,15 @@ fn a_continued_answer_keeps_its_question() {
     assert_eq!((turn.resume, turn.history.len()), (true, 2));
     assert_eq!(ended.text, format!("{long} and so on"));
 }
+
+#[test]
+fn a_text_that_only_looks_too_long_is_kept() {
+    let mut bench = bench();
+    let chat = bench.ask(None, &"x".repeat(2000)).chat.id;
+    bench.ask(Some(chat), "Two?");
+    assert_eq!(
+        bench.script.last_turn().history.len(),
+        3,
+        "2000 letters, but one token"
+    );
+}

@@ -172,3 +172,18 @@ fn settings_of_the_model_open_it_anew_and_others_do_not() {
         (Some(2), "cpu")
     );
 }
+
+#[test]
+fn other_settings_try_again_a_model_that_did_not_open() {
+    let script = Script::default();
+    script.refuse(ModelChoice::Starter);
+    let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
+    assert_eq!(settled(&mut bench).state, ModelState::Failed);
+    let settings = Settings {
+        device: "cpu".into(),
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    assert_eq!(settled(&mut bench).state, ModelState::Failed);
+    assert_eq!(script.opens()[1].1.device, "cpu");
+}
