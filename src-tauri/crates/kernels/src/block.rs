@@ -1,7 +1,7 @@
 //! The ggml block formats: how long a block is, and what its bytes mean.
 //!
 //! Every quantised format is the same thing underneath: small unsigned integers in groups of 16 or
-//! 32, and per group a scale and perhaps a minimum, `w = scale · (q − zero) − min`. [`Levels`] is
+//! 32, and per group a scale and perhaps a minimum. [`Levels`] is
 //! a block taken apart into just that; dequantising and packing both start from it, so there is
 //! one place that knows the bits of each format.
 
@@ -86,7 +86,7 @@ impl BlockType {
     }
 
     /// Values in a block.
-    pub fn block_len(self) -> usize {
+    pub const fn block_len(self) -> usize {
         match self {
             BlockType::F32 | BlockType::F16 | BlockType::BF16 => 1,
             BlockType::Q4_0
@@ -146,7 +146,7 @@ impl BlockType {
     }
 
     /// Values that share a scale, in a quantised type.
-    pub(crate) fn group(self) -> usize {
+    pub(crate) const fn group(self) -> usize {
         match self {
             BlockType::Q2K | BlockType::Q3K | BlockType::Q6K => 16,
             _ => 32,
@@ -154,7 +154,7 @@ impl BlockType {
     }
 
     /// The integer that stands for zero, in a quantised type.
-    pub(crate) fn zero(self) -> u8 {
+    pub(crate) const fn zero(self) -> u8 {
         match self {
             BlockType::Q3K => 4,
             BlockType::Q4_0 => 8,
@@ -166,19 +166,24 @@ impl BlockType {
     }
 }
 
-/// One quantised block taken apart: `w[i] = scale[i / group] · (q[i] − zero) − min[i / group]`.
+/// One quantised block taken apart, losslessly. In group `i / group`,
+/// `w[i] = d · scale · (q[i] − zero) − dmin · min`.
 pub(crate) struct Levels {
     pub q: [u8; 256],
-    pub scale: [f32; 16],
-    pub min: [f32; 16],
+    pub d: f16,
+    pub dmin: f16,
+    pub scale: [i8; 16],
+    pub min: [u8; 16],
 }
 
 impl Levels {
     pub fn new() -> Self {
         Levels {
             q: [0; 256],
-            scale: [0.0; 16],
-            min: [0.0; 16],
+            d: f16::ZERO,
+            dmin: f16::ZERO,
+            scale: [1; 16],
+            min: [0; 16],
         }
     }
 
@@ -187,31 +192,45 @@ impl Levels {
         debug_assert_eq!(b.len(), ty.block_bytes());
         match ty {
             BlockType::Q4_0 => {
-                self.one_group(half(b, 0), 0.0);
+                self.d = half(b, 0);
                 self.nibbles_32(&b[2..18]);
             }
             BlockType::Q4_1 => {
-                self.one_group(half(b, 0), -half(b, 2));
+                self.d_and_m(b);
                 self.nibbles_32(&b[4..20]);
             }
             BlockType::Q5_0 => {
-                self.one_group(half(b, 0), 0.0);
+                self.d = half(b, 0);
                 self.nibbles_32(&b[6..22]);
                 self.fifth_bit_32(&b[2..6]);
             }
             BlockType::Q5_1 => {
-                self.one_group(half(b, 0), -half(b, 2));
+                self.d_and_m(b);
                 self.nibbles_32(&b[8..24]);
                 self.fifth_bit_32(&b[4..8]);
             }
             BlockType::Q8_0 => {
-                self.one_group(half(b, 0), 0.0);
+                self.d = half(b, 0);
                 for (q, &v) in self.q.iter_mut().zip(&b[2..34]) {
                     *q = v ^ 0x80;
                 }
             }
-            BlockType::Q2K => self.q2_k(b),
-            BlockType::Q3K => self.q3_k(b),
+            BlockType::Q2K => {
+                (self.d, self.dmin) = (half(b, 80), half(b, 82));
+                for g in 0..16 {
+                    self.scale[g] = (b[g] & 15).cast_signed();
+                    self.min[g] = b[g] >> 4;
+                }
+                self.crumbs_k(&b[16..80]);
+            }
+            BlockType::Q3K => {
+                self.d = half(b, 108);
+                self.scale = scales_k3(&b[96..108]);
+                self.crumbs_k(&b[32..96]);
+                for (i, q) in self.q.iter_mut().enumerate() {
+                    *q |= (b[i % 32] >> (i / 32) & 1) << 2;
+                }
+            }
             BlockType::Q4K => {
                 self.scales_k4(b);
                 self.nibbles_k4(&b[16..144]);
@@ -219,20 +238,29 @@ impl Levels {
             BlockType::Q5K => {
                 self.scales_k4(b);
                 self.nibbles_k4(&b[48..176]);
-                for (i, q) in self.q.iter_mut().enumerate() {
-                    *q |= (b[16 + i % 32] >> (i / 32) & 1) << 4;
+                for (g, q) in self.q.chunks_exact_mut(32).enumerate() {
+                    for (q, bits) in q.iter_mut().zip(&b[16..48]) {
+                        *q |= (bits >> g & 1) << 4;
+                    }
                 }
             }
-            BlockType::Q6K => self.q6_k(b),
+            BlockType::Q6K => {
+                self.d = half(b, 208);
+                for g in 0..16 {
+                    self.scale[g] = b[192 + g].cast_signed();
+                }
+                self.sixes_k(b);
+            }
             BlockType::F32 | BlockType::F16 | BlockType::BF16 => {
-                unreachable!("floats have no levels")
+                debug_assert!(false, "floats have no levels");
             }
         }
     }
 
-    fn one_group(&mut self, scale: f32, min: f32) {
-        self.scale[0] = scale;
-        self.min[0] = min;
+    /// Q4_1 and Q5_1 add an f16 minimum where the others subtract one.
+    fn d_and_m(&mut self, b: &[u8]) {
+        (self.d, self.dmin) = (half(b, 0), -half(b, 2));
+        self.min[0] = 1;
     }
 
     fn nibbles_32(&mut self, b: &[u8]) {
@@ -251,61 +279,37 @@ impl Levels {
 
     /// Q4_K and Q5_K: f16 d, f16 dmin, then eight 6-bit scales and eight 6-bit minima in 12 bytes.
     fn scales_k4(&mut self, b: &[u8]) {
-        let (d, dmin) = (half(b, 0), half(b, 2));
-        let (sc, mn) = split_k4(&b[4..16]);
-        for g in 0..8 {
-            self.scale[g] = d * f32::from(sc[g]);
-            self.min[g] = dmin * f32::from(mn[g]);
+        (self.d, self.dmin) = (half(b, 0), half(b, 2));
+        let b = &b[4..16];
+        for g in 0..4 {
+            self.scale[g] = (b[g] & 63).cast_signed();
+            self.min[g] = b[g + 4] & 63;
+            self.scale[g + 4] = (b[g + 8] & 15 | (b[g] >> 6) << 4).cast_signed();
+            self.min[g + 4] = b[g + 8] >> 4 | (b[g + 4] >> 6) << 4;
         }
     }
 
     fn nibbles_k4(&mut self, b: &[u8]) {
-        for (pair, b) in b.chunks_exact(32).enumerate() {
-            for (i, &v) in b.iter().enumerate() {
-                self.q[pair * 64 + i] = v & 15;
-                self.q[pair * 64 + 32 + i] = v >> 4;
+        for (q, b) in self.q.chunks_exact_mut(64).zip(b.chunks_exact(32)) {
+            let (low, high) = q.split_at_mut(32);
+            for ((low, high), b) in low.iter_mut().zip(high).zip(b) {
+                (*low, *high) = (b & 15, b >> 4);
             }
-        }
-    }
-
-    fn q2_k(&mut self, b: &[u8]) {
-        let (d, dmin) = (half(b, 80), half(b, 82));
-        for g in 0..16 {
-            self.scale[g] = d * f32::from(b[g] & 15);
-            self.min[g] = dmin * f32::from(b[g] >> 4);
-        }
-        self.crumbs_k(&b[16..80]);
-    }
-
-    fn q3_k(&mut self, b: &[u8]) {
-        let d = half(b, 108);
-        let sc = split_k3(&b[96..108]);
-        for g in 0..16 {
-            self.scale[g] = d * (f32::from(sc[g]) - 32.0);
-            self.min[g] = 0.0;
-        }
-        self.crumbs_k(&b[32..96]);
-        for (i, q) in self.q.iter_mut().enumerate() {
-            *q |= (b[i % 32] >> (i / 32) & 1) << 2;
         }
     }
 
     /// The 2-bit values of Q2_K and Q3_K: 128 values in 32 bytes, 32 by 32.
     fn crumbs_k(&mut self, b: &[u8]) {
-        for (i, q) in self.q.iter_mut().enumerate() {
-            *q = b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+        for (i, q) in self.q.chunks_exact_mut(32).enumerate() {
+            for (q, b) in q.iter_mut().zip(&b[i / 4 * 32..]) {
+                *q = b >> (i % 4 * 2) & 3;
+            }
         }
     }
 
-    fn q6_k(&mut self, b: &[u8]) {
-        let d = half(b, 208);
-        for g in 0..16 {
-            self.scale[g] = d * f32::from(b[192 + g].cast_signed());
-            self.min[g] = 0.0;
-        }
-        for h in 0..2 {
+    fn sixes_k(&mut self, b: &[u8]) {
+        for (h, q) in self.q.chunks_exact_mut(128).enumerate() {
             let (low, high) = (&b[h * 64..h * 64 + 64], &b[128 + h * 32..128 + h * 32 + 32]);
-            let q = &mut self.q[h * 128..h * 128 + 128];
             for i in 0..32 {
                 q[i] = low[i] & 15 | (high[i] & 3) << 4;
                 q[i + 32] = low[i + 32] & 15 | (high[i] >> 2 & 3) << 4;
@@ -316,29 +320,17 @@ impl Levels {
     }
 }
 
-/// The eight scales and eight minima of a Q4_K or Q5_K block.
-pub(crate) fn split_k4(b: &[u8]) -> ([u8; 8], [u8; 8]) {
-    let (mut sc, mut mn) = ([0; 8], [0; 8]);
-    for g in 0..4 {
-        sc[g] = b[g] & 63;
-        mn[g] = b[g + 4] & 63;
-        sc[g + 4] = b[g + 8] & 15 | (b[g] >> 6) << 4;
-        mn[g + 4] = b[g + 8] >> 4 | (b[g + 4] >> 6) << 4;
-    }
-    (sc, mn)
-}
-
-/// The sixteen scales of a Q3_K block, still with 32 added.
-pub(crate) fn split_k3(b: &[u8]) -> [u8; 16] {
+/// The sixteen 6-bit scales of a Q3_K block.
+fn scales_k3(b: &[u8]) -> [i8; 16] {
     std::array::from_fn(|g| {
         let low = if g < 8 { b[g] & 15 } else { b[g - 8] >> 4 };
-        low | (b[8 + g % 4] >> (g / 4 * 2) & 3) << 4
+        (low | (b[8 + g % 4] >> (g / 4 * 2) & 3) << 4).cast_signed() - 32
     })
 }
 
 /// The little-endian f16 at byte `at`.
-pub(crate) fn half(b: &[u8], at: usize) -> f32 {
-    f16::from_le_bytes([b[at], b[at + 1]]).to_f32()
+fn half(b: &[u8], at: usize) -> f16 {
+    f16::from_le_bytes([b[at], b[at + 1]])
 }
 
 /// Turns whole blocks into floats.
@@ -375,8 +367,10 @@ pub fn dequantise(ty: BlockType, bytes: &[u8], out: &mut [f32]) -> Result<(), Sh
             let blocks = bytes.chunks_exact(ty.block_bytes());
             for (b, out) in blocks.zip(out.chunks_exact_mut(ty.block_len())) {
                 levels.read(ty, b);
+                let (d, dmin) = (levels.d.to_f32(), levels.dmin.to_f32());
                 for (g, out) in out.chunks_exact_mut(group).enumerate() {
-                    let (scale, min) = (levels.scale[g], levels.min[g]);
+                    let scale = d * f32::from(levels.scale[g]);
+                    let min = dmin * f32::from(levels.min[g]);
                     for (o, &q) in out.iter_mut().zip(&levels.q[g * group..]) {
                         *o = scale * (f32::from(q) - zero) - min;
                     }

@@ -1,18 +1,34 @@
 //! The executor: a level, a pool of threads, and the products of a forward pass.
 
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
 use crate::ShapeError;
+use crate::activations::Rounded;
 use crate::attention;
 use crate::block::BlockType;
 use crate::kv::KvLayer;
 use crate::level::CpuLevel;
 use crate::matrix::Matrix;
+use crate::memory::Arena;
 use crate::pool::{Parts, Pool};
+use crate::product::{STRIP, Stage, Strip, TOKENS, Tokens};
+use crate::routines::Routines;
 
 /// Runs the kernels on a fixed number of threads at one instruction-set level.
 pub struct Cpu {
     pool: Pool,
     level: CpuLevel,
+    routines: &'static Routines,
     exact: bool,
+    arena: Mutex<Arena>,
+    scratch: Mutex<Scratch>,
+}
+
+/// Memory for products, made once and grown to the largest.
+struct Scratch {
+    rounded: Rounded,
+    stages: Vec<Box<Stage>>,
 }
 
 impl Cpu {
@@ -24,19 +40,27 @@ impl Cpu {
         } else {
             CpuLevel::Scalar
         };
-        Cpu {
-            pool: Pool::new(threads),
-            level,
-            exact: false,
-        }
+        Self::with(threads, level, false)
     }
 
     /// An executor that keeps activations and arithmetic in f32: the reference for fidelity.
     pub fn exact(threads: usize) -> Cpu {
+        Self::with(threads, CpuLevel::detect(), true)
+    }
+
+    fn with(threads: usize, level: CpuLevel, exact: bool) -> Cpu {
+        let pool = Pool::new(threads);
+        let stages = (0..pool.threads()).map(|_| Stage::new()).collect();
         Cpu {
-            pool: Pool::new(threads),
-            level: CpuLevel::Scalar,
-            exact: true,
+            pool,
+            level,
+            routines: Routines::of(level),
+            exact,
+            arena: Mutex::default(),
+            scratch: Mutex::new(Scratch {
+                rounded: Rounded::default(),
+                stages,
+            }),
         }
     }
 
@@ -55,7 +79,7 @@ impl Cpu {
         self.exact
     }
 
-    /// Lays out `rows × cols` weights for this executor's products.
+    /// Lays out `rows × cols` weights for the products, in as many bytes as the file's.
     ///
     /// # Errors
     /// When the type cannot hold such rows, or `bytes` is not exactly as long as they take.
@@ -66,7 +90,8 @@ impl Cpu {
         cols: usize,
         bytes: &[u8],
     ) -> Result<Matrix, ShapeError> {
-        Matrix::new(ty, rows, cols, bytes)
+        let mut arena = self.arena.lock().unwrap_or_else(PoisonError::into_inner);
+        Matrix::pack(&self.pool, &mut arena, ty, rows, cols, bytes)
     }
 
     /// `y[m][rows] = x[m][cols] · Wᵀ`.
@@ -74,19 +99,31 @@ impl Cpu {
     /// # Panics
     /// When `x` or `y` is not of that shape; so do all the products.
     pub fn product(&self, x: &[f32], m: usize, w: &Matrix, y: &mut [f32]) {
-        self.each(x, m, w, y, |y, sum| *y = sum);
+        check(x, m, w, y);
+        self.run(x, m, &[(w, Sink::Set(&Parts::new(y)))]);
     }
 
     /// `y[m][rows] += x[m][cols] · Wᵀ`: a product into the residual stream.
     pub fn product_add(&self, x: &[f32], m: usize, w: &Matrix, y: &mut [f32]) {
-        self.each(x, m, w, y, |y, sum| *y += sum);
+        check(x, m, w, y);
+        self.run(x, m, &[(w, Sink::Add(&Parts::new(y)))]);
     }
 
-    /// Three products of the same activations.
+    /// Three products of the same activations, in one go.
     pub fn qkv(&self, x: &[f32], m: usize, w: [&Matrix; 3], y: [&mut [f32]; 3]) {
-        for (w, y) in w.into_iter().zip(y) {
-            self.product(x, m, w, y);
+        for (w, y) in w.iter().zip(&y) {
+            check(x, m, w, y);
         }
+        let [q, k, v] = y.map(Parts::new);
+        self.run(
+            x,
+            m,
+            &[
+                (w[0], Sink::Set(&q)),
+                (w[1], Sink::Set(&k)),
+                (w[2], Sink::Set(&v)),
+            ],
+        );
     }
 
     /// `y = silu(x · Gateᵀ) ⊙ (x · Upᵀ)`, `y` being `[m][rows]`.
@@ -95,33 +132,88 @@ impl Cpu {
             gate.rows() == up.rows() && gate.cols() == up.cols(),
             "gate and up are twins"
         );
-        self.each(x, m, gate, y, |y, sum| *y = sum / (1.0 + (-sum).exp()));
-        self.each(x, m, up, y, |y, sum| *y *= sum);
+        check(x, m, gate, y);
+        let y = Parts::new(y);
+        self.strips(
+            x,
+            m,
+            &[gate, up],
+            gate.rows().div_ceil(STRIP),
+            |stage, s, x, tokens| {
+                let n = tokens.len() * STRIP;
+                self.multiply(gate, s, x.tokens(gate, &tokens), stage);
+                stage.gate[..n].copy_from_slice(&stage.sums[..n]);
+                self.multiply(up, s, x.tokens(up, &tokens), stage);
+                // SAFETY: this executor's routines are its machine's; `n` is whole vectors.
+                unsafe { (self.routines.silu_mul)(&mut stage.gate[..n], &stage.sums[..n]) };
+                store(&stage.gate, gate, s, &tokens, &Sink::Set(&y));
+            },
+        );
     }
 
-    fn each(
+    /// Products of the same activations, strip by strip on all threads.
+    fn run(&self, x: &[f32], m: usize, products: &[(&Matrix, Sink)]) {
+        let strips = |w: &Matrix| w.rows().div_ceil(STRIP);
+        let matrices: Vec<&Matrix> = products.iter().map(|(w, _)| *w).collect();
+        let total = matrices.iter().map(|w| strips(w)).sum();
+        self.strips(x, m, &matrices, total, |stage, mut s, x, tokens| {
+            for (w, sink) in products {
+                if s < strips(w) {
+                    self.multiply(w, s, x.tokens(w, &tokens), stage);
+                    store(&stage.sums, w, s, &tokens, sink);
+                    break;
+                }
+                s -= strips(w);
+            }
+        });
+    }
+
+    /// Runs `piece(stage, strip, activations, tokens)` for every strip and every block of tokens.
+    fn strips(
         &self,
         x: &[f32],
         m: usize,
-        w: &Matrix,
-        y: &mut [f32],
-        put: impl Fn(&mut f32, f32) + Sync,
+        matrices: &[&Matrix],
+        strips: usize,
+        piece: impl Fn(&mut Stage, usize, &Source, Range<usize>) + Sync,
     ) {
-        let (rows, cols) = (w.rows(), w.cols());
-        assert!(
-            x.len() == m * cols && y.len() == m * rows,
-            "x is [m][cols] and y is [m][rows]"
-        );
-        let parts = Parts::new(y);
-        self.pool.pieces(rows, |_, r| {
-            let mut row = vec![0.0; cols];
-            w.row(r, &mut row);
-            for i in 0..m {
-                let sum = dot(&x[i * cols..(i + 1) * cols], &row);
-                // SAFETY: element `r` of every row of y belongs to this piece alone.
-                put(&mut unsafe { parts.slice(i * rows + r, 1) }[0], sum);
+        if m == 0 {
+            return;
+        }
+        let cols = matrices[0].cols();
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let Scratch { rounded, stages } = &mut *scratch;
+        if !self.exact && matrices.iter().any(|w| w.is_quantised()) {
+            rounded.fill(&self.pool, self.routines, x, m, cols);
+        }
+        let source = Source {
+            x,
+            cols,
+            rounded,
+            exact: self.exact,
+        };
+        let stages = Parts::new(stages);
+        self.pool.pieces(strips, |worker, s| {
+            // SAFETY: a worker is one thread, and runs one piece at a time.
+            let stage = &mut unsafe { stages.slice(worker, 1) }[0];
+            for first in (0..m).step_by(TOKENS) {
+                piece(stage, s, &source, first..(first + TOKENS).min(m));
             }
         });
+    }
+
+    fn multiply(&self, w: &Matrix, s: usize, x: Tokens, stage: &mut Stage) {
+        let (ty, cols, panel_bytes) = (w.block_type(), w.cols(), w.panel_bytes());
+        let strip = Strip {
+            ty,
+            panels: w.strip(s),
+            panel_bytes,
+            cols,
+            x,
+        };
+        // SAFETY: this executor's routines are its machine's; a matrix is packed as its type
+        // says, and `Source` cuts as many activations as there are columns.
+        unsafe { (self.routines.multiply)(&strip, stage) };
     }
 
     /// RMS norm of every row of `weight.len()` values: `y = x / √(mean x² + eps) ⊙ weight`.
@@ -134,12 +226,16 @@ impl Cpu {
             x.len() == y.len() && x.len().is_multiple_of(n),
             "x and y are rows of n"
         );
-        for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-            let scale = 1.0 / (dot(x, x) / n as f32 + eps).sqrt();
-            for ((y, x), w) in y.iter_mut().zip(x).zip(weight) {
-                *y = x * scale * w;
+        let y = Parts::new(y);
+        self.pool.pieces((x.len() / n).div_ceil(ROWS), |_, piece| {
+            let part = piece * ROWS * n..((piece + 1) * ROWS * n).min(x.len());
+            // SAFETY: each row is one piece's own.
+            let y = unsafe { y.slice(part.start, part.len()) };
+            for (x, y) in x[part].chunks_exact(n).zip(y.chunks_exact_mut(n)) {
+                // SAFETY: this executor's routines are its machine's; rows are as long as weight.
+                unsafe { (self.routines.rms_norm)(x, weight, eps, y) };
             }
-        }
+        });
     }
 
     /// Rotates pairs `(2j, 2j + 1)` of the first `rotary` components of each head.
@@ -165,18 +261,16 @@ impl Cpu {
         if rotary == 0 {
             return;
         }
-        for (row, turn) in x
-            .chunks_exact_mut(heads * head_dim)
-            .zip(cos_sin.chunks_exact(rotary))
-        {
-            for head in row.chunks_exact_mut(head_dim) {
-                for (pair, turn) in head.chunks_exact_mut(2).zip(turn.chunks_exact(2)) {
-                    let (a, b, cos, sin) = (pair[0], pair[1], turn[0], turn[1]);
-                    pair[0] = a * cos - b * sin;
-                    pair[1] = a * sin + b * cos;
-                }
+        let row = heads * head_dim;
+        let x = Parts::new(x);
+        self.pool.pieces(m.div_ceil(ROWS), |_, piece| {
+            for i in piece * ROWS..((piece + 1) * ROWS).min(m) {
+                let turn = &cos_sin[i * rotary..(i + 1) * rotary];
+                // SAFETY: each row is one piece's own; this executor's routines are its machine's,
+                // and the lengths were checked above.
+                unsafe { (self.routines.rotate)(x.slice(i * row, row), head_dim, rotary, turn) };
             }
-        }
+        });
     }
 
     /// Causal attention of `m` new queries, whose keys and values `kv` already holds, after `past`
@@ -207,19 +301,58 @@ impl Cpu {
     }
 }
 
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0_f32; 16];
-    let (a16, b16) = (a.chunks_exact(16), b.chunks_exact(16));
-    let rest: f32 = a16
-        .remainder()
-        .iter()
-        .zip(b16.remainder())
-        .map(|(a, b)| a * b)
-        .sum();
-    for (a, b) in a16.zip(b16) {
-        for ((s, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *s += a * b;
+/// Rows of a piece in the loops between products: enough work to be worth another thread.
+const ROWS: usize = 16;
+
+/// The activations of a product, as the weights' type wants them.
+struct Source<'a> {
+    x: &'a [f32],
+    cols: usize,
+    rounded: &'a Rounded,
+    exact: bool,
+}
+
+impl Source<'_> {
+    fn tokens(&self, w: &Matrix, range: &Range<usize>) -> Tokens<'_> {
+        let cells = range.start * self.cols..range.end * self.cols;
+        let m = range.len();
+        if w.is_quantised() && !self.exact {
+            let (bytes, scales) = self.rounded.part(cells);
+            Tokens::Integers { m, bytes, scales }
+        } else {
+            Tokens::Floats {
+                m,
+                x: &self.x[cells],
+            }
         }
     }
-    sums.iter().sum::<f32>() + rest
+}
+
+/// What becomes of a product's results.
+enum Sink<'a> {
+    Set(&'a Parts<'a, f32>),
+    Add(&'a Parts<'a, f32>),
+}
+
+fn check(x: &[f32], m: usize, w: &Matrix, y: &[f32]) {
+    assert!(x.len() == m * w.cols(), "x is [m][cols]");
+    assert!(y.len() == m * w.rows(), "y is [m][rows]");
+}
+
+/// Hands the results of strip `s` on: `sums` is `[token][STRIP]`.
+fn store(sums: &[f32], w: &Matrix, s: usize, tokens: &Range<usize>, sink: &Sink) {
+    let rows = (w.rows() - s * STRIP).min(STRIP);
+    for (t, sums) in tokens.clone().zip(sums.chunks_exact(STRIP)) {
+        let at = t * w.rows() + s * STRIP;
+        match sink {
+            // SAFETY: of every row of results, a strip's part is one piece's own.
+            Sink::Set(y) => unsafe { y.slice(at, rows) }.copy_from_slice(&sums[..rows]),
+            Sink::Add(y) => {
+                // SAFETY: as above.
+                for (y, sum) in unsafe { y.slice(at, rows) }.iter_mut().zip(sums) {
+                    *y += sum;
+                }
+            }
+        }
+    }
 }

@@ -1,14 +1,22 @@
 //! Everything in Goldcrest that must be fast, and everything that is unsafe.
 
+mod activations;
 mod attention;
 mod bandwidth;
 mod block;
 mod cpu;
+mod elementwise;
+mod isa;
 mod kv;
+mod layout;
 mod level;
 mod map;
 mod matrix;
+mod memory;
+mod pack;
 mod pool;
+mod product;
+mod routines;
 
 pub use bandwidth::read_bandwidth;
 pub use block::{BlockType, dequantise};

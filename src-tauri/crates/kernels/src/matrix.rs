@@ -1,20 +1,28 @@
 //! A weight matrix, laid out for the product.
 
 use crate::ShapeError;
-use crate::block::{BlockType, dequantise};
+use crate::block::BlockType;
+use crate::isa::LANES;
+use crate::layout::Layout;
+use crate::memory::{Arena, Weights};
+use crate::pack::{pack_panel, unpack_row};
+use crate::pool::Pool;
+use crate::product::STRIP_PANELS;
 
 /// A weight matrix of `rows × cols`: a product takes `cols` activations to `rows` results.
 #[derive(Debug)]
 pub struct Matrix {
-    pub(crate) ty: BlockType,
-    pub(crate) rows: usize,
-    pub(crate) cols: usize,
-    pub(crate) row_bytes: usize,
-    pub(crate) data: Box<[u8]>,
+    ty: BlockType,
+    rows: usize,
+    cols: usize,
+    panel_bytes: usize,
+    weights: Weights,
 }
 
 impl Matrix {
-    pub(crate) fn new(
+    pub(crate) fn pack(
+        pool: &Pool,
+        arena: &mut Arena,
         ty: BlockType,
         rows: usize,
         cols: usize,
@@ -25,19 +33,44 @@ impl Matrix {
             .filter(|_| rows > 0 && cols > 0)
             .ok_or(ShapeError::Dimensions { ty, rows, cols })?;
         if row_bytes.checked_mul(rows) != Some(bytes.len()) {
+            let values = rows.saturating_mul(cols);
             return Err(ShapeError::Length {
                 ty,
-                values: rows.saturating_mul(cols),
+                values,
                 bytes: bytes.len(),
             });
         }
+        let layout = Layout::of(ty);
+        let panel_bytes = row_bytes * LANES;
+        debug_assert!(
+            ty.block_len() == 1 || panel_bytes == cols / layout.cols * layout.block_bytes()
+        );
+        let panels = rows.div_ceil(LANES);
+        let fresh = arena.take(panels * panel_bytes);
+        pool.pieces(panels, |_, p| {
+            let end = ((p + 1) * panel_bytes).min(bytes.len());
+            // SAFETY: each panel is one piece's own.
+            let panel = unsafe { fresh.part(p, panel_bytes) };
+            pack_panel(ty, &bytes[p * panel_bytes..end], row_bytes, panel);
+        });
+        // SAFETY: the pieces are done, and together they were all panels.
+        let weights = unsafe { fresh.finish() };
         Ok(Matrix {
             ty,
             rows,
             cols,
-            row_bytes,
-            data: bytes.into(),
+            panel_bytes,
+            weights,
         })
+    }
+
+    /// How the values are stored.
+    pub fn block_type(&self) -> BlockType {
+        self.ty
+    }
+
+    pub(crate) fn is_quantised(&self) -> bool {
+        self.ty.block_len() > 1
     }
 
     /// Results of a product.
@@ -52,7 +85,19 @@ impl Matrix {
 
     /// Resident size in bytes.
     pub fn bytes(&self) -> usize {
-        self.data.len()
+        self.weights.as_slice().len()
+    }
+
+    /// Bytes of 16 rows.
+    pub(crate) fn panel_bytes(&self) -> usize {
+        self.panel_bytes
+    }
+
+    /// The panels of strip `s`.
+    pub(crate) fn strip(&self, s: usize) -> &[u8] {
+        let all = self.weights.as_slice();
+        let start = s * STRIP_PANELS * self.panel_bytes;
+        &all[start..(start + STRIP_PANELS * self.panel_bytes).min(all.len())]
     }
 
     /// Writes row `r` as floats: an embedding look-up.
@@ -61,7 +106,7 @@ impl Matrix {
     /// When there is no row `r`, or `out` is not `cols` long.
     pub fn row(&self, r: usize, out: &mut [f32]) {
         assert!(r < self.rows && out.len() == self.cols, "no such row");
-        let bytes = &self.data[r * self.row_bytes..(r + 1) * self.row_bytes];
-        dequantise(self.ty, bytes, out).expect("the shape was checked when the matrix was made");
+        let panel = &self.weights.as_slice()[r / LANES * self.panel_bytes..][..self.panel_bytes];
+        unpack_row(self.ty, panel, r % LANES, out);
     }
 }

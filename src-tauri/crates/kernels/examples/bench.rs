@@ -1,0 +1,153 @@
+//! Measures products of SmolLM3-3B's shapes against memory bandwidth and one another:
+//! `cargo run --release -p kernels --example bench [threads] [level …]`.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+use std::time::Instant;
+
+use kernels::{BlockType, Cpu, CpuLevel, KvLayer, KvType, Matrix, read_bandwidth};
+
+/// Repetitions of which the median counts.
+const REPEATS: usize = 7;
+
+fn median_seconds(mut run: impl FnMut()) -> f64 {
+    run();
+    let mut seconds: Vec<f64> = (0..REPEATS)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    seconds.sort_by(f64::total_cmp);
+    seconds[REPEATS / 2]
+}
+
+fn noise(n: usize) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut bytes = vec![0; n.next_multiple_of(8)];
+    for b in bytes.chunks_exact_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        // No f16 in the noise may be infinite: bit 14 of every half stays clear.
+        b.copy_from_slice(&(state & 0xbfff_bfff_bfff_bfff).to_le_bytes());
+    }
+    bytes.truncate(n);
+    bytes
+}
+
+fn pack(cpu: &Cpu, ty: BlockType, rows: usize, cols: usize) -> Matrix {
+    let bytes = noise(ty.row_bytes(cols).expect("whole blocks") * rows);
+    cpu.pack(ty, rows, cols, &bytes).expect("the shape fits")
+}
+
+fn gemv(cpu: &Cpu, bandwidth: f64) {
+    let (rows, cols) = (11_008, 2_048);
+    for ty in [
+        BlockType::Q4K,
+        BlockType::Q6K,
+        BlockType::Q8_0,
+        BlockType::Q5K,
+        BlockType::F16,
+    ] {
+        // Together far larger than the caches.
+        let weights: Vec<Matrix> = (0..16).map(|_| pack(cpu, ty, rows, cols)).collect();
+        let bytes: usize = weights.iter().map(Matrix::bytes).sum();
+        let (x, mut y) = (vec![0.1; cols], vec![0.0; rows]);
+        let seconds = median_seconds(|| {
+            for w in &weights {
+                cpu.product(&x, 1, w, &mut y);
+            }
+        });
+        let rate = bytes as f64 / seconds;
+        println!(
+            "  gemv {:5} {:6.2} GB/s, {:3.0} % of read bandwidth",
+            ty.name(),
+            rate / 1e9,
+            rate / bandwidth * 100.0
+        );
+    }
+}
+
+fn gemm(cpu: &Cpu) {
+    let m = 512;
+    for (ty, rows, cols) in [
+        (BlockType::Q4K, 2_048, 2_048),
+        (BlockType::Q4K, 11_008, 2_048),
+        (BlockType::Q4K, 2_048, 11_008),
+        (BlockType::Q6K, 2_048, 11_008),
+        (BlockType::Q8_0, 2_048, 2_048),
+        (BlockType::F16, 2_048, 2_048),
+    ] {
+        let w = pack(cpu, ty, rows, cols);
+        let (x, mut y) = (vec![0.1; m * cols], vec![0.0; m * rows]);
+        let seconds = median_seconds(|| cpu.product(&x, m, &w, &mut y));
+        let rate = (m * rows * cols) as f64 / seconds;
+        // A token of the 3B shape takes 2.81 G multiplications outside of attention.
+        println!(
+            "  gemm {:5} {rows:5} x {cols:5} {:6.1} GMAC/s, as 3B {:5.1} tok/s",
+            ty.name(),
+            rate / 1e9,
+            rate / 2.81e9
+        );
+    }
+}
+
+fn attention(cpu: &Cpu) {
+    for ty in [KvType::F16, KvType::Q8_0] {
+        for (past, m) in [(0, 512), (8_192, 512), (8_192, 1)] {
+            let mut kv = KvLayer::new(ty, 4, 128);
+            let (q, mut out) = (vec![0.1; m * 2_048], vec![0.0; m * 2_048]);
+            let row: Vec<f32> = (0..512).map(|i| (i as f32).sin()).collect();
+            for _ in 0..past + m {
+                kv.append(&row, &row, 1);
+            }
+            let seconds = median_seconds(|| cpu.attention(&q, m, 16, &kv, past, &mut out));
+            let pairs = (past + m / 2) * m * 2_048 * 2;
+            println!(
+                "  attention {:4} past {past:5} m {m:3} {:6.1} GMAC/s, {:6.2} ms for 36 layers a token",
+                ty.name(),
+                pairs as f64 / seconds / 1e9,
+                seconds * 36e3 / m as f64
+            );
+        }
+    }
+}
+
+fn packing(cpu: &Cpu) {
+    for ty in [BlockType::Q4K, BlockType::Q6K, BlockType::Q8_0] {
+        let bytes = noise(ty.row_bytes(2_048).expect("whole blocks") * 65_536);
+        let start = Instant::now();
+        let w = cpu.pack(ty, 65_536, 2_048, &bytes).expect("the shape fits");
+        let seconds = start.elapsed().as_secs_f64();
+        println!(
+            "  pack {:5} {:6.2} GB/s",
+            ty.name(),
+            w.bytes() as f64 / seconds / 1e9
+        );
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let threads = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(2);
+    let named: Vec<CpuLevel> = arguments.filter_map(|name| name.parse().ok()).collect();
+    let levels = if named.is_empty() {
+        vec![CpuLevel::detect()]
+    } else {
+        named
+    };
+    for level in levels {
+        let bandwidth = read_bandwidth(threads);
+        println!(
+            "{level}, {threads} threads; read bandwidth {:.2} GB/s",
+            bandwidth / 1e9
+        );
+        let cpu = Cpu::new(threads, level);
+        packing(&cpu);
+        gemv(&cpu, bandwidth);
+        gemm(&cpu);
+        attention(&cpu);
+    }
+}

@@ -1,0 +1,117 @@
+//! The vector operations that the loops are written in.
+//!
+//! Every loop of this crate is generic over [`Isa`], and every vector has 16 lanes: one AVX-512
+//! register, two AVX2 registers, or an array. A level's file says how its machine does each of
+//! these operations and nothing else; [`crate::routines`] compiles the loops once per level.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod scalar;
+
+pub(crate) use scalar::Scalar;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use {avx2::Avx2, avx512::Avx512};
+
+/// Lanes of a vector.
+pub(crate) const LANES: usize = 16;
+
+/// A machine's way to do 16 things at once.
+///
+/// # Safety
+/// Of every method: the machine has the level's instructions; pointers are good for the 16 (or, of
+/// bytes, 64) elements read or written, and need no alignment. Of an implementation: a method does
+/// what its line says, so that the loops built on it stay in bounds.
+pub(crate) unsafe trait Isa: Copy {
+    /// 16 floats.
+    type F: Copy;
+    /// 16 signed 32-bit integers.
+    type I: Copy;
+    /// 64 bytes: four for each of 16 lanes.
+    type W: Copy;
+
+    /// Whether [`Isa::dot_bytes`] takes full bytes as signed numbers (else with 128 added).
+    const SIGNED_BYTES: bool;
+    /// Whether there are 32 registers of 16 lanes: room for tiles of two panels by six tokens.
+    const WIDE: bool;
+
+    unsafe fn splat(x: f32) -> Self::F;
+    unsafe fn load(p: *const f32) -> Self::F;
+    unsafe fn load_f16(p: *const u16) -> Self::F;
+    unsafe fn load_bf16(p: *const u16) -> Self::F;
+    unsafe fn load_i8(p: *const i8) -> Self::F;
+    unsafe fn load_u8(p: *const u8) -> Self::F;
+    unsafe fn store(p: *mut f32, x: Self::F);
+    /// Stores rounded to nearest even.
+    unsafe fn store_f16(p: *mut u16, x: Self::F);
+    unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
+    unsafe fn sub(a: Self::F, b: Self::F) -> Self::F;
+    unsafe fn mul(a: Self::F, b: Self::F) -> Self::F;
+    unsafe fn div(a: Self::F, b: Self::F) -> Self::F;
+    unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
+    unsafe fn min(a: Self::F, b: Self::F) -> Self::F;
+    unsafe fn abs(a: Self::F) -> Self::F;
+    /// `a · b + c`.
+    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// `c − a · b`.
+    unsafe fn fnma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// Swaps lanes 2j and 2j + 1.
+    unsafe fn swap_pairs(a: Self::F) -> Self::F;
+    unsafe fn sum(a: Self::F) -> f32;
+    unsafe fn largest(a: Self::F) -> f32;
+    /// `a · 2ⁿ` for whole n in −126..=127 and results that are normal numbers.
+    unsafe fn scale_by_power(a: Self::F, n: Self::I) -> Self::F;
+
+    unsafe fn zero_i() -> Self::I;
+    /// To the nearest integer, ties to even.
+    unsafe fn round(a: Self::F) -> Self::I;
+    unsafe fn float(a: Self::I) -> Self::F;
+    unsafe fn sum_i(a: Self::I) -> i32;
+    /// Stores the low byte of each lane.
+    unsafe fn store_low_bytes(p: *mut i8, a: Self::I);
+
+    unsafe fn load_w(p: *const u8) -> Self::W;
+    unsafe fn store_w(p: *mut u8, w: Self::W);
+    unsafe fn splat_w(x: u8) -> Self::W;
+    /// The same four bytes in every lane.
+    unsafe fn splat_quad(p: *const i8) -> Self::W;
+    unsafe fn and(a: Self::W, b: Self::W) -> Self::W;
+    unsafe fn or(a: Self::W, b: Self::W) -> Self::W;
+    unsafe fn xor(a: Self::W, b: Self::W) -> Self::W;
+    /// Shifts 16-bit units right; the caller masks what crosses bytes.
+    unsafe fn shr(a: Self::W, n: u32) -> Self::W;
+    /// Shifts 16-bit units left; the caller masks what crosses bytes.
+    unsafe fn shl(a: Self::W, n: u32) -> Self::W;
+    /// Adds to each lane the dot product of its four unsigned weights (at most 63) and its four
+    /// signed activations (−127..=127).
+    unsafe fn dot(acc: Self::I, weights: Self::W, x: Self::W) -> Self::I;
+    /// The same for weights of a full byte; see [`Isa::SIGNED_BYTES`].
+    unsafe fn dot_bytes(acc: Self::I, weights: Self::W, x: Self::W) -> Self::I;
+
+    /// `eˣ` with a relative error below 2e-7 · 2; inputs below −87 give about 1e-38.
+    #[inline(always)]
+    unsafe fn exp(x: Self::F) -> Self::F {
+        // SAFETY: the caller vouches for the level; there are no pointers.
+        unsafe {
+            let x = Self::min(Self::max(x, Self::splat(-87.0)), Self::splat(88.0));
+            let n = Self::round(Self::mul(x, Self::splat(std::f32::consts::LOG2_E)));
+            let nf = Self::float(n);
+            // ln 2 in two parts: the first has few enough bits that the product is exact.
+            let r = Self::fnma(nf, Self::splat(0.693_359_4), x);
+            let r = Self::fnma(nf, Self::splat(-2.121_944_4e-4), r);
+            let mut p = Self::splat(1.987_569_1e-4);
+            for c in [
+                1.398_2e-3,
+                8.333_452e-3,
+                4.166_579_6e-2,
+                1.666_666_5e-1,
+                0.5,
+            ] {
+                p = Self::fma(p, r, Self::splat(c));
+            }
+            let p = Self::fma(Self::mul(p, r), r, Self::add(r, Self::splat(1.0)));
+            Self::scale_by_power(p, n)
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Where the bits of a weight lie once packed.
+//!
+//! Sixteen rows make a *panel*; within it, a block's header is followed by its groups of 32
+//! columns. Of a group, the four bytes of lane r in a 64-byte vector are four columns of row r, so
+//! that one dot-product instruction advances all 16 rows by four columns, and no sum ever crosses
+//! lanes. A vector of nibbles holds columns 4v.. below and 16 + 4v.. above; crumbs (2 bits) hold
+//! four such sets, single bits eight. The packed bytes are exactly as many as the file's.
+
+use std::marker::PhantomData;
+
+use crate::block::BlockType;
+use crate::isa::{Isa, LANES};
+
+/// Columns of a group, the step of the integer products and of the activations' scales.
+pub(crate) const GROUP: usize = 32;
+
+/// How a header keeps its scales, 16 rows side by side.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Header {
+    /// No header: plain floats.
+    None,
+    /// f16 d.
+    D,
+    /// f16 d and dmin, one minimum a block.
+    DM,
+    /// f16 d and dmin, 16 × (4-bit scale, 4-bit minimum).
+    K2,
+    /// f16 d, 16 six-bit scales with 32 added.
+    K3,
+    /// f16 d and dmin, eight 6-bit scales and eight 6-bit minima.
+    K4,
+    /// f16 d, 16 signed bytes.
+    K6,
+}
+
+/// What a type looks like when packed.
+#[derive(Clone, Copy)]
+pub(crate) struct Layout {
+    /// Columns of a block.
+    pub cols: usize,
+    /// Columns that share a scale.
+    pub group: usize,
+    /// The integer that stands for zero.
+    pub zero: u8,
+    pub header: Header,
+    pub nibbles: bool,
+    pub crumbs: bool,
+    pub bits: bool,
+    pub bytes: bool,
+}
+
+impl Layout {
+    pub const fn of(ty: BlockType) -> Layout {
+        let (header, nibbles, crumbs, bits, bytes) = match ty {
+            BlockType::F32 | BlockType::F16 | BlockType::BF16 => {
+                (Header::None, false, false, false, false)
+            }
+            BlockType::Q4_0 => (Header::D, true, false, false, false),
+            BlockType::Q4_1 => (Header::DM, true, false, false, false),
+            BlockType::Q5_0 => (Header::D, true, false, true, false),
+            BlockType::Q5_1 => (Header::DM, true, false, true, false),
+            BlockType::Q8_0 => (Header::D, false, false, false, true),
+            BlockType::Q2K => (Header::K2, false, true, false, false),
+            BlockType::Q3K => (Header::K3, false, true, true, false),
+            BlockType::Q4K => (Header::K4, true, false, false, false),
+            BlockType::Q5K => (Header::K4, true, false, true, false),
+            BlockType::Q6K => (Header::K6, true, true, false, false),
+        };
+        let cols = ty.block_len();
+        let (group, zero) = (ty.group(), ty.zero());
+        Layout {
+            cols,
+            group,
+            zero,
+            header,
+            nibbles,
+            crumbs,
+            bits,
+            bytes,
+        }
+    }
+
+    /// Bytes of a block's header, for 16 rows.
+    pub const fn header_bytes(self) -> usize {
+        match self.header {
+            Header::None => 0,
+            Header::D => 32,
+            Header::DM => 64,
+            Header::K2 => 64 + 256,
+            Header::K3 => 32 + 192,
+            Header::K4 => 64 + 192,
+            Header::K6 => 32 + 256,
+        }
+    }
+
+    /// Bytes of a group's integers, for 16 rows.
+    pub const fn group_bytes(self) -> usize {
+        64 * (4 * self.nibbles as usize
+            + 2 * self.crumbs as usize
+            + self.bits as usize
+            + 8 * self.bytes as usize)
+    }
+
+    /// Bytes of a block of 16 rows.
+    pub const fn block_bytes(self) -> usize {
+        self.header_bytes() + self.cols / GROUP * self.group_bytes()
+    }
+}
+
+/// A quantised type, known at compile time.
+pub(crate) trait Format {
+    const LAYOUT: Layout;
+}
+
+/// Names a type for [`Format`] by its number in [`BlockType::ALL`].
+pub(crate) struct Of<const N: usize>(PhantomData<()>);
+
+impl<const N: usize> Format for Of<N> {
+    const LAYOUT: Layout = Layout::of(BlockType::ALL[N]);
+}
+
+/// Evaluates `$body` with `$f` standing for the format of the quantised type `$ty`; a float type
+/// gives `$float`.
+macro_rules! with_format {
+    ($ty:expr, $f:ident => $body:expr, else $float:expr) => {{
+        use $crate::block::BlockType as T;
+        macro_rules! arm {
+            ($n:literal) => {{
+                type $f = $crate::layout::Of<$n>;
+                $body
+            }};
+        }
+        match $ty {
+            T::F32 | T::F16 | T::BF16 => $float,
+            T::Q4_0 => arm!(2),
+            T::Q4_1 => arm!(3),
+            T::Q5_0 => arm!(4),
+            T::Q5_1 => arm!(5),
+            T::Q8_0 => arm!(6),
+            T::Q2K => arm!(7),
+            T::Q3K => arm!(8),
+            T::Q4K => arm!(9),
+            T::Q5K => arm!(10),
+            T::Q6K => arm!(11),
+        }
+    }};
+}
+pub(crate) use with_format;
+
+/// Writes a block's scales and minima, `[cols / group][16]` each, so that
+/// `w = scale · q − min` with q as [`quants`] gives it.
+///
+/// # Safety
+/// The machine has `I`; `block` is a packed block of `F`; `scale` and `min` have room.
+#[inline(always)]
+pub(crate) unsafe fn scales<I: Isa, F: Format>(block: *const u8, scale: *mut f32, min: *mut f32) {
+    let layout = F::LAYOUT;
+    let groups = layout.cols / layout.group;
+    // SAFETY: a header holds what `header_bytes` counts, and each offset below stays inside it;
+    // the outputs have `groups` vectors.
+    unsafe {
+        let d = I::load_f16(block.cast());
+        let zero = if layout.bytes && I::SIGNED_BYTES {
+            0.0
+        } else {
+            f32::from(layout.zero)
+        };
+        let zero = I::splat(zero);
+        let put = |g: usize, s: I::F| {
+            I::store(scale.add(g * LANES), s);
+            I::store(min.add(g * LANES), I::mul(s, zero));
+        };
+        match layout.header {
+            Header::None => {}
+            Header::D => put(0, d),
+            Header::DM => {
+                I::store(scale, d);
+                I::store(min, I::load_f16(block.add(32).cast()));
+            }
+            Header::K2 => {
+                let dmin = I::load_f16(block.add(32).cast());
+                let mut bytes = [0_u8; 256];
+                for (mask, d, out, shift) in [(15, d, scale, 0), (15, dmin, min, 4)] {
+                    for v in 0..4 {
+                        let w = I::shr(I::load_w(block.add(64 + v * 64)), shift);
+                        I::store_w(bytes.as_mut_ptr().add(v * 64), I::and(w, I::splat_w(mask)));
+                    }
+                    for g in 0..groups {
+                        let s = I::load_u8(bytes.as_ptr().add(g * LANES));
+                        I::store(out.add(g * LANES), I::mul(d, s));
+                    }
+                }
+            }
+            Header::K3 => {
+                let bytes = sixes::<I>(block.add(32));
+                for g in 0..groups {
+                    let s = I::load_u8(bytes.as_ptr().add(g * LANES));
+                    put(g, I::mul(d, I::sub(s, I::splat(32.0))));
+                }
+            }
+            Header::K4 => {
+                let dmin = I::load_f16(block.add(32).cast());
+                let bytes = sixes::<I>(block.add(64));
+                for g in 0..groups {
+                    let s = I::load_u8(bytes.as_ptr().add(g * LANES));
+                    let m = I::load_u8(bytes.as_ptr().add((groups + g) * LANES));
+                    I::store(scale.add(g * LANES), I::mul(d, s));
+                    I::store(min.add(g * LANES), I::mul(dmin, m));
+                }
+            }
+            Header::K6 => {
+                for g in 0..groups {
+                    put(g, I::mul(d, I::load_i8(block.add(32 + g * LANES).cast())));
+                }
+            }
+        }
+    }
+}
+
+/// 256 six-bit numbers: low nibbles in two vectors (64 numbers below, 64 above), then their two
+/// high bits in one vector, set by set of 64.
+///
+/// # Safety
+/// The machine has `I` and `p` is good for 192 bytes.
+#[inline(always)]
+unsafe fn sixes<I: Isa>(p: *const u8) -> [u8; 256] {
+    let mut out = [0; 256];
+    // SAFETY: three vectors are read, four written to the array of four.
+    unsafe {
+        let high = I::load_w(p.add(128));
+        for v in 0..4 {
+            let low = I::shr(I::load_w(p.add(v / 2 * 64)), v as u32 % 2 * 4);
+            let low = I::and(low, I::splat_w(15));
+            let w = I::or(low, bits::<I>(high, v as u32 * 2, 4, 3));
+            I::store_w(out.as_mut_ptr().add(v * 64), w);
+        }
+    }
+    out
+}
+
+/// The bits `mask << from` of every byte, moved to `mask << to`.
+///
+/// # Safety
+/// The machine has `I`.
+#[inline(always)]
+unsafe fn bits<I: Isa>(w: I::W, from: u32, to: u32, mask: u8) -> I::W {
+    // SAFETY: no pointers.
+    unsafe {
+        let moved = if from > to {
+            I::shr(w, from - to)
+        } else {
+            I::shl(w, to - from)
+        };
+        I::and(moved, I::splat_w(mask << to))
+    }
+}
+
+/// The integers of group `g` of a block: vector `v` holds columns 4v..4v + 4 of 16 rows.
+///
+/// # Safety
+/// The machine has `I`; `block` is a packed block of `F` with a group `g`.
+#[inline(always)]
+pub(crate) unsafe fn quants<I: Isa, F: Format>(block: *const u8, g: usize) -> [I::W; 8] {
+    let layout = F::LAYOUT;
+    // SAFETY: the planes of a group lie one after another in its `group_bytes`.
+    unsafe {
+        let mut w = [I::splat_w(0); 8];
+        let mut p = block.add(layout.header_bytes() + g * layout.group_bytes());
+        if layout.bytes {
+            for (v, w) in w.iter_mut().enumerate() {
+                *w = I::load_w(p.add(v * 64));
+                if !I::SIGNED_BYTES {
+                    *w = I::xor(*w, I::splat_w(0x80));
+                }
+            }
+        }
+        let mut place = 0;
+        if layout.nibbles {
+            for v in 0..4 {
+                let both = I::load_w(p.add(v * 64));
+                w[v] = I::and(both, I::splat_w(15));
+                w[v + 4] = I::and(I::shr(both, 4), I::splat_w(15));
+            }
+            p = p.add(256);
+            place = 4;
+        }
+        if layout.crumbs {
+            for v in 0..8 {
+                let set = I::load_w(p.add(v / 4 * 64));
+                w[v] = I::or(w[v], bits::<I>(set, v as u32 % 4 * 2, place, 3));
+            }
+            p = p.add(128);
+            place += 2;
+        }
+        if layout.bits {
+            let set = I::load_w(p);
+            for (v, w) in w.iter_mut().enumerate() {
+                *w = I::or(*w, bits::<I>(set, v as u32, place, 1));
+            }
+        }
+        w
+    }
+}

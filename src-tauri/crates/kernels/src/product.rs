@@ -1,0 +1,507 @@
+//! The loops of a product: one strip of 32 rows at a time, against one token or many.
+
+use crate::activations::Scale;
+use crate::block::BlockType;
+use crate::isa::{Isa, LANES, Scalar};
+use crate::layout::{Format, GROUP, Header, Layout, quants, scales, with_format};
+
+/// Panels of 16 rows in a strip, the piece of work that a thread draws.
+pub(crate) const STRIP_PANELS: usize = 2;
+/// Rows of a strip.
+pub(crate) const STRIP: usize = STRIP_PANELS * LANES;
+/// Tokens whose results are gathered before they are handed on.
+pub(crate) const TOKENS: usize = 512;
+/// Columns unpacked at a time: a strip of them, 16 KiB and its scales, stays in the L1 cache.
+const STAGE_COLS: usize = 512;
+const STAGE_GROUPS: usize = STAGE_COLS / GROUP;
+/// Columns of floats at a time, for the same reason.
+const FLOAT_COLS: usize = 128;
+
+/// One strip of weights and the tokens to multiply it with.
+#[derive(Clone, Copy)]
+pub(crate) struct Strip<'a> {
+    pub ty: BlockType,
+    /// One panel or two, `panel_bytes` each.
+    pub panels: &'a [u8],
+    pub panel_bytes: usize,
+    pub cols: usize,
+    pub x: Tokens<'a>,
+}
+
+/// `m` rows of activations; quantised weights meet integers, float weights floats.
+#[derive(Clone, Copy)]
+pub(crate) enum Tokens<'a> {
+    Integers {
+        m: usize,
+        bytes: &'a [i8],
+        scales: &'a [Scale],
+    },
+    Floats {
+        m: usize,
+        x: &'a [f32],
+    },
+}
+
+impl Tokens<'_> {
+    pub fn len(self) -> usize {
+        match self {
+            Tokens::Integers { m, .. } | Tokens::Floats { m, .. } => m,
+        }
+    }
+}
+
+/// A worker's own memory.
+#[repr(C, align(64))]
+pub(crate) struct Stage {
+    /// Integers: `[group][8][panel][64]`; floats: `[col][panel][16]` f32.
+    weights: [u8; STRIP * STAGE_COLS],
+    /// `[group][half][panel][16]`.
+    scale: [f32; STAGE_GROUPS * 2 * STRIP],
+    min: [f32; STAGE_GROUPS * 2 * STRIP],
+    /// Results, `[token][panel][16]`.
+    pub sums: [f32; TOKENS * STRIP],
+    /// The gate's results, while the same strip of its twin is multiplied.
+    pub gate: [f32; TOKENS * STRIP],
+}
+
+impl Stage {
+    pub fn new() -> Box<Self> {
+        // SAFETY: all fields are plain numbers, for which zero bytes are values.
+        unsafe { Box::new_zeroed().assume_init() }
+    }
+}
+
+/// Multiplies a strip with at most [`TOKENS`] tokens; `stage.sums` holds the results.
+///
+/// # Safety
+/// The machine has `I`; `strip` is packed weights of its type, and `x` has `m × cols` activations.
+#[inline(always)]
+pub(crate) unsafe fn multiply<I: Isa>(strip: &Strip, stage: &mut Stage) {
+    let m = strip.x.len();
+    debug_assert!(m <= TOKENS);
+    // SAFETY: passed on.
+    unsafe {
+        match strip.x {
+            Tokens::Integers { bytes, scales, .. } if m == 1 => {
+                for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
+                    let sums = &mut stage.sums[p * LANES..(p + 1) * LANES];
+                    with_format!(
+                        strip.ty,
+                        F => stream::<I, F>(panel, strip.cols, bytes, scales, sums),
+                        else debug_assert!(false, "float weights meet floats")
+                    );
+                }
+            }
+            Tokens::Integers { bytes, scales, .. } => {
+                let layout = Layout::of(strip.ty);
+                match (layout.group, layout.bytes) {
+                    (16, _) => integers::<I, 2, false>(strip, m, bytes, scales, stage),
+                    (_, false) => integers::<I, 1, false>(strip, m, bytes, scales, stage),
+                    (_, true) => integers::<I, 1, true>(strip, m, bytes, scales, stage),
+                }
+            }
+            Tokens::Floats { x, .. } => floats::<I>(strip, m, x, stage),
+        }
+    }
+}
+
+/// One panel times one token: weights go from memory through registers once.
+///
+/// # Safety
+/// As [`multiply`].
+#[inline(always)]
+unsafe fn stream<I: Isa, F: Format>(
+    panel: &[u8],
+    cols: usize,
+    bytes: &[i8],
+    x_scales: &[Scale],
+    sums: &mut [f32],
+) {
+    let layout = F::LAYOUT;
+    let halves = GROUP / layout.group;
+    let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
+    // SAFETY: a panel is `cols / layout.cols` blocks, each with a header and its groups; the
+    // activations have as many groups of 32 bytes and one `Scale` each.
+    unsafe {
+        let (mut sum, mut offset) = (I::splat(0.0), I::splat(0.0));
+        let mut x = bytes.as_ptr();
+        let mut x_scale = x_scales.as_ptr();
+        for b in 0..cols / layout.cols {
+            let block = panel.as_ptr().add(b * layout.block_bytes());
+            scales::<I, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
+            for g in 0..layout.cols / GROUP {
+                let w = quants::<I, F>(block, g);
+                let mut part = I::splat(0.0);
+                for h in 0..halves {
+                    let mut acc = I::zero_i();
+                    for v in h * 8 / halves..(h + 1) * 8 / halves {
+                        let quad = I::splat_quad(x.add(v * 4));
+                        acc = if layout.bytes {
+                            I::dot_bytes(acc, w[v], quad)
+                        } else {
+                            I::dot(acc, w[v], quad)
+                        };
+                    }
+                    let at = (g * halves + h) * LANES;
+                    let x_sum = if halves == 1 {
+                        (*x_scale).sum
+                    } else {
+                        (*x_scale).halves[h]
+                    };
+                    part = I::fma(I::float(acc), I::load(scale.as_ptr().add(at)), part);
+                    offset = I::fma(I::load(min.as_ptr().add(at)), I::splat(x_sum), offset);
+                }
+                sum = I::fma(part, I::splat((*x_scale).scale), sum);
+                x = x.add(GROUP);
+                x_scale = x_scale.add(1);
+            }
+        }
+        I::store(sums.as_mut_ptr(), I::sub(sum, offset));
+    }
+}
+
+/// A strip times many tokens: a stage of columns is unpacked to bytes, then every token passes it.
+/// Scales go with `1 / HALVES` of a group; `BYTES` are weights of a full byte.
+///
+/// # Safety
+/// As [`multiply`].
+#[inline(always)]
+unsafe fn integers<I: Isa, const HALVES: usize, const BYTES: bool>(
+    strip: &Strip,
+    m: usize,
+    bytes: &[i8],
+    x_scales: &[Scale],
+    stage: &mut Stage,
+) {
+    let panels = strip.panels.len() / strip.panel_bytes;
+    // SAFETY: blocks and groups stay inside a panel, stages inside `Stage`'s arrays, which hold
+    // STAGE_GROUPS groups of two halves for two panels; token rows are `cols` long.
+    unsafe {
+        for first in (0..strip.cols).step_by(STAGE_COLS) {
+            let groups = (strip.cols - first).min(STAGE_COLS) / GROUP;
+            for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
+                let panel = panel.as_ptr();
+                with_format!(
+                    strip.ty,
+                    F => unstage::<I, F>(panel, first, groups, p, stage),
+                    else ()
+                );
+            }
+            let mut at = Part {
+                stage,
+                p: 0,
+                groups,
+                token: 0,
+                fresh: first == 0,
+            };
+            while at.token < m {
+                let cell = at.token * strip.cols + first;
+                let x = Rows {
+                    bytes: bytes.as_ptr().add(cell),
+                    scales: x_scales.as_ptr().add(cell / GROUP),
+                    cols: strip.cols,
+                };
+                let left = m - at.token;
+                if I::WIDE && panels == STRIP_PANELS {
+                    at.token += tiles::<I, HALVES, BYTES, 2, 6>(&mut at, x, left);
+                } else {
+                    let mut done = 0;
+                    for p in 0..panels {
+                        at.p = p;
+                        done = tiles::<I, HALVES, BYTES, 1, 4>(&mut at, x, left);
+                    }
+                    at.token += done;
+                }
+            }
+        }
+    }
+}
+
+/// Multiplies a tile of `T` tokens, or of two or one where fewer are left; says how many.
+///
+/// # Safety
+/// As [`tile`].
+#[inline(always)]
+unsafe fn tiles<I: Isa, const HALVES: usize, const BYTES: bool, const P: usize, const T: usize>(
+    at: &mut Part,
+    x: Rows,
+    left: usize,
+) -> usize {
+    // SAFETY: passed on.
+    unsafe {
+        if left >= T {
+            tile::<I, HALVES, BYTES, P, T>(at, x);
+            T
+        } else if left >= 2 {
+            tile::<I, HALVES, BYTES, P, 2>(at, x);
+            2
+        } else {
+            tile::<I, HALVES, BYTES, P, 1>(at, x);
+            1
+        }
+    }
+}
+
+/// What a tile works on: a filled stage, and where in it.
+struct Part<'a> {
+    stage: &'a mut Stage,
+    /// The first panel.
+    p: usize,
+    groups: usize,
+    /// The first token.
+    token: usize,
+    /// These are the first columns, so that no sums are there yet.
+    fresh: bool,
+}
+
+/// Unpacks `groups` groups of one panel from column `first` on.
+///
+/// # Safety
+/// As [`integers`].
+#[inline(always)]
+unsafe fn unstage<I: Isa, F: Format>(
+    panel: *const u8,
+    first: usize,
+    groups: usize,
+    p: usize,
+    stage: &mut Stage,
+) {
+    let layout = F::LAYOUT;
+    let halves = GROUP / layout.group;
+    let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
+    // SAFETY: as the caller's.
+    unsafe {
+        let per_block = layout.cols / GROUP;
+        for g in 0..groups {
+            let block = panel.add((first + g * GROUP) / layout.cols * layout.block_bytes());
+            let inner = g % per_block;
+            if inner == 0 {
+                scales::<I, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
+            }
+            let w = quants::<I, F>(block, inner);
+            for (v, w) in w.into_iter().enumerate() {
+                let at = ((g * 8 + v) * STRIP_PANELS + p) * 64;
+                I::store_w(stage.weights.as_mut_ptr().add(at), w);
+            }
+            for h in 0..halves {
+                let from = (inner * halves + h) * LANES;
+                let to = ((g * 2 + h) * STRIP_PANELS + p) * LANES;
+                I::store(
+                    stage.scale.as_mut_ptr().add(to),
+                    I::load(scale.as_ptr().add(from)),
+                );
+                I::store(
+                    stage.min.as_mut_ptr().add(to),
+                    I::load(min.as_ptr().add(from)),
+                );
+            }
+        }
+    }
+}
+
+/// Rows of activations from some token and column on.
+#[derive(Clone, Copy)]
+struct Rows {
+    bytes: *const i8,
+    scales: *const Scale,
+    cols: usize,
+}
+
+/// `P` panels times `T` tokens, all in registers, over a stage.
+///
+/// # Safety
+/// The machine has `I`; the stage holds what `at` says, and `x` has `T` rows of as many groups.
+#[inline(always)]
+unsafe fn tile<I: Isa, const HALVES: usize, const BYTES: bool, const P: usize, const T: usize>(
+    at: &mut Part,
+    x: Rows,
+) {
+    // SAFETY: offsets are those at which `unstage` stored, and tokens are below TOKENS.
+    unsafe {
+        let (stage, p) = (&mut *at.stage, at.p);
+        let out = stage.sums.as_mut_ptr().add(at.token * STRIP + p * LANES);
+        let mut sums = [[I::splat(0.0); P]; T];
+        if !at.fresh {
+            for t in 0..T {
+                for r in 0..P {
+                    sums[t][r] = I::load(out.add(t * STRIP + r * LANES));
+                }
+            }
+        }
+        for g in 0..at.groups {
+            for h in 0..HALVES {
+                let mut acc = [[I::zero_i(); P]; T];
+                for v in h * 8 / HALVES..(h + 1) * 8 / HALVES {
+                    let w = stage
+                        .weights
+                        .as_ptr()
+                        .add(((g * 8 + v) * STRIP_PANELS + p) * 64);
+                    let mut rows = [I::splat_w(0); P];
+                    for r in 0..P {
+                        rows[r] = I::load_w(w.add(r * 64));
+                    }
+                    for t in 0..T {
+                        let quad = I::splat_quad(x.bytes.add(t * x.cols + g * GROUP + v * 4));
+                        for r in 0..P {
+                            acc[t][r] = if BYTES {
+                                I::dot_bytes(acc[t][r], rows[r], quad)
+                            } else {
+                                I::dot(acc[t][r], rows[r], quad)
+                            };
+                        }
+                    }
+                }
+                let vector = ((g * 2 + h) * STRIP_PANELS + p) * LANES;
+                for r in 0..P {
+                    let scale = I::load(stage.scale.as_ptr().add(vector + r * LANES));
+                    let min = I::load(stage.min.as_ptr().add(vector + r * LANES));
+                    for t in 0..T {
+                        let s = x.scales.add(t * x.cols / GROUP + g);
+                        let x_sum = if HALVES == 1 {
+                            (*s).sum
+                        } else {
+                            (*s).halves[h]
+                        };
+                        let part = I::mul(I::float(acc[t][r]), scale);
+                        sums[t][r] = I::fma(part, I::splat((*s).scale), sums[t][r]);
+                        sums[t][r] = I::fnma(min, I::splat(x_sum), sums[t][r]);
+                    }
+                }
+            }
+        }
+        for t in 0..T {
+            for r in 0..P {
+                I::store(out.add(t * STRIP + r * LANES), sums[t][r]);
+            }
+        }
+    }
+}
+
+/// A strip in floats: for float weights, and for the exact executor.
+///
+/// # Safety
+/// As [`multiply`].
+#[inline(always)]
+unsafe fn floats<I: Isa>(strip: &Strip, m: usize, x: &[f32], stage: &mut Stage) {
+    let panels = strip.panels.len() / strip.panel_bytes;
+    // SAFETY: FLOAT_COLS columns of two panels are 16 KiB, the size of `weights`; rows of x are
+    // `cols` long.
+    unsafe {
+        for first in (0..strip.cols).step_by(FLOAT_COLS) {
+            let cols = (strip.cols - first).min(FLOAT_COLS);
+            for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
+                unstage_floats::<I>(strip.ty, panel, first, cols, p, stage);
+            }
+            let mut token = 0;
+            while token < m {
+                let tokens = (m - token).min(4);
+                let x = x.as_ptr().add(token * strip.cols + first);
+                for p in 0..panels {
+                    let fresh = first == 0;
+                    match tokens {
+                        1 => float_tile::<I, 1>(stage, p, cols, x, strip.cols, token, fresh),
+                        2 => float_tile::<I, 2>(stage, p, cols, x, strip.cols, token, fresh),
+                        3 => float_tile::<I, 3>(stage, p, cols, x, strip.cols, token, fresh),
+                        _ => float_tile::<I, 4>(stage, p, cols, x, strip.cols, token, fresh),
+                    }
+                }
+                token += tokens;
+            }
+        }
+    }
+}
+
+/// Turns `cols` columns of one panel into floats.
+///
+/// # Safety
+/// As [`floats`].
+#[inline(always)]
+unsafe fn unstage_floats<I: Isa>(
+    ty: BlockType,
+    panel: &[u8],
+    first: usize,
+    cols: usize,
+    p: usize,
+    stage: &mut Stage,
+) {
+    // SAFETY: as the caller's; a panel of floats has 16 values of `block_bytes` per column.
+    unsafe {
+        let out = stage.weights.as_mut_ptr().cast::<f32>().add(p * LANES);
+        let panel = panel.as_ptr();
+        for c in 0..cols {
+            let at = (first + c) * LANES;
+            let value = match ty {
+                BlockType::F32 => I::load(panel.cast::<f32>().add(at)),
+                BlockType::F16 => I::load_f16(panel.cast::<u16>().add(at)),
+                BlockType::BF16 => I::load_bf16(panel.cast::<u16>().add(at)),
+                _ => break,
+            };
+            I::store(out.add(c * STRIP), value);
+        }
+        if Layout::of(ty).header != Header::None {
+            unstage_exact(ty, panel, first, cols, out);
+        }
+    }
+}
+
+/// Turns `cols` quantised columns of one panel into floats; the reference needs no speed.
+///
+/// # Safety
+/// As [`floats`].
+unsafe fn unstage_exact(ty: BlockType, panel: *const u8, first: usize, cols: usize, out: *mut f32) {
+    let layout = Layout::of(ty);
+    let halves = GROUP / layout.group;
+    let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
+    for g in 0..cols / GROUP {
+        let column = first + g * GROUP;
+        let inner = column % layout.cols / GROUP;
+        // SAFETY: as the caller's; any machine has `Scalar`.
+        let quads = unsafe {
+            let block = panel.add(column / layout.cols * layout.block_bytes());
+            with_format!(ty, F => {
+                scales::<Scalar, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
+                quants::<Scalar, F>(block, inner)
+            }, else return)
+        };
+        for (c, lane) in (0..GROUP).flat_map(|c| (0..LANES).map(move |lane| (c, lane))) {
+            let q = f32::from(quads[c / 4][lane * 4 + c % 4]);
+            let s = (inner * halves + c * halves / GROUP) * LANES + lane;
+            // SAFETY: as the caller's.
+            unsafe { *out.add((g * GROUP + c) * STRIP + lane) = scale[s] * q - min[s] };
+        }
+    }
+}
+
+/// One panel of floats times `T` tokens.
+///
+/// # Safety
+/// The machine has `I`; the stage holds `cols` columns; `x` has `T` rows, `stride` apart.
+#[inline(always)]
+unsafe fn float_tile<I: Isa, const T: usize>(
+    stage: &mut Stage,
+    p: usize,
+    cols: usize,
+    x: *const f32,
+    stride: usize,
+    token: usize,
+    fresh: bool,
+) {
+    // SAFETY: as the caller's.
+    unsafe {
+        let out = stage.sums.as_mut_ptr().add(token * STRIP + p * LANES);
+        let weights = stage.weights.as_ptr().cast::<f32>().add(p * LANES);
+        // Two sums a token, for odd and even columns, hide the latency of the addition.
+        let mut sums = [[I::splat(0.0); 2]; T];
+        for c in 0..cols {
+            let w = I::load(weights.add(c * STRIP));
+            for t in 0..T {
+                sums[t][c % 2] = I::fma(w, I::splat(*x.add(t * stride + c)), sums[t][c % 2]);
+            }
+        }
+        for t in 0..T {
+            let to = out.add(t * STRIP);
+            let sum = I::add(sums[t][0], sums[t][1]);
+            I::store(to, if fresh { sum } else { I::add(I::load(to), sum) });
+        }
+    }
+}

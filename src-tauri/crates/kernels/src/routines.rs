@@ -1,0 +1,94 @@
+//! The loops, compiled once per level, and the one place that picks.
+
+use crate::activations::{self, Scale};
+use crate::isa::Scalar;
+use crate::level::CpuLevel;
+use crate::product::{self, Stage, Strip};
+
+/// What an executor calls; every entry is unsafe to call on a machine without its level.
+pub(crate) struct Routines {
+    pub round: unsafe fn(&[f32], &mut [i8], &mut [Scale]),
+    pub multiply: unsafe fn(&Strip, &mut Stage),
+    pub rms_norm: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
+    pub rotate: unsafe fn(&mut [f32], usize, usize, &[f32]),
+    pub silu_mul: unsafe fn(&mut [f32], &[f32]),
+}
+
+/// Compiles every routine for one level.
+macro_rules! routines {
+    ($name:ident, $isa:ty $(, $features:literal)?) => {
+        mod $name {
+            use super::*;
+
+            /// # Safety
+            /// As [`activations::round`].
+            $(#[target_feature(enable = $features)])?
+            unsafe fn round(x: &[f32], bytes: &mut [i8], scales: &mut [Scale]) {
+                // SAFETY: the level is this function's own; the rest is passed on.
+                unsafe { activations::round::<$isa>(x, bytes, scales) }
+            }
+
+            /// # Safety
+            /// As [`product::multiply`].
+            $(#[target_feature(enable = $features)])?
+            unsafe fn multiply(strip: &Strip, stage: &mut Stage) {
+                // SAFETY: as above.
+                unsafe { product::multiply::<$isa>(strip, stage) }
+            }
+
+            /// # Safety
+            /// As [`crate::elementwise::rms_norm`].
+            $(#[target_feature(enable = $features)])?
+            unsafe fn rms_norm(x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) {
+                // SAFETY: as above.
+                unsafe { crate::elementwise::rms_norm::<$isa>(x, weight, eps, y) }
+            }
+
+            /// # Safety
+            /// As [`crate::elementwise::rotate`].
+            $(#[target_feature(enable = $features)])?
+            unsafe fn rotate(x: &mut [f32], head_dim: usize, rotary: usize, turn: &[f32]) {
+                // SAFETY: as above.
+                unsafe { crate::elementwise::rotate::<$isa>(x, head_dim, rotary, turn) }
+            }
+
+            /// # Safety
+            /// As [`crate::elementwise::silu_mul`].
+            $(#[target_feature(enable = $features)])?
+            unsafe fn silu_mul(gate: &mut [f32], up: &[f32]) {
+                // SAFETY: as above.
+                unsafe { crate::elementwise::silu_mul::<$isa>(gate, up) }
+            }
+
+            pub(super) static ROUTINES: Routines =
+                Routines { round, multiply, rms_norm, rotate, silu_mul };
+        }
+    };
+}
+
+routines!(scalar, Scalar);
+#[cfg(target_arch = "x86_64")]
+routines!(avx2, crate::isa::Avx2<false>, "avx2,fma,f16c");
+#[cfg(target_arch = "x86_64")]
+routines!(avxvnni, crate::isa::Avx2<true>, "avx2,fma,f16c,avxvnni");
+#[cfg(target_arch = "x86_64")]
+routines!(
+    avx512,
+    crate::isa::Avx512,
+    "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
+);
+
+impl Routines {
+    /// The routines of `level`, which the machine must have for them to be called.
+    pub fn of(level: CpuLevel) -> &'static Routines {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            CpuLevel::Avx2 => &avx2::ROUTINES,
+            #[cfg(target_arch = "x86_64")]
+            CpuLevel::AvxVnni => &avxvnni::ROUTINES,
+            #[cfg(target_arch = "x86_64")]
+            CpuLevel::Avx512 => &avx512::ROUTINES,
+            _ => &scalar::ROUTINES,
+        }
+    }
+}
