@@ -14,6 +14,7 @@ use crate::forward::{Evaluate, Model};
 use crate::generate::{Event, Finished, GenerateError, GenerateParams, Generator};
 use crate::gguf::{Gguf, GgufError};
 use crate::memory;
+use crate::prompt::{Conversation, Prompt, PromptError};
 use crate::session::Session;
 use crate::summary::ModelSummary;
 use crate::synthetic::{Synthetic, UnknownShape};
@@ -225,6 +226,14 @@ impl Engine {
     /// The model's chat template.
     pub fn template(&self) -> &ChatTemplate {
         &self.template
+    }
+
+    /// What the model reads to go on with `conversation`.
+    ///
+    /// # Errors
+    /// When it is empty, or the model's template refuses it.
+    pub fn prompt(&self, conversation: &Conversation) -> Result<Prompt, PromptError> {
+        Prompt::new(conversation, &self.template, &self.tokenizer)
     }
 
     /// Memory that the KV cache holds now, in bytes.

@@ -14,6 +14,7 @@ mod generate;
 pub mod gguf;
 mod inspect;
 mod memory;
+mod prompt;
 mod random;
 mod rope;
 mod sampler;
@@ -33,6 +34,7 @@ pub use generate::{Event, Finished, GenerateError, GenerateParams, Stats, StopRe
 pub use gguf::{Gguf, GgufError};
 pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
 pub use kernels::{CpuLevel, KvType};
+pub use prompt::{Conversation, KeepThinking, Prompt, PromptError, Role, Turn};
 pub use sampler::Sampling;
 pub use summary::ModelSummary;
 pub use synthetic::{Synthetic, UnknownShape};

@@ -2,6 +2,11 @@
 
 use crate::tokenizer::Tokenizer;
 
+/// The tag before the thinking.
+pub(crate) const OPEN: &str = "<think>";
+/// The tag after it.
+pub(crate) const CLOSE: &str = "</think>";
+
 /// What a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
@@ -24,7 +29,7 @@ pub struct PartTracker<'a> {
 impl<'a> PartTracker<'a> {
     /// A tracker for tokens that begin inside of `starts_in`.
     pub fn new(tokenizer: &'a Tokenizer, starts_in: Part) -> Self {
-        let (open, close) = (tokenizer.special("<think>"), tokenizer.special("</think>"));
+        let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
         PartTracker {
             tokenizer,
             open,
@@ -44,4 +49,44 @@ impl<'a> PartTracker<'a> {
         }
         Part::Control
     }
+}
+
+/// What a token after `ids` belongs to: the thinking that they left open, or an answer.
+pub(crate) fn part_after(tokenizer: &Tokenizer, ids: &[u32]) -> Part {
+    let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
+    let last = ids
+        .iter()
+        .rev()
+        .copied()
+        .find(|&id| Some(id) == open || Some(id) == close || tokenizer.is_control(id));
+    if last.is_some() && last == open {
+        Part::Thinking
+    } else {
+        Part::Answer
+    }
+}
+
+/// A generated answer without its thinking, the tags and the newlines after them; `None` where
+/// one token holds such newlines and more.
+pub(crate) fn without_thinking(tokenizer: &Tokenizer, ids: &[u32]) -> Option<Vec<u32>> {
+    let mut parts = PartTracker::new(tokenizer, Part::Answer);
+    let (mut answer, mut after_tag) = (Vec::new(), false);
+    for &id in ids {
+        let tag = Some(id) == parts.open || Some(id) == parts.close;
+        let part = parts.part(id);
+        if tag || part == Part::Thinking {
+            after_tag |= tag;
+            continue;
+        }
+        let piece = tokenizer.piece(id);
+        if after_tag && piece.first() == Some(&b'\n') {
+            if piece.iter().any(|&byte| byte != b'\n') {
+                return None;
+            }
+            continue;
+        }
+        after_tag = false;
+        answer.push(id);
+    }
+    Some(answer)
 }

@@ -16,7 +16,7 @@ use tokenizers::{PreTokenizerWrapper, SplitDelimiterBehavior};
 use crate::gguf::Gguf;
 pub use pieces::Decoder;
 use pieces::Pieces;
-use specials::Specials;
+pub(crate) use specials::Specials;
 use vocabulary::{Kind, Vocabulary};
 
 /// Texts of control tokens that end a turn, whichever of them a vocabulary has.
@@ -53,11 +53,11 @@ pub enum TokenizerError {
     #[error("token {id} {problem}")]
     Token {
         /// Its id.
-        id: usize,
+        id: u32,
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A merge that is no pair of tokens, or whose result is no token.
+    /// A merge that is no pair, or longer than any token.
     #[error("merge {index} (`{merge}`) {problem}")]
     Merge {
         /// Position in the list of merges.
@@ -110,7 +110,8 @@ impl Tokenizer {
     }
 
     fn new(vocabulary: Vocabulary) -> Result<Self, TokenizerError> {
-        let bytes = vocabulary.check()?;
+        let ordinary = vocabulary.ordinary();
+        let bytes = vocabulary.check(&ordinary)?;
         let pieces = Pieces::new(&vocabulary);
         let specials = Specials::new(&vocabulary);
         let mut turn_ends: Vec<u32> = vocabulary
@@ -129,7 +130,7 @@ impl Tokenizer {
         let encoder = |error: tokenizers::Error| TokenizerError::Encoder(error.to_string());
         let model = BPE::builder()
             .ignore_merges(vocabulary.whole_words)
-            .vocab_and_merges(vocabulary.ordinary(), vocabulary.merges)
+            .vocab_and_merges(ordinary, vocabulary.merges)
             .build()
             .map_err(encoder)?;
         let split = Split::new(

@@ -169,7 +169,7 @@ fn damaged_vocabularies_are_errors_that_name_the_fault() {
         (
             "tokenizer.ggml.token_type",
             Some(Field::I32s(vec![5; 259])),
-            "joins what are no tokens",
+            "merge 0 (`a b`) makes no token",
         ),
         (
             "tokenizer.ggml.merges",
@@ -178,19 +178,19 @@ fn damaged_vocabularies_are_errors_that_name_the_fault() {
         ),
         (
             "tokenizer.ggml.merges",
-            strings(&["a xyz"]),
-            "joins what are no tokens",
+            strings(&["a x"]),
+            "`ax` out of vocabulary",
         ),
         (
             "tokenizer.ggml.merges",
             strings(&["b a"]),
-            "makes what is no token",
+            "`ba` out of vocabulary",
         ),
         ("tokenizer.ggml.merges", None, "`tokenizer.ggml.merges`"),
         (
             "tokenizer.ggml.eos_token_id",
             Some(Field::U32(259)),
-            "token 259 is named",
+            "token 259 begins or ends",
         ),
     ];
     for (key, value, expected) in cases {

@@ -90,11 +90,11 @@ fn push_escape(code: u32, out: &mut String) {
     });
 }
 
-/// Python's `str.isprintable`. Rust keeps the same table behind `escape_debug`, which escapes a
+/// Python's `str.isprintable`, and the marks that a prompt's content carries. Rust keeps the same table behind `escape_debug`, which escapes a
 /// combining mark only at the start of a string.
 fn is_printable(c: char) -> bool {
     match c {
-        ' '..='~' => true,
+        ' '..='~' | '\u{fdd0}'..='\u{fdd2}' => true,
         _ if c.is_ascii() => false,
         _ => format!("a{c}").escape_debug().count() == 2,
     }

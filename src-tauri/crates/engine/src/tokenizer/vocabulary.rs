@@ -20,7 +20,7 @@ const MERGES: &str = "tokenizer.ggml.merges";
 /// Far above every published vocabulary (262,144 tokens); keeps ids and tables small.
 const MOST_TOKENS: usize = 1 << 20;
 const MOST_MERGES: usize = 1 << 22;
-/// The encoder joins merges in a buffer of the longest token's size.
+/// Words of the language, not files.
 const LONGEST_TOKEN: usize = 1 << 12;
 
 /// What a token is for.
@@ -192,8 +192,8 @@ impl Vocabulary {
         ids
     }
 
-    /// Makes sure of everything that the encoder relies on; gives the token of each byte.
-    pub(super) fn check(&self) -> Result<Box<[u32; 256]>, TokenizerError> {
+    /// Makes sure of what the encoder relies on without saying so; gives the token of each byte.
+    pub(super) fn check(&self, ordinary: &Vocab) -> Result<Box<[u32; 256]>, TokenizerError> {
         check_count(TOKENS, self.tokens.len(), MOST_TOKENS)?;
         check_count(MERGES, self.merges.len(), MOST_MERGES)?;
         if self.kinds.len() != self.tokens.len() {
@@ -204,50 +204,39 @@ impl Vocabulary {
                 found,
             });
         }
-        let mut ids = HashMap::with_capacity(self.tokens.len());
-        for (id, token, kind) in self.iter() {
-            if token.len() > LONGEST_TOKEN {
-                return Err(TokenizerError::Token {
-                    id: id as usize,
-                    problem: "is absurdly long",
-                });
-            }
-            if kind == Kind::Ordinary {
-                ids.entry(token).or_insert(id);
-            }
+        let token_error = |id: u32, problem| TokenizerError::Token { id, problem };
+        if let Some((id, ..)) = self
+            .iter()
+            .find(|(_, token, _)| token.len() > LONGEST_TOKEN)
+        {
+            return Err(token_error(id, "is absurdly long"));
         }
-        for id in self.begin.into_iter().chain(self.end) {
-            if id as usize >= self.tokens.len() {
-                let problem = "is named as begin or end of text, but is not in the vocabulary";
-                return Err(TokenizerError::Token {
-                    id: id as usize,
-                    problem,
-                });
-            }
+        let named = self.begin.into_iter().chain(self.end);
+        if let Some(id) = named
+            .into_iter()
+            .find(|&id| id as usize >= self.tokens.len())
+        {
+            return Err(token_error(
+                id,
+                "begins or ends texts, but is not in the vocabulary",
+            ));
         }
-        let mut joined = String::new();
+        // The encoder joins the halves of a merge in a buffer as long as the longest token.
+        let longest = ordinary.keys().map(String::len).max().unwrap_or(0);
         for (index, (left, right)) in self.merges.iter().enumerate() {
-            joined.clear();
-            joined.push_str(left);
-            joined.push_str(right);
-            let problem = if !ids.contains_key(left.as_str()) || !ids.contains_key(right.as_str()) {
-                "joins what are no tokens"
-            } else if !ids.contains_key(joined.as_str()) {
-                "makes what is no token"
-            } else {
-                continue;
-            };
-            let merge = format!("{left} {right}");
-            return Err(TokenizerError::Merge {
-                index,
-                merge,
-                problem,
-            });
+            if left.len() + right.len() > longest {
+                let merge = format!("{left} {right}");
+                return Err(TokenizerError::Merge {
+                    index,
+                    merge,
+                    problem: "makes no token",
+                });
+            }
         }
         let mut bytes = Box::new([0; 256]);
         for byte in 0..=u8::MAX {
             let token = char_of(byte).to_string();
-            let id = ids.get(token.as_str()).ok_or(TokenizerError::Byte(byte))?;
+            let id = ordinary.get(&token).ok_or(TokenizerError::Byte(byte))?;
             bytes[usize::from(byte)] = *id;
         }
         Ok(bytes)

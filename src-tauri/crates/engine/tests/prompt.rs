@@ -1,0 +1,418 @@
+//! Prompts of the starter model: what users write stays text, and every prompt extends the one
+//! before together with the answer that was generated.
+
+use std::path::{Path, PathBuf};
+
+use engine::{
+    ChatTemplate, Conversation, Gguf, KeepThinking, Part, Prompt, PromptError, Role, Tokenizer,
+    Turn,
+};
+use jiff::civil::Date;
+use serde_json::json;
+
+const TODAY: Date = Date::constant(2026, 3, 5);
+
+fn starter() -> (Tokenizer, ChatTemplate) {
+    let path: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/starter/starter-q4_k_m.gguf");
+    let file = Gguf::open(&path).expect("the starter model");
+    let template = file.str("tokenizer.chat_template").expect("a template");
+    let template = ChatTemplate::parse(template).expect("a template");
+    (Tokenizer::from_gguf(&file).expect("a tokenizer"), template)
+}
+
+fn conversation(messages: Vec<Turn>, thinking: bool) -> Conversation {
+    Conversation {
+        messages,
+        instructions: None,
+        thinking,
+        today: TODAY,
+        tools: Vec::new(),
+        keep_thinking: KeepThinking::All,
+    }
+}
+
+fn user(text: &str) -> Turn {
+    Turn::new(Role::User, text)
+}
+
+fn generated(ids: Vec<u32>, thinking: &str, text: &str) -> Turn {
+    Turn {
+        ids: Some(ids),
+        thinking: Some(thinking.to_owned()),
+        ..Turn::new(Role::Assistant, text)
+    }
+}
+
+/// A small generator of numbers, the same on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % end
+    }
+}
+
+const HOSTILE: [&str; 26] = [
+    "<|im_end|>",
+    "<|im_start|>",
+    "<think>",
+    "</think>",
+    "<",
+    "|im_end|>",
+    "<|im_",
+    "end|>",
+    "<<",
+    "\u{fdd0}",
+    "\u{fdd1}",
+    "\u{fdd1}0\u{fdd1}",
+    "\u{fdd2}",
+    "<\u{fdd0}",
+    "/think",
+    "/no_think",
+    "{{ 7*7 }}",
+    "{% if %}",
+    "\n",
+    "\n\n",
+    " ",
+    "é",
+    "🙂",
+    "\u{e000}",
+    "\u{10ffff}",
+    "plain",
+];
+
+fn hostile(random: &mut Random) -> String {
+    let pieces = 1 + random.below(12);
+    (0..pieces)
+        .map(|_| match random.below(4) {
+            0 => char::from_u32(u32::try_from(random.below(0x11_0000)).expect("a code"))
+                .unwrap_or('\u{fffd}')
+                .to_string(),
+            _ => HOSTILE[random.below(HOSTILE.len())].to_owned(),
+        })
+        .collect()
+}
+
+fn count(ids: &[u32], id: u32) -> usize {
+    ids.iter().filter(|&&other| other == id).count()
+}
+
+/// Content with the same place in the protocol and nothing in it to take for structure.
+const MILD: &str = "mild";
+
+#[test]
+fn content_never_becomes_structure() {
+    let (tokenizer, starter_template) = starter();
+    let specials: Vec<u32> = (0..u32::try_from(tokenizer.vocabulary_size()).expect("ids"))
+        .filter(|&id| {
+            std::str::from_utf8(tokenizer.piece(id))
+                .is_ok_and(|text| tokenizer.special(text) == Some(id))
+        })
+        .collect();
+    assert_eq!(specials.len(), 13);
+    let mut random = Random(7);
+    for template in [starter_template, ChatTemplate::built_in()] {
+        for round in 0..400 {
+            let thinking = round % 2 == 0;
+            let texts: Vec<String> = (0..6).map(|_| hostile(&mut random)).collect();
+            let build = |texts: &[String]| {
+                let mut answer = Turn::new(Role::Assistant, texts[1].clone());
+                answer.thinking =
+                    Some(texts[5].clone()).filter(|text| !text.trim_matches('\n').is_empty());
+                let messages = vec![
+                    user(&texts[0]),
+                    answer,
+                    Turn::new(Role::Tool, texts[2].clone()),
+                    Turn {
+                        open: round % 3 == 0,
+                        ..Turn::new(Role::Assistant, texts[1].clone())
+                    },
+                    user(&texts[0]),
+                ];
+                let conversation = Conversation {
+                    instructions: Some(texts[3].clone()).filter(|text| !text.trim().is_empty()),
+                    tools: vec![json!({"name": texts[4], texts[4].clone(): texts[4]})],
+                    ..conversation(messages, thinking)
+                };
+                Prompt::new(&conversation, &template, &tokenizer).expect("a prompt")
+            };
+            let prompt = build(&texts);
+            let mild: Vec<String> = texts
+                .iter()
+                .map(|text| {
+                    if text.trim().is_empty() {
+                        text.clone()
+                    } else {
+                        MILD.to_owned()
+                    }
+                })
+                .collect();
+            let expected = build(&mild);
+            for &special in &specials {
+                assert_eq!(
+                    count(&prompt.ids, special),
+                    count(&expected.ids, special),
+                    "{texts:?}: {}",
+                    prompt.text
+                );
+            }
+            assert_eq!(tokenizer.decode(&prompt.ids), prompt.text);
+            assert!(
+                prompt
+                    .text
+                    .contains(&format!("<|im_start|>user\n{}<|im_end|>\n", texts[0]))
+            );
+            assert!(
+                prompt
+                    .text
+                    .contains(&format!("<|im_start|>user\n{}<|im_end|>\n", texts[2]))
+            );
+            assert!(
+                prompt.text.contains(texts[3].trim_end()),
+                "{texts:?}: {}",
+                prompt.text
+            );
+        }
+    }
+}
+
+#[test]
+fn innocent_prompts_are_the_render_encoded() {
+    let (tokenizer, template) = starter();
+    for thinking in [true, false] {
+        let messages = vec![
+            user("What is 2 + 2?"),
+            Turn::new(Role::Assistant, "\n4."),
+            user("Thanks/think"),
+        ];
+        let prompt = Prompt::new(&conversation(messages, thinking), &template, &tokenizer);
+        let prompt = prompt.expect("a prompt");
+        let context = json!({
+            "messages": [
+                {"role": "user", "content": "What is 2 + 2?"},
+                {"role": "assistant", "content": "4."},
+                {"role": "user", "content": "Thanks/think"},
+            ],
+            "add_generation_prompt": true,
+            "enable_thinking": thinking,
+        });
+        let render = template.render(&context, TODAY).expect("render");
+        assert_eq!(prompt.text, render);
+        assert_eq!(prompt.ids, tokenizer.encode(&render, true));
+        assert_eq!(prompt.starts_in, Part::Answer);
+    }
+}
+
+/// Ids as a model might generate them, ends of turns aside: any bytes, any cut between tokens.
+fn answer_ids(random: &mut Random, tokenizer: &Tokenizer, thinking: bool) -> Vec<u32> {
+    let words = |random: &mut Random| -> Vec<u32> {
+        (0..random.below(20))
+            .map(|_| u32::try_from(random.below(4083)).expect("an id"))
+            .collect()
+    };
+    let tag = |text: &str| tokenizer.special(text).expect("a tag");
+    let mut ids = Vec::new();
+    if thinking {
+        ids.push(tag("<think>"));
+        ids.extend(words(random));
+        ids.push(tag("</think>"));
+    }
+    ids.extend(words(random));
+    if random.below(3) > 0 {
+        ids.push(tag("<|im_end|>"));
+    }
+    ids
+}
+
+#[test]
+fn every_prompt_extends_the_last_one_and_its_answer() {
+    let (tokenizer, starter_template) = starter();
+    let mut random = Random(11);
+    for template in [starter_template, ChatTemplate::built_in()] {
+        for thinking in [true, false] {
+            for _ in 0..20 {
+                let mut messages = Vec::new();
+                let mut read: Vec<u32> = Vec::new();
+                for _ in 0..8 {
+                    messages.push(user(&hostile(&mut random)));
+                    let conversation = conversation(messages.clone(), thinking);
+                    let prompt =
+                        Prompt::new(&conversation, &template, &tokenizer).expect("a prompt");
+                    assert!(prompt.ids.starts_with(&read), "{}", prompt.text);
+                    let answer = answer_ids(&mut random, &tokenizer, thinking);
+                    read = prompt.ids;
+                    read.extend(&answer);
+                    messages.push(generated(answer, "not what the ids say", "nor this"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stopped_answer_goes_on_where_it_was() {
+    let (tokenizer, template) = starter();
+    let first = conversation(vec![user("Hi")], true);
+    let first = Prompt::new(&first, &template, &tokenizer).expect("a prompt");
+    for (answer, part) in [
+        ("<think>\nLet me", Part::Thinking),
+        ("<think>\nLet me see.\n</think>\nHel", Part::Answer),
+        ("Hel", Part::Answer),
+        ("", Part::Answer),
+    ] {
+        let ids = tokenizer.encode(answer, true);
+        let open = Turn {
+            open: true,
+            ..generated(ids.clone(), "", "")
+        };
+        let prompt = conversation(vec![user("Hi"), open], true);
+        let prompt = Prompt::new(&prompt, &template, &tokenizer).expect("a prompt");
+        assert_eq!(prompt.ids, [first.ids.clone(), ids].concat(), "{answer:?}");
+        assert_eq!(prompt.starts_in, part, "{answer:?}");
+    }
+
+    // The same from text, as after a change of the model.
+    let open = |thinking: &str, text: &str| Turn {
+        open: true,
+        thinking: Some(thinking.to_owned()).filter(|text| !text.is_empty()),
+        ..Turn::new(Role::Assistant, text)
+    };
+    for (turn, thinking, end, part) in [
+        (
+            open("Let me", ""),
+            true,
+            "assistant\n<think>\nLet me",
+            Part::Thinking,
+        ),
+        (
+            open("Hm.", "Hel"),
+            true,
+            "assistant\n<think>\nHm.\n</think>\nHel",
+            Part::Answer,
+        ),
+        (
+            open("Hm.", "Hel"),
+            false,
+            "assistant\n<think>\n\n</think>\nHel",
+            Part::Answer,
+        ),
+        (open("", "Hel\n"), true, "assistant\nHel\n", Part::Answer),
+    ] {
+        let prompt = conversation(vec![user("Hi"), turn], thinking);
+        let prompt = Prompt::new(&prompt, &template, &tokenizer).expect("a prompt");
+        assert!(prompt.text.ends_with(end), "{}", prompt.text);
+        assert_eq!(prompt.starts_in, part, "{end:?}");
+    }
+
+    let silent = ChatTemplate::parse("{{ messages[0].content }}").expect("a template");
+    let lost = conversation(vec![user("Hi"), open("", "Hel")], true);
+    assert!(matches!(
+        Prompt::new(&lost, &silent, &tokenizer),
+        Err(PromptError::Continue)
+    ));
+}
+
+#[test]
+fn thinking_stays_or_goes() {
+    let (tokenizer, template) = starter();
+    let answer = |thought: &str, text: &str, verbatim: bool| {
+        let spoken = format!("<think>\n{thought}\n</think>\n{text}<|im_end|>");
+        let ids = verbatim.then(|| tokenizer.encode(&spoken, true));
+        Turn {
+            ids,
+            ..generated(Vec::new(), &format!("\n{thought}\n"), text)
+        }
+    };
+    for verbatim in [true, false] {
+        let messages = || {
+            vec![
+                user("a"),
+                answer("early thought", "one", verbatim),
+                user("b"),
+                answer("late thought", "two", verbatim),
+                user("c"),
+            ]
+        };
+        let text = |conversation: Conversation| {
+            Prompt::new(&conversation, &template, &tokenizer)
+                .expect("a prompt")
+                .text
+        };
+        let all = text(conversation(messages(), true));
+        assert!(
+            all.contains("<think>\nearly thought\n</think>\none<|im_end|>\n"),
+            "{all}"
+        );
+        let last = KeepThinking::LastTurn;
+        let last = text(Conversation {
+            keep_thinking: last,
+            ..conversation(messages(), true)
+        });
+        assert!(
+            !last.contains("early thought") && last.contains("assistant\none<|im_end|>"),
+            "{last}"
+        );
+        assert!(
+            last.contains("<think>\nlate thought\n</think>\ntwo<|im_end|>\n"),
+            "{last}"
+        );
+        let none = text(conversation(messages(), false));
+        assert!(
+            !none.contains("early thought") && !none.contains("late thought"),
+            "{none}"
+        );
+        assert_eq!(none.matches("<think>\n\n</think>\n").count(), 3, "{none}");
+        assert!(none.contains("</think>\none<|im_end|>\n"), "{none}");
+    }
+}
+
+#[test]
+fn instructions_do_not_switch_the_mode() {
+    let (tokenizer, starter_template) = starter();
+    for template in [starter_template, ChatTemplate::built_in()] {
+        for thinking in [true, false] {
+            let instructions = "Read /home/think/notes and /no_think; see /system_override.\n";
+            let conversation = Conversation {
+                instructions: Some(instructions.to_owned()),
+                ..conversation(vec![user("Hi")], thinking)
+            };
+            let text = Prompt::new(&conversation, &template, &tokenizer)
+                .expect("a prompt")
+                .text;
+            let mode = if thinking {
+                "Mode: /think\n"
+            } else {
+                "Mode: /no_think\n"
+            };
+            assert!(text.contains(mode), "{text}");
+            let block = format!("## Custom Instructions\n\n{}\n\n", instructions.trim_end());
+            assert!(text.contains(&block), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_template_that_reads_answers_gets_them_as_text() {
+    let (tokenizer, _) = starter();
+    let template = ChatTemplate::parse("{% for m in messages %}{{ m.content[:2] }};{% endfor %}");
+    let turn = generated(tokenizer.encode("answer", true), "", "answer");
+    let prompt = conversation(vec![user("hi"), turn], true);
+    let prompt =
+        Prompt::new(&prompt, &template.expect("a template"), &tokenizer).expect("a prompt");
+    assert_eq!(prompt.text, "hi;an;");
+}
+
+#[test]
+fn an_empty_conversation_has_no_prompt() {
+    let (tokenizer, template) = starter();
+    let empty = conversation(Vec::new(), true);
+    assert!(matches!(
+        Prompt::new(&empty, &template, &tokenizer),
+        Err(PromptError::Empty)
+    ));
+}
