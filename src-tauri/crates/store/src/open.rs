@@ -91,3 +91,27 @@ fn explain(path: &Path, error: StoreError) -> StoreError {
         _ => StoreError::Sqlite(cause),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_opened_for_safety() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let db = file(&folder.path().join("goldcrest.db"))?;
+        let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let journal: String = db.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        assert_eq!(journal, "wal");
+        assert_eq!(
+            number("synchronous")?,
+            2,
+            "FULL: what is committed survives a power cut"
+        );
+        assert_eq!(
+            (number("foreign_keys")?, number("busy_timeout")?),
+            (1, 5000)
+        );
+        Ok(())
+    }
+}

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use store::{ChatId, ErrorRow, MessageId, MessageRow, MessageState, OmittedRow, Role};
+use store::{ChatId, ErrorRow, MessageId, MessageRow, MessageState, OmittedRow};
 
 use crate::desk::Desk;
 use crate::failure::{Failure, FailureCode};
-use crate::fit::{Fitted, Unfitted};
-use crate::generate::{Finish, HistoryMessage, ModelInfo, Part, StopReason, Turn};
+use crate::fit::Fitted;
+use crate::generate::{Finish, ModelInfo, Part, StopReason};
 use crate::live::Live;
 use crate::model_thread::Job;
 use crate::view::{ChatView, Event, Message, Stage};
@@ -124,46 +124,9 @@ impl Desk {
             message,
             resume,
         } = *waiting;
-        let mut path = self.store.messages().path(message)?;
-        let row = path.pop().ok_or(store::StoreError::NotFound("message"))?;
-        let today = self.store.chats().get(chat)?.today;
-        let today = today.parse().unwrap_or_else(|_| self.clock.now().date());
-        let before = path
-            .iter()
-            .rev()
-            .find(|row| row.role == Role::Assistant)
-            .map(|row| row.omitted);
-        let live = Live::new(row.progress.clone(), &info.fingerprint);
-        let thinking = row.thinks && info.can_think;
-
-        let resume = resume && !(row.progress.text.is_empty() && row.progress.thinking.is_none());
-        // An answer without text says nothing: it failed, or was stopped before it began.
-        path.retain(|row| !row.progress.text.is_empty());
-        let mut history: Vec<_> = path
-            .iter()
-            .map(|row| in_history(row, thinking, &info.fingerprint))
-            .collect();
-        let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
-        if resume {
-            history.push(in_history(&row, true, &info.fingerprint));
-            ids.push(row.id);
-        }
-        let turn = Turn {
-            history,
-            instructions: Some(self.settings.instructions.trim().to_owned())
-                .filter(|text| !text.is_empty()),
-            thinking,
-            today,
-            sampling: self.settings.sampling,
-            max_tokens: self.settings.max_tokens.map(|tokens| tokens as usize),
-            resume,
-        };
+        let (unfitted, progress) = self.turn(chat, message, resume, info)?;
+        let live = Live::new(progress, &info.fingerprint);
         let cancel = Arc::new(AtomicBool::new(false));
-        let unfitted = Unfitted {
-            turn,
-            ids,
-            before: before.unwrap_or_default(),
-        };
         self.give(Job::Answer {
             unfitted,
             cancel: Arc::clone(&cancel),
@@ -392,24 +355,5 @@ fn state_of(finish: &Finish, cancelled: MessageState) -> MessageState {
         StopReason::EndOfTurn => MessageState::Done,
         StopReason::MaxTokens | StopReason::ContextFull => MessageState::Limit,
         StopReason::Cancelled => cancelled,
-    }
-}
-
-/// A message as the model gets it. Without thinking mode, what it thought earlier is left out: its
-/// template would put an empty block beside it.
-fn in_history(row: &MessageRow, thinking: bool, model: &str) -> HistoryMessage {
-    let progress = &row.progress;
-    let stripped = !thinking && progress.thinking.is_some();
-    let same_model = progress.model.as_deref() == Some(model);
-    let verbatim = !stripped && same_model && !progress.tokens.is_empty();
-    HistoryMessage {
-        role: row.role,
-        text: progress.text.clone(),
-        thinking: if stripped {
-            None
-        } else {
-            progress.thinking.clone()
-        },
-        ids: verbatim.then(|| progress.tokens.clone()),
     }
 }

@@ -3,6 +3,7 @@
 mod answering;
 mod opening;
 mod showing;
+mod turn;
 mod verbs;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

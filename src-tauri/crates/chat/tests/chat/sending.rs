@@ -101,15 +101,17 @@ fn deltas_are_gathered_and_numbered_without_a_gap() {
     let begun = Instant::now();
     bench.chat.send(None, "Sixty words.", false).unwrap();
 
-    let (mut text, mut last) = (String::new(), 0);
+    let (mut text, mut last, mut rate) = (String::new(), 0, 0.0);
     let ended = loop {
         match bench.until(|_| true).pop().unwrap() {
             Event::Delta {
                 seq,
                 text: more,
                 tokens,
+                tokens_per_second,
                 ..
             } => {
+                rate = tokens_per_second;
                 assert_eq!(seq, last + 1);
                 if seq == 1 {
                     assert_eq!(
@@ -128,6 +130,10 @@ fn deltas_are_gathered_and_numbered_without_a_gap() {
     assert_eq!(text, "word ".repeat(60));
     assert_eq!(ended.text, text);
     assert_eq!(ended.seq, last);
+    assert!(
+        rate > 1.0 && rate < 1000.0 / 3.0,
+        "a token every 3 ms at most: {rate}"
+    );
     assert!(last >= 3, "told while it was written: {last}");
     let most = begun.elapsed().as_millis() / 50 + 2;
     assert!(u128::from(last) <= most, "{last} deltas, {most} at most");

@@ -1,0 +1,78 @@
+//! From the rows of a branch to what the model is asked.
+
+use store::{ChatId, MessageId, MessageRow, Progress, Role, StoreError};
+
+use crate::desk::Desk;
+use crate::failure::Failure;
+use crate::fit::Unfitted;
+use crate::generate::{HistoryMessage, ModelInfo, Turn};
+
+impl Desk {
+    /// What to ask for an answer, and what the answer has so far. `resume`: it goes on with that.
+    pub(super) fn turn(
+        &self,
+        chat: ChatId,
+        message: MessageId,
+        resume: bool,
+        info: &ModelInfo,
+    ) -> Result<(Unfitted, Progress), Failure> {
+        let mut path = self.store.messages().path(message)?;
+        let row = path.pop().ok_or(StoreError::NotFound("message"))?;
+        let today = self.store.chats().get(chat)?.today;
+        let before = path
+            .iter()
+            .rev()
+            .find(|row| row.role == Role::Assistant)
+            .map(|row| row.omitted);
+        let thinking = row.thinks && info.can_think;
+
+        let begun = !row.progress.text.is_empty() || row.progress.thinking.is_some();
+        let resume = resume && begun;
+        // An answer without text says nothing: it failed, or was stopped before it began.
+        path.retain(|row| !row.progress.text.is_empty());
+        let in_history =
+            |row: &MessageRow, thinking| history_message(row, thinking, &info.fingerprint);
+        let mut history: Vec<_> = path.iter().map(|row| in_history(row, thinking)).collect();
+        let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
+        if resume {
+            history.push(in_history(&row, true));
+            ids.push(row.id);
+        }
+        let settings = &self.settings;
+        let turn = Turn {
+            history,
+            instructions: Some(settings.instructions.trim().to_owned())
+                .filter(|text| !text.is_empty()),
+            thinking,
+            today: today.parse().unwrap_or_else(|_| self.clock.now().date()),
+            sampling: settings.sampling,
+            max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
+            resume,
+        };
+        let unfitted = Unfitted {
+            turn,
+            ids,
+            before: before.unwrap_or_default(),
+        };
+        Ok((unfitted, row.progress))
+    }
+}
+
+/// A message as the model gets it. Without thinking mode, what it thought earlier is left out: its
+/// template would put an empty block beside it.
+fn history_message(row: &MessageRow, thinking: bool, model: &str) -> HistoryMessage {
+    let progress = &row.progress;
+    let stripped = !thinking && progress.thinking.is_some();
+    let same_model = progress.model.as_deref() == Some(model);
+    let verbatim = !stripped && same_model && !progress.tokens.is_empty();
+    HistoryMessage {
+        role: row.role,
+        text: progress.text.clone(),
+        thinking: if stripped {
+            None
+        } else {
+            progress.thinking.clone()
+        },
+        ids: verbatim.then(|| progress.tokens.clone()),
+    }
+}
