@@ -24,6 +24,8 @@ export class Follow {
     const listening = { signal: abort.signal, passive: true };
     scroller.addEventListener("scroll", () => this.#look(), listening);
     scroller.addEventListener("wheel", (event) => event.deltaY < 0 && this.#release(), listening);
+    // Unfolding something must not move it from under the pointer.
+    scroller.addEventListener("click", (event) => this.#rest(event.target), listening);
     return () => {
       growth.disconnect();
       abort.abort();
@@ -46,6 +48,10 @@ export class Follow {
   #release(): void {
     const scroller = this.#scroller;
     if (scroller && scroller.scrollHeight > scroller.clientHeight) this.held = false;
+  }
+
+  #rest(target: EventTarget | null): void {
+    if (target instanceof Element && target.closest("[aria-expanded]")) this.held = false;
   }
 
   #grow(): void {

@@ -27,6 +27,15 @@ md.renderer.rules.code_block = (tokens, at) => codeFigure(tokens[at]?.content ??
 md.renderer.rules["table_open"] = () => `<div class="table" tabindex="0"><table>\n`;
 md.renderer.rules["table_close"] = () => `</table></div>\n`;
 
+// Inline styles are not allowed, and that is how markdown-it aligns cells.
+for (const rule of ["th_open", "td_open"]) {
+  md.renderer.rules[rule] = (tokens, at) => {
+    const token = tokens[at];
+    const side = /text-align:(\w+)/u.exec(String(token?.attrGet("style") ?? ""))?.[1];
+    return side ? `<${token?.tag} align="${side}">` : `<${token?.tag}>`;
+  };
+}
+
 md.core.ruler.push("link-text", (state) => {
   for (const block of state.tokens) {
     let inLink = 0;

@@ -30,8 +30,10 @@ export function formula(tex: string, display: boolean): string {
       trust: false,
       maxExpand: 200,
     });
-    // The sanitiser would keep the text of these wrappers beside the formula.
+    // The sanitiser would keep the text of these wrappers beside the formula, and the content
+    // security policy complains of inline styles.
     const bare = html
+      .replace(/ style="[^"]*"/gu, "")
       .replace(/<annotation\b[^>]*>[\s\S]*?<\/annotation>/gu, "")
       .replace(/<\/?semantics>/gu, "");
     return display ? `<div class="formula">${bare}</div>\n` : bare;

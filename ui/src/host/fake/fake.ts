@@ -67,9 +67,9 @@ export class FakeHost implements Host {
     this.#listener(structuredClone(event));
   }
 
-  subscribe(listener: (event: HostEvent) => void): Promise<void> {
+  subscribe(listener: (event: HostEvent) => void): Promise<null> {
     this.#listener = listener;
-    return Promise.resolve();
+    return Promise.resolve(null);
   }
 
   snapshot(): Promise<Snapshot> {
@@ -144,9 +144,9 @@ export class FakeHost implements Host {
     return this.#reply(this.#view(found.chat));
   }
 
-  stop(id: number): Promise<void> {
+  stop(id: number): Promise<null> {
     this.#running.get(id)?.();
-    return Promise.resolve();
+    return Promise.resolve(null);
   }
 
   renameChat(id: number, title: string): Promise<ChatSummary> {
@@ -157,11 +157,11 @@ export class FakeHost implements Host {
     return this.#reply(chat.summary);
   }
 
-  deleteChat(id: number): Promise<void> {
+  deleteChat(id: number): Promise<null> {
     const chat = this.library.chats.get(id);
     if (chat) chat.deleted = true;
     this.emit({ type: "chatRemoved", chat: id });
-    return Promise.resolve();
+    return Promise.resolve(null);
   }
 
   restoreChat(id: number): Promise<ChatSummary> {
@@ -195,12 +195,12 @@ export class FakeHost implements Host {
     return this.#reply(hits.reverse());
   }
 
-  saveDraft(id: number | null, text: string): Promise<void> {
+  saveDraft(id: number | null, text: string): Promise<null> {
     this.calls.push(["saveDraft", id, text]);
     if (id === null) this.#newDraft = text;
     const chat = id === null ? undefined : this.library.chats.get(id);
     if (chat) chat.draft = text;
-    return Promise.resolve();
+    return Promise.resolve(null);
   }
 
   saveSettings(settings: Settings): Promise<Settings> {
@@ -214,19 +214,19 @@ export class FakeHost implements Host {
     return Promise.resolve(true);
   }
 
-  openModel(path: string): Promise<void> {
+  openModel(path: string): Promise<null> {
     this.#load({ ...big, file: path });
-    return Promise.resolve();
+    return Promise.resolve(null);
   }
 
-  useStarter(): Promise<void> {
+  useStarter(): Promise<null> {
     this.#load(starter);
-    return Promise.resolve();
+    return Promise.resolve(null);
   }
 
-  openLink(url: string): Promise<void> {
+  openLink(url: string): Promise<null> {
     this.calls.push(["openLink", url]);
-    return Promise.resolve();
+    return Promise.resolve(null);
   }
 
   #reply<T>(value: T): Promise<T> {
