@@ -39,6 +39,9 @@ export default ts.config(
   },
   { files: ["src/**"], rules: forbid(tauri, host) },
   { files: ["src/host/**"], rules: forbid(state, views) },
-  { files: ["src/state/**", "src/main.ts"], rules: forbid(tauri, [views[0].slice(0, 4), views[1]]) },
+  {
+    files: ["src/state/**", "src/main.ts"],
+    rules: forbid(tauri, [views[0].slice(0, 4), views[1]]),
+  },
   { files: ["src/text/**", "src/parts/**"], rules: forbid(tauri, host, state, views) },
 );

@@ -6,7 +6,7 @@ export const forStarter = [
 ];
 
 export const forLargeModel = [
-  "Explain compound interest with a table",
-  "Help me decline an invitation politely",
-  "Write a Python script that renames photos by date",
+  "Explain compound interest",
+  "Decline an invitation politely",
+  "Rename photos with Python",
 ];

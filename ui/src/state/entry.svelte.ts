@@ -1,6 +1,12 @@
 import type { Message, MessageState, Role, Stage, Stats, WireError } from "../host/host";
 
-type Delta = { seq: number; thinking: string; text: string; tokens: number; tokensPerSecond: number };
+type Delta = {
+  seq: number;
+  thinking: string;
+  text: string;
+  tokens: number;
+  tokensPerSecond: number;
+};
 
 /** One message as the window shows it; an answer grows in place while it is being written. */
 export class Entry {

@@ -35,7 +35,9 @@ export function formula(tex: string, display: boolean): string {
     const bare = html
       .replace(/ style="[^"]*"/gu, "")
       .replace(/<annotation\b[^>]*>[\s\S]*?<\/annotation>/gu, "")
-      .replace(/<\/?semantics>/gu, "");
+      .replace(/<\/?semantics>/gu, "")
+      // TeX sets a thin space after the name of a function; browsers set none.
+      .replace(/<mo>\u2061<\/mo>(?!<mo\b[^>]*>\()/gu, '$&<mspace width="0.17em"/>');
     return display ? `<div class="formula">${bare}</div>\n` : bare;
   } catch {
     const source = tex.replace(/&/gu, "&amp;").replace(/</gu, "&lt;").replace(/>/gu, "&gt;");

@@ -31,7 +31,8 @@ function insideFence(text: string): boolean {
 
 /** A table's first row reads as text until the row below it says that it is a table. */
 function holdBackTable(lines: string[]): string[] {
-  const from = lines.findLastIndex((line, at) => at < lines.length - 1 && !line.startsWith("|")) + 1;
+  const from =
+    lines.findLastIndex((line, at) => at < lines.length - 1 && !line.startsWith("|")) + 1;
   const rows = lines.slice(from, -1);
   const isTable = rows.length === 0 || DELIMITER_ROW.test(rows[1] ?? "");
   return isTable ? lines : [...lines.slice(0, from), ""];

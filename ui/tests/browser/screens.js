@@ -19,7 +19,7 @@ const screens = {
     rate: 30,
     act: async (page) => {
       await ask(page, QUESTION);
-      await page.waitForTimeout(3000);
+      await page.waitForTimeout(2000);
     },
   },
   writing: {
@@ -36,7 +36,7 @@ const screens = {
     act: async (page) => {
       await ask(page, QUESTION);
       await answered(page);
-      await page.getByRole("button", { name: /Thought for/ }).click();
+      await page.getByRole("button", { name: /Thought/ }).click();
       await page.getByRole("button", { name: /tok\/s/ }).click();
       await page.getByRole("article", { name: "You" }).hover();
     },
@@ -45,14 +45,14 @@ const screens = {
     rate: 4000,
     act: async (page) => {
       await ask(page, "A question with a crash");
-      await page.getByText("Interrupted").waitFor();
+      await button(page, "Continue").waitFor();
     },
   },
   failed: {
     rate: 4000,
     act: async (page) => {
       await ask(page, "A question that will fail");
-      await page.getByText("out of memory").waitFor();
+      await button(page, "Continue").waitFor();
     },
   },
   "long-chat": {
@@ -83,7 +83,11 @@ const screens = {
     act: async (page) => {
       await page.keyboard.press("Control+k");
       await page.keyboard.type("bird");
-      await page.getByRole("list", { name: "Search results" }).getByRole("listitem").first().waitFor();
+      await page
+        .getByRole("list", { name: "Search results" })
+        .getByRole("listitem")
+        .first()
+        .waitFor();
     },
   },
   deleted: {
@@ -156,20 +160,22 @@ const screens = {
   },
 };
 
+async function take(name, act, view, colorScheme) {
+  const page = await stand.page({ ...view, colorScheme });
+  await act?.(page);
+  await page.waitForTimeout(350);
+  await page.screenshot({ path: join(out, `${name}-${colorScheme}.png`) });
+  if (page.faults.length > 0) throw new Error(`${name}: ${page.faults.join("\n")}`);
+  await page.context().close();
+}
+
 mkdirSync(out, { recursive: true });
 const chosen = process.argv.slice(2);
 const stand = await Stand.open();
 try {
   for (const [name, { act, ...view }] of Object.entries(screens)) {
     if (chosen.length > 0 && !chosen.includes(name)) continue;
-    for (const colorScheme of ["light", "dark"]) {
-      const page = await stand.page({ ...view, colorScheme });
-      await act?.(page);
-      await page.waitForTimeout(350);
-      await page.screenshot({ path: join(out, `${name}-${colorScheme}.png`) });
-      if (page.faults.length > 0) throw new Error(`${name}: ${page.faults.join("\n")}`);
-      await page.context().close();
-    }
+    await Promise.all(["light", "dark"].map((scheme) => take(name, act, view, scheme)));
   }
 } finally {
   await stand.close();

@@ -41,7 +41,14 @@ export class Stand {
   }
 
   /** Opens the window on a scene of the scripted host; `faults` gathers what the page complains of. */
-  async page({ scene = "usual", rate = 400, reading = 60, width = 1100, height = 720, ...rest } = {}) {
+  async page({
+    scene = "usual",
+    rate = 400,
+    reading = 60,
+    width = 1100,
+    height = 720,
+    ...rest
+  } = {}) {
     const context = await this.browser.newContext({ viewport: { width, height }, ...rest });
     const page = await context.newPage();
     page.setDefaultTimeout(8000);
