@@ -196,7 +196,7 @@ impl Generator<'_> {
     ) -> Result<StopReason, BackendError> {
         let mut sampler = Sampler::new(params.sampling.clone(), seed);
         let mut parts = PartTracker::new(self.tokenizer, params.starts_in);
-        let mut text = self.tokenizer.decoder();
+        let mut text = self.tokenizer.decoder_after(self.session.tokens());
         let most = params.max_tokens.unwrap_or(usize::MAX);
         let mut recent = self.session.tokens().to_vec();
         let reason = loop {

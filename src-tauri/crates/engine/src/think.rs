@@ -90,3 +90,98 @@ pub(crate) fn without_thinking(tokenizer: &Tokenizer, ids: &[u32]) -> Option<Vec
     }
     Some(answer)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::gguf::Gguf;
+
+    fn tokenizer() -> Tokenizer {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tokenizer.gguf");
+        Tokenizer::from_gguf(&Gguf::open(&fixture).expect("fixture")).expect("tokenizer")
+    }
+
+    /// The thinking and the answer in `text`, generated token by token.
+    fn split(text: &str, starts_in: Part) -> [String; 2] {
+        let tokenizer = tokenizer();
+        let mut parts = PartTracker::new(&tokenizer, starts_in);
+        let mut split = [String::new(), String::new()];
+        for id in tokenizer.encode(text, true) {
+            let piece = tokenizer.decode(&[id]);
+            match parts.part(id) {
+                Part::Thinking => split[0].push_str(&piece),
+                Part::Answer => split[1].push_str(&piece),
+                Part::Control => {}
+            }
+        }
+        split
+    }
+
+    #[test]
+    fn tags_may_be_missing_unclosed_or_repeated() {
+        use Part::{Answer, Thinking};
+        for (text, starts_in, expected) in [
+            (
+                "<think>\na\n</think>\nb<|im_end|>",
+                Answer,
+                ["\na\n", "\nb"],
+            ),
+            ("b", Answer, ["", "b"]),
+            ("<think>a", Answer, ["a", ""]),
+            ("a</think>b", Thinking, ["a", "b"]),
+            ("</think>b", Answer, ["", "b"]),
+            (
+                "<think><think>a</think>b<think>c</think></think>d",
+                Answer,
+                ["ac", "bd"],
+            ),
+            (
+                "<tool_call>{}</tool_call>",
+                Answer,
+                ["", "<tool_call>{}</tool_call>"],
+            ),
+            ("a<|im_start|>b", Answer, ["", "ab"]),
+        ] {
+            assert_eq!(split(text, starts_in), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn thinking_is_taken_out_of_ids() {
+        let tokenizer = tokenizer();
+        let without = |text: &str| {
+            let ids = without_thinking(&tokenizer, &tokenizer.encode(text, true));
+            ids.map(|ids| tokenizer.decode(&ids))
+        };
+        for (text, expected) in [
+            ("<think>\na\n</think>\n\nb\n", "b\n"),
+            ("<think></think>b", "b"),
+            ("\nb", "\nb"),
+            ("b<think>a", "b"),
+            ("<think>a</think>b<think>c</think>\nd", "bd"),
+            ("", ""),
+        ] {
+            assert_eq!(without(text).as_deref(), Some(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_says_where_its_answer_starts() {
+        let tokenizer = tokenizer();
+        for (prompt, expected) in [
+            ("<|im_start|>assistant\n", Part::Answer),
+            ("<|im_start|>assistant\n<think>\nHm", Part::Thinking),
+            ("<|im_start|>assistant\n<think>\n\n</think>\n", Part::Answer),
+            (
+                "<think>stopped<|im_end|>\n<|im_start|>assistant\n",
+                Part::Answer,
+            ),
+            ("plain", Part::Answer),
+        ] {
+            let ids = tokenizer.encode(prompt, true);
+            assert_eq!(part_after(&tokenizer, &ids), expected, "{prompt:?}");
+        }
+    }
+}

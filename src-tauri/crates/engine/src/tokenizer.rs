@@ -203,6 +203,19 @@ impl Tokenizer {
         Decoder::new(&self.pieces)
     }
 
+    /// A decoder for what follows `ids`: a character that they left unfinished, as when an answer
+    /// was stopped inside of it, comes whole with the next ids.
+    #[must_use]
+    pub fn decoder_after(&self, ids: &[u32]) -> Decoder<'_> {
+        /// An unfinished character has three bytes at most.
+        const LONGEST_TAIL: usize = 3;
+        let mut decoder = self.decoder();
+        for &id in &ids[ids.len().saturating_sub(LONGEST_TAIL)..] {
+            decoder.push(id);
+        }
+        decoder
+    }
+
     /// The bytes that a token stands for; none for an id outside of the vocabulary.
     #[must_use]
     pub fn piece(&self, id: u32) -> &[u8] {

@@ -84,6 +84,22 @@ fn long_and_odd_texts_round_trip() {
     }
 }
 
+#[test]
+fn a_character_cut_by_a_stop_comes_whole_afterwards() {
+    let tokenizer = tiny();
+    let ids = tokenizer.encode("ok 🙂!", false);
+    for stop in 0..=ids.len() {
+        let mut before = tokenizer.decoder();
+        let mut text: String = ids[..stop]
+            .iter()
+            .map(|&id| before.push(id).to_owned())
+            .collect();
+        let mut after = tokenizer.decoder_after(&ids[..stop]);
+        text.extend(ids[stop..].iter().map(|&id| after.push(id).to_owned()));
+        assert_eq!(text, "ok 🙂!", "stopped after {stop} tokens");
+    }
+}
+
 /// A vocabulary of the 256 bytes, some letters joined, and one control token.
 fn fields() -> Vec<(&'static str, Field)> {
     let strings = |texts: &[&str]| Field::Strings(texts.iter().map(|&t| t.to_owned()).collect());
