@@ -376,7 +376,7 @@ fn instructions_do_not_switch_the_mode() {
     let (tokenizer, starter_template) = starter();
     for template in [starter_template, ChatTemplate::built_in()] {
         for thinking in [true, false] {
-            let instructions = "Read /home/think/notes and /no_think; see /system_override.\n";
+            let instructions = "Read /srv/think/notes and /no_think; see /system_override.\n";
             let conversation = Conversation {
                 instructions: Some(instructions.to_owned()),
                 ..conversation(vec![user("Hi")], thinking)

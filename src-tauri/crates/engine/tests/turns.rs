@@ -1,0 +1,75 @@
+//! A conversation with the starter model: each prompt goes on from the cache of the last answer.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use engine::{
+    Conversation, DeviceRequest, Engine, Event, GenerateParams, KeepThinking, LoadOptions, Role,
+    Sampling, Turn,
+};
+use jiff::civil::Date;
+
+#[test]
+fn every_turn_goes_on_from_the_cache() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/starter/starter-q4_k_m.gguf");
+    let options = LoadOptions {
+        device: DeviceRequest::Cpu,
+        context: Some(2048),
+        ..LoadOptions::default()
+    };
+    let mut engine = Engine::open(&path, &options, &mut |_| {}).expect("the starter model");
+    for thinking in [true, false] {
+        let mut messages = Vec::new();
+        let mut read = None;
+        for (question, most) in [
+            ("Hello!", 60),
+            ("What can you do?", 5),
+            ("Where are my chats?", 60),
+        ] {
+            messages.push(Turn::new(Role::User, question));
+            let conversation = Conversation {
+                messages: messages.clone(),
+                instructions: None,
+                thinking,
+                today: Date::constant(2026, 3, 5),
+                tools: Vec::new(),
+                keep_thinking: KeepThinking::All,
+            };
+            let prompt = engine.prompt(&conversation).expect("a prompt");
+            let params = GenerateParams {
+                sampling: Sampling {
+                    temperature: 0.0,
+                    ..Sampling::default()
+                },
+                max_tokens: Some(most),
+                starts_in: prompt.starts_in,
+            };
+            let mut ids = Vec::new();
+            let finished = engine
+                .generate(
+                    &prompt.ids,
+                    &params,
+                    &AtomicBool::new(false),
+                    &mut |event| {
+                        if let Event::Token { id, .. } = event {
+                            ids.push(id);
+                        }
+                    },
+                )
+                .expect("an answer");
+            if let Some(read) = read {
+                assert!(
+                    finished.stats.cached + 1 >= read,
+                    "{} of {read} tokens came from the cache",
+                    finished.stats.cached
+                );
+            }
+            read = Some(prompt.ids.len() + ids.len());
+            messages.push(Turn {
+                ids: Some(ids),
+                ..Turn::new(Role::Assistant, "")
+            });
+        }
+    }
+}
