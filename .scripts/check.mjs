@@ -14,7 +14,10 @@ const checks = {
   rustfmt: cargo("fmt", "--all", "--check"),
   clippy: cargo("clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"),
   tidy: cargo("test", "--quiet", "--package", "tidy"),
-  "Prettier for .scripts": ["npx", ["prettier", "--config", "ui/prettier.config.js", "--check", ".scripts"]],
+  "Prettier for .scripts": [
+    "npx",
+    ["prettier", "--config", "ui/prettier.config.js", "--check", ".scripts"],
+  ],
   "Svelte, ESLint, Prettier": ["npm", ["run", "--silent", "check:ui"]],
 };
 const parts = new Parts();

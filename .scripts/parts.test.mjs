@@ -11,7 +11,8 @@ test("cargo's lines are added up", () => {
 });
 
 test("Vitest's line of tests is read, not the one of files", () => {
-  const output = " Test Files  1 failed | 3 passed (4)\n      Tests  2 failed | 40 passed | 1 skipped (43)\n";
+  const output =
+    " Test Files  1 failed | 3 passed (4)\n      Tests  2 failed | 40 passed | 1 skipped (43)\n";
   assert.deepEqual(countsOf("vitest")(output), { passed: 40, failed: 2, skipped: 1 });
 });
 
@@ -29,7 +30,9 @@ function close(...steps) {
     for (const step of ${JSON.stringify(steps)})
       await parts.run("part", [[process.execPath, ["-e", step]]], { count: countsOf("cargo") });
     parts.close(Date.now());`;
-  const done = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+  const done = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+    encoding: "utf8",
+  });
   return { status: done.status, last: done.stdout.trim().split("\n").at(-1) };
 }
 

@@ -23,7 +23,11 @@ const env = {
 };
 
 const all = {
-  scripts: { title: "Scripts", runner: "node", steps: [["node", ["--test", ".scripts/parts.test.mjs"]]] },
+  scripts: {
+    title: "Scripts",
+    runner: "node",
+    steps: [["node", ["--test", ".scripts/parts.test.mjs"]]],
+  },
   ui: { title: "UI: units", runner: "vitest", steps: [npm("test:ui")] },
   browser: { title: "UI: Chromium", runner: "node", steps: [npm("test:ui:browser")] },
   rust: {
