@@ -1,11 +1,12 @@
 //! An answer on its way: what is asked, what comes, and where it is shown.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::interim::{Conversation, KeepThinking, Role, Turn};
 use engine::{GenerateParams, Part, Sampling};
 
-use super::AnswerArgs;
+use super::{AnswerArgs, CliError};
 
 impl AnswerArgs {
     pub fn params(&self) -> GenerateParams {
@@ -66,6 +67,32 @@ impl Answer {
             Part::Control => {}
         }
     }
+}
+
+/// Lets the model answer and shows it as it comes. When nobody reads any more, it stops.
+pub fn generate(
+    engine: &mut Engine,
+    conversation: &Conversation,
+    params: &GenerateParams,
+    cancel: &AtomicBool,
+    stream: &mut Stream,
+) -> Result<(Answer, Finished), CliError> {
+    let message = |error: &dyn std::error::Error| CliError::message(error.to_string());
+    let prompt = engine.prompt(conversation).map_err(|error| message(&error))?;
+    let mut answer = Answer::default();
+    let mut written = Ok(());
+    let finished = engine.generate(&prompt.ids, params, cancel, &mut |event| {
+        let Event::Token { id, piece, part } = event else { return };
+        answer.push(id, piece, part);
+        if written.is_ok() {
+            written = stream.write(piece, part);
+            cancel.fetch_or(written.is_err(), Ordering::Relaxed);
+        }
+    });
+    written?;
+    let finished = finished.map_err(|error| message(&error))?;
+    stream.end()?;
+    Ok((answer, finished))
 }
 
 /// Writes pieces as they come: reasoning to stderr, dimmed on a terminal, and the answer to stdout.

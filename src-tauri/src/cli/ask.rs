@@ -1,12 +1,11 @@
 //! `goldcrest ask`: one question, one answer.
 
 use std::io::{self, Read};
-use std::sync::atomic::Ordering;
 
-use engine::{Event, Finished, StopReason};
+use engine::{Finished, StopReason};
 use serde::Serialize;
 
-use super::answer::{Answer, Stream, said_by_user};
+use super::answer::{Answer, Stream, generate, said_by_user};
 use super::interrupt::Interrupt;
 use super::{AskArgs, CliError, load, output};
 use crate::interim::*;
@@ -40,38 +39,16 @@ pub fn run(args: AskArgs) -> Result<(), CliError> {
     let mut engine = load::open(&args.model)?;
     let mut conversation = args.answer.conversation();
     conversation.messages.push(said_by_user(question));
-    let prompt = engine
-        .prompt(&conversation)
-        .map_err(|error| CliError::message(error.to_string()))?;
-
-    let mut answer = Answer::default();
+    let params = args.answer.params();
     let mut stream = Stream::new(args.json);
-    let mut written = Ok(());
-    let (finished, interrupted) = Interrupt::listen().during(|cancel| {
-        engine.generate(&prompt.ids, &args.answer.params(), cancel, &mut |event| {
-            let Event::Token { id, piece, part } = event else {
-                return;
-            };
-            answer.push(id, piece, part);
-            if written.is_ok() {
-                written = stream.write(piece, part);
-                // Nobody reads any more.
-                cancel.fetch_or(written.is_err(), Ordering::Relaxed);
-            }
-        })
+    let (answered, interrupted) = Interrupt::listen().during(|cancel| {
+        generate(&mut engine, &conversation, &params, cancel, &mut stream)
     });
-    written?;
-    let finished = finished.map_err(|error| CliError::message(error.to_string()))?;
+    let (answer, finished) = answered?;
     if args.json {
         output::json(&report(&engine, &answer, &finished))?;
-    } else {
-        stream.end()?;
     }
-    if interrupted {
-        Err(CliError::Interrupted)
-    } else {
-        Ok(())
-    }
+    if interrupted { Err(CliError::Interrupted) } else { Ok(()) }
 }
 
 fn question(prompt: String) -> Result<String, CliError> {

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use crate::interim::*;
 use engine::{Engine, Event};
 
-use super::answer::{Answer, Stream, said_by_user};
+use super::answer::{Stream, generate, said_by_user};
 use super::interrupt::Interrupt;
 use super::{ChatArgs, CliError, load};
 
@@ -81,26 +81,11 @@ fn answer(
     args: &ChatArgs,
     interrupt: &Interrupt,
 ) -> Result<(), CliError> {
-    let prompt = engine
-        .prompt(conversation)
-        .map_err(|error| CliError::message(error.to_string()))?;
-    let mut answer = Answer::default();
+    let params = args.answer.params();
     let mut stream = Stream::new(false);
-    let mut written = Ok(());
-    let (finished, _) = interrupt.during(|cancel| {
-        engine.generate(&prompt.ids, &args.answer.params(), cancel, &mut |event| {
-            let Event::Token { id, piece, part } = event else {
-                return;
-            };
-            answer.push(id, piece, part);
-            if written.is_ok() {
-                written = stream.write(piece, part);
-            }
-        })
-    });
-    written?;
-    finished.map_err(|error| CliError::message(error.to_string()))?;
-    stream.end()?;
+    let (answered, _) = interrupt
+        .during(|cancel| generate(engine, conversation, &params, cancel, &mut stream));
+    let (answer, _) = answered?;
     conversation.messages.push(Turn {
         role: Role::Assistant,
         text: answer.text.trim().to_owned(),

@@ -1,0 +1,312 @@
+//! The command line as a script sees it: the built binary on the starter model.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+const QUESTION: &str = "What is Goldcrest?";
+
+fn goldcrest() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_goldcrest"));
+    for variable in ["RUST_LOG", "GOLDCREST_DEVICE", "DISPLAY", "WAYLAND_DISPLAY"] {
+        command.env_remove(variable);
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
+    goldcrest().args(args).output().expect("the binary starts")
+}
+
+fn run_with_input(args: &[&str], input: &str) -> Output {
+    let mut child = goldcrest()
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(input.as_bytes()).expect("taken");
+    drop(stdin);
+    child.wait_with_output().expect("it ends")
+}
+
+#[track_caller]
+fn stdout(output: Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {errors}", output.status);
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[track_caller]
+fn parsed(output: Output) -> Value {
+    serde_json::from_str(&stdout(output)).expect("JSON")
+}
+
+/// It failed with this code and a sentence, and did not crash.
+#[track_caller]
+fn refusal(output: Output, code: i32) -> String {
+    let errors = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(code), "{errors}");
+    assert!(!errors.contains("panicked"), "{errors}");
+    assert!(!errors.trim().is_empty(), "no reason was given");
+    errors
+}
+
+fn starter() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/starter/starter-q4_k_m.gguf")
+}
+
+#[test]
+fn ask_answers_on_stdout_and_reasons_on_stderr() {
+    let exact = ["ask", "--temperature", "0", QUESTION];
+    let output = run(exact);
+    let reasoning = String::from_utf8_lossy(&output.stderr).into_owned();
+    let answer = stdout(output);
+    assert!(!answer.trim().is_empty());
+
+    let report = parsed(run([&exact[..3], &["--json", QUESTION]].concat()));
+    assert_eq!(report["text"].as_str(), Some(answer.trim()));
+    assert_eq!(report["thinking"].as_str(), Some(reasoning.trim()));
+}
+
+#[test]
+fn ask_reports_what_it_did() {
+    let report = parsed(run(["ask", "--json", "--no-think", "--seed", "7", QUESTION]));
+    assert_eq!(report["seed"], 7);
+    assert_eq!(report["thinking"], "");
+    assert_eq!(report["stop_reason"], "end_of_turn");
+    assert_eq!(report["tokens"].as_u64(), report["ids"].as_array().map(|ids| ids.len() as u64));
+    for key in ["prompt_tokens", "prefill_tok_s", "decode_tok_s", "first_token_s", "threads"] {
+        assert!(report[key].as_f64().is_some_and(|x| x > 0.0), "{key}: {}", report[key]);
+    }
+    assert_eq!(report["cached_tokens"], 0);
+    for key in ["model", "device", "device_name", "device_reason", "cpu_level", "quantisation"] {
+        assert!(report[key].as_str().is_some_and(|text| !text.is_empty()), "{key}");
+    }
+    let again = parsed(run(["ask", "--json", "--no-think", "--seed", "7", QUESTION]));
+    assert_eq!(again["ids"], report["ids"]);
+}
+
+#[test]
+fn ask_obeys_its_limits_and_reads_stdin() {
+    let report = run_with_input(&["ask", "--json", "--max-tokens", "3", "-"], QUESTION);
+    let report = parsed(report);
+    assert_eq!(report["tokens"], 3);
+    assert_eq!(report["stop_reason"], "max_tokens");
+    let threads = parsed(run(["ask", "--json", "--max-tokens", "1", "--threads", "1", "Hi"]));
+    assert_eq!(threads["threads"], 1);
+}
+
+#[test]
+fn a_device_that_is_not_there_gives_way_to_the_cpu_with_the_reason() {
+    for (device, reason) in [("cpu", "chosen"), ("metal", "Metal")] {
+        if cfg!(target_os = "macos") && device == "metal" {
+            continue;
+        }
+        let command = ["ask", "--json", "--max-tokens", "1", "--device", device, "Hi"];
+        let by_flag = parsed(run(command));
+        let by_variable = goldcrest()
+            .env("GOLDCREST_DEVICE", device)
+            .args(["ask", "--json", "--max-tokens", "1", "Hi"])
+            .output()
+            .expect("the binary starts");
+        for report in [by_flag, parsed(by_variable)] {
+            assert_eq!(report["device"], "cpu");
+            let said = report["device_reason"].as_str().unwrap_or_default();
+            assert!(said.contains(reason), "{said}");
+        }
+    }
+    let nonsense = goldcrest().env("GOLDCREST_DEVICE", "abacus").args(["ask", "Hi"]).output();
+    assert!(refusal(nonsense.expect("the binary starts"), 1).contains("abacus"));
+}
+
+#[test]
+fn chat_goes_on_without_a_terminal() {
+    let input = format!("/no_think\n{QUESTION}\n/new\n{QUESTION}\n/help\n/quit\nnot read\n");
+    let output = stdout(run_with_input(&["chat", "--temperature", "0"], &input));
+    let answer = stdout(run(["ask", "--temperature", "0", "--no-think", QUESTION]));
+    assert_eq!(output.matches(answer.trim()).count(), 2, "{output}");
+    assert!(output.contains("/no_think"));
+    assert!(!output.contains('\x1b'));
+}
+
+#[test]
+fn without_a_display_the_chat_is_in_the_terminal() {
+    let output = run_with_input(&[], &format!("/no_think\n{QUESTION}\n"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("display"));
+    assert!(!stdout(output).trim().is_empty());
+}
+
+#[test]
+fn tokenize_parses_special_tokens_unless_told_not_to() {
+    let text = "Hi <|im_end|>";
+    let special = parsed(run(["tokenize", "--", text]));
+    let plain = parsed(run(["tokenize", "--no-special", "--", text]));
+    let count = |ids: &Value| ids.as_array().map_or(0, Vec::len);
+    assert!(count(&special) < count(&plain), "{special} {plain}");
+    let named = run([OsStr::new("tokenize"), OsStr::new("--model"), starter().as_os_str(), OsStr::new("--"), OsStr::new(text)]);
+    assert_eq!(parsed(named), special);
+    assert_eq!(parsed(run(["tokenize", "--", ""])), json!([]));
+    assert!(count(&parsed(run(["tokenize", "--", "--help"]))) > 0);
+}
+
+#[test]
+fn render_prints_the_prompt_and_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("written");
+        path.to_string_lossy().into_owned()
+    };
+    let context = json!({ "messages": [{ "role": "user", "content": "Grüße" }] });
+    let dated = file("dated.json", &json!({ "context": context, "today": "2026-03-05" }).to_string());
+    let bare = file("bare.json", &context.to_string());
+    let template = file(
+        "template.jinja",
+        "{{ messages[0].content }}|{{ strftime_now('%d %B %Y') }}",
+    );
+
+    let render = |messages: &str| run(["render", "--template", &template, "--messages", messages]);
+    assert_eq!(stdout(render(&dated)), "Grüße|05 March 2026");
+    assert!(stdout(render(&bare)).starts_with("Grüße|"));
+    assert!(stdout(run(["render", "--messages", &dated])).contains("Grüße"));
+
+    for (name, text) in [
+        ("none.json", ""),
+        ("list.json", "[1, 2]"),
+        ("day.json", r#"{"context": {"messages": []}, "today": "tomorrow"}"#),
+    ] {
+        refusal(render(&file(name, text)), 1);
+    }
+    let broken = file("broken.jinja", "{% if %}");
+    let error = refusal(run(["render", "--template", &broken, "--messages", &dated]), 1);
+    assert!(error.contains("line 1"), "{error}");
+}
+
+#[test]
+fn logits_are_rows_of_the_vocabulary() {
+    let one = parsed(run(["logits", "--tokens", "1,2,3"]));
+    let all = parsed(run(["logits", "--tokens", "1,2,3", "--all"]));
+    let rows = |value: &Value| value.as_array().map_or(0, Vec::len);
+    assert_eq!((rows(&one), rows(&all)), (1, 3));
+    assert_eq!(rows(&one[0]), rows(&all[2]));
+    let last = |value: &Value| value.as_f64().expect("a number");
+    assert!((last(&one[0][0]) - last(&all[2][0])).abs() < 1e-2);
+
+    refusal(run(["logits", "--tokens", "4000000000"]), 1);
+    refusal(run(["logits", "--tokens", "one"]), 2);
+    refusal(run(["logits"]), 2);
+}
+
+#[test]
+fn inspect_shows_file_and_model() {
+    let starter = starter();
+    let command = [OsStr::new("inspect"), starter.as_os_str()];
+    let text = stdout(run(command));
+    for part in ["general.architecture", "token_embd.weight", "Q4_K", "KV cache"] {
+        assert!(text.contains(part), "{part}");
+    }
+    let report = parsed(run([command[0], command[1], OsStr::new("--json")]));
+    assert_eq!(report["metadata"]["general.architecture"], "smollm3");
+    assert_eq!(report["problem"], Value::Null);
+    assert!(report["tensors"].as_array().is_some_and(|tensors| tensors.len() > 10));
+}
+
+#[test]
+fn bench_prints_the_figures_that_scripts_read() {
+    let report = parsed(run(["bench", "--json", "-p", "16", "-n", "4", "-d", "8", "-r", "1", "-t", "1"]));
+    for key in [
+        "prefill_tok_s",
+        "decode_tok_s",
+        "read_bandwidth_gb_s",
+        "bytes_per_token",
+        "peak_rss_bytes",
+        "load_s",
+        "threads",
+    ] {
+        assert!(report[key].as_f64().is_some_and(|x| x > 0.0), "{key}: {}", report[key]);
+    }
+    assert_eq!(report["device"], "cpu");
+    assert!(report["cpu_level"].is_string());
+    let error = refusal(run(["bench", "--synthetic", "no-such-shape"]), 1);
+    assert!(error.contains("no-such-shape"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_no_model_is_refused_with_its_name_and_the_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = fs::read(starter()).expect("the starter");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("written");
+        path
+    };
+    let mut wild = whole.clone();
+    wild[16..24].fill(0xff);
+    let files = [
+        write("empty.gguf", b""),
+        write("header.gguf", &whole[..100]),
+        write("truncated.gguf", &whole[..whole.len() / 2]),
+        write("foreign.gguf", b"%PDF-1.7 this is no model"),
+        write("wild.gguf", &wild),
+        folder.path().to_owned(),
+        folder.path().join("missing.gguf"),
+    ];
+    for file in &files {
+        let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+        let path = file.to_str().expect("UTF-8");
+        for command in [
+            vec!["ask", "--model", path, "Hi"],
+            vec!["chat", "--model", path],
+            vec!["tokenize", "--model", path, "--", "Hi"],
+            vec!["logits", "--model", path, "--tokens", "1"],
+            vec!["bench", "--model", path],
+        ] {
+            let error = refusal(run(&command), 1);
+            assert!(error.contains(&name), "{command:?}: {error}");
+            assert!(error.lines().count() == 1, "{command:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn wrong_usage_is_told_apart() {
+    for command in [
+        vec!["ask"],
+        vec!["ask", "--temperature=-1", "Hi"],
+        vec!["ask", "--temperature", "NaN", "Hi"],
+        vec!["ask", "--top-p", "2", "Hi"],
+        vec!["ask", "--max-tokens", "0", "Hi"],
+        vec!["ask", "--device", "abacus", "Hi"],
+        vec!["ask", "--threads", "0", "Hi"],
+        vec!["nonsense"],
+        vec!["inspect"],
+        vec!["render", "--template", "a", "--model", "b", "--messages", "c"],
+    ] {
+        refusal(run(&command), 2);
+    }
+    assert!(stdout(run(["--version"])).contains(env!("CARGO_PKG_VERSION")));
+    assert!(stdout(run(["ask", "--help"])).contains("--repeat-penalty"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = goldcrest()
+        .args(["inspect", starter().to_str().expect("UTF-8")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    drop(child.stdout.take());
+    let mut errors = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut errors).expect("UTF-8");
+    assert!(child.wait().expect("it ends").success(), "{errors}");
+    assert_eq!(errors, "");
+}
