@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::interim::{Conversation, KeepThinking, Role, Turn};
-use engine::{GenerateParams, Part, Sampling};
+use crate::interim::{Conversation, KeepThinking, PromptExt, Role, Turn};
+use engine::{Engine, Event, Finished, GenerateParams, Part, Sampling};
 
 use super::{AnswerArgs, CliError};
 

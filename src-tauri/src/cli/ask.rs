@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::answer::{Answer, Stream, generate, said_by_user};
 use super::interrupt::Interrupt;
 use super::{AskArgs, CliError, load, output};
-use crate::interim::*;
 
 /// What `--json` prints. Rates are in tokens a second, times in seconds.
 #[derive(Serialize)]

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use crate::interim::*;
-use engine::{Engine, Event};
+use engine::Engine;
 
 use super::answer::{Stream, generate, said_by_user};
 use super::interrupt::Interrupt;
