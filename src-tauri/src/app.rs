@@ -24,10 +24,10 @@ pub fn run(folders: Folders) -> tauri::Result<()> {
         .on_window_event(window::on_event)
         .setup(move |app| Ok(start(app.handle(), folders)?))
         .build(tauri::generate_context!())?
-        .run(|app, event| {
-            if let RunEvent::Exit = event {
-                app.state::<Chat>().shutdown();
-            }
+        .run(|app, event| match event {
+            RunEvent::ExitRequested { .. } => window::leave(app),
+            RunEvent::Exit => app.state::<Chat>().shutdown(),
+            _ => {}
         });
     Ok(())
 }

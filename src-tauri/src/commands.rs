@@ -148,10 +148,14 @@ async fn save_draft(chat: Option<u32>, text: String, desk: State<'_, Chat>) -> A
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn save_settings(settings: Settings, desk: State<'_, Chat>) -> Answer<Settings> {
-    Ok(ask(&desk, move |desk| desk.save_settings(settings.into()))
-        .await?
-        .into())
+async fn save_settings(
+    settings: Settings,
+    desk: State<'_, Chat>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Answer<Settings> {
+    let saved = ask(&desk, move |desk| desk.save_settings(settings.into())).await?;
+    desktop.wear(saved.theme);
+    Ok(saved.into())
 }
 
 /// False when the person closed the picker without a choice. The result comes as `model` events.

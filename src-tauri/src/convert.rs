@@ -102,6 +102,10 @@ impl From<chat::Message> for Message {
             state: message.state.into(),
             stats: message.stats.map(Into::into),
             error: message.error.map(Into::into),
+            omitted: message.omitted.map(|omitted| Omitted {
+                messages: omitted.messages,
+                thinking: omitted.thinking,
+            }),
             created_at: narrow(message.created_at),
             siblings: message.siblings.iter().map(|id| narrow(id.0)).collect(),
             seq: message.seq,

@@ -2,25 +2,29 @@
 
 use std::path::PathBuf;
 
-use tauri::{AppHandle, Runtime};
+use tauri::{AppHandle, Manager, Runtime};
 use tauri_plugin_dialog::DialogExt;
 use url::Url;
 
 use crate::error::WireError;
+use crate::window;
 
 /// Names the file that the picker returns, for tests: native dialogs have no WebDriver.
 const PICK_FILE: &str = "GOLDCREST_PICK_FILE";
 
-/// The desktop. Both calls block.
+/// The desktop. The first two calls block.
 pub trait Desktop: Send + Sync {
     /// Lets the person choose a model file.
     fn pick_model(&self) -> Option<PathBuf>;
 
     /// Opens an address in the person's browser.
     fn browse(&self, url: &Url) -> Result<(), WireError>;
+
+    /// Gives the window's frame these colours.
+    fn wear(&self, theme: chat::Theme);
 }
 
-/// The real one.
+/// The real one: the window's own.
 pub struct NativeDesktop<R: Runtime>(pub AppHandle<R>);
 
 impl<R: Runtime> Desktop for NativeDesktop<R> {
@@ -41,6 +45,16 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
     fn browse(&self, url: &Url) -> Result<(), WireError> {
         tauri_plugin_opener::open_url(url.as_str(), None::<&str>)
             .map_err(|error| WireError::invalid(format!("The browser did not open: {error}")))
+    }
+
+    fn wear(&self, theme: chat::Theme) {
+        let worn = self
+            .0
+            .get_webview_window(window::MAIN)
+            .map(|window| window::wear(&window, theme));
+        if let Some(Err(error)) = worn {
+            tracing::warn!("the window's frame did not take its colours: {error}");
+        }
     }
 }
 

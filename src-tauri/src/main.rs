@@ -17,7 +17,6 @@ mod display;
 mod error;
 mod events;
 mod folders;
-mod interim;
 mod logging;
 mod model;
 mod starter;

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use crate::interim::{KeepThinking, PromptExt};
 use chat::{Failure, FailureCode, Generate, ModelChoice, ModelInfo};
-use engine::{DeviceKind, Engine, Event, GenerateError, GenerateParams, Part};
+use engine::{DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, Part};
 
 use crate::{device, starter};
 
@@ -104,7 +103,7 @@ impl Open {
         })
     }
 
-    fn prompt(&self, turn: &chat::Turn) -> Result<crate::interim::Prompt, Failure> {
+    fn prompt(&self, turn: &chat::Turn) -> Result<engine::Prompt, Failure> {
         self.engine
             .prompt(&conversation(turn))
             .map_err(|error| Failure::new(FailureCode::Generation, error.to_string()))
@@ -178,23 +177,23 @@ fn info(engine: &Engine, choice: &ModelChoice) -> ModelInfo {
     }
 }
 
-fn conversation(turn: &chat::Turn) -> crate::interim::Conversation {
+fn conversation(turn: &chat::Turn) -> engine::Conversation {
     let last = turn.history.len().saturating_sub(1);
     let messages = turn
         .history
         .iter()
         .enumerate()
-        .map(|(at, message)| crate::interim::Turn {
+        .map(|(at, message)| engine::Turn {
             role: match message.role {
-                chat::Role::User => crate::interim::Role::User,
-                chat::Role::Assistant => crate::interim::Role::Assistant,
+                chat::Role::User => engine::Role::User,
+                chat::Role::Assistant => engine::Role::Assistant,
             },
             text: message.text.clone(),
             thinking: message.thinking.clone(),
             ids: message.ids.clone(),
             open: turn.resume && at == last,
         });
-    crate::interim::Conversation {
+    engine::Conversation {
         messages: messages.collect(),
         instructions: turn.instructions.clone(),
         thinking: turn.thinking,

@@ -58,6 +58,7 @@ impl Generate for NoModel {
 #[derive(Default)]
 struct QuietDesktop {
     opened: Mutex<Vec<String>>,
+    worn: Mutex<Option<chat::Theme>>,
 }
 
 impl Desktop for QuietDesktop {
@@ -71,6 +72,10 @@ impl Desktop for QuietDesktop {
             .expect("not poisoned")
             .push(url.to_string());
         Ok(())
+    }
+
+    fn wear(&self, theme: chat::Theme) {
+        *self.worn.lock().expect("not poisoned") = Some(theme);
     }
 }
 
@@ -221,6 +226,10 @@ fn settings_come_back_as_they_were_sent() {
         .invoke("save_settings", json!({ "settings": settings }))
         .expect("saved");
     assert_eq!(saved, settings);
+    assert_eq!(
+        *window.desktop.worn.lock().expect("not poisoned"),
+        Some(chat::Theme::Dark)
+    );
 
     settings["sampling"]["temperature"] = json!(-1);
     let error = window

@@ -20,7 +20,7 @@ const SMALLEST: (f64, f64) = (720.0, 540.0);
 
 /// The page's grounds (`--ground` in the page's tokens), so that nothing flashes before it is drawn.
 const LIGHT: Color = Color(0xfb, 0xf9, 0xf5, 0xff);
-const DARK: Color = Color(0x1a, 0x18, 0x15, 0xff);
+const DARK: Color = Color(0x16, 0x13, 0x10, 0xff);
 
 /// Opens the window where it stood last.
 pub fn open<R: Runtime>(
@@ -33,7 +33,6 @@ pub fn open<R: Runtime>(
         .title("Goldcrest")
         .inner_size(SIZE.0, SIZE.1)
         .min_inner_size(SMALLEST.0, SMALLEST.1)
-        .theme(native(theme))
         .visible(false)
         .data_directory(folders.web_view())
         .on_navigation(is_own)
@@ -42,10 +41,7 @@ pub fn open<R: Runtime>(
             NewWindowResponse::Deny
         })
         .build()?;
-    window.set_background_color(Some(match window.theme() {
-        Ok(Theme::Dark) => DARK,
-        _ => LIGHT,
-    }))?;
+    wear(&window, theme)?;
     match desk.window(MAIN) {
         Ok(Some(row)) => place(&window, row)?,
         Ok(None) => {}
@@ -66,14 +62,18 @@ pub fn bring_forward<R: Runtime>(app: &AppHandle<R>) {
     }
 }
 
+/// Keeps where the window stands, if it is still there.
+pub fn leave<R: Runtime>(app: &AppHandle<R>) {
+    let kept = app.get_webview_window(MAIN).map(|window| remember(&window));
+    if let Some(Err(error)) = kept {
+        tracing::warn!("the window's place was not kept: {error}");
+    }
+}
+
 /// What the window tells us.
 pub fn on_event<R: Runtime>(window: &tauri::Window<R>, event: &WindowEvent) {
     match event {
-        WindowEvent::CloseRequested { .. } => {
-            if let Err(error) = remember(window) {
-                tracing::warn!("the window's place was not kept: {error}");
-            }
-        }
+        WindowEvent::CloseRequested { .. } => leave(window.app_handle()),
         WindowEvent::DragDrop(event) => on_drag(window, event),
         _ => {}
     }
@@ -123,12 +123,19 @@ fn is_own(url: &Url) -> bool {
     own
 }
 
-fn native(theme: chat::Theme) -> Option<Theme> {
-    match theme {
+/// Gives the frame and the ground behind the page these colours; the page follows the frame.
+pub fn wear<R: Runtime>(window: &WebviewWindow<R>, theme: chat::Theme) -> tauri::Result<()> {
+    window.set_theme(match theme {
         chat::Theme::System => None,
         chat::Theme::Light => Some(Theme::Light),
         chat::Theme::Dark => Some(Theme::Dark),
-    }
+    })?;
+    let is_dark = match theme {
+        chat::Theme::System => window.theme()? == Theme::Dark,
+        chat::Theme::Light => false,
+        chat::Theme::Dark => true,
+    };
+    window.set_background_color(Some(if is_dark { DARK } else { LIGHT }))
 }
 
 /// Puts the window where `row` says, unless no screen is there any more.
@@ -144,7 +151,8 @@ fn place<R: Runtime>(window: &WebviewWindow<R>, row: WindowRow) -> tauri::Result
     Ok(())
 }
 
-fn remember<R: Runtime>(window: &tauri::Window<R>) -> tauri::Result<()> {
+/// Keeps where the window stands. While it fills the screen, that is where it stood before.
+fn remember<R: Runtime>(window: &WebviewWindow<R>) -> tauri::Result<()> {
     let desk = window.state::<Chat>();
     let maximised = window.is_maximized()?;
     let before = desk.window(MAIN).ok().flatten();

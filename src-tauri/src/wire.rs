@@ -59,6 +59,15 @@ pub struct Stats {
     pub device: String,
 }
 
+/// What was left out of a prompt so that it fits: the oldest messages, and answers' thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct Omitted {
+    pub messages: u32,
+    pub thinking: u32,
+}
+
 /// One message of the tree, with what the page needs to draw it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
@@ -75,6 +84,8 @@ pub struct Message {
     pub state: MessageState,
     pub stats: Option<Stats>,
     pub error: Option<WireError>,
+    /// What the model was not given, when its context was too small for all that was said.
+    pub omitted: Option<Omitted>,
     pub created_at: u32,
     /// All versions of this message, itself among them, oldest first.
     pub siblings: Vec<u32>,

@@ -78,19 +78,56 @@ fn ask_answers_on_stdout_and_reasons_on_stderr() {
 
 #[test]
 fn ask_reports_what_it_did() {
-    let report = parsed(run(["ask", "--json", "--no-think", "--seed", "7", QUESTION]));
+    let report = parsed(run([
+        "ask",
+        "--json",
+        "--no-think",
+        "--seed",
+        "7",
+        QUESTION,
+    ]));
     assert_eq!(report["seed"], 7);
     assert_eq!(report["thinking"], "");
     assert_eq!(report["stop_reason"], "end_of_turn");
-    assert_eq!(report["tokens"].as_u64(), report["ids"].as_array().map(|ids| ids.len() as u64));
-    for key in ["prompt_tokens", "prefill_tok_s", "decode_tok_s", "first_token_s", "threads"] {
-        assert!(report[key].as_f64().is_some_and(|x| x > 0.0), "{key}: {}", report[key]);
+    assert_eq!(
+        report["tokens"].as_u64(),
+        report["ids"].as_array().map(|ids| ids.len() as u64)
+    );
+    for key in [
+        "prompt_tokens",
+        "prefill_tok_s",
+        "decode_tok_s",
+        "first_token_s",
+        "threads",
+    ] {
+        assert!(
+            report[key].as_f64().is_some_and(|x| x > 0.0),
+            "{key}: {}",
+            report[key]
+        );
     }
     assert_eq!(report["cached_tokens"], 0);
-    for key in ["model", "device", "device_name", "device_reason", "cpu_level", "quantisation"] {
-        assert!(report[key].as_str().is_some_and(|text| !text.is_empty()), "{key}");
+    for key in [
+        "model",
+        "device",
+        "device_name",
+        "device_reason",
+        "cpu_level",
+        "quantisation",
+    ] {
+        assert!(
+            report[key].as_str().is_some_and(|text| !text.is_empty()),
+            "{key}"
+        );
     }
-    let again = parsed(run(["ask", "--json", "--no-think", "--seed", "7", QUESTION]));
+    let again = parsed(run([
+        "ask",
+        "--json",
+        "--no-think",
+        "--seed",
+        "7",
+        QUESTION,
+    ]));
     assert_eq!(again["ids"], report["ids"]);
 }
 
@@ -100,7 +137,15 @@ fn ask_obeys_its_limits_and_reads_stdin() {
     let report = parsed(report);
     assert_eq!(report["tokens"], 3);
     assert_eq!(report["stop_reason"], "max_tokens");
-    let threads = parsed(run(["ask", "--json", "--max-tokens", "1", "--threads", "1", "Hi"]));
+    let threads = parsed(run([
+        "ask",
+        "--json",
+        "--max-tokens",
+        "1",
+        "--threads",
+        "1",
+        "Hi",
+    ]));
     assert_eq!(threads["threads"], 1);
 }
 
@@ -110,7 +155,15 @@ fn a_device_that_is_not_there_gives_way_to_the_cpu_with_the_reason() {
         if cfg!(target_os = "macos") && device == "metal" {
             continue;
         }
-        let command = ["ask", "--json", "--max-tokens", "1", "--device", device, "Hi"];
+        let command = [
+            "ask",
+            "--json",
+            "--max-tokens",
+            "1",
+            "--device",
+            device,
+            "Hi",
+        ];
         let by_flag = parsed(run(command));
         let by_variable = goldcrest()
             .env("GOLDCREST_DEVICE", device)
@@ -123,7 +176,10 @@ fn a_device_that_is_not_there_gives_way_to_the_cpu_with_the_reason() {
             assert!(said.contains(reason), "{said}");
         }
     }
-    let nonsense = goldcrest().env("GOLDCREST_DEVICE", "abacus").args(["ask", "Hi"]).output();
+    let nonsense = goldcrest()
+        .env("GOLDCREST_DEVICE", "abacus")
+        .args(["ask", "Hi"])
+        .output();
     assert!(refusal(nonsense.expect("the binary starts"), 1).contains("abacus"));
 }
 
@@ -151,7 +207,13 @@ fn tokenize_parses_special_tokens_unless_told_not_to() {
     let plain = parsed(run(["tokenize", "--no-special", "--", text]));
     let count = |ids: &Value| ids.as_array().map_or(0, Vec::len);
     assert!(count(&special) < count(&plain), "{special} {plain}");
-    let named = run([OsStr::new("tokenize"), OsStr::new("--model"), starter().as_os_str(), OsStr::new("--"), OsStr::new(text)]);
+    let named = run([
+        OsStr::new("tokenize"),
+        OsStr::new("--model"),
+        starter().as_os_str(),
+        OsStr::new("--"),
+        OsStr::new(text),
+    ]);
     assert_eq!(parsed(named), special);
     assert_eq!(parsed(run(["tokenize", "--", ""])), json!([]));
     assert!(count(&parsed(run(["tokenize", "--", "--help"]))) > 0);
@@ -166,7 +228,10 @@ fn render_prints_the_prompt_and_nothing_else() {
         path.to_string_lossy().into_owned()
     };
     let context = json!({ "messages": [{ "role": "user", "content": "Grüße" }] });
-    let dated = file("dated.json", &json!({ "context": context, "today": "2026-03-05" }).to_string());
+    let dated = file(
+        "dated.json",
+        &json!({ "context": context, "today": "2026-03-05" }).to_string(),
+    );
     let bare = file("bare.json", &context.to_string());
     let template = file(
         "template.jinja",
@@ -181,12 +246,18 @@ fn render_prints_the_prompt_and_nothing_else() {
     for (name, text) in [
         ("none.json", ""),
         ("list.json", "[1, 2]"),
-        ("day.json", r#"{"context": {"messages": []}, "today": "tomorrow"}"#),
+        (
+            "day.json",
+            r#"{"context": {"messages": []}, "today": "tomorrow"}"#,
+        ),
     ] {
         refusal(render(&file(name, text)), 1);
     }
     let broken = file("broken.jinja", "{% if %}");
-    let error = refusal(run(["render", "--template", &broken, "--messages", &dated]), 1);
+    let error = refusal(
+        run(["render", "--template", &broken, "--messages", &dated]),
+        1,
+    );
     assert!(error.contains("line 1"), "{error}");
 }
 
@@ -210,18 +281,29 @@ fn inspect_shows_file_and_model() {
     let starter = starter();
     let command = [OsStr::new("inspect"), starter.as_os_str()];
     let text = stdout(run(command));
-    for part in ["general.architecture", "token_embd.weight", "Q4_K", "KV cache"] {
+    for part in [
+        "general.architecture",
+        "token_embd.weight",
+        "Q4_K",
+        "KV cache",
+    ] {
         assert!(text.contains(part), "{part}");
     }
     let report = parsed(run([command[0], command[1], OsStr::new("--json")]));
     assert_eq!(report["metadata"]["general.architecture"], "smollm3");
     assert_eq!(report["problem"], Value::Null);
-    assert!(report["tensors"].as_array().is_some_and(|tensors| tensors.len() > 10));
+    assert!(
+        report["tensors"]
+            .as_array()
+            .is_some_and(|tensors| tensors.len() > 10)
+    );
 }
 
 #[test]
 fn bench_prints_the_figures_that_scripts_read() {
-    let report = parsed(run(["bench", "--json", "-p", "16", "-n", "4", "-d", "8", "-r", "1", "-t", "1"]));
+    let report = parsed(run([
+        "bench", "--json", "-p", "16", "-n", "4", "-d", "8", "-r", "1", "-t", "1",
+    ]));
     for key in [
         "prefill_tok_s",
         "decode_tok_s",
@@ -231,7 +313,11 @@ fn bench_prints_the_figures_that_scripts_read() {
         "load_s",
         "threads",
     ] {
-        assert!(report[key].as_f64().is_some_and(|x| x > 0.0), "{key}: {}", report[key]);
+        assert!(
+            report[key].as_f64().is_some_and(|x| x > 0.0),
+            "{key}: {}",
+            report[key]
+        );
     }
     assert_eq!(report["device"], "cpu");
     assert!(report["cpu_level"].is_string());
@@ -260,7 +346,11 @@ fn a_file_that_is_no_model_is_refused_with_its_name_and_the_reason() {
         folder.path().join("missing.gguf"),
     ];
     for file in &files {
-        let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+        let name = file
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
         let path = file.to_str().expect("UTF-8");
         for command in [
             vec!["ask", "--model", path, "Hi"],
@@ -288,7 +378,15 @@ fn wrong_usage_is_told_apart() {
         vec!["ask", "--threads", "0", "Hi"],
         vec!["nonsense"],
         vec!["inspect"],
-        vec!["render", "--template", "a", "--model", "b", "--messages", "c"],
+        vec![
+            "render",
+            "--template",
+            "a",
+            "--model",
+            "b",
+            "--messages",
+            "c",
+        ],
     ] {
         refusal(run(&command), 2);
     }
@@ -306,7 +404,12 @@ fn a_reader_that_goes_away_is_no_error() {
         .expect("the binary starts");
     drop(child.stdout.take());
     let mut errors = String::new();
-    child.stderr.take().expect("piped").read_to_string(&mut errors).expect("UTF-8");
+    child
+        .stderr
+        .take()
+        .expect("piped")
+        .read_to_string(&mut errors)
+        .expect("UTF-8");
     assert!(child.wait().expect("it ends").success(), "{errors}");
     assert_eq!(errors, "");
 }

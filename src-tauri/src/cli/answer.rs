@@ -3,8 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::interim::{Conversation, KeepThinking, PromptExt, Role, Turn};
-use engine::{Engine, Event, Finished, GenerateParams, Part, Sampling};
+use engine::{Conversation, Engine, Event, Finished, GenerateParams, KeepThinking, Part, Sampling};
 
 use super::{AnswerArgs, CliError};
 
@@ -39,16 +38,6 @@ impl AnswerArgs {
     }
 }
 
-pub fn said_by_user(text: String) -> Turn {
-    Turn {
-        role: Role::User,
-        text,
-        thinking: None,
-        ids: None,
-        open: false,
-    }
-}
-
 /// An answer as it grows.
 #[derive(Default)]
 pub struct Answer {
@@ -78,11 +67,15 @@ pub fn generate(
     stream: &mut Stream,
 ) -> Result<(Answer, Finished), CliError> {
     let message = |error: &dyn std::error::Error| CliError::message(error.to_string());
-    let prompt = engine.prompt(conversation).map_err(|error| message(&error))?;
+    let prompt = engine
+        .prompt(conversation)
+        .map_err(|error| message(&error))?;
     let mut answer = Answer::default();
     let mut written = Ok(());
     let finished = engine.generate(&prompt.ids, params, cancel, &mut |event| {
-        let Event::Token { id, piece, part } = event else { return };
+        let Event::Token { id, piece, part } = event else {
+            return;
+        };
         answer.push(id, piece, part);
         if written.is_ok() {
             written = stream.write(piece, part);

@@ -2,10 +2,10 @@
 
 use std::io::{self, Read};
 
-use engine::{Finished, StopReason};
+use engine::{Finished, Role, StopReason, Turn};
 use serde::Serialize;
 
-use super::answer::{Answer, Stream, generate, said_by_user};
+use super::answer::{Answer, Stream, generate};
 use super::interrupt::Interrupt;
 use super::{AskArgs, CliError, load, output};
 
@@ -37,17 +37,20 @@ pub fn run(args: AskArgs) -> Result<(), CliError> {
     let question = question(args.prompt)?;
     let mut engine = load::open(&args.model)?;
     let mut conversation = args.answer.conversation();
-    conversation.messages.push(said_by_user(question));
+    conversation.messages.push(Turn::new(Role::User, question));
     let params = args.answer.params();
     let mut stream = Stream::new(args.json);
-    let (answered, interrupted) = Interrupt::listen().during(|cancel| {
-        generate(&mut engine, &conversation, &params, cancel, &mut stream)
-    });
+    let (answered, interrupted) = Interrupt::listen()
+        .during(|cancel| generate(&mut engine, &conversation, &params, cancel, &mut stream));
     let (answer, finished) = answered?;
     if args.json {
         output::json(&report(&engine, &answer, &finished))?;
     }
-    if interrupted { Err(CliError::Interrupted) } else { Ok(()) }
+    if interrupted {
+        Err(CliError::Interrupted)
+    } else {
+        Ok(())
+    }
 }
 
 fn question(prompt: String) -> Result<String, CliError> {

@@ -2,10 +2,9 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use crate::interim::*;
-use engine::Engine;
+use engine::{Conversation, Engine, Role, Turn};
 
-use super::answer::{Stream, generate, said_by_user};
+use super::answer::{Stream, generate};
 use super::interrupt::Interrupt;
 use super::{ChatArgs, CliError, load};
 
@@ -39,7 +38,7 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
             "/no_think" => conversation.thinking = false,
             "/help" => writeln!(io::stdout(), "{HELP}")?,
             said => {
-                conversation.messages.push(said_by_user(said.to_owned()));
+                conversation.messages.push(Turn::new(Role::User, said));
                 if let Err(error) = answer(&mut engine, &mut conversation, args, &interrupt) {
                     conversation.messages.pop();
                     recover(error)?;
@@ -83,8 +82,8 @@ fn answer(
 ) -> Result<(), CliError> {
     let params = args.answer.params();
     let mut stream = Stream::new(false);
-    let (answered, _) = interrupt
-        .during(|cancel| generate(engine, conversation, &params, cancel, &mut stream));
+    let (answered, _) =
+        interrupt.during(|cancel| generate(engine, conversation, &params, cancel, &mut stream));
     let (answer, _) = answered?;
     conversation.messages.push(Turn {
         role: Role::Assistant,

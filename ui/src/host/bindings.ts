@@ -85,6 +85,8 @@ export type Message = {
 	state: MessageState,
 	stats: Stats | null,
 	error: WireError | null,
+	/**  What the model was not given, when its context was too small for all that was said. */
+	omitted: Omitted | null,
 	createdAt: number,
 	/**  All versions of this message, itself among them, oldest first. */
 	siblings: number[],
@@ -113,6 +115,12 @@ export type ModelStatus = {
 	progress: number,
 	error: WireError | null,
 	canThink: boolean,
+};
+
+/**  What was left out of a prompt so that it fits: the oldest messages, and answers' thinking. */
+export type Omitted = {
+	messages: number,
+	thinking: number,
 };
 
 /**  Who wrote a message. */
