@@ -1,4 +1,5 @@
-const SENTENCE = /[^.!?\n]*[.!?\n]+(?=\s|$)/gu;
+/** All whole sentences and lines. A full stop ends one only before a space: 5.5 is a number. */
+const SENTENCES = /^[\s\S]*(?:[.!?](?=\s)|\n)/u;
 
 /** Speaks the growing answer to screen readers, a sentence at a time. */
 export class Announcer {
@@ -13,9 +14,8 @@ export class Announcer {
 
   hear(text: string): void {
     this.#pending += text;
-    const sentences = this.#pending.match(SENTENCE)?.join("") ?? "";
-    // The end of the text may be in the middle of a number or an abbreviation: wait for a space.
-    if (sentences === "" || sentences.length === this.#pending.length) return;
+    const sentences = SENTENCES.exec(this.#pending)?.[0];
+    if (sentences === undefined) return;
     this.#pending = this.#pending.slice(sentences.length);
     this.spoken = plain(sentences);
   }

@@ -1,6 +1,6 @@
 import type { App } from "./app.svelte";
 
-type Keys = Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "shiftKey" | "altKey" | "target">;
+type Keys = Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "shiftKey" | "altKey">;
 
 export type Shortcut = {
   /** As the person reads it; "Ctrl" stands for ⌘ on a Mac. */
@@ -8,12 +8,10 @@ export type Shortcut = {
   does: string;
   run: (app: App) => void;
   /** When the keys mean this; always, where it is left out. */
-  when?: (app: App, event: Keys) => boolean;
+  when?: (app: App, inText: boolean) => boolean;
 };
 
-const notWritingText = (_: App, { target }: Keys): boolean =>
-  !(target instanceof HTMLElement && target.matches("textarea, input, select")) ||
-  (target instanceof HTMLTextAreaElement && target.value === "");
+const notInText = (_: App, inText: boolean): boolean => !inText;
 
 export const shortcuts: Shortcut[] = [
   { keys: "Ctrl+N", does: "New chat", run: (app) => app.newChat() },
@@ -24,19 +22,19 @@ export const shortcuts: Shortcut[] = [
     keys: "Shift+ArrowUp",
     does: "Previous chat",
     run: (app) => app.openNeighbour(-1),
-    when: notWritingText,
+    when: notInText,
   },
   {
     keys: "Shift+ArrowDown",
     does: "Next chat",
     run: (app) => app.openNeighbour(1),
-    when: notWritingText,
+    when: notInText,
   },
   {
     keys: "Escape",
     does: "Stop the answer",
     run: (app) => void app.conversation.stop(),
-    when: (app) => app.conversation.writing && !app.dialogOpen,
+    when: (app) => app.conversation.writing,
   },
 ];
 
@@ -46,9 +44,10 @@ export const boxKeys = [
   { keys: "ArrowUp", does: "Edit the last message, from the empty box" },
 ];
 
-export function shortcutFor(event: Keys, app: App): Shortcut | undefined {
+/** What the keys mean; `inText` while the cursor stands in text that they could move or mark. */
+export function shortcutFor(event: Keys, app: App, inText: boolean): Shortcut | undefined {
   return shortcuts.find(
-    ({ keys, when }) => pressed(event, keys) && (when?.(app, event) ?? !app.dialogOpen),
+    ({ keys, when }) => pressed(event, keys) && (when?.(app, inText) ?? true) && !app.dialogOpen,
   );
 }
 

@@ -45,8 +45,8 @@ export function formula(tex: string, display: boolean): string {
   }
 }
 
-/** Where the formula that starts at `start` ends, as [content end, after the closing mark]. */
-function closing(src: string, start: number, max: number): { open: number; close: string } | null {
+/** How long the mark is that opens a formula at `start`, and what closes it. */
+function marksAt(src: string, start: number, max: number): { open: number; close: string } | null {
   if (src.startsWith("\\(", start)) return { open: 2, close: "\\)" };
   if (src.startsWith("\\[", start)) return { open: 2, close: "\\]" };
   if (src.startsWith("$$", start)) return { open: 2, close: "$$" };
@@ -60,7 +60,7 @@ function closing(src: string, start: number, max: number): { open: number; close
 function inlineMath(state: StateInline, silent: boolean): boolean {
   const { src, pos, posMax } = state;
   if (src[pos] !== "$" && src[pos] !== "\\") return false;
-  const marks = closing(src, pos, posMax);
+  const marks = marksAt(src, pos, posMax);
   if (!marks) return false;
   const from = pos + marks.open;
   const to = endOf(src, from, posMax, marks.close);
@@ -74,13 +74,13 @@ function inlineMath(state: StateInline, silent: boolean): boolean {
   return true;
 }
 
+/** Where the closing mark is; -1 when there is none, or the first one found cannot close. */
 function endOf(src: string, from: number, max: number, close: string): number {
   for (let at = src.indexOf(close, from); at >= 0 && at < max; at = src.indexOf(close, at + 1)) {
-    if (close !== "$" && close !== "$$") return at;
+    if (close.startsWith("\\")) return at;
     if (src[at - 1] === "\\") continue;
-    if (close === "$$") return at;
-    if (/\s/u.test(src[at - 1] ?? "") || /\d/u.test(src[at + 1] ?? "")) continue;
-    return at;
+    const closes = !/\s/u.test(src[at - 1] ?? "") && !/\d/u.test(src[at + 1] ?? "");
+    return close === "$$" || closes ? at : -1;
   }
   return -1;
 }

@@ -7,9 +7,10 @@ const DELIMITER_ROW = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/u;
  * and emphasis, code and links that have begun are closed. So nothing flickers while it is written.
  */
 export function mend(text: string): string {
-  if (insideFence(text)) return text;
   const lines = text.split("\n");
-  const last = lines.at(-1) ?? "";
+  const last = lines.pop() ?? "";
+  if (endsInFence(lines)) return text;
+  lines.push(last);
   if (UNDECIDED.test(last)) {
     lines[lines.length - 1] = "";
     return holdBackTable(lines).join("\n");
@@ -18,10 +19,10 @@ export function mend(text: string): string {
   return lines.join("\n");
 }
 
-function insideFence(text: string): boolean {
+function endsInFence(lines: string[]): boolean {
   let fence = "";
-  for (const line of text.split("\n")) {
-    const mark = /^ {0,3}(`{3,}|~{3,})/u.exec(line)?.[1];
+  for (const line of lines) {
+    const mark = /^\s*(`{3,}|~{3,})/u.exec(line)?.[1];
     if (mark === undefined) continue;
     if (fence === "") fence = mark;
     else if (mark.startsWith(fence) && line.trim() === mark) fence = "";

@@ -96,6 +96,8 @@ function long(tokens: number): Scripted {
 }
 
 export function answerTo(question: string): { thinking: string; text: string } {
+  const echo = /^Say:\s*([\s\S]+)/.exec(question);
+  if (echo?.[1]) return { thinking: plain.thinking, text: echo[1] };
   const length = /(\d+) tokens/.exec(question);
   if (length) return long(Number(length[1]));
   return [...guide, rich, story].find((each) => each.asked.test(question)) ?? plain;

@@ -30,7 +30,7 @@ const FLUSH_MS = 50;
 
 /**
  * A host without a model: it answers from a script, at a chosen speed, and keeps nothing.
- * A question with the word "fail", "crash", "limit" or "refuse" ends that way.
+ * "Say: …" is answered with what follows, "… 5000 tokens" at that length; a question with the word "fail", "crash", "limit" or "refuse" ends that way.
  */
 export class FakeHost implements Host {
   readonly calls: [string, ...unknown[]][] = [];

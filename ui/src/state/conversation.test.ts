@@ -1,0 +1,208 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { FakeHost, type Script } from "../host/fake/fake";
+import { Conversation } from "./conversation.svelte";
+import { Notices } from "./notices.svelte";
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+function stage(script: Script = {}): {
+  host: FakeHost;
+  conversation: Conversation;
+  notices: Notices;
+} {
+  const host = new FakeHost({ filled: false, readingMs: 100, rate: 200, ...script });
+  const notices = new Notices();
+  const conversation = new Conversation(host, notices);
+  void host.subscribe((event) => {
+    if (event.type === "stage" || event.type === "delta" || event.type === "ended") {
+      conversation.receive(event);
+    }
+  });
+  return { host, conversation, notices };
+}
+
+const untilDone = (): Promise<unknown> => vi.advanceTimersByTimeAsync(20_000);
+
+test("a message is sent, thought about, answered and ended", async () => {
+  const { conversation } = stage();
+  await conversation.send("What is Goldcrest?", true);
+  expect(conversation.entries.map((entry) => entry.role)).toEqual(["user", "assistant"]);
+  const answer = conversation.last;
+  expect(answer?.stage).toBe("waiting");
+
+  await vi.advanceTimersByTimeAsync(60);
+  expect(answer?.stage).toBe("reading");
+  expect(answer?.reading.total).toBe(2040);
+  await vi.advanceTimersByTimeAsync(60);
+  expect(answer?.pondering).toBe(true);
+  await untilDone();
+  expect(answer?.state).toBe("done");
+  expect(answer?.text).toMatch(/^Goldcrest is a desktop chat app.*machine\.$/u);
+  expect(answer?.thinking).toMatch(/^They ask/u);
+  expect(answer?.stats?.tokens).toBeGreaterThan(20);
+  expect(conversation.writing).toBe(false);
+});
+
+test("a delta that is already there changes nothing; a missing one opens the chat again", async () => {
+  const { host, conversation } = stage();
+  await conversation.send("What is Goldcrest?", false);
+  await vi.advanceTimersByTimeAsync(300);
+  const { last, chat } = conversation;
+  if (!last || chat === null) throw new Error("no answer");
+  const before = last.text;
+  const delta = {
+    type: "delta",
+    chat,
+    message: last.id,
+    thinking: "",
+    tokens: 1,
+    tokensPerSecond: 1,
+  } as const;
+  host.emit({ ...delta, seq: 1, text: "again" });
+  expect(last.text).toBe(before);
+
+  const open = vi.spyOn(host, "openChat");
+  host.emit({ ...delta, seq: 1000, text: "too early" });
+  await vi.advanceTimersByTimeAsync(1);
+  expect(open).toHaveBeenCalledWith(chat);
+  expect(last.text).not.toContain("too early");
+  await untilDone();
+  expect(conversation.last?.text).toMatch(/machine\.$/u);
+});
+
+test("events that overtake the answer to the request are not lost", async () => {
+  const { host, conversation } = stage();
+  const send = host.send.bind(host);
+  host.send = async (...given) => {
+    const view = await send(...given);
+    await new Promise((resolve) => setTimeout(resolve, 30_000));
+    return view;
+  };
+  void conversation.send("What is Goldcrest?", false);
+  await vi.advanceTimersByTimeAsync(30_001);
+  expect(conversation.last?.state).toBe("done");
+  expect(conversation.last?.text).toMatch(/machine\.$/u);
+});
+
+test("who opens another chat meanwhile stays there", async () => {
+  const { host, conversation } = stage({ filled: true });
+  const [first, second] = [...host.library.chats.keys()];
+  if (first === undefined || second === undefined) throw new Error("no chats");
+  const openChat = host.openChat.bind(host);
+  host.openChat = async (id) => {
+    if (id === first) await new Promise((resolve) => setTimeout(resolve, 1000));
+    return openChat(id);
+  };
+  void conversation.open(first);
+  await conversation.open(second);
+  await vi.advanceTimersByTimeAsync(2000);
+  expect(conversation.chat).toBe(second);
+  expect(conversation.busy).toBe(false);
+});
+
+test("a refused message changes nothing and says why", async () => {
+  const { conversation, notices } = stage();
+  expect(await conversation.send("please refuse this", false)).toBe(false);
+  expect(conversation.entries).toEqual([]);
+  expect(notices.list[0]?.text).toContain("40,120 tokens");
+});
+
+test("stop keeps what is there, and continue goes on from it", async () => {
+  const { conversation } = stage();
+  await conversation.send("Tell me a story", false);
+  await vi.advanceTimersByTimeAsync(300);
+  await conversation.stop();
+  const { last } = conversation;
+  expect(last?.state).toBe("stopped");
+  const kept = last?.text ?? "";
+  expect(kept).not.toBe("");
+  await untilDone();
+  expect(last?.text).toBe(kept);
+
+  if (last) await conversation.continue(last);
+  expect(conversation.last).toBe(last);
+  await untilDone();
+  expect(last?.text.startsWith(kept)).toBe(true);
+  expect(last?.state).toBe("done");
+});
+
+test("regenerate makes a version beside the first, and one can turn back", async () => {
+  const { conversation } = stage();
+  await conversation.send("Tell me a story", false);
+  await untilDone();
+  const first = conversation.last;
+  if (first) await conversation.regenerate(first, true);
+  await untilDone();
+  const second = conversation.last;
+  expect(second?.id).not.toBe(first?.id);
+  expect([second?.place, second?.siblings.length]).toEqual([2, 2]);
+  if (second) await conversation.turn(second, -1);
+  expect(conversation.last?.id).toBe(first?.id);
+  if (conversation.last) expect(await conversation.turn(conversation.last, -1)).toBe(false);
+});
+
+test("an edited question is a version of its own, with an answer when it is asked for", async () => {
+  const { conversation } = stage();
+  await conversation.send("Tell me a story", false);
+  await untilDone();
+  const [question] = conversation.entries;
+  if (question) await conversation.edit(question, "What is Goldcrest?", true);
+  await untilDone();
+  expect(conversation.entries.map((entry) => entry.text)[0]).toBe("What is Goldcrest?");
+  expect(conversation.entries[0]?.siblings).toHaveLength(2);
+  expect(conversation.last?.text).toMatch(/^Goldcrest is/u);
+});
+
+test("failure, interruption and limit are told apart", async () => {
+  for (const [word, state] of [
+    ["fail", "failed"],
+    ["crash", "interrupted"],
+    ["limit", "limit"],
+  ]) {
+    const { conversation } = stage();
+    await conversation.send(`a ${word} please`, false);
+    await untilDone();
+    expect(conversation.last?.state).toBe(state);
+    expect(conversation.last?.error !== null).toBe(state === "failed");
+  }
+});
+
+test("an answer in another chat goes on without a word here", async () => {
+  const { conversation } = stage();
+  await conversation.send("Tell me a story", false);
+  const writing = conversation.chat;
+  conversation.clear();
+  await untilDone();
+  expect(conversation.entries).toEqual([]);
+  if (writing !== null) await conversation.open(writing);
+  expect(conversation.last?.state).toBe("done");
+});
+
+test("a found message on another branch is shown", async () => {
+  const { host, conversation } = stage();
+  await conversation.send("Tell me a story", false);
+  await untilDone();
+  const first = conversation.last;
+  if (first) await conversation.regenerate(first, false);
+  await untilDone();
+  const chat = conversation.chat;
+  if (first && chat !== null) await conversation.open(chat, first.id);
+  expect(conversation.last?.id).toBe(first?.id);
+  expect(conversation.sought).toBe(first?.id);
+  expect(host.library.chats.size).toBe(1);
+});
+
+test("thinking time runs from the first thought to the first word", async () => {
+  const { conversation } = stage({ rate: 20 });
+  await conversation.send("What is Goldcrest?", true);
+  await vi.advanceTimersByTimeAsync(500);
+  const answer = conversation.last;
+  expect(answer?.thinkingMs).toBeNull();
+  expect(answer?.thinkingSince).not.toBeNull();
+  while (answer?.pondering) await vi.advanceTimersByTimeAsync(50);
+  const thought = answer?.thinkingMs ?? 0;
+  expect(thought).toBeGreaterThan(300);
+  await vi.advanceTimersByTimeAsync(300);
+  expect(answer?.thinkingMs).toBe(thought);
+});

@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { FakeHost } from "../host/fake/fake";
+import { App } from "./app.svelte";
+import { shortcutFor, shortcuts } from "./shortcuts";
+
+const press = (
+  key: string,
+  held: ("ctrl" | "meta" | "shift" | "alt")[] = [],
+  inText = false,
+): string | undefined =>
+  shortcutFor(
+    {
+      key,
+      ctrlKey: held.includes("ctrl"),
+      metaKey: held.includes("meta"),
+      shiftKey: held.includes("shift"),
+      altKey: held.includes("alt"),
+    },
+    app,
+    inText,
+  )?.does;
+
+const app = new App(new FakeHost());
+
+test.each([
+  ["n", ["ctrl"], "New chat"],
+  ["N", ["ctrl"], "New chat"],
+  ["n", ["meta"], "New chat"],
+  [",", ["ctrl"], "Settings"],
+  ["ArrowUp", ["shift"], "Previous chat"],
+  ["n", [], undefined],
+  ["n", ["ctrl", "shift"], undefined],
+  ["n", ["ctrl", "alt"], undefined],
+  ["Escape", [], undefined],
+] as const)("%s with %j", (key, held, does) => {
+  expect(press(key, [...held])).toBe(does);
+});
+
+test("keys that mark text do so in a text", () => {
+  expect(press("ArrowUp", ["shift"], true)).toBeUndefined();
+  expect(press("n", ["ctrl"], true)).toBe("New chat");
+});
+
+test("nothing is reached past an open dialog", () => {
+  app.settingsOpen = true;
+  expect(press("n", ["ctrl"])).toBeUndefined();
+  app.settingsOpen = false;
+});
+
+test("no two shortcuts have the same keys", () => {
+  expect(new Set(shortcuts.map(({ keys }) => keys)).size).toBe(shortcuts.length);
+});

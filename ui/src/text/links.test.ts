@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { address, addressParts, withoutDeceptiveCharacters } from "./links";
+
+test.each([
+  ["https://a.example/x?y#z", "https://a.example/x?y#z"],
+  ["http://a.example", "http://a.example/"],
+  ["mailto:a@b.example", "mailto:a@b.example"],
+  ["https://аpple.example", "https://xn--pple-43d.example/"],
+  ["javascript:alert(1)", null],
+  [" JAVASCRIPT:alert(1)", null],
+  ["data:text/html,x", null],
+  ["file:///etc/passwd", null],
+  ["tauri://localhost", null],
+  ["//a.example", null],
+  ["/settings", null],
+  ["", null],
+])("%s opens %s", (href, opened) => {
+  expect(address(href)).toBe(opened);
+});
+
+test("the host stands out, whatever comes before it", () => {
+  expect(addressParts("https://bank.example@evil.example:8080/path")).toEqual([
+    "https://bank.example@",
+    "evil.example:8080",
+    "/path",
+  ]);
+  expect(addressParts("mailto:a@b.example")).toEqual(["mailto:", "a@b.example", ""]);
+});
+
+test("characters that hide or reorder are taken out, letters and emoji are not", () => {
+  expect(withoutDeceptiveCharacters("a\u202Eb\u200Bc\u2066d\uFEFF")).toBe("abcd");
+  expect(withoutDeceptiveCharacters("naïve 東京 🐦")).toBe("naïve 東京 🐦");
+});

@@ -1,0 +1,277 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { answered, ask, Stand } from "./window.js";
+
+let stand;
+before(async () => (stand = await Stand.open()));
+after(() => stand.close());
+
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+const message = (page) => page.getByRole("textbox", { name: "Message", exact: true });
+const log = (page) => page.getByRole("log", { name: "Conversation" });
+
+/** Runs a test on a page of its own; the page must have had nothing to complain of. */
+function scene(name, view, run) {
+  test(name, async () => {
+    const page = await stand.page(view);
+    await run(page);
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+  });
+}
+
+scene("a message is sent by Enter, answered, and its chat listed", {}, async (page) => {
+  await message(page).fill("What is Goldcrest?");
+  await message(page).press("Enter");
+  await page.getByText("Goldcrest is a desktop chat app").first().waitFor();
+  await answered(page);
+  assert.equal(await message(page).inputValue(), "");
+  const chats = page.getByRole("list", { name: "Chats", exact: true });
+  await chats.getByText("What is Goldcrest?").waitFor();
+  assert.match(await log(page).innerText(), /tok\/s · \d+ tok · 0\.1 s to first/);
+  assert(
+    await message(page).evaluate((box) => box === document.activeElement),
+    "the cursor is back",
+  );
+});
+
+scene(
+  "thinking is a region of its own, live, then folded, and stays open if opened",
+  { rate: 40 },
+  async (page) => {
+    await ask(page, "What is Goldcrest?");
+    const thinking = log(page).getByRole("region", { name: "Thinking" });
+    await thinking.getByText(/Thinking… \d+ s/).waitFor();
+    assert.match(await thinking.innerText(), /They ask/, "the last lines are to be seen");
+    await thinking.getByRole("button").click();
+    await answered(page);
+    assert.match(await thinking.innerText(), /Thought [\s\S]*best\./, "it stays open");
+    await thinking.getByRole("button").click();
+    assert.doesNotMatch(await thinking.innerText(), /They ask/);
+  },
+);
+
+scene("stop takes the place of send, and keeps what is there", { rate: 30 }, async (page) => {
+  const send = await button(page, "Send").boundingBox();
+  await button(page, "Thinking").click();
+  await message(page).fill("Tell me a story");
+  await message(page).press("Enter");
+  await button(page, "Stop").waitFor();
+  assert.equal(await button(page, "Send").count(), 0);
+  const stop = await button(page, "Stop").boundingBox();
+  assert.equal(stop.x, send.x);
+  await page.getByText("The goldcrest weighs").first().waitFor();
+  await page.keyboard.press("Escape");
+  await button(page, "Continue").waitFor();
+  assert.match(await log(page).innerText(), /The goldcrest weighs[\s\S]*Stopped\./);
+  await button(page, "Continue").click();
+  await log(page).getByText("to the end of the thought").waitFor();
+});
+
+scene("the thinking switch says whether it is on, and the answer follows it", {}, async (page) => {
+  const toggle = button(page, "Thinking");
+  assert.equal(await toggle.getAttribute("aria-pressed"), "true");
+  await toggle.click();
+  assert.equal(await toggle.getAttribute("aria-pressed"), "false");
+  await ask(page, "What is Goldcrest?");
+  await answered(page);
+  assert.equal(await log(page).getByRole("region", { name: "Thinking" }).count(), 0);
+});
+
+scene("an input method's Enter accepts a word and sends nothing", {}, async (page) => {
+  await message(page).fill("日本");
+  await message(page).evaluate((box) => {
+    for (const init of [
+      { key: "Enter", isComposing: true },
+      { key: "Enter", keyCode: 229 },
+    ])
+      box.dispatchEvent(new KeyboardEvent("keydown", { ...init, bubbles: true, cancelable: true }));
+  });
+  assert.equal(await message(page).inputValue(), "日本");
+  await message(page).press("Shift+Enter");
+  assert.equal(await message(page).inputValue(), "日本\n");
+  await message(page).press("Enter");
+  await log(page).getByText("日本").waitFor();
+});
+
+scene("the message box grows to about eight lines, then scrolls", {}, async (page) => {
+  const height = async () => (await message(page).boundingBox()).height;
+  const one = await height();
+  await message(page).fill("a\nb\nc");
+  assert((await height()) > one + 40);
+  await message(page).fill("line\n".repeat(40));
+  const most = await height();
+  assert(most > 190 && most < 240, `${most}`);
+  await message(page).fill("");
+  assert.equal(await height(), one);
+});
+
+scene("versions: regenerate, turn back, edit by ArrowUp", { rate: 4000 }, async (page) => {
+  await ask(page, "Tell me a story");
+  await answered(page);
+  await button(page, "Regenerate").click();
+  await page.getByText("2/2").waitFor();
+  await answered(page);
+  await button(page, "Previous version").click();
+  await page.getByText("1/2").waitFor();
+  await message(page).press("ArrowUp");
+  const editor = page.getByRole("textbox", { name: "Edit message text" });
+  assert.equal(await editor.inputValue(), "Tell me a story");
+  await editor.press("Escape");
+  assert.equal(await editor.count(), 0);
+  await message(page).press("ArrowUp");
+  await editor.fill("What is Goldcrest?");
+  await button(page, "Save and answer").click();
+  await log(page).getByText("Goldcrest is a desktop chat app").waitFor();
+});
+
+scene(
+  "the view follows the end, lets go at the first move up, and takes hold at the end again",
+  { rate: 150 },
+  async (page) => {
+    await ask(page, "A long answer of 900 tokens");
+    const place = () =>
+      log(page).evaluate((view) => view.scrollHeight - view.scrollTop - view.clientHeight);
+    await page.getByRole("table").first().waitFor();
+    await page.waitForTimeout(1500);
+    assert((await place()) < 30, "it follows");
+    await page.mouse.move(640, 300);
+    await page.mouse.wheel(0, -240);
+    await button(page, "Latest").waitFor();
+    const top = await log(page).evaluate((view) => view.scrollTop);
+    await page.waitForTimeout(700);
+    assert.equal(
+      await log(page).evaluate((view) => view.scrollTop),
+      top,
+      "it rests where the reader is",
+    );
+    await button(page, "Latest").click();
+    await page.waitForFunction(() => !document.querySelector(".latest"));
+    await page.waitForTimeout(700);
+    assert((await place()) < 30, "it follows again");
+    await page.keyboard.press("Escape");
+  },
+);
+
+scene(
+  "nothing jumps when the answer ends, or when something is unfolded",
+  { rate: 3000 },
+  async (page) => {
+    await ask(page, "A long answer of 1500 tokens");
+    await answered(page);
+    await page.waitForTimeout(200);
+    const top = () => log(page).evaluate((view) => view.scrollTop);
+    const before = await top();
+    await page.getByRole("button", { name: /tok\/s/ }).click();
+    await page.getByText("Seed").waitFor();
+    assert.equal(await top(), before);
+  },
+);
+
+scene("only the last block is drawn again while the answer grows", { rate: 300 }, async (page) => {
+  await button(page, "Thinking").click();
+  await ask(page, "How does compound interest work?");
+  await page.getByRole("table").waitFor();
+  const touched = await page.evaluate(async () => {
+    const blocks = [...document.querySelectorAll(".answer .block")].slice(0, -1);
+    let count = 0;
+    const watch = new MutationObserver((changes) => (count += changes.length));
+    for (const block of blocks)
+      watch.observe(block, { childList: true, subtree: true, characterData: true });
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    return { count, blocks: blocks.length };
+  });
+  assert.equal(touched.count, 0);
+  assert(touched.blocks >= 2);
+});
+
+scene("what a hostile answer says stays text", { rate: 20_000 }, async (page) => {
+  await button(page, "Thinking").click();
+  const hostile = [
+    '<img src="x" onerror="window.hit = 1"><script>window.hit = 1</script>',
+    "![pixel](https://evil.example/pixel.png)",
+    "[press](javascript:window.hit=1)",
+    "$\\href{javascript:window.hit=1}{x}$ $\\htmlClass{a}{x}$",
+    '```html"><img src=x onerror=window.hit=1>\n<b onclick="window.hit=1">x</b>\n```',
+    "| a |\n|:-:|\n| <style>body{display:none}</style> |",
+  ].join("\n\n");
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await ask(page, `Say: ${hostile}`);
+  await answered(page);
+  assert.equal(await page.evaluate(() => window.hit), undefined);
+  assert.deepEqual(
+    asked.filter((url) => !url.startsWith("http://127.0.0.1")),
+    [],
+  );
+  const made = log(page).locator(".answer");
+  assert.equal(
+    await made.locator("img, script, style, form, [style], [onclick], [onerror]").count(),
+    0,
+  );
+  assert.equal(await made.getByRole("link").count(), 1, "the picture's address");
+});
+
+scene("a link opens only after its whole address was shown", { rate: 20_000 }, async (page) => {
+  await ask(page, "Say: [your bank](https://bank.example@evil.example/a?b=c)");
+  await answered(page);
+  await page.getByRole("link", { name: "your bank" }).click();
+  const dialog = page.getByRole("dialog");
+  assert.match(await dialog.innerText(), /https:\/\/bank\.example@evil\.example\/a\?b=c/);
+  assert.equal(await dialog.locator("strong").innerText(), "evil.example");
+  const opened = () =>
+    page.evaluate(() => window.stage.calls.filter(([verb]) => verb === "openLink"));
+  await button(page, "Cancel").click();
+  assert.deepEqual(await opened(), []);
+  await page.getByRole("link", { name: "your bank" }).click();
+  await button(page, "Open in browser").click();
+  assert.deepEqual(await opened(), [["openLink", "https://bank.example@evil.example/a?b=c"]]);
+  assert.match(page.url(), /127\.0\.0\.1/);
+});
+
+scene(
+  "formulas keep what MathML needs, code and tables can be copied and reached",
+  { rate: 20_000 },
+  async (page) => {
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await ask(page, "How does compound interest work? With a table");
+    await answered(page);
+    const math = log(page).locator("math[display=block]");
+    assert.equal((await math.locator('mo[stretchy="false"]').count()) > 0, true);
+    assert.equal((await log(page).locator('td[align="right"]').count()) > 0, true);
+    await button(page, "Copy code").click();
+    await page.getByText("Copied").waitFor();
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^def balance/);
+    await button(page, "Copy answer").click();
+    assert.match(
+      await page.evaluate(() => navigator.clipboard.readText()),
+      /^Compound interest pays[\s\S]*\$\$/,
+    );
+  },
+);
+
+scene("a screen reader hears whole sentences, not tokens", { rate: 100 }, async (page) => {
+  await button(page, "Thinking").click();
+  const heard = page.evaluate(async () => {
+    const region = document.querySelector("p[role=status][aria-live=polite]");
+    const said = [];
+    const watch = new MutationObserver(() => said.push(region.textContent));
+    watch.observe(region, { childList: true, subtree: true, characterData: true });
+    await new Promise((resolve) => setTimeout(resolve, 2500));
+    return said;
+  });
+  await ask(page, "Tell me a story");
+  const said = await heard;
+  assert(said.length >= 2 && said.length < 12, JSON.stringify(said));
+  assert.equal(
+    said[0],
+    "The goldcrest weighs about as much as a sheet of paper, and in October it crosses the North Sea.",
+  );
+  assert.equal(await log(page).getAttribute("aria-live"), "off");
+});
+
+scene("a refused message stays in the box, with the reason", {}, async (page) => {
+  await ask(page, "please refuse this");
+  await page.getByRole("alert").getByText("40,120 tokens").waitFor();
+  assert.equal(await message(page).inputValue(), "please refuse this");
+});

@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { answered, ask, Stand } from "./window.js";
+
+let stand;
+before(async () => (stand = await Stand.open()));
+after(() => stand.close());
+
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+
+function scene(name, view, run) {
+  test(name, async () => {
+    const page = await stand.page(view);
+    await run(page);
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+  });
+}
+
+scene(
+  "the first start says what this is, and the starter answers right there",
+  { scene: "first" },
+  async (page) => {
+    await page.getByText("runs on this computer. Nothing you write leaves it").waitFor();
+    assert.equal(await button(page, "Open a model…").count(), 1);
+    await page.getByRole("list", { name: "Suggestions" }).getByRole("button").first().click();
+    await page.getByRole("log").getByText("Goldcrest is a desktop chat app").waitFor();
+  },
+);
+
+scene(
+  "the status pill tells model, state and device, and opens another model",
+  { scene: "starter" },
+  async (page) => {
+    await page.getByRole("button", { name: "Model: Starter, ready, CPU" }).click();
+    const card = page.getByRole("dialog", { name: "Model" });
+    assert.match(
+      await card.innerText(),
+      /AVX-512 VNNI, 8 threads[\s\S]*No GPU: this build has no CUDA support\./,
+    );
+    await card.getByRole("button", { name: "Open a model…" }).click();
+    await page.getByText(/Loading \d+ %/).waitFor();
+    await page.getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU" }).waitFor();
+  },
+);
+
+scene(
+  "a bad file's reason is on the screen until it is put aside",
+  { scene: "error" },
+  async (page) => {
+    await page.getByRole("alert").getByText("holds a “llama” model").waitFor();
+    await page.getByRole("alert").getByRole("button", { name: "Dismiss" }).click();
+    assert.equal(await page.getByRole("alert").count(), 0);
+  },
+);
+
+scene("a file over the window is welcomed", {}, async (page) => {
+  const hover = (over) =>
+    page.evaluate((over) => window.stage.emit({ type: "dragging", over }), over);
+  await hover(true);
+  await page.getByText("Drop a SmolLM3 file to open it").waitFor();
+  await hover(false);
+  await page.getByText("Drop a SmolLM3 file").waitFor({ state: "detached" });
+});
+
+scene("settings are saved, and the theme is worn at once", {}, async (page) => {
+  const saved = () =>
+    page.evaluate(() => window.stage.calls.filter(([verb]) => verb === "saveSettings").at(-1)?.[1]);
+  await page.keyboard.press("Control+,");
+  await page.getByRole("radio", { name: "Dark" }).check();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await page.keyboard.press("Tab");
+  await page.getByRole("tab", { name: "Answers" }).click();
+  await page.getByRole("spinbutton", { name: "Temperature" }).fill("9");
+  await page.getByRole("spinbutton", { name: "Temperature" }).press("Tab");
+  await page.getByRole("textbox", { name: "Instructions" }).fill("Answer briefly.");
+  await page.getByRole("switch", { name: "Think before answering" }).click();
+  await page.waitForTimeout(500);
+  const settings = await saved();
+  assert.equal(settings.theme, "dark");
+  assert.equal(settings.sampling.temperature, 2, "kept within its bounds");
+  assert.equal(settings.instructions, "Answer briefly.");
+  assert.equal(settings.thinking, false);
+});
+
+scene("Ctrl+Enter sends where a person wants it so", { rate: 4000 }, async (page) => {
+  await page.keyboard.press("Control+,");
+  await page.getByRole("radio", { name: "Ctrl+Enter" }).check();
+  await page.keyboard.press("Escape");
+  const box = page.getByRole("textbox", { name: "Message", exact: true });
+  await box.fill("one");
+  await box.press("Enter");
+  assert.equal(await box.inputValue(), "one\n");
+  await box.press("Control+Enter");
+  await answered(page);
+  assert.equal(await box.inputValue(), "");
+});
+
+/** Every text on the page whose contrast with what is behind it is under `least`, as WCAG counts it. */
+function faint(page, least) {
+  return page.evaluate((least) => {
+    const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    canvas.canvas.width = canvas.canvas.height = 1;
+    // Colours laid over each other, first the lowest.
+    const mix = (colours) => {
+      canvas.clearRect(0, 0, 1, 1);
+      for (const colour of colours) {
+        canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1);
+      }
+      return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    const light = (colour) => {
+      const [r, g, b] = colour.map((part) => {
+        const value = part / 255;
+        return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const found = [];
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      const element = texts.currentNode.parentElement;
+      const text = texts.currentNode.textContent.trim();
+      if (
+        text === "" ||
+        element.closest(".unseen, :disabled, math") ||
+        !element.checkVisibility({ opacityProperty: true })
+      )
+        continue;
+      const behind = [];
+      for (let at = element; at; at = at.parentElement)
+        behind.unshift(getComputedStyle(at).backgroundColor);
+      const ground = light(mix(behind));
+      const ink = light(mix([...behind, getComputedStyle(element).color]));
+      const contrast = (Math.max(ground, ink) + 0.05) / (Math.min(ground, ink) + 0.05);
+      if (contrast < least) found.push(`${contrast.toFixed(2)} ${text.slice(0, 40)}`);
+    }
+    return found;
+  }, least);
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  scene(
+    `text can be read (AA) in ${colorScheme}`,
+    { rate: 20_000, colorScheme, height: 2000 },
+    async (page) => {
+      await ask(page, "How does compound interest work? With a table");
+      await answered(page);
+      await page.getByRole("button", { name: /Thought/ }).click();
+      await page.getByRole("button", { name: /tok\/s/ }).click();
+      assert.deepEqual(await faint(page, 4.5), []);
+      await page.keyboard.press("Control+,");
+      for (const name of ["General", "Answers", "Model", "Keyboard", "About"]) {
+        await page.getByRole("tab", { name }).click();
+        assert.deepEqual(await faint(page, 4.5), [], name);
+      }
+    },
+  );
+
+  scene(
+    `answers can be read with ease (AAA) in ${colorScheme}`,
+    { rate: 20_000, colorScheme, height: 2000 },
+    async (page) => {
+      await ask(page, "Tell me a story");
+      await answered(page);
+      await page.evaluate(() => {
+        const answer = document.querySelector(".answer");
+        document.body.replaceChildren(answer);
+      });
+      assert.deepEqual(await faint(page, 7), []);
+    },
+  );
+}
+
+scene("who wants no motion sees none", { rate: 20, reducedMotion: "reduce" }, async (page) => {
+  await ask(page, "Tell me a story");
+  await page.getByText("Thinking…").waitFor();
+  assert.equal(
+    await page.evaluate(
+      () => document.getAnimations().filter((a) => a.playState === "running").length,
+    ),
+    0,
+  );
+});
+
+for (const [name, width, height] of [
+  ["the smallest window", 720, 540],
+  ["a window at 200 % zoom", 550, 400],
+]) {
+  scene(`${name} has everything within reach`, { width, height, rate: 20_000 }, async (page) => {
+    await ask(page, "How does compound interest work? With a table");
+    await answered(page);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.equal(wide, 0);
+    for (const role of ["Send", "Thinking", "New chat"]) {
+      const box = await button(page, role).boundingBox();
+      assert(box && box.x >= 0 && box.x + box.width <= width && box.y + box.height <= height, role);
+    }
+  });
+}
