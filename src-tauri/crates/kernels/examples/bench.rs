@@ -7,20 +7,40 @@ use std::time::Instant;
 
 use kernels::{BlockType, Cpu, CpuLevel, KvLayer, KvType, Matrix, read_bandwidth};
 
-/// Repetitions of which the median counts.
-const REPEATS: usize = 7;
+/// Repetitions of which the fastest counts: the others met somebody else's work.
+const REPEATS: usize = 5;
 
-fn median_seconds(mut run: impl FnMut()) -> f64 {
+/// The fastest of a few runs. On one thread only the time on the core counts, so that loops can be
+/// tuned on a busy machine.
+fn best_seconds(cpu: &Cpu, mut run: impl FnMut()) -> f64 {
     run();
-    let mut seconds: Vec<f64> = (0..REPEATS)
+    let start = Instant::now();
+    run();
+    // The scheduler's clock ticks in milliseconds.
+    let rounds = (0.05 / start.elapsed().as_secs_f64())
+        .ceil()
+        .clamp(1.0, 1000.0) as usize;
+    (0..REPEATS)
         .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed().as_secs_f64()
+            let (start, on_core) = (Instant::now(), seconds_on_core());
+            (0..rounds).for_each(|_| run());
+            let seconds = if cpu.threads() == 1 {
+                seconds_on_core() - on_core
+            } else {
+                start.elapsed().as_secs_f64()
+            };
+            seconds / rounds as f64
         })
-        .collect();
-    seconds.sort_by(f64::total_cmp);
-    seconds[REPEATS / 2]
+        .fold(f64::INFINITY, f64::min)
+}
+
+fn seconds_on_core() -> f64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    stat.split(' ')
+        .next()
+        .and_then(|ns| ns.parse::<f64>().ok())
+        .unwrap_or(0.0)
+        / 1e9
 }
 
 fn noise(n: usize) -> Vec<u8> {
@@ -55,7 +75,7 @@ fn gemv(cpu: &Cpu, bandwidth: f64) {
         let weights: Vec<Matrix> = (0..16).map(|_| pack(cpu, ty, rows, cols)).collect();
         let bytes: usize = weights.iter().map(Matrix::bytes).sum();
         let (x, mut y) = (vec![0.1; cols], vec![0.0; rows]);
-        let seconds = median_seconds(|| {
+        let seconds = best_seconds(cpu, || {
             for w in &weights {
                 cpu.product(&x, 1, w, &mut y);
             }
@@ -82,7 +102,7 @@ fn gemm(cpu: &Cpu) {
     ] {
         let w = pack(cpu, ty, rows, cols);
         let (x, mut y) = (vec![0.1; m * cols], vec![0.0; m * rows]);
-        let seconds = median_seconds(|| cpu.product(&x, m, &w, &mut y));
+        let seconds = best_seconds(cpu, || cpu.product(&x, m, &w, &mut y));
         let rate = (m * rows * cols) as f64 / seconds;
         // A token of the 3B shape takes 2.81 G multiplications outside of attention.
         println!(
@@ -103,7 +123,7 @@ fn attention(cpu: &Cpu) {
             for _ in 0..past + m {
                 kv.append(&row, &row, 1);
             }
-            let seconds = median_seconds(|| cpu.attention(&q, m, 16, &kv, past, &mut out));
+            let seconds = best_seconds(cpu, || cpu.attention(&q, m, 16, &kv, past, &mut out));
             let pairs = (past + m / 2) * m * 2_048 * 2;
             println!(
                 "  attention {:4} past {past:5} m {m:3} {:6.1} GMAC/s, {:6.2} ms for 36 layers a token",

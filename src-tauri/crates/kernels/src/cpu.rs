@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::ShapeError;
 use crate::activations::Rounded;
-use crate::attention;
+use crate::attention::{Attention, Desks, attend};
 use crate::block::BlockType;
 use crate::kv::KvLayer;
 use crate::level::CpuLevel;
@@ -23,6 +23,7 @@ pub struct Cpu {
     exact: bool,
     arena: Mutex<Arena>,
     scratch: Mutex<Scratch>,
+    desks: Mutex<Desks>,
 }
 
 /// Memory for products, made once and grown to the largest.
@@ -51,6 +52,7 @@ impl Cpu {
     fn with(threads: usize, level: CpuLevel, exact: bool) -> Cpu {
         let pool = Pool::new(threads);
         let stages = (0..pool.threads()).map(|_| Stage::new()).collect();
+        let desks = Mutex::new(Desks::new(pool.threads()));
         Cpu {
             pool,
             level,
@@ -61,6 +63,7 @@ impl Cpu {
                 rounded: Rounded::default(),
                 stages,
             }),
+            desks,
         }
     }
 
@@ -297,7 +300,15 @@ impl Cpu {
             "query heads share key heads evenly"
         );
         assert!(kv.len() >= past + m, "keys and values are appended first");
-        attention::attention(&self.pool, q, m, heads, kv, past, out);
+        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let attention = Attention {
+            q,
+            m,
+            heads,
+            kv,
+            past,
+        };
+        attend(&self.pool, self.routines, &mut desks, &attention, out);
     }
 }
 

@@ -43,8 +43,6 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn load_i8(p: *const i8) -> Self::F;
     unsafe fn load_u8(p: *const u8) -> Self::F;
     unsafe fn store(p: *mut f32, x: Self::F);
-    /// Stores rounded to nearest even.
-    unsafe fn store_f16(p: *mut u16, x: Self::F);
     unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
     unsafe fn sub(a: Self::F, b: Self::F) -> Self::F;
     unsafe fn mul(a: Self::F, b: Self::F) -> Self::F;

@@ -1,6 +1,11 @@
 //! The keys and values of one layer, as the attention kernel wants them.
 
+use std::ops::Range;
+
 use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+use crate::isa::LANES;
 
 /// How keys and values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -27,13 +32,13 @@ impl KvType {
 
 /// Positions in a tile: keys of a tile lie position by position side by side, so that one vector
 /// holds the same component of all of them and scores need no horizontal sums.
-pub(crate) const TILE: usize = 16;
+pub(crate) const TILE: usize = LANES;
 
 /// Positions that storage grows by.
 const GROWTH: usize = 256;
 
 /// Values that share a scale in [`KvType::Q8_0`].
-const GROUP: usize = 32;
+pub(crate) const GROUP: usize = 32;
 
 /// One layer's keys and values, position after position.
 ///
@@ -62,6 +67,22 @@ enum Cells {
     Q8(Box<[i8]>, Box<[f16]>),
 }
 
+/// The keys or the values of one tile of one head, with their scales if they have any.
+#[derive(Clone, Copy)]
+pub(crate) enum Tile<'a> {
+    F32(&'a [f32]),
+    F16(&'a [f16]),
+    Q8(&'a [i8], &'a [f16]),
+}
+
+/// Where one position's components go: component `i` to `at + i · stride`, and the scale of group
+/// `g` to `scale_at + g · stride` of its own array.
+struct Place {
+    at: usize,
+    scale_at: usize,
+    stride: usize,
+}
+
 impl Cells {
     /// `cells` values that need `scales` scales if they are quantised.
     fn new(ty: KvType, cells: usize, scales: usize) -> Self {
@@ -72,52 +93,51 @@ impl Cells {
         }
     }
 
-    /// Stores one position's `x`: value `i` at `at + i * stride`, scale `g` at `scale_at + g * scale_stride`.
-    fn write(&mut self, x: &[f32], at: usize, stride: usize, scale_at: usize, scale_stride: usize) {
+    /// Stores one position's components `x`; `halves` is room for as many.
+    fn write(&mut self, x: &[f32], place: &Place, halves: &mut [f16]) {
+        let Place {
+            at,
+            scale_at,
+            stride,
+        } = *place;
         match self {
             Cells::F32(cells) => {
-                for (i, &v) in x.iter().enumerate() {
-                    cells[at + i * stride] = v;
+                for (cell, v) in cells[at..].iter_mut().step_by(stride).zip(x) {
+                    *cell = *v;
                 }
             }
             Cells::F16(cells) => {
-                for (i, &v) in x.iter().enumerate() {
-                    cells[at + i * stride] = f16::from_f32(v);
+                halves.convert_from_f32_slice(x);
+                for (cell, v) in cells[at..].iter_mut().step_by(stride).zip(halves) {
+                    *cell = *v;
                 }
             }
             Cells::Q8(cells, scales) => {
-                for (g, x) in x.chunks(GROUP).enumerate() {
+                let mut cells = cells[at..].iter_mut().step_by(stride);
+                let scales = scales[scale_at..].iter_mut().step_by(stride);
+                for (x, to) in x.chunks(GROUP).zip(scales) {
                     let largest = x.iter().fold(0.0_f32, |a, v| a.max(v.abs()));
                     let scale = f16::from_f32(largest / 127.0);
-                    scales[scale_at + g * scale_stride] = scale;
+                    *to = scale;
                     let inverse = if scale == f16::ZERO {
                         0.0
                     } else {
                         1.0 / scale.to_f32()
                     };
-                    for (i, &v) in x.iter().enumerate() {
-                        cells[at + (g * GROUP + i) * stride] = (v * inverse).round() as i8;
+                    // In this order, so that the end of a group does not swallow a cell.
+                    for (v, cell) in x.iter().zip(cells.by_ref()) {
+                        *cell = (v * inverse).round() as i8;
                     }
                 }
             }
         }
     }
 
-    /// Reads values `at..` as floats; value `i` has scale `scale_of(i)`.
-    fn read(&self, at: usize, out: &mut [f32], scale_of: impl Fn(usize) -> usize) {
-        let n = out.len();
+    fn tile(&self, cells: Range<usize>, scales: Range<usize>) -> Tile<'_> {
         match self {
-            Cells::F32(cells) => out.copy_from_slice(&cells[at..at + n]),
-            Cells::F16(cells) => {
-                for (o, c) in out.iter_mut().zip(&cells[at..at + n]) {
-                    *o = c.to_f32();
-                }
-            }
-            Cells::Q8(cells, scales) => {
-                for (i, (o, &c)) in out.iter_mut().zip(&cells[at..at + n]).enumerate() {
-                    *o = f32::from(c) * scales[scale_of(i)].to_f32();
-                }
-            }
+            Cells::F32(all) => Tile::F32(&all[cells]),
+            Cells::F16(all) => Tile::F16(&all[cells]),
+            Cells::Q8(all, all_scales) => Tile::Q8(&all[cells], &all_scales[scales]),
         }
     }
 
@@ -175,7 +195,13 @@ impl KvLayer {
             .sum()
     }
 
-    fn scales_per_head(&self) -> usize {
+    /// Components of a stored value: whole vectors.
+    pub(crate) fn value_dim(&self) -> usize {
+        self.head_dim.next_multiple_of(LANES)
+    }
+
+    /// Scales of one head's position.
+    fn groups(&self) -> usize {
         self.head_dim.div_ceil(GROUP)
     }
 
@@ -184,32 +210,40 @@ impl KvLayer {
     /// # Panics
     /// When the lengths are not those.
     pub fn append(&mut self, k: &[f32], v: &[f32], m: usize) {
-        let (heads, dim, groups) = (self.kv_heads, self.head_dim, self.scales_per_head());
+        let (heads, dim, groups) = (self.kv_heads, self.head_dim, self.groups());
         assert!(
             k.len() == m * heads * dim && v.len() == k.len(),
             "keys and values of m positions"
         );
+        let value_dim = self.value_dim();
         while self.tiles.len() * GROWTH < self.len + m {
-            let (cells, scales) = (GROWTH * heads * dim, GROWTH * heads * groups);
+            let scales = GROWTH * heads * groups;
             self.tiles.push(Tiles {
-                keys: Cells::new(self.ty, cells, scales),
-                values: Cells::new(self.ty, cells, scales),
+                keys: Cells::new(self.ty, GROWTH * heads * dim, scales),
+                values: Cells::new(self.ty, GROWTH * heads * value_dim, scales),
             });
         }
+        let mut halves = vec![f16::ZERO; if self.ty == KvType::F16 { dim } else { 0 }];
         for i in 0..m {
             let position = self.len + i;
             let tiles = &mut self.tiles[position / GROWTH];
-            let (tile, lane) = (position % GROWTH / TILE, position % TILE);
             for head in 0..heads {
                 let x = (i * heads + head) * dim..(i * heads + head + 1) * dim;
-                let first = (head * GROWTH + tile * TILE) * dim;
-                let scales = (head * GROWTH + tile * TILE) * groups;
-                tiles
-                    .keys
-                    .write(&k[x.clone()], first + lane, TILE, scales + lane, TILE);
-                tiles
-                    .values
-                    .write(&v[x], first + lane * dim, 1, scales + lane * groups, 1);
+                let row = head * GROWTH + position % GROWTH;
+                let (tile, lane) = (row / TILE * TILE, row % TILE);
+                let (at, scale_at) = (tile * dim + lane, tile * groups + lane);
+                let place = Place {
+                    at,
+                    scale_at,
+                    stride: TILE,
+                };
+                tiles.keys.write(&k[x.clone()], &place, &mut halves);
+                let place = Place {
+                    at: row * value_dim,
+                    scale_at: row * groups,
+                    stride: 1,
+                };
+                tiles.values.write(&v[x], &place, &mut halves);
             }
         }
         self.len += m;
@@ -220,66 +254,19 @@ impl KvLayer {
         self.len = self.len.min(len);
     }
 
-    /// The keys of tile `t` of `head` as `[head_dim][16]`.
-    pub(crate) fn read_keys(&self, head: usize, t: usize, out: &mut [f32]) {
-        let (dim, groups) = (self.head_dim, self.scales_per_head());
-        let (tiles, tile) = (&self.tiles[t * TILE / GROWTH], t % (GROWTH / TILE));
-        let first = head * GROWTH + tile * TILE;
-        tiles.keys.read(first * dim, &mut out[..dim * TILE], |i| {
-            first * groups + i / TILE / GROUP * TILE + i % TILE
-        });
+    /// The keys of tile `t` of `head`, `[head_dim][16]`, their scales `[groups][16]`.
+    pub(crate) fn keys(&self, head: usize, t: usize) -> Tile<'_> {
+        self.tile(head, t, self.head_dim, |tiles| &tiles.keys)
     }
 
-    /// The values of tile `t` of `head` as `[16][head_dim]`.
-    pub(crate) fn read_values(&self, head: usize, t: usize, out: &mut [f32]) {
-        let (dim, groups) = (self.head_dim, self.scales_per_head());
-        let (tiles, tile) = (&self.tiles[t * TILE / GROWTH], t % (GROWTH / TILE));
-        let first = head * GROWTH + tile * TILE;
-        tiles.values.read(first * dim, &mut out[..dim * TILE], |i| {
-            (first + i / dim) * groups + i % dim / GROUP
-        });
+    /// The values of tile `t` of `head`, `[16][value_dim]`, their scales `[16][groups]`.
+    pub(crate) fn values(&self, head: usize, t: usize) -> Tile<'_> {
+        self.tile(head, t, self.value_dim(), |tiles| &tiles.values)
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_appended_is_read_back_within_the_types_precision() {
-        for (ty, tolerance) in [
-            (KvType::F32, 0.0),
-            (KvType::F16, 1e-3),
-            (KvType::Q8_0, 8e-3),
-        ] {
-            for dim in [16, 48, 128] {
-                let mut layer = KvLayer::new(ty, 3, dim);
-                let n = 300;
-                let at = |p: usize, h: usize, d: usize| {
-                    ((p * 7 + h * 13 + d * 3) % 199) as f32 / 100.0 - 1.0
-                };
-                let rows: Vec<f32> = (0..n)
-                    .flat_map(|p| (0..3).flat_map(move |h| (0..dim).map(move |d| at(p, h, d))))
-                    .collect();
-                let negated: Vec<f32> = rows.iter().map(|v| -v).collect();
-                layer.append(&rows[..5 * 3 * dim], &negated[..5 * 3 * dim], 5);
-                layer.append(&rows[5 * 3 * dim..], &negated[5 * 3 * dim..], n - 5);
-                assert_eq!(layer.len(), n);
-                let (mut k, mut v) = (vec![0.0; dim * TILE], vec![0.0; dim * TILE]);
-                for h in 0..3 {
-                    for p in 0..n {
-                        layer.read_keys(h, p / TILE, &mut k);
-                        layer.read_values(h, p / TILE, &mut v);
-                        for d in 0..dim {
-                            let want = at(p, h, d);
-                            assert!((k[d * TILE + p % TILE] - want).abs() <= tolerance);
-                            assert!((v[p % TILE * dim + d] + want).abs() <= tolerance);
-                        }
-                    }
-                }
-                layer.truncate(4);
-                assert_eq!(layer.len(), 4);
-            }
-        }
+    fn tile(&self, head: usize, t: usize, dim: usize, of: impl Fn(&Tiles) -> &Cells) -> Tile<'_> {
+        let first = head * GROWTH + t * TILE % GROWTH;
+        let rows = |n: usize| first * n..(first + TILE) * n;
+        of(&self.tiles[t * TILE / GROWTH]).tile(rows(dim), rows(self.groups()))
     }
 }

@@ -1,6 +1,7 @@
 //! The loops, compiled once per level, and the one place that picks.
 
 use crate::activations::{self, Scale};
+use crate::attention::{self, Attention, Desk, Piece};
 use crate::isa::Scalar;
 use crate::level::CpuLevel;
 use crate::product::{self, Stage, Strip};
@@ -12,6 +13,7 @@ pub(crate) struct Routines {
     pub rms_norm: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
     pub rotate: unsafe fn(&mut [f32], usize, usize, &[f32]),
     pub silu_mul: unsafe fn(&mut [f32], &[f32]),
+    pub attend: unsafe fn(&Attention, &Piece, &mut Desk),
 }
 
 /// Compiles every routine for one level.
@@ -60,8 +62,16 @@ macro_rules! routines {
                 unsafe { crate::elementwise::silu_mul::<$isa>(gate, up) }
             }
 
+            /// # Safety
+            /// As [`attention::attend_piece`].
+            $(#[target_feature(enable = $features)])?
+            unsafe fn attend(a: &Attention, piece: &Piece, desk: &mut Desk) {
+                // SAFETY: as above.
+                unsafe { attention::attend_piece::<$isa>(a, piece, desk) }
+            }
+
             pub(super) static ROUTINES: Routines =
-                Routines { round, multiply, rms_norm, rotate, silu_mul };
+                Routines { round, multiply, rms_norm, rotate, silu_mul, attend };
         }
     };
 }

@@ -65,11 +65,6 @@ unsafe impl<const VNNI: bool> Isa for Avx2<VNNI> {
             _mm256_storeu_ps(p, x[0]);
             _mm256_storeu_ps(p.add(8), x[1])
         }
-        store_f16(p: *mut u16, x: F) {
-            let h = each!(x => _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(x));
-            _mm_storeu_si128(p.cast(), h[0]);
-            _mm_storeu_si128(p.add(8).cast(), h[1])
-        }
         add(a: F, b: F) -> F { each!(a, b => _mm256_add_ps(a, b)) }
         sub(a: F, b: F) -> F { each!(a, b => _mm256_sub_ps(a, b)) }
         mul(a: F, b: F) -> F { each!(a, b => _mm256_mul_ps(a, b)) }

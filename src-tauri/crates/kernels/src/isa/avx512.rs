@@ -41,9 +41,6 @@ unsafe impl Isa for Avx512 {
         load_i8(p: *const i8) -> __m512 { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast()))) }
         load_u8(p: *const u8) -> __m512 { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(p.cast()))) }
         store(p: *mut f32, x: __m512) { _mm512_storeu_ps(p, x) }
-        store_f16(p: *mut u16, x: __m512) {
-            _mm256_storeu_si256(p.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(x))
-        }
         add(a: __m512, b: __m512) -> __m512 { _mm512_add_ps(a, b) }
         sub(a: __m512, b: __m512) -> __m512 { _mm512_sub_ps(a, b) }
         mul(a: __m512, b: __m512) -> __m512 { _mm512_mul_ps(a, b) }

@@ -89,10 +89,6 @@ unsafe impl Isa for Scalar {
         write!(p, F, x);
     }
     #[inline(always)]
-    unsafe fn store_f16(p: *mut u16, x: F) {
-        write!(p, [u16; LANES], x.map(|x| f16::from_f32(x).to_bits()));
-    }
-    #[inline(always)]
     unsafe fn add(a: F, b: F) -> F {
         zip(a, b, |a, b| a + b)
     }

@@ -1,8 +1,6 @@
 //! Every product, type and level against plain f32 and against the scalar twin.
 
-mod common;
-
-use common::{Random, difference, distance, norm};
+use crate::random::{Random, difference, distance, norm};
 use kernels::{BlockType, Cpu, CpuLevel, Matrix, dequantise};
 
 /// What rounding activations to 8 bits in groups of 32 may cost, for weights of any offset.

@@ -1,0 +1,152 @@
+//! Attention at every level and cache type against a plain f64 loop.
+
+use crate::random::{Random, distance};
+use kernels::{Cpu, CpuLevel, KvLayer, KvType};
+
+struct Shape {
+    heads: usize,
+    kv_heads: usize,
+    dim: usize,
+    past: usize,
+    m: usize,
+}
+
+fn plain(s: &Shape, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32> {
+    let mut out = Vec::new();
+    for i in 0..s.m {
+        for h in 0..s.heads {
+            let kv = h / (s.heads / s.kv_heads);
+            let q = &q[(i * s.heads + h) * s.dim..][..s.dim];
+            let row =
+                |x: &[f32], p: usize, d: usize| f64::from(x[(p * s.kv_heads + kv) * s.dim + d]);
+            let scores: Vec<f64> = (0..=s.past + i)
+                .map(|p| {
+                    (0..s.dim)
+                        .map(|d| f64::from(q[d]) * row(k, p, d))
+                        .sum::<f64>()
+                })
+                .map(|score| score / (s.dim as f64).sqrt())
+                .collect();
+            let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let weights: Vec<f64> = scores.iter().map(|s| (s - most).exp()).collect();
+            let total: f64 = weights.iter().sum();
+            for d in 0..s.dim {
+                let sum: f64 = weights
+                    .iter()
+                    .enumerate()
+                    .map(|(p, w)| w * row(v, p, d))
+                    .sum();
+                out.push((sum / total) as f32);
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn attention_of_every_level_and_cache_type() {
+    let mut random = Random::new(5);
+    let shapes = [
+        Shape {
+            heads: 1,
+            kv_heads: 1,
+            dim: 16,
+            past: 0,
+            m: 1,
+        },
+        Shape {
+            heads: 6,
+            kv_heads: 2,
+            dim: 48,
+            past: 3,
+            m: 2,
+        },
+        Shape {
+            heads: 4,
+            kv_heads: 4,
+            dim: 20,
+            past: 0,
+            m: 70,
+        },
+        Shape {
+            heads: 8,
+            kv_heads: 2,
+            dim: 64,
+            past: 130,
+            m: 1,
+        },
+        Shape {
+            heads: 16,
+            kv_heads: 4,
+            dim: 128,
+            past: 700,
+            m: 1,
+        },
+        Shape {
+            heads: 16,
+            kv_heads: 4,
+            dim: 128,
+            past: 261,
+            m: 37,
+        },
+    ];
+    for s in shapes {
+        let positions = s.past + s.m;
+        // Sharp attention for some heads: scores of up to about ±10.
+        let q: Vec<f32> = random
+            .floats(s.m * s.heads * s.dim)
+            .iter()
+            .map(|x| x * 1.5)
+            .collect();
+        let (k, v) = (
+            random.floats(positions * s.kv_heads * s.dim),
+            random.floats(positions * s.kv_heads * s.dim),
+        );
+        let want = plain(&s, &q, &k, &v);
+        for level in CpuLevel::available() {
+            for threads in [1, 3] {
+                let cpus = [Cpu::new(threads, level), Cpu::exact(threads)];
+                for (cpu, ty, bound) in [
+                    (&cpus[1], KvType::F32, 5e-6),
+                    (&cpus[0], KvType::F32, 1e-3),
+                    (&cpus[0], KvType::F16, 3e-3),
+                    (&cpus[0], KvType::Q8_0, 0.06),
+                ] {
+                    let mut kv = KvLayer::new(ty, s.kv_heads, s.dim);
+                    let split = s.past * s.kv_heads * s.dim;
+                    kv.append(&k[..split], &v[..split], s.past);
+                    kv.append(&k[split..], &v[split..], s.m);
+                    let mut out = vec![f32::NAN; want.len()];
+                    cpu.attention(&q, s.m, s.heads, &kv, s.past, &mut out);
+                    let off = distance(&out, &want);
+                    let label = format!("{} {} {level}", ty.name(), s.dim);
+                    assert!(off < bound, "{label} past {} m {}: {off}", s.past, s.m);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn forgotten_positions_are_overwritten() {
+    let mut random = Random::new(6);
+    for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
+        let rows = random.floats(400 * 64);
+        let q = random.floats(2 * 64);
+        let cpu = Cpu::new(2, CpuLevel::detect());
+        let mut fresh = KvLayer::new(ty, 2, 32);
+        fresh.append(&rows[..300 * 64], &rows[..300 * 64], 300);
+        let mut reused = KvLayer::new(ty, 2, 32);
+        reused.append(&rows[..280 * 64], &rows[..280 * 64], 280);
+        reused.append(&rows[..120 * 64], &rows[..120 * 64], 120);
+        reused.truncate(280);
+        reused.append(&rows[280 * 64..300 * 64], &rows[280 * 64..300 * 64], 20);
+        assert_eq!((fresh.len(), fresh.bytes()), (reused.len(), fresh.bytes()));
+        let run = |kv: &KvLayer| {
+            let mut out = vec![f32::NAN; 128];
+            cpu.attention(&q, 2, 2, kv, 298, &mut out);
+            out
+        };
+        assert_eq!(run(&fresh), run(&reused));
+    }
+}

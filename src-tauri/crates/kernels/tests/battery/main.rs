@@ -1,0 +1,7 @@
+//! The shared battery: every routine at every level of this machine, against its scalar twin and
+//! against plain arithmetic.
+
+mod attention;
+mod blocks;
+mod products;
+mod random;
