@@ -108,3 +108,6 @@ impl Session {
         Ok(pass)
     }
 }
+
+#[cfg(test)]
+mod tests;

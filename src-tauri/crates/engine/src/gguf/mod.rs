@@ -13,10 +13,11 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use kernels::{BlockType, FileMap};
+use kernels::FileMap;
 
 use header::Header;
 pub use header::TensorInfo;
+pub use kernels::BlockType;
 pub use value::{Array, Value};
 
 /// Why a file cannot be read as GGUF.

@@ -1,9 +1,7 @@
 //! Our logits against the exact logits of the same weights, and against llama.cpp's distance from them.
 
-mod support;
-
 use engine::{CpuLevel, KvType, LoadOptions};
-use support::{Distance, distance, exact_logits, exactly, on_cpu, open, reference};
+use crate::reference::{Distance, distance, exact_logits, exactly, on_cpu, open, reference};
 
 const MODELS: [&str; 3] = ["tiny-q4_k_m", "tiny-q8_0", "tiny-yarn-q8_0"];
 

@@ -1,0 +1,361 @@
+//! The GGUF reader on good files, on every kind of damage we could think of, and on seeded random damage.
+
+use engine::gguf::write::{self, Description, Field};
+use engine::gguf::{BlockType, Value};
+use engine::{Config, Gguf, GgufError, Tokenizer};
+
+/// A small file with every kind of field and two tensors.
+fn image() -> Vec<u8> {
+    let strings =
+        |texts: &[&str]| Field::Strings(texts.iter().map(|&text| text.to_owned()).collect());
+    let fields = [
+        ("general.architecture", Field::String("smollm3".to_owned())),
+        ("general.alignment", Field::U32(32)),
+        ("smollm3.block_count", Field::U32(1)),
+        ("smollm3.context_length", Field::U32(64)),
+        ("smollm3.embedding_length", Field::U32(32)),
+        ("smollm3.feed_forward_length", Field::U32(64)),
+        ("smollm3.attention.head_count", Field::U32(2)),
+        ("smollm3.attention.head_count_kv", Field::U32(1)),
+        ("smollm3.attention.layer_norm_rms_epsilon", Field::F32(1e-6)),
+        ("smollm3.rope.freq_base", Field::F32(5e6)),
+        ("smollm3.rope.dimension_count", Field::U32(16)),
+        ("tokenizer.ggml.model", Field::String("gpt2".to_owned())),
+        ("tokenizer.ggml.pre", Field::String("smaug-bpe".to_owned())),
+        (
+            "tokenizer.ggml.tokens",
+            strings(&["a", "b", "ab", "<|im_end|>"]),
+        ),
+        ("tokenizer.ggml.token_type", Field::I32s(vec![1, 1, 1, 3])),
+        ("tokenizer.ggml.merges", strings(&["a b"])),
+        ("tokenizer.ggml.scores", Field::F32s(vec![0.5, -1.0])),
+        ("tokenizer.ggml.add_bos_token", Field::Bool(false)),
+    ];
+    let tensors = [
+        describe("token_embd.weight", BlockType::Q8_0, &[32, 4]),
+        describe("output_norm.weight", BlockType::F32, &[32]),
+    ];
+    let mut image = write::header(fields, &tensors);
+    for tensor in &tensors {
+        image.resize(image.len() + tensor.len + write::padding(tensor.len), 7);
+    }
+    image
+}
+
+fn describe(name: &str, ty: BlockType, dims: &[usize]) -> Description {
+    let rows: usize = dims[1..].iter().product();
+    let len = rows * ty.row_bytes(dims[0]).expect("whole blocks");
+    Description {
+        name: name.to_owned(),
+        ty,
+        dims: dims.to_vec(),
+        len,
+    }
+}
+
+/// The image with the first occurrence of `from` replaced by `to` of the same length.
+fn with(from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut image = image();
+    let at = image
+        .windows(from.len())
+        .position(|window| window == from)
+        .expect("it is there");
+    image[at..at + to.len()].copy_from_slice(to);
+    image
+}
+
+/// Where what follows `name` begins.
+fn after(image: &[u8], name: &str) -> usize {
+    let at = image
+        .windows(name.len())
+        .position(|window| window == name.as_bytes());
+    at.expect("it is there") + name.len()
+}
+
+fn error(image: Vec<u8>) -> String {
+    match Gguf::from_bytes(image) {
+        Ok(_) => panic!("the damage went unnoticed"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn everything_written_is_read() {
+    let gguf = Gguf::from_bytes(image()).expect("a good file");
+    assert_eq!(gguf.version(), 3);
+    assert_eq!(gguf.str("general.architecture"), Some("smollm3"));
+    assert_eq!(gguf.u32("smollm3.block_count"), Some(1));
+    assert_eq!(gguf.f32("smollm3.rope.freq_base"), Some(5e6));
+    assert_eq!(gguf.bool("tokenizer.ggml.add_bos_token"), Some(false));
+    assert_eq!(
+        gguf.strings("tokenizer.ggml.tokens"),
+        Some(vec!["a", "b", "ab", "<|im_end|>"])
+    );
+    assert_eq!(
+        gguf.i32s("tokenizer.ggml.token_type"),
+        Some(vec![1, 1, 1, 3])
+    );
+    let Some(Value::Array(scores)) = gguf.get("tokenizer.ggml.scores") else {
+        panic!("an array")
+    };
+    assert!(matches!(scores.iter().last(), Some(Value::Float(-1.0))));
+    let tensor = gguf.tensor("token_embd.weight").expect("the first tensor");
+    assert_eq!(
+        (tensor.ty, tensor.rows, tensor.cols, tensor.bytes.len()),
+        (BlockType::Q8_0, 4, 32, 136)
+    );
+    assert!(tensor.bytes.iter().all(|&byte| byte == 7));
+    assert_eq!(gguf.tensors()[1].name, "output_norm.weight");
+}
+
+#[test]
+fn keys_of_another_type_are_not_there() {
+    let gguf = Gguf::from_bytes(image()).expect("a good file");
+    assert_eq!(gguf.u32("general.architecture"), None);
+    assert_eq!(gguf.str("smollm3.block_count"), None);
+    assert_eq!(gguf.i32s("tokenizer.ggml.tokens"), None);
+    assert_eq!(gguf.str("no.such.key"), None);
+}
+
+#[test]
+fn a_file_cut_anywhere_is_an_error() {
+    let image = image();
+    for len in 0..image.len() - write::padding(128) {
+        assert!(
+            Gguf::from_bytes(image[..len].to_vec()).is_err(),
+            "{len} of {} bytes",
+            image.len()
+        );
+    }
+}
+
+#[test]
+fn other_files_are_told_apart() {
+    assert!(matches!(
+        Gguf::from_bytes(b"PK\x03\x04 not a model".to_vec()),
+        Err(GgufError::NotGguf)
+    ));
+    let old = with(b"GGUF\x03\0\0\0", b"GGUF\x01\0\0\0");
+    assert!(matches!(Gguf::from_bytes(old), Err(GgufError::Version(1))));
+    let big_endian = with(b"GGUF\x03\0\0\0", b"GGUF\0\0\0\x03");
+    assert!(matches!(
+        Gguf::from_bytes(big_endian),
+        Err(GgufError::Version(_))
+    ));
+    assert!(
+        Gguf::open(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).is_err(),
+        "a folder"
+    );
+}
+
+#[test]
+fn version_2_is_read_too() {
+    assert!(Gguf::from_bytes(with(b"GGUF\x03", b"GGUF\x02")).is_ok());
+}
+
+#[test]
+fn absurd_counts_are_refused_before_anything_is_made() {
+    for at in [8, 16] {
+        let mut image = image();
+        image[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert!(error(image).contains("18446744073709551615"));
+    }
+    let mut image = image();
+    let tokens = after(&image, "tokenizer.ggml.tokens") + 8;
+    image[tokens..tokens + 8].copy_from_slice(&(1u64 << 60).to_le_bytes());
+    let error = error(image);
+    assert!(
+        error.contains("`tokenizer.ggml.tokens`") && error.contains("1152921504606846976"),
+        "{error}"
+    );
+}
+
+#[test]
+fn duplicates_are_refused() {
+    let error_of_key = error(with(
+        b"smollm3.attention.head_count\x04",
+        b"smollm3.feed_forward_length\x04\0",
+    ));
+    assert!(!error_of_key.is_empty());
+    let fields = || [("a", Field::U32(1)), ("a", Field::U32(2))];
+    assert!(error(write::header(fields(), &[])).contains("`a`: it is there twice"));
+    let twins = [
+        describe("t", BlockType::F32, &[8]),
+        describe("t", BlockType::F32, &[8]),
+    ];
+    let mut image = write::header([], &twins);
+    image.resize(image.len() + 64, 0);
+    assert!(error(image).contains("`t`: it is described twice"));
+}
+
+#[test]
+fn tensors_that_do_not_fit_are_named() {
+    let base = image();
+    let name = "token_embd.weight";
+    let at = after(&base, name);
+    // After the name: 4 bytes of dimension count, 8 + 8 of dimensions, 4 of type, 8 of offset.
+    let set = |at: usize, bytes: &[u8]| {
+        let mut image = base.clone();
+        image[at..at + bytes.len()].copy_from_slice(bytes);
+        error(image)
+    };
+    let cases = [
+        (set(at, &9u32.to_le_bytes()), "9 dimensions"),
+        (set(at, &0u32.to_le_bytes()), "0 dimensions"),
+        (set(at + 4, &0u64.to_le_bytes()), "a dimension of 0"),
+        (set(at + 4, &33u64.to_le_bytes()), "do not divide"),
+        (set(at + 12, &u64::MAX.to_le_bytes()), "absurd"),
+        (set(at + 12, &5u64.to_le_bytes()), "overlaps"),
+        (set(at + 12, &500u64.to_le_bytes()), "past the end"),
+        (set(at + 20, &23u32.to_le_bytes()), "IQ4_XS"),
+        (set(at + 20, &999u32.to_le_bytes()), "999"),
+        (set(at + 24, &1u64.to_le_bytes()), "not aligned"),
+        (set(at + 24, &(1u64 << 40).to_le_bytes()), "past the end"),
+        (set(at + 24, &(u64::MAX - 31).to_le_bytes()), "past the end"),
+    ];
+    for (error, expected) in cases {
+        assert!(
+            error.contains(expected),
+            "`{error}` does not say `{expected}`"
+        );
+    }
+}
+
+#[test]
+fn the_alignment_is_honoured() {
+    let mut image = image();
+    let at = after(&image, "general.alignment") + 4;
+    for alignment in [0u32, 3, 4, 48] {
+        image[at..at + 4].copy_from_slice(&alignment.to_le_bytes());
+        assert!(
+            error(image.clone()).contains("`general.alignment`"),
+            "{alignment}"
+        );
+    }
+    let fields = [("general.alignment", Field::U32(64))];
+    let mut image = write::header(fields, &[describe("t", BlockType::F32, &[2])]);
+    image.resize(image.len().next_multiple_of(64), 0);
+    image.extend([1.0f32, 2.0].into_iter().flat_map(f32::to_le_bytes));
+    let gguf = Gguf::from_bytes(image).expect("a good file");
+    assert_eq!(
+        gguf.tensor("t").expect("the tensor").bytes,
+        [0, 0, 128, 63, 0, 0, 0, 64]
+    );
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_refused() {
+    assert!(error(with(b"smaug-bpe", b"smaug\xffbpe")).contains("`tokenizer.ggml.pre`"));
+}
+
+/// A few thousand damaged files as a rule; `GOLDCREST_FUZZ` says how many instead.
+#[test]
+fn random_damage_neither_panics_nor_fills_the_memory() {
+    let cases = std::env::var("GOLDCREST_FUZZ")
+        .ok()
+        .and_then(|cases| cases.parse().ok());
+    let base = image();
+    let before = peak_resident();
+    let (mut random, mut good) = (Lcg(1), 0);
+    let cases = cases.unwrap_or(5_000);
+    for _ in 0..cases {
+        good += u32::from(survives(damaged(&base, &mut random)));
+    }
+    assert!(
+        good > 0 && good < cases,
+        "damage must sometimes matter and sometimes not: {good} of {cases}"
+    );
+    let grown = peak_resident().saturating_sub(before);
+    assert!(
+        grown < 64 << 20,
+        "files of {} bytes took {grown} bytes to read",
+        base.len()
+    );
+}
+
+/// Reads all that a damaged file still has; whether it is a good file.
+fn survives(image: Vec<u8>) -> bool {
+    let Ok(gguf) = Gguf::from_bytes(image) else {
+        return false;
+    };
+    for key in gguf.keys() {
+        if let Some(Value::Array(array)) = gguf.get(key) {
+            assert_eq!(array.iter().count(), array.len(), "{key}");
+        }
+    }
+    for tensor in gguf.tensors() {
+        let view = gguf.tensor(&tensor.name).expect("it is listed");
+        assert_eq!(
+            Some(view.bytes.len()),
+            view.ty.row_bytes(view.cols).map(|row| row * view.rows)
+        );
+    }
+    // Whether they accept it does not matter; that they return does.
+    let _ = Config::from_gguf(&gguf);
+    let _ = Tokenizer::from_gguf(&gguf);
+    true
+}
+
+fn damaged(base: &[u8], random: &mut Lcg) -> Vec<u8> {
+    let mut image = base.to_vec();
+    for _ in 0..=random.below(3) {
+        let at = random.below(image.len() - 8);
+        match random.below(6) {
+            0 => image[at] ^= 1 << random.below(8),
+            1 => image[at] = random.below(256) as u8,
+            2 => image.truncate(at + 8),
+            3 => drop(image.drain(at..at + random.below(8))),
+            4 => image[at..at + 8].copy_from_slice(&random.odd_number().to_le_bytes()),
+            _ => image[at..at + 4].copy_from_slice(&(random.odd_number() as u32).to_le_bytes()),
+        }
+        image.resize(image.len().max(16), 0);
+    }
+    image
+}
+
+/// Knuth's linear congruential generator: enough to choose damage by.
+struct Lcg(u64);
+
+impl Lcg {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound.max(1)
+    }
+
+    /// A number that code tends to get wrong.
+    fn odd_number(&mut self) -> u64 {
+        let edges = [
+            0,
+            1,
+            u64::MAX,
+            1 << 31,
+            1 << 32,
+            1 << 62,
+            1 << 63,
+            (1 << 63) - 1,
+            65_536,
+            32,
+        ];
+        edges[self.below(edges.len())]
+            .wrapping_add(self.below(3) as u64)
+            .wrapping_sub(1)
+    }
+}
+
+/// The most memory that this process held, in bytes; 0 where the system does not say.
+fn peak_resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap_or("0");
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse::<u64>()
+        .unwrap_or(0)
+        << 10
+}

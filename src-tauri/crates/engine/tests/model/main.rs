@@ -1,0 +1,5 @@
+//! Whole models: against exact logits, against another implementation, and the starter's own words.
+
+mod fidelity;
+mod reference;
+mod twin;
