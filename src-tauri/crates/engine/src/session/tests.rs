@@ -63,8 +63,9 @@ fn assert_close(ours: &[f32], theirs: &[f32], bound: f64) {
     assert!(relative <= bound, "{relative} apart");
 }
 
-/// Sums in another order round differently; activations that are quantised between may amplify that.
-const ROUNDING: f64 = 2e-3;
+/// Sums in another order round differently, and activations that are rounded to 8 bits amplify that on random weights.
+/// What comes out wrong, a position or a block say, is around 1 apart; see also the test in exact arithmetic.
+const ROUNDING: f64 = 0.05;
 
 #[test]
 fn chunks_of_any_size_give_the_same() {

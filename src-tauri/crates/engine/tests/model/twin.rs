@@ -1,8 +1,8 @@
 //! candle-transformers' SmolLM3 as an independent twin: other code, other people, the same model.
 
+use crate::reference::{distance, exactly, fixture, open, reference};
 use candle_core::{Device, Tensor};
 use candle_transformers::models::smol::quantized_smollm3::QuantizedModelForCausalLM;
-use crate::reference::{distance, exactly, fixture, open, reference};
 
 #[test]
 fn the_twin_agrees() {
