@@ -189,15 +189,17 @@ export class App {
 
   /** Answers that are the same each time. */
   exact(change = {}) {
-    return this.settings({ thinking: false, ...change, sampling: { temperature: 0, seed: 1 } });
+    return this.settings({ thinking: false, ...change, sampling: { temperature: 0, repeatPenalty: 1 } });
   }
 
-  /** Answers that go on until the context is full, so that there is time to do something meanwhile. */
-  rambling() {
-    return this.settings({
-      thinking: false,
-      sampling: { temperature: 2, topP: 1, topK: 0, minP: 0, repeatPenalty: 1, seed: 1 },
-    });
+  /**
+   * Asks for an answer that goes on until the context is full, so that there is time to do something
+   * meanwhile: rewarded for repeating itself, a model that counts finds no end.
+   */
+  async sendEndless() {
+    await this.settings({ thinking: false, threads: 1, sampling: { temperature: 0, repeatPenalty: 0.5 } });
+    await this.until("the model to be ready", async () => (await this.snapshot()).model.state === "ready");
+    await this.send("Count from 1 to 500");
   }
 
   /** The app's process; the driver has started it below itself. */

@@ -56,8 +56,7 @@ test("no process of the app has a socket on the network while it answers", async
   // WebKit's own door for the driver, there only because this test asked for it.
   const [, door] =
     /WEBKIT_INSPECTOR_SERVER=[\d.]+:(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "utf8")) ?? [];
-  await app.rambling();
-  await app.send("Tell me a story");
+  await app.sendEndless();
   await app.get("button", "Stop");
   const isDoor = ({ local, remote }) => [local, remote].some((port) => port === Number(door));
   assert.deepEqual(

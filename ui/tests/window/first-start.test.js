@@ -52,8 +52,7 @@ test("controls have the roles and names that assistive technology reads", async 
   const toggle = await app.get("button", "Thinking");
   assert.match(await app.session.of(toggle, "attribute/aria-pressed"), /true|false/);
 
-  await app.rambling();
-  await app.send("Tell me a story");
+  await app.sendEndless();
   await app.get("button", "Stop");
   assert.equal(await app.isThere("button", "Send"), false, "Stop takes the place of Send");
   await app.click("button", "Stop");

@@ -10,7 +10,7 @@ after(() => display.close());
 
 /** Sends, and waits until some of the answer has been written; gives it as the store has it. */
 async function underWay(app) {
-  await app.send("Tell me a story");
+  await app.sendEndless();
   return app.until("some of the answer", async () => {
     const last = (await app.openChat())?.messages.at(-1);
     return last?.role === "assistant" && last.text.length > 80 && last;
@@ -19,7 +19,6 @@ async function underWay(app) {
 
 test("Stop ends the answer at once and keeps what was written", async (t) => {
   const app = await App.open(t, display);
-  await app.rambling();
   await underWay(app);
   const stop = await app.get("button", "Stop");
   const pressed = Date.now();
@@ -61,7 +60,6 @@ test("a chat is there after a restart", async (t) => {
 test("kill -9 amid an answer loses at most half a second of it, and it can be continued", async (t) => {
   const data = dataFolder(t);
   const first = await App.open(t, display, { data });
-  await first.rambling();
   const written = await underWay(first);
   await sleep(500);
   first.crash();
