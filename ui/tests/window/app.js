@@ -189,7 +189,11 @@ export class App {
 
   /** Answers that are the same each time. */
   exact(change = {}) {
-    return this.settings({ thinking: false, ...change, sampling: { temperature: 0, repeatPenalty: 1 } });
+    return this.settings({
+      thinking: false,
+      ...change,
+      sampling: { temperature: 0, repeatPenalty: 1 },
+    });
   }
 
   /**
@@ -197,8 +201,15 @@ export class App {
    * meanwhile: rewarded for repeating itself, a model that counts finds no end.
    */
   async sendEndless() {
-    await this.settings({ thinking: false, threads: 1, sampling: { temperature: 0, repeatPenalty: 0.5 } });
-    await this.until("the model to be ready", async () => (await this.snapshot()).model.state === "ready");
+    await this.settings({
+      thinking: false,
+      threads: 1,
+      sampling: { temperature: 0, repeatPenalty: 0.5 },
+    });
+    await this.until(
+      "the model to be ready",
+      async () => (await this.snapshot()).model.state === "ready",
+    );
     await this.send("Count from 1 to 500");
   }
 
