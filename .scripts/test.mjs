@@ -24,9 +24,9 @@ const env = {
 
 const all = {
   scripts: {
-    title: "Scripts",
+    title: "Scripts and models",
     runner: "node",
-    steps: [["node", ["--test", ".scripts/parts.test.mjs"]]],
+    steps: [["node", ["--test", ".scripts/parts.test.mjs", "models/manifest.test.js"]]],
   },
   ui: { title: "UI: units", runner: "vitest", steps: [npm("test:ui")] },
   browser: { title: "UI: Chromium", runner: "node", steps: [npm("test:ui:browser")] },
