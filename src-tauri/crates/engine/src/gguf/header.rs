@@ -238,7 +238,7 @@ impl Description {
                 data,
             }),
             _ => Err(problem(format!(
-                "its data ({len} bytes) goes past the end of the file; is the file complete?"
+                "its data ({len} bytes) goes past the end of the file, which must be incomplete"
             ))),
         }
     }
