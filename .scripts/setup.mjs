@@ -1,6 +1,6 @@
 // What has to be on the machine before the app can be built or tested.  Plain Node: it runs before `npm ci`.
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fail, must, root, which } from "./root.mjs";
 
@@ -84,11 +84,12 @@ function isInstalled(name) {
   return asked.status === 0 && asked.stdout === "installed";
 }
 
-/** npm leaves its own copy of the lock in node_modules: older than ours means that packages have changed. */
+/** A copy of the lock file beside what was installed from it tells whether that is still what it asks for. */
 function installNodeModules() {
-  const installed = join(root, "node_modules", ".package-lock.json");
-  const lock = join(root, "package-lock.json");
-  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return;
+  const lock = readFileSync(join(root, "package-lock.json"));
+  const installed = join(root, "node_modules", ".installed-from.json");
+  if (existsSync(installed) && readFileSync(installed).equals(lock)) return;
   console.log("goldcrest: installing npm packages");
   must("npm", ["ci", "--no-audit", "--no-fund"]);
+  writeFileSync(installed, lock);
 }
