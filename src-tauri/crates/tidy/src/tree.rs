@@ -77,9 +77,10 @@ impl Tree {
 
     /// What the UI is made of, its tests left out.
     pub fn ui(&self) -> impl Iterator<Item = &File> {
-        self.files
-            .iter()
-            .filter(|file| file.path.starts_with("ui/src/") || file.path == "ui/index.html")
+        self.files.iter().filter(|file| {
+            let is_page = file.path.starts_with("ui/src/") || file.path == "ui/index.html";
+            is_page && !file.path.ends_with(".test.ts")
+        })
     }
 }
 
