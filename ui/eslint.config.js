@@ -37,6 +37,8 @@ export default ts.config(
       "svelte/prefer-svelte-reactivity": "off",
     },
   },
+  // What runs in a terminal prints there.
+  { files: ["tests/**"], rules: { "no-console": "off" } },
   { files: ["src/**"], rules: forbid(tauri, host) },
   { files: ["src/host/**"], rules: forbid(state, views) },
   {

@@ -13,7 +13,15 @@ async function host(): Promise<Host> {
   return (await import("./host/tauri")).tauriHost;
 }
 
+/** The first words are drawn in their own font, unless it takes too long to come. */
+function fonts(): Promise<unknown> {
+  const loaded = ["400", "500", "620"].map((weight) =>
+    document.fonts.load(`${weight} 1em "Inter Variable"`),
+  );
+  return Promise.race([Promise.all(loaded), new Promise((resolve) => setTimeout(resolve, 400))]);
+}
+
 const app = new AppState(await host());
-await app.start();
+await Promise.all([app.start(), fonts()]);
 const target = document.getElementById("app");
 if (target) mount(App, { target, props: { app } });

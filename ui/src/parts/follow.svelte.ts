@@ -1,31 +1,51 @@
+import { tick } from "svelte";
 import type { Attachment } from "svelte/attachments";
 
 /** How near to the end, in pixels, counts as the end. */
 const NEAR = 24;
+/** How long after a wheel, key or press a move still counts as the reader's own. */
+const ECHO_MS = 400;
 
 /**
- * Keeps a scroller at its end while its content grows, as long as the reader is there. Any move away
- * from the end, by wheel, key, touch or bar, lets go; coming back to the end takes hold again.
+ * Keeps a scroller at its end while its content grows, as long as the reader is there. A move up by
+ * wheel, key, touch or bar lets go; coming back to the end takes hold again.
+ *
+ * The position alone does not tell who moved it: WebKit also moves it up when a block that is drawn
+ * again is lower for a moment. So while the content changes its height, a move counts as the
+ * reader's only close to something they did.
  */
 export class Follow {
   /** Whether the view moves with the end. */
   held = $state(true);
   #scroller: HTMLElement | undefined;
-  /** The last position that we chose or saw. */
   #top = 0;
   #height = 0;
+  /** Until when, on the clock of `performance.now()`, moves are the reader's. */
+  #readersUntil = 0;
 
   readonly attach: Attachment<HTMLElement> = (scroller) => {
     this.#scroller = scroller;
-    const growth = new ResizeObserver(() => this.#grow());
+    const growth = new ResizeObserver(() => this.#stick());
     growth.observe(scroller);
     for (const child of scroller.children) growth.observe(child);
+
     const abort = new AbortController();
-    const listening = { signal: abort.signal, passive: true };
-    scroller.addEventListener("scroll", () => this.#look(), listening);
-    scroller.addEventListener("wheel", (event) => event.deltaY < 0 && this.#release(), listening);
-    // Unfolding something must not move it from under the pointer.
-    scroller.addEventListener("click", (event) => this.#rest(event.target), listening);
+    const on = <Name extends keyof HTMLElementEventMap>(
+      name: Name,
+      listener: (event: HTMLElementEventMap[Name]) => void,
+    ): void => scroller.addEventListener(name, listener, { signal: abort.signal, passive: true });
+    on("scroll", () => this.#look());
+    on("wheel", (event) => this.#touch(event.deltaY < 0));
+    on("keydown", (event) => this.#touch(["ArrowUp", "PageUp", "Home"].includes(event.key)));
+    on("touchmove", () => this.#touch());
+    on("pointerdown", () => (this.#readersUntil = Infinity));
+    // After a drag of the bar, WebKit reports no release: a move without a button tells of it.
+    on(
+      "pointermove",
+      ({ buttons }) => buttons === 0 && this.#readersUntil === Infinity && this.#touch(),
+    );
+    on("pointerup", () => this.#touch());
+    on("click", (event) => this.#rest(event.target));
     return () => {
       growth.disconnect();
       abort.abort();
@@ -33,11 +53,9 @@ export class Follow {
   };
 
   /** Goes to the end and stays there. */
-  toEnd(smooth = false): void {
+  toEnd(): void {
     this.held = true;
-    if (smooth && !matchMedia("(prefers-reduced-motion: reduce)").matches) {
-      this.#scroller?.scrollTo({ top: this.#scroller.scrollHeight, behavior: "smooth" });
-    } else this.#grow();
+    this.#stick();
   }
 
   /** Lets go, so that the view may rest elsewhere. */
@@ -45,16 +63,29 @@ export class Follow {
     this.held = false;
   }
 
-  #release(): void {
+  /** Makes a change above what is being read, which stays where it is. */
+  async keepPlace(change: () => void): Promise<void> {
     const scroller = this.#scroller;
-    if (scroller && scroller.scrollHeight > scroller.clientHeight) this.held = false;
+    if (!scroller) return;
+    const below = scroller.scrollHeight - scroller.scrollTop;
+    change();
+    await tick();
+    if (!this.held) scroller.scrollTop = scroller.scrollHeight - below;
+    this.#stick();
   }
 
+  #touch(lettingGo = false): void {
+    this.#readersUntil = performance.now() + ECHO_MS;
+    const scroller = this.#scroller;
+    if (lettingGo && scroller && scroller.scrollTop > 0) this.held = false;
+  }
+
+  /** Unfolding something must not move it from under the pointer. */
   #rest(target: EventTarget | null): void {
     if (target instanceof Element && target.closest("[aria-expanded]")) this.held = false;
   }
 
-  #grow(): void {
+  #stick(): void {
     const scroller = this.#scroller;
     if (!scroller) return;
     if (this.held) scroller.scrollTop = scroller.scrollHeight;
@@ -67,11 +98,12 @@ export class Follow {
     if (!scroller) return;
     const { scrollTop, scrollHeight, clientHeight } = scroller;
     const atEnd = scrollHeight - scrollTop - clientHeight < NEAR;
-    // A shorter content moves the position too; only a move of the reader's lets go.
-    const movedUp = scrollTop < this.#top - 1 && scrollHeight >= this.#height;
-    if (movedUp && !atEnd) this.held = false;
+    const up = scrollTop < this.#top - 1;
+    const readers = scrollHeight === this.#height || performance.now() < this.#readersUntil;
+    if (up && !atEnd && readers) this.held = false;
     else if (atEnd && scrollTop > this.#top) this.held = true;
-    this.#top = scrollTop;
+    if (this.held && !atEnd) this.#stick();
+    this.#top = scroller.scrollTop;
     this.#height = scrollHeight;
   }
 }

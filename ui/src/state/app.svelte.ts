@@ -23,7 +23,7 @@ export class App {
   settingsOpen = $state(false);
   /** The address that a person asked to open and has yet to confirm. */
   link = $state<string | null>(null);
-  firstStart = $state(false);
+  #firstStart = $state(false);
   about = $state.raw({ version: "", dataFolder: "", logFile: "" });
 
   constructor(private readonly host: Host) {
@@ -36,6 +36,8 @@ export class App {
   }
 
   readonly chat = $derived.by(() => this.chats.find(this.conversation.chat));
+  /** Nobody has written here yet. */
+  readonly firstStart = $derived.by(() => this.#firstStart && this.chats.list.length === 0);
   readonly dialogOpen = $derived(this.settingsOpen || this.link !== null);
 
   /** Takes over the host's state, then follows its events. */
@@ -46,7 +48,7 @@ export class App {
     const snapshot = await this.host.snapshot();
     const { version, dataFolder, logFile } = snapshot;
     this.about = { version, dataFolder, logFile };
-    this.firstStart = snapshot.firstStart;
+    this.#firstStart = snapshot.firstStart;
     this.chats.take(snapshot.chats);
     this.preferences.value = snapshot.settings;
     this.model.take(snapshot.model);

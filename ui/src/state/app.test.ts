@@ -16,11 +16,20 @@ async function start(script: Script = {}): Promise<{ app: App; host: FakeHost }>
 const sends = (host: FakeHost): unknown[] => host.calls.filter(([verb]) => verb === "send");
 
 test("the start takes over what the host knows", async () => {
-  const { app } = await start({ firstStart: true, settings: { thinking: false } });
-  expect(app.firstStart).toBe(true);
+  const { app } = await start({ settings: { thinking: false } });
+  expect(app.firstStart).toBe(false);
   expect(app.chats.list.length).toBeGreaterThan(5);
   expect(app.model.status).toEqual(big);
   expect(app.composer.thinking).toBe(false);
+});
+
+test("the first start is over with the first message", async () => {
+  const { app } = await start({ firstStart: true, filled: false });
+  expect(app.firstStart).toBe(true);
+  app.composer.write("Hello");
+  await app.send();
+  app.newChat();
+  expect(app.firstStart).toBe(false);
 });
 
 test("an event that comes before the snapshot is not lost", async () => {

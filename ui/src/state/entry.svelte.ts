@@ -1,4 +1,4 @@
-import type { Message, MessageState, Role, Stage, Stats, WireError } from "../host/host";
+import type { Message, MessageState, Omitted, Role, Stage, Stats, WireError } from "../host/host";
 
 type Delta = {
   seq: number;
@@ -20,6 +20,8 @@ export class Entry {
   state = $state<MessageState>("done");
   stats = $state.raw<Stats | null>(null);
   error = $state.raw<WireError | null>(null);
+  /** What the model was not given, for want of context. */
+  omitted = $state.raw<Omitted | null>(null);
   siblings = $state.raw<number[]>([]);
   stage = $state<Stage>("waiting");
   /** Prompt tokens read, and how many there are to read. */
@@ -51,6 +53,7 @@ export class Entry {
     this.state = message.state;
     this.stats = message.stats;
     this.error = message.error;
+    this.omitted = message.omitted;
     this.siblings = message.siblings;
     this.#seq = message.seq;
     if (message.state !== "writing") return;

@@ -63,6 +63,12 @@ test("what KaTeX does not know is shown as its source", () => {
   expect(html).toContain("<code>\\nosuchcommand{&lt;x&gt;}</code>");
 });
 
+test("a formula's comma stays on its line", () => {
+  expect(md.render("a rate $r$, then $n$ years")).toMatch(
+    /<span class="unbroken">.*<\/span>,<\/span> then/u,
+  );
+});
+
 test("a formula is MathML without inline styles or wrappers that a sanitiser would spill", () => {
   const html = md.render("$\\boxed{\\begin{cases} a \\\\ b \\end{cases}} \\ln 2$");
   expect(html).toContain("<math");

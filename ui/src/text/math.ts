@@ -1,5 +1,5 @@
 import katex from "katex";
-import type { MarkdownIt, StateBlock, StateInline } from "markdown-it";
+import type { MarkdownIt, StateBlock, StateCore, StateInline } from "markdown-it";
 
 /**
  * Formulas in Markdown: `$…$`, `\(…\)`, `$$…$$` and `\[…\]`.
@@ -13,10 +13,27 @@ export function math(md: MarkdownIt): void {
   md.block.ruler.before("fence", "math", blockMath, {
     alt: ["paragraph", "reference", "blockquote", "list"],
   });
-  md.renderer.rules["math_inline"] = (tokens, at) => formula(tokens[at]?.content ?? "", false);
+  md.core.ruler.push("math-punctuation", joinPunctuation);
+  md.renderer.rules["math_inline"] = (tokens, at) => {
+    const { content = "", info: after = "" } = tokens[at] ?? {};
+    const inline = formula(content, false);
+    return after === "" ? inline : `<span class="unbroken">${inline}${after}</span>`;
+  };
   md.renderer.rules["math_block"] = (tokens, at) => formula(tokens[at]?.content ?? "", true);
   md.renderer.rules["math_open"] = (tokens, at) =>
     `<pre class="formula-open">${md.utils.escapeHtml(tokens[at]?.content ?? "")}</pre>\n`;
+}
+
+/** WebKit breaks the line between a formula and its comma, so what follows closely goes along. */
+function joinPunctuation(state: StateCore): void {
+  for (const { children } of state.tokens) {
+    for (const [at, token] of (children ?? []).entries()) {
+      const next = children?.[at + 1];
+      if (token.type !== "math_inline" || next?.type !== "text") continue;
+      token.info = /^[,.;:!?)\]’”]+/u.exec(next.content)?.[0] ?? "";
+      next.content = next.content.slice(token.info.length);
+    }
+  }
 }
 
 /** TeX as MathML; the source itself when it is not TeX that KaTeX knows. */

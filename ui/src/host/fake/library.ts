@@ -150,6 +150,7 @@ export class Library {
       state: "done",
       stats: null,
       error: null,
+      omitted: null,
       createdAt: chat.summary.updatedAt,
       siblings: [],
       seq: 0,
