@@ -1,0 +1,184 @@
+//! Answers: why they end, what they report, and that they come out the same again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use engine::{
+    Engine, Event, Finished, GenerateError, GenerateParams, LoadOptions, Part, Sampling, StopReason,
+};
+
+use crate::reference::{on_cpu, open};
+
+const PROMPT: [u32; 6] = [261, 367, 29, 476, 255, 53];
+
+fn tiny(context: Option<usize>) -> Engine {
+    open(
+        "tiny-q4_k_m",
+        &LoadOptions {
+            context,
+            ..on_cpu()
+        },
+    )
+}
+
+fn params(max_tokens: Option<usize>, seed: u64) -> GenerateParams {
+    let sampling = Sampling {
+        temperature: 1.0,
+        seed: Some(seed),
+        ..Sampling::default()
+    };
+    GenerateParams {
+        sampling,
+        max_tokens,
+        ..GenerateParams::default()
+    }
+}
+
+fn answer(engine: &mut Engine, prompt: &[u32], params: &GenerateParams) -> (Vec<u32>, Finished) {
+    let mut ids = Vec::new();
+    let finished = engine.generate(prompt, params, &AtomicBool::new(false), &mut |event| {
+        if let Event::Token { id, .. } = event {
+            ids.push(id);
+        }
+    });
+    (ids, finished.expect("it answers"))
+}
+
+#[test]
+fn the_same_seed_gives_the_same_answer() {
+    let (first, finished) = answer(&mut tiny(None), &PROMPT, &params(Some(20), 3));
+    assert_eq!(finished.stats.seed, 3);
+    let (again, _) = answer(&mut tiny(None), &PROMPT, &params(Some(20), 3));
+    let (other, _) = answer(&mut tiny(None), &PROMPT, &params(Some(20), 4));
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+}
+
+#[test]
+fn a_seed_that_nobody_chose_is_reported_and_works() {
+    let mut params = params(Some(20), 0);
+    params.sampling.seed = None;
+    let (first, finished) = answer(&mut tiny(None), &PROMPT, &params);
+    params.sampling.seed = Some(finished.stats.seed);
+    assert_eq!(answer(&mut tiny(None), &PROMPT, &params).0, first);
+}
+
+#[test]
+fn an_answer_ends_where_it_was_told_to() {
+    let (ids, finished) = answer(&mut tiny(None), &PROMPT, &params(Some(5), 1));
+    assert_eq!((ids.len(), finished.reason), (5, StopReason::MaxTokens));
+    assert_eq!((finished.stats.prompt, finished.stats.generated), (6, 5));
+    let (ids, finished) = answer(&mut tiny(None), &PROMPT, &params(Some(0), 1));
+    assert_eq!((ids.len(), finished.reason), (0, StopReason::MaxTokens));
+}
+
+#[test]
+fn a_full_context_ends_an_answer() {
+    // Whatever this model says, it seldom ends its turn: look for a seed that does not.
+    let full = (0..20).any(|seed| {
+        let (ids, finished) = answer(&mut tiny(Some(16)), &PROMPT, &params(None, seed));
+        finished.reason == StopReason::ContextFull && ids.len() == 10
+    });
+    assert!(full);
+}
+
+#[test]
+fn a_prompt_that_leaves_no_room_is_refused() {
+    let mut engine = tiny(Some(6));
+    let refused = engine.generate(
+        &PROMPT,
+        &params(None, 1),
+        &AtomicBool::new(false),
+        &mut |_| {},
+    );
+    assert!(matches!(
+        refused,
+        Err(GenerateError::TooLong {
+            prompt: 6,
+            context: 6
+        })
+    ));
+    let refused = engine.generate(&[], &params(None, 1), &AtomicBool::new(false), &mut |_| {});
+    assert!(matches!(refused, Err(GenerateError::Empty)));
+}
+
+#[test]
+fn a_follow_up_reads_only_what_is_new() {
+    let mut engine = tiny(None);
+    let (ids, _) = answer(&mut engine, &PROMPT, &params(Some(8), 1));
+    let follow_up = [&PROMPT[..], &ids, &[7, 8, 9]].concat();
+    let mut progress = Vec::new();
+    let finished = engine
+        .generate(
+            &follow_up,
+            &params(Some(1), 1),
+            &AtomicBool::new(false),
+            &mut |event| {
+                if let Event::Prefill {
+                    done,
+                    total,
+                    cached,
+                } = event
+                {
+                    progress.push((done, total, cached));
+                }
+            },
+        )
+        .expect("it answers");
+    // The last token of an answer has been chosen but not read.
+    assert_eq!(finished.stats.cached, 13);
+    assert_eq!(progress, [(13, 17, 13), (17, 17, 13)]);
+}
+
+#[test]
+fn stop_is_obeyed_at_once() {
+    let mut engine = tiny(None);
+    let cancel = AtomicBool::new(false);
+    let mut tokens = 0;
+    let finished = engine
+        .generate(&PROMPT, &params(None, 1), &cancel, &mut |event| {
+            if matches!(event, Event::Token { .. }) {
+                tokens += 1;
+                cancel.store(tokens == 3, Ordering::Relaxed);
+            }
+        })
+        .expect("it answers");
+    assert_eq!(
+        (finished.reason, finished.stats.generated),
+        (StopReason::Cancelled, 3)
+    );
+    let finished = engine.generate(
+        &[9; 300],
+        &params(None, 1),
+        &AtomicBool::new(true),
+        &mut |event| {
+            assert!(
+                !matches!(event, Event::Token { .. }),
+                "stopped before the prompt was read"
+            );
+        },
+    );
+    assert_eq!(
+        finished.expect("stopping is no error").reason,
+        StopReason::Cancelled
+    );
+}
+
+#[test]
+fn thinking_is_counted_apart() {
+    let mut engine = tiny(None);
+    let params = GenerateParams {
+        starts_in: Part::Thinking,
+        ..params(Some(4), 2)
+    };
+    let mut parts = Vec::new();
+    let finished = engine
+        .generate(&PROMPT, &params, &AtomicBool::new(false), &mut |event| {
+            if let Event::Token { part, .. } = event {
+                parts.push(part);
+            }
+        })
+        .expect("it answers");
+    let thinking = parts.iter().filter(|&&part| part == Part::Thinking).count();
+    assert!(thinking > 0);
+    assert_eq!(finished.stats.thinking, thinking);
+}
