@@ -2,6 +2,7 @@ import { mount } from "svelte";
 import App from "./App.svelte";
 import type { Host } from "./host/host";
 import { App as AppState } from "./state/app.svelte";
+import { reason } from "./state/notices.svelte";
 import "./styles/app.css";
 
 /** The scripted host serves `npm run dev:ui` and the browser tests; it is not in the shipped app. */
@@ -21,7 +22,13 @@ function fonts(): Promise<unknown> {
   return Promise.race([Promise.all(loaded), new Promise((resolve) => setTimeout(resolve, 400))]);
 }
 
+const target = document.getElementById("app") ?? document.body;
 const app = new AppState(await host());
-await Promise.all([app.start(), fonts()]);
-const target = document.getElementById("app");
-if (target) mount(App, { target, props: { app } });
+try {
+  await Promise.all([app.start(), fonts()]);
+  mount(App, { target, props: { app } });
+} catch (error) {
+  // The store could not be read, say: the reason is better than an empty window.
+  target.className = "not-started";
+  target.textContent = `Goldcrest could not start. ${reason(error)}`;
+}

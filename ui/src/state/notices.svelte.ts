@@ -43,6 +43,11 @@ export class Notices {
   }
 }
 
+/** What a rejected request says. */
+export function reason(error: unknown): string {
+  return wireError(error).message;
+}
+
 function wireError(error: unknown): WireError {
   if (typeof error === "object" && error !== null && "code" in error && "message" in error) {
     return error as WireError;
