@@ -130,11 +130,15 @@ scene(
   { rate: 150 },
   async (page) => {
     await ask(page, "A long answer of 900 tokens");
-    const place = () =>
-      log(page).evaluate((view) => view.scrollHeight - view.scrollTop - view.clientHeight);
+    // Between a flush and the frame that scrolls, a busy machine can show the view off the end.
+    const atEnd = () =>
+      page.waitForFunction(() => {
+        const view = document.querySelector("[role=log]");
+        return view.scrollHeight - view.scrollTop - view.clientHeight < 30;
+      });
     await page.getByRole("table").first().waitFor();
     await page.waitForTimeout(1500);
-    assert((await place()) < 30, "it follows");
+    await atEnd();
     await page.mouse.move(640, 300);
     await page.mouse.wheel(0, -240);
     await button(page, "Latest").waitFor();
@@ -148,7 +152,7 @@ scene(
     await button(page, "Latest").click();
     await page.waitForFunction(() => !document.querySelector(".latest"));
     await page.waitForTimeout(700);
-    assert((await place()) < 30, "it follows again");
+    await atEnd();
     await page.keyboard.press("Escape");
   },
 );

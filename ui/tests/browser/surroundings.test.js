@@ -34,6 +34,7 @@ scene(
   async (page) => {
     await page.getByRole("button", { name: "Model: Starter, ready, CPU" }).click();
     const card = page.getByRole("dialog", { name: "Model" });
+    await card.getByText("No GPU").waitFor();
     assert.match(
       await card.innerText(),
       /AVX-512 VNNI, 8 threads[\s\S]*No GPU: this build has no CUDA support\./,
