@@ -43,6 +43,9 @@ export class Session {
           DISPLAY: display.name,
           WAYLAND_DISPLAY: "",
           TAURI_WEBVIEW_AUTOMATION: "true",
+          // Without a GPU the app turns this renderer off, and then a screenshot may never come.
+          WEBKIT_DISABLE_DMABUF_RENDERER: "0",
+          MESA_SHADER_CACHE_DISABLE: "true",
           ...env,
         },
         stdio: ["ignore", "ignore", "pipe"],
