@@ -188,6 +188,7 @@ impl Levels {
     }
 
     /// Takes apart one block; `b` is exactly `ty.block_bytes()` long and `ty` is quantised.
+    #[inline(always)]
     pub fn read(&mut self, ty: BlockType, b: &[u8]) {
         debug_assert_eq!(b.len(), ty.block_bytes());
         match ty {
@@ -258,11 +259,13 @@ impl Levels {
     }
 
     /// Q4_1 and Q5_1 add an f16 minimum where the others subtract one.
+    #[inline(always)]
     fn d_and_m(&mut self, b: &[u8]) {
         (self.d, self.dmin) = (half(b, 0), -half(b, 2));
         self.min[0] = 1;
     }
 
+    #[inline(always)]
     fn nibbles_32(&mut self, b: &[u8]) {
         for (i, &v) in b.iter().enumerate() {
             self.q[i] = v & 15;
@@ -270,6 +273,7 @@ impl Levels {
         }
     }
 
+    #[inline(always)]
     fn fifth_bit_32(&mut self, b: &[u8]) {
         let bits = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
         for (i, q) in self.q[..32].iter_mut().enumerate() {
@@ -278,6 +282,7 @@ impl Levels {
     }
 
     /// Q4_K and Q5_K: f16 d, f16 dmin, then eight 6-bit scales and eight 6-bit minima in 12 bytes.
+    #[inline(always)]
     fn scales_k4(&mut self, b: &[u8]) {
         (self.d, self.dmin) = (half(b, 0), half(b, 2));
         let b = &b[4..16];
@@ -289,6 +294,7 @@ impl Levels {
         }
     }
 
+    #[inline(always)]
     fn nibbles_k4(&mut self, b: &[u8]) {
         for (q, b) in self.q.chunks_exact_mut(64).zip(b.chunks_exact(32)) {
             let (low, high) = q.split_at_mut(32);
@@ -299,6 +305,7 @@ impl Levels {
     }
 
     /// The 2-bit values of Q2_K and Q3_K: 128 values in 32 bytes, 32 by 32.
+    #[inline(always)]
     fn crumbs_k(&mut self, b: &[u8]) {
         for (i, q) in self.q.chunks_exact_mut(32).enumerate() {
             for (q, b) in q.iter_mut().zip(&b[i / 4 * 32..]) {
@@ -307,6 +314,7 @@ impl Levels {
         }
     }
 
+    #[inline(always)]
     fn sixes_k(&mut self, b: &[u8]) {
         for (h, q) in self.q.chunks_exact_mut(128).enumerate() {
             let (low, high) = (&b[h * 64..h * 64 + 64], &b[128 + h * 32..128 + h * 32 + 32]);

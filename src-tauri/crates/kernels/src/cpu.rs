@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::ShapeError;
-use crate::activations::Rounded;
+use crate::activations::{Grain, Rounded};
 use crate::attention::{Attention, Desks, attend};
 use crate::block::BlockType;
 use crate::kv::KvLayer;
@@ -28,7 +28,8 @@ pub struct Cpu {
 
 /// Memory for products, made once and grown to the largest.
 struct Scratch {
-    rounded: Rounded,
+    by_group: Rounded,
+    by_half: Rounded,
     stages: Vec<Box<Stage>>,
 }
 
@@ -60,7 +61,8 @@ impl Cpu {
             exact,
             arena: Mutex::default(),
             scratch: Mutex::new(Scratch {
-                rounded: Rounded::default(),
+                by_group: Rounded::default(),
+                by_half: Rounded::default(),
                 stages,
             }),
             desks,
@@ -94,7 +96,7 @@ impl Cpu {
         bytes: &[u8],
     ) -> Result<Matrix, ShapeError> {
         let mut arena = self.arena.lock().unwrap_or_else(PoisonError::into_inner);
-        Matrix::pack(&self.pool, &mut arena, ty, rows, cols, bytes)
+        Matrix::pack(&self.pool, self.routines, &mut arena, ty, rows, cols, bytes)
     }
 
     /// `y[m][rows] = x[m][cols] · Wᵀ`.
@@ -183,16 +185,22 @@ impl Cpu {
         if m == 0 {
             return;
         }
-        let cols = matrices[0].cols();
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let Scratch { rounded, stages } = &mut *scratch;
-        if !self.exact && matrices.iter().any(|w| w.is_quantised()) {
-            rounded.fill(&self.pool, self.routines, x, m, cols);
+        let Scratch {
+            by_group,
+            by_half,
+            stages,
+        } = &mut *scratch;
+        for (grain, rounded) in [(Grain::Group, &mut *by_group), (Grain::Half, &mut *by_half)] {
+            if !self.exact && matrices.iter().any(|w| w.grain() == Some(grain)) {
+                rounded.fill(&self.pool, self.routines, grain, x);
+            }
         }
         let source = Source {
             x,
-            cols,
-            rounded,
+            cols: matrices[0].cols(),
+            by_group,
+            by_half,
             exact: self.exact,
         };
         let stages = Parts::new(stages);
@@ -319,7 +327,8 @@ const ROWS: usize = 16;
 struct Source<'a> {
     x: &'a [f32],
     cols: usize,
-    rounded: &'a Rounded,
+    by_group: &'a Rounded,
+    by_half: &'a Rounded,
     exact: bool,
 }
 
@@ -327,15 +336,18 @@ impl Source<'_> {
     fn tokens(&self, w: &Matrix, range: &Range<usize>) -> Tokens<'_> {
         let cells = range.start * self.cols..range.end * self.cols;
         let m = range.len();
-        if w.is_quantised() && !self.exact {
-            let (bytes, scales) = self.rounded.part(cells);
-            Tokens::Integers { m, bytes, scales }
-        } else {
-            Tokens::Floats {
-                m,
-                x: &self.x[cells],
+        let rounded = match w.grain() {
+            Some(Grain::Group) if !self.exact => self.by_group,
+            Some(Grain::Half) if !self.exact => self.by_half,
+            _ => {
+                return Tokens::Floats {
+                    m,
+                    x: &self.x[cells],
+                };
             }
-        }
+        };
+        let (bytes, scales) = rounded.part(cells);
+        Tokens::Integers { m, bytes, scales }
     }
 }
 

@@ -80,6 +80,17 @@ impl Layout {
         }
     }
 
+    /// Parts of a group of 32 that have a scale of their own, on the weights' side or on the
+    /// activations' ([`crate::activations::Grain`]).
+    pub const fn halves(self) -> usize {
+        if self.bytes { 2 } else { GROUP / self.group }
+    }
+
+    /// Which of a block's scales half `h` of group `g` has.
+    pub const fn scale_of(self, g: usize, h: usize) -> usize {
+        (g * GROUP + h * GROUP / self.halves()) / self.group
+    }
+
     /// Bytes of a block's header, for 16 rows.
     pub const fn header_bytes(self) -> usize {
         match self.header {

@@ -1,13 +1,15 @@
 //! A weight matrix, laid out for the product.
 
 use crate::ShapeError;
+use crate::activations::Grain;
 use crate::block::BlockType;
 use crate::isa::LANES;
-use crate::layout::Layout;
+use crate::layout::{Header, Layout};
 use crate::memory::{Arena, Weights};
-use crate::pack::{pack_panel, unpack_row};
+use crate::pack::unpack_row;
 use crate::pool::Pool;
 use crate::product::STRIP_PANELS;
+use crate::routines::Routines;
 
 /// A weight matrix of `rows × cols`: a product takes `cols` activations to `rows` results.
 #[derive(Debug)]
@@ -22,6 +24,7 @@ pub struct Matrix {
 impl Matrix {
     pub(crate) fn pack(
         pool: &Pool,
+        routines: &Routines,
         arena: &mut Arena,
         ty: BlockType,
         rows: usize,
@@ -49,9 +52,11 @@ impl Matrix {
         let fresh = arena.take(panels * panel_bytes);
         pool.pieces(panels, |_, p| {
             let end = ((p + 1) * panel_bytes).min(bytes.len());
-            // SAFETY: each panel is one piece's own.
-            let panel = unsafe { fresh.part(p, panel_bytes) };
-            pack_panel(ty, &bytes[p * panel_bytes..end], row_bytes, panel);
+            // SAFETY: each panel is one piece's own; the routines are the machine's.
+            unsafe {
+                let panel = fresh.part(p, panel_bytes);
+                (routines.pack)(ty, &bytes[p * panel_bytes..end], row_bytes, panel);
+            }
         });
         // SAFETY: the pieces are done, and together they were all panels.
         let weights = unsafe { fresh.finish() };
@@ -69,8 +74,14 @@ impl Matrix {
         self.ty
     }
 
-    pub(crate) fn is_quantised(&self) -> bool {
-        self.ty.block_len() > 1
+    /// How finely the activations of a product are rounded; float weights take them as they are.
+    pub(crate) fn grain(&self) -> Option<Grain> {
+        let layout = Layout::of(self.ty);
+        match layout.header {
+            Header::None => None,
+            _ if layout.bytes => Some(Grain::Half),
+            _ => Some(Grain::Group),
+        }
     }
 
     /// Results of a product.

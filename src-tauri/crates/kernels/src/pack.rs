@@ -8,6 +8,7 @@ use crate::layout::{GROUP, Header, Layout};
 
 /// Packs up to 16 rows of `source` (whole rows, `row_bytes` each) into one panel; rows that are
 /// missing become zeros.
+#[inline(always)]
 pub(crate) fn pack_panel(ty: BlockType, source: &[u8], row_bytes: usize, panel: &mut [u8]) {
     let layout = Layout::of(ty);
     if layout.header == Header::None {
@@ -39,6 +40,7 @@ pub(crate) fn pack_panel(ty: BlockType, source: &[u8], row_bytes: usize, panel: 
     }
 }
 
+#[inline(always)]
 fn write_header(header: Header, levels: &Levels, lane: usize, out: &mut [u8]) {
     let mut put_half = |at: usize, value: f16| {
         out[at + lane * 2..][..2].copy_from_slice(&value.to_le_bytes());
@@ -76,6 +78,7 @@ fn write_header(header: Header, levels: &Levels, lane: usize, out: &mut [u8]) {
 }
 
 /// Stores number `i` of 256 six-bit ones into zeroed bytes.
+#[inline(always)]
 fn put_six(out: &mut [u8], i: usize, value: u8) {
     let (set, at) = (i / 64, i % 64);
     out[set / 2 * 64 + at] |= (value & 15) << (set % 2 * 4);
@@ -89,6 +92,7 @@ pub(crate) fn get_six(bytes: &[u8], i: usize) -> u8 {
 }
 
 /// Stores the planes of 32 columns of 16 rows.
+#[inline(always)]
 fn write_group(layout: Layout, quads: &[[u32; LANES]; 8], out: &mut [u8]) {
     let mut planes = out.chunks_exact_mut(64);
     let mut store = |plane: &dyn Fn(usize) -> u32| {
@@ -125,6 +129,7 @@ fn write_group(layout: Layout, quads: &[[u32; LANES]; 8], out: &mut [u8]) {
 }
 
 /// Floats: column by column, 16 rows side by side.
+#[inline(always)]
 fn interleave(source: &[u8], row_bytes: usize, size: usize, panel: &mut [u8]) {
     for (c, out) in panel.chunks_exact_mut(size * LANES).enumerate() {
         for (lane, out) in out.chunks_exact_mut(size).enumerate() {

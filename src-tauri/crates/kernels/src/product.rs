@@ -94,10 +94,10 @@ pub(crate) unsafe fn multiply<I: Isa>(strip: &Strip, stage: &mut Stage) {
             }
             Tokens::Integers { bytes, scales, .. } => {
                 let layout = Layout::of(strip.ty);
-                match (layout.group, layout.bytes) {
-                    (16, _) => integers::<I, 2, false>(strip, m, bytes, scales, stage),
-                    (_, false) => integers::<I, 1, false>(strip, m, bytes, scales, stage),
-                    (_, true) => integers::<I, 1, true>(strip, m, bytes, scales, stage),
+                match (layout.halves(), layout.bytes) {
+                    (1, _) => integers::<I, 1, false>(strip, m, bytes, scales, stage),
+                    (_, false) => integers::<I, 2, false>(strip, m, bytes, scales, stage),
+                    (_, true) => integers::<I, 2, true>(strip, m, bytes, scales, stage),
                 }
             }
             Tokens::Floats { x, .. } => floats::<I>(strip, m, x, stage),
@@ -118,7 +118,7 @@ unsafe fn stream<I: Isa, F: Format>(
     sums: &mut [f32],
 ) {
     let layout = F::LAYOUT;
-    let halves = GROUP / layout.group;
+    let halves = layout.halves();
     let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
     // SAFETY: a panel is `cols / layout.cols` blocks, each with a header and its groups; the
     // activations have as many groups of 32 bytes and one `Scale` each.
@@ -131,7 +131,6 @@ unsafe fn stream<I: Isa, F: Format>(
             scales::<I, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
             for g in 0..layout.cols / GROUP {
                 let w = quants::<I, F>(block, g);
-                let mut part = I::splat(0.0);
                 for h in 0..halves {
                     let mut acc = I::zero_i();
                     for v in h * 8 / halves..(h + 1) * 8 / halves {
@@ -142,16 +141,16 @@ unsafe fn stream<I: Isa, F: Format>(
                             I::dot(acc, w[v], quad)
                         };
                     }
-                    let at = (g * halves + h) * LANES;
+                    let at = layout.scale_of(g, h) * LANES;
                     let x_sum = if halves == 1 {
-                        (*x_scale).sum
+                        (*x_scale).total
                     } else {
-                        (*x_scale).halves[h]
+                        (*x_scale).sum[h]
                     };
-                    part = I::fma(I::float(acc), I::load(scale.as_ptr().add(at)), part);
+                    let part = I::mul(I::float(acc), I::load(scale.as_ptr().add(at)));
+                    sum = I::fma(part, I::splat((*x_scale).unit[h]), sum);
                     offset = I::fma(I::load(min.as_ptr().add(at)), I::splat(x_sum), offset);
                 }
-                sum = I::fma(part, I::splat((*x_scale).scale), sum);
                 x = x.add(GROUP);
                 x_scale = x_scale.add(1);
             }
@@ -161,7 +160,7 @@ unsafe fn stream<I: Isa, F: Format>(
 }
 
 /// A strip times many tokens: a stage of columns is unpacked to bytes, then every token passes it.
-/// Scales go with `1 / HALVES` of a group; `BYTES` are weights of a full byte.
+/// Scales go with groups or with their `HALVES`; `BYTES` are weights of a full byte.
 ///
 /// # Safety
 /// As [`multiply`].
@@ -267,7 +266,6 @@ unsafe fn unstage<I: Isa, F: Format>(
     stage: &mut Stage,
 ) {
     let layout = F::LAYOUT;
-    let halves = GROUP / layout.group;
     let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
     // SAFETY: as the caller's.
     unsafe {
@@ -283,8 +281,8 @@ unsafe fn unstage<I: Isa, F: Format>(
                 let at = ((g * 8 + v) * STRIP_PANELS + p) * 64;
                 I::store_w(stage.weights.as_mut_ptr().add(at), w);
             }
-            for h in 0..halves {
-                let from = (inner * halves + h) * LANES;
+            for h in 0..layout.halves() {
+                let from = layout.scale_of(inner, h) * LANES;
                 let to = ((g * 2 + h) * STRIP_PANELS + p) * LANES;
                 I::store(
                     stage.scale.as_mut_ptr().add(to),
@@ -357,13 +355,9 @@ unsafe fn tile<I: Isa, const HALVES: usize, const BYTES: bool, const P: usize, c
                     let min = I::load(stage.min.as_ptr().add(vector + r * LANES));
                     for t in 0..T {
                         let s = x.scales.add(t * x.cols / GROUP + g);
-                        let x_sum = if HALVES == 1 {
-                            (*s).sum
-                        } else {
-                            (*s).halves[h]
-                        };
+                        let x_sum = if HALVES == 1 { (*s).total } else { (*s).sum[h] };
                         let part = I::mul(I::float(acc[t][r]), scale);
-                        sums[t][r] = I::fma(part, I::splat((*s).scale), sums[t][r]);
+                        sums[t][r] = I::fma(part, I::splat((*s).unit[h]), sums[t][r]);
                         sums[t][r] = I::fnma(min, I::splat(x_sum), sums[t][r]);
                     }
                 }
@@ -450,7 +444,6 @@ unsafe fn unstage_floats<I: Isa>(
 /// As [`floats`].
 unsafe fn unstage_exact(ty: BlockType, panel: *const u8, first: usize, cols: usize, out: *mut f32) {
     let layout = Layout::of(ty);
-    let halves = GROUP / layout.group;
     let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
     for g in 0..cols / GROUP {
         let column = first + g * GROUP;
@@ -465,7 +458,7 @@ unsafe fn unstage_exact(ty: BlockType, panel: *const u8, first: usize, cols: usi
         };
         for (c, lane) in (0..GROUP).flat_map(|c| (0..LANES).map(move |lane| (c, lane))) {
             let q = f32::from(quads[c / 4][lane * 4 + c % 4]);
-            let s = (inner * halves + c * halves / GROUP) * LANES + lane;
+            let s = layout.scale_of(inner, c * layout.halves() / GROUP) * LANES + lane;
             // SAFETY: as the caller's.
             unsafe { *out.add((g * GROUP + c) * STRIP + lane) = scale[s] * q - min[s] };
         }

@@ -1,14 +1,17 @@
 //! The loops, compiled once per level, and the one place that picks.
 
-use crate::activations::{self, Scale};
+use crate::activations::{self, Grain, Scale};
 use crate::attention::{self, Attention, Desk, Piece};
+use crate::block::BlockType;
 use crate::isa::Scalar;
 use crate::level::CpuLevel;
+use crate::pack::pack_panel;
 use crate::product::{self, Stage, Strip};
 
 /// What an executor calls; every entry is unsafe to call on a machine without its level.
 pub(crate) struct Routines {
-    pub round: unsafe fn(&[f32], &mut [i8], &mut [Scale]),
+    pub pack: unsafe fn(BlockType, &[u8], usize, &mut [u8]),
+    pub round: unsafe fn(Grain, &[f32], &mut [i8], &mut [Scale]),
     pub multiply: unsafe fn(&Strip, &mut Stage),
     pub rms_norm: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
     pub rotate: unsafe fn(&mut [f32], usize, usize, &[f32]),
@@ -22,12 +25,21 @@ macro_rules! routines {
         mod $name {
             use super::*;
 
+            /// Plain Rust, which the compiler makes vectors of where the level has them.
+            ///
+            /// # Safety
+            /// The machine has the level.
+            $(#[target_feature(enable = $features)])?
+            unsafe fn pack(ty: BlockType, source: &[u8], row_bytes: usize, panel: &mut [u8]) {
+                pack_panel(ty, source, row_bytes, panel);
+            }
+
             /// # Safety
             /// As [`activations::round`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn round(x: &[f32], bytes: &mut [i8], scales: &mut [Scale]) {
+            unsafe fn round(grain: Grain, x: &[f32], bytes: &mut [i8], scales: &mut [Scale]) {
                 // SAFETY: the level is this function's own; the rest is passed on.
-                unsafe { activations::round::<$isa>(x, bytes, scales) }
+                unsafe { activations::round::<$isa>(grain, x, bytes, scales) }
             }
 
             /// # Safety
@@ -71,7 +83,7 @@ macro_rules! routines {
             }
 
             pub(super) static ROUTINES: Routines =
-                Routines { round, multiply, rms_norm, rotate, silu_mul, attend };
+                Routines { pack, round, multiply, rms_norm, rotate, silu_mul, attend };
         }
     };
 }
