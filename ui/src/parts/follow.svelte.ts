@@ -11,21 +11,25 @@ const ECHO_MS = 400;
  * wheel, key, touch or bar lets go; coming back to the end takes hold again.
  *
  * The position alone does not tell who moved it: WebKit also moves it up when a block that is drawn
- * again is lower for a moment. So while the content changes its height, a move counts as the
- * reader's only close to something they did.
+ * again is lower for a moment. So while the content is changing, a move counts as the reader's only
+ * close to something they did.
  */
 export class Follow {
   /** Whether the view moves with the end. */
   held = $state(true);
   #scroller: HTMLElement | undefined;
   #top = 0;
-  #height = 0;
   /** Until when, on the clock of `performance.now()`, moves are the reader's. */
   #readersUntil = 0;
+  /** When the content last changed its height, on the same clock. */
+  #changedAt = 0;
 
   readonly attach: Attachment<HTMLElement> = (scroller) => {
     this.#scroller = scroller;
-    const growth = new ResizeObserver(() => this.#stick());
+    const growth = new ResizeObserver(() => {
+      this.#changedAt = performance.now();
+      this.#stick();
+    });
     growth.observe(scroller);
     for (const child of scroller.children) growth.observe(child);
 
@@ -90,7 +94,6 @@ export class Follow {
     if (!scroller) return;
     if (this.held) scroller.scrollTop = scroller.scrollHeight;
     this.#top = scroller.scrollTop;
-    this.#height = scroller.scrollHeight;
   }
 
   #look(): void {
@@ -99,11 +102,11 @@ export class Follow {
     const { scrollTop, scrollHeight, clientHeight } = scroller;
     const atEnd = scrollHeight - scrollTop - clientHeight < NEAR;
     const up = scrollTop < this.#top - 1;
-    const readers = scrollHeight === this.#height || performance.now() < this.#readersUntil;
+    const now = performance.now();
+    const readers = now < this.#readersUntil || now > this.#changedAt + ECHO_MS;
     if (up && !atEnd && readers) this.held = false;
     else if (atEnd && scrollTop > this.#top) this.held = true;
     if (this.held && !atEnd) this.#stick();
     this.#top = scroller.scrollTop;
-    this.#height = scrollHeight;
   }
 }

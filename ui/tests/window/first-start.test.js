@@ -40,7 +40,10 @@ test("an answer appears as it is written, word by word", async (t) => {
   // The plainest kernels on one thread, so that there is time to look.
   const app = await App.open(t, display, { env: { GOLDCREST_CPU: "scalar" } });
   await app.exact({ threads: 1 });
-  await app.until("the model to be ready", async () => (await app.snapshot()).model.state === "ready");
+  await app.until(
+    "the model to be ready",
+    async () => (await app.snapshot()).model.state === "ready",
+  );
   await app.send("Tell me a story");
   const long = async () => (await app.conversation()).length > 400;
   await app.until("a good part of the answer", long);
