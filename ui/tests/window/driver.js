@@ -6,14 +6,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
 
+/** What was started and has not been ended; a test that is broken off leaves nothing behind. */
+const running = new Set();
+process.on("exit", () => running.forEach(killGroup));
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+
+/** Detached, so that a program and all that it starts are one group that can be ended whole. */
+function start(program, args, options) {
+  const child = spawn(program, args, { ...options, detached: true });
+  running.add(child);
+  return child;
+}
+
 /** A display of our own, shared by the sessions of one test file. */
 export class Display {
   static async open({ width = 1280, height = 860 } = {}) {
     // With -displayfd the server picks a free number itself and tells it on that descriptor.
-    const server = spawn(
+    const server = start(
       "Xvfb",
       ["-displayfd", "3", "-screen", "0", `${width}x${height}x24`, "-nolisten", "tcp"],
-      { stdio: ["ignore", "ignore", "ignore", "pipe"], detached: true },
+      { stdio: ["ignore", "ignore", "ignore", "pipe"] },
     );
     const [number] = await within(10_000, "Xvfb to start", once(server.stdio[3], "data"));
     return new Display(server, `:${String(number).trim()}`);
@@ -33,8 +45,7 @@ export class Display {
 export class Session {
   static async open(display, binary, env) {
     const port = await freePort();
-    // Detached, so that driver, bus and app are one process group that can be ended whole.
-    const driver = spawn(
+    const driver = start(
       "dbus-run-session",
       ["--", "WebKitWebDriver", `--port=${port}`, "--host=127.0.0.1"],
       {
@@ -49,7 +60,6 @@ export class Session {
           ...env,
         },
         stdio: ["ignore", "ignore", "pipe"],
-        detached: true,
       },
     );
     const session = new Session(driver, `http://127.0.0.1:${port}`);
@@ -167,6 +177,7 @@ function within(limit, what, promise) {
 }
 
 function killGroup(child) {
+  running.delete(child);
   try {
     process.kill(-child.pid, "SIGKILL");
   } catch {
