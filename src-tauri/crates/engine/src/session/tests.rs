@@ -15,7 +15,7 @@ use crate::forward::{Model, Pass};
 use crate::gguf::Gguf;
 use crate::weights::Weights;
 
-const NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 fn session<B>(backend: B, chunk: usize) -> Session
 where
