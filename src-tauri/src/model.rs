@@ -66,6 +66,7 @@ impl Generate for EngineModel {
             sampling: sampling(&turn.sampling),
             max_tokens: turn.max_tokens,
             starts_in: prompt.starts_in,
+            ..GenerateParams::default()
         };
         let finished = open
             .engine

@@ -169,7 +169,7 @@ impl Engine {
         self.fill(&tokens[..depth])?;
         let started = Instant::now();
         for &id in &tokens[depth..depth + count] {
-            let _complete = self.session().step(id, &AtomicBool::new(false))?;
+            let _complete = self.session().step(id, &[], &AtomicBool::new(false))?;
         }
         Ok(started.elapsed().as_secs_f64())
     }

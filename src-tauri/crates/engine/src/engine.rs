@@ -289,7 +289,7 @@ impl Engine {
         let _complete = self
             .session
             .read(tokens, &AtomicBool::new(false), &mut |_| {})?;
-        Ok(vec![self.session.logits().to_vec()])
+        Ok(vec![self.session.logits(0).to_vec()])
     }
 
     pub(crate) fn session(&mut self) -> &mut Session {

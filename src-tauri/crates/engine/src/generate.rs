@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::backend::BackendError;
 use crate::forward::Pass;
+use crate::lookup::Lookup;
 use crate::random::fresh_seed;
 use crate::sampler::{Sampler, Sampling};
 use crate::session::Session;
@@ -20,6 +21,8 @@ pub struct GenerateParams {
     pub max_tokens: Option<usize>,
     /// What the first token belongs to; thinking when an answer goes on that was stopped in mid-thought.
     pub starts_in: Part,
+    /// Guess text that repeats the context, and check the guesses several at once: as good, and faster.
+    pub lookup: bool,
 }
 
 impl Default for GenerateParams {
@@ -28,6 +31,7 @@ impl Default for GenerateParams {
             sampling: Sampling::default(),
             max_tokens: None,
             starts_in: Part::Answer,
+            lookup: true,
         }
     }
 }
@@ -87,6 +91,10 @@ pub struct Stats {
     pub first_token_s: f64,
     /// Rate of generating, the first token not counted.
     pub decode_rate: f64,
+    /// Tokens that were guessed from the context.
+    pub drafted: usize,
+    /// Of these, tokens that were right.
+    pub accepted: usize,
     /// The seed that would give this answer again.
     pub seed: u64,
 }
@@ -199,6 +207,9 @@ impl Generator<'_> {
         let mut text = self.tokenizer.decoder_after(self.session.tokens());
         let most = params.max_tokens.unwrap_or(usize::MAX);
         let mut recent = self.session.tokens().to_vec();
+        let mut lookup = params.lookup.then(Lookup::new);
+        // What the last pass read on the chance that it comes next, and how much of it has come.
+        let (mut draft, mut accepted) = (Vec::new(), 0);
         let reason = loop {
             if stats.generated >= most {
                 break StopReason::MaxTokens;
@@ -206,7 +217,7 @@ impl Generator<'_> {
             if cancel.load(Ordering::Relaxed) {
                 break StopReason::Cancelled;
             }
-            let id = sampler.sample(self.session.logits(), &recent);
+            let id = sampler.sample(self.session.logits(accepted), &recent);
             if self.tokenizer.turn_ends().contains(&id) {
                 break StopReason::EndOfTurn;
             }
@@ -225,10 +236,28 @@ impl Generator<'_> {
             if recent.len() >= self.context {
                 break StopReason::ContextFull;
             }
-            if stats.generated < most && self.session.step(id, cancel)? == Pass::Cancelled {
+            if draft.get(accepted) == Some(&id) {
+                accepted += 1;
+                stats.accepted += 1;
+                continue;
+            }
+            if stats.generated == most {
+                break StopReason::MaxTokens;
+            }
+            self.session.truncate(recent.len() - 1);
+            if let Some(lookup) = &mut lookup {
+                lookup.account(draft.len(), accepted);
+                // The last token of a context or an answer is not read.
+                let room = (self.context - recent.len()).min(most - stats.generated) - 1;
+                draft = lookup.draft(&recent, room);
+                stats.drafted += draft.len();
+                accepted = 0;
+            }
+            if self.session.step(id, &draft, cancel)? == Pass::Cancelled {
                 break StopReason::Cancelled;
             }
         };
+        self.session.truncate(recent.len());
         let decoding = started.elapsed().as_secs_f64() - stats.first_token_s;
         stats.decode_rate = rate(stats.generated.saturating_sub(1), decoding);
         Ok(reason)

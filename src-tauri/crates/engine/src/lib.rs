@@ -13,6 +13,7 @@ mod forward;
 mod generate;
 pub mod gguf;
 mod inspect;
+mod lookup;
 mod memory;
 mod prompt;
 mod random;

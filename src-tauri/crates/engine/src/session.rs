@@ -9,7 +9,9 @@ use crate::forward::{Evaluate, Pass, Want};
 pub struct Session {
     model: Box<dyn Evaluate>,
     tokens: Vec<u32>,
+    /// `[rows, vocab]`
     logits: Vec<f32>,
+    rows: usize,
 }
 
 impl Session {
@@ -19,6 +21,7 @@ impl Session {
             model,
             tokens: Vec::new(),
             logits: Vec::new(),
+            rows: 1,
         }
     }
 
@@ -27,9 +30,11 @@ impl Session {
         &self.tokens
     }
 
-    /// Logits of the last position read.
-    pub fn logits(&mut self) -> &mut [f32] {
-        &mut self.logits
+    /// Logits `[vocab]` after the last token that [`Session::read`] has read (row 0), or after each of those that
+    /// [`Session::step`] has.
+    pub fn logits(&mut self, row: usize) -> &mut [f32] {
+        let vocab = self.logits.len() / self.rows;
+        &mut self.logits[row * vocab..(row + 1) * vocab]
     }
 
     /// Memory that the cache holds, in bytes.
@@ -72,9 +77,15 @@ impl Session {
         Ok(Pass::Complete)
     }
 
-    /// Reads one more token.
-    pub fn step(&mut self, id: u32, cancel: &AtomicBool) -> Result<Pass, BackendError> {
-        self.append(&[id], Want::Last, cancel)
+    /// Reads one more token and, in the same pass, those that may come after it.
+    pub fn step(
+        &mut self,
+        id: u32,
+        draft: &[u32],
+        cancel: &AtomicBool,
+    ) -> Result<Pass, BackendError> {
+        let ids = [&[id], draft].concat();
+        self.append(&ids, Want::All, cancel)
     }
 
     /// Logits of every position of `tokens`, read from an empty cache.
@@ -83,8 +94,7 @@ impl Session {
         let mut all = Vec::with_capacity(tokens.len());
         for chunk in tokens.chunks(self.model.chunk()) {
             let _complete = self.append(chunk, Want::All, &AtomicBool::new(false))?;
-            let vocab = self.logits.len() / chunk.len();
-            all.extend(self.logits.chunks_exact(vocab).map(<[f32]>::to_vec));
+            all.extend((0..self.rows).map(|row| self.logits(row).to_vec()));
         }
         Ok(all)
     }
@@ -104,6 +114,7 @@ impl Session {
         let pass = self.model.append(ids, want, cancel, &mut self.logits)?;
         if pass == Pass::Complete {
             self.tokens.extend_from_slice(ids);
+            self.rows = if want == Want::All { ids.len() } else { 1 };
         }
         Ok(pass)
     }

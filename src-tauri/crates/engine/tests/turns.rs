@@ -44,6 +44,7 @@ fn every_turn_goes_on_from_the_cache() {
                 },
                 max_tokens: Some(most),
                 starts_in: prompt.starts_in,
+                ..GenerateParams::default()
             };
             let mut ids = Vec::new();
             let finished = engine

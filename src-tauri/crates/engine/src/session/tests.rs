@@ -49,7 +49,7 @@ fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
     assert_eq!(pass.expect("no failure"), Pass::Complete);
     assert_eq!(session.tokens(), prompt);
     (
-        session.logits().to_vec(),
+        session.logits(0).to_vec(),
         cached.expect("progress was made"),
     )
 }
@@ -116,11 +116,11 @@ fn tokens_one_by_one_are_a_prompt() {
     read(&mut session, &prompt[..40]);
     for &id in &prompt[40..] {
         assert_eq!(
-            session.step(id, &NEVER).expect("no failure"),
+            session.step(id, &[], &NEVER).expect("no failure"),
             Pass::Complete
         );
     }
-    assert_close(session.logits(), &read(&mut cpu(32), &prompt).0, ROUNDING);
+    assert_close(session.logits(0), &read(&mut cpu(32), &prompt).0, ROUNDING);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_token_outside_of_the_vocabulary_is_an_error_and_does_no_harm() {
     let prompt = tokens(9, 10);
     let mut session = cpu(32);
     let (before, _) = read(&mut session, &prompt);
-    assert!(session.step(525, &NEVER).is_err());
+    assert!(session.step(525, &[], &NEVER).is_err());
     assert_close(&read(&mut session, &prompt).0, &before, ROUNDING);
 }
 

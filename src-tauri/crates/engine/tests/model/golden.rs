@@ -42,6 +42,7 @@ fn answer(engine: &mut Engine, question: &str, thinking: bool) -> String {
         sampling,
         max_tokens: Some(160),
         starts_in: prompt.starts_in,
+        ..GenerateParams::default()
     };
     let mut ids = Vec::new();
     let finished = engine.generate(

@@ -1,0 +1,98 @@
+//! Prompt lookup: text that repeats its context is guessed from it, and a guess is checked in one pass.
+//!
+//! Reading several tokens costs little more than reading one, for the weights pass through the processor once. So
+//! where the last few tokens have occurred before, what followed them then is a draft of what follows now. One pass
+//! over it gives the logits after each of its tokens. The sampler then goes through them one by one as if there were
+//! no draft, and as long as it chooses what the draft says, the next logits are there already; from the first token
+//! that differs on, the draft is forgotten.
+//!
+//! Every token is thus drawn from the model's own distribution, with the same random numbers in the same order:
+//! drafts change how fast an answer comes, not which. What can differ is what differs between any two ways to read
+//! the same tokens, the rounding of sums in passes of another size.
+//!
+//! A draft that fails has cost time. [`Lookup`] keeps an account, in units of a pass over one token: what drafts save
+//! is paid in, what they cost is taken out, and what cannot be paid is not tried.
+
+use std::collections::HashMap;
+
+/// Tokens that must have occurred before; fewer match by accident.
+const NGRAM: usize = 3;
+/// Longest draft. A pass over many more tokens is no longer bound by memory.
+const LONGEST: usize = 8;
+/// What a drafted token adds to the cost of a pass, rather too much than too little.
+const COST: f32 = 0.25;
+/// What every generated token pays in, so that a context that begins to repeat itself late is noticed: the most that
+/// drafts may slow an answer down.
+const INCOME: f32 = 0.02;
+/// The account at the start: enough for one draft.
+const START: f32 = 1.0;
+/// The most in the account, so that good times do not pay for long bad ones.
+const SAVINGS: f32 = 4.0;
+
+/// Drafts for one answer.
+pub(crate) struct Lookup {
+    /// Where what followed an n-gram the last time lies.
+    followers: HashMap<[u32; NGRAM], usize>,
+    /// Tokens that are in `followers`, as the one after an n-gram.
+    indexed: usize,
+    account: f32,
+    /// Tokens to draft, as far as the account allows.
+    length: usize,
+}
+
+impl Lookup {
+    pub fn new() -> Lookup {
+        Lookup {
+            followers: HashMap::new(),
+            indexed: 0,
+            account: START,
+            length: LONGEST / 2,
+        }
+    }
+
+    /// At most `most` tokens that may follow `tokens`, often none. From call to call, `tokens` may only grow.
+    pub fn draft(&mut self, tokens: &[u32], most: usize) -> Vec<u32> {
+        self.index(tokens);
+        let affordable = (self.account / COST) as usize;
+        let length = self.length.min(affordable).min(most);
+        let follower = last_ngram(tokens).and_then(|ngram| self.followers.get(&ngram));
+        match follower {
+            // A repetition that has just begun may be shorter than the draft: it goes on repeating itself.
+            Some(&at) => (0..length)
+                .map(|i| tokens[at + i % (tokens.len() - at)])
+                .collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Takes note that a pass was made over `drafted` tokens and one before them, and that `accepted` were right.
+    pub fn account(&mut self, drafted: usize, accepted: usize) {
+        let saved = INCOME * (accepted + 1) as f32 + accepted as f32;
+        self.account = (self.account + saved - COST * drafted as f32).min(SAVINGS);
+        if drafted > 0 {
+            let next = if accepted == drafted {
+                2 * drafted
+            } else {
+                accepted + 1
+            };
+            self.length = next.clamp(2, LONGEST);
+        }
+    }
+
+    /// Takes in the n-grams that are followed by a token.
+    fn index(&mut self, tokens: &[u32]) {
+        for at in self.indexed.max(NGRAM)..tokens.len() {
+            if let Some(ngram) = last_ngram(&tokens[..at]) {
+                self.followers.insert(ngram, at);
+            }
+        }
+        self.indexed = tokens.len();
+    }
+}
+
+fn last_ngram(tokens: &[u32]) -> Option<[u32; NGRAM]> {
+    tokens.last_chunk().copied()
+}
+
+#[cfg(test)]
+mod tests;
