@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use engine::DeviceRequest;
+use engine::{DeviceRequest, KvType};
 
 pub use output::CliError;
 
@@ -73,6 +73,9 @@ pub struct PlaceArgs {
     /// CPU threads [default: physical cores]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// How keys and values are kept: f16, or q8_0 in half the memory
+    #[arg(long, value_name = "TYPE", value_parser = kv_type)]
+    pub kv: Option<KvType>,
 }
 
 /// How an answer is made.
@@ -105,6 +108,9 @@ pub struct AnswerArgs {
     /// Makes the choice of tokens repeatable
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Do not guess text that repeats the context: slower, for comparison
+    #[arg(long)]
+    pub no_lookup: bool,
 }
 
 #[derive(Debug, Args)]
@@ -201,6 +207,23 @@ pub struct BenchArgs {
     pub place: PlaceArgs,
     #[arg(long)]
     pub json: bool,
+    /// Write the model of random weights to a file and measure nothing
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "synthetic",
+        conflicts_with = "json",
+        hide = true
+    )]
+    pub write: Option<PathBuf>,
+}
+
+fn kv_type(text: &str) -> Result<KvType, String> {
+    match text {
+        "f16" => Ok(KvType::F16),
+        "q8_0" => Ok(KvType::Q8_0),
+        _ => Err("must be f16 or q8_0".to_owned()),
+    }
 }
 
 fn non_negative(text: &str) -> Result<f32, String> {
@@ -248,5 +271,12 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_cache_is_kept_as_told() {
+        assert!(matches!(super::kv_type("f16"), Ok(super::KvType::F16)));
+        assert!(matches!(super::kv_type("q8_0"), Ok(super::KvType::Q8_0)));
+        assert!(super::kv_type("q4_0").is_err());
     }
 }

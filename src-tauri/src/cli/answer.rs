@@ -21,6 +21,7 @@ impl AnswerArgs {
                 ..usual
             },
             max_tokens: self.max_tokens.map(|tokens| tokens as usize),
+            lookup: !self.no_lookup,
             ..GenerateParams::default()
         }
     }

@@ -22,6 +22,8 @@ struct Report<'a> {
     prefill_tok_s: f64,
     decode_tok_s: f64,
     first_token_s: f64,
+    drafted_tokens: usize,
+    accepted_tokens: usize,
     seed: u64,
     stop_reason: &'static str,
     model: &'a str,
@@ -77,6 +79,8 @@ fn report<'a>(engine: &'a engine::Engine, answer: &'a Answer, finished: &Finishe
         prefill_tok_s: stats.prefill_rate,
         decode_tok_s: stats.decode_rate,
         first_token_s: stats.first_token_s,
+        drafted_tokens: stats.drafted,
+        accepted_tokens: stats.accepted,
         seed: stats.seed,
         stop_reason: match finished.reason {
             StopReason::EndOfTurn => "end_of_turn",

@@ -1,12 +1,17 @@
 //! `goldcrest bench`: how fast a model runs here.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 
-use engine::{BenchParams, BenchReport, Engine};
+use engine::{BenchParams, BenchReport, Engine, Synthetic};
 
 use super::{BenchArgs, CliError, ModelArgs, load, output};
 
 pub fn run(args: &BenchArgs) -> Result<(), CliError> {
+    if let (Some(shape), Some(file)) = (&args.synthetic, &args.write) {
+        return write_model(shape, args.seed, file);
+    }
     let params = BenchParams {
         prompt: args.prompt as usize,
         generate: args.generate as usize,
@@ -33,6 +38,18 @@ fn open(args: &BenchArgs) -> Result<Engine, CliError> {
             place: args.place.clone(),
         }),
     }
+}
+
+/// The model of random weights as a file, for programs that know no such models.
+fn write_model(shape: &str, seed: u64, file: &Path) -> Result<(), CliError> {
+    let model =
+        Synthetic::new(shape, seed).map_err(|error| CliError::message(error.to_string()))?;
+    let write = || {
+        let mut out = io::BufWriter::new(File::create(file)?);
+        model.write(&mut out)?;
+        out.flush()
+    };
+    write().map_err(|error| CliError::file(file, error))
 }
 
 fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {

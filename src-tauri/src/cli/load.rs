@@ -30,9 +30,11 @@ pub fn load_options(place: &PlaceArgs) -> Result<LoadOptions, CliError> {
         None => device::requested(engine::DeviceRequest::Auto)
             .map_err(|error| CliError::message(format!("{}: {error}", device::VARIABLE)))?,
     };
+    let usual = LoadOptions::default();
     Ok(LoadOptions {
         device,
         threads: place.threads.map(usize::from),
-        ..LoadOptions::default()
+        kv: place.kv.unwrap_or(usual.kv),
+        ..usual
     })
 }
