@@ -1,9 +1,10 @@
 // npm run bench: measures the app as it ships and records the figures with the machine they were made on.
-// Arguments go on to `goldcrest bench`.
+// `-- --peer` measures llama.cpp beside it. Other arguments go on to `goldcrest bench`.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
+import { compare } from "./peer.mjs";
 import { fail, manifest, must, root, targetFolder } from "./root.mjs";
 import { prepareBuild } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
@@ -12,16 +13,21 @@ const MODELS = {
   starter: ["--model", join(root, "models", "starter", "starter-q4_k_m.gguf")],
   "smollm3-3b-q4_k_m": ["--synthetic", "smollm3-3b-q4_k_m"],
 };
+/** Damaged files that the reader has to survive. */
+const FUZZ_CASES = 100_000;
 const RECORDS = join(root, "src-tauri", "benches", "record");
 
 prepareBuild();
 buildUi();
 must("cargo", ["build", "--release", "--manifest-path", manifest]);
+const binary = join(targetFolder(), "release", "goldcrest");
+const withPeer = process.argv.includes("--peer");
+const options = process.argv.slice(2).filter((option) => option !== "--peer");
 
 const figures = {};
 for (const [name, args] of Object.entries(MODELS)) {
   console.log(`goldcrest: measuring ${name}`);
-  figures[name] = measure([...args, ...process.argv.slice(2)]);
+  figures[name] = measure([...args, ...options]);
 }
 const processor = cpus()[0].model.trim();
 const machine = {
@@ -31,6 +37,8 @@ const machine = {
   system: `${process.platform} ${release()}`,
 };
 print(figures);
+const comparison = withPeer ? compare(binary, "smollm3-3b-q4_k_m", options) : undefined;
+fuzz();
 
 mkdirSync(RECORDS, { recursive: true });
 const file = join(RECORDS, `${slug(processor)}-${machine.cores}.json`);
@@ -39,12 +47,21 @@ const record = {
   revision: revision(),
   machine,
   figures,
+  comparison,
+  damaged_files_survived: FUZZ_CASES,
 };
 writeFileSync(file, `${JSON.stringify(record, null, 2)}\n`);
 console.log(`recorded in ${file}`);
 
+/** The reader's own test on many more damaged files, built with the checks for overflow. */
+function fuzz() {
+  console.log(`goldcrest: reading ${FUZZ_CASES} damaged files`);
+  const test = ["--package", "engine", "--test", "gguf", "random_damage"];
+  const env = { ...process.env, GOLDCREST_FUZZ: String(FUZZ_CASES) };
+  must("cargo", ["test", "--quiet", "--manifest-path", manifest, ...test], { env });
+}
+
 function measure(args) {
-  const binary = join(targetFolder(), "release", "goldcrest");
   const done = spawnSync(binary, ["bench", "--json", ...args], {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "inherit"],
