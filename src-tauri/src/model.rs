@@ -272,3 +272,6 @@ fn finish(finished: engine::Finished, info: &ModelInfo) -> chat::Finish {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,36 +3,41 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use chat::{
     Chat, Failure, FailureCode, Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Piece,
     Store, Turn,
 };
 use serde_json::{Value, json};
-use tauri::ipc::{CallbackFn, InvokeBody};
+use tauri::ipc::{CallbackFn, Channel, InvokeBody};
 use tauri::test::{INVOKE_KEY, MockRuntime, get_ipc_response, mock_builder};
 use tauri::webview::InvokeRequest;
-use tauri::{App, Manager, Url, WebviewWindow, WebviewWindowBuilder};
+use tauri::{App, DragDropEvent, Manager, Url, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 use tempfile::TempDir;
 
-use crate::commands;
 use crate::desktop::Desktop;
 use crate::error::WireError;
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::wire::HostEvent;
+use crate::{commands, window};
 
-/// A machine without a model.
-struct NoModel;
+/// A machine without a model, which remembers what it was asked to open.
+#[derive(Clone, Default)]
+struct NoModel {
+    asked: Arc<Mutex<Vec<ModelChoice>>>,
+}
 
 impl Generate for NoModel {
     fn open(
         &mut self,
-        _: &ModelChoice,
+        model: &ModelChoice,
         _: &LoadOptions,
         _: &mut dyn FnMut(f32),
     ) -> Result<ModelInfo, Failure> {
+        self.asked.lock().expect("not poisoned").push(model.clone());
         Err(Failure::new(FailureCode::BadModel, "there is none"))
     }
 
@@ -82,6 +87,7 @@ impl Desktop for QuietDesktop {
 struct Window {
     app: App<MockRuntime>,
     desktop: Arc<QuietDesktop>,
+    model: NoModel,
     _data: TempDir,
 }
 
@@ -95,8 +101,9 @@ impl Window {
         let events = Events::default();
         let to_page = events.clone();
         let on_event = move |event| to_page.send(HostEvent::from(event));
+        let model = NoModel::default();
         let store = Store::in_memory().expect("a store");
-        let desk = Chat::start(store, Box::new(NoModel), Box::new(on_event)).expect("a desk");
+        let desk = Chat::start(store, Box::new(model.clone()), Box::new(on_event)).expect("a desk");
         let desktop = Arc::new(QuietDesktop::default());
         let shared: Arc<dyn Desktop> = desktop.clone();
         app.manage(shared);
@@ -108,6 +115,7 @@ impl Window {
         Self {
             app,
             desktop,
+            model,
             _data: data,
         }
     }
@@ -280,4 +288,46 @@ fn nothing_picked_is_no_error() {
         Window::open().invoke("pick_model", json!({})),
         Ok(json!(false))
     );
+}
+
+#[test]
+fn a_model_dropped_on_the_window_is_opened() {
+    let window = Window::open();
+    let (to_test, heard) = mpsc::channel();
+    window
+        .app
+        .state::<Events>()
+        .send_to(Channel::new(move |event| {
+            to_test.send(event.deserialize::<HostEvent>()?).ok();
+            Ok(())
+        }));
+    let page = window.page("main");
+    let drag = |event| window::on_event(&page.as_ref().window(), &WindowEvent::DragDrop(event));
+    let (model, position) = (PathBuf::from("/models/mine.GGUF"), Default::default());
+    let paths = vec![PathBuf::from("/notes.txt"), model.clone()];
+
+    drag(DragDropEvent::Enter {
+        paths: paths.clone(),
+        position,
+    });
+    drag(DragDropEvent::Drop { paths, position });
+
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let asked = ModelChoice::File(model);
+    while !window
+        .model
+        .asked
+        .lock()
+        .expect("not poisoned")
+        .contains(&asked)
+    {
+        assert!(Instant::now() < deadline, "the file was not opened");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let dragging: Vec<_> = heard
+        .try_iter()
+        .filter(|event| matches!(event, HostEvent::Dragging { .. }))
+        .collect();
+    let over = |over| HostEvent::Dragging { over };
+    assert_eq!(dragging, [over(true), over(false)]);
 }

@@ -6,57 +6,52 @@ import { invoke as __TAURI_INVOKE, Channel } from "@tauri-apps/api/core";
 
 /** Commands */
 export const commands = {
-  /**  The latest subscriber gets the events from now on. */
-  subscribe: (channel: Channel<HostEvent>) => __TAURI_INVOKE<null>("subscribe", { channel }),
-  snapshot: () => __TAURI_INVOKE<Snapshot>("snapshot"),
-  openChat: (chat: number) => __TAURI_INVOKE<ChatView>("open_chat", { chat }),
-  send: (chat: number | null, text: string, thinking: boolean) =>
-    __TAURI_INVOKE<ChatView>("send", { chat, text, thinking }),
-  regenerate: (message: number, thinking: boolean) =>
-    __TAURI_INVOKE<ChatView>("regenerate", { message, thinking }),
-  continueAnswer: (message: number) => __TAURI_INVOKE<ChatView>("continue_answer", { message }),
-  editMessage: (message: number, text: string, answer: boolean) =>
-    __TAURI_INVOKE<ChatView>("edit_message", { message, text, answer }),
-  showSibling: (message: number) => __TAURI_INVOKE<ChatView>("show_sibling", { message }),
-  stop: (chat: number) => __TAURI_INVOKE<null>("stop", { chat }),
-  renameChat: (chat: number, title: string) =>
-    __TAURI_INVOKE<ChatSummary>("rename_chat", { chat, title }),
-  deleteChat: (chat: number) => __TAURI_INVOKE<null>("delete_chat", { chat }),
-  restoreChat: (chat: number) => __TAURI_INVOKE<ChatSummary>("restore_chat", { chat }),
-  search: (query: string) => __TAURI_INVOKE<SearchHit[]>("search", { query }),
-  saveDraft: (chat: number | null, text: string) =>
-    __TAURI_INVOKE<null>("save_draft", { chat, text }),
-  saveSettings: (settings: Settings) => __TAURI_INVOKE<Settings>("save_settings", { settings }),
-  /**  False when the person closed the picker without a choice. The result comes as `model` events. */
-  pickModel: () => __TAURI_INVOKE<boolean>("pick_model"),
-  openModel: (path: string) => __TAURI_INVOKE<null>("open_model", { path }),
-  useStarter: () => __TAURI_INVOKE<null>("use_starter"),
-  openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
+	/**  The latest subscriber gets the events from now on. */
+	subscribe: (channel: Channel<HostEvent>) => __TAURI_INVOKE<null>("subscribe", { channel }),
+	snapshot: () => __TAURI_INVOKE<Snapshot>("snapshot"),
+	openChat: (chat: number) => __TAURI_INVOKE<ChatView>("open_chat", { chat }),
+	send: (chat: number | null, text: string, thinking: boolean) => __TAURI_INVOKE<ChatView>("send", { chat, text, thinking }),
+	regenerate: (message: number, thinking: boolean) => __TAURI_INVOKE<ChatView>("regenerate", { message, thinking }),
+	continueAnswer: (message: number) => __TAURI_INVOKE<ChatView>("continue_answer", { message }),
+	editMessage: (message: number, text: string, answer: boolean) => __TAURI_INVOKE<ChatView>("edit_message", { message, text, answer }),
+	showSibling: (message: number) => __TAURI_INVOKE<ChatView>("show_sibling", { message }),
+	stop: (chat: number) => __TAURI_INVOKE<null>("stop", { chat }),
+	renameChat: (chat: number, title: string) => __TAURI_INVOKE<ChatSummary>("rename_chat", { chat, title }),
+	deleteChat: (chat: number) => __TAURI_INVOKE<null>("delete_chat", { chat }),
+	restoreChat: (chat: number) => __TAURI_INVOKE<ChatSummary>("restore_chat", { chat }),
+	search: (query: string) => __TAURI_INVOKE<SearchHit[]>("search", { query }),
+	saveDraft: (chat: number | null, text: string) => __TAURI_INVOKE<null>("save_draft", { chat, text }),
+	saveSettings: (settings: Settings) => __TAURI_INVOKE<Settings>("save_settings", { settings }),
+	/**  False when the person closed the picker without a choice. The result comes as `model` events. */
+	pickModel: () => __TAURI_INVOKE<boolean>("pick_model"),
+	openModel: (path: string) => __TAURI_INVOKE<null>("open_model", { path }),
+	useStarter: () => __TAURI_INVOKE<null>("use_starter"),
+	openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
 };
 
 /* Types */
 /**  A line of the sidebar. */
 export type ChatSummary = {
-  id: number;
-  title: string;
-  createdAt: number;
-  updatedAt: number;
-  /**  An answer is being written in it. */
-  writing: boolean;
+	id: number,
+	title: string,
+	createdAt: number,
+	updatedAt: number,
+	/**  An answer is being written in it. */
+	writing: boolean,
 };
 
 /**  A chat on the screen: the shown branch, root first. */
 export type ChatView = {
-  chat: ChatSummary;
-  messages: Message[];
-  draft: string;
+	chat: ChatSummary,
+	messages: Message[],
+	draft: string,
 };
 
 /**  Where the model runs, and why there. */
 export type Device = {
-  kind: DeviceKind;
-  name: string;
-  reason: string;
+	kind: DeviceKind,
+	name: string,
+	reason: string,
 };
 
 /**  The kind of device that computes. */
@@ -64,54 +59,39 @@ export type DeviceKind = "cpu" | "cuda" | "metal";
 
 /**  Text that was typed but not sent. */
 export type Drafts = {
-  newChat: string;
+	newChat: string,
 };
 
 /**  What the page does differently; it never reads the sentence. */
-export type ErrorCode =
-  "no-model" | "bad-model" | "not-found" | "busy" | "too-long" | "generation" | "store" | "invalid";
+export type ErrorCode = "no-model" | "bad-model" | "not-found" | "busy" | "too-long" | "generation" | "store" | "invalid";
 
 /**  What the host tells the page without being asked. */
-export type HostEvent =
-  | { type: "model"; status: ModelStatus }
-  | { type: "chatChanged"; chat: ChatSummary }
-  | { type: "chatRemoved"; chat: number }
-  | { type: "stage"; chat: number; message: number; stage: Stage; done: number; total: number }
-  /**  Text to append; to be applied only when `seq` follows the message's own. */
-  | {
-      type: "delta";
-      chat: number;
-      message: number;
-      seq: number;
-      thinking: string;
-      text: string;
-      tokens: number;
-      tokensPerSecond: number;
-    }
-  | { type: "ended"; chat: number; message: Message }
-  /**  A file is held over the window. */
-  | { type: "dragging"; over: boolean };
+export type HostEvent = { type: "model"; status: ModelStatus } | { type: "chatChanged"; chat: ChatSummary } | { type: "chatRemoved"; chat: number } | { type: "stage"; chat: number; message: number; stage: Stage; done: number; total: number } | 
+/**  Text to append; to be applied only when `seq` follows the message's own. */
+{ type: "delta"; chat: number; message: number; seq: number; thinking: string; text: string; tokens: number; tokensPerSecond: number } | { type: "ended"; chat: number; message: Message } | 
+/**  A file is held over the window. */
+{ type: "dragging"; over: boolean };
 
 /**  One message of the tree, with what the page needs to draw it. */
 export type Message = {
-  id: number;
-  parent: number | null;
-  role: Role;
-  text: string;
-  thinking: string | null;
-  thinkingMs: number | null;
-  /**  Thinking was asked for. */
-  thinks: boolean;
-  state: MessageState;
-  stats: Stats | null;
-  error: WireError | null;
-  /**  What the model was not given, when its context was too small for all that was said. */
-  omitted: Omitted | null;
-  createdAt: number;
-  /**  All versions of this message, itself among them, oldest first. */
-  siblings: number[];
-  /**  The number of the last delta that is in `text` and `thinking`. */
-  seq: number;
+	id: number,
+	parent: number | null,
+	role: Role,
+	text: string,
+	thinking: string | null,
+	thinkingMs: number | null,
+	/**  Thinking was asked for. */
+	thinks: boolean,
+	state: MessageState,
+	stats: Stats | null,
+	error: WireError | null,
+	/**  What the model was not given, when its context was too small for all that was said. */
+	omitted: Omitted | null,
+	createdAt: number,
+	/**  All versions of this message, itself among them, oldest first. */
+	siblings: number[],
+	/**  The number of the last delta that is in `text` and `thinking`. */
+	seq: number,
 };
 
 /**  How far a message got. `Limit`: the token limit was reached, or the context is full. */
@@ -122,25 +102,25 @@ export type ModelState = "none" | "loading" | "ready" | "failed";
 
 /**  The model, for the status pill and its page. */
 export type ModelStatus = {
-  state: ModelState;
-  name: string;
-  /**  The user's own file; none for the starter. */
-  file: string | null;
-  starter: boolean;
-  quantisation: string;
-  sizeMb: number;
-  contextLength: number;
-  device: Device | null;
-  /**  0 to 1 while loading. */
-  progress: number;
-  error: WireError | null;
-  canThink: boolean;
+	state: ModelState,
+	name: string,
+	/**  The user's own file; none for the starter. */
+	file: string | null,
+	starter: boolean,
+	quantisation: string,
+	sizeMb: number,
+	contextLength: number,
+	device: Device | null,
+	/**  0 to 1 while loading. */
+	progress: number,
+	error: WireError | null,
+	canThink: boolean,
 };
 
 /**  What was left out of a prompt so that it fits: the oldest messages, and answers' thinking. */
 export type Omitted = {
-  messages: number;
-  thinking: number;
+	messages: number,
+	thinking: number,
 };
 
 /**  Who wrote a message. */
@@ -148,23 +128,23 @@ export type Role = "user" | "assistant";
 
 /**  How the next token is chosen. */
 export type Sampling = {
-  temperature: number;
-  topP: number;
-  topK: number;
-  minP: number;
-  repeatPenalty: number;
-  seed: number | null;
+	temperature: number,
+	topP: number,
+	topK: number,
+	minP: number,
+	repeatPenalty: number,
+	seed: number | null,
 };
 
 /**  A place where the searched words stand. */
 export type SearchHit = {
-  chat: number;
-  title: string;
-  /**  None when the title matched. */
-  message: number | null;
-  /**  Plain text, with each hit between U+E000 and U+E001. */
-  snippet: string;
-  at: number;
+	chat: number,
+	title: string,
+	/**  None when the title matched. */
+	message: number | null,
+	/**  Plain text, with each hit between U+E000 and U+E001. */
+	snippet: string,
+	at: number,
 };
 
 /**  The key that sends a message. */
@@ -172,30 +152,30 @@ export type SendWith = "enter" | "ctrl-enter";
 
 /**  The user's choices. A change of device, threads or context loads the model anew. */
 export type Settings = {
-  theme: Theme;
-  /**  `auto`, `cpu`, `gpu`, `cuda`, `cuda:N` or `metal`. */
-  device: string;
-  threads: number | null;
-  contextLength: number | null;
-  sampling: Sampling;
-  maxTokens: number | null;
-  instructions: string;
-  thinking: boolean;
-  sendWith: SendWith;
-  showStats: boolean;
+	theme: Theme,
+	/**  `auto`, `cpu`, `gpu`, `cuda`, `cuda:N` or `metal`. */
+	device: string,
+	threads: number | null,
+	contextLength: number | null,
+	sampling: Sampling,
+	maxTokens: number | null,
+	instructions: string,
+	thinking: boolean,
+	sendWith: SendWith,
+	showStats: boolean,
 };
 
 /**  Everything that the page needs to draw itself at start. */
 export type Snapshot = {
-  version: string;
-  dataFolder: string;
-  logFile: string;
-  firstStart: boolean;
-  chats: ChatSummary[];
-  current: number | null;
-  settings: Settings;
-  model: ModelStatus;
-  drafts: Drafts;
+	version: string,
+	dataFolder: string,
+	logFile: string,
+	firstStart: boolean,
+	chats: ChatSummary[],
+	current: number | null,
+	settings: Settings,
+	model: ModelStatus,
+	drafts: Drafts,
 };
 
 /**  What an answer is waiting for. */
@@ -203,16 +183,16 @@ export type Stage = "waiting" | "reading" | "thinking" | "writing";
 
 /**  What an answer cost. */
 export type Stats = {
-  promptTokens: number;
-  cachedTokens: number;
-  tokens: number;
-  thinkingTokens: number;
-  firstTokenMs: number;
-  tokensPerSecond: number;
-  readPerSecond: number;
-  seed: number;
-  model: string;
-  device: string;
+	promptTokens: number,
+	cachedTokens: number,
+	tokens: number,
+	thinkingTokens: number,
+	firstTokenMs: number,
+	tokensPerSecond: number,
+	readPerSecond: number,
+	seed: number,
+	model: string,
+	device: string,
 };
 
 /**  Which colours the page wears. */
@@ -220,6 +200,7 @@ export type Theme = "system" | "light" | "dark";
 
 /**  A failure on the wire. */
 export type WireError = {
-  code: ErrorCode;
-  message: string;
+	code: ErrorCode,
+	message: string,
 };
+
