@@ -1,0 +1,240 @@
+//! Files that are not what they say, and files of our own making.
+
+use std::fs;
+use std::io::BufWriter;
+use std::path::Path;
+
+use engine::gguf::write::{self, Description, Field};
+use engine::{
+    DeviceKind, DeviceRequest, Engine, Gguf, Inspection, LoadOptions, OpenError, Synthetic,
+};
+
+use crate::reference::{fixture, on_cpu, open};
+
+const MODEL: &str = "tiny-q4_k_m";
+
+/// The tiny model with its metadata changed and, maybe, a tensor left out.
+fn altered(
+    folder: &Path,
+    change: impl Fn(&str, Field) -> Field,
+    without: &str,
+) -> std::path::PathBuf {
+    let gguf = Gguf::open(&fixture(&format!("{MODEL}.gguf"))).expect("the fixture is committed");
+    let field =
+        |key: &str| Field::from_value(&gguf.get(key).expect("a key")).expect("a known type");
+    let fields = gguf.keys().map(|key| (key, change(key, field(key))));
+    let kept = || {
+        gguf.tensors()
+            .iter()
+            .filter(|tensor| tensor.name != without)
+    };
+    let descriptions: Vec<Description> = kept()
+        .map(|tensor| Description {
+            name: tensor.name.clone(),
+            ty: tensor.ty,
+            dims: tensor.dims.clone(),
+            len: tensor.data.len(),
+        })
+        .collect();
+    let mut image = write::header(fields, &descriptions);
+    for tensor in kept() {
+        image.extend(gguf.tensor(&tensor.name).expect("it is listed").bytes);
+        image.resize(image.len() + write::padding(tensor.data.len()), 0);
+    }
+    let path = folder.join("altered.gguf");
+    fs::write(&path, image).expect("the folder can be written to");
+    path
+}
+
+fn refusal(path: &Path) -> String {
+    let error = Engine::check(path)
+        .expect_err("it must be refused")
+        .to_string();
+    let opened = Engine::open(path, &on_cpu(), &mut |_| {});
+    assert_eq!(
+        opened.err().map(|error| error.to_string()),
+        Some(error.clone()),
+        "check and open agree"
+    );
+    error
+}
+
+#[test]
+fn a_file_that_was_only_written_again_is_good() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = altered(folder.path(), |_, field| field, "");
+    let summary = Engine::check(&path).expect("a good file");
+    assert_eq!(
+        (summary.quantisation.as_str(), summary.vocab),
+        ("Q4_K_M", 525)
+    );
+    let tokens = [1, 2, 3];
+    let mut again = Engine::open(&path, &on_cpu(), &mut |_| {}).expect("a good file");
+    assert_eq!(
+        again.logits(&tokens, false).expect("logits"),
+        open(MODEL, &on_cpu())
+            .logits(&tokens, false)
+            .expect("logits")
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cases = [
+        (
+            "general.architecture",
+            Field::String("llama".to_owned()),
+            "holds a `llama` model",
+        ),
+        (
+            "smollm3.block_count",
+            Field::U32(6),
+            "tensor `blk.5.attn_norm.weight`: it is missing",
+        ),
+        (
+            "smollm3.block_count",
+            Field::U32(0),
+            "`smollm3.block_count`: 0 is not between",
+        ),
+        (
+            "smollm3.attention.head_count_kv",
+            Field::U32(3),
+            "does not divide the 4 query heads",
+        ),
+        (
+            "smollm3.embedding_length",
+            Field::U32(512),
+            "its shape is 525 × 256 where the metadata make it 525 × 512",
+        ),
+        (
+            "smollm3.rope.dimension_count",
+            Field::U32(66),
+            "`smollm3.rope.dimension_count`",
+        ),
+        (
+            "smollm3.rope.freq_base",
+            Field::F32(f32::NAN),
+            "NaN is not a positive number",
+        ),
+        (
+            "smollm3.context_length",
+            Field::String("long".to_owned()),
+            "`smollm3.context_length` is missing or",
+        ),
+    ];
+    for (key, value, expected) in cases {
+        let change = |found: &str, field| if found == key { value.clone() } else { field };
+        let error = refusal(&altered(folder.path(), change, ""));
+        assert!(
+            error.contains(expected),
+            "`{error}` does not say `{expected}`"
+        );
+    }
+    let error = refusal(&altered(
+        folder.path(),
+        |_, field| field,
+        "blk.2.ffn_up.weight",
+    ));
+    assert!(
+        error.contains("tensor `blk.2.ffn_up.weight`: it is missing"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_truncated_model_is_told_from_a_good_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = fs::read(fixture(&format!("{MODEL}.gguf"))).expect("the fixture is committed");
+    let path = folder.path().join("half.gguf");
+    fs::write(&path, &whole[..whole.len() / 2]).expect("the folder can be written to");
+    assert!(refusal(&path).contains("incomplete"));
+    fs::write(&path, "").expect("the folder can be written to");
+    refusal(&path);
+    refusal(&folder.path().join("no such file"));
+}
+
+#[test]
+fn a_synthetic_model_is_the_same_in_memory_and_in_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tiny.gguf");
+    let mut file = BufWriter::new(fs::File::create(&path).expect("a file"));
+    Synthetic::new("tiny-q4_k_m", 7)
+        .expect("a known shape")
+        .write(&mut file)
+        .expect("it is written");
+    file.into_inner()
+        .expect("it is written")
+        .sync_all()
+        .expect("it is written");
+    let tokens = [3, 1, 4, 1, 5];
+    let logits = |engine: Result<Engine, OpenError>| {
+        engine
+            .expect("it opens")
+            .logits(&tokens, false)
+            .expect("logits")
+    };
+    let from_file = logits(Engine::open(&path, &on_cpu(), &mut |_| {}));
+    assert!(from_file[0].iter().all(|logit| logit.is_finite()));
+    assert_eq!(
+        from_file,
+        logits(Engine::synthetic("tiny-q4_k_m", 7, &on_cpu()))
+    );
+    assert_ne!(
+        from_file,
+        logits(Engine::synthetic("tiny-q4_k_m", 8, &on_cpu()))
+    );
+    let unknown = Engine::synthetic("gpt-5", 1, &on_cpu())
+        .err()
+        .map(|error| error.to_string());
+    assert!(unknown.is_some_and(|error| error.contains("smollm3-3b-q4_k_m")));
+}
+
+#[test]
+fn an_inspection_says_what_the_engine_makes_of_a_file() {
+    let found = Inspection::of(&fixture("tiny-yarn-q8_0.gguf"), Some(100)).expect("a GGUF file");
+    let model = found.model.expect("a SmolLM3 file");
+    assert_eq!(
+        (found.problem, model.layers, model.tied_head),
+        (None, 5, true)
+    );
+    assert_eq!(model.layers_without_rope, [3]);
+    assert_eq!(model.rope_scaling, "yarn 2 from 64");
+    // 5 blocks × keys and values × 1 head × 64 × 2 bytes × 100 tokens.
+    assert_eq!(model.kv_bytes["f16"], 128_000);
+    assert_eq!(found.types["Q8_0"].tensors, 36);
+}
+
+#[test]
+fn where_no_gpu_works_the_cpu_does_and_says_why() {
+    let options = LoadOptions {
+        device: DeviceRequest::Cuda(Some(99)),
+        ..on_cpu()
+    };
+    let engine = open(MODEL, &options);
+    assert_eq!(engine.device().kind, DeviceKind::Cpu);
+    assert!(
+        engine.device().reason.contains("No GPU"),
+        "{}",
+        engine.device().reason
+    );
+}
+
+#[test]
+fn the_context_is_what_was_asked_for_but_never_more_than_trained() {
+    let length = |context| {
+        open(
+            MODEL,
+            &LoadOptions {
+                context,
+                ..on_cpu()
+            },
+        )
+        .summary()
+        .context_length
+    };
+    assert_eq!(
+        [length(Some(100)), length(Some(1_000_000)), length(None)],
+        [100, 4096, 4096]
+    );
+}
