@@ -26,6 +26,7 @@ if (!existsSync(binary)) throw new Error(`${binary} is not built: npm test -- wi
 /** What may have a role: its accessible name is asked of WebKit, not worked out here. */
 const CANDIDATES = {
   button: "button, [role=button], summary",
+  searchbox: "[type=search], [role=searchbox]",
   textbox: "textarea, input, [contenteditable], [role=textbox]",
   list: "ul, ol, [role=list]",
   log: "[role=log]",

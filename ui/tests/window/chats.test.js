@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import { App } from "./app.js";
 import { Display } from "./driver.js";
 
+const CONTROL = "\uE009";
 const ENTER = "\uE007";
 const F2 = "\uE032";
 
@@ -41,6 +42,22 @@ test("a chat is renamed, deleted, and brought back", async (t) => {
   const [chat] = (await app.snapshot()).chats;
   const { messages } = await app.invoke("open_chat", { chat: chat.id });
   assert.equal(messages.length, 2);
+});
+
+test("what was said is found again by the keyboard alone", async (t) => {
+  const app = await App.open(t, display);
+  await app.exact();
+  await app.ask("What is Goldcrest?");
+  await app.session.press(CONTROL, "n");
+  await app.until("an empty chat", async () => !(await app.isThere("log", "Conversation")));
+
+  await app.session.press(CONTROL, "k");
+  const box = await app.get("searchbox", "Search all chats");
+  await app.session.type(box, "runs language");
+  const results = await app.get("list", "Search results");
+  await app.until("a hit", async () => (await app.text(results)).includes("language model"));
+  await app.session.press(ENTER);
+  await app.until("the chat", async () => (await app.conversation()).includes("your own computer"));
 });
 
 test("Regenerate makes a sibling, and the first answer is a step away", async (t) => {
