@@ -29,7 +29,7 @@ fn write(out: &mut impl Write, it: &Inspection) -> io::Result<()> {
 
     writeln!(out, "\nMetadata")?;
     for (key, value) in &it.metadata {
-        writeln!(out, "  {key} = {value}")?;
+        writeln!(out, "  {key} = {}", shown(value))?;
     }
 
     writeln!(out, "\nTensors")?;
@@ -96,6 +96,19 @@ fn write_model(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
         writeln!(out, "  KV cache in {kind}: {}", megabytes(*bytes))?;
     }
     Ok(())
+}
+
+/// A value of the metadata as a line: of a long array, its first values and how many there are.
+fn shown(value: &serde_json::Value) -> String {
+    let Some(array) = value.as_object() else {
+        return value.to_string();
+    };
+    let first = array["first"].to_string();
+    format!(
+        "{}, …] ({} values)",
+        first.strip_suffix(']').unwrap_or(&first),
+        array["length"]
+    )
 }
 
 fn megabytes(bytes: u64) -> String {

@@ -24,7 +24,7 @@ pub struct Inspection {
     pub parameters: u64,
     /// How most weights are stored.
     pub quantisation: String,
-    /// Every metadata key with its value, long ones shortened.
+    /// Every metadata key with its value. Long text is cut; of a long array there are `first` values and `length`.
     pub metadata: BTreeMap<String, serde_json::Value>,
     /// Tensors and bytes per type.
     pub types: BTreeMap<&'static str, TypeTotal>,
@@ -199,13 +199,7 @@ fn shorten(value: Value<'_>) -> serde_json::Value {
             if array.len() <= start.len() {
                 return start.into();
             }
-            let start = serde_json::Value::from(start).to_string();
-            format!(
-                "{}, … ({} values)",
-                start.trim_end_matches(']'),
-                array.len()
-            )
-            .into()
+            serde_json::json!({ "first": start, "length": array.len() })
         }
     }
 }
