@@ -12,6 +12,9 @@ use crate::kv::{GROUP, KvLayer, TILE, Tile};
 use crate::pool::{Parts, Pool};
 use crate::routines::Routines;
 
+mod words;
+use words::Words;
+
 /// Positions of a slab.
 const SLAB: usize = 64;
 const SLAB_TILES: usize = SLAB / TILE;
@@ -27,6 +30,8 @@ pub(crate) struct Attention<'a> {
     pub heads: usize,
     pub kv: &'a KvLayer,
     pub past: usize,
+    /// All arithmetic in f32.
+    pub exact: bool,
 }
 
 /// One piece: rows are `[query][shared head]`.
@@ -52,6 +57,7 @@ pub(crate) struct Desk {
     /// Per row: the largest score, and the sum of weights relative to it.
     most: Vec<f32>,
     total: Vec<f32>,
+    words: Words,
 }
 
 impl Desk {
@@ -67,6 +73,7 @@ impl Desk {
         self.most.resize(rows, f32::NEG_INFINITY);
         self.total.clear();
         self.total.resize(rows, 0.0);
+        self.words.start(rows, dim, value_dim);
     }
 }
 
@@ -220,10 +227,13 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
             .zip(from)
             .for_each(|(to, from)| *to = from * scale);
     }
+    desk.words.round_queries(&desk.q, dim);
     for first in piece.positions.clone().step_by(SLAB) {
         let tiles = (piece.positions.end - first).min(SLAB).div_ceil(TILE);
         // SAFETY: buffers were sized by `start` for whole slabs; tiles exist for all positions.
         unsafe {
+            // Many queries are worth a slab in integers.
+            let in_words = !a.exact && rows >= 16 && words::fit(dim);
             for t in 0..tiles {
                 let keys = a.kv.keys(piece.kv_head, first / TILE + t);
                 load_keys::<I>(keys, dim, desk.keys.as_mut_ptr().add(t * TILE * dim));
@@ -231,9 +241,15 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
                 let to = desk.values.as_mut_ptr().add(t * TILE * value_dim);
                 load_values::<I>(values, value_dim, dim.div_ceil(GROUP), to);
             }
+            if in_words {
+                words::slab::<I>(desk, dim, value_dim, tiles);
+            }
             let mut row = 0;
             while row < rows {
-                row += if rows - row >= 4 {
+                row += if in_words && rows - row >= 4 {
+                    words::scores::<I, 4>(desk, row, dim, tiles);
+                    4
+                } else if rows - row >= 4 {
                     scores::<I, 4>(desk, row, dim, tiles);
                     4
                 } else {
@@ -254,7 +270,11 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
             let positions = tiles * TILE;
             let mut row = 0;
             while row < rows {
-                row += if rows - row >= 4 {
+                row += if in_words && rows - row >= 4 {
+                    words::weights::<I, 4>(desk, row, tiles);
+                    words::gather::<I, 4>(desk, row, value_dim, tiles);
+                    4
+                } else if rows - row >= 4 {
                     gather::<I, 4>(desk, row, value_dim, positions);
                     4
                 } else {

@@ -309,12 +309,14 @@ impl Cpu {
         );
         assert!(kv.len() >= past + m, "keys and values are appended first");
         let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let exact = self.exact;
         let attention = Attention {
             q,
             m,
             heads,
             kv,
             past,
+            exact,
         };
         attend(&self.pool, self.routines, &mut desks, &attention, out);
     }

@@ -69,6 +69,13 @@ pub(crate) unsafe trait Isa: Copy {
     /// Stores the low byte of each lane.
     unsafe fn store_low_bytes(p: *mut i8, a: Self::I);
 
+    /// Stores the low 16 bits of each lane.
+    unsafe fn store_low_words(p: *mut i16, a: Self::I);
+    /// The low 16 bits of both, side by side in each lane.
+    unsafe fn words(first: Self::I, second: Self::I) -> Self::W;
+    /// Adds to each lane the dot product of its two signed 16-bit words.
+    unsafe fn dot_words(acc: Self::I, a: Self::W, b: Self::W) -> Self::I;
+
     unsafe fn load_w(p: *const u8) -> Self::W;
     unsafe fn store_w(p: *mut u8, w: Self::W);
     unsafe fn splat_w(x: u8) -> Self::W;

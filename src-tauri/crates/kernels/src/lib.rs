@@ -1,4 +1,58 @@
 //! Everything in Goldcrest that must be fast, and everything that is unsafe.
+//!
+//! # Where the time goes
+//!
+//! A token of the answer multiplies one vector with every weight of the model: nothing is used
+//! twice, so that decoding runs at the speed at which weights come from memory, and all that
+//! arithmetic must do is keep out of the way. Reading a prompt multiplies hundreds of vectors with
+//! each weight: there arithmetic is everything. The layout serves both.
+//!
+//! # The layout
+//!
+//! A quantised weight is `scale · q − min`, with a small unsigned integer q, and scale and min
+//! shared by 16 or 32 neighbours in a row. Activations are rounded once per product to signed
+//! bytes with a scale per 32 (`activations`); integers then multiply integers, and scales come
+//! in once per group:
+//!
+//! ```text
+//! y[r] = Σ over groups g of  x_unit[g] · (scale[r][g] · Σ q[r][k] · x[k])  −  min[r][g] · x_sum[g]
+//! ```
+//!
+//! The instructions for `Σ q · x` (VPDPBUSD and its kin) add four byte products within each 32-bit
+//! lane. So 16 rows are packed side by side into a *panel* (`layout`, `pack`): lane r of a
+//! vector holds four consecutive columns of row r, the four activations are the same for all lanes
+//! and are broadcast, and each lane gathers its own row's sum. There are no horizontal sums, the
+//! scales of 16 rows are one vector, and rows that do not fill a panel are zeros that nobody
+//! reads. Integers narrower than a byte lie in planes (nibbles, crumbs, bits) that unpack with a
+//! shift and a mask. Every ggml type is packed without loss and without growing: a panel has
+//! exactly the bytes of its 16 rows in the file, and one layout serves every machine.
+//!
+//! # The loops
+//!
+//! A product is cut into strips of two panels, which threads draw from a counter (`pool`). For
+//! one token, a strip streams through registers: load, mask, multiply, scale (`product`). For
+//! many, 512 columns of a strip are unpacked into the L1 cache, and tiles of two panels by six
+//! tokens keep 12 sums in registers while they pass over it. What shares its input runs as one
+//! piece of work: q, k and v; gate and up, whose strip is finished with SiLU before it leaves the
+//! cache. Float weights take the same way in f32, and [`Cpu::exact`] takes it with every type.
+//!
+//! Attention (`attention`) turns a slab of keys and values into vectors once for all queries and
+//! query heads that meet it, keeps a running maximum and sum, and is split by heads, queries and
+//! stretches of positions. When many queries meet a slab, it is multiplied in 16-bit integers.
+//!
+//! # Levels
+//!
+//! All loops are generic over one trait of some forty 16-lane operations (`isa`). A file per
+//! instruction set says how its machine does them; `routines` compiles the loops once for each
+//! and picks at run time. The scalar level is the same loops over plain arrays: it runs anywhere,
+//! and the test battery holds every other level against it, and all of them against plain f32.
+//!
+//! # Safety
+//!
+//! Loops check nothing: they rely on lengths that [`Cpu`]'s methods assert, on panels that only
+//! [`Cpu::pack`] makes after it has checked the file's bytes against the shape, and on routines
+//! that are only picked on a machine that has their instructions. Threads write disjoint parts of
+//! a result through `pool::Parts`.
 
 mod activations;
 mod attention;

@@ -108,6 +108,20 @@ unsafe impl<const VNNI: bool> Isa for Avx2<VNNI> {
             let (low, high) = (_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
             _mm_storeu_si128(p.cast(), _mm_packs_epi16(low, high))
         }
+        store_low_words(p: *mut i16, a: I) {
+            let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a[0], a[1]));
+            _mm256_storeu_si256(p.cast(), words)
+        }
+        words(first: I, second: I) -> I {
+            each!(first, second => _mm256_blend_epi16::<0xaa>(first, _mm256_slli_epi32::<16>(second)))
+        }
+        dot_words(acc: I, a: I, b: I) -> I {
+            each!(acc, a, b => if VNNI {
+                _mm256_dpwssd_avx_epi32(acc, a, b)
+            } else {
+                _mm256_add_epi32(acc, _mm256_madd_epi16(a, b))
+            })
+        }
         load_w(p: *const u8) -> I { [_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(32).cast())] }
         store_w(p: *mut u8, w: I) {
             _mm256_storeu_si256(p.cast(), w[0]);

@@ -59,6 +59,11 @@ unsafe impl Isa for Avx512 {
         float(a: __m512i) -> __m512 { _mm512_cvtepi32_ps(a) }
         sum_i(a: __m512i) -> i32 { _mm512_reduce_add_epi32(a) }
         store_low_bytes(p: *mut i8, a: __m512i) { _mm_storeu_si128(p.cast(), _mm512_cvtepi32_epi8(a)) }
+        store_low_words(p: *mut i16, a: __m512i) { _mm256_storeu_si256(p.cast(), _mm512_cvtepi32_epi16(a)) }
+        words(first: __m512i, second: __m512i) -> __m512i {
+            _mm512_mask_blend_epi16(0xaaaa_aaaa, first, _mm512_slli_epi32::<16>(second))
+        }
+        dot_words(acc: __m512i, a: __m512i, b: __m512i) -> __m512i { _mm512_dpwssd_epi32(acc, a, b) }
         load_w(p: *const u8) -> __m512i { _mm512_loadu_si512(p.cast()) }
         store_w(p: *mut u8, w: __m512i) { _mm512_storeu_si512(p.cast(), w) }
         splat_w(x: u8) -> __m512i { _mm512_set1_epi8(x.cast_signed()) }

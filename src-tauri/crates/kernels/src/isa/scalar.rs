@@ -161,6 +161,25 @@ unsafe impl Isa for Scalar {
         write!(p, [i8; LANES], a.map(|x| x as i8));
     }
     #[inline(always)]
+    unsafe fn store_low_words(p: *mut i16, a: I) {
+        write!(p, [i16; LANES], a.map(|x| x as i16));
+    }
+    #[inline(always)]
+    unsafe fn words(first: I, second: I) -> W {
+        std::array::from_fn(|i| {
+            let lane = [first[i / 4].to_le_bytes(), second[i / 4].to_le_bytes()];
+            lane[i % 4 / 2][i % 2]
+        })
+    }
+    #[inline(always)]
+    unsafe fn dot_words(acc: I, a: W, b: W) -> I {
+        let word = |w: &W, i: usize| i32::from(i16::from_le_bytes([w[i], w[i + 1]]));
+        std::array::from_fn(|i| {
+            let (first, second) = (4 * i, 4 * i + 2);
+            acc[i] + word(&a, first) * word(&b, first) + word(&a, second) * word(&b, second)
+        })
+    }
+    #[inline(always)]
     unsafe fn load_w(p: *const u8) -> W {
         read!(p, W)
     }
