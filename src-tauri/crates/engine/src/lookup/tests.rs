@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::{COST, INCOME, LONGEST, Lookup, NGRAM, START};
+use super::{INCOME, LONGEST, Lookup, NGRAM, START, cost};
 use crate::backend::BackendError;
 use crate::forward::{Evaluate, Pass, Want};
 use crate::generate::{Event, Finished, GenerateParams, Generator};
@@ -55,7 +55,7 @@ fn whatever_fails_costs_no_more_than_the_income() {
     for luck in [0, 1, 10, 50, 100] {
         let mut lookup = Lookup::new();
         let tokens = [1, 2, 3].repeat(20);
-        let (mut generated, mut drafted, mut saved) = (0, 0, 0);
+        let (mut generated, mut drafted, mut lost) = (0, 0, 0.0);
         while generated < 3000 {
             let draft = lookup.draft(&tokens, usize::MAX).len();
             let hits = (0..draft).take_while(|_| below(&mut random, 100) < luck);
@@ -63,8 +63,7 @@ fn whatever_fails_costs_no_more_than_the_income() {
             lookup.account(draft, accepted);
             generated += accepted + 1;
             drafted += draft;
-            saved += accepted;
-            let lost = COST * drafted as f32 - saved as f32;
+            lost += cost(draft) - accepted as f32;
             assert!(
                 lost <= START + INCOME * generated as f32 + 1e-2,
                 "{lost} passes lost after {generated} tokens"
@@ -239,7 +238,7 @@ fn an_edit_of_the_prompt_takes_few_passes() {
     assert_eq!(plain.ids, guessed.ids);
     assert_eq!(plain.passes, 152, "three chunks of prompt");
     assert!(
-        2 * guessed.passes <= plain.passes,
+        3 * guessed.passes <= 2 * plain.passes,
         "{} passes where {} read one token each",
         guessed.passes,
         plain.passes
