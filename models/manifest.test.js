@@ -16,7 +16,10 @@ test("every known model says what it is", () => {
 
 test("the starter is the file that the manifest describes", () => {
   const here = models.filter(({ file }) => existsSync(new URL(file, import.meta.url)));
-  assert.deepEqual(here.map(({ name }) => name), ["Goldcrest starter"]);
+  assert.deepEqual(
+    here.map(({ name }) => name),
+    ["Goldcrest starter"],
+  );
   for (const { file, bytes, sha256 } of here) {
     const content = readFileSync(new URL(file, import.meta.url));
     assert.equal(content.length, bytes);
