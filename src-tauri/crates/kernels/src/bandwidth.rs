@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use crate::memory::Arena;
 use crate::pool::Pool;
 
 /// Bytes read in a pass: several times any last-level cache that a core of ours can see.
@@ -10,17 +11,23 @@ const BUFFER: usize = 512 << 20;
 const PIECE: usize = 4 << 20;
 
 /// Bytes per second at which `threads` threads together read memory: the best of a few passes
-/// over a buffer larger than the caches.
+/// over a buffer larger than the caches, in the same kind of memory as packed weights.
 pub fn read_bandwidth(threads: usize) -> f64 {
     let pool = Pool::new(threads);
-    let buffer = vec![1_u64; BUFFER / 8];
+    let fresh = Arena::default().take(BUFFER);
+    pool.pieces(BUFFER / PIECE, |_, i| {
+        // SAFETY: each part is handed to one piece, which makes it zero.
+        black_box(unsafe { fresh.part(i, PIECE) });
+    });
+    // SAFETY: all parts were made, and none is in use any more.
+    let buffer = unsafe { fresh.finish() };
     let best = (0..4)
         .map(|_| {
             let start = Instant::now();
             pool.pieces(BUFFER / PIECE, |_, i| {
-                let piece = &buffer[i * PIECE / 8..(i + 1) * PIECE / 8];
-                let mut sums = [0_u64; 64];
-                for line in piece.chunks_exact(64) {
+                // As many sums as fit the registers of any x86-64.
+                let mut sums = [0_u8; 128];
+                for line in buffer.as_slice()[i * PIECE..(i + 1) * PIECE].chunks_exact(128) {
                     for (s, v) in sums.iter_mut().zip(line) {
                         *s ^= v;
                     }
