@@ -108,9 +108,9 @@ pub struct AnswerArgs {
     /// Makes the choice of tokens repeatable
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Do not guess text that repeats the context: slower, for comparison
+    /// Guess text that repeats the context, and check several tokens at once
     #[arg(long)]
-    pub no_lookup: bool,
+    pub lookup: bool,
 }
 
 #[derive(Debug, Args)]

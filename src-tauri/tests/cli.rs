@@ -271,7 +271,8 @@ fn logits_are_rows_of_the_vocabulary() {
     let last = |value: &Value| value.as_f64().expect("a number");
     assert!((last(&one[0][0]) - last(&all[2][0])).abs() < 1e-2);
 
-    refusal(run(["logits", "--tokens", "4000000000"]), 1);
+    let unknown = refusal(run(["logits", "--tokens", "4000000000"]), 1);
+    assert!(unknown.contains("no token 4000000000"), "{unknown}");
     refusal(run(["logits", "--tokens", "one"]), 2);
     refusal(run(["logits"]), 2);
 }

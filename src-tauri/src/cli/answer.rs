@@ -21,7 +21,7 @@ impl AnswerArgs {
                 ..usual
             },
             max_tokens: self.max_tokens.map(|tokens| tokens as usize),
-            lookup: !self.no_lookup,
+            lookup: self.lookup,
             ..GenerateParams::default()
         }
     }

@@ -282,6 +282,10 @@ impl Engine {
                 context,
             });
         }
+        let vocabulary = self.tokenizer.vocabulary_size();
+        if let Some(&id) = tokens.iter().find(|&&id| id as usize >= vocabulary) {
+            return Err(GenerateError::UnknownToken { id, vocabulary });
+        }
         if all {
             return Ok(self.session.all_logits(tokens)?);
         }

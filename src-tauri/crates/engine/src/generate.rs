@@ -21,7 +21,8 @@ pub struct GenerateParams {
     pub max_tokens: Option<usize>,
     /// What the first token belongs to; thinking when an answer goes on that was stopped in mid-thought.
     pub starts_in: Part,
-    /// Guess text that repeats the context, and check the guesses several at once: as good, and faster.
+    /// Guess text that repeats the context, and check the guesses several at once. Off until a pass over a few tokens
+    /// is cheap enough that it pays.
     pub lookup: bool,
 }
 
@@ -31,7 +32,7 @@ impl Default for GenerateParams {
             sampling: Sampling::default(),
             max_tokens: None,
             starts_in: Part::Answer,
-            lookup: true,
+            lookup: false,
         }
     }
 }
@@ -123,6 +124,14 @@ pub enum GenerateError {
         prompt: usize,
         /// Length of the context.
         context: usize,
+    },
+    /// A token that the model does not have.
+    #[error("the model has no token {id}; its ids end at {last}", last = vocabulary.saturating_sub(1))]
+    UnknownToken {
+        /// The id that was asked for.
+        id: u32,
+        /// Number of tokens in the vocabulary.
+        vocabulary: usize,
     },
     /// The device failed.
     #[error("the device failed: {0}")]
