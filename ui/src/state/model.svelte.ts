@@ -18,6 +18,8 @@ export class Model {
   });
   /** A file hovers over the window. */
   dragging = $state(false);
+  /** The card with what is known of the model is open. */
+  cardOpen = $state(false);
   #dismissed = $state<string | null>(null);
 
   constructor(

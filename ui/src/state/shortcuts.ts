@@ -17,6 +17,11 @@ export const shortcuts: Shortcut[] = [
   { keys: "Ctrl+N", does: "New chat", run: (app) => app.newChat() },
   { keys: "Ctrl+K", does: "Search all chats", run: (app) => app.searchChats() },
   { keys: "Ctrl+B", does: "Show or hide the sidebar", run: (app) => app.toggleSidebar() },
+  {
+    keys: "Ctrl+Shift+M",
+    does: "Model",
+    run: (app) => (app.model.cardOpen = !app.model.cardOpen),
+  },
   { keys: "Ctrl+,", does: "Settings", run: (app) => (app.settingsOpen = true) },
   {
     keys: "Shift+ArrowUp",
