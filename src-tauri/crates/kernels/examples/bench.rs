@@ -1,5 +1,5 @@
 //! Measures products of SmolLM3-3B's shapes against memory bandwidth and one another:
-//! `cargo run --release -p kernels --example bench [threads] [level …]`.
+//! `cargo run --release -p kernels --example bench [threads] [level …] [pack|gemv|gemm|attention …]`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -74,19 +74,21 @@ fn gemv(cpu: &Cpu, bandwidth: f64) {
         // Together far larger than the caches.
         let weights: Vec<Matrix> = (0..16).map(|_| pack(cpu, ty, rows, cols)).collect();
         let bytes: usize = weights.iter().map(Matrix::bytes).sum();
-        let (x, mut y) = (vec![0.1; cols], vec![0.0; rows]);
-        let seconds = best_seconds(cpu, || {
-            for w in &weights {
-                cpu.product(&x, 1, w, &mut y);
-            }
-        });
-        let rate = bytes as f64 / seconds;
-        println!(
-            "  gemv {:5} {:6.2} GB/s, {:3.0} % of read bandwidth",
-            ty.name(),
-            rate / 1e9,
-            rate / bandwidth * 100.0
-        );
+        for m in [1, 4, 8] {
+            let (x, mut y) = (vec![0.1; m * cols], vec![0.0; m * rows]);
+            let seconds = best_seconds(cpu, || {
+                for w in &weights {
+                    cpu.product(&x, m, w, &mut y);
+                }
+            });
+            let rate = bytes as f64 / seconds;
+            println!(
+                "  gemv {:5} x {m} {:6.2} GB/s, {:3.0} % of read bandwidth",
+                ty.name(),
+                rate / 1e9,
+                rate / bandwidth * 100.0
+            );
+        }
     }
 }
 
@@ -148,14 +150,17 @@ fn packing(cpu: &Cpu) {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let threads = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(2);
-    let named: Vec<CpuLevel> = arguments.filter_map(|name| name.parse().ok()).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let threads = arguments.first().and_then(|n| n.parse().ok()).unwrap_or(2);
+    let named: Vec<CpuLevel> = arguments.iter().filter_map(|a| a.parse().ok()).collect();
     let levels = if named.is_empty() {
-        vec![CpuLevel::detect()]
+        vec![CpuLevel::best()]
     } else {
         named
     };
+    let parts = ["pack", "gemv", "gemm", "attention"];
+    let all = !arguments.iter().any(|a| parts.contains(&a.as_str()));
+    let wanted = |part: &str| all || arguments.iter().any(|a| a == part);
     for level in levels {
         let bandwidth = read_bandwidth(threads);
         println!(
@@ -163,9 +168,17 @@ fn main() {
             bandwidth / 1e9
         );
         let cpu = Cpu::new(threads, level);
-        packing(&cpu);
-        gemv(&cpu, bandwidth);
-        gemm(&cpu);
-        attention(&cpu);
+        if wanted("pack") {
+            packing(&cpu);
+        }
+        if wanted("gemv") {
+            gemv(&cpu, bandwidth);
+        }
+        if wanted("gemm") {
+            gemm(&cpu);
+        }
+        if wanted("attention") {
+            attention(&cpu);
+        }
     }
 }

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use crate::isa::{Isa, LANES};
 use crate::layout::GROUP;
+use crate::memory::Buffer;
 use crate::pool::{Parts, Pool};
+use crate::product::TOKENS;
 use crate::routines::Routines;
 
 /// What a group's integers need to become a product again.
@@ -66,6 +68,54 @@ impl Rounded {
     pub fn part(&self, cells: Range<usize>) -> (&[i8], &[Scale]) {
         let groups = cells.start / GROUP..cells.end / GROUP;
         (&self.bytes[cells], &self.scales[groups])
+    }
+}
+
+/// Makes tiles, `[row / 16][column / 32][16][32]`, of some columns of rows that are so long.
+pub(crate) type Arrange = unsafe fn(&[f32], usize, Range<usize>, &mut [u16]);
+
+/// Activations as tiles of a matrix unit: 16 tokens × 32 columns in bf16. Every [`TOKENS`] tokens
+/// are `[slab][token / 16][column / 32]`: the columns of a slab lie together, because a bunch of
+/// strips passes over them while they are in the L2 cache.
+#[derive(Default)]
+pub(crate) struct Tiled {
+    tiles: Buffer<u16>,
+}
+
+impl Tiled {
+    /// Tokens of a tile.
+    pub const TOKENS: usize = 16;
+    /// Columns of a slab: two panels of them as tiles, 16 KiB, stay in the L1 cache while the slab
+    /// streams by.
+    pub const SLAB: usize = 256;
+
+    /// Rounds `x`, rows of `cols`, whole groups of 32, with the level's `arrange`.
+    pub fn fill(&mut self, pool: &Pool, arrange: Arrange, x: &[f32], cols: usize) {
+        let m = x.len() / cols;
+        self.tiles.resize(m.next_multiple_of(Self::TOKENS) * cols);
+        let tiles = Parts::new(&mut self.tiles);
+        let slabs = cols.div_ceil(Self::SLAB);
+        for tokens in (0..m).step_by(TOKENS).map(|t| t..(t + TOKENS).min(m)) {
+            let room = tokens.len().next_multiple_of(Self::TOKENS);
+            let blocks = room / Self::TOKENS;
+            pool.pieces(slabs * blocks, |_, i| {
+                let first = i / blocks * Self::SLAB;
+                let columns = first..(first + Self::SLAB).min(cols);
+                let row = tokens.start + i % blocks * Self::TOKENS;
+                let x = &x[row * cols..(row + Self::TOKENS).min(m) * cols];
+                let len = Self::TOKENS * columns.len();
+                let at = tokens.start * cols + first * room + i % blocks * len;
+                // SAFETY: each block of a slab is one piece's own; the routine was chosen for this
+                // machine.
+                unsafe { arrange(x, cols, columns, tiles.slice(at, len)) };
+            });
+        }
+    }
+
+    /// The tiles of `tokens`, [`TOKENS`] or the last ones, in rows of `cols`.
+    pub fn part(&self, tokens: &Range<usize>, cols: usize) -> &[u16] {
+        debug_assert!(tokens.start.is_multiple_of(TOKENS));
+        &self.tiles[tokens.start * cols..tokens.end.next_multiple_of(Self::TOKENS) * cols]
     }
 }
 

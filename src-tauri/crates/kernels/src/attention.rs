@@ -7,19 +7,35 @@
 
 use std::ops::Range;
 
-use crate::isa::{Isa, LANES};
+use half::f16;
+
+use crate::isa::Isa;
 use crate::kv::{GROUP, KvLayer, TILE, Tile};
+use crate::memory::Buffer;
 use crate::pool::{Parts, Pool};
+use crate::product::STREAM;
 use crate::routines::Routines;
 
+mod floats;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 mod words;
+use floats::{gather, load_keys, load_values, scores};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use tiles::attend_in_tiles;
 use words::Words;
 
 /// Positions of a slab.
 const SLAB: usize = 64;
 const SLAB_TILES: usize = SLAB / TILE;
-/// Queries of a block, times the heads that share keys: rows of a piece.
-const BLOCK: usize = 16;
+/// Slabs of a stretch when queries are few. Stretches are then the same whatever the number of
+/// queries, so that a token's result does not depend on how many others come with it.
+const STRETCH: usize = 8;
+
+/// Queries that share a slab: the more, the less its conversion costs, but the fewer pieces.
+fn block(m: usize) -> usize {
+    (m / 8).next_multiple_of(16).clamp(16, 64)
+}
 
 /// What there is to attend with.
 #[derive(Clone, Copy)]
@@ -51,13 +67,15 @@ pub(crate) struct Desk {
     /// `[position][value_dim]`.
     values: Vec<f32>,
     /// Scores, then weights, `[row][SLAB]`.
-    scores: Vec<f32>,
+    scores: Buffer<f32>,
     /// Weighted values, `[row][value_dim]`.
-    sums: Vec<f32>,
+    sums: Buffer<f32>,
     /// Per row: the largest score, and the sum of weights relative to it.
     most: Vec<f32>,
     total: Vec<f32>,
     words: Words,
+    #[cfg(target_arch = "x86_64")]
+    tiled: tiles::Tiled,
 }
 
 impl Desk {
@@ -66,14 +84,27 @@ impl Desk {
         self.q.resize(rows * dim, 0.0);
         self.keys.resize(SLAB * dim, 0.0);
         self.values.resize(SLAB * value_dim, 0.0);
-        self.scores.resize(rows * SLAB, 0.0);
-        self.sums.clear();
-        self.sums.resize(rows * value_dim, 0.0);
+        // A matrix unit fills whole tiles of rows.
+        let room = rows.next_multiple_of(TILE);
+        self.scores.resize(room * SLAB);
+        self.sums.resize(room * value_dim);
+        self.sums.fill(0.0);
         self.most.clear();
         self.most.resize(rows, f32::NEG_INFINITY);
         self.total.clear();
         self.total.resize(rows, 0.0);
-        self.words.start(rows, dim, value_dim);
+    }
+
+    /// Takes the piece's queries, scaled.
+    fn place_queries(&mut self, a: &Attention, piece: &Piece) {
+        let dim = a.kv.head_dim();
+        let scale = 1.0 / (dim as f32).sqrt();
+        for (row, q) in self.q.chunks_exact_mut(dim).enumerate() {
+            let from = &a.q[place(a, piece, row)..][..dim];
+            q.iter_mut()
+                .zip(from)
+                .for_each(|(to, from)| *to = from * scale);
+        }
     }
 }
 
@@ -103,20 +134,32 @@ pub(crate) fn attend(
 ) {
     let (kv_heads, dim) = (a.kv.kv_heads(), a.kv.head_dim());
     let shared = a.heads / kv_heads;
-    let blocks = a.m.div_ceil(BLOCK);
+    let block = block(a.m);
+    let blocks = a.m.div_ceil(block);
     let slabs = (a.past + a.m).div_ceil(SLAB);
-    // Enough pieces that a slow core can leave some to the others.
-    let splits = (4 * pool.threads())
-        .div_ceil(blocks * kv_heads)
-        .min(slabs.div_ceil(2))
-        .max(1);
-    let splits = if pool.threads() == 1 { 1 } else { splits };
+    let few = a.m <= STREAM;
+    let splits = if few {
+        slabs.div_ceil(STRETCH)
+    } else if pool.threads() == 1 {
+        1
+    } else {
+        // Enough pieces that a slow core can leave some to the others.
+        let wanted = (4 * pool.threads()).div_ceil(blocks * kv_heads);
+        wanted.min(slabs.div_ceil(2))
+    };
     let piece = |i: usize| {
-        let (block, split) = (i / splits / kv_heads, i % splits);
-        let queries = block * BLOCK..((block + 1) * BLOCK).min(a.m);
+        let (b, split) = (i / splits / kv_heads, i % splits);
+        let queries = b * block..((b + 1) * block).min(a.m);
         let seen = a.past + queries.end;
         let slabs = seen.div_ceil(SLAB);
-        let edge = |split: usize| (slabs * split / splits * SLAB).min(seen);
+        let edge = |split: usize| {
+            let slab = if few {
+                split * STRETCH
+            } else {
+                slabs * split / splits
+            };
+            (slab * SLAB).min(seen)
+        };
         Piece {
             kv_head: i / splits % kv_heads,
             queries,
@@ -124,7 +167,7 @@ pub(crate) fn attend(
         }
     };
     let record = a.kv.value_dim() + 2;
-    let room = BLOCK.min(a.m) * shared * record;
+    let room = block.min(a.m) * shared * record;
     if splits > 1 {
         desks.partial.resize(
             (blocks * kv_heads * splits * room).max(desks.partial.len()),
@@ -203,11 +246,13 @@ fn merge(records: &[f32], room: usize, record: usize, out: &mut [f32]) {
         .sum();
     out.fill(0.0);
     for (sums, tail) in records() {
-        let weight = (tail[0] - most).exp() / total;
+        let weight = (tail[0] - most).exp();
         out.iter_mut()
             .zip(sums)
             .for_each(|(out, sum)| *out += weight * sum);
     }
+    // In the end, so that one record among empty ones gives what it gives alone.
+    out.iter_mut().for_each(|out| *out /= total);
 }
 
 /// Passes over a piece's positions; leaves sums, maxima and totals on the desk.
@@ -220,53 +265,59 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
     let shared = a.heads / a.kv.kv_heads();
     let rows = piece.queries.len() * shared;
     desk.start(rows, dim, value_dim);
-    let scale = 1.0 / (dim as f32).sqrt();
-    for (row, q) in desk.q.chunks_exact_mut(dim).enumerate() {
-        let from = &a.q[place(a, piece, row)..][..dim];
-        q.iter_mut()
-            .zip(from)
-            .for_each(|(to, from)| *to = from * scale);
-    }
+    desk.place_queries(a, piece);
+    desk.words.start(rows, dim, value_dim);
     desk.words.round_queries(&desk.q, dim);
     for first in piece.positions.clone().step_by(SLAB) {
-        let tiles = (piece.positions.end - first).min(SLAB).div_ceil(TILE);
+        let there = (piece.positions.end - first).min(SLAB);
+        let tiles = there.div_ceil(TILE);
+        let at = first / TILE..first / TILE + tiles;
+        let (keys, values) = (
+            a.kv.keys(piece.kv_head, at.clone()),
+            a.kv.values(piece.kv_head, at),
+        );
+        // Many queries are worth a slab in integers; one query's heads meet it as it is.
+        let in_words = !a.exact && a.m > STREAM && words::fit(dim);
+        let as_it_is = match (keys, values) {
+            (Tile::F16(k), Tile::F16(v)) if rows <= 4 => Some((k.as_ptr(), v.as_ptr())),
+            _ => None,
+        };
         // SAFETY: buffers were sized by `start` for whole slabs; tiles exist for all positions.
         unsafe {
-            // Many queries are worth a slab in integers.
-            let in_words = !a.exact && rows >= 16 && words::fit(dim);
-            for t in 0..tiles {
-                let keys = a.kv.keys(piece.kv_head, first / TILE + t);
-                load_keys::<I>(keys, dim, desk.keys.as_mut_ptr().add(t * TILE * dim));
-                let values = a.kv.values(piece.kv_head, first / TILE + t);
-                let to = desk.values.as_mut_ptr().add(t * TILE * value_dim);
-                load_values::<I>(values, value_dim, dim.div_ceil(GROUP), to);
+            if as_it_is.is_none() {
+                load_keys::<I>(keys, dim, tiles, desk.keys.as_mut_ptr());
+                let groups = dim.div_ceil(GROUP);
+                load_values::<I>(values, value_dim, groups, tiles, desk.values.as_mut_ptr());
             }
             if in_words {
-                words::slab::<I>(desk, dim, value_dim, tiles);
+                words::slab::<I>(desk, dim, value_dim, there);
             }
+            let keys: *const f32 = desk.keys.as_ptr();
             let mut row = 0;
             while row < rows {
                 row += if in_words && rows - row >= 4 {
                     words::scores::<I, 4>(desk, row, dim, tiles);
                     4
                 } else if rows - row >= 4 {
-                    scores::<I, 4>(desk, row, dim, tiles);
+                    match as_it_is {
+                        Some((keys, _)) => scores::<I, f16, 4>(desk, keys, row, dim, tiles),
+                        None => scores::<I, f32, 4>(desk, keys, row, dim, tiles),
+                    }
                     4
                 } else {
-                    scores::<I, 1>(desk, row, dim, tiles);
+                    match as_it_is {
+                        Some((keys, _)) => scores::<I, f16, 1>(desk, keys, row, dim, tiles),
+                        None => scores::<I, f32, 1>(desk, keys, row, dim, tiles),
+                    }
                     1
                 };
             }
             for row in 0..rows {
                 let seen = a.past + piece.queries.start + row / shared + 1;
-                weigh::<I>(
-                    desk,
-                    row,
-                    seen.saturating_sub(first).min(SLAB),
-                    tiles,
-                    value_dim,
-                );
+                let seen = seen.saturating_sub(first).min(SLAB);
+                weigh::<I>(desk, row, seen, tiles, value_dim);
             }
+            let values: *const f32 = desk.values.as_ptr();
             let positions = tiles * TILE;
             let mut row = 0;
             while row < rows {
@@ -275,119 +326,18 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
                     words::gather::<I, 4>(desk, row, value_dim, tiles);
                     4
                 } else if rows - row >= 4 {
-                    gather::<I, 4>(desk, row, value_dim, positions);
+                    match as_it_is {
+                        Some((_, v)) => gather::<I, f16, 4>(desk, v, row, value_dim, positions),
+                        None => gather::<I, f32, 4>(desk, values, row, value_dim, positions),
+                    }
                     4
                 } else {
-                    gather::<I, 1>(desk, row, value_dim, positions);
+                    match as_it_is {
+                        Some((_, v)) => gather::<I, f16, 1>(desk, v, row, value_dim, positions),
+                        None => gather::<I, f32, 1>(desk, values, row, value_dim, positions),
+                    }
                     1
                 };
-            }
-        }
-    }
-}
-
-/// One tile of keys as floats.
-///
-/// # Safety
-/// The machine has `I`; `to` has room for `dim × 16`.
-#[inline(always)]
-unsafe fn load_keys<I: Isa>(keys: Tile, dim: usize, to: *mut f32) {
-    // SAFETY: a tile has `dim` vectors, and a vector of scales for every GROUP of them.
-    unsafe {
-        for d in 0..dim {
-            let at = d * LANES;
-            let v = match keys {
-                Tile::F32(k) => I::load(k.as_ptr().add(at)),
-                Tile::F16(k) => I::load_f16(k.as_ptr().add(at).cast()),
-                Tile::Q8(k, s) => {
-                    let scale = I::load_f16(s.as_ptr().add(d / GROUP * LANES).cast());
-                    I::mul(I::load_i8(k.as_ptr().add(at)), scale)
-                }
-            };
-            I::store(to.add(at), v);
-        }
-    }
-}
-
-/// One tile of values as floats.
-///
-/// # Safety
-/// The machine has `I`; `to` has room for `16 × value_dim`.
-#[inline(always)]
-unsafe fn load_values<I: Isa>(values: Tile, value_dim: usize, groups: usize, to: *mut f32) {
-    // SAFETY: a tile has 16 rows of whole vectors, and `groups` scales for each.
-    unsafe {
-        for p in 0..TILE {
-            for d in (0..value_dim).step_by(LANES) {
-                let at = p * value_dim + d;
-                let v = match values {
-                    Tile::F32(v) => I::load(v.as_ptr().add(at)),
-                    Tile::F16(v) => I::load_f16(v.as_ptr().add(at).cast()),
-                    Tile::Q8(v, s) => {
-                        let scale = s[p * groups + d / GROUP].to_f32();
-                        I::mul(I::load_i8(v.as_ptr().add(at)), I::splat(scale))
-                    }
-                };
-                I::store(to.add(at), v);
-            }
-        }
-    }
-}
-
-/// Scores of `R` rows with the slab's tiles.
-///
-/// # Safety
-/// The machine has `I`; the desk holds rows and tiles.
-#[inline(always)]
-unsafe fn scores<I: Isa, const R: usize>(desk: &mut Desk, row: usize, dim: usize, tiles: usize) {
-    // SAFETY: `row + R` rows and `tiles` tiles are on the desk.
-    unsafe {
-        let q = desk.q.as_ptr().add(row * dim);
-        let out = desk.scores.as_mut_ptr().add(row * SLAB);
-        let mut t = 0;
-        while t < tiles {
-            let keys = desk.keys.as_ptr().add(t * TILE * dim);
-            let to = out.add(t * TILE);
-            t += if I::WIDE && tiles - t >= SLAB_TILES {
-                dots::<I, R, SLAB_TILES>(q, keys, dim, to);
-                SLAB_TILES
-            } else {
-                dots::<I, R, 1>(q, keys, dim, to);
-                1
-            };
-        }
-    }
-}
-
-/// Dot products of `R` queries with the keys of `T` tiles.
-///
-/// # Safety
-/// As [`scores`].
-#[inline(always)]
-unsafe fn dots<I: Isa, const R: usize, const T: usize>(
-    q: *const f32,
-    keys: *const f32,
-    dim: usize,
-    to: *mut f32,
-) {
-    // SAFETY: the caller's.
-    unsafe {
-        let mut sums = [[I::splat(0.0); T]; R];
-        for d in 0..dim {
-            let mut k = [I::splat(0.0); T];
-            for t in 0..T {
-                k[t] = I::load(keys.add((t * dim + d) * TILE));
-            }
-            for r in 0..R {
-                let q = I::splat(*q.add(r * dim + d));
-                for t in 0..T {
-                    sums[r][t] = I::fma(q, k[t], sums[r][t]);
-                }
-            }
-        }
-        for r in 0..R {
-            for t in 0..T {
-                I::store(to.add(r * SLAB + t * TILE), sums[r][t]);
             }
         }
     }
@@ -425,81 +375,16 @@ unsafe fn weigh<I: Isa>(desk: &mut Desk, row: usize, seen: usize, tiles: usize, 
                 *sum *= fade;
             }
         }
-        let mut total = I::splat(0.0);
         for t in 0..tiles {
             let weight = I::exp(I::sub(I::load(p.add(t * TILE)), I::splat(most)));
-            total = I::add(total, weight);
             I::store(p.add(t * TILE), weight);
         }
+        scores[seen.min(tiles * TILE)..].fill(0.0);
+        let p = scores.as_ptr();
+        let mut total = I::splat(0.0);
+        for t in 0..tiles {
+            total = I::add(total, I::load(p.add(t * TILE)));
+        }
         desk.total[row] += I::sum(total);
-    }
-}
-
-/// Adds the slab's weighted values to the sums of `R` rows.
-///
-/// # Safety
-/// The machine has `I`; the desk holds rows, weights and values.
-#[inline(always)]
-unsafe fn gather<I: Isa, const R: usize>(
-    desk: &mut Desk,
-    row: usize,
-    value_dim: usize,
-    positions: usize,
-) {
-    // SAFETY: `row + R` rows and `positions` positions are on the desk.
-    unsafe {
-        let weights = desk.scores.as_ptr().add(row * SLAB);
-        let sums = desk.sums.as_mut_ptr().add(row * value_dim);
-        let mut d = 0;
-        while d < value_dim {
-            let values = desk.values.as_ptr().add(d);
-            d += if I::WIDE && value_dim - d >= 4 * LANES {
-                accumulate::<I, R, 4>(weights, values, value_dim, positions, sums.add(d));
-                4 * LANES
-            } else {
-                accumulate::<I, R, 1>(weights, values, value_dim, positions, sums.add(d));
-                LANES
-            };
-        }
-    }
-}
-
-/// Adds weighted values to `V` vectors of `R` rows.
-///
-/// # Safety
-/// As [`gather`].
-#[inline(always)]
-unsafe fn accumulate<I: Isa, const R: usize, const V: usize>(
-    weights: *const f32,
-    values: *const f32,
-    value_dim: usize,
-    positions: usize,
-    sums: *mut f32,
-) {
-    // SAFETY: the caller's.
-    unsafe {
-        let mut acc = [[I::splat(0.0); V]; R];
-        for r in 0..R {
-            for v in 0..V {
-                acc[r][v] = I::load(sums.add(r * value_dim + v * LANES));
-            }
-        }
-        for p in 0..positions {
-            let mut value = [I::splat(0.0); V];
-            for v in 0..V {
-                value[v] = I::load(values.add(p * value_dim + v * LANES));
-            }
-            for r in 0..R {
-                let weight = I::splat(*weights.add(r * SLAB + p));
-                for v in 0..V {
-                    acc[r][v] = I::fma(weight, value[v], acc[r][v]);
-                }
-            }
-        }
-        for r in 0..R {
-            for v in 0..V {
-                I::store(sums.add(r * value_dim + v * LANES), acc[r][v]);
-            }
-        }
     }
 }

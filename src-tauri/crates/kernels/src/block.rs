@@ -1,9 +1,8 @@
 //! The ggml block formats: how long a block is, and what its bytes mean.
 //!
 //! Every quantised format is the same thing underneath: small unsigned integers in groups of 16 or
-//! 32, and per group a scale and perhaps a minimum. [`Levels`] is
-//! a block taken apart into just that; dequantising and packing both start from it, so there is
-//! one place that knows the bits of each format.
+//! 32, and per group a scale and perhaps a minimum. [`Levels`] is a block taken apart into just
+//! that: dequantising starts from it, and what packs whole planes of bits is held against it.
 
 use half::{bf16, f16};
 
@@ -168,15 +167,27 @@ impl BlockType {
 
 /// One quantised block taken apart, losslessly. In group `i / group`,
 /// `w[i] = d · scale · (q[i] − zero) − dmin · min`.
-pub(crate) struct Levels {
+pub struct Levels {
+    /// The integers, as many as the block has values.
     pub q: [u8; 256],
+    /// Factor of all scales.
     pub d: f16,
+    /// Factor of all minima.
     pub dmin: f16,
+    /// A scale per group.
     pub scale: [i8; 16],
+    /// A minimum per group.
     pub min: [u8; 16],
 }
 
+impl Default for Levels {
+    fn default() -> Self {
+        Levels::new()
+    }
+}
+
 impl Levels {
+    /// Room for a block.
     pub fn new() -> Self {
         Levels {
             q: [0; 256],

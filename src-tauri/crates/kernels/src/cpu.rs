@@ -4,15 +4,16 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::ShapeError;
-use crate::activations::{Grain, Rounded};
+use crate::activations::{Grain, Rounded, Tiled};
 use crate::attention::{Attention, Desks, attend};
 use crate::block::BlockType;
 use crate::kv::KvLayer;
+use crate::layout::GROUP;
 use crate::level::CpuLevel;
 use crate::matrix::Matrix;
 use crate::memory::Arena;
 use crate::pool::{Parts, Pool};
-use crate::product::{STRIP, Stage, Strip, TOKENS, Tokens};
+use crate::product::{BUNCH, STREAM, STRIP, Stage, Strip, TOKENS, Tokens, room};
 use crate::routines::Routines;
 
 /// Runs the kernels on a fixed number of threads at one instruction-set level.
@@ -30,7 +31,8 @@ pub struct Cpu {
 struct Scratch {
     by_group: Rounded,
     by_half: Rounded,
-    stages: Vec<Box<Stage>>,
+    by_tile: Tiled,
+    stages: Vec<Stage>,
 }
 
 impl Cpu {
@@ -47,7 +49,7 @@ impl Cpu {
 
     /// An executor that keeps activations and arithmetic in f32: the reference for fidelity.
     pub fn exact(threads: usize) -> Cpu {
-        Self::with(threads, CpuLevel::detect(), true)
+        Self::with(threads, CpuLevel::best(), true)
     }
 
     fn with(threads: usize, level: CpuLevel, exact: bool) -> Cpu {
@@ -63,6 +65,7 @@ impl Cpu {
             scratch: Mutex::new(Scratch {
                 by_group: Rounded::default(),
                 by_half: Rounded::default(),
+                by_tile: Tiled::default(),
                 stages,
             }),
             desks,
@@ -143,44 +146,47 @@ impl Cpu {
             x,
             m,
             &[gate, up],
-            gate.rows().div_ceil(STRIP),
-            |stage, s, x, tokens| {
-                let n = tokens.len() * STRIP;
-                self.multiply(gate, s, x.tokens(gate, &tokens), stage);
-                stage.gate[..n].copy_from_slice(&stage.sums[..n]);
-                self.multiply(up, s, x.tokens(up, &tokens), stage);
+            gate.strips(),
+            |stage, bunch, x, tokens| {
+                let n = bunch.len() * room(tokens.len());
+                self.multiply(gate, &bunch, x.tokens(gate, &tokens), stage);
+                std::mem::swap(&mut stage.sums, &mut stage.gate);
+                self.multiply(up, &bunch, x.tokens(up, &tokens), stage);
                 // SAFETY: this executor's routines are its machine's; `n` is whole vectors.
-                unsafe { (self.routines.silu_mul)(&mut stage.gate[..n], &stage.sums[..n]) };
-                store(&stage.gate, gate, s, &tokens, &Sink::Set(&y));
+                unsafe { (self.routines.silu_mul)(&mut stage.gate.0[..n], &stage.sums.0[..n]) };
+                store(&stage.gate.0, gate, bunch, &tokens, &Sink::Set(&y));
             },
         );
     }
 
-    /// Products of the same activations, strip by strip on all threads.
+    /// Products of the same activations, on all threads.
     fn run(&self, x: &[f32], m: usize, products: &[(&Matrix, Sink)]) {
-        let strips = |w: &Matrix| w.rows().div_ceil(STRIP);
         let matrices: Vec<&Matrix> = products.iter().map(|(w, _)| *w).collect();
-        let total = matrices.iter().map(|w| strips(w)).sum();
-        self.strips(x, m, &matrices, total, |stage, mut s, x, tokens| {
+        let total = matrices.iter().map(|w| w.strips()).sum();
+        self.strips(x, m, &matrices, total, |stage, bunch, x, tokens| {
+            // A bunch may reach from one matrix into the next.
+            let mut first = 0;
             for (w, sink) in products {
-                if s < strips(w) {
-                    self.multiply(w, s, x.tokens(w, &tokens), stage);
-                    store(&stage.sums, w, s, &tokens, sink);
-                    break;
+                let part = bunch.start.max(first)..bunch.end.min(first + w.strips());
+                if !part.is_empty() {
+                    let part = part.start - first..part.end - first;
+                    self.multiply(w, &part, x.tokens(w, &tokens), stage);
+                    store(&stage.sums.0, w, part, &tokens, sink);
                 }
-                s -= strips(w);
+                first += w.strips();
             }
         });
     }
 
-    /// Runs `piece(stage, strip, activations, tokens)` for every strip and every block of tokens.
+    /// Runs `piece(stage, strips, activations, tokens)` for every strip, in bunches where that
+    /// pays, and every block of tokens.
     fn strips(
         &self,
         x: &[f32],
         m: usize,
         matrices: &[&Matrix],
         strips: usize,
-        piece: impl Fn(&mut Stage, usize, &Source, Range<usize>) + Sync,
+        piece: impl Fn(&mut Stage, Range<usize>, &Source, Range<usize>) + Sync,
     ) {
         if m == 0 {
             return;
@@ -189,37 +195,55 @@ impl Cpu {
         let Scratch {
             by_group,
             by_half,
+            by_tile,
             stages,
         } = &mut *scratch;
-        for (grain, rounded) in [(Grain::Group, &mut *by_group), (Grain::Half, &mut *by_half)] {
-            if !self.exact && matrices.iter().any(|w| w.grain() == Some(grain)) {
-                rounded.fill(&self.pool, self.routines, grain, x);
+        let cols = matrices[0].cols();
+        let arrange = self
+            .routines
+            .arrange
+            .filter(|_| !self.exact && m > STREAM && cols.is_multiple_of(GROUP))
+            .filter(|_| matrices.iter().all(|w| w.block_type() != BlockType::F32));
+        if let Some(arrange) = arrange {
+            by_tile.fill(&self.pool, arrange, x, cols);
+        } else if !self.exact {
+            for (grain, rounded) in [(Grain::Group, &mut *by_group), (Grain::Half, &mut *by_half)] {
+                if matrices.iter().any(|w| w.grain() == Some(grain)) {
+                    rounded.fill(&self.pool, self.routines, grain, x);
+                }
             }
         }
         let source = Source {
             x,
-            cols: matrices[0].cols(),
+            cols,
             by_group,
             by_half,
+            by_tile: arrange.map(|_| &*by_tile),
             exact: self.exact,
         };
         let stages = Parts::new(stages);
-        self.pool.pieces(strips, |worker, s| {
+        // Enough pieces that a slow core can leave some to the others.
+        let bunch = match arrange {
+            Some(_) => (strips / (4 * self.pool.threads())).clamp(1, BUNCH),
+            None => 1,
+        };
+        self.pool.pieces(strips.div_ceil(bunch), |worker, i| {
             // SAFETY: a worker is one thread, and runs one piece at a time.
             let stage = &mut unsafe { stages.slice(worker, 1) }[0];
+            let bunch = i * bunch..((i + 1) * bunch).min(strips);
             for first in (0..m).step_by(TOKENS) {
-                piece(stage, s, &source, first..(first + TOKENS).min(m));
+                let tokens = first..(first + TOKENS).min(m);
+                piece(stage, bunch.clone(), &source, tokens);
             }
         });
     }
 
-    fn multiply(&self, w: &Matrix, s: usize, x: Tokens, stage: &mut Stage) {
-        let (ty, cols, panel_bytes) = (w.block_type(), w.cols(), w.panel_bytes());
+    fn multiply(&self, w: &Matrix, strips: &Range<usize>, x: Tokens, stage: &mut Stage) {
         let strip = Strip {
-            ty,
-            panels: w.strip(s),
-            panel_bytes,
-            cols,
+            ty: w.block_type(),
+            panels: w.panels(strips.clone()),
+            panel_bytes: w.panel_bytes(),
+            cols: w.cols(),
             x,
         };
         // SAFETY: this executor's routines are its machine's; a matrix is packed as its type
@@ -331,6 +355,8 @@ struct Source<'a> {
     cols: usize,
     by_group: &'a Rounded,
     by_half: &'a Rounded,
+    /// All of them as tiles, when there is a matrix unit and they are many.
+    by_tile: Option<&'a Tiled>,
     exact: bool,
 }
 
@@ -338,6 +364,10 @@ impl Source<'_> {
     fn tokens(&self, w: &Matrix, range: &Range<usize>) -> Tokens<'_> {
         let cells = range.start * self.cols..range.end * self.cols;
         let m = range.len();
+        if let Some(tiled) = self.by_tile {
+            let tiles = tiled.part(range, self.cols);
+            return Tokens::Tiles { m, tiles };
+        }
         let rounded = match w.grain() {
             Some(Grain::Group) if !self.exact => self.by_group,
             Some(Grain::Half) if !self.exact => self.by_half,
@@ -364,18 +394,27 @@ fn check(x: &[f32], m: usize, w: &Matrix, y: &[f32]) {
     assert!(y.len() == m * w.rows(), "y is [m][rows]");
 }
 
-/// Hands the results of strip `s` on: `sums` is `[token][STRIP]`.
-fn store(sums: &[f32], w: &Matrix, s: usize, tokens: &Range<usize>, sink: &Sink) {
-    let rows = (w.rows() - s * STRIP).min(STRIP);
-    for (t, sums) in tokens.clone().zip(sums.chunks_exact(STRIP)) {
-        let at = t * w.rows() + s * STRIP;
-        match sink {
-            // SAFETY: of every row of results, a strip's part is one piece's own.
-            Sink::Set(y) => unsafe { y.slice(at, rows) }.copy_from_slice(&sums[..rows]),
-            Sink::Add(y) => {
-                // SAFETY: as above.
-                for (y, sum) in unsafe { y.slice(at, rows) }.iter_mut().zip(sums) {
-                    *y += sum;
+/// Hands the results of some strips on, token by token: what lies side by side is written together.
+fn store(sums: &[f32], w: &Matrix, strips: Range<usize>, tokens: &Range<usize>, sink: &Sink) {
+    let room = room(tokens.len());
+    for (i, t) in tokens.clone().enumerate() {
+        for (s, sums) in strips.clone().zip(sums.chunks_exact(room)) {
+            let rows = (w.rows() - s * STRIP).min(STRIP);
+            let (at, sums) = (t * w.rows() + s * STRIP, &sums[i * STRIP..][..rows]);
+            match sink {
+                Sink::Set(y) => {
+                    // SAFETY: of every row of results, a strip's part is one piece's own.
+                    let y = unsafe { y.slice(at, rows) };
+                    match (y.as_mut_array::<STRIP>(), sums.as_array::<STRIP>()) {
+                        (Some(y), Some(sums)) => *y = *sums,
+                        _ => y.copy_from_slice(sums),
+                    }
+                }
+                Sink::Add(y) => {
+                    // SAFETY: as above.
+                    for (y, sum) in unsafe { y.slice(at, rows) }.iter_mut().zip(sums) {
+                        *y += sum;
+                    }
                 }
             }
         }

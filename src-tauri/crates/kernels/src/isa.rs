@@ -5,6 +5,8 @@
 //! these operations and nothing else; [`crate::routines`] compiles the loops once per level.
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -76,6 +78,8 @@ pub(crate) unsafe trait Isa: Copy {
     /// Adds to each lane the dot product of its two signed 16-bit words.
     unsafe fn dot_words(acc: Self::I, a: Self::W, b: Self::W) -> Self::I;
 
+    /// Asks for the cache line at `p`, which need not be good memory.
+    unsafe fn prefetch(p: *const u8);
     unsafe fn load_w(p: *const u8) -> Self::W;
     unsafe fn store_w(p: *mut u8, w: Self::W);
     unsafe fn splat_w(x: u8) -> Self::W;
@@ -94,7 +98,37 @@ pub(crate) unsafe trait Isa: Copy {
     /// The same for weights of a full byte; see [`Isa::SIGNED_BYTES`].
     unsafe fn dot_bytes(acc: Self::I, weights: Self::W, x: Self::W) -> Self::I;
 
-    /// `eˣ` with a relative error below 2e-7 · 2; inputs below −87 give about 1e-38.
+    /// 16 bytes each of 16 rows that begin `stride` bytes apart: lane r of vector i holds bytes
+    /// 4i..4i + 4 of row r.
+    #[inline(always)]
+    unsafe fn load_quads(p: *const u8, stride: usize) -> [Self::W; 4] {
+        // SAFETY: the caller's rows; each vector is an array of 64 bytes.
+        unsafe { Scalar::load_quads(p, stride).map(|w| Self::load_w(w.as_ptr())) }
+    }
+
+    /// The low halves of all lanes, then the high halves.
+    #[inline(always)]
+    unsafe fn unzip_halves(w: Self::W) -> Self::W {
+        let mut bytes = [0; 4 * LANES];
+        // SAFETY: the array has 64 bytes.
+        unsafe {
+            Self::store_w(bytes.as_mut_ptr(), w);
+            Self::load_w(Scalar::unzip_halves(bytes).as_ptr())
+        }
+    }
+
+    /// The lowest bytes of all lanes, then the next, the next and the highest.
+    #[inline(always)]
+    unsafe fn unzip_bytes(w: Self::W) -> Self::W {
+        let mut bytes = [0; 4 * LANES];
+        // SAFETY: the array has 64 bytes.
+        unsafe {
+            Self::store_w(bytes.as_mut_ptr(), w);
+            Self::load_w(Scalar::unzip_bytes(bytes).as_ptr())
+        }
+    }
+
+    /// `eˣ` with a relative error below 4e-7 up to 88; inputs below −87 give about 1e-38.
     #[inline(always)]
     unsafe fn exp(x: Self::F) -> Self::F {
         // SAFETY: the caller vouches for the level; there are no pointers.
@@ -120,3 +154,6 @@ pub(crate) unsafe trait Isa: Copy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

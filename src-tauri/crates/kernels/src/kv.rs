@@ -254,19 +254,27 @@ impl KvLayer {
         self.len = self.len.min(len);
     }
 
-    /// The keys of tile `t` of `head`, `[head_dim][16]`, their scales `[groups][16]`.
-    pub(crate) fn keys(&self, head: usize, t: usize) -> Tile<'_> {
-        self.tile(head, t, self.head_dim, |tiles| &tiles.keys)
+    /// The keys of some tiles of `head`, each `[head_dim][16]`, their scales `[groups][16]`. Tiles of
+    /// one slab lie side by side.
+    pub(crate) fn keys(&self, head: usize, tiles: Range<usize>) -> Tile<'_> {
+        self.tiles(head, tiles, self.head_dim, |tiles| &tiles.keys)
     }
 
-    /// The values of tile `t` of `head`, `[16][value_dim]`, their scales `[16][groups]`.
-    pub(crate) fn values(&self, head: usize, t: usize) -> Tile<'_> {
-        self.tile(head, t, self.value_dim(), |tiles| &tiles.values)
+    /// The values of some tiles of `head`, each `[16][value_dim]`, their scales `[16][groups]`.
+    pub(crate) fn values(&self, head: usize, tiles: Range<usize>) -> Tile<'_> {
+        self.tiles(head, tiles, self.value_dim(), |tiles| &tiles.values)
     }
 
-    fn tile(&self, head: usize, t: usize, dim: usize, of: impl Fn(&Tiles) -> &Cells) -> Tile<'_> {
-        let first = head * GROWTH + t * TILE % GROWTH;
-        let rows = |n: usize| first * n..(first + TILE) * n;
-        of(&self.tiles[t * TILE / GROWTH]).tile(rows(dim), rows(self.groups()))
+    fn tiles(
+        &self,
+        head: usize,
+        tiles: Range<usize>,
+        dim: usize,
+        of: impl Fn(&Tiles) -> &Cells,
+    ) -> Tile<'_> {
+        let first = head * GROWTH + tiles.start * TILE % GROWTH;
+        let rows = |n: usize| first * n..(first + tiles.len() * TILE) * n;
+        let cells = of(&self.tiles[tiles.start * TILE / GROWTH]);
+        cells.tile(rows(dim), rows(self.groups()))
     }
 }

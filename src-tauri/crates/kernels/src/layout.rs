@@ -120,14 +120,15 @@ impl Layout {
 
 /// A quantised type, known at compile time.
 pub(crate) trait Format {
-    const LAYOUT: Layout;
+    const TYPE: BlockType;
+    const LAYOUT: Layout = Layout::of(Self::TYPE);
 }
 
 /// Names a type for [`Format`] by its number in [`BlockType::ALL`].
 pub(crate) struct Of<const N: usize>(PhantomData<()>);
 
 impl<const N: usize> Format for Of<N> {
-    const LAYOUT: Layout = Layout::of(BlockType::ALL[N]);
+    const TYPE: BlockType = BlockType::ALL[N];
 }
 
 /// Evaluates `$body` with `$f` standing for the format of the quantised type `$ty`; a float type
@@ -254,7 +255,7 @@ unsafe fn sixes<I: Isa>(p: *const u8) -> [u8; 256] {
 /// # Safety
 /// The machine has `I`.
 #[inline(always)]
-unsafe fn bits<I: Isa>(w: I::W, from: u32, to: u32, mask: u8) -> I::W {
+pub(crate) unsafe fn bits<I: Isa>(w: I::W, from: u32, to: u32, mask: u8) -> I::W {
     // SAFETY: no pointers.
     unsafe {
         let moved = if from > to {

@@ -1,5 +1,6 @@
 //! Which instructions the kernels may use, found once at run time.
 
+use std::env::VarError;
 use std::fmt;
 use std::str::FromStr;
 
@@ -14,7 +15,7 @@ pub enum CpuLevel {
     AvxVnni,
     /// AVX-512 F, BW, VL and VNNI.
     Avx512,
-    /// AVX-512 with AMX int8 tiles.
+    /// AVX-512 with AMX's bf16 tiles.
     Amx,
     /// aarch64's base vector instructions.
     Neon,
@@ -25,6 +26,9 @@ pub enum CpuLevel {
 }
 
 impl CpuLevel {
+    /// The environment variable that asks for a level lower than the best.
+    pub const VARIABLE: &str = "GOLDCREST_CPU";
+
     /// Every level, lowest first within its architecture.
     pub const ALL: [CpuLevel; 8] = [
         CpuLevel::Scalar,
@@ -37,15 +41,34 @@ impl CpuLevel {
         CpuLevel::NeonI8mm,
     ];
 
-    /// The highest level that this machine has and these kernels use, or the one that
-    /// `GOLDCREST_CPU` names if the machine has it.
-    pub fn detect() -> Self {
-        let wanted = std::env::var("GOLDCREST_CPU")
-            .ok()
-            .and_then(|name| name.parse().ok());
-        match wanted {
-            Some(level) if Self::available().contains(&level) => level,
-            _ => Self::available().pop().unwrap_or(CpuLevel::Scalar),
+    /// The highest level that this machine has and these kernels use.
+    pub fn best() -> Self {
+        Self::available().pop().unwrap_or(CpuLevel::Scalar)
+    }
+
+    /// The level that `GOLDCREST_CPU` names, or else the best.
+    ///
+    /// # Errors
+    /// When it names none, or one that this machine lacks.
+    pub fn detect() -> Result<Self, CpuLevelError> {
+        match std::env::var(Self::VARIABLE) {
+            Ok(word) if !word.is_empty() => word.parse::<Self>()?.checked(),
+            Ok(_) | Err(VarError::NotPresent) => Ok(Self::best()),
+            Err(VarError::NotUnicode(word)) => {
+                Err(CpuLevelError::Unknown(word.to_string_lossy().into_owned()))
+            }
+        }
+    }
+
+    /// This level, if the machine has it.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn checked(self) -> Result<Self, CpuLevelError> {
+        if self.is_available() {
+            Ok(self)
+        } else {
+            Err(CpuLevelError::Missing(self))
         }
     }
 
@@ -64,18 +87,20 @@ impl CpuLevel {
                 && is_x86_feature_detected!("fma")
                 && is_x86_feature_detected!("f16c")
         };
+        let avx512 = || {
+            avx2()
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512vnni")
+        };
         match self {
             CpuLevel::Scalar => true,
             CpuLevel::Avx2 => avx2(),
             CpuLevel::AvxVnni => avx2() && is_x86_feature_detected!("avxvnni"),
-            CpuLevel::Avx512 => {
-                avx2()
-                    && is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-                    && is_x86_feature_detected!("avx512vnni")
-            }
+            CpuLevel::Avx512 => avx512(),
+            CpuLevel::Amx => avx512() && crate::isa::amx::permitted(),
             _ => false,
         }
     }
@@ -120,20 +145,72 @@ impl fmt::Display for CpuLevel {
     }
 }
 
-/// The text names no CPU level.
+/// A CPU level that was asked for and cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown CPU level {0:?}: expected scalar, avx2, avxvnni, avx512, amx, neon, dotprod or i8mm"
-)]
-pub struct UnknownCpuLevel(String);
+pub enum CpuLevelError {
+    /// The text names no level.
+    #[error("`{0}` is not a CPU level; this machine has {here}", here = words_available())]
+    Unknown(String),
+    /// The machine does not have the level's instructions.
+    #[error("this machine has no {word}; it has {here}", word = .0.keyword(), here = words_available())]
+    Missing(CpuLevel),
+}
+
+/// The levels of this machine, as `GOLDCREST_CPU` takes them.
+fn words_available() -> String {
+    let words: Vec<&str> = CpuLevel::available()
+        .into_iter()
+        .map(CpuLevel::keyword)
+        .collect();
+    words.join(", ")
+}
 
 impl FromStr for CpuLevel {
-    type Err = UnknownCpuLevel;
+    type Err = CpuLevelError;
 
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
+    fn from_str(word: &str) -> Result<Self, CpuLevelError> {
         Self::ALL
             .into_iter()
-            .find(|level| level.keyword().eq_ignore_ascii_case(s))
-            .ok_or_else(|| UnknownCpuLevel(s.to_owned()))
+            .find(|level| level.keyword().eq_ignore_ascii_case(word))
+            .ok_or_else(|| CpuLevelError::Unknown(word.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_read_as_they_are_written() {
+        for level in CpuLevel::ALL {
+            assert_eq!(level.keyword().parse(), Ok(level));
+            assert_eq!(level.keyword().to_uppercase().parse(), Ok(level));
+        }
+    }
+
+    #[test]
+    fn a_level_that_cannot_be_used_is_told_with_those_that_can() {
+        let here = CpuLevel::available();
+        assert_eq!(here.last(), Some(&CpuLevel::best()));
+        for word in ["sse9", "AVX-512 VNNI", "avx512 "] {
+            let error = word.parse::<CpuLevel>().expect_err("not a level");
+            let sentence = error.to_string();
+            assert!(sentence.starts_with(&format!("`{word}` is not a CPU level")));
+            assert!(here.iter().all(|level| sentence.contains(level.keyword())));
+        }
+        for level in CpuLevel::ALL {
+            match level.checked() {
+                Ok(found) => assert!(found == level && here.contains(&level)),
+                Err(error) => {
+                    assert!(!here.contains(&level));
+                    let sentence = error.to_string();
+                    assert!(
+                        sentence.starts_with(&format!("this machine has no {};", level.keyword()))
+                            && sentence.ends_with(&words_available()),
+                        "{sentence}"
+                    );
+                }
+            }
+        }
     }
 }

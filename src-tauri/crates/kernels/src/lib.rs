@@ -25,7 +25,9 @@
 //! scales of 16 rows are one vector, and rows that do not fill a panel are zeros that nobody
 //! reads. Integers narrower than a byte lie in planes (nibbles, crumbs, bits) that unpack with a
 //! shift and a mask. Every ggml type is packed without loss and without growing: a panel has
-//! exactly the bytes of its 16 rows in the file, and one layout serves every machine.
+//! exactly the bytes of its 16 rows in the file, and one layout serves every machine. Packing
+//! takes nothing apart: it loads 16 rows a row to a lane and moves whole planes, about as fast as
+//! the system clears the pages for them.
 //!
 //! # The loops
 //!
@@ -55,6 +57,7 @@
 //! a result through `pool::Parts`.
 
 mod activations;
+mod arithmetic;
 mod attention;
 mod bandwidth;
 mod block;
@@ -71,12 +74,14 @@ mod pack;
 mod pool;
 mod product;
 mod routines;
+mod unpack;
 
+pub use arithmetic::integer_rate;
 pub use bandwidth::read_bandwidth;
-pub use block::{BlockType, dequantise};
+pub use block::{BlockType, Levels, dequantise};
 pub use cpu::Cpu;
 pub use kv::{KvLayer, KvType};
-pub use level::{CpuLevel, UnknownCpuLevel};
+pub use level::{CpuLevel, CpuLevelError};
 pub use map::FileMap;
 pub use matrix::Matrix;
 

@@ -1,15 +1,17 @@
 //! A weight matrix, laid out for the product.
 
+use std::ops::Range;
+
 use crate::ShapeError;
 use crate::activations::Grain;
 use crate::block::BlockType;
 use crate::isa::LANES;
 use crate::layout::{Header, Layout};
 use crate::memory::{Arena, Weights};
-use crate::pack::unpack_row;
 use crate::pool::Pool;
-use crate::product::STRIP_PANELS;
+use crate::product::{STRIP, STRIP_PANELS};
 use crate::routines::Routines;
+use crate::unpack::unpack_row;
 
 /// A weight matrix of `rows × cols`: a product takes `cols` activations to `rows` results.
 #[derive(Debug)]
@@ -50,15 +52,16 @@ impl Matrix {
         );
         let panels = rows.div_ceil(LANES);
         let fresh = arena.take(panels * panel_bytes);
-        pool.pieces(panels, |_, p| {
-            let end = ((p + 1) * panel_bytes).min(bytes.len());
-            // SAFETY: each panel is one piece's own; the routines are the machine's.
-            unsafe {
-                let panel = fresh.part(p, panel_bytes);
-                (routines.pack)(ty, &bytes[p * panel_bytes..end], row_bytes, panel);
+        pool.pieces(fresh.pages(), |_, page| {
+            for p in fresh.parts_in(page, panel_bytes) {
+                let end = ((p + 1) * panel_bytes).min(bytes.len());
+                let source = &bytes[p * panel_bytes..end];
+                // SAFETY: each panel is one piece's own; the routines are the machine's.
+                unsafe { (routines.pack)(ty, source, row_bytes, fresh.part(p, panel_bytes)) };
             }
         });
-        // SAFETY: the pieces are done, and together they were all panels.
+        // SAFETY: the pieces are done, together they were all panels, and packing writes all of
+        // a panel.
         let weights = unsafe { fresh.finish() };
         Ok(Matrix {
             ty,
@@ -104,11 +107,15 @@ impl Matrix {
         self.panel_bytes
     }
 
-    /// The panels of strip `s`.
-    pub(crate) fn strip(&self, s: usize) -> &[u8] {
-        let all = self.weights.as_slice();
-        let start = s * STRIP_PANELS * self.panel_bytes;
-        &all[start..(start + STRIP_PANELS * self.panel_bytes).min(all.len())]
+    /// Strips of the matrix, the last of which may be narrower.
+    pub(crate) fn strips(&self) -> usize {
+        self.rows.div_ceil(STRIP)
+    }
+
+    /// The panels of some strips.
+    pub(crate) fn panels(&self, strips: Range<usize>) -> &[u8] {
+        let (all, bytes) = (self.weights.as_slice(), STRIP_PANELS * self.panel_bytes);
+        &all[strips.start * bytes..(strips.end * bytes).min(all.len())]
     }
 
     /// Writes row `r` as floats: an embedding look-up.

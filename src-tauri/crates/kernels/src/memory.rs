@@ -1,6 +1,9 @@
 //! Where packed weights live: a few large allocations, on huge pages where the system has them.
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -20,9 +23,11 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
+    /// Small memory begins at a cache line, larger at a huge page.
     fn layout(bytes: usize) -> Layout {
+        let align = if bytes < HUGE_PAGE / 4 { 64 } else { HUGE_PAGE };
         // Cannot fail: the alignment is a power of two, and `new` was given a size that exists.
-        Layout::from_size_align(bytes, HUGE_PAGE).unwrap_or(Layout::new::<u8>())
+        Layout::from_size_align(bytes, align).unwrap_or(Layout::new::<u8>())
     }
 
     fn new(bytes: usize) -> Region {
@@ -33,9 +38,9 @@ impl Region {
             std::alloc::handle_alloc_error(layout)
         };
         #[cfg(target_os = "linux")]
-        // SAFETY: the range is this allocation's own; the advice changes no contents.
-        unsafe {
-            libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+        if layout.align() == HUGE_PAGE {
+            // SAFETY: the advice changes no contents, and the last page may be shared with others.
+            unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
         }
         Region { start, bytes }
     }
@@ -55,7 +60,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// `bytes` of memory, aligned to a cache line, with zeros in it.
+    /// `bytes` of memory, aligned to a cache line, with nothing in it.
     pub fn take(&mut self, bytes: usize) -> Fresh {
         let room = bytes.next_multiple_of(64);
         let (region, at) = match self.current.take() {
@@ -78,26 +83,40 @@ pub(crate) struct Fresh {
 }
 
 impl Fresh {
-    /// Part `i` of equal parts of `len` bytes, made zero and handed to one writer.
+    /// How many huge pages this memory touches.
+    pub fn pages(&self) -> usize {
+        (self.at % HUGE_PAGE + self.bytes).div_ceil(HUGE_PAGE)
+    }
+
+    /// Which of the parts of `len` bytes begin in huge page `page`. The system clears a page when
+    /// it is first written to; threads that begin one together would each clear one.
+    pub fn parts_in(&self, page: usize, len: usize) -> Range<usize> {
+        let before = |page: usize| {
+            let bytes = (page * HUGE_PAGE).saturating_sub(self.at % HUGE_PAGE);
+            bytes.div_ceil(len).min(self.bytes / len)
+        };
+        before(page)..before(page + 1)
+    }
+
+    /// Part `i` of equal parts of `len` bytes, handed to one writer.
     ///
     /// # Safety
     /// No part is handed out twice at a time.
     #[expect(clippy::mut_from_ref, reason = "several threads fill disjoint parts")]
-    pub unsafe fn part(&self, i: usize, len: usize) -> &mut [u8] {
+    pub unsafe fn part(&self, i: usize, len: usize) -> &mut [MaybeUninit<u8>] {
         assert!((i + 1) * len <= self.bytes, "part lies outside");
-        // SAFETY: inside the region by the assertion and `take`; disjoint by contract; zeroed
-        // before it is seen as initialised.
+        // SAFETY: inside the region by the assertion and `take`; disjoint by contract; memory
+        // that may hold anything needs no first value.
         unsafe {
             let start = self.region.start.as_ptr().add(self.at + i * len);
-            start.write_bytes(0, len);
-            std::slice::from_raw_parts_mut(start, len)
+            std::slice::from_raw_parts_mut(start.cast(), len)
         }
     }
 
     /// The finished weights.
     ///
     /// # Safety
-    /// Every byte was handed out by `part`, and no part is still in use.
+    /// Every byte was written in a `part`, and no part is still in use.
     pub unsafe fn finish(self) -> Weights {
         Weights {
             region: self.region,
@@ -124,5 +143,92 @@ impl Weights {
 impl std::fmt::Debug for Weights {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes", self.bytes)
+    }
+}
+
+/// Numbers for which any bytes will do.
+pub(crate) trait Plain: Copy {}
+impl Plain for f32 {}
+impl Plain for u16 {}
+
+/// Scratch that begins at a cache line, so that no vector or row of a tile lies across two; when
+/// it is large, on huge pages, because a loop that feeds a matrix unit cannot wait for page walks.
+pub(crate) struct Buffer<T> {
+    region: Option<Region>,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+impl<T> Default for Buffer<T> {
+    fn default() -> Self {
+        Buffer {
+            region: None,
+            len: 0,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T: Plain> Buffer<T> {
+    /// Makes it `len` numbers long; what they are is left open.
+    pub fn resize(&mut self, len: usize) {
+        let bytes = len * size_of::<T>();
+        if bytes > self.region.as_ref().map_or(0, |region| region.bytes) {
+            // Free the old one first.
+            self.region = None;
+            let region = Region::new(bytes);
+            // SAFETY: a new region is this much memory, which nobody else sees.
+            unsafe { region.start.write_bytes(0, bytes) };
+            self.region = Some(region);
+        }
+        self.len = len;
+    }
+}
+
+impl<T: Plain> Deref for Buffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match &self.region {
+            // SAFETY: `resize` made at least as many bytes, initialised and aligned, and any bytes
+            // are a `T`.
+            Some(region) => unsafe {
+                std::slice::from_raw_parts(region.start.as_ptr().cast(), self.len)
+            },
+            None => &[],
+        }
+    }
+}
+
+impl<T: Plain> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.region {
+            // SAFETY: as above, borrowed exclusively.
+            Some(region) => unsafe {
+                std::slice::from_raw_parts_mut(region.start.as_ptr().cast(), self.len)
+            },
+            None => &mut [],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_begins_in_one_page() {
+        let mut arena = Arena::default();
+        for (parts, len) in [(1, 64), (40, 18_432), (700, 99_072), (3, 5 << 20), (9, 640)] {
+            let fresh = arena.take(parts * len);
+            let pages = (0..fresh.pages()).flat_map(|page| {
+                let parts = fresh.parts_in(page, len);
+                for i in parts.clone() {
+                    assert_eq!((fresh.at % HUGE_PAGE + i * len) / HUGE_PAGE, page);
+                }
+                parts
+            });
+            assert!(pages.eq(0..parts), "{parts} parts of {len} bytes");
+        }
     }
 }

@@ -1,215 +1,389 @@
 //! From ggml's rows to panels; see [`crate::layout`] for where each bit goes.
+//!
+//! A file keeps a block's integers in the same planes as a panel does, nibbles, crumbs and single
+//! bits, only row by row and with other columns sharing a byte. So nothing is taken apart: quads
+//! of bytes are read from 16 rows at once, a row to a lane, and planes move with shifts and masks.
 
-use half::f16;
+use std::mem::MaybeUninit;
 
-use crate::block::{BlockType, Levels};
-use crate::isa::LANES;
-use crate::layout::{GROUP, Header, Layout};
+use crate::block::BlockType;
+use crate::isa::{Isa, LANES};
+use crate::layout::{Format, GROUP, Header, Layout, bits, with_format};
 
-/// Packs up to 16 rows of `source` (whole rows, `row_bytes` each) into one panel; rows that are
-/// missing become zeros.
+#[cfg(test)]
+mod tests;
+
+/// Packs up to 16 rows of `source` (whole rows, `row_bytes` each) into one panel, every byte of
+/// which is written; rows that are missing become zeros.
+///
+/// # Safety
+/// The machine has `I`.
+///
+/// # Panics
+/// When the rows are not whole blocks, or the panel has not exactly the size of 16 of them.
 #[inline(always)]
-pub(crate) fn pack_panel(ty: BlockType, source: &[u8], row_bytes: usize, panel: &mut [u8]) {
-    let layout = Layout::of(ty);
-    if layout.header == Header::None {
-        return interleave(source, row_bytes, ty.block_bytes(), panel);
-    }
-    let mut levels = Levels::new();
-    // The integers of a block, as quads of columns: [cols / 4][16 rows].
-    let mut quads = [[0_u32; LANES]; 64];
-    for (b, out) in panel.chunks_exact_mut(layout.block_bytes()).enumerate() {
-        out[..layout.header_bytes()].fill(0);
-        for lane in 0..LANES {
-            let at = lane * row_bytes + b * ty.block_bytes();
-            if let Some(block) = source.get(at..at + ty.block_bytes()) {
-                levels.read(ty, block);
-                write_header(layout.header, &levels, lane, out);
-                for (quad, q) in quads.iter_mut().zip(levels.q.as_chunks::<4>().0) {
-                    quad[lane] = u32::from_le_bytes(*q);
-                }
-            } else {
-                for quad in &mut quads {
-                    quad[lane] = 0;
-                }
+pub(crate) unsafe fn pack_panel<I: Isa>(
+    ty: BlockType,
+    source: &[u8],
+    row_bytes: usize,
+    panel: &mut [MaybeUninit<u8>],
+) {
+    assert!(
+        row_bytes.is_multiple_of(ty.block_bytes())
+            && panel.len() == LANES * row_bytes
+            && source.len() <= panel.len(),
+        "a panel takes 16 rows of whole blocks"
+    );
+    let mut padded = Vec::new();
+    let source = if source.len() < panel.len() {
+        padded.extend_from_slice(source);
+        padded.resize(panel.len(), 0);
+        &padded
+    } else {
+        source
+    };
+    let rows = Rows {
+        first: source.as_ptr(),
+        row_bytes,
+    };
+    let panel: *mut u8 = panel.as_mut_ptr().cast();
+    // SAFETY: the level is the caller's; by the assertion, and padding, 16 rows of whole blocks
+    // can be read, and a panel of as many bytes written.
+    unsafe {
+        with_format!(ty, F => {
+            for b in 0..row_bytes / ty.block_bytes() {
+                let out = panel.add(b * F::LAYOUT.block_bytes());
+                pack_block::<I, F>(rows.from(b * ty.block_bytes()), out);
             }
-        }
-        let groups = out[layout.header_bytes()..].chunks_exact_mut(layout.group_bytes());
-        for (out, quads) in groups.zip(quads.as_chunks::<8>().0) {
-            write_group(layout, quads, out);
+        }, else match ty {
+            BlockType::F32 => interleave::<I, 4>(rows, panel),
+            _ => interleave::<I, 2>(rows, panel),
+        });
+    }
+}
+
+/// Sixteen rows that lie one after another.
+#[derive(Clone, Copy)]
+struct Rows {
+    first: *const u8,
+    row_bytes: usize,
+}
+
+impl Rows {
+    /// The rows without their first `at` bytes.
+    ///
+    /// # Safety
+    /// A row has as many bytes.
+    #[inline(always)]
+    unsafe fn from(self, at: usize) -> Rows {
+        // SAFETY: still inside the first row.
+        let first = unsafe { self.first.add(at) };
+        Rows { first, ..self }
+    }
+
+    /// The `N` bytes of each row from byte `at` on.
+    ///
+    /// # Safety
+    /// A row has as many bytes.
+    #[inline(always)]
+    unsafe fn each<const N: usize>(self, at: usize) -> [[u8; N]; LANES] {
+        // SAFETY: inside each row by contract; an array of bytes needs no alignment.
+        std::array::from_fn(|lane| unsafe {
+            self.first
+                .add(lane * self.row_bytes + at)
+                .cast::<[u8; N]>()
+                .read()
+        })
+    }
+
+    /// The 16 bytes of each row from byte `at` on, as four quads.
+    ///
+    /// # Safety
+    /// The machine has `I`, and a row has as many bytes.
+    #[inline(always)]
+    unsafe fn quads<I: Isa>(self, at: usize) -> [I::W; 4] {
+        // SAFETY: inside each row by contract.
+        unsafe { I::load_quads(self.first.add(at), self.row_bytes) }
+    }
+
+    /// The 32 bytes of each row from byte `at` on, as eight quads.
+    ///
+    /// # Safety
+    /// As [`Rows::quads`].
+    #[inline(always)]
+    unsafe fn eight_quads<I: Isa>(self, at: usize) -> [I::W; 8] {
+        // SAFETY: inside each row by contract.
+        unsafe {
+            let [a, b, c, d] = self.quads::<I>(at);
+            let [e, f, g, h] = self.quads::<I>(at + 16);
+            [a, b, c, d, e, f, g, h]
         }
     }
 }
 
-#[inline(always)]
-fn write_header(header: Header, levels: &Levels, lane: usize, out: &mut [u8]) {
-    let mut put_half = |at: usize, value: f16| {
-        out[at + lane * 2..][..2].copy_from_slice(&value.to_le_bytes());
-    };
-    put_half(0, levels.d);
-    if matches!(header, Header::DM | Header::K2 | Header::K4) {
-        put_half(32, levels.dmin);
+/// At which byte of a file's block each part begins; 0 also for parts that a type does not have.
+struct Block {
+    d: usize,
+    scales: usize,
+    nibbles: usize,
+    crumbs: usize,
+    bits: usize,
+    bytes: usize,
+}
+
+impl Block {
+    const fn of(ty: BlockType) -> Block {
+        let (d, scales, nibbles, crumbs, bits, bytes) = match ty {
+            BlockType::F32 | BlockType::F16 | BlockType::BF16 => (0, 0, 0, 0, 0, 0),
+            BlockType::Q4_0 => (0, 0, 2, 0, 0, 0),
+            BlockType::Q4_1 => (0, 0, 4, 0, 0, 0),
+            BlockType::Q5_0 => (0, 0, 6, 0, 2, 0),
+            BlockType::Q5_1 => (0, 0, 8, 0, 4, 0),
+            BlockType::Q8_0 => (0, 0, 0, 0, 0, 2),
+            BlockType::Q2K => (80, 0, 0, 16, 0, 0),
+            BlockType::Q3K => (108, 96, 0, 32, 0, 0),
+            BlockType::Q4K => (0, 4, 16, 0, 0, 0),
+            BlockType::Q5K => (0, 4, 48, 0, 16, 0),
+            BlockType::Q6K => (208, 192, 0, 128, 0, 0),
+        };
+        Block {
+            d,
+            scales,
+            nibbles,
+            crumbs,
+            bits,
+            bytes,
+        }
     }
-    match header {
-        Header::None | Header::D | Header::DM => {}
-        Header::K2 => {
-            for g in 0..16 {
-                out[64 + g * LANES + lane] = levels.scale[g].cast_unsigned() | levels.min[g] << 4;
+}
+
+/// Packs a block of 16 rows.
+///
+/// # Safety
+/// The machine has `I`; `rows` have a block of `F`, and `out` has room for 16.
+#[inline(always)]
+unsafe fn pack_block<I: Isa, F: Format>(rows: Rows, out: *mut u8) {
+    let block = const { Block::of(F::TYPE) };
+    // SAFETY: what is read lies inside the type's block; what is written is counted by its layout.
+    unsafe {
+        pack_header::<I>(F::LAYOUT.header, block.d, block.scales, rows, out);
+        let groups = out.add(F::LAYOUT.header_bytes());
+        if F::LAYOUT.cols == GROUP {
+            pack_group::<I>(F::LAYOUT, &block, rows, groups);
+        } else {
+            pack_groups::<I>(F::LAYOUT, &block, rows, groups);
+        }
+    }
+}
+
+/// Writes the scales and minima of a block of 16 rows.
+///
+/// # Safety
+/// As [`pack_block`]; `d` and `scales` are where the type has them.
+#[inline(always)]
+unsafe fn pack_header<I: Isa>(header: Header, d: usize, scales: usize, rows: Rows, out: *mut u8) {
+    // SAFETY: what is read ends before the block does: 16 bytes from `scales` on, or 16 bytes that
+    // end with the scales; what is written is what `header_bytes` counts.
+    unsafe {
+        match header {
+            Header::None => {}
+            Header::D | Header::K3 | Header::K6 => {
+                out.cast::<[[u8; 2]; LANES]>().write(rows.each::<2>(d));
+            }
+            Header::DM | Header::K2 | Header::K4 => {
+                let mut both = rows.each::<4>(d);
+                if header == Header::DM {
+                    // Q4_1 and Q5_1 add the minimum that a panel has subtracted.
+                    both = both.map(|[d, e, m, n]| [d, e, m, n ^ 0x80]);
+                }
+                let both = I::load_w(both.as_ptr().cast());
+                I::store_w(out, I::unzip_halves(both));
             }
         }
-        Header::K3 => {
-            for g in 0..16 {
-                let scale = (levels.scale[g] + 32).cast_unsigned();
-                put_six(&mut out[32..224], g * LANES + lane, scale);
+        match header {
+            Header::None | Header::D | Header::DM => {}
+            Header::K2 | Header::K6 => {
+                let out = out.add(if header == Header::K2 { 64 } else { 32 });
+                put_bytes::<I>(&rows.quads::<I>(scales), out);
+            }
+            Header::K3 => {
+                let [_, a, b, c] = rows.quads::<I>(scales - 4);
+                let sets = [
+                    I::or(bits::<I>(a, 0, 0, 15), bits::<I>(c, 0, 4, 3)),
+                    I::or(bits::<I>(b, 0, 0, 15), bits::<I>(c, 2, 4, 3)),
+                    I::or(bits::<I>(a, 4, 0, 15), bits::<I>(c, 4, 4, 3)),
+                    I::or(bits::<I>(b, 4, 0, 15), bits::<I>(c, 6, 4, 3)),
+                ];
+                put_sixes::<I>(sets, out.add(32));
+            }
+            Header::K4 => {
+                let [_, a, b, c] = rows.quads::<I>(scales - 4);
+                let sets = [
+                    bits::<I>(a, 0, 0, 63),
+                    I::or(bits::<I>(c, 0, 0, 15), bits::<I>(a, 6, 4, 3)),
+                    bits::<I>(b, 0, 0, 63),
+                    I::or(bits::<I>(c, 4, 0, 15), bits::<I>(b, 6, 4, 3)),
+                ];
+                put_sixes::<I>(sets, out.add(64));
             }
         }
-        Header::K4 => {
+    }
+}
+
+/// Stores four sets of 16 times 4 six-bit numbers as [`crate::layout::sixes`] reads them.
+///
+/// # Safety
+/// The machine has `I`, and `out` has room for 192 bytes.
+#[inline(always)]
+unsafe fn put_sixes<I: Isa>([a, b, c, d]: [I::W; 4], out: *mut u8) {
+    // SAFETY: three vectors are written.
+    unsafe {
+        let low_ab = I::or(bits::<I>(a, 0, 0, 15), bits::<I>(b, 0, 4, 15));
+        let low_cd = I::or(bits::<I>(c, 0, 0, 15), bits::<I>(d, 0, 4, 15));
+        let high_ab = I::or(bits::<I>(a, 4, 0, 3), bits::<I>(b, 4, 2, 3));
+        let high_cd = I::or(bits::<I>(c, 4, 4, 3), bits::<I>(d, 4, 6, 3));
+        put_bytes::<I>(&[low_ab, low_cd, I::or(high_ab, high_cd)], out);
+    }
+}
+
+/// Stores the first bytes of all lanes, then the second ones and so on, of each vector.
+///
+/// # Safety
+/// The machine has `I`, and `out` has room for them.
+#[inline(always)]
+unsafe fn put_bytes<I: Isa>(vectors: &[I::W], out: *mut u8) {
+    for (i, &w) in vectors.iter().enumerate() {
+        // SAFETY: inside the room by contract.
+        unsafe { I::store_w(out.add(i * 64), I::unzip_bytes(w)) };
+    }
+}
+
+/// Packs the integers of a block that is one group: the file has its planes as a panel does.
+///
+/// # Safety
+/// As [`pack_block`].
+#[inline(always)]
+unsafe fn pack_group<I: Isa>(layout: Layout, block: &Block, rows: Rows, mut out: *mut u8) {
+    // SAFETY: as the caller's; each vector stored is one that `group_bytes` counts.
+    unsafe {
+        if layout.bytes {
+            store::<I>(&rows.eight_quads::<I>(block.bytes), out);
+        }
+        if layout.nibbles {
+            store::<I>(&rows.quads::<I>(block.nibbles), out);
+            out = out.add(256);
+        }
+        if layout.bits {
+            let spread = rows.each::<4>(block.bits).map(spread);
+            I::store_w(out, I::load_w(spread.as_ptr().cast()));
+        }
+    }
+}
+
+/// Stores vectors one after another.
+///
+/// # Safety
+/// The machine has `I`, and `out` has room for them.
+#[inline(always)]
+unsafe fn store<I: Isa>(vectors: &[I::W], out: *mut u8) {
+    for (i, &w) in vectors.iter().enumerate() {
+        // SAFETY: inside the room by contract.
+        unsafe { I::store_w(out.add(i * 64), w) };
+    }
+}
+
+/// From one bit a column, in order, to bit `v` of byte `j` for column `4v + j`.
+#[inline(always)]
+fn spread(bits: [u8; 4]) -> [u8; 4] {
+    let bits = u32::from_le_bytes(bits);
+    let four = |v: u32| {
+        let x = bits >> (4 * v) & 15;
+        (x | x << 7 | x << 14 | x << 21) & 0x0101_0101
+    };
+    (0..8).fold(0, |w, v| w | four(v) << v).to_le_bytes()
+}
+
+/// Packs the integers of a block of eight groups. The file keeps 32 columns in the lowest bits of
+/// 32 bytes, the next 32 in the bits above, and so on.
+///
+/// # Safety
+/// As [`pack_block`].
+#[inline(always)]
+unsafe fn pack_groups<I: Isa>(layout: Layout, block: &Block, rows: Rows, out: *mut u8) {
+    let group = layout.group_bytes();
+    // SAFETY: as the caller's; each plane is written where `group_bytes` counts it.
+    unsafe {
+        let mut plane = out;
+        if layout.nibbles {
+            for i in 0..4 {
+                let quads = rows.eight_quads::<I>(block.nibbles + 32 * i);
+                // Q6_K has the nibbles of 64 columns below those of the next 64.
+                let (low, high) = if layout.crumbs {
+                    (i / 2 * 4 + i % 2, i / 2 * 4 + i % 2 + 2)
+                } else {
+                    (2 * i, 2 * i + 1)
+                };
+                for (g, from) in [(low, 0), (high, 4)] {
+                    for v in 0..4 {
+                        let below = bits::<I>(quads[v], from, 0, 15);
+                        let above = bits::<I>(quads[v + 4], from, 4, 15);
+                        I::store_w(plane.add(g * group + v * 64), I::or(below, above));
+                    }
+                }
+            }
+            plane = plane.add(256);
+        }
+        if layout.crumbs {
+            for i in 0..2 {
+                let quads = rows.eight_quads::<I>(block.crumbs + 32 * i);
+                for j in 0..4 {
+                    for v in 0..2 {
+                        let mut w = I::splat_w(0);
+                        for k in 0..4 {
+                            let crumb = bits::<I>(quads[v * 4 + k], j as u32 * 2, k as u32 * 2, 3);
+                            w = I::or(w, crumb);
+                        }
+                        I::store_w(plane.add((i * 4 + j) * group + v * 64), w);
+                    }
+                }
+            }
+            plane = plane.add(128);
+        }
+        if layout.bits {
+            let quads = rows.eight_quads::<I>(block.bits);
             for g in 0..8 {
-                let scale = levels.scale[g].cast_unsigned();
-                put_six(&mut out[64..256], g * LANES + lane, scale);
-                put_six(&mut out[64..256], (8 + g) * LANES + lane, levels.min[g]);
-            }
-        }
-        Header::K6 => {
-            for g in 0..16 {
-                out[32 + g * LANES + lane] = levels.scale[g].cast_unsigned();
+                let mut w = I::splat_w(0);
+                for v in 0..8 {
+                    w = I::or(w, bits::<I>(quads[v], g as u32, v as u32, 1));
+                }
+                I::store_w(plane.add(g * group), w);
             }
         }
     }
 }
 
-/// Stores number `i` of 256 six-bit ones into zeroed bytes.
+/// Floats of `SIZE` bytes: column by column, 16 rows side by side.
+///
+/// # Safety
+/// The machine has `I`; `rows` are whole values, and `out` has room for 16 rows.
 #[inline(always)]
-fn put_six(out: &mut [u8], i: usize, value: u8) {
-    let (set, at) = (i / 64, i % 64);
-    out[set / 2 * 64 + at] |= (value & 15) << (set % 2 * 4);
-    out[128 + at] |= value >> 4 << (set * 2);
-}
-
-/// The number that [`put_six`] stored.
-pub(crate) fn get_six(bytes: &[u8], i: usize) -> u8 {
-    let (set, at) = (i / 64, i % 64);
-    bytes[set / 2 * 64 + at] >> (set % 2 * 4) & 15 | (bytes[128 + at] >> (set * 2) & 3) << 4
-}
-
-/// Stores the planes of 32 columns of 16 rows.
-#[inline(always)]
-fn write_group(layout: Layout, quads: &[[u32; LANES]; 8], out: &mut [u8]) {
-    let mut planes = out.chunks_exact_mut(64);
-    let mut store = |plane: &dyn Fn(usize) -> u32| {
-        if let Some(out) = planes.next() {
-            for (lane, out) in out.chunks_exact_mut(4).enumerate() {
-                out.copy_from_slice(&plane(lane).to_le_bytes());
+unsafe fn interleave<I: Isa, const SIZE: usize>(rows: Rows, out: *mut u8) {
+    let quads = rows.row_bytes / 16;
+    // SAFETY: 16 bytes at a time, and what is left of the rows value by value; as many are written.
+    unsafe {
+        for i in 0..quads {
+            for (j, quad) in rows.quads::<I>(i * 16).into_iter().enumerate() {
+                let quad = if SIZE == 2 {
+                    I::unzip_halves(quad)
+                } else {
+                    quad
+                };
+                I::store_w(out.add((i * 4 + j) * 64), quad);
             }
         }
-    };
-    let mut place = 0;
-    if layout.bytes {
-        for quad in quads {
-            store(&|lane| quad[lane] ^ 0x8080_8080);
+        for at in (quads * 16..rows.row_bytes).step_by(SIZE) {
+            let out = out.add(at * LANES).cast::<[[u8; SIZE]; LANES]>();
+            out.write(rows.each::<SIZE>(at));
         }
     }
-    if layout.nibbles {
-        for v in 0..4 {
-            store(&|lane| quads[v][lane] & 0x0f0f_0f0f | (quads[v + 4][lane] & 0x0f0f_0f0f) << 4);
-        }
-        place = 4;
-    }
-    if layout.crumbs {
-        for v in 0..2 {
-            let crumb = |i: usize, lane: usize| quads[v * 4 + i][lane] >> place & 0x0303_0303;
-            store(&|lane| {
-                crumb(0, lane) | crumb(1, lane) << 2 | crumb(2, lane) << 4 | crumb(3, lane) << 6
-            });
-        }
-        place += 2;
-    }
-    if layout.bits {
-        store(&|lane| (0..8).fold(0, |w, v| w | (quads[v][lane] >> place & 0x0101_0101) << v));
-    }
-}
-
-/// Floats: column by column, 16 rows side by side.
-#[inline(always)]
-fn interleave(source: &[u8], row_bytes: usize, size: usize, panel: &mut [u8]) {
-    for (c, out) in panel.chunks_exact_mut(size * LANES).enumerate() {
-        for (lane, out) in out.chunks_exact_mut(size).enumerate() {
-            let at = lane * row_bytes + c * size;
-            match source.get(at..at + size) {
-                Some(value) => out.copy_from_slice(value),
-                None => out.fill(0),
-            }
-        }
-    }
-}
-
-/// Reads row `lane` of a panel back as floats, value for value what
-/// [`dequantise`](crate::dequantise) gives.
-pub(crate) fn unpack_row(ty: BlockType, panel: &[u8], lane: usize, out: &mut [f32]) {
-    let layout = Layout::of(ty);
-    if layout.header == Header::None {
-        let size = ty.block_bytes();
-        for (o, values) in out.iter_mut().zip(panel.chunks_exact(size * LANES)) {
-            let value = &values[lane * size..][..size];
-            *o = match *value {
-                [a, b, c, d] => f32::from_le_bytes([a, b, c, d]),
-                [a, b] if ty == BlockType::F16 => f16::from_le_bytes([a, b]).to_f32(),
-                [a, b] => half::bf16::from_le_bytes([a, b]).to_f32(),
-                _ => unreachable!("floats have two or four bytes"),
-            };
-        }
-        return;
-    }
-    let blocks = panel.chunks_exact(layout.block_bytes());
-    for (block, out) in blocks.zip(out.chunks_exact_mut(layout.cols)) {
-        let (header, groups) = block.split_at(layout.header_bytes());
-        for (c, out) in out.iter_mut().enumerate() {
-            let (scale, min) = read_scale(layout.header, header, c / layout.group, lane);
-            let group = &groups[c / GROUP * layout.group_bytes()..][..layout.group_bytes()];
-            let q = read_quant(layout, group, c % GROUP, lane);
-            *out = scale * (f32::from(q) - f32::from(layout.zero)) - min;
-        }
-    }
-}
-
-fn read_scale(header: Header, b: &[u8], g: usize, lane: usize) -> (f32, f32) {
-    let half = |at: usize| f16::from_le_bytes([b[at + lane * 2], b[at + lane * 2 + 1]]).to_f32();
-    let d = half(0);
-    match header {
-        Header::None | Header::D => (d, 0.0),
-        Header::DM => (d, half(32)),
-        Header::K2 => {
-            let both = b[64 + g * LANES + lane];
-            (d * f32::from(both & 15), half(32) * f32::from(both >> 4))
-        }
-        Header::K3 => (
-            d * (f32::from(get_six(&b[32..], g * LANES + lane)) - 32.0),
-            0.0,
-        ),
-        Header::K4 => (
-            d * f32::from(get_six(&b[64..], g * LANES + lane)),
-            half(32) * f32::from(get_six(&b[64..], (8 + g) * LANES + lane)),
-        ),
-        Header::K6 => (d * f32::from(b[32 + g * LANES + lane].cast_signed()), 0.0),
-    }
-}
-
-/// The integer of column `c` of a group.
-fn read_quant(layout: Layout, group: &[u8], c: usize, lane: usize) -> u8 {
-    let (v, at) = (c / 4, lane * 4 + c % 4);
-    if layout.bytes {
-        return group[v * 64 + at] ^ 0x80;
-    }
-    let (mut q, mut place, mut plane) = (0, 0, 0);
-    if layout.nibbles {
-        q = group[v % 4 * 64 + at] >> (v / 4 * 4) & 15;
-        (place, plane) = (4, 256);
-    }
-    if layout.crumbs {
-        q |= (group[plane + v / 4 * 64 + at] >> (v % 4 * 2) & 3) << place;
-        (place, plane) = (place + 2, plane + 128);
-    }
-    if layout.bits {
-        q |= (group[plane + at] >> v & 1) << place;
-    }
-    q
 }

@@ -1,6 +1,6 @@
 //! The loops of a product: one strip of 32 rows at a time, against one token or many.
 
-use crate::activations::Scale;
+use crate::activations::{Scale, Tiled};
 use crate::block::BlockType;
 use crate::isa::{Isa, LANES, Scalar};
 use crate::layout::{Format, GROUP, Header, Layout, quants, scales, with_format};
@@ -11,6 +11,14 @@ pub(crate) const STRIP_PANELS: usize = 2;
 pub(crate) const STRIP: usize = STRIP_PANELS * LANES;
 /// Tokens whose results are gathered before they are handed on.
 pub(crate) const TOKENS: usize = 512;
+/// The most strips of a piece, where a matrix unit eats activations so fast that they must be met
+/// by several strips while they are in the L2 cache.
+pub(crate) const BUNCH: usize = 4;
+/// Tokens up to which weights are streamed: each weight is unpacked as it comes from memory, which
+/// is what takes the time.
+pub(crate) const STREAM: usize = 8;
+/// How far ahead of the loop memory is asked for, in bytes.
+const AHEAD: usize = 4096;
 /// Columns unpacked at a time: a strip of them, 16 KiB and its scales, stays in the L1 cache.
 const STAGE_COLS: usize = 512;
 const STAGE_GROUPS: usize = STAGE_COLS / GROUP;
@@ -21,14 +29,15 @@ const FLOAT_COLS: usize = 128;
 #[derive(Clone, Copy)]
 pub(crate) struct Strip<'a> {
     pub ty: BlockType,
-    /// One panel or two, `panel_bytes` each.
+    /// One panel or two, `panel_bytes` each; for a matrix unit up to [`BUNCH`] times as many.
     pub panels: &'a [u8],
     pub panel_bytes: usize,
     pub cols: usize,
     pub x: Tokens<'a>,
 }
 
-/// `m` rows of activations; quantised weights meet integers, float weights floats.
+/// `m` rows of activations; quantised weights meet integers, float weights floats. Where there is
+/// a matrix unit, many tokens come as its tiles.
 #[derive(Clone, Copy)]
 pub(crate) enum Tokens<'a> {
     Integers {
@@ -40,34 +49,60 @@ pub(crate) enum Tokens<'a> {
         m: usize,
         x: &'a [f32],
     },
+    Tiles {
+        m: usize,
+        tiles: &'a [u16],
+    },
 }
 
 impl Tokens<'_> {
     pub fn len(self) -> usize {
         match self {
-            Tokens::Integers { m, .. } | Tokens::Floats { m, .. } => m,
+            Tokens::Integers { m, .. } | Tokens::Floats { m, .. } | Tokens::Tiles { m, .. } => m,
         }
     }
 }
 
 /// A worker's own memory.
-#[repr(C, align(64))]
 pub(crate) struct Stage {
+    pub unpacked: Box<Unpacked>,
+    /// Results; of every strip [`room`] of them.
+    pub sums: Box<Sums>,
+    /// The gate's results, while the same strips of its twin are multiplied.
+    pub gate: Box<Sums>,
+}
+
+/// Weights of a strip on their way from memory to the product.
+#[repr(C, align(64))]
+pub(crate) struct Unpacked {
     /// Integers: `[group][8][panel][64]`; floats: `[col][panel][16]` f32.
     weights: [u8; STRIP * STAGE_COLS],
     /// `[group][half][panel][16]`.
     scale: [f32; STAGE_GROUPS * 2 * STRIP],
     min: [f32; STAGE_GROUPS * 2 * STRIP],
-    /// Results, `[token][panel][16]`.
-    pub sums: [f32; TOKENS * STRIP],
-    /// The gate's results, while the same strip of its twin is multiplied.
-    pub gate: [f32; TOKENS * STRIP],
+    /// For a matrix unit: `[group][panel][16 pairs of columns][16][2]` bf16.
+    pub tiles: [u16; STRIP * Tiled::SLAB],
+}
+
+/// `[strip][token][panel][16]`.
+#[repr(C, align(64))]
+pub(crate) struct Sums(pub [f32; BUNCH * TOKENS * STRIP]);
+
+/// Results of a strip and `m` tokens: a matrix unit fills the places of whole tiles.
+pub(crate) const fn room(m: usize) -> usize {
+    m.next_multiple_of(Tiled::TOKENS) * STRIP
 }
 
 impl Stage {
-    pub fn new() -> Box<Self> {
-        // SAFETY: all fields are plain numbers, for which zero bytes are values.
-        unsafe { Box::new_zeroed().assume_init() }
+    pub fn new() -> Self {
+        // SAFETY: they are plain numbers, for which zero bytes are values.
+        unsafe {
+            Stage {
+                unpacked: Box::new_zeroed().assume_init(),
+                sums: Box::new_zeroed().assume_init(),
+                gate: Box::new_zeroed().assume_init(),
+            }
+        }
     }
 }
 
@@ -82,12 +117,22 @@ pub(crate) unsafe fn multiply<I: Isa>(strip: &Strip, stage: &mut Stage) {
     // SAFETY: passed on.
     unsafe {
         match strip.x {
-            Tokens::Integers { bytes, scales, .. } if m == 1 => {
+            Tokens::Integers { bytes, scales, .. } if m <= STREAM => {
+                let x = Rows {
+                    bytes: bytes.as_ptr(),
+                    scales: scales.as_ptr(),
+                    cols: strip.cols,
+                };
                 for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
-                    let sums = &mut stage.sums[p * LANES..(p + 1) * LANES];
+                    let sums = stage.sums.0.as_mut_ptr().add(p * LANES);
                     with_format!(
                         strip.ty,
-                        F => stream::<I, F>(panel, strip.cols, bytes, scales, sums),
+                        // The one token of decoding keeps its sum in a register.
+                        F => if m == 1 {
+                            stream::<I, F>(panel, x, 1, sums);
+                        } else {
+                            stream::<I, F>(panel, x, m, sums);
+                        },
                         else debug_assert!(false, "float weights meet floats")
                     );
                 }
@@ -101,61 +146,90 @@ pub(crate) unsafe fn multiply<I: Isa>(strip: &Strip, stage: &mut Stage) {
                 }
             }
             Tokens::Floats { x, .. } => floats::<I>(strip, m, x, stage),
+            Tokens::Tiles { .. } => debug_assert!(false, "tiles need a matrix unit"),
         }
     }
 }
 
-/// One panel times one token: weights go from memory through registers once.
+/// One panel times a few tokens: weights go from memory through registers once. `sums` is
+/// `[token][STRIP]`.
 ///
 /// # Safety
-/// As [`multiply`].
+/// As [`multiply`]; `m` is at most [`STREAM`].
 #[inline(always)]
-unsafe fn stream<I: Isa, F: Format>(
-    panel: &[u8],
-    cols: usize,
-    bytes: &[i8],
-    x_scales: &[Scale],
-    sums: &mut [f32],
-) {
+unsafe fn stream<I: Isa, F: Format>(panel: &[u8], x: Rows, m: usize, sums: *mut f32) {
     let layout = F::LAYOUT;
     let halves = layout.halves();
     let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
     // SAFETY: a panel is `cols / layout.cols` blocks, each with a header and its groups; the
-    // activations have as many groups of 32 bytes and one `Scale` each.
+    // activations have as many groups of 32 bytes and one `Scale` each. Reading ahead touches
+    // nothing.
     unsafe {
-        let (mut sum, mut offset) = (I::splat(0.0), I::splat(0.0));
-        let mut x = bytes.as_ptr();
-        let mut x_scale = x_scales.as_ptr();
-        for b in 0..cols / layout.cols {
-            let block = panel.as_ptr().add(b * layout.block_bytes());
+        let mut sum = [I::splat(0.0); STREAM];
+        let mut group = 0;
+        for block in panel.chunks_exact(layout.block_bytes()) {
+            let block = block.as_ptr();
+            for line in (0..layout.header_bytes()).step_by(64) {
+                I::prefetch(block.wrapping_add(AHEAD + line));
+            }
             scales::<I, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
             for g in 0..layout.cols / GROUP {
-                let w = quants::<I, F>(block, g);
-                for h in 0..halves {
-                    let mut acc = I::zero_i();
-                    for v in h * 8 / halves..(h + 1) * 8 / halves {
-                        let quad = I::splat_quad(x.add(v * 4));
-                        acc = if layout.bytes {
-                            I::dot_bytes(acc, w[v], quad)
-                        } else {
-                            I::dot(acc, w[v], quad)
-                        };
-                    }
-                    let at = layout.scale_of(g, h) * LANES;
-                    let x_sum = if halves == 1 {
-                        (*x_scale).total
-                    } else {
-                        (*x_scale).sum[h]
-                    };
-                    let part = I::mul(I::float(acc), I::load(scale.as_ptr().add(at)));
-                    sum = I::fma(part, I::splat((*x_scale).unit[h]), sum);
-                    offset = I::fma(I::load(min.as_ptr().add(at)), I::splat(x_sum), offset);
+                let at = layout.header_bytes() + g * layout.group_bytes();
+                for line in (0..layout.group_bytes()).step_by(64) {
+                    I::prefetch(block.wrapping_add(AHEAD + at + line));
                 }
-                x = x.add(GROUP);
-                x_scale = x_scale.add(1);
+                let w = quants::<I, F>(block, g);
+                for t in 0..m {
+                    let bytes = x.bytes.add(t * x.cols + group * GROUP);
+                    let x_scale = x.scales.add(t * x.cols / GROUP + group);
+                    for h in 0..halves {
+                        let mut acc = I::zero_i();
+                        for v in h * 8 / halves..(h + 1) * 8 / halves {
+                            let quad = I::splat_quad(bytes.add(v * 4));
+                            acc = if layout.bytes {
+                                I::dot_bytes(acc, w[v], quad)
+                            } else {
+                                I::dot(acc, w[v], quad)
+                            };
+                        }
+                        let at = layout.scale_of(g, h) * LANES;
+                        let (scale, min) = (scale.as_ptr().add(at), min.as_ptr().add(at));
+                        sum[t] = add_group::<I>(sum[t], acc, I::load(scale), I::load(min), {
+                            let total = if halves == 1 {
+                                (*x_scale).total
+                            } else {
+                                (*x_scale).sum[h]
+                            };
+                            ((*x_scale).unit[h], total)
+                        });
+                    }
+                }
+                group += 1;
             }
         }
-        I::store(sums.as_mut_ptr(), I::sub(sum, offset));
+        for (t, sum) in sum.into_iter().enumerate().take(m) {
+            I::store(sums.add(t * STRIP), sum);
+        }
+    }
+}
+
+/// Adds a group's integers to a sum of floats: the one order of operations that every loop keeps,
+/// so that a token's result does not depend on how many others are multiplied with it.
+///
+/// # Safety
+/// The machine has `I`.
+#[inline(always)]
+unsafe fn add_group<I: Isa>(
+    sum: I::F,
+    acc: I::I,
+    scale: I::F,
+    min: I::F,
+    (unit, total): (f32, f32),
+) -> I::F {
+    // SAFETY: no pointers.
+    unsafe {
+        let part = I::mul(I::float(acc), scale);
+        I::fnma(min, I::splat(total), I::fma(part, I::splat(unit), sum))
     }
 }
 
@@ -279,17 +353,17 @@ unsafe fn unstage<I: Isa, F: Format>(
             let w = quants::<I, F>(block, inner);
             for (v, w) in w.into_iter().enumerate() {
                 let at = ((g * 8 + v) * STRIP_PANELS + p) * 64;
-                I::store_w(stage.weights.as_mut_ptr().add(at), w);
+                I::store_w(stage.unpacked.weights.as_mut_ptr().add(at), w);
             }
             for h in 0..layout.halves() {
                 let from = layout.scale_of(inner, h) * LANES;
                 let to = ((g * 2 + h) * STRIP_PANELS + p) * LANES;
                 I::store(
-                    stage.scale.as_mut_ptr().add(to),
+                    stage.unpacked.scale.as_mut_ptr().add(to),
                     I::load(scale.as_ptr().add(from)),
                 );
                 I::store(
-                    stage.min.as_mut_ptr().add(to),
+                    stage.unpacked.min.as_mut_ptr().add(to),
                     I::load(min.as_ptr().add(from)),
                 );
             }
@@ -317,7 +391,7 @@ unsafe fn tile<I: Isa, const HALVES: usize, const BYTES: bool, const P: usize, c
     // SAFETY: offsets are those at which `unstage` stored, and tokens are below TOKENS.
     unsafe {
         let (stage, p) = (&mut *at.stage, at.p);
-        let out = stage.sums.as_mut_ptr().add(at.token * STRIP + p * LANES);
+        let out = stage.sums.0.as_mut_ptr().add(at.token * STRIP + p * LANES);
         let mut sums = [[I::splat(0.0); P]; T];
         if !at.fresh {
             for t in 0..T {
@@ -331,6 +405,7 @@ unsafe fn tile<I: Isa, const HALVES: usize, const BYTES: bool, const P: usize, c
                 let mut acc = [[I::zero_i(); P]; T];
                 for v in h * 8 / HALVES..(h + 1) * 8 / HALVES {
                     let w = stage
+                        .unpacked
                         .weights
                         .as_ptr()
                         .add(((g * 8 + v) * STRIP_PANELS + p) * 64);
@@ -351,14 +426,13 @@ unsafe fn tile<I: Isa, const HALVES: usize, const BYTES: bool, const P: usize, c
                 }
                 let vector = ((g * 2 + h) * STRIP_PANELS + p) * LANES;
                 for r in 0..P {
-                    let scale = I::load(stage.scale.as_ptr().add(vector + r * LANES));
-                    let min = I::load(stage.min.as_ptr().add(vector + r * LANES));
+                    let scale = I::load(stage.unpacked.scale.as_ptr().add(vector + r * LANES));
+                    let min = I::load(stage.unpacked.min.as_ptr().add(vector + r * LANES));
                     for t in 0..T {
                         let s = x.scales.add(t * x.cols / GROUP + g);
-                        let x_sum = if HALVES == 1 { (*s).total } else { (*s).sum[h] };
-                        let part = I::mul(I::float(acc[t][r]), scale);
-                        sums[t][r] = I::fma(part, I::splat((*s).unit[h]), sums[t][r]);
-                        sums[t][r] = I::fnma(min, I::splat(x_sum), sums[t][r]);
+                        let total = if HALVES == 1 { (*s).total } else { (*s).sum[h] };
+                        let x = ((*s).unit[h], total);
+                        sums[t][r] = add_group::<I>(sums[t][r], acc[t][r], scale, min, x);
                     }
                 }
             }
@@ -420,7 +494,12 @@ unsafe fn unstage_floats<I: Isa>(
 ) {
     // SAFETY: as the caller's; a panel of floats has 16 values of `block_bytes` per column.
     unsafe {
-        let out = stage.weights.as_mut_ptr().cast::<f32>().add(p * LANES);
+        let out = stage
+            .unpacked
+            .weights
+            .as_mut_ptr()
+            .cast::<f32>()
+            .add(p * LANES);
         let panel = panel.as_ptr();
         for c in 0..cols {
             let at = (first + c) * LANES;
@@ -481,8 +560,8 @@ unsafe fn float_tile<I: Isa, const T: usize>(
 ) {
     // SAFETY: as the caller's.
     unsafe {
-        let out = stage.sums.as_mut_ptr().add(token * STRIP + p * LANES);
-        let weights = stage.weights.as_ptr().cast::<f32>().add(p * LANES);
+        let out = stage.sums.0.as_mut_ptr().add(token * STRIP + p * LANES);
+        let weights = stage.unpacked.weights.as_ptr().cast::<f32>().add(p * LANES);
         // Two sums a token, for odd and even columns, hide the latency of the addition.
         let mut sums = [[I::splat(0.0); 2]; T];
         for c in 0..cols {

@@ -1,6 +1,8 @@
 //! The loops, compiled once per level, and the one place that picks.
 
-use crate::activations::{self, Grain, Scale};
+use std::mem::MaybeUninit;
+
+use crate::activations::{self, Arrange, Grain, Scale};
 use crate::attention::{self, Attention, Desk, Piece};
 use crate::block::BlockType;
 use crate::isa::Scalar;
@@ -10,13 +12,16 @@ use crate::product::{self, Stage, Strip};
 
 /// What an executor calls; every entry is unsafe to call on a machine without its level.
 pub(crate) struct Routines {
-    pub pack: unsafe fn(BlockType, &[u8], usize, &mut [u8]),
+    pub pack: unsafe fn(BlockType, &[u8], usize, &mut [MaybeUninit<u8>]),
     pub round: unsafe fn(Grain, &[f32], &mut [i8], &mut [Scale]),
     pub multiply: unsafe fn(&Strip, &mut Stage),
     pub rms_norm: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
     pub rotate: unsafe fn(&mut [f32], usize, usize, &[f32]),
     pub silu_mul: unsafe fn(&mut [f32], &[f32]),
     pub attend: unsafe fn(&Attention, &Piece, &mut Desk),
+    pub dots: unsafe fn(usize) -> i32,
+    /// Makes tiles of many activations, where there is a matrix unit.
+    pub arrange: Option<Arrange>,
 }
 
 /// Compiles every routine for one level.
@@ -25,20 +30,19 @@ macro_rules! routines {
         mod $name {
             use super::*;
 
-            /// Plain Rust, which the compiler makes vectors of where the level has them.
-            ///
             /// # Safety
             /// The machine has the level.
             $(#[target_feature(enable = $features)])?
-            unsafe fn pack(ty: BlockType, source: &[u8], row_bytes: usize, panel: &mut [u8]) {
-                pack_panel(ty, source, row_bytes, panel);
+            unsafe fn pack(ty: BlockType, source: &[u8], row: usize, panel: &mut [MaybeUninit<u8>]) {
+                // SAFETY: the level is this function's own.
+                unsafe { pack_panel::<$isa>(ty, source, row, panel) }
             }
 
             /// # Safety
             /// As [`activations::round`].
             $(#[target_feature(enable = $features)])?
             unsafe fn round(grain: Grain, x: &[f32], bytes: &mut [i8], scales: &mut [Scale]) {
-                // SAFETY: the level is this function's own; the rest is passed on.
+                // SAFETY: as above; the rest is passed on.
                 unsafe { activations::round::<$isa>(grain, x, bytes, scales) }
             }
 
@@ -82,8 +86,25 @@ macro_rules! routines {
                 unsafe { attention::attend_piece::<$isa>(a, piece, desk) }
             }
 
-            pub(super) static ROUTINES: Routines =
-                Routines { pack, round, multiply, rms_norm, rotate, silu_mul, attend };
+            /// # Safety
+            /// As [`crate::arithmetic::dots`].
+            $(#[target_feature(enable = $features)])?
+            unsafe fn dots(passes: usize) -> i32 {
+                // SAFETY: as above.
+                unsafe { crate::arithmetic::dots::<$isa>(passes) }
+            }
+
+            pub(super) const ROUTINES: Routines = Routines {
+                pack,
+                round,
+                multiply,
+                rms_norm,
+                rotate,
+                silu_mul,
+                attend,
+                dots,
+                arrange: None,
+            };
         }
     };
 }
@@ -100,6 +121,16 @@ routines!(
     "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
 );
 
+/// AVX-512 but for what its matrix unit does.
+#[cfg(target_arch = "x86_64")]
+const AMX: Routines = Routines {
+    multiply: crate::isa::amx::multiply,
+    arrange: Some(crate::isa::amx::arrange),
+    attend: attention::attend_in_tiles,
+    dots: crate::isa::amx::dots,
+    ..avx512::ROUTINES
+};
+
 impl Routines {
     /// The routines of `level`, which the machine must have for them to be called.
     pub fn of(level: CpuLevel) -> &'static Routines {
@@ -110,6 +141,8 @@ impl Routines {
             CpuLevel::AvxVnni => &avxvnni::ROUTINES,
             #[cfg(target_arch = "x86_64")]
             CpuLevel::Avx512 => &avx512::ROUTINES,
+            #[cfg(target_arch = "x86_64")]
+            CpuLevel::Amx => &AMX,
             _ => &scalar::ROUTINES,
         }
     }

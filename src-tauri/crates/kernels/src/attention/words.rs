@@ -75,12 +75,14 @@ unsafe fn steps<I: Isa>(largest: I::F) -> (I::F, I::F) {
     }
 }
 
-/// Rounds the slab's keys and values.
+/// Rounds the slab's keys and values, of which `positions` are there: what lies behind them is left
+/// over from forgotten ones, and must not choose the scales.
 ///
 /// # Safety
 /// The machine has `I`; the desk was started for these dimensions and holds `tiles` tiles.
 #[inline(always)]
-pub(super) unsafe fn slab<I: Isa>(desk: &mut Desk, dim: usize, value_dim: usize, tiles: usize) {
+pub(super) unsafe fn slab<I: Isa>(desk: &mut Desk, dim: usize, value_dim: usize, positions: usize) {
+    let tiles = positions.div_ceil(TILE);
     let words = &mut desk.words;
     // SAFETY: integers have the floats' places, two to a lane.
     unsafe {
@@ -101,7 +103,7 @@ pub(super) unsafe fn slab<I: Isa>(desk: &mut Desk, dim: usize, value_dim: usize,
         for d in (0..value_dim).step_by(LANES) {
             let values = desk.values.as_ptr().add(d);
             let mut largest = I::splat(0.0);
-            for p in 0..tiles * TILE {
+            for p in 0..positions {
                 largest = I::max(largest, I::abs(I::load(values.add(p * value_dim))));
             }
             let (inverse, unit) = steps::<I>(largest);

@@ -33,6 +33,37 @@ macro_rules! each {
     }};
 }
 
+/// Half of [`Isa::load_quads`].
+///
+/// # Safety
+/// The machine has AVX2, and each of eight rows is good for 16 bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn eight_rows(p: *const u8, stride: usize) -> [__m256i; 4] {
+    // Rows r and r + 4 in the halves of a register.
+    let mut rows = [_mm256_setzero_si256(); 4];
+    for (r, rows) in rows.iter_mut().enumerate() {
+        // SAFETY: 16 bytes of two of the rows.
+        let [a, b] = unsafe {
+            let p = p.add(r * stride);
+            [
+                _mm_loadu_si128(p.cast()),
+                _mm_loadu_si128(p.add(4 * stride).cast()),
+            ]
+        };
+        *rows = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b);
+    }
+    let [a, b, c, d] = rows;
+    let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
+    let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
+    [
+        _mm256_unpacklo_epi64(ab, cd),
+        _mm256_unpackhi_epi64(ab, cd),
+        _mm256_unpacklo_epi64(ab_high, cd_high),
+        _mm256_unpackhi_epi64(ab_high, cd_high),
+    ]
+}
+
 // SAFETY: each method touches exactly the elements that the trait names.
 unsafe impl<const VNNI: bool> Isa for Avx2<VNNI> {
     type F = F;
@@ -122,10 +153,30 @@ unsafe impl<const VNNI: bool> Isa for Avx2<VNNI> {
                 _mm256_add_epi32(acc, _mm256_madd_epi16(a, b))
             })
         }
+        prefetch(p: *const u8) { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
         load_w(p: *const u8) -> I { [_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(32).cast())] }
         store_w(p: *mut u8, w: I) {
             _mm256_storeu_si256(p.cast(), w[0]);
             _mm256_storeu_si256(p.add(32).cast(), w[1])
+        }
+        load_quads(p: *const u8, stride: usize) -> [I; 4] {
+            let low = eight_rows(p, stride);
+            let high = eight_rows(p.add(8 * stride), stride);
+            [[low[0], high[0]], [low[1], high[1]], [low[2], high[2]], [low[3], high[3]]]
+        }
+        unzip_halves(w: I) -> I {
+            let order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+            let order = _mm256_broadcastsi128_si256(order);
+            let [a, b] = each!(w => _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_shuffle_epi8(w, order)));
+            [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b)]
+        }
+        unzip_bytes(w: I) -> I {
+            let order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            let order = _mm256_broadcastsi128_si256(order);
+            // The first and third bytes in front, so that the next step finds them in one half.
+            let pairs = _mm256_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7);
+            let [a, b] = each!(w => _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(w, order), pairs));
+            [_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)]
         }
         splat_w(x: u8) -> I { [_mm256_set1_epi8(x.cast_signed()); 2] }
         splat_quad(p: *const i8) -> I { [_mm256_set1_epi32(p.cast::<i32>().read_unaligned()); 2] }

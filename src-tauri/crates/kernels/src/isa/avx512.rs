@@ -64,8 +64,41 @@ unsafe impl Isa for Avx512 {
             _mm512_mask_blend_epi16(0xaaaa_aaaa, first, _mm512_slli_epi32::<16>(second))
         }
         dot_words(acc: __m512i, a: __m512i, b: __m512i) -> __m512i { _mm512_dpwssd_epi32(acc, a, b) }
+        prefetch(p: *const u8) { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
         load_w(p: *const u8) -> __m512i { _mm512_loadu_si512(p.cast()) }
         store_w(p: *mut u8, w: __m512i) { _mm512_storeu_si512(p.cast(), w) }
+        load_quads(p: *const u8, stride: usize) -> [__m512i; 4] {
+            // Rows r, r + 4, r + 8 and r + 12 in the quarters of a register.
+            let mut rows = [_mm512_setzero_si512(); 4];
+            for (r, rows) in rows.iter_mut().enumerate() {
+                let p = p.add(r * stride);
+                let (a, b) = (_mm_loadu_si128(p.cast()), _mm_loadu_si128(p.add(4 * stride).cast()));
+                let (c, d) = (_mm_loadu_si128(p.add(8 * stride).cast()), _mm_loadu_si128(p.add(12 * stride).cast()));
+                let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b);
+                let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(c), d);
+                *rows = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+            }
+            let [a, b, c, d] = rows;
+            let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
+            let (ab_high, cd_high) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
+            [
+                _mm512_unpacklo_epi64(ab, cd),
+                _mm512_unpackhi_epi64(ab, cd),
+                _mm512_unpacklo_epi64(ab_high, cd_high),
+                _mm512_unpackhi_epi64(ab_high, cd_high),
+            ]
+        }
+        unzip_halves(w: __m512i) -> __m512i {
+            let order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+            let w = _mm512_shuffle_epi8(w, _mm512_broadcast_i32x4(order));
+            _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), w)
+        }
+        unzip_bytes(w: __m512i) -> __m512i {
+            let order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            let order = _mm512_broadcast_i32x4(order);
+            let quads = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            _mm512_permutexvar_epi32(quads, _mm512_shuffle_epi8(w, order))
+        }
         splat_w(x: u8) -> __m512i { _mm512_set1_epi8(x.cast_signed()) }
         splat_quad(p: *const i8) -> __m512i { _mm512_set1_epi32(p.cast::<i32>().read_unaligned()) }
         and(a: __m512i, b: __m512i) -> __m512i { _mm512_and_si512(a, b) }

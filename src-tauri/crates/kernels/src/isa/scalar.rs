@@ -29,10 +29,11 @@ fn zip_w(a: W, b: W, f: impl Fn(u8, u8) -> u8) -> W {
 
 #[inline(always)]
 fn units(a: W, f: impl Fn(u16) -> u16) -> W {
-    std::array::from_fn(|i| {
-        let unit = u16::from_le_bytes([a[i & !1], a[i | 1]]);
-        f(unit).to_le_bytes()[i & 1]
-    })
+    let mut out = [0; 4 * LANES];
+    for (out, unit) in out.as_chunks_mut().0.iter_mut().zip(a.as_chunks().0) {
+        *out = f(u16::from_le_bytes(*unit)).to_le_bytes();
+    }
+    out
 }
 
 /// Reads an array through an unaligned pointer.
@@ -180,12 +181,33 @@ unsafe impl Isa for Scalar {
         })
     }
     #[inline(always)]
+    unsafe fn prefetch(_: *const u8) {}
+    #[inline(always)]
     unsafe fn load_w(p: *const u8) -> W {
         read!(p, W)
     }
     #[inline(always)]
     unsafe fn store_w(p: *mut u8, w: W) {
         write!(p, W, w);
+    }
+    #[inline(always)]
+    unsafe fn load_quads(p: *const u8, stride: usize) -> [W; 4] {
+        let mut quads = [[0; 4 * LANES]; 4];
+        for r in 0..LANES {
+            let row = read!(p.add(r * stride), [[u8; 4]; 4]);
+            for (quads, quad) in quads.iter_mut().zip(row) {
+                quads.as_chunks_mut().0[r] = quad;
+            }
+        }
+        quads
+    }
+    #[inline(always)]
+    unsafe fn unzip_halves(w: W) -> W {
+        std::array::from_fn(|i| w[i % 32 / 2 * 4 + i / 32 * 2 + i % 2])
+    }
+    #[inline(always)]
+    unsafe fn unzip_bytes(w: W) -> W {
+        std::array::from_fn(|i| w[i % LANES * 4 + i / LANES])
     }
     #[inline(always)]
     unsafe fn splat_w(x: u8) -> W {

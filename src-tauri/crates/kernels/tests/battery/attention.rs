@@ -120,8 +120,43 @@ fn attention_of_every_level_and_cache_type() {
                     cpu.attention(&q, s.m, s.heads, &kv, s.past, &mut out);
                     let off = distance(&out, &want);
                     let label = format!("{} {} {level}", ty.name(), s.dim);
+                    let tiled = cpu.level() == CpuLevel::Amx && !cpu.is_exact() && s.m > 8;
+                    // In bf16, scores of ±10 are off by about 0.02.
+                    let bound = if tiled { bound + 5e-3 } else { bound };
                     assert!(off < bound, "{label} past {} m {}: {off}", s.past, s.m);
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_few_queries_are_bit_for_bit_what_each_is_alone() {
+    let mut random = Random::new(9);
+    let (heads, kv_heads, dim) = (16, 4, 64);
+    // Around the ends of tiles, slabs and stretches, and far behind them.
+    for past in [0, 12, 60, 509, 1500] {
+        let positions = past + 8;
+        let keys = random.floats(positions * kv_heads * dim);
+        let q: Vec<f32> = random.floats(8 * heads * dim);
+        for (level, ty) in CpuLevel::available()
+            .into_iter()
+            .flat_map(|level| [KvType::F32, KvType::F16, KvType::Q8_0].map(|ty| (level, ty)))
+        {
+            let cpu = Cpu::new(3, level);
+            let mut kv = KvLayer::new(ty, kv_heads, dim);
+            kv.append(&keys, &keys, positions);
+            let row = heads * dim;
+            let run = |from: usize, m: usize| {
+                let mut out = vec![f32::NAN; m * row];
+                let q = &q[from * row..(from + m) * row];
+                cpu.attention(q, m, heads, &kv, past + from, &mut out);
+                out
+            };
+            let alone: Vec<f32> = (0..8).flat_map(|i| run(i, 1)).collect();
+            for m in 2..=8 {
+                let label = format!("{} past {past} m {m} {level}", ty.name());
+                assert!(run(0, m) == alone[..m * row], "{label}");
             }
         }
     }
@@ -133,7 +168,7 @@ fn forgotten_positions_are_overwritten() {
     for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
         let rows = random.floats(400 * 64);
         let q = random.floats(2 * 64);
-        let cpu = Cpu::new(2, CpuLevel::detect());
+        let cpu = Cpu::new(2, CpuLevel::best());
         let mut fresh = KvLayer::new(ty, 2, 32);
         fresh.append(&rows[..300 * 64], &rows[..300 * 64], 300);
         let mut reused = KvLayer::new(ty, 2, 32);

@@ -5,8 +5,12 @@ use kernels::{BlockType, Cpu, CpuLevel, Matrix, dequantise};
 
 /// What rounding activations to 8 bits in groups of 32 may cost, for weights of any offset.
 const ROUNDING: f64 = 0.03;
+/// What rounding both sides to bf16 may cost.
+const TILES: f64 = 0.005;
 /// What the order of additions may cost.
 const ORDER: f64 = 2e-6;
+/// Tokens up to which a product does not depend on how many they are.
+const FEW: usize = 8;
 
 struct Case {
     ty: BlockType,
@@ -75,7 +79,7 @@ fn products_of_every_type_and_level() {
                 blocks * ty.block_len()
             };
             let case = Case::new(&mut random, ty, rows, cols);
-            for m in [1, 2, 5, 6, 13] {
+            for m in [1, 2, 5, 6, 13, 35] {
                 let x = random.floats(m * cols);
                 let want = case.product(&x);
                 let run = |cpu: &Cpu| {
@@ -91,6 +95,10 @@ fn products_of_every_type_and_level() {
                     let from_f32 = case.error(&x, &got, &want);
                     let from_twin = case.error(&x, &got, &twin);
                     let label = format!("{ty:?} {rows}x{cols} m {m} {}", cpu.level());
+                    if cpu.level() == CpuLevel::Amx && m > FEW && cols % 32 == 0 {
+                        assert!(from_f32 < TILES, "{label}: {from_f32} from f32");
+                        continue;
+                    }
                     assert!(
                         from_twin < ORDER,
                         "{label}: {from_twin} from the scalar twin"
@@ -99,6 +107,56 @@ fn products_of_every_type_and_level() {
                     assert!(from_f32 < bound, "{label}: {from_f32} from f32");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn a_few_tokens_are_bit_for_bit_what_each_is_alone() {
+    let mut random = Random::new(7);
+    for ty in BlockType::ALL {
+        let cols = 2 * ty.block_len().max(32);
+        let case = Case::new(&mut random, ty, 45, cols);
+        let x = random.floats(FEW * cols);
+        for cpu in executors() {
+            let w = case.pack(&cpu);
+            let run = |x: &[f32]| {
+                let mut y = vec![f32::NAN; x.len() / cols * 45];
+                cpu.product(x, x.len() / cols, &w, &mut y);
+                y
+            };
+            let alone: Vec<f32> = x.chunks_exact(cols).flat_map(run).collect();
+            for m in 2..=FEW {
+                let label = format!("{ty:?} m {m} {}", cpu.level());
+                assert_eq!(run(&x[..m * cols]), alone[..m * 45], "{label}");
+            }
+        }
+    }
+}
+
+/// The twin of the tiles: both sides rounded to bf16, and sums in f64.
+#[test]
+fn tiles_multiply_what_is_left_after_rounding_to_bf16() {
+    if !CpuLevel::available().contains(&CpuLevel::Amx) {
+        return;
+    }
+    let mut random = Random::new(8);
+    let rounded = |x: f32| half::bf16::from_f32(x).to_f32();
+    for ty in BlockType::ALL {
+        if ty == BlockType::F32 {
+            continue;
+        }
+        let cols = 3 * ty.block_len().max(96);
+        let mut case = Case::new(&mut random, ty, 71, cols);
+        let x = random.floats(37 * cols);
+        for threads in [1, 3] {
+            let cpu = Cpu::new(threads, CpuLevel::Amx);
+            let mut y = vec![f32::NAN; 37 * 71];
+            cpu.product(&x, 37, &case.pack(&cpu), &mut y);
+            case.dense.iter_mut().for_each(|w| *w = rounded(*w));
+            let x: Vec<f32> = x.iter().map(|x| rounded(*x)).collect();
+            let off = case.error(&x, &y, &case.product(&x));
+            assert!(off < 5e-5, "{ty:?}: {off}");
         }
     }
 }
@@ -163,18 +221,20 @@ fn fused_products_are_their_parts() {
 #[test]
 fn rows_read_back_are_the_weights() {
     let mut random = Random::new(4);
-    let cpu = Cpu::new(2, CpuLevel::detect());
+    let executors = executors();
     for ty in BlockType::ALL {
         let case = Case::new(&mut random, ty, 21, 512);
-        let packed = case.pack(&cpu);
-        assert_eq!(
-            (packed.rows(), packed.cols(), packed.block_type()),
-            (21, 512, ty)
-        );
-        let mut row = vec![0.0; 512];
-        for r in 0..21 {
-            packed.row(r, &mut row);
-            assert_eq!(row, case.dense[r * 512..(r + 1) * 512], "{ty:?} row {r}");
+        for cpu in &executors {
+            let packed = case.pack(cpu);
+            assert_eq!(
+                (packed.rows(), packed.cols(), packed.block_type()),
+                (21, 512, ty)
+            );
+            let mut row = vec![0.0; 512];
+            for (r, want) in case.dense.chunks_exact(512).enumerate() {
+                packed.row(r, &mut row);
+                assert_eq!(row, want, "{ty:?} row {r} {}", cpu.level());
+            }
         }
     }
 }

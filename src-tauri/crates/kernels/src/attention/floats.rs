@@ -1,0 +1,221 @@
+//! The loops in floats.
+
+use half::f16;
+
+use crate::isa::{Isa, LANES};
+use crate::kv::{GROUP, TILE, Tile};
+
+use super::{Desk, SLAB, SLAB_TILES};
+
+/// Numbers that are kept in the cache and read as floats.
+pub(super) trait Kept: Copy {
+    /// # Safety
+    /// The machine has `I`; `p` is good for 16 numbers.
+    unsafe fn load<I: Isa>(p: *const Self) -> I::F;
+}
+
+impl Kept for f32 {
+    #[inline(always)]
+    unsafe fn load<I: Isa>(p: *const f32) -> I::F {
+        // SAFETY: passed on.
+        unsafe { I::load(p) }
+    }
+}
+
+impl Kept for f16 {
+    #[inline(always)]
+    unsafe fn load<I: Isa>(p: *const f16) -> I::F {
+        // SAFETY: passed on.
+        unsafe { I::load_f16(p.cast()) }
+    }
+}
+
+/// Tiles of keys as floats.
+///
+/// # Safety
+/// The machine has `I`; `to` has room for `tiles × dim × 16`.
+#[inline(always)]
+pub(super) unsafe fn load_keys<I: Isa>(keys: Tile, dim: usize, tiles: usize, to: *mut f32) {
+    // SAFETY: a tile has `dim` vectors, and a vector of scales for every GROUP of them.
+    unsafe {
+        for i in 0..tiles * dim {
+            let at = i * LANES;
+            let v = match keys {
+                Tile::F32(k) => I::load(k.as_ptr().add(at)),
+                Tile::F16(k) => I::load_f16(k.as_ptr().add(at).cast()),
+                Tile::Q8(k, s) => {
+                    let group = i / dim * dim.div_ceil(GROUP) + i % dim / GROUP;
+                    let scale = I::load_f16(s.as_ptr().add(group * LANES).cast());
+                    I::mul(I::load_i8(k.as_ptr().add(at)), scale)
+                }
+            };
+            I::store(to.add(at), v);
+        }
+    }
+}
+
+/// Tiles of values as floats.
+///
+/// # Safety
+/// The machine has `I`; `to` has room for `tiles × 16 × value_dim`.
+#[inline(always)]
+pub(super) unsafe fn load_values<I: Isa>(
+    values: Tile,
+    value_dim: usize,
+    groups: usize,
+    tiles: usize,
+    to: *mut f32,
+) {
+    // SAFETY: a tile has 16 rows of whole vectors, and `groups` scales for each.
+    unsafe {
+        for p in 0..tiles * TILE {
+            for d in (0..value_dim).step_by(LANES) {
+                let at = p * value_dim + d;
+                let v = match values {
+                    Tile::F32(v) => I::load(v.as_ptr().add(at)),
+                    Tile::F16(v) => I::load_f16(v.as_ptr().add(at).cast()),
+                    Tile::Q8(v, s) => {
+                        let scale = s[p * groups + d / GROUP].to_f32();
+                        I::mul(I::load_i8(v.as_ptr().add(at)), I::splat(scale))
+                    }
+                };
+                I::store(to.add(at), v);
+            }
+        }
+    }
+}
+
+/// Scores of `R` rows with the slab's tiles of keys.
+///
+/// # Safety
+/// The machine has `I`; the desk holds the rows, and `keys` are `tiles` tiles.
+#[inline(always)]
+pub(super) unsafe fn scores<I: Isa, K: Kept, const R: usize>(
+    desk: &mut Desk,
+    keys: *const K,
+    row: usize,
+    dim: usize,
+    tiles: usize,
+) {
+    // SAFETY: `row + R` rows are on the desk.
+    unsafe {
+        let q = desk.q.as_ptr().add(row * dim);
+        let out = desk.scores.as_mut_ptr().add(row * SLAB);
+        let mut t = 0;
+        while t < tiles {
+            let keys = keys.add(t * TILE * dim);
+            let to = out.add(t * TILE);
+            t += if I::WIDE && tiles - t >= SLAB_TILES {
+                dots::<I, K, R, SLAB_TILES>(q, keys, dim, to);
+                SLAB_TILES
+            } else {
+                dots::<I, K, R, 1>(q, keys, dim, to);
+                1
+            };
+        }
+    }
+}
+
+/// Dot products of `R` queries with the keys of `T` tiles.
+///
+/// # Safety
+/// As [`scores`].
+#[inline(always)]
+unsafe fn dots<I: Isa, K: Kept, const R: usize, const T: usize>(
+    q: *const f32,
+    keys: *const K,
+    dim: usize,
+    to: *mut f32,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut sums = [[I::splat(0.0); T]; R];
+        for d in 0..dim {
+            let mut k = [I::splat(0.0); T];
+            for t in 0..T {
+                k[t] = K::load::<I>(keys.add((t * dim + d) * TILE));
+            }
+            for r in 0..R {
+                let q = I::splat(*q.add(r * dim + d));
+                for t in 0..T {
+                    sums[r][t] = I::fma(q, k[t], sums[r][t]);
+                }
+            }
+        }
+        for r in 0..R {
+            for t in 0..T {
+                I::store(to.add(r * SLAB + t * TILE), sums[r][t]);
+            }
+        }
+    }
+}
+
+/// Adds the slab's weighted values to the sums of `R` rows.
+///
+/// # Safety
+/// The machine has `I`; the desk holds rows and weights, and `values` are `positions` rows.
+#[inline(always)]
+pub(super) unsafe fn gather<I: Isa, K: Kept, const R: usize>(
+    desk: &mut Desk,
+    values: *const K,
+    row: usize,
+    value_dim: usize,
+    positions: usize,
+) {
+    // SAFETY: `row + R` rows and `positions` positions are on the desk.
+    unsafe {
+        let weights = desk.scores.as_ptr().add(row * SLAB);
+        let sums = desk.sums.as_mut_ptr().add(row * value_dim);
+        let mut d = 0;
+        while d < value_dim {
+            let values = values.add(d);
+            d += if I::WIDE && value_dim - d >= 4 * LANES {
+                accumulate::<I, K, R, 4>(weights, values, value_dim, positions, sums.add(d));
+                4 * LANES
+            } else {
+                accumulate::<I, K, R, 1>(weights, values, value_dim, positions, sums.add(d));
+                LANES
+            };
+        }
+    }
+}
+
+/// Adds weighted values to `V` vectors of `R` rows.
+///
+/// # Safety
+/// As [`gather`].
+#[inline(always)]
+unsafe fn accumulate<I: Isa, K: Kept, const R: usize, const V: usize>(
+    weights: *const f32,
+    values: *const K,
+    value_dim: usize,
+    positions: usize,
+    sums: *mut f32,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut acc = [[I::splat(0.0); V]; R];
+        for r in 0..R {
+            for v in 0..V {
+                acc[r][v] = I::load(sums.add(r * value_dim + v * LANES));
+            }
+        }
+        for p in 0..positions {
+            let mut value = [I::splat(0.0); V];
+            for v in 0..V {
+                value[v] = K::load::<I>(values.add(p * value_dim + v * LANES));
+            }
+            for r in 0..R {
+                let weight = I::splat(*weights.add(r * SLAB + p));
+                for v in 0..V {
+                    acc[r][v] = I::fma(weight, value[v], acc[r][v]);
+                }
+            }
+        }
+        for r in 0..R {
+            for v in 0..V {
+                I::store(sums.add(r * value_dim + v * LANES), acc[r][v]);
+            }
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! AMX: products of 16 tokens with 16 rows in one instruction, in bf16 with f32 sums.
+//!
+//! Weights and activations are both rounded to bf16 (8 bits of mantissa), finer than the 8-bit
+//! integers of the other levels; and since scales are multiplied in before, nothing interrupts the
+//! sums. A tile of weights holds 32 columns of a panel's 16 rows as 16 × (16 rows × 2 columns), a
+//! tile of activations 16 tokens × 32 columns. The instructions have no stable intrinsics yet.
+//!
+//! Linux saves the tiles of a thread only if the process has asked for it: [`permitted`].
+
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use super::{Avx512, Isa, LANES};
+use crate::activations::Tiled;
+use crate::block::BlockType;
+use crate::layout::{Format, GROUP, quants, scales, with_format};
+use crate::product::{STRIP, STRIP_PANELS, Stage, Strip, Tokens, room};
+
+/// Rows of a tile of activations.
+const TOKENS: usize = Tiled::TOKENS;
+/// Columns of a tile.
+pub(crate) const COLUMNS: usize = GROUP;
+/// Numbers of a tile.
+const TILE: usize = TOKENS * COLUMNS;
+
+/// Whether the processor has AMX with bf16 and the system lets this process use it.
+pub(crate) fn permitted() -> bool {
+    static PERMITTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *PERMITTED.get_or_init(|| {
+        let features = __cpuid_count(7, 0).edx;
+        // Bits 22 and 24 of leaf 7: AMX-BF16, AMX-TILE.
+        let has = is_x86_feature_detected!("avx512bf16") && features >> 22 & 0b101 == 0b101;
+        has && ask()
+    })
+}
+
+/// Asks the kernel to save tile registers for this process.
+#[cfg(target_os = "linux")]
+fn ask() -> bool {
+    const ARCH_REQ_XCOMP_PERM: usize = 0x1023;
+    const XFEATURE_XTILEDATA: usize = 18;
+    // SAFETY: the call takes two numbers and touches no memory; a kernel that does not know it
+    // answers with an error.
+    unsafe {
+        libc::syscall(
+            libc::SYS_arch_prctl,
+            ARCH_REQ_XCOMP_PERM,
+            XFEATURE_XTILEDATA,
+        ) == 0
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask() -> bool {
+    false
+}
+
+/// What LDTILECFG reads: palette 1, eight tiles of 16 rows of 64 bytes.
+#[repr(C, align(64))]
+struct Shapes([u8; 64]);
+
+static SHAPES: Shapes = {
+    let mut shapes = [0; 64];
+    shapes[0] = 1;
+    let mut tile = 0;
+    while tile < 8 {
+        shapes[16 + tile * 2] = 64;
+        shapes[48 + tile] = 16;
+        tile += 1;
+    }
+    Shapes(shapes)
+};
+
+/// The tile registers, configured until this is dropped: then a switch of threads has nothing to save.
+pub(crate) struct Tiles(());
+
+impl Tiles {
+    /// # Safety
+    /// AMX is [`permitted`].
+    pub unsafe fn new() -> Tiles {
+        // SAFETY: by contract; the operand is a valid configuration of 64 bytes.
+        unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const SHAPES, options(nostack, readonly)) };
+        Tiles(())
+    }
+}
+
+impl Drop for Tiles {
+    fn drop(&mut self) {
+        // SAFETY: a `Tiles` exists only where AMX is permitted.
+        unsafe { asm!("tilerelease", options(nostack, nomem)) };
+    }
+}
+
+/// Rounds some columns of rows of `cols` numbers to tiles, `[row / 16][column / 32][16][32]`; of the
+/// last tiles, the rows that are not there are left as they are.
+///
+/// # Safety
+/// The machine has AVX-512 with bf16; `x` is whole rows, `columns` whole groups of them, and `tiles`
+/// as many whole tiles.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+pub(crate) unsafe fn arrange(x: &[f32], cols: usize, columns: Range<usize>, tiles: &mut [u16]) {
+    let block = TOKENS * columns.len();
+    debug_assert!(tiles.len() == (x.len() / cols).div_ceil(TOKENS) * block);
+    for (t, x) in x.chunks_exact(cols).enumerate() {
+        let tiles = &mut tiles[t / TOKENS * block..];
+        let groups = x[columns.clone()].chunks_exact(COLUMNS);
+        for (x, tile) in groups.zip(tiles.chunks_exact_mut(TILE)) {
+            // SAFETY: a group has two vectors; row t % 16 of a tile is 32 numbers.
+            unsafe {
+                let (low, high) = (
+                    Avx512::load(x.as_ptr()),
+                    Avx512::load(x.as_ptr().add(LANES)),
+                );
+                let row = tile.as_mut_ptr().add(t % TOKENS * COLUMNS);
+                _mm512_storeu_si512(row.cast(), bits(_mm512_cvtne2ps_pbh(high, low)));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn bits(x: __m512bh) -> __m512i {
+    // SAFETY: both are 64 bytes without invalid values.
+    unsafe { std::mem::transmute::<__m512bh, __m512i>(x) }
+}
+
+/// A strip times many tokens.
+///
+/// # Safety
+/// AMX is [`permitted`]; `strip` is packed weights of its type, and its tokens are tiles of as many
+/// columns.
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
+pub(crate) unsafe fn multiply(strip: &Strip, stage: &mut Stage) {
+    let Tokens::Tiles { m, tiles } = strip.x else {
+        // SAFETY: passed on; AMX comes with AVX-512.
+        return unsafe { crate::product::multiply::<Avx512>(strip, stage) };
+    };
+    let blocks = m.div_ceil(TOKENS);
+    // SAFETY: stages and token blocks stay inside the strips, the tiles and the stage's arrays.
+    unsafe {
+        let _tiles = Tiles::new();
+        let weights = stage.unpacked.tiles.as_mut_ptr();
+        for first in (0..strip.cols).step_by(Tiled::SLAB) {
+            let cols = (strip.cols - first).min(Tiled::SLAB);
+            let groups = cols / GROUP;
+            let x = tiles.as_ptr().add(first * blocks * TOKENS);
+            let pairs = strip.panels.chunks(STRIP_PANELS * strip.panel_bytes);
+            for (s, panels) in pairs.enumerate() {
+                for (p, panel) in panels.chunks_exact(strip.panel_bytes).enumerate() {
+                    let to = weights.add(p * TILE);
+                    with_format!(
+                        strip.ty,
+                        F => unstage::<F>(panel.as_ptr(), first, groups, to),
+                        else unstage_floats(strip.ty, panel.as_ptr(), first, groups, to)
+                    );
+                }
+                let sums = stage.sums.0.as_mut_ptr().add(s * room(m));
+                let block = |b: usize| Block {
+                    x: x.add(b * TOKENS * cols),
+                    sums: sums.add(b * TOKENS * STRIP),
+                };
+                for b in (0..blocks).step_by(2) {
+                    let fresh = first == 0;
+                    if b + 1 < blocks {
+                        two_blocks(weights, groups, [block(b), block(b + 1)], fresh);
+                    } else {
+                        one_block(weights, groups, block(b), fresh);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// 16 tokens: tiles of activations, and 16 rows of a strip's sums.
+#[derive(Clone, Copy)]
+struct Block {
+    x: *const u16,
+    sums: *mut f32,
+}
+
+/// Bytes between the rows of a tile of sums in a stage.
+const SUMS_STRIDE: usize = STRIP * size_of::<f32>();
+
+/// Two panels times two blocks of tokens; the sums begin anew when they are `fresh`.
+///
+/// # Safety
+/// The tiles are configured; `weights` is `groups` pairs of tiles, and so many tiles are in each
+/// block's `x`.
+#[inline(always)]
+unsafe fn two_blocks(weights: *const u16, groups: usize, blocks: [Block; 2], fresh: bool) {
+    // SAFETY: by contract; the tile registers are used in this file's assembly only.
+    unsafe {
+        asm!(
+            "test {fresh:e}, {fresh:e}",
+            "jz 2f",
+            "tilezero tmm0",
+            "tilezero tmm1",
+            "tilezero tmm2",
+            "tilezero tmm3",
+            "jmp 3f",
+            "2:",
+            "tileloadd tmm0, [{sums0} + {stride}]",
+            "tileloadd tmm1, [{sums0} + {stride} + 64]",
+            "tileloadd tmm2, [{sums1} + {stride}]",
+            "tileloadd tmm3, [{sums1} + {stride} + 64]",
+            "3:",
+            "tileloadd tmm6, [{weights} + {row}]",
+            "tileloadd tmm4, [{x0} + {row}]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tileloadd tmm7, [{weights} + {row} + 1024]",
+            "tdpbf16ps tmm1, tmm4, tmm7",
+            "tileloadd tmm5, [{x1} + {row}]",
+            "tdpbf16ps tmm2, tmm5, tmm6",
+            "tdpbf16ps tmm3, tmm5, tmm7",
+            "add {weights}, 2048",
+            "add {x0}, 1024",
+            "add {x1}, 1024",
+            "dec {groups}",
+            "jnz 3b",
+            "tilestored [{sums0} + {stride}], tmm0",
+            "tilestored [{sums0} + {stride} + 64], tmm1",
+            "tilestored [{sums1} + {stride}], tmm2",
+            "tilestored [{sums1} + {stride} + 64], tmm3",
+            fresh = in(reg) u32::from(fresh),
+            sums0 = in(reg) blocks[0].sums,
+            sums1 = in(reg) blocks[1].sums,
+            stride = in(reg) SUMS_STRIDE,
+            row = in(reg) GROUP * 2,
+            weights = inout(reg) weights => _,
+            x0 = inout(reg) blocks[0].x => _,
+            x1 = inout(reg) blocks[1].x => _,
+            groups = inout(reg) groups => _,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        );
+    }
+}
+
+/// Two panels times one block of tokens.
+///
+/// # Safety
+/// As [`two_blocks`].
+#[inline(always)]
+unsafe fn one_block(weights: *const u16, groups: usize, block: Block, fresh: bool) {
+    // SAFETY: as there.
+    unsafe {
+        asm!(
+            "test {fresh:e}, {fresh:e}",
+            "jz 2f",
+            "tilezero tmm0",
+            "tilezero tmm1",
+            "jmp 3f",
+            "2:",
+            "tileloadd tmm0, [{sums} + {stride}]",
+            "tileloadd tmm1, [{sums} + {stride} + 64]",
+            "3:",
+            "tileloadd tmm6, [{weights} + {row}]",
+            "tileloadd tmm4, [{x} + {row}]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tileloadd tmm7, [{weights} + {row} + 1024]",
+            "tdpbf16ps tmm1, tmm4, tmm7",
+            "add {weights}, 2048",
+            "add {x}, 1024",
+            "dec {groups}",
+            "jnz 3b",
+            "tilestored [{sums} + {stride}], tmm0",
+            "tilestored [{sums} + {stride} + 64], tmm1",
+            fresh = in(reg) u32::from(fresh),
+            sums = in(reg) block.sums,
+            stride = in(reg) SUMS_STRIDE,
+            row = in(reg) GROUP * 2,
+            weights = inout(reg) weights => _,
+            x = inout(reg) block.x => _,
+            groups = inout(reg) groups => _,
+            out("tmm0") _, out("tmm1") _, out("tmm4") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        );
+    }
+}
+
+/// Unpacks `groups` groups of one panel from column `first` on, a tile each, `STRIP_PANELS` tiles
+/// apart.
+///
+/// # Safety
+/// As [`multiply`]; `to` has room.
+#[inline(always)]
+unsafe fn unstage<F: Format>(panel: *const u8, first: usize, groups: usize, to: *mut u16) {
+    let layout = F::LAYOUT;
+    let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
+    // SAFETY: blocks and groups stay inside the panel; a tile is 16 vectors of 32 numbers.
+    unsafe {
+        let per_block = layout.cols / GROUP;
+        for g in 0..groups {
+            let block = panel.add((first + g * GROUP) / layout.cols * layout.block_bytes());
+            let inner = g % per_block;
+            if inner == 0 {
+                scales::<Avx512, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
+            }
+            let tile = to.add(g * STRIP_PANELS * TILE);
+            for (v, w) in quants::<Avx512, F>(block, inner).into_iter().enumerate() {
+                let at = layout.scale_of(inner, v * layout.halves() / 8) * LANES;
+                let scale = Avx512::load(scale.as_ptr().add(at));
+                let min = Avx512::load(min.as_ptr().add(at));
+                let byte = _mm512_set1_epi32(0xff);
+                let columns = [
+                    _mm512_and_si512(w, byte),
+                    _mm512_and_si512(_mm512_srli_epi32::<8>(w), byte),
+                    _mm512_and_si512(_mm512_srli_epi32::<16>(w), byte),
+                    _mm512_srli_epi32::<24>(w),
+                ];
+                let [a, b, c, d] =
+                    columns.map(|q| _mm512_fmsub_ps(_mm512_cvtepi32_ps(q), scale, min));
+                put_pair(tile.add(v * 2 * GROUP), a, b);
+                put_pair(tile.add((v * 2 + 1) * GROUP), c, d);
+            }
+        }
+    }
+}
+
+/// The same for weights that are floats, of whole groups.
+///
+/// # Safety
+/// As [`unstage`].
+#[inline(always)]
+unsafe fn unstage_floats(
+    ty: BlockType,
+    panel: *const u8,
+    first: usize,
+    groups: usize,
+    to: *mut u16,
+) {
+    // SAFETY: a panel of floats has 16 values per column.
+    unsafe {
+        let column = |c: usize| {
+            let at = (first + c) * LANES;
+            match ty {
+                BlockType::F16 => Avx512::load_f16(panel.cast::<u16>().add(at)),
+                BlockType::BF16 => Avx512::load_bf16(panel.cast::<u16>().add(at)),
+                _ => Avx512::load(panel.cast::<f32>().add(at)),
+            }
+        };
+        for g in 0..groups {
+            let tile = to.add(g * STRIP_PANELS * TILE);
+            for pair in 0..GROUP / 2 {
+                let c = g * GROUP + pair * 2;
+                put_pair(tile.add(pair * GROUP), column(c), column(c + 1));
+            }
+        }
+    }
+}
+
+/// A block of 16 rows times four tiles of 16 columns: `x` is `groups` tiles, `w` as many times four,
+/// and `y` 16 rows of 64 results.
+///
+/// # Safety
+/// The tiles are configured, and the pointers are good for that.
+#[inline(always)]
+pub(crate) unsafe fn times_four(x: *const u16, w: *const u16, groups: usize, y: *mut f32) {
+    // SAFETY: by contract.
+    unsafe {
+        asm!(
+            "tilezero tmm0",
+            "tilezero tmm1",
+            "tilezero tmm2",
+            "tilezero tmm3",
+            "2:",
+            "tileloadd tmm4, [{x} + {row}]",
+            "tileloadd tmm5, [{w} + {row}]",
+            "tdpbf16ps tmm0, tmm4, tmm5",
+            "tileloadd tmm6, [{w} + {row} + 1024]",
+            "tdpbf16ps tmm1, tmm4, tmm6",
+            "tileloadd tmm7, [{w} + {row} + 2048]",
+            "tdpbf16ps tmm2, tmm4, tmm7",
+            "tileloadd tmm5, [{w} + {row} + 3072]",
+            "tdpbf16ps tmm3, tmm4, tmm5",
+            "add {w}, 4096",
+            "add {x}, 1024",
+            "dec {groups}",
+            "jnz 2b",
+            "tilestored [{y} + {stride}], tmm0",
+            "tilestored [{y} + {stride} + 64], tmm1",
+            "tilestored [{y} + {stride} + 128], tmm2",
+            "tilestored [{y} + {stride} + 192], tmm3",
+            y = in(reg) y,
+            stride = in(reg) 4 * LANES * size_of::<f32>(),
+            row = in(reg) COLUMNS * 2,
+            w = inout(reg) w => _,
+            x = inout(reg) x => _,
+            groups = inout(reg) groups => _,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        );
+    }
+}
+
+/// Adds to 16 rows of `16 · vectors` sums: `x` is two tiles, 64 columns, and `w` two for each vector.
+///
+/// # Safety
+/// The tiles are configured, and the pointers are good for that.
+#[inline(always)]
+pub(crate) unsafe fn add_products(x: *const u16, w: *const u16, vectors: usize, sums: *mut f32) {
+    // SAFETY: by contract.
+    unsafe {
+        asm!(
+            "tileloadd tmm4, [{x} + {row}]",
+            "tileloadd tmm5, [{x} + {row} + 1024]",
+            "2:",
+            "tileloadd tmm0, [{sums} + {stride}]",
+            "tileloadd tmm6, [{w} + {row}]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tileloadd tmm7, [{w} + {row} + 1024]",
+            "tdpbf16ps tmm0, tmm5, tmm7",
+            "tilestored [{sums} + {stride}], tmm0",
+            "add {w}, 2048",
+            "add {sums}, 64",
+            "dec {vectors}",
+            "jnz 2b",
+            x = in(reg) x,
+            stride = in(reg) vectors * LANES * size_of::<f32>(),
+            row = in(reg) COLUMNS * 2,
+            w = inout(reg) w => _,
+            sums = inout(reg) sums => _,
+            vectors = inout(reg) vectors => _,
+            out("tmm0") _, out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        );
+    }
+}
+
+/// Products of bytes that [`crate::arithmetic::integer_rate`] counts in as many passes, done in bf16.
+///
+/// # Safety
+/// AMX is [`permitted`].
+pub(crate) unsafe fn dots(passes: usize) -> i32 {
+    // A tile product is 16 × 16 × 32 products; a pass counts 64 × 12 × 64.
+    let rounds = (passes * (64 * 12 * 64) / (4 * TOKENS * TILE)).max(1);
+    // SAFETY: by contract; the tiles are zero, which takes as long as anything else.
+    unsafe {
+        let _tiles = Tiles::new();
+        asm!(
+            "2:",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tdpbf16ps tmm1, tmm4, tmm7",
+            "tdpbf16ps tmm2, tmm5, tmm6",
+            "tdpbf16ps tmm3, tmm5, tmm7",
+            "dec {rounds}",
+            "jnz 2b",
+            rounds = inout(reg) rounds => _,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        );
+    }
+    0
+}
+
+/// Stores two columns of 16 rows as bf16, side by side for each row.
+///
+/// # Safety
+/// The machine has AVX-512 with bf16, and `to` has room for 32 numbers.
+#[inline(always)]
+pub(crate) unsafe fn put_pair(to: *mut u16, first: __m512, second: __m512) {
+    // SAFETY: by contract.
+    unsafe {
+        let side_by_side = _mm512_set_epi16(
+            31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20,
+            4, 19, 3, 18, 2, 17, 1, 16, 0,
+        );
+        let both = bits(_mm512_cvtne2ps_pbh(second, first));
+        _mm512_storeu_si512(to.cast(), _mm512_permutexvar_epi16(side_by_side, both));
+    }
+}

@@ -1,0 +1,45 @@
+//! What the loops take from a level's file and no product or attention would show.
+
+use super::{Isa, LANES, Scalar};
+use crate::level::CpuLevel;
+
+type Exp = fn(&[f32; LANES]) -> [f32; LANES];
+
+fn exp<S: Isa>(x: &[f32; LANES]) -> [f32; LANES] {
+    let mut y = [0.0; LANES];
+    // SAFETY: `at` picks only among this machine's levels; both arrays have 16 lanes.
+    unsafe { S::store(y.as_mut_ptr(), S::exp(S::load(x.as_ptr()))) };
+    y
+}
+
+fn at(level: CpuLevel) -> Exp {
+    match level.checked().expect("a level of this machine") {
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Avx2 => exp::<super::Avx2<false>>,
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::AvxVnni => exp::<super::Avx2<true>>,
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Avx512 | CpuLevel::Amx => exp::<super::Avx512>,
+        _ => exp::<Scalar>,
+    }
+}
+
+#[test]
+fn the_exponential_is_as_exact_as_it_says() {
+    const STEP: f32 = 1.0 / 512.0;
+    for level in CpuLevel::available() {
+        let exp = at(level);
+        for vector in -87 * 32..88 * 32 {
+            let x = std::array::from_fn(|lane| (vector * 16 + lane as i32) as f32 * STEP);
+            for (x, y) in x.into_iter().zip(exp(&x)) {
+                let error = (f64::from(y) / f64::from(x).exp() - 1.0).abs();
+                assert!(error < 4e-7, "{level}: e^{x} is off by {error}");
+            }
+        }
+        for x in [-87.1, -104.0, -1e9, f32::MIN, f32::NEG_INFINITY] {
+            let least = exp(&[x; LANES])[0];
+            assert!((0.0..2e-38).contains(&least), "{level}: e^{x} is {least}");
+        }
+        assert_eq!(exp(&[0.0; LANES]), [1.0; LANES], "{level}");
+    }
+}
