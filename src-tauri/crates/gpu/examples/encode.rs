@@ -1,0 +1,107 @@
+//! What a token costs the host: 36 narrow blocks, so that a software GPU is soon done with them and the host's part
+//! is what is seen. Prints the processor's time of the thread that records and submits.
+
+use std::fs;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use gpu::{LayerWeights, Model, Options, Sampling, Shape, Wanted, Weights, Wgpu};
+use kernels::{BlockType, KvType};
+
+const LAYERS: usize = 36;
+
+/// Nanoseconds that this thread has been on a processor.
+fn on_processor() -> u64 {
+    let told = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = told.split_whitespace().next();
+    first.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[expect(clippy::print_stdout, reason = "printing is what it is for")]
+fn main() -> Result<(), gpu::Failure> {
+    let mut exec = Wgpu::open(None, true)?;
+    let shape = Shape {
+        layers: LAYERS,
+        embedding: 256,
+        feed_forward: 256,
+        heads: 4,
+        kv_heads: 1,
+        head_dim: 64,
+        vocab: 512,
+        eps: 1e-6,
+        rotary: 64,
+        rotated: vec![true; LAYERS],
+    };
+    println!("{}", exec.info());
+    let ty = BlockType::Q4K;
+    let mut matrix = |rows| {
+        let zeros = vec![0; ty.row_bytes(256).unwrap_or(0) * rows];
+        gpu::load_matrix(&mut exec, ty, rows, 256, &zeros)
+    };
+    let mut layers = Vec::new();
+    for _ in 0..LAYERS {
+        let (q, k, v, output) = (matrix(256)?, matrix(64)?, matrix(64)?, matrix(256)?);
+        layers.push((q, k, v, output, matrix(256)?, matrix(256)?, matrix(256)?));
+    }
+    let token_embd = matrix(512)?;
+    let mut norm = || gpu::load_norm(&mut exec, &[1.0; 256]);
+    let output_norm = norm()?;
+    let layers = layers
+        .into_iter()
+        .map(|(q, k, v, output, gate, up, down)| {
+            Ok(LayerWeights {
+                attn_norm: norm()?,
+                attn_q: q,
+                attn_k: k,
+                attn_v: v,
+                attn_output: output,
+                ffn_norm: norm()?,
+                ffn_gate: gate,
+                ffn_up: up,
+                ffn_down: down,
+            })
+        })
+        .collect::<Result<_, gpu::Failure>>()?;
+    let weights = Weights {
+        token_embd,
+        layers,
+        output_norm,
+        output: None,
+    };
+    let options = Options {
+        kv: KvType::F16,
+        floats: false,
+    };
+    let angles = Box::new(|_, count| vec![0.0; count * 64]);
+    let mut model = Model::new(exec, shape, options, weights, angles)?;
+    let never = AtomicBool::new(false);
+    model.append(&[1; 32], Wanted::Last, &never, &mut Vec::new())?;
+    model.sample(Sampling {
+        temperature: 0.6,
+        top_p: 0.95,
+        min_p: 0.0,
+        top_k: 0,
+    })?;
+    model.follow(Some(1), 0.5)?;
+    const TOKENS: u32 = 200;
+    let (mut recording, mut all, started) = (0, 0, Instant::now());
+    for _ in 0..TOKENS {
+        let before = on_processor();
+        model.follow(None, 0.5)?;
+        let between = on_processor();
+        model.chosen()?;
+        recording += between - before;
+        all += on_processor() - before;
+    }
+    let per_token = |nanoseconds: u64| nanoseconds as f64 / f64::from(TOKENS) / 1e3;
+    println!(
+        "recording and submitting: {:.0} µs a token",
+        per_token(recording)
+    );
+    println!("with waiting and reading: {:.0} µs a token", per_token(all));
+    println!(
+        "wall, the software GPU included: {:.0} µs a token",
+        started.elapsed().as_secs_f64() * 1e6 / f64::from(TOKENS)
+    );
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! An executor without a device: it checks that kernels can be written down, and counts.
+
+use crate::exec::{Dispatch, Executor, Limits};
+use crate::failure::Failure;
+use crate::kernel::Kernel;
+
+/// What was asked for.
+#[derive(Default)]
+pub(crate) struct Dry {
+    /// Names of the kernels of each submit.
+    pub(crate) submits: Vec<Vec<&'static str>>,
+    /// Every kernel that was bound.
+    pub(crate) kernels: Vec<Kernel>,
+    /// Bytes of all buffers.
+    pub(crate) bytes: u64,
+}
+
+impl Executor for Dry {
+    type Buffer = u64;
+    type Bound = &'static str;
+    type Ticket = u64;
+
+    fn limits(&self) -> Limits {
+        Limits {
+            binding: 2 << 30,
+            shared: 16 << 10,
+            invocations: 256,
+        }
+    }
+
+    fn buffer(&mut self, _: &str, bytes: u64) -> Result<u64, Failure> {
+        self.bytes += bytes;
+        Ok(bytes)
+    }
+
+    fn write(&mut self, buffer: &u64, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        assert!(offset + bytes.len() as u64 <= buffer.next_multiple_of(16));
+        Ok(())
+    }
+
+    fn copy(&mut self, from: &u64, to: &u64, bytes: u64) -> Result<(), Failure> {
+        assert!(bytes <= *from && bytes <= *to);
+        Ok(())
+    }
+
+    fn bind(&mut self, kernel: &Kernel, buffers: &[&u64]) -> Result<&'static str, Failure> {
+        let text = kernel.source()?;
+        let bindings = text.matches("@binding(").count();
+        assert_eq!(
+            bindings,
+            buffers.len(),
+            "{} {:?}",
+            kernel.file,
+            kernel.flags
+        );
+        self.kernels.push(kernel.clone());
+        Ok(kernel.file)
+    }
+
+    fn submit(
+        &mut self,
+        dispatches: &[Dispatch<'_, &'static str>],
+        reading: Option<(&u64, u64)>,
+    ) -> Result<u64, Failure> {
+        let most = dispatches.iter().flat_map(|it| it.groups).max();
+        assert!(most.is_none_or(|groups| groups <= 65_535));
+        self.submits
+            .push(dispatches.iter().map(|it| *it.bound).collect());
+        Ok(reading.map_or(0, |(_, bytes)| bytes))
+    }
+
+    fn take(&mut self, ticket: u64) -> Result<Vec<u8>, Failure> {
+        #[expect(clippy::cast_possible_truncation, reason = "it is in memory")]
+        Ok(vec![0; ticket as usize])
+    }
+}

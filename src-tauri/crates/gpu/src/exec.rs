@@ -1,0 +1,83 @@
+//! What runs a plan: buffers, kernels bound to buffers, and submits of dispatches, all plain data to the caller.
+
+use crate::failure::Failure;
+use crate::kernel::Kernel;
+
+/// One run of a bound kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Dispatch<'a, B> {
+    /// The kernel with its buffers.
+    pub bound: &'a B,
+    /// Workgroups.
+    pub groups: [u32; 3],
+    /// What differs from run to run, as the kernels' `Step` has it.
+    pub step: [u32; 6],
+}
+
+/// What a device allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes that a kernel sees of a buffer.
+    pub binding: u64,
+    /// Bytes that a workgroup shares.
+    pub shared: u32,
+    /// Invocations of a workgroup.
+    pub invocations: u32,
+}
+
+/// A device that runs kernels in the order in which they were submitted.
+pub trait Executor: Send {
+    /// Memory on the device.
+    type Buffer: Clone + Send;
+    /// A kernel with its buffers.
+    type Bound: Send;
+    /// What a submit is to read.
+    type Ticket: Send;
+
+    /// What the device allows.
+    fn limits(&self) -> Limits;
+    /// Memory of so many bytes, zeroed.
+    ///
+    /// # Errors
+    /// When there is none left.
+    fn buffer(&mut self, name: &str, bytes: u64) -> Result<Self::Buffer, Failure>;
+    /// Writes into a buffer before whatever is submitted next. Offset and length are whole words.
+    ///
+    /// # Errors
+    /// When the device has failed.
+    fn write(&mut self, buffer: &Self::Buffer, offset: u64, bytes: &[u8]) -> Result<(), Failure>;
+    /// Copies the first `bytes` of a buffer into another.
+    ///
+    /// # Errors
+    /// When the device has failed.
+    fn copy(&mut self, from: &Self::Buffer, to: &Self::Buffer, bytes: u64) -> Result<(), Failure>;
+    /// A kernel with the buffers of its bindings, in their order.
+    ///
+    /// # Errors
+    /// When the driver refuses the kernel.
+    fn bind(&mut self, kernel: &Kernel, buffers: &[&Self::Buffer]) -> Result<Self::Bound, Failure>;
+    /// Hands dispatches to the device, each of which sees what those before it have written, and asks for the first
+    /// `bytes` of a buffer as they are then.
+    ///
+    /// # Errors
+    /// When the device has failed.
+    fn submit(
+        &mut self,
+        dispatches: &[Dispatch<'_, Self::Bound>],
+        reading: Option<(&Self::Buffer, u64)>,
+    ) -> Result<Self::Ticket, Failure>;
+    /// Waits for what a submit asked for.
+    ///
+    /// # Errors
+    /// When the device fails or does not answer.
+    fn take(&mut self, ticket: Self::Ticket) -> Result<Vec<u8>, Failure>;
+
+    /// Waits for everything submitted and reads the first `bytes` of a buffer.
+    ///
+    /// # Errors
+    /// When the device fails or does not answer.
+    fn read(&mut self, buffer: &Self::Buffer, bytes: u64) -> Result<Vec<u8>, Failure> {
+        let ticket = self.submit(&[], Some((buffer, bytes)))?;
+        self.take(ticket)
+    }
+}

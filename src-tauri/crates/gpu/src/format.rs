@@ -1,0 +1,221 @@
+//! How weights lie on the GPU: aligned sections of 16-byte vectors, as many bytes as the file has.
+
+use half::f16;
+use kernels::{BlockType, Levels};
+
+/// Weights that share activations' scale.
+pub const GROUP: usize = 32;
+
+/// A format that the kernels read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// 4 bits, scale and minimum per 32.
+    Q4K,
+    /// 5 bits, scale and minimum per 32.
+    Q5K,
+    /// 6 bits, scale per 16.
+    Q6K,
+    /// 8 bits, scale per 32.
+    Q8,
+    /// Half precision.
+    F16,
+    /// The upper half of single precision.
+    BF16,
+}
+
+/// One of the arrays that a matrix is parted into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Where it begins in the buffer.
+    pub offset: u64,
+    /// Bytes.
+    pub data: Vec<u8>,
+}
+
+impl Format {
+    /// The format in which weights stored as `ty` are kept here.
+    pub fn of(ty: BlockType) -> Format {
+        match ty {
+            BlockType::Q4K => Format::Q4K,
+            BlockType::Q5K => Format::Q5K,
+            BlockType::Q6K => Format::Q6K,
+            BlockType::F32 | BlockType::F16 => Format::F16,
+            BlockType::BF16 => Format::BF16,
+            BlockType::Q4_0
+            | BlockType::Q4_1
+            | BlockType::Q5_0
+            | BlockType::Q5_1
+            | BlockType::Q8_0
+            | BlockType::Q2K
+            | BlockType::Q3K => Format::Q8,
+        }
+    }
+
+    /// Whether weights stored as `ty` are kept bit for bit.
+    pub fn keeps(self, ty: BlockType) -> bool {
+        match self {
+            Format::Q4K => ty == BlockType::Q4K,
+            Format::Q5K => ty == BlockType::Q5K,
+            Format::Q6K => ty == BlockType::Q6K,
+            Format::Q8 => ty == BlockType::Q8_0,
+            Format::F16 => ty == BlockType::F16,
+            Format::BF16 => ty == BlockType::BF16,
+        }
+    }
+
+    /// Whether the weights are floats rather than integers with scales.
+    pub fn is_float(self) -> bool {
+        matches!(self, Format::F16 | Format::BF16)
+    }
+
+    /// The file of `wgsl/` that reads it.
+    pub fn file(self) -> &'static str {
+        match self {
+            Format::Q4K => "q4k",
+            Format::Q5K => "q5k",
+            Format::Q6K => "q6k",
+            Format::Q8 => "q8",
+            Format::F16 => "f16",
+            Format::BF16 => "bf16",
+        }
+    }
+
+    /// Bytes of each section per 256 weights.
+    fn sections(self) -> &'static [usize] {
+        match self {
+            Format::Q4K => &[16, 128],
+            Format::Q5K => &[16, 128, 32],
+            Format::Q6K => &[128, 64, 16, 2],
+            Format::Q8 => &[256, 16],
+            Format::F16 | Format::BF16 => &[512],
+        }
+    }
+
+    /// Bytes of a matrix of `rows` × `cols` weights, whole vectors.
+    pub fn bytes(self, rows: usize, cols: usize) -> u64 {
+        self.offsets(rows, cols)[self.sections().len()]
+    }
+
+    /// Where each section of a matrix begins, and behind the last one the end.
+    fn offsets(self, rows: usize, cols: usize) -> [u64; 5] {
+        let mut offsets = [0; 5];
+        for (index, bytes) in self.sections().iter().enumerate() {
+            let section = (rows * cols * bytes).div_ceil(256).next_multiple_of(16);
+            offsets[index + 1] = offsets[index] + section as u64;
+        }
+        offsets
+    }
+
+    /// Rows `first..` of a matrix of `rows` × `cols`, given as stored, as they lie in its sections. `first` is a
+    /// multiple of 8, so that every piece begins at a whole word.
+    pub fn repack(
+        self,
+        ty: BlockType,
+        stored: &[u8],
+        rows: usize,
+        cols: usize,
+        first: usize,
+    ) -> Vec<Section> {
+        let offsets = self.offsets(rows, cols);
+        let mut sections: Vec<Section> = (0..self.sections().len())
+            .map(|index| Section {
+                offset: offsets[index] + (first * cols * self.sections()[index] / 256) as u64,
+                data: Vec::new(),
+            })
+            .collect();
+        if self.keeps(ty) && self.is_float() {
+            sections[0].data = stored.to_vec();
+        } else if self.keeps(ty) {
+            let mut levels = Levels::new();
+            for block in stored.chunks_exact(ty.block_bytes()) {
+                levels.read(ty, block);
+                self.block(&levels, block, &mut sections);
+            }
+        } else {
+            self.converted(ty, stored, &mut sections);
+        }
+        for section in &mut sections {
+            let whole = section.data.len().next_multiple_of(4);
+            section.data.resize(whole, 0);
+        }
+        sections
+    }
+
+    fn block(self, levels: &Levels, stored: &[u8], to: &mut [Section]) {
+        match self {
+            Format::Q4K | Format::Q5K => {
+                to[0].data.extend(&stored[..16]);
+                nibbles(&levels.q, &mut to[1].data);
+                if self == Format::Q5K {
+                    for group in levels.q.chunks_exact(GROUP) {
+                        to[2].data.extend(upper(group, 4, 1));
+                    }
+                }
+            }
+            Format::Q6K => {
+                nibbles(&levels.q, &mut to[0].data);
+                for half in levels.q.chunks_exact(GROUP / 2) {
+                    to[1].data.extend(upper(half, 4, 2));
+                }
+                to[2].data.extend(levels.scale.map(i8::cast_unsigned));
+                to[3].data.extend(levels.d.to_le_bytes());
+            }
+            Format::Q8 => {
+                to[0].data.extend(&stored[2..]);
+                to[1].data.extend(&stored[..2]);
+            }
+            Format::F16 | Format::BF16 => {}
+        }
+    }
+
+    fn converted(self, ty: BlockType, stored: &[u8], to: &mut [Section]) {
+        let mut values = vec![0.0; ty.block_len().max(GROUP)];
+        let bytes = values.len() / ty.block_len() * ty.block_bytes();
+        for stored in stored.chunks_exact(bytes) {
+            // The lengths fit by the line above.
+            let _ = kernels::dequantise(ty, stored, &mut values);
+            for group in values.chunks_exact(GROUP) {
+                if self == Format::Q8 {
+                    let (scale, bytes) = eighths(group);
+                    to[0].data.extend(bytes);
+                    to[1].data.extend(scale.to_le_bytes());
+                } else {
+                    for &value in group {
+                        to[0].data.extend(f16::from_f32(value).to_le_bytes());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Of every 32 levels, byte k holds the low bits of weight k and above them those of weight k + 16.
+fn nibbles(q: &[u8; 256], to: &mut Vec<u8>) {
+    for group in q.chunks_exact(GROUP) {
+        let (low, high) = group.split_at(GROUP / 2);
+        to.extend(low.iter().zip(high).map(|(a, b)| a & 15 | b << 4));
+    }
+}
+
+/// A word whose byte e has from bit j · `width` on the bits of level 4j + e above bit `above`.
+fn upper(levels: &[u8], above: u32, width: u32) -> [u8; 4] {
+    let mut word = [0; 4];
+    for (index, level) in levels.iter().enumerate() {
+        word[index % 4] |= level >> above << (index as u32 / 4 * width);
+    }
+    word
+}
+
+/// 32 values as Q8_0.
+fn eighths(values: &[f32]) -> (f16, impl Iterator<Item = u8>) {
+    let peak = values.iter().fold(0.0_f32, |peak, v| peak.max(v.abs()));
+    let scale = f16::from_f32(peak / 127.0);
+    let inverse = if scale == f16::ZERO {
+        0.0
+    } else {
+        1.0 / scale.to_f32()
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "rounded and within a byte")]
+    let byte = move |v: &f32| ((v * inverse).round() as i8).cast_unsigned();
+    (scale, values.iter().map(byte))
+}

@@ -1,0 +1,191 @@
+//! A kernel as plain data, and the WGSL text that it stands for.
+
+use std::fmt::Write;
+
+use crate::failure::Failure;
+use crate::format::Format;
+
+/// A file of `wgsl/` with what it is compiled for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Kernel {
+    /// The file, and the name in measurements.
+    pub file: &'static str,
+    /// The file that `#include $AFTER` means.
+    pub after: &'static str,
+    /// What `#if` asks for.
+    pub flags: Vec<&'static str>,
+    /// Constants: a name and a WGSL literal.
+    pub constants: Vec<(&'static str, String)>,
+    /// The formats of the weights 0, 1, 2.
+    pub weights: Vec<Format>,
+}
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        /// Every file of `wgsl/`.
+        const FILES: &[(&str, &str)] = &[$(($name, include_str!(concat!("wgsl/", $name, ".wgsl")))),*];
+    };
+}
+
+files![
+    "activate",
+    "activations",
+    "after_gate",
+    "after_place",
+    "after_rows",
+    "attend",
+    "bf16",
+    "cache_read",
+    "cache_write",
+    "choose",
+    "dot",
+    "embed",
+    "f16",
+    "group",
+    "group_float",
+    "lanes",
+    "merge",
+    "partials",
+    "place",
+    "product",
+    "q4k",
+    "q5k",
+    "q6k",
+    "q8",
+    "rms",
+    "sampling",
+    "store",
+    "survey",
+    "tile",
+];
+
+impl Kernel {
+    /// The kernel of `file` with no flag set.
+    pub fn new(file: &'static str) -> Kernel {
+        Kernel {
+            file,
+            after: "",
+            flags: Vec::new(),
+            constants: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+
+    /// With a flag set if `condition` holds.
+    #[must_use]
+    pub fn flag(mut self, name: &'static str, condition: bool) -> Kernel {
+        if condition {
+            self.flags.push(name);
+        }
+        self
+    }
+
+    /// With a constant of type `u32`.
+    #[must_use]
+    pub fn number(mut self, name: &'static str, value: usize) -> Kernel {
+        self.constants.push((name, format!("{value}u")));
+        self
+    }
+
+    /// With a constant of type `f32`.
+    #[must_use]
+    pub fn float(mut self, name: &'static str, value: f32) -> Kernel {
+        self.constants.push((name, format!("{value:e}f")));
+        self
+    }
+
+    /// The text for the compiler.
+    ///
+    /// Lines that begin with `#` are ours: `#if FLAG` … `#elif FLAG` … `#else` … `#endif`, `#include FILE NAME=VALUE`
+    /// with `$NAME` replaced, and `#weights`, which includes the readers of the weights' formats. `@binding(#)`
+    /// counts up.
+    ///
+    /// # Errors
+    /// When an include names no file.
+    pub fn source(&self) -> Result<String, Failure> {
+        let mut text = String::new();
+        for (name, literal) in &self.constants {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "const {name} = {literal};");
+        }
+        self.include(self.file, &[], &mut text)?;
+        Ok(numbered(&text))
+    }
+
+    fn include(
+        &self,
+        file: &str,
+        arguments: &[(&str, &str)],
+        out: &mut String,
+    ) -> Result<(), Failure> {
+        let (_, text) = FILES
+            .iter()
+            .find(|(name, _)| *name == file)
+            .ok_or_else(|| Failure::Unsupported(format!("no kernel file {file}")))?;
+        // One entry per open #if: whether a branch of it was taken, and whether the present one is.
+        let mut open: Vec<(bool, bool)> = Vec::new();
+        for line in text.lines() {
+            let line = arguments
+                .iter()
+                .fold(line.to_owned(), |line, (name, value)| {
+                    line.replace(&format!("${name}"), value)
+                })
+                .replace("$AFTER", self.after);
+            let mut words = line.split_whitespace();
+            let holds = |flag: Option<&str>| flag.is_some_and(|flag| self.flags.contains(&flag));
+            match words.next() {
+                Some("#if") => {
+                    let now = holds(words.next());
+                    open.push((now, now));
+                }
+                Some("#elif") => {
+                    let now = holds(words.next());
+                    if let Some((taken, present)) = open.last_mut() {
+                        *present = now && !*taken;
+                        *taken |= now;
+                    }
+                }
+                Some("#else") => {
+                    if let Some((taken, present)) = open.last_mut() {
+                        *present = !*taken;
+                    }
+                }
+                Some("#endif") => {
+                    open.pop();
+                }
+                _ if open.iter().any(|(_, present)| !present) => {}
+                Some("#include") => {
+                    let file = words.next().unwrap_or_default();
+                    let arguments: Vec<(&str, &str)> =
+                        words.filter_map(|word| word.split_once('=')).collect();
+                    self.include(file, &arguments, out)?;
+                }
+                Some("#weights") => self.readers(out)?,
+                _ => {
+                    out.push_str(&line);
+                    out.push('\n');
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn readers(&self, out: &mut String) -> Result<(), Failure> {
+        let floats = self.weights.iter().any(|format| format.is_float());
+        self.include(if floats { "group_float" } else { "group" }, &[], out)?;
+        for (index, format) in self.weights.iter().enumerate() {
+            self.include(format.file(), &[("M", &index.to_string())], out)?;
+        }
+        Ok(())
+    }
+}
+
+/// `text` with `@binding(#)` numbered from 0.
+fn numbered(text: &str) -> String {
+    let mut parts = text.split("@binding(#)");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for (index, part) in parts.enumerate() {
+        let _ = write!(out, "@binding({index}){part}");
+    }
+    out
+}

@@ -1,0 +1,293 @@
+//! Plans on wgpu: Vulkan or Metal.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use wgpu::{
+    BindGroup, BindGroupDescriptor, BindGroupEntry, Buffer, BufferDescriptor, BufferUsages,
+    ComputePassDescriptor, ComputePipeline, ComputePipelineDescriptor, Device, DeviceDescriptor,
+    MapMode, MemoryHints, PipelineCompilationOptions, PollError, PollType, Queue,
+    ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, SubmissionIndex,
+};
+
+use crate::device::{self, DeviceInfo};
+use crate::exec::{Dispatch, Executor, Limits};
+use crate::failure::Failure;
+use crate::kernel::Kernel;
+
+/// How long a device may take for what was submitted.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Buffers kept for reading back.
+const RING: usize = 4;
+/// Bytes that are on their way to the device at once: more would push weights out of its memory.
+const STAGING: usize = 32 << 20;
+
+/// A GPU through wgpu. Clones are the same device.
+#[derive(Clone)]
+pub struct Wgpu {
+    info: DeviceInfo,
+    device: Device,
+    queue: Queue,
+    pipelines: Arc<Mutex<HashMap<Kernel, ComputePipeline>>>,
+    /// What the driver has complained of; wgpu tells it by callback.
+    failed: Arc<Complaint>,
+    readbacks: Vec<Buffer>,
+    staged: usize,
+}
+
+/// A submission, and the buffer into which it copies what it reads.
+pub struct Ticket {
+    index: SubmissionIndex,
+    reading: Option<(Buffer, u64)>,
+}
+
+/// The first thing that went wrong.
+#[derive(Default)]
+struct Complaint(Mutex<Option<Failure>>);
+
+impl Complaint {
+    fn note(&self, failure: Failure) {
+        lock(&self.0).get_or_insert(failure);
+    }
+}
+
+/// A panic elsewhere leaves nothing half done behind these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A kernel with its buffers.
+pub struct Bound {
+    pipeline: ComputePipeline,
+    group: BindGroup,
+}
+
+impl Wgpu {
+    /// Opens the GPU of this id, or the first that may be used; `software` as for [`list`](crate::list).
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn open(id: Option<&str>, software: bool) -> Result<Wgpu, Failure> {
+        let (adapter, info) = device::choose(id, software)?;
+        let limits = adapter.limits();
+        let wanted = DeviceDescriptor {
+            label: Some("goldcrest"),
+            required_features: device::needed(),
+            required_limits: limits,
+            memory_hints: MemoryHints::Performance,
+            ..DeviceDescriptor::default()
+        };
+        let (device, queue) = pollster::block_on(adapter.request_device(&wanted))
+            .map_err(|error| Failure::NoDevice(format!("{}: {error}", info.name)))?;
+        let failed = Arc::new(Complaint::default());
+        let of_errors = Arc::clone(&failed);
+        device.on_uncaptured_error(Arc::new(move |error| {
+            let failure = match error {
+                wgpu::Error::OutOfMemory { source } => Failure::OutOfMemory(source.to_string()),
+                wgpu::Error::Validation { description, .. }
+                | wgpu::Error::Internal { description, .. } => Failure::Refused(description),
+            };
+            of_errors.note(failure);
+        }));
+        let of_loss = Arc::clone(&failed);
+        device.set_device_lost_callback(move |_, words| of_loss.note(Failure::Lost(words)));
+        Ok(Wgpu {
+            info,
+            device,
+            queue,
+            pipelines: Arc::default(),
+            failed,
+            readbacks: Vec::new(),
+            staged: 0,
+        })
+    }
+
+    /// The device.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        lock(&self.failed.0).clone().map_or(Ok(()), Err)
+    }
+
+    /// Waits for a submission, or for all.
+    fn wait(&self, submission_index: Option<SubmissionIndex>) -> Result<(), Failure> {
+        let wait = PollType::Wait {
+            submission_index,
+            timeout: Some(PATIENCE),
+        };
+        match self.device.poll(wait) {
+            Ok(_) => self.check(),
+            Err(PollError::Timeout) => Err(Failure::TimedOut(PATIENCE.as_secs())),
+            Err(error) => Err(Failure::Lost(error.to_string())),
+        }
+    }
+
+    /// A buffer of at least `bytes` that the host can read.
+    fn readback(&mut self, bytes: u64) -> Buffer {
+        let fits = |buffer: &Buffer| (bytes..4 * bytes + 64).contains(&buffer.size());
+        match self.readbacks.iter().position(fits) {
+            Some(index) => self.readbacks.swap_remove(index),
+            None => self.device.create_buffer(&BufferDescriptor {
+                label: Some("readback"),
+                size: bytes,
+                usage: BufferUsages::MAP_READ | BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            }),
+        }
+    }
+
+    fn pipeline(&mut self, kernel: &Kernel) -> Result<ComputePipeline, Failure> {
+        if let Some(pipeline) = lock(&self.pipelines).get(kernel) {
+            return Ok(pipeline.clone());
+        }
+        let text = ShaderModuleDescriptor {
+            label: Some(kernel.file),
+            source: ShaderSource::Wgsl(Cow::Owned(kernel.source()?)),
+        };
+        // SAFETY: The text is ours, from `wgsl/`, and never a model's or a user's. Its loops end, and it stays inside
+        // of its buffers: their lengths follow from the same constants, which `plan` sets and the battery tries with
+        // odd shapes.
+        let module = unsafe {
+            self.device
+                .create_shader_module_trusted(text, ShaderRuntimeChecks::unchecked())
+        };
+        let pipeline = self
+            .device
+            .create_compute_pipeline(&ComputePipelineDescriptor {
+                label: Some(kernel.file),
+                layout: None,
+                module: &module,
+                entry_point: Some("main"),
+                compilation_options: PipelineCompilationOptions {
+                    constants: &[],
+                    zero_initialize_workgroup_memory: false,
+                },
+                cache: None,
+            });
+        self.check()?;
+        lock(&self.pipelines).insert(kernel.clone(), pipeline.clone());
+        Ok(pipeline)
+    }
+}
+
+impl Executor for Wgpu {
+    type Buffer = Buffer;
+    type Bound = Bound;
+    type Ticket = Ticket;
+
+    fn limits(&self) -> Limits {
+        let limits = self.device.limits();
+        Limits {
+            binding: limits
+                .max_storage_buffer_binding_size
+                .min(limits.max_buffer_size),
+            shared: limits.max_compute_workgroup_storage_size,
+            invocations: limits.max_compute_invocations_per_workgroup,
+        }
+    }
+
+    fn buffer(&mut self, name: &str, bytes: u64) -> Result<Buffer, Failure> {
+        let buffer = self.device.create_buffer(&BufferDescriptor {
+            label: Some(name),
+            size: bytes.next_multiple_of(16).max(16),
+            usage: BufferUsages::STORAGE | BufferUsages::COPY_DST | BufferUsages::COPY_SRC,
+            mapped_at_creation: false,
+        });
+        self.check()?;
+        Ok(buffer)
+    }
+
+    fn write(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let mut offset = offset;
+        for piece in bytes.chunks(STAGING) {
+            self.queue.write_buffer(buffer, offset, piece);
+            offset += piece.len() as u64;
+            self.staged += piece.len();
+            if self.staged >= STAGING {
+                self.queue.submit([]);
+                self.wait(None)?;
+                self.staged = 0;
+            }
+        }
+        self.check()
+    }
+
+    fn copy(&mut self, from: &Buffer, to: &Buffer, bytes: u64) -> Result<(), Failure> {
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        encoder.copy_buffer_to_buffer(from, 0, to, 0, bytes);
+        self.queue.submit([encoder.finish()]);
+        self.check()
+    }
+
+    fn bind(&mut self, kernel: &Kernel, buffers: &[&Buffer]) -> Result<Bound, Failure> {
+        let pipeline = self.pipeline(kernel)?;
+        let entries: Vec<BindGroupEntry<'_>> = (0..)
+            .zip(buffers)
+            .map(|(binding, buffer)| BindGroupEntry {
+                binding,
+                resource: buffer.as_entire_binding(),
+            })
+            .collect();
+        let group = self.device.create_bind_group(&BindGroupDescriptor {
+            label: Some(kernel.file),
+            layout: &pipeline.get_bind_group_layout(0),
+            entries: &entries,
+        });
+        self.check()?;
+        Ok(Bound { pipeline, group })
+    }
+
+    fn submit(
+        &mut self,
+        dispatches: &[Dispatch<'_, Bound>],
+        reading: Option<(&Buffer, u64)>,
+    ) -> Result<Ticket, Failure> {
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        if !dispatches.is_empty() {
+            let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
+            for dispatch in dispatches {
+                pass.set_pipeline(&dispatch.bound.pipeline);
+                pass.set_bind_group(0, &dispatch.bound.group, &[]);
+                pass.set_immediates(0, bytemuck::cast_slice(&dispatch.step));
+                let [x, y, z] = dispatch.groups;
+                pass.dispatch_workgroups(x, y, z);
+            }
+        }
+        let reading = reading.map(|(buffer, bytes)| {
+            let readback = self.readback(bytes.next_multiple_of(4));
+            encoder.copy_buffer_to_buffer(buffer, 0, &readback, 0, bytes.next_multiple_of(4));
+            (readback, bytes)
+        });
+        let index = self.queue.submit([encoder.finish()]);
+        if let Some((readback, bytes)) = &reading {
+            // Waiting is what tells whether this worked.
+            let mapped = readback.slice(..bytes.next_multiple_of(4));
+            mapped.map_async(MapMode::Read, |_| {});
+        }
+        self.check()?;
+        Ok(Ticket { index, reading })
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Result<Vec<u8>, Failure> {
+        self.wait(Some(ticket.index))?;
+        let Some((readback, bytes)) = ticket.reading else {
+            return Ok(Vec::new());
+        };
+        let mapped = readback
+            .slice(..bytes.next_multiple_of(4))
+            .get_mapped_range()
+            .map_err(|error| Failure::Lost(error.to_string()))?;
+        #[expect(clippy::cast_possible_truncation, reason = "it is in memory already")]
+        let out = mapped[..bytes as usize].to_vec();
+        drop(mapped);
+        readback.unmap();
+        if self.readbacks.len() < RING {
+            self.readbacks.push(readback);
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,32 @@
+// A pair is a row of the gate and the same row of up; silu(gate) · up become the activations `f`.
+#include activations X=f ACCESS=read_write
+#include store X=f
+
+fn first_of(pair: u32, g: u32) -> Group {
+  return group0(pair, g);
+}
+
+fn second_of(pair: u32, g: u32) -> Group {
+  return group1(pair, g);
+}
+
+fn gated(v: vec2<f32>) -> f32 {
+  return v.x / (1.0 + exp(-v.x)) * v.y;
+}
+
+fn four(at: u32) -> vec4<f32> {
+  return vec4<f32>(gated(results[at]), gated(results[at + 1u]), gated(results[at + 2u]), gated(results[at + 3u]));
+}
+
+fn finish(id: Lane, t: u32, column: u32) {
+  // PAIRS is a multiple of 32, so that the groups are whole.
+  for (var i = t; i < PAIRS * COLUMNS / 8u; i += THREADS) {
+    let c = i / (PAIRS / 8u);
+    let within = i % (PAIRS / 8u);
+    let group = (id.workgroup.x * PAIRS) / 32u + within / 4u;
+    if (group < ALL_PAIRS / 32u) {
+      let at = c * PAIRS + within * 8u;
+      store_f((column + c) * (ALL_PAIRS / 32u) + group, within % 4u, four(at), four(at + 4u));
+    }
+  }
+}

@@ -1,0 +1,8 @@
+// 32 weights of one row as they are.
+struct Group {
+  values: array<vec4<f32>, 8>,
+}
+
+fn weights_of(w: Group) -> array<vec4<f32>, 8> {
+  return w.values;
+}
