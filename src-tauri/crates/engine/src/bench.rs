@@ -1,14 +1,21 @@
 //! How fast a loaded model is, measured in llama-bench's manner.
 
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+mod repeats;
 
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use kernels::CpuLevel;
 use serde::Serialize;
 
+use crate::device::DeviceKind;
 use crate::engine::Engine;
-use crate::generate::{GenerateError, rate};
-use crate::memory;
+use crate::generate::{GenerateError, GenerateParams, rate};
+use crate::process;
+use crate::prompt::{Conversation, KeepThinking, PromptError, Role, Turn};
 use crate::random::Random;
+use crate::sampler::{Sampler, Sampling};
+pub use repeats::LookupReport;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -19,6 +26,10 @@ pub struct BenchParams {
     pub generate: usize,
     /// Tokens that are in the cache before either.
     pub depth: usize,
+    /// Tokens of the chat that a follow-up is asked in; 0 leaves it out.
+    pub chat: usize,
+    /// Whether to measure drafts from the context.
+    pub lookup: bool,
     /// How often each is measured; the median counts.
     pub repeats: usize,
 }
@@ -29,6 +40,8 @@ impl Default for BenchParams {
             prompt: 512,
             generate: 128,
             depth: 0,
+            chat: 0,
+            lookup: false,
             repeats: 3,
         }
     }
@@ -57,10 +70,26 @@ pub struct BenchReport {
     pub bytes_per_token: u64,
     /// Rate of generating times these bytes, over the bandwidth: 1 is the wall.
     pub bandwidth_used: Option<f64>,
-    /// The most memory that the process held, measurement of the bandwidth excluded.
+    /// Products of small integers that this CPU adds up at this level with as many threads, in 10¹² per second.
+    pub integer_tmac_s: f64,
+    /// Products that each token of a prompt takes in the blocks' matrices.
+    pub products_per_token: u64,
+    /// Rate of reading times these products, over that of the CPU: 1 is the roof.
+    pub integer_used: Option<f64>,
+    /// Median time to choose a token among [`VOCABULARY`] with the default chain, in milliseconds.
+    pub sampling_ms: f64,
+    /// The follow-up, if it was asked for.
+    pub follow_up: Option<FollowUp>,
+    /// Drafts from the context, if they were asked for.
+    pub lookup: Vec<LookupReport>,
+    /// The part of one core that the loaded model takes while nothing is asked of it.
+    pub idle_cpu: Option<f64>,
+    /// The most memory that the process held, the measurement of the machine itself excluded.
     pub peak_rss_bytes: Option<u64>,
     /// Memory of the KV cache at the end.
     pub kv_bytes: usize,
+    /// How keys and values are kept.
+    pub kv_type: &'static str,
     /// Time from opening the file to ready; for a synthetic model making its weights counts too.
     pub load_s: f64,
     /// `cpu`, `cuda` or `metal`.
@@ -69,23 +98,48 @@ pub struct BenchReport {
     pub device_name: String,
     /// The CPU's instruction set level.
     pub cpu_level: &'static str,
+    /// All levels of this machine, as `GOLDCREST_CPU` takes them, lowest first.
+    pub cpu_levels: Vec<&'static str>,
     /// CPU threads.
     pub threads: usize,
 }
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The tokens do not fit, or the device failed.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    /// The model's template refuses a plain chat.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+}
+
+/// A question in a chat that the cache holds, from Enter to the first token.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FollowUp {
+    /// Tokens of the prompt.
+    pub prompt: usize,
+    /// Of these, tokens that were in the cache.
+    pub cached: usize,
+    /// Seconds to the first token; the prompt is rendered, encoded and read in them, and the token chosen.
+    pub first_token_s: f64,
+}
+
+/// SmolLM3's vocabulary.
+const VOCABULARY: usize = 128_256;
 
 impl Engine {
     /// Measures reading and generating of arbitrary tokens. The cache is empty afterwards.
     ///
     /// # Errors
     /// When depth, prompt and generated tokens do not fit into the context, or the device fails.
-    pub fn bench(&mut self, params: &BenchParams) -> Result<BenchReport, GenerateError> {
+    pub fn bench(&mut self, params: &BenchParams) -> Result<BenchReport, BenchError> {
         let longest = params.depth + params.prompt.max(params.generate);
         let context = self.summary().context_length;
         if longest > context {
-            return Err(GenerateError::TooLong {
-                prompt: longest,
-                context,
-            });
+            let prompt = longest;
+            return Err(GenerateError::TooLong { prompt, context }.into());
         }
         let tokens = self.arbitrary_tokens(longest);
         let repeats = params.repeats.max(1);
@@ -106,11 +160,24 @@ impl Engine {
             }
         };
         let kv_bytes = self.kv_bytes();
+        let follow_up = match params.chat {
+            0 => None,
+            chat => Some(self.follow_up(chat)?),
+        };
+        let lookup = if params.lookup {
+            self.lookup_reports(repeats)?
+        } else {
+            Vec::new()
+        };
         self.session().truncate(0);
-        let peak_rss_bytes = memory::peak_resident();
+        let idle_cpu = idle_cpu();
+        let peak_rss_bytes = process::peak_resident();
         let (summary, device) = (self.summary(), self.device());
         let bandwidth = kernels::read_bandwidth(device.threads);
-        let bytes_per_token = self.bytes_per_token;
+        let integers = kernels::integer_rate(device.threads, device.cpu_level);
+        let (bytes_per_token, products_per_token) =
+            (self.bytes_per_token, self.config().products_per_token());
+        let of_the_cpu = |share: Option<f64>| share.filter(|_| device.kind == DeviceKind::Cpu);
         Ok(BenchReport {
             model: summary.name.clone(),
             quantisation: summary.quantisation.clone(),
@@ -121,14 +188,65 @@ impl Engine {
             decode_tok_s,
             read_bandwidth_gb_s: bandwidth / 1e9,
             bytes_per_token,
-            bandwidth_used: decode_tok_s.map(|rate| rate * bytes_per_token as f64 / bandwidth),
+            bandwidth_used: of_the_cpu(
+                decode_tok_s.map(|rate| rate * bytes_per_token as f64 / bandwidth),
+            ),
+            integer_tmac_s: integers / 1e12,
+            products_per_token,
+            integer_used: of_the_cpu(
+                prefill_tok_s.map(|rate| rate * products_per_token as f64 / integers),
+            ),
+            sampling_ms: 1e3 * sampling_seconds(),
+            follow_up,
+            lookup,
+            idle_cpu,
             peak_rss_bytes,
             kv_bytes,
+            kv_type: self.kv_type().name(),
             load_s: self.load_s,
             device: device.kind.name(),
             device_name: device.name.clone(),
             cpu_level: device.cpu_level.name(),
+            cpu_levels: CpuLevel::available()
+                .into_iter()
+                .map(CpuLevel::keyword)
+                .collect(),
             threads: device.threads,
+        })
+    }
+
+    /// A follow-up in a chat of about `tokens` tokens.
+    fn follow_up(&mut self, tokens: usize) -> Result<FollowUp, BenchError> {
+        let question = |text: &str| Turn::new(Role::User, text);
+        let answer = Turn {
+            ids: Some(self.arbitrary_tokens(tokens)),
+            ..Turn::new(Role::Assistant, "")
+        };
+        let mut conversation = Conversation {
+            messages: vec![question("What is there to know about goldcrests?"), answer],
+            instructions: None,
+            thinking: false,
+            today: jiff::civil::Date::constant(2026, 3, 5),
+            tools: Vec::new(),
+            keep_thinking: KeepThinking::All,
+        };
+        let never = AtomicBool::new(false);
+        let params = GenerateParams {
+            max_tokens: Some(1),
+            ..GenerateParams::default()
+        };
+        let before = self.prompt(&conversation)?;
+        self.fill(&before.ids)?;
+        let text =
+            "Which of these points matters most for somebody who has never seen one, and why?";
+        conversation.messages.push(question(text));
+        let started = Instant::now();
+        let prompt = self.prompt(&conversation)?;
+        let finished = self.generate(&prompt.ids, &params, &never, &mut |_| {})?;
+        Ok(FollowUp {
+            prompt: finished.stats.prompt,
+            cached: finished.stats.cached,
+            first_token_s: started.elapsed().as_secs_f64(),
         })
     }
 
@@ -190,9 +308,35 @@ fn median(
     repeats: usize,
     mut once: impl FnMut() -> Result<f64, GenerateError>,
 ) -> Result<f64, GenerateError> {
-    let mut seconds = (0..repeats)
-        .map(|_| once())
-        .collect::<Result<Vec<_>, _>>()?;
+    let seconds = (0..repeats).map(|_| once()).collect::<Result<_, _>>()?;
+    Ok(middle(seconds))
+}
+
+fn middle(mut seconds: Vec<f64>) -> f64 {
     seconds.sort_by(f64::total_cmp);
-    Ok(seconds[seconds.len() / 2])
+    seconds[seconds.len() / 2]
+}
+
+/// Seconds to choose a token, from logits roughly as peaked as a trained model's.
+fn sampling_seconds() -> f64 {
+    let mut random = Random::new(1);
+    let mut logit = || 8.0 * (0..4).map(|_| random.unit() as f32).sum::<f32>();
+    let mut logits: Vec<f32> = (0..VOCABULARY).map(|_| logit()).collect();
+    let mut sampler = Sampler::new(Sampling::default(), 1);
+    let once = || {
+        let started = Instant::now();
+        std::hint::black_box(sampler.sample(&mut logits, &[]));
+        started.elapsed().as_secs_f64()
+    };
+    middle(std::iter::repeat_with(once).take(101).collect())
+}
+
+/// The part of a core that this process takes while it waits.
+fn idle_cpu() -> Option<f64> {
+    // Threads that have just worked stay awake for a moment.
+    std::thread::sleep(Duration::from_millis(300));
+    let (before, started) = (process::cpu_time()?, Instant::now());
+    std::thread::sleep(Duration::from_secs(1));
+    let spent = process::cpu_time()?.saturating_sub(before);
+    Some(spent.as_secs_f64() / started.elapsed().as_secs_f64())
 }

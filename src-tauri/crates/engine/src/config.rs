@@ -103,6 +103,13 @@ impl Config {
     pub fn kv_width(&self) -> usize {
         self.kv_heads * self.head_dim
     }
+
+    /// Products that a token takes in the matrices of all blocks.
+    pub fn products_per_token(&self) -> u64 {
+        let attention = 2 * self.embedding * (self.q_width() + self.kv_width());
+        let block = attention + 3 * self.embedding * self.feed_forward;
+        (self.layers * block) as u64
+    }
 }
 
 fn head_dim(keys: &Keys<'_>, embedding: usize, heads: usize) -> Result<usize, ConfigError> {

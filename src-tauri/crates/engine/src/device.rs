@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use candle_core::Device;
-use kernels::CpuLevel;
+use kernels::{CpuLevel, CpuLevelError};
 
 /// What was asked for, by settings, command line or `GOLDCREST_DEVICE`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum DeviceRequest {
     Auto,
     /// The CPU.
     Cpu,
-    /// Any GPU.
+    /// Any GPU, through Vulkan or Metal.
     Gpu,
     /// An NVIDIA GPU, by number or the first.
     Cuda(Option<usize>),
@@ -66,6 +66,8 @@ impl fmt::Display for DeviceRequest {
 pub enum DeviceKind {
     /// The processor.
     Cpu,
+    /// A GPU through Vulkan or Metal.
+    Gpu,
     /// An NVIDIA GPU.
     Cuda,
     /// Apple's GPU.
@@ -77,6 +79,7 @@ impl DeviceKind {
     pub fn name(self) -> &'static str {
         match self {
             DeviceKind::Cpu => "cpu",
+            DeviceKind::Gpu => "gpu",
             DeviceKind::Cuda => "cuda",
             DeviceKind::Metal => "metal",
         }
@@ -112,18 +115,37 @@ impl DeviceChoice {
     }
 }
 
-/// A GPU that answered.
-pub(crate) struct Gpu {
+/// The level to compute with: the one that a caller chose, else what `detected` of the environment. Where that cannot be
+/// used the best level is, for a window has nobody to ask, and a sentence says so.
+pub(crate) fn cpu_level(
+    chosen: Option<CpuLevel>,
+    detected: Result<CpuLevel, CpuLevelError>,
+) -> Result<(CpuLevel, Option<String>), CpuLevelError> {
+    if let Some(level) = chosen {
+        return Ok((level.checked()?, None));
+    }
+    Ok(match detected {
+        Ok(level) => (level, None),
+        Err(error) => {
+            tracing::warn!("{} is ignored: {error}", CpuLevel::VARIABLE);
+            let sentence = format!("{} is ignored: {error}", CpuLevel::VARIABLE);
+            (CpuLevel::best(), Some(sentence))
+        }
+    })
+}
+
+/// A GPU of candle's that answered.
+pub(crate) struct CandleGpu {
     pub(crate) device: Device,
     pub(crate) kind: DeviceKind,
     pub(crate) name: String,
 }
 
-/// Opens the GPU that `request` asks for.
+/// Opens the GPU of candle's that `request` asks for.
 ///
 /// # Errors
 /// The reason in words why the CPU must do.
-pub(crate) fn open_gpu(request: DeviceRequest) -> Result<Gpu, String> {
+pub(crate) fn open_candle(request: DeviceRequest) -> Result<CandleGpu, String> {
     match request {
         DeviceRequest::Cpu => Err("The CPU was chosen in the settings".to_owned()),
         DeviceRequest::Cuda(number) => open_cuda(number.unwrap_or(0)),
@@ -142,13 +164,13 @@ pub(crate) fn open_gpu(request: DeviceRequest) -> Result<Gpu, String> {
 }
 
 #[cfg(feature = "cuda")]
-fn open_cuda(number: usize) -> Result<Gpu, String> {
+fn open_cuda(number: usize) -> Result<CandleGpu, String> {
     // candle panics rather than fails where the driver's libraries are not installed.
     let opened = std::panic::catch_unwind(|| Device::new_cuda(number));
     match opened {
         Ok(Ok(device)) => {
             let name = format!("NVIDIA GPU {number} (CUDA)");
-            Ok(Gpu {
+            Ok(CandleGpu {
                 device,
                 kind: DeviceKind::Cuda,
                 name,
@@ -162,14 +184,14 @@ fn open_cuda(number: usize) -> Result<Gpu, String> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn open_cuda(_: usize) -> Result<Gpu, String> {
+fn open_cuda(_: usize) -> Result<CandleGpu, String> {
     Err("No GPU: this build has no CUDA support".to_owned())
 }
 
 #[cfg(feature = "metal")]
-fn open_metal() -> Result<Gpu, String> {
+fn open_metal() -> Result<CandleGpu, String> {
     match Device::new_metal(0) {
-        Ok(device) => Ok(Gpu {
+        Ok(device) => Ok(CandleGpu {
             device,
             kind: DeviceKind::Metal,
             name: "Apple GPU (Metal)".to_owned(),
@@ -179,7 +201,7 @@ fn open_metal() -> Result<Gpu, String> {
 }
 
 #[cfg(not(feature = "metal"))]
-fn open_metal() -> Result<Gpu, String> {
+fn open_metal() -> Result<CandleGpu, String> {
     Err("No GPU: this build has no Metal support".to_owned())
 }
 
@@ -218,8 +240,29 @@ mod tests {
     }
 
     #[test]
+    fn a_cpu_level_that_cannot_be_used_is_said_or_refused() {
+        let best = CpuLevel::best();
+        let lacking = CpuLevel::ALL
+            .into_iter()
+            .find(|level| level.checked().is_err())
+            .expect("no machine has both kinds of vectors");
+        assert_eq!(cpu_level(None, Ok(best)), Ok((best, None)));
+        let (level, sentence) = cpu_level(None, lacking.checked()).expect("the window goes on");
+        assert_eq!(level, best);
+        let sentence = sentence.expect("a sentence");
+        assert!(
+            sentence.contains(CpuLevel::VARIABLE) && sentence.contains(lacking.keyword()),
+            "{sentence}"
+        );
+        assert_eq!(
+            cpu_level(Some(lacking), Ok(best)),
+            Err(CpuLevelError::Missing(lacking))
+        );
+    }
+
+    #[test]
     fn the_reason_says_what_was_asked_for() {
-        let reason = |request| open_gpu(request).err().unwrap_or_default();
+        let reason = |request| open_candle(request).err().unwrap_or_default();
         assert!(reason(DeviceRequest::Cpu).contains("chosen"));
         if !cfg!(feature = "cuda") {
             assert!(reason(DeviceRequest::Cuda(None)).contains("no CUDA support"));

@@ -4,19 +4,21 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use kernels::{Cpu, CpuLevel, KvType};
+use kernels::{Cpu, CpuLevel, CpuLevelError, KvType};
 
 use crate::backend::candle::Candle;
+use crate::backend::gpu::GpuModel;
 use crate::backend::{Backend, BackendError};
 use crate::config::{Config, ConfigError};
-use crate::device::{self, DeviceChoice, DeviceRequest};
+use crate::device::{self, DeviceChoice, DeviceKind, DeviceRequest};
 use crate::forward::{Evaluate, Model};
 use crate::generate::{Event, Finished, GenerateError, GenerateParams, Generator};
 use crate::gguf::{Gguf, GgufError};
-use crate::memory;
+use crate::process;
 use crate::prompt::{Conversation, Prompt, PromptError};
 use crate::session::Session;
 use crate::summary::ModelSummary;
+use crate::survival::{Reload, Surviving};
 use crate::synthetic::{Synthetic, UnknownShape};
 use crate::template::{ChatTemplate, TemplateError};
 use crate::tokenizer::{Tokenizer, TokenizerError};
@@ -33,10 +35,12 @@ pub struct LoadOptions {
     pub context: Option<usize>,
     /// How keys and values are kept.
     pub kv: KvType,
-    /// All arithmetic in f32, on the CPU: slow, for measuring the fidelity of the fast way.
+    /// All arithmetic in f32, on the CPU unless a GPU was asked for: slow, for measuring the fidelity of the fast way.
     pub exact: bool,
-    /// The CPU's instruction set level; `None` for the best there is.
+    /// The CPU's instruction set level; `None` for what `GOLDCREST_CPU` asks for, else the best there is.
     pub cpu_level: Option<CpuLevel>,
+    /// Let the processor play a GPU, as tests do.
+    pub software_gpu: bool,
 }
 
 impl Default for LoadOptions {
@@ -48,6 +52,7 @@ impl Default for LoadOptions {
             kv: KvType::F16,
             exact: false,
             cpu_level: None,
+            software_gpu: false,
         }
     }
 }
@@ -70,6 +75,9 @@ pub enum OpenError {
     /// The chat template in the file cannot be used.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// The CPU level that was asked for is not one of this machine's.
+    #[error(transparent)]
+    CpuLevel(#[from] CpuLevelError),
     /// The model does not fit.
     #[error("the model needs {} MB of memory where {} MB are free", needed >> 20, available >> 20)]
     Memory {
@@ -94,10 +102,15 @@ pub struct Engine {
     template: ChatTemplate,
     summary: ModelSummary,
     device: DeviceChoice,
+    /// How keys and values are kept.
+    kv: KvType,
     pub(crate) load_s: f64,
     /// Bytes of weights that every generated token reads.
     pub(crate) bytes_per_token: u64,
 }
+
+/// Gives a model's weights once more, for the CPU when a GPU has failed.
+type Reopen = Box<dyn Fn() -> Result<Box<dyn WeightSource>, OpenError> + Send>;
 
 /// A model's file, read but not loaded.
 struct Description {
@@ -149,7 +162,11 @@ impl Engine {
     ) -> Result<Engine, OpenError> {
         let gguf = Gguf::open(path)?;
         tracing::info!(file = %path.display(), version = gguf.version(), tensors = gguf.tensors().len(), "model file");
-        Engine::load(&gguf, &gguf, options, progress)
+        let path = path.to_owned();
+        let again = move || -> Result<Box<dyn WeightSource>, OpenError> {
+            Ok(Box::new(Gguf::open(&path)?))
+        };
+        Engine::load(&gguf, &gguf, Box::new(again), options, progress)
     }
 
     /// A model of random weights in the shape that `spec` names, such as `smollm3-3b-q4_k_m`: for measurements
@@ -160,12 +177,17 @@ impl Engine {
     pub fn synthetic(spec: &str, seed: u64, options: &LoadOptions) -> Result<Engine, OpenError> {
         let source = Synthetic::new(spec, seed)?;
         let gguf = source.metadata()?;
-        Engine::load(&gguf, &source, options, &mut |_| {})
+        let spec = spec.to_owned();
+        let again = move || -> Result<Box<dyn WeightSource>, OpenError> {
+            Ok(Box::new(Synthetic::new(&spec, seed)?))
+        };
+        Engine::load(&gguf, &source, Box::new(again), options, &mut |_| {})
     }
 
     fn load(
         gguf: &Gguf,
         source: &dyn WeightSource,
+        again: Reopen,
         options: &LoadOptions,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Engine, OpenError> {
@@ -178,7 +200,7 @@ impl Engine {
         } = Description::read(gguf)?;
         weights::check(source, &config)?;
         summary.context_length = context(&config, source, options)?;
-        let (model, device) = place(&config, source, options, progress)?;
+        let (model, device) = place(&config, source, again, options, progress)?;
         let load_s = started.elapsed().as_secs_f64();
         tracing::info!(
             name = summary.name,
@@ -198,6 +220,7 @@ impl Engine {
             template,
             summary,
             device,
+            kv: options.kv,
             load_s,
             bytes_per_token,
         })
@@ -241,6 +264,16 @@ impl Engine {
         self.session.kv_bytes()
     }
 
+    /// How keys and values are kept.
+    pub fn kv_type(&self) -> KvType {
+        self.kv
+    }
+
+    /// Memory that it takes when the context is full, in bytes.
+    pub fn full_kv_bytes(&self) -> u64 {
+        kv_bytes_per_token(&self.config, self.kv) * self.summary.context_length as u64
+    }
+
     /// Goes on from `prompt` until the turn ends. What the last call read or wrote is not read again as far as
     /// `prompt` begins with it. `cancel` is looked at several times per block, while the prompt is read too.
     ///
@@ -257,14 +290,20 @@ impl Engine {
             session,
             tokenizer,
             summary,
+            device,
             ..
         } = self;
-        Generator {
+        let finished = Generator {
             session,
             tokenizer,
             context: summary.context_length,
         }
-        .run(prompt, params, cancel, on_event)
+        .run(prompt, params, cancel, on_event);
+        if let Some(reason) = session.failed() {
+            let reason = format!("The GPU failed and the CPU goes on: {reason}");
+            *device = DeviceChoice::cpu(device.cpu_level, device.threads, reason);
+        }
+        finished
     }
 
     /// Logits `[vocab]` after the last of `tokens`, or after every one of them, read from an empty cache.
@@ -316,7 +355,7 @@ fn context(
         .context
         .unwrap_or(config.context)
         .clamp(1, config.context);
-    let Some(available) = memory::available() else {
+    let Some(available) = process::available() else {
         return Ok(wanted);
     };
     let per_token = kv_bytes_per_token(config, options.kv);
@@ -351,6 +390,7 @@ pub(crate) fn kv_bytes_per_token(config: &Config, kv: KvType) -> u64 {
 fn place(
     config: &Config,
     source: &dyn WeightSource,
+    again: Reopen,
     options: &LoadOptions,
     progress: &mut dyn FnMut(f32),
 ) -> Result<(Box<dyn Evaluate>, DeviceChoice), OpenError> {
@@ -358,43 +398,96 @@ fn place(
         .threads
         .filter(|&threads| threads > 0)
         .unwrap_or_else(device::physical_cores);
-    let level = options.cpu_level.unwrap_or_else(CpuLevel::detect);
-    let reason = if options.exact {
-        "Exact arithmetic runs on the CPU".to_owned()
-    } else {
-        match device::open_gpu(options.device) {
-            Err(reason) => reason,
-            Ok(gpu) => match load(
-                config,
-                Candle::new(gpu.device),
-                source,
-                options.kv,
-                GPU_CHUNK,
-                progress,
-            ) {
-                Ok(model) => {
-                    let reason = "A GPU is there and has room for the model".to_owned();
-                    let choice = DeviceChoice {
-                        kind: gpu.kind,
-                        name: gpu.name,
-                        reason,
-                        cpu_level: level,
-                        threads,
-                    };
-                    return Ok((model, choice));
-                }
-                Err(error) => format!("The GPU could not take the model: {error}"),
-            },
+    let (level, refused) = device::cpu_level(options.cpu_level, CpuLevel::detect())?;
+    let exact = options.exact;
+    let cpu = move || {
+        if exact {
+            Cpu::exact(threads)
+        } else {
+            Cpu::new(threads, level)
         }
     };
-    let cpu = if options.exact {
-        Cpu::exact(threads)
-    } else {
-        Cpu::new(threads, level)
+    let on_gpu = match options.device {
+        DeviceRequest::Gpu => {
+            let (config_again, kv) = (config.clone(), options.kv);
+            let reload = move || -> Result<Box<dyn Evaluate>, OpenError> {
+                let chunk = cpu_chunk(&config_again, level);
+                load(&config_again, cpu(), &*again()?, kv, chunk, &mut |_| {})
+            };
+            let reload = Box::new(move || reload().map_err(|error| error.to_string()));
+            on_gpu(config, source, reload, options, progress)
+        }
+        _ if options.exact => Err("Exact arithmetic runs on the CPU".to_owned()),
+        request => on_candle(request, config, source, options, progress),
+    };
+    let reason = match on_gpu {
+        Ok((model, kind, name)) => {
+            let reason = "A GPU is there and has room for the model".to_owned();
+            let choice = DeviceChoice {
+                kind,
+                name,
+                reason,
+                cpu_level: level,
+                threads,
+            };
+            return Ok((model, choice));
+        }
+        Err(reason) => reason,
+    };
+    let cpu = cpu();
+    let reason = match refused {
+        Some(refused) => format!("{reason}. {refused}"),
+        None => reason,
     };
     let choice = DeviceChoice::cpu(cpu.level(), cpu.threads(), reason);
-    let model = load(config, cpu, source, options.kv, cpu_chunk(config), progress)?;
+    let model = load(
+        config,
+        cpu,
+        source,
+        options.kv,
+        cpu_chunk(config, level),
+        progress,
+    )?;
     Ok((model, choice))
+}
+
+/// A model on a GPU, with the GPU's kind and name; or the reason in words why there is none.
+type OnGpu = Result<(Box<dyn Evaluate>, DeviceKind, String), String>;
+
+/// Loads the weights on any GPU; `reload` is for when it fails.
+fn on_gpu(
+    config: &Config,
+    source: &dyn WeightSource,
+    reload: Reload,
+    options: &LoadOptions,
+    progress: &mut dyn FnMut(f32),
+) -> OnGpu {
+    let exec = gpu::Wgpu::open(None, options.software_gpu)
+        .map_err(|failure| format!("The CPU is used: {failure}"))?;
+    let name = exec.info().to_string();
+    let options = gpu::Options {
+        kv: options.kv,
+        floats: options.exact,
+    };
+    let model = GpuModel::load(exec, config, source, options, GPU_CHUNK, progress)
+        .map_err(|error| format!("The GPU could not take the model: {error}"))?;
+    let model = Surviving::new(Box::new(model), config.vocab, reload);
+    Ok((Box::new(model), DeviceKind::Gpu, name))
+}
+
+/// Loads the weights on a GPU of candle's.
+fn on_candle(
+    request: DeviceRequest,
+    config: &Config,
+    source: &dyn WeightSource,
+    options: &LoadOptions,
+    progress: &mut dyn FnMut(f32),
+) -> OnGpu {
+    let gpu = device::open_candle(request)?;
+    let backend = Candle::new(gpu.device);
+    let model = load(config, backend, source, options.kv, CANDLE_CHUNK, progress)
+        .map_err(|error| format!("The GPU could not take the model: {error}"))?;
+    Ok((model, gpu.kind, gpu.name))
 }
 
 fn load<B>(
@@ -420,14 +513,20 @@ where
     )?))
 }
 
+/// Tokens per pass on a GPU.
 const GPU_CHUNK: usize = 512;
+const CANDLE_CHUNK: usize = 512;
 
 /// Tokens per pass on the CPU: enough to make good use of every weight read, yet so few that a block takes no
-/// longer than Stop may. The same for a model everywhere, so that answers do not depend on the machine's speed.
-fn cpu_chunk(config: &Config) -> usize {
-    const PRODUCTS_PER_BLOCK: usize = 12_000_000_000;
-    let attention = 2 * config.embedding * (config.q_width() + config.kv_width());
-    let block = attention + 3 * config.embedding * config.feed_forward;
-    let fits = (PRODUCTS_PER_BLOCK / block).clamp(32, 512);
+/// longer than Stop may. The same for a model everywhere that a level is in use, so that answers do not depend on
+/// the machine's speed.
+fn cpu_chunk(config: &Config, level: CpuLevel) -> usize {
+    let products_per_block: usize = match level {
+        CpuLevel::Amx => 48_000_000_000,
+        CpuLevel::AvxVnni | CpuLevel::Avx512 => 24_000_000_000,
+        _ => 12_000_000_000,
+    };
+    let block = config.products_per_token() as usize / config.layers;
+    let fits = (products_per_block / block).clamp(32, 512);
     1 << fits.ilog2()
 }

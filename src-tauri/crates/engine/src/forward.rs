@@ -7,6 +7,7 @@ use kernels::KvType;
 use crate::backend::{Backend, BackendError};
 use crate::config::Config;
 use crate::rope::Rotation;
+use crate::sampler::Sampling;
 use crate::weights::{Layer, Weights};
 
 /// Which positions' logits are wanted.
@@ -49,6 +50,51 @@ pub trait Evaluate: Send {
     fn chunk(&self) -> usize;
     /// Memory that the cache holds, in bytes.
     fn kv_bytes(&self) -> usize;
+    /// Why the model is no longer on the device that it was loaded on.
+    fn failed(&self) -> Option<&str> {
+        None
+    }
+    /// The device's own choice of tokens, where it has one.
+    fn chooser(&mut self) -> Option<&mut dyn Choose> {
+        None
+    }
+}
+
+/// A device that chooses tokens itself. It is asked for a token while the pass after it runs already, so that it
+/// never waits for the host.
+pub trait Choose {
+    /// Sets how tokens are chosen; false where the device cannot choose so.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn sample(&mut self, sampling: &Sampling) -> Result<bool, BackendError>;
+    /// Starts a pass over `id`, or else over the token that the pass before chooses; `noise` in 0..1 picks what
+    /// follows.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn follow(&mut self, id: Option<u32>, noise: f64) -> Result<(), BackendError>;
+    /// Passes whose choice has not been asked for.
+    fn ahead(&mut self) -> usize;
+    /// Waits for the first of these; `None` where the host has to choose.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn chosen(&mut self) -> Result<Option<u32>, BackendError>;
+}
+
+/// Whether a pass can take these tokens.
+pub(crate) fn check_ids(ids: &[u32], chunk: usize, vocab: usize) -> Result<(), BackendError> {
+    if ids.is_empty() || ids.len() > chunk {
+        return Err(BackendError(format!(
+            "a pass takes 1 to {chunk} tokens, not {}",
+            ids.len()
+        )));
+    }
+    match ids.iter().find(|&&id| id as usize >= vocab) {
+        Some(id) => Err(BackendError(format!("token {id} is not in the vocabulary"))),
+        None => Ok(()),
+    }
 }
 
 /// A model on a device, with the cache of one sequence.
@@ -80,8 +126,6 @@ struct Scratch<B: Backend> {
     a: B::Rows,
     /// `[m, F]`
     f: B::Rows,
-    /// `[1 or m, E]` the rows whose logits are wanted
-    last: B::Rows,
     at: B::Positions,
 }
 
@@ -107,7 +151,6 @@ impl<B: Backend> Model<B> {
             v: rows(k)?,
             a: rows(h)?,
             f: rows(config.feed_forward)?,
-            last: backend.rows(1, e)?,
             at: backend.positions()?,
         };
         let layer = |_| backend.kv_layer(kv, config.kv_heads, config.head_dim);
@@ -176,6 +219,20 @@ impl<B: Backend> Model<B> {
                 b.rope(&mut s.k, head_dim, &s.at)?;
             }
             b.attention(&s.q, &s.k, &s.v, kv, &s.at, &mut s.a)?; // [m, H]
+            if i + 1 == config.layers {
+                // The cache is complete: from here on only the rows whose logits are wanted count.
+                let first = match want {
+                    Want::Nothing => return Ok(Pass::Complete),
+                    Want::Last => ids.len() - 1,
+                    Want::All => 0,
+                };
+                if first > 0 {
+                    b.rows_from(&s.x, first, &mut s.h)?;
+                    b.rows_from(&s.a, first, &mut s.q)?;
+                    std::mem::swap(&mut s.x, &mut s.h); // [wanted, E]
+                    std::mem::swap(&mut s.a, &mut s.q); // [wanted, H]
+                }
+            }
             b.product_add(&s.a, attn_output, &mut s.x)?; // [m, E]
 
             if stop() {
@@ -189,13 +246,7 @@ impl<B: Backend> Model<B> {
             b.product_add(&s.f, ffn_down, &mut s.x)?; // [m, E]
         }
 
-        let first = match want {
-            Want::Nothing => return Ok(Pass::Complete),
-            Want::Last => ids.len() - 1,
-            Want::All => 0,
-        };
-        b.rows_from(&s.x, first, &mut s.last)?; // [wanted, E]
-        b.rms_norm(&s.last, &weights.output_norm, eps, &mut s.h)?; // [wanted, E]
+        b.rms_norm(&s.x, &weights.output_norm, eps, &mut s.h)?; // [wanted, E]
         b.logits(&s.h, weights.head(), logits)?; // [wanted, V]
         Ok(Pass::Complete)
     }
@@ -212,16 +263,7 @@ where
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, BackendError> {
-        if ids.is_empty() || ids.len() > self.chunk {
-            return Err(BackendError(format!(
-                "a pass takes 1 to {} tokens, not {}",
-                self.chunk,
-                ids.len()
-            )));
-        }
-        if let Some(id) = ids.iter().find(|&&id| id as usize >= self.config.vocab) {
-            return Err(BackendError(format!("token {id} is not in the vocabulary")));
-        }
+        check_ids(ids, self.chunk, self.config.vocab)?;
         let pass = self.run(ids, want, cancel, logits);
         match pass {
             Ok(Pass::Complete) => self.len += ids.len(),

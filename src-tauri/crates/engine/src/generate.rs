@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::backend::BackendError;
 use crate::forward::Pass;
-use crate::lookup::Lookup;
+use crate::lookup::Steps;
 use crate::random::fresh_seed;
 use crate::sampler::{Sampler, Sampling};
 use crate::session::Session;
@@ -216,9 +216,9 @@ impl Generator<'_> {
         let mut text = self.tokenizer.decoder_after(self.session.tokens());
         let most = params.max_tokens.unwrap_or(usize::MAX);
         let mut recent = self.session.tokens().to_vec();
-        let mut lookup = params.lookup.then(Lookup::new);
-        // What the last pass read on the chance that it comes next, and how much of it has come.
-        let (mut draft, mut accepted) = (Vec::new(), 0);
+        let mut steps = Steps::new(params.lookup);
+        let on_device = !params.lookup && self.session.chooses(&params.sampling)?;
+        let mut chosen = None;
         let reason = loop {
             if stats.generated >= most {
                 break StopReason::MaxTokens;
@@ -226,7 +226,9 @@ impl Generator<'_> {
             if cancel.load(Ordering::Relaxed) {
                 break StopReason::Cancelled;
             }
-            let id = sampler.sample(self.session.logits(accepted), &recent);
+            let id = chosen
+                .take()
+                .unwrap_or_else(|| sampler.sample(steps.logits(self.session), &recent));
             if self.tokenizer.turn_ends().contains(&id) {
                 break StopReason::EndOfTurn;
             }
@@ -245,27 +247,21 @@ impl Generator<'_> {
             if recent.len() >= self.context {
                 break StopReason::ContextFull;
             }
-            if draft.get(accepted) == Some(&id) {
-                accepted += 1;
-                stats.accepted += 1;
-                continue;
-            }
             if stats.generated == most {
                 break StopReason::MaxTokens;
             }
-            self.session.truncate(recent.len() - 1);
-            if let Some(lookup) = &mut lookup {
-                lookup.account(draft.len(), accepted);
-                // The last token of a context or an answer is not read.
-                let room = (self.context - recent.len()).min(most - stats.generated) - 1;
-                draft = lookup.draft(&recent, room);
-                stats.drafted += draft.len();
-                accepted = 0;
+            if on_device {
+                let more = recent.len() + 1 < self.context && stats.generated + 1 < most;
+                chosen = Some(self.session.follow(id, &mut sampler, more)?);
+                continue;
             }
-            if self.session.step(id, &draft, cancel)? == Pass::Cancelled {
+            // The last token of a context or an answer is not read.
+            let room = (self.context - recent.len()).min(most - stats.generated) - 1;
+            if steps.advance(self.session, &recent, room, cancel)? == Pass::Cancelled {
                 break StopReason::Cancelled;
             }
         };
+        (stats.drafted, stats.accepted) = (steps.drafted, steps.right);
         self.session.truncate(recent.len());
         let decoding = started.elapsed().as_secs_f64() - stats.first_token_s;
         stats.decode_rate = rate(stats.generated.saturating_sub(1), decoding);

@@ -14,6 +14,11 @@
 //! is paid in, what they cost is taken out, and what cannot be paid is not tried.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+
+use crate::backend::BackendError;
+use crate::forward::Pass;
+use crate::session::Session;
 
 /// Tokens that must have occurred before; fewer match by accident.
 const NGRAM: usize = 4;
@@ -37,6 +42,60 @@ fn cost(drafted: usize) -> f32 {
     match drafted {
         0 => 0.0,
         _ => PASS_COST + TOKEN_COST * drafted as f32,
+    }
+}
+
+/// An answer's way through the model: every token is read once it is chosen, and with it those that may come next.
+pub(crate) struct Steps {
+    lookup: Option<Lookup>,
+    /// What the last pass read on the chance that it comes next, and how much of it has come.
+    draft: Vec<u32>,
+    accepted: usize,
+    /// Tokens of all drafts, and those of them that have come.
+    pub drafted: usize,
+    pub right: usize,
+}
+
+impl Steps {
+    pub fn new(lookup: bool) -> Steps {
+        Steps {
+            lookup: lookup.then(Lookup::new),
+            draft: Vec::new(),
+            accepted: 0,
+            drafted: 0,
+            right: 0,
+        }
+    }
+
+    /// The logits after the last token.
+    pub fn logits<'a>(&self, session: &'a mut Session) -> &'a mut [f32] {
+        session.logits(self.accepted)
+    }
+
+    /// Goes on to the last of `tokens`, of which `session` holds all the others. At most `room` tokens are drafted.
+    pub fn advance(
+        &mut self,
+        session: &mut Session,
+        tokens: &[u32],
+        room: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Pass, BackendError> {
+        let Some((&id, before)) = tokens.split_last() else {
+            return Ok(Pass::Complete);
+        };
+        if self.draft.get(self.accepted) == Some(&id) {
+            self.accepted += 1;
+            self.right += 1;
+            return Ok(Pass::Complete);
+        }
+        session.truncate(before.len());
+        if let Some(lookup) = &mut self.lookup {
+            lookup.account(self.draft.len(), self.accepted);
+            self.draft = lookup.draft(tokens, room);
+            self.drafted += self.draft.len();
+            self.accepted = 0;
+        }
+        session.step(id, &self.draft, cancel)
     }
 }
 

@@ -1,7 +1,7 @@
 //! From logits to the next token: penalties → temperature → top-k → top-p → min-p → seeded choice.
 //!
-//! The vocabulary is never sorted. Every filter after the temperature keeps the likeliest tokens down to some
-//! bound, so it is enough to gather the tokens above a threshold, lower it until they suffice, and sort those few.
+//! Only what is kept is sorted. Every filter after the temperature keeps the likeliest tokens down to some bound, so
+//! it is enough to gather the tokens above a threshold, lower it until they suffice, and select among those.
 
 use crate::random::Random;
 
@@ -22,6 +22,15 @@ pub struct Sampling {
     pub repeat_last_n: usize,
     /// Makes answers repeatable; `None` draws a fresh one.
     pub seed: Option<u64>,
+}
+
+impl Sampling {
+    /// Whether recent tokens are made less likely.
+    pub(crate) fn penalises(&self) -> bool {
+        #[expect(clippy::float_cmp, reason = "exactly 1 means none")]
+        let none = self.repeat_penalty == 1.0;
+        !none && self.repeat_penalty > 0.0
+    }
 }
 
 impl Default for Sampling {
@@ -71,24 +80,33 @@ impl Sampler {
 
     /// Chooses a token; `recent` are the tokens before it. The penalties are applied to `logits` in place.
     pub fn sample(&mut self, logits: &mut [f32], recent: &[u32]) -> u32 {
+        let noise = self.noise();
+        self.sample_with(logits, recent, noise)
+    }
+
+    /// What picks one token, in 0..1; at temperature 0 nothing is picked.
+    pub fn noise(&mut self) -> f64 {
+        if self.sampling.temperature > 0.0 {
+            self.random.unit()
+        } else {
+            0.0
+        }
+    }
+
+    /// Chooses as [`Sampler::sample`] does, by noise that was drawn before.
+    pub fn sample_with(&mut self, logits: &mut [f32], recent: &[u32], noise: f64) -> u32 {
         self.penalise(logits, recent);
-        let best = argmax(logits);
-        let temperature = self.sampling.temperature;
-        if temperature <= 0.0 {
-            return best;
+        let peak = maximum(logits);
+        if self.sampling.temperature <= 0.0 {
+            return first(logits, peak);
         }
-        let peak = logits[best as usize];
-        for logit in logits.iter_mut() {
-            *logit = (*logit - peak) / temperature;
-        }
-        self.keep(logits);
-        self.draw()
+        self.keep(logits, peak);
+        self.draw(noise)
     }
 
     fn penalise(&self, logits: &mut [f32], recent: &[u32]) {
         let penalty = self.sampling.repeat_penalty;
-        #[expect(clippy::float_cmp, reason = "exactly 1 means none")]
-        if penalty == 1.0 || penalty <= 0.0 {
+        if !self.sampling.penalises() {
             return;
         }
         let first = recent.len().saturating_sub(self.sampling.repeat_last_n);
@@ -108,13 +126,18 @@ impl Sampler {
     }
 
     /// Leaves in `candidates` what all filters keep, likeliest first.
-    fn keep(&mut self, logits: &[f32]) {
+    fn keep(&mut self, logits: &[f32], peak: f32) {
         let Sampling {
+            temperature,
             top_k,
             top_p,
             min_p,
             ..
         } = self.sampling;
+        let scale = Scale {
+            peak,
+            by: temperature.recip(),
+        };
         let limited = top_k > 0 && top_k < logits.len();
         let nucleus = top_p < 1.0;
         let floor = if min_p > 0.0 {
@@ -124,68 +147,74 @@ impl Sampler {
         };
         // Without top-k the nucleus is measured against the whole vocabulary.
         let whole = if nucleus && !limited {
-            logits.iter().map(|&logit| exp(logit)).sum()
+            scale.mass(logits)
         } else {
-            0.0f32
+            0.0
         };
         let mut threshold = if limited || nucleus { -4.0f32 } else { floor };
         loop {
             threshold = threshold.max(floor);
-            gather(logits, threshold, &mut self.candidates);
-            let exhausted = threshold <= floor;
-            if limited && self.candidates.len() < top_k && !exhausted {
-                threshold *= 2.0;
-                continue;
+            scale.gather(logits, threshold, &mut self.candidates);
+            let enough = if limited {
+                self.candidates.len() >= top_k
+            } else {
+                !nucleus || mass(&self.candidates) >= top_p * whole
+            };
+            if enough || threshold <= floor {
+                break;
             }
-            if !limited && nucleus && !exhausted {
-                let mass: f32 = self
-                    .candidates
-                    .iter()
-                    .map(|candidate| candidate.weight)
-                    .sum();
-                if mass < top_p * whole {
-                    threshold *= 2.0;
-                    continue;
-                }
-            }
-            break;
+            threshold *= 2.0;
         }
-        if limited || nucleus {
-            if limited && self.candidates.len() > top_k {
-                self.candidates.select_nth_unstable_by(top_k - 1, likelier);
-                self.candidates.truncate(top_k);
-            }
-            self.candidates.sort_unstable_by(likelier);
+        if limited && self.candidates.len() > top_k {
+            self.candidates.select_nth_unstable_by(top_k - 1, likelier);
+            self.candidates.truncate(top_k);
         }
         if nucleus {
             let whole = if limited {
-                self.candidates.iter().map(|c| c.weight).sum()
+                mass(&self.candidates)
             } else {
                 whole
             };
             self.cut_nucleus(top_p * whole);
         }
-    }
-
-    /// Cuts the sorted candidates after those that together weigh `mass`.
-    fn cut_nucleus(&mut self, mass: f32) {
-        let mut sum = 0.0;
-        let kept = self.candidates.iter().position(|candidate| {
-            sum += candidate.weight;
-            sum >= mass
-        });
-        if let Some(last) = kept {
-            self.candidates.truncate(last + 1);
+        if limited || nucleus {
+            self.candidates.sort_unstable_by(likelier);
         }
     }
 
-    fn draw(&mut self) -> u32 {
+    /// Keeps of the candidates the fewest likeliest that together weigh at least `least`.
+    fn cut_nucleus(&mut self, least: f32) {
+        /// So few are sorted sooner than halved.
+        const FEW: usize = 32;
+        // Those before `low` stay and weigh `sum`; those from `high` on go.
+        let (mut low, mut high, mut sum) = (0, self.candidates.len(), 0.0);
+        while high - low > FEW {
+            let half = (high - low) / 2;
+            self.candidates[low..high].select_nth_unstable_by(half, likelier);
+            let upper = mass(&self.candidates[low..low + half]);
+            if sum + upper >= least {
+                high = low + half;
+            } else {
+                sum += upper;
+                low += half;
+            }
+        }
+        self.candidates[low..high].sort_unstable_by(likelier);
+        let last = self.candidates[low..high].iter().position(|candidate| {
+            sum += candidate.weight;
+            sum >= least
+        });
+        self.candidates
+            .truncate(last.map_or(high, |last| low + last + 1));
+    }
+
+    fn draw(&self, noise: f64) -> u32 {
         let total: f64 = self
             .candidates
             .iter()
             .map(|candidate| f64::from(candidate.weight))
             .sum();
-        let mut left = self.random.unit() * total;
+        let mut left = noise * total;
         for candidate in &self.candidates {
             left -= f64::from(candidate.weight);
             if left < 0.0 {
@@ -201,41 +230,97 @@ fn likelier(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
     b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id))
 }
 
-fn gather(logits: &[f32], threshold: f32, candidates: &mut Vec<Candidate>) {
-    candidates.clear();
-    for (id, &logit) in logits.iter().enumerate() {
-        if logit >= threshold {
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "vocabularies are counted in u32"
-            )]
-            candidates.push(Candidate {
-                id: id as u32,
-                logit,
-                weight: exp(logit),
-            });
+fn mass(candidates: &[Candidate]) -> f32 {
+    candidates.iter().map(|candidate| candidate.weight).sum()
+}
+
+/// As many logits at a time as let the compiler use whole vectors on any machine.
+const LANES: usize = 16;
+
+/// Logits relative to the best, as the temperature has them.
+#[derive(Clone, Copy)]
+struct Scale {
+    peak: f32,
+    by: f32,
+}
+
+impl Scale {
+    fn of(self, logit: f32) -> f32 {
+        (logit - self.peak) * self.by
+    }
+
+    /// What the whole vocabulary weighs.
+    fn mass(self, logits: &[f32]) -> f32 {
+        let mut sums = [0.0; LANES];
+        let (chunks, rest) = logits.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (sum, &logit) in sums.iter_mut().zip(chunk) {
+                *sum += exp(self.of(logit));
+            }
+        }
+        let rest = rest.iter().map(|&logit| exp(self.of(logit)));
+        sums.into_iter().chain(rest).sum()
+    }
+
+    /// The tokens down to `threshold`, in the order of their ids.
+    fn gather(self, logits: &[f32], threshold: f32, candidates: &mut Vec<Candidate>) {
+        candidates.clear();
+        let above = |logit: f32| self.of(logit) >= threshold;
+        for (at, chunk) in logits.chunks(LANES).enumerate() {
+            // Most chunks have none; asking all lanes at once costs less than asking each.
+            if !chunk.iter().fold(false, |any, &logit| any | above(logit)) {
+                continue;
+            }
+            for (lane, &logit) in chunk.iter().enumerate() {
+                if above(logit) {
+                    let logit = self.of(logit);
+                    candidates.push(Candidate {
+                        id: id(at * LANES + lane),
+                        logit,
+                        weight: exp(logit),
+                    });
+                }
+            }
         }
     }
 }
 
-/// The first of the largest logits; NaN is never the largest.
-pub fn argmax(logits: &[f32]) -> u32 {
-    // Lanes let the compiler keep several maxima at once.
-    let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    #[expect(clippy::float_cmp, reason = "the maximum is one of them")]
-    let at = logits.iter().position(|&logit| logit == peak).unwrap_or(0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "vocabularies are counted in u32"
-    )]
-    {
-        at as u32
+/// The largest logit; NaN is never the largest.
+fn maximum(logits: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let (chunks, rest) = logits.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (lane, &logit) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, logit);
+        }
     }
+    lanes
+        .into_iter()
+        .chain(rest.iter().copied())
+        .fold(f32::NEG_INFINITY, larger)
+}
+
+/// The first token with the logit `peak`, which one of them has.
+fn first(logits: &[f32], peak: f32) -> u32 {
+    #[expect(clippy::float_cmp, reason = "the maximum is one of them")]
+    let at = logits.iter().position(|&logit| logit == peak);
+    id(at.unwrap_or(0))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "vocabularies are counted in u32"
+)]
+fn id(at: usize) -> u32 {
+    at as u32
 }
 
 /// eˣ for x ≤ 0, in f32 arithmetic without branches, so that a loop over the vocabulary vectorises.
 fn exp(x: f32) -> f32 {
-    let scaled = (x * std::f32::consts::LOG2_E).max(-126.0);
+    let scaled = x * std::f32::consts::LOG2_E;
+    // Unlike `f32::max`, a comparison is one instruction; NaN weighs nothing.
+    let scaled = if scaled > -126.0 { scaled } else { -126.0 };
     // Adding 1.5 · 2²³ rounds to the nearest integer and leaves it in the low bits.
     const ROUND: f32 = 12_582_912.0;
     let shifted = scaled + ROUND;

@@ -1,9 +1,11 @@
 //! One sequence: the tokens that the KV cache holds, and how much of the next prompt they already cover.
 
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 
 use crate::backend::BackendError;
 use crate::forward::{Evaluate, Pass, Want};
+use crate::sampler::{Sampler, Sampling};
 
 /// A model with the tokens of its cache.
 pub struct Session {
@@ -12,6 +14,8 @@ pub struct Session {
     /// `[rows, vocab]`
     logits: Vec<f32>,
     rows: usize,
+    /// Noise that was drawn for tokens that are not known yet.
+    noises: VecDeque<f64>,
 }
 
 impl Session {
@@ -22,6 +26,7 @@ impl Session {
             tokens: Vec::new(),
             logits: Vec::new(),
             rows: 1,
+            noises: VecDeque::new(),
         }
     }
 
@@ -86,6 +91,57 @@ impl Session {
     ) -> Result<Pass, BackendError> {
         let ids = [&[id], draft].concat();
         self.append(&ids, Want::All, cancel)
+    }
+
+    /// Whether the device itself can choose tokens so, from now on.
+    pub fn chooses(&mut self, sampling: &Sampling) -> Result<bool, BackendError> {
+        self.noises.clear();
+        self.model
+            .chooser()
+            .map_or(Ok(false), |chooser| chooser.sample(sampling))
+    }
+
+    /// Reads one more token and gives the one that the device chooses to follow it. With `more`, the pass over that
+    /// one is started before it is waited for.
+    pub fn follow(
+        &mut self,
+        id: u32,
+        sampler: &mut Sampler,
+        more: bool,
+    ) -> Result<u32, BackendError> {
+        let Session {
+            model,
+            tokens,
+            noises,
+            ..
+        } = self;
+        if let Some(chooser) = model.chooser() {
+            for wanted in 0..=usize::from(more) {
+                if chooser.ahead() == wanted {
+                    if noises.len() == wanted {
+                        noises.push_back(sampler.noise());
+                    }
+                    chooser.follow((wanted == 0).then_some(id), noises[wanted])?;
+                }
+            }
+            tokens.push(id);
+            if let Some(next) = chooser.chosen()? {
+                noises.pop_front();
+                return Ok(next);
+            }
+            // What was started after this token was for nothing.
+            self.truncate(self.tokens.len() - 1);
+        }
+        // Too many tokens are likely, or the device has failed: the host looks at them all.
+        let _complete = self.append(&[id], Want::Last, &AtomicBool::new(false))?;
+        let noise = self.noises.pop_front();
+        let noise = noise.unwrap_or_else(|| sampler.noise());
+        Ok(sampler.sample_with(&mut self.logits, &self.tokens, noise))
+    }
+
+    /// Why the model is no longer on the device that it was loaded on.
+    pub fn failed(&self) -> Option<&str> {
+        self.model.failed()
     }
 
     /// Logits of every position of `tokens`, read from an empty cache.

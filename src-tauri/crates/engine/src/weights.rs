@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use kernels::BlockType;
 
-use crate::backend::{Backend, BackendError};
+use crate::backend::{BackendError, Memory};
 use crate::config::Config;
 use crate::gguf::{Gguf, TensorView};
 
@@ -76,8 +76,8 @@ impl WeightSource for Gguf {
     }
 }
 
-/// All weights on a device. Widths as in [`Backend`].
-pub struct Weights<B: Backend> {
+/// All weights on a device. Widths as in [`Backend`](crate::backend::Backend).
+pub struct Weights<B: Memory> {
     /// `[V, E]`
     pub token_embd: B::Matrix,
     /// One per block.
@@ -89,7 +89,7 @@ pub struct Weights<B: Backend> {
 }
 
 /// One block's weights.
-pub struct Layer<B: Backend> {
+pub struct Layer<B: Memory> {
     /// `[E]`
     pub attn_norm: B::Norm,
     /// `[H, E]`
@@ -205,7 +205,7 @@ fn fits(
     })
 }
 
-impl<B: Backend> Weights<B> {
+impl<B: Memory> Weights<B> {
     /// Brings every tensor to the device, `progress` hearing the part that is done.
     ///
     /// # Errors
@@ -247,7 +247,7 @@ impl<B: Backend> Weights<B> {
     }
 }
 
-struct Loader<'a, B: Backend> {
+struct Loader<'a, B: Memory> {
     backend: &'a B,
     source: &'a dyn WeightSource,
     progress: &'a mut dyn FnMut(f32),
@@ -255,7 +255,7 @@ struct Loader<'a, B: Backend> {
     total: usize,
 }
 
-impl<B: Backend> Loader<'_, B> {
+impl<B: Memory> Loader<'_, B> {
     fn layer(&mut self, layer: usize) -> Result<Layer<B>, WeightError> {
         Ok(Layer {
             attn_norm: self.norm(&name(layer, "attn_norm"))?,

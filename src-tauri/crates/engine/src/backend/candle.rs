@@ -6,7 +6,7 @@ use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{DType, Device, Module, Tensor};
 use kernels::{BlockType, KvType};
 
-use super::{Backend, BackendError, Done};
+use super::{Backend, BackendError, Done, Memory};
 use crate::gguf::TensorView;
 use crate::rope::Rotation;
 
@@ -45,12 +45,9 @@ impl Candle {
     }
 }
 
-impl Backend for Candle {
+impl Memory for Candle {
     type Matrix = QMatMul;
     type Norm = Tensor;
-    type Rows = Tensor;
-    type Positions = Positions;
-    type KvLayer = KvLayer;
 
     fn matrix(&self, weights: TensorView<'_>) -> Result<QMatMul, BackendError> {
         // candle asserts that the bytes are aligned for the type; tensors in a checked file always are.
@@ -75,6 +72,12 @@ impl Backend for Candle {
     fn norm(&self, weights: &[f32]) -> Result<Tensor, BackendError> {
         Ok(Tensor::new(weights, &self.device)?)
     }
+}
+
+impl Backend for Candle {
+    type Rows = Tensor;
+    type Positions = Positions;
+    type KvLayer = KvLayer;
 
     fn rows(&self, _: usize, cols: usize) -> Result<Tensor, BackendError> {
         Ok(Tensor::zeros((1, cols), DType::F32, &self.device)?)

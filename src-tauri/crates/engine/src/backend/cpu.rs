@@ -2,7 +2,7 @@
 
 use kernels::{Cpu, KvLayer, KvType, Matrix};
 
-use super::{Backend, BackendError, Done};
+use super::{Backend, BackendError, Done, Memory};
 use crate::gguf::TensorView;
 use crate::rope::Rotation;
 
@@ -35,12 +35,9 @@ pub struct Positions {
     pairs: usize,
 }
 
-impl Backend for Cpu {
+impl Memory for Cpu {
     type Matrix = Matrix;
     type Norm = Vec<f32>;
-    type Rows = Rows;
-    type Positions = Positions;
-    type KvLayer = KvLayer;
 
     fn matrix(&self, weights: TensorView<'_>) -> Result<Matrix, BackendError> {
         self.pack(weights.ty, weights.rows, weights.cols, weights.bytes)
@@ -50,6 +47,12 @@ impl Backend for Cpu {
     fn norm(&self, weights: &[f32]) -> Result<Vec<f32>, BackendError> {
         Ok(weights.to_vec())
     }
+}
+
+impl Backend for Cpu {
+    type Rows = Rows;
+    type Positions = Positions;
+    type KvLayer = KvLayer;
 
     fn rows(&self, most: usize, cols: usize) -> Result<Rows, BackendError> {
         Ok(Rows {

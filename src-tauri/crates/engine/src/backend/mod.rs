@@ -2,6 +2,7 @@
 
 pub mod candle;
 pub mod cpu;
+pub mod gpu;
 
 use kernels::KvType;
 
@@ -13,14 +14,23 @@ use crate::rope::Rotation;
 #[error("{0}")]
 pub struct BackendError(pub String);
 
-/// The operations of the forward pass. Activations are rows of f32 that stay on the device.
-///
-/// Widths: E embedding, F feed-forward, H heads × head_dim, K kv_heads × head_dim, V vocabulary; `m` new tokens.
-pub trait Backend {
+/// Where weights are brought to.
+pub trait Memory {
     /// A quantised matrix on the device.
     type Matrix;
     /// The weight of a norm.
     type Norm;
+
+    /// Brings a matrix `[rows, cols]` to the device.
+    fn matrix(&self, weights: TensorView<'_>) -> Result<Self::Matrix, BackendError>;
+    /// Brings the weight of a norm to the device.
+    fn norm(&self, weights: &[f32]) -> Result<Self::Norm, BackendError>;
+}
+
+/// The operations of the forward pass. Activations are rows of f32 that stay on the device.
+///
+/// Widths: E embedding, F feed-forward, H heads × head_dim, K kv_heads × head_dim, V vocabulary; `m` new tokens.
+pub trait Backend: Memory {
     /// Activations of up to a chunk of tokens.
     type Rows;
     /// What follows from a chunk's positions: cosines and sines, and a mask where one is needed.
@@ -28,10 +38,6 @@ pub trait Backend {
     /// One block's keys and values.
     type KvLayer;
 
-    /// Brings a matrix `[rows, cols]` to the device.
-    fn matrix(&self, weights: TensorView<'_>) -> Result<Self::Matrix, BackendError>;
-    /// Brings the weight of a norm to the device.
-    fn norm(&self, weights: &[f32]) -> Result<Self::Norm, BackendError>;
     /// Room for `[most, cols]` activations.
     fn rows(&self, most: usize, cols: usize) -> Result<Self::Rows, BackendError>;
     /// Room for what follows from positions.

@@ -60,6 +60,24 @@ pub fn on_cpu() -> LoadOptions {
     }
 }
 
+/// A GPU, the processor playing one if there is no other; `None` where no driver shows any.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests is to know")]
+pub fn on_gpu() -> Option<LoadOptions> {
+    if gpu::list(true).is_empty() {
+        assert!(
+            std::env::var_os("GOLDCREST_NEED_GPU").is_none(),
+            "a Vulkan driver is installed and shows no device"
+        );
+        eprintln!("skipped, no Vulkan");
+        return None;
+    }
+    Some(LoadOptions {
+        device: DeviceRequest::Gpu,
+        software_gpu: true,
+        ..LoadOptions::default()
+    })
+}
+
 /// f32 throughout.
 pub fn exactly() -> LoadOptions {
     LoadOptions {

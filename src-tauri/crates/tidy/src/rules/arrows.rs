@@ -1,21 +1,23 @@
 use crate::{File, Finding, Tree};
 
 /// What a package of ours may depend on among our own.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("src-tauri/", &["chat", "engine"]),
     ("src-tauri/crates/chat/", &["store"]),
-    ("src-tauri/crates/engine/", &["kernels"]),
+    ("src-tauri/crates/engine/", &["gpu", "kernels"]),
+    ("src-tauri/crates/gpu/", &["kernels"]),
     ("src-tauri/crates/kernels/", &[]),
     ("src-tauri/crates/store/", &[]),
     ("src-tauri/crates/tidy/", &[]),
 ];
 
 /// Which one package may name these; a name ending in `*` stands for all that begin so.
-const HOMES: [(&str, &str); 6] = [
+const HOMES: [(&str, &str); 7] = [
     ("tauri*", "src-tauri/"),
     ("rusqlite", "src-tauri/crates/store/"),
     ("candle*", "src-tauri/crates/engine/"),
     ("tokenizers", "src-tauri/crates/engine/"),
+    ("wgpu", "src-tauri/crates/gpu/"),
     ("minijinja*", "src-tauri/crates/engine/"),
     ("tokio", "src-tauri/"),
 ];
@@ -36,7 +38,7 @@ const NETWORK: [&str; 12] = [
     "ureq",
 ];
 
-/// Dependencies point one way: shell to chat to store, shell to engine to kernels.
+/// Dependencies point one way: shell to chat to store, shell to engine to gpu and kernels.
 pub fn arrows(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (package, line, name) in dependencies(tree) {
@@ -78,10 +80,12 @@ pub fn no_network_code(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// Every package takes the workspace's lints; kernels, which may hold unsafe code, names its own.
+/// Every package takes the workspace's lints; kernels and gpu, which may hold unsafe code, name their own.
 pub fn lints_are_inherited(tree: &Tree) -> Vec<Finding> {
     let wanted = |file: &File| match folder_of(file) {
-        "src-tauri/crates/kernels/" => "undocumented_unsafe_blocks = \"deny\"",
+        "src-tauri/crates/kernels/" | "src-tauri/crates/gpu/" => {
+            "undocumented_unsafe_blocks = \"deny\""
+        }
         _ => "[lints]\nworkspace = true",
     };
     manifests(tree)

@@ -1,6 +1,7 @@
-//! How much memory there is, and how much this process has used.
+//! What the machine has left and this process has taken, in memory and time.
 
 use std::fs;
+use std::time::Duration;
 
 /// Bytes that can still be used without swapping, or `None` where the system is not asked.
 pub fn available() -> Option<u64> {
@@ -11,6 +12,16 @@ pub fn available() -> Option<u64> {
 /// The most memory that this process has held at once, in bytes.
 pub fn peak_resident() -> Option<u64> {
     field("/proc/self/status", "VmHWM:")
+}
+
+/// Time that this process's threads have computed.
+pub fn cpu_time() -> Option<Duration> {
+    let mut nanoseconds = 0;
+    for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
+        let table = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        nanoseconds += table.split_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    Some(Duration::from_nanos(nanoseconds))
 }
 
 /// What a container's limit leaves.

@@ -1,0 +1,198 @@
+//! Any GPU, through crate `gpu`: whole passes instead of single operations, because its kernels fuse across them.
+
+use std::cell::RefCell;
+use std::sync::atomic::AtomicBool;
+
+use gpu::{Executor, Failure, LayerWeights, Matrix, Norm, Options, Shape, Wanted};
+
+use super::{BackendError, Memory};
+use crate::config::Config;
+use crate::engine::OpenError;
+use crate::forward::{Choose, Evaluate, Pass, Want, check_ids};
+use crate::gguf::TensorView;
+use crate::rope::Rotation;
+use crate::sampler::Sampling;
+use crate::weights::{Layer, WeightSource, Weights};
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        OpenError::Device(failure.into())
+    }
+}
+
+impl From<Failure> for BackendError {
+    fn from(failure: Failure) -> Self {
+        BackendError(failure.to_string())
+    }
+}
+
+/// A GPU while it is being filled.
+struct Filling<E>(RefCell<E>);
+
+impl<E: Executor> Memory for Filling<E> {
+    type Matrix = Matrix<E::Buffer>;
+    type Norm = Norm<E::Buffer>;
+
+    fn matrix(&self, weights: TensorView<'_>) -> Result<Self::Matrix, BackendError> {
+        let TensorView {
+            ty,
+            rows,
+            cols,
+            bytes,
+        } = weights;
+        let matrix = gpu::load_matrix(&mut *self.0.borrow_mut(), ty, rows, cols, bytes)?;
+        if !matrix.format().keeps(ty) {
+            tracing::info!(from = ty.name(), to = ?matrix.format(), rows, cols, "weights converted for the GPU");
+        }
+        Ok(matrix)
+    }
+
+    fn norm(&self, weights: &[f32]) -> Result<Self::Norm, BackendError> {
+        Ok(gpu::load_norm(&mut *self.0.borrow_mut(), weights)?)
+    }
+}
+
+/// A model on a GPU.
+pub struct GpuModel<E: Executor> {
+    model: gpu::Model<E>,
+    vocab: usize,
+    chunk: usize,
+}
+
+impl<E: Executor> GpuModel<E> {
+    /// Brings the weights to the device. `chunk` is the most tokens that one pass takes.
+    pub fn load(
+        exec: E,
+        config: &Config,
+        source: &dyn WeightSource,
+        options: Options,
+        chunk: usize,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<GpuModel<E>, OpenError> {
+        let filling = Filling(RefCell::new(exec));
+        let Weights {
+            token_embd,
+            layers,
+            output_norm,
+            output,
+        } = Weights::load(&filling, source, config, progress)?;
+        let weights = gpu::Weights {
+            token_embd,
+            layers: layers.into_iter().map(layer).collect(),
+            output_norm,
+            output,
+        };
+        let rotation = Rotation::new(&config.rope);
+        let angles = move |first, count| {
+            let mut angles = Vec::new();
+            rotation.fill(first, count, &mut angles);
+            angles
+        };
+        let exec = filling.0.into_inner();
+        let model = gpu::Model::new(exec, shape(config), options, weights, Box::new(angles))?;
+        Ok(GpuModel {
+            model,
+            vocab: config.vocab,
+            chunk,
+        })
+    }
+}
+
+fn layer<E: Executor>(layer: Layer<Filling<E>>) -> LayerWeights<E::Buffer> {
+    LayerWeights {
+        attn_norm: layer.attn_norm,
+        attn_q: layer.attn_q,
+        attn_k: layer.attn_k,
+        attn_v: layer.attn_v,
+        attn_output: layer.attn_output,
+        ffn_norm: layer.ffn_norm,
+        ffn_gate: layer.ffn_gate,
+        ffn_up: layer.ffn_up,
+        ffn_down: layer.ffn_down,
+    }
+}
+
+fn shape(config: &Config) -> Shape {
+    Shape {
+        layers: config.layers,
+        embedding: config.embedding,
+        feed_forward: config.feed_forward,
+        heads: config.heads,
+        kv_heads: config.kv_heads,
+        head_dim: config.head_dim,
+        vocab: config.vocab,
+        eps: config.eps,
+        rotary: config.rope.rotary,
+        rotated: (0..config.layers)
+            .map(|layer| config.rotates(layer))
+            .collect(),
+    }
+}
+
+impl<E: Executor> Evaluate for GpuModel<E> {
+    fn append(
+        &mut self,
+        ids: &[u32],
+        want: Want,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        let wanted = match want {
+            Want::Nothing => Wanted::Nothing,
+            Want::Last => Wanted::Last,
+            Want::All => Wanted::All,
+        };
+        check_ids(ids, self.chunk, self.vocab)?;
+        let complete = self.model.append(ids, wanted, cancel, logits)?;
+        Ok(if complete {
+            Pass::Complete
+        } else {
+            Pass::Cancelled
+        })
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.model.truncate(len);
+    }
+
+    fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    fn kv_bytes(&self) -> usize {
+        self.model.kv_bytes()
+    }
+
+    fn chooser(&mut self) -> Option<&mut dyn Choose> {
+        Some(self)
+    }
+}
+
+impl<E: Executor> Choose for GpuModel<E> {
+    fn sample(&mut self, sampling: &Sampling) -> Result<bool, BackendError> {
+        if sampling.penalises() {
+            return Ok(false);
+        }
+        self.model.sample(gpu::Sampling {
+            temperature: sampling.temperature,
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+            top_k: u32::try_from(sampling.top_k).unwrap_or(0),
+        })?;
+        Ok(true)
+    }
+
+    fn follow(&mut self, id: Option<u32>, noise: f64) -> Result<(), BackendError> {
+        #[expect(clippy::cast_possible_truncation, reason = "the device picks in f32")]
+        let noise = noise as f32;
+        Ok(self.model.follow(id, noise)?)
+    }
+
+    fn ahead(&mut self) -> usize {
+        self.model.ahead()
+    }
+
+    fn chosen(&mut self) -> Result<Option<u32>, BackendError> {
+        Ok(self.model.chosen()?)
+    }
+}
