@@ -34,6 +34,8 @@ const ENVIRONMENT: &str = "\
 Environment:
   GOLDCREST_DATA_DIR  where chats, settings and logs are kept
   GOLDCREST_DEVICE    auto, cpu, gpu, cuda, cuda:N or metal
+  GOLDCREST_CPU       scalar, avx2, avxvnni, avx512 or amx; on Arm scalar, neon, dotprod or i8mm
+  GOLDCREST_ALLOW_SOFTWARE_GPU=1  lets the processor play a GPU
   RUST_LOG            log to stderr, for example RUST_LOG=info";
 
 #[derive(Debug, Subcommand)]
@@ -200,6 +202,12 @@ pub struct BenchArgs {
     /// Tokens that stand before those measured
     #[arg(short = 'd', value_name = "DEPTH", default_value_t = 0)]
     pub depth: u32,
+    /// Time a follow-up in a chat of so many tokens
+    #[arg(long, value_name = "TOKENS", default_value_t = 0)]
+    pub chat: u32,
+    /// Measure guesses from the context, on texts that repeat it and texts that do not
+    #[arg(long)]
+    pub lookup: bool,
     /// Measurements, of which the medians are shown
     #[arg(short = 'r', value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub repeats: u16,

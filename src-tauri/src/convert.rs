@@ -15,6 +15,11 @@ fn figure(value: f32) -> f64 {
     value.to_string().parse().unwrap_or_default()
 }
 
+/// In tenths, which is as exact as anyone reads it.
+fn megabytes(bytes: u64) -> f64 {
+    f64::from(narrow(bytes.div_ceil(100_000))) / 10.0
+}
+
 fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -82,6 +87,8 @@ impl From<chat::Stats> for Stats {
             first_token_ms: stats.first_token_ms,
             tokens_per_second: figure(stats.tokens_per_second),
             read_per_second: figure(stats.read_per_second),
+            drafted_tokens: stats.drafted_tokens,
+            accepted_tokens: stats.accepted_tokens,
             seed: narrow(stats.seed),
             model: stats.model,
             device: stats.device,
@@ -127,6 +134,7 @@ impl From<chat::Device> for Device {
     fn from(device: chat::Device) -> Self {
         let kind = match device.kind {
             chat::DeviceKind::Cpu => DeviceKind::Cpu,
+            chat::DeviceKind::Gpu => DeviceKind::Gpu,
             chat::DeviceKind::Cuda => DeviceKind::Cuda,
             chat::DeviceKind::Metal => DeviceKind::Metal,
         };
@@ -146,15 +154,15 @@ impl From<chat::ModelStatus> for ModelStatus {
             chat::ModelState::Ready => ModelState::Ready,
             chat::ModelState::Failed => ModelState::Failed,
         };
-        let tenths_of_mb = status.file_bytes.div_ceil(100_000);
         Self {
             state,
             name: status.name,
             file: status.file.as_deref().map(path_text),
             starter: status.starter,
             quantisation: status.quantisation,
-            size_mb: f64::from(narrow(tenths_of_mb)) / 10.0,
+            size_mb: megabytes(status.file_bytes),
             context_length: narrow(status.context_length),
+            kv_mb: megabytes(status.kv_bytes),
             device: status.device.map(Into::into),
             progress: figure(status.progress),
             error: status.error.map(Into::into),
@@ -200,8 +208,13 @@ impl From<chat::Settings> for Settings {
             device: settings.device,
             threads: settings.threads,
             context_length: settings.context_length,
+            kv_type: match settings.kv_type {
+                chat::KvType::F16 => KvType::F16,
+                chat::KvType::Q8_0 => KvType::Q8_0,
+            },
             sampling: settings.sampling.into(),
             max_tokens: settings.max_tokens,
+            lookup: settings.lookup,
             instructions: settings.instructions,
             thinking: settings.thinking,
             send_with: match settings.send_with {
@@ -224,8 +237,13 @@ impl From<Settings> for chat::Settings {
             device: settings.device,
             threads: settings.threads,
             context_length: settings.context_length,
+            kv_type: match settings.kv_type {
+                KvType::F16 => chat::KvType::F16,
+                KvType::Q8_0 => chat::KvType::Q8_0,
+            },
             sampling: settings.sampling.into(),
             max_tokens: settings.max_tokens,
+            lookup: settings.lookup,
             instructions: settings.instructions,
             thinking: settings.thinking,
             send_with: match settings.send_with {

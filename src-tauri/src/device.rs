@@ -12,3 +12,11 @@ pub fn requested(otherwise: DeviceRequest) -> Result<DeviceRequest, UnknownDevic
         _ => Ok(otherwise),
     }
 }
+
+/// Lets the processor play a GPU: for tests and for doubt.
+pub const SOFTWARE_GPU: &str = "GOLDCREST_ALLOW_SOFTWARE_GPU";
+
+/// Whether the environment allows it.
+pub fn software_gpu() -> bool {
+    std::env::var_os(SOFTWARE_GPU).is_some_and(|value| value == "1")
+}

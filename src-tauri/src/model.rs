@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use chat::{Failure, FailureCode, Generate, ModelChoice, ModelInfo};
-use engine::{DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, Part};
+use engine::{
+    DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, KvType, Part,
+};
 
 use crate::{device, starter};
 
@@ -66,7 +68,7 @@ impl Generate for EngineModel {
             sampling: sampling(&turn.sampling),
             max_tokens: turn.max_tokens,
             starts_in: prompt.starts_in,
-            ..GenerateParams::default()
+            lookup: turn.lookup,
         };
         let finished = open
             .engine
@@ -130,6 +132,11 @@ fn load_options(options: &chat::LoadOptions) -> Result<engine::LoadOptions, Fail
         device: device::requested(chosen).map_err(invalid)?,
         threads: options.threads.map(|threads| threads as usize),
         context: options.context_length.map(|tokens| tokens as usize),
+        kv: match options.kv_type {
+            chat::KvType::F16 => KvType::F16,
+            chat::KvType::Q8_0 => KvType::Q8_0,
+        },
+        software_gpu: device::software_gpu(),
         ..engine::LoadOptions::default()
     })
 }
@@ -164,11 +171,13 @@ fn info(engine: &Engine, choice: &ModelChoice) -> ModelInfo {
         quantisation: summary.quantisation.clone(),
         file_bytes: summary.file_bytes,
         context_length: summary.context_length,
+        kv_bytes: engine.full_kv_bytes(),
         fingerprint: summary.fingerprint.clone(),
         can_think: summary.can_think,
         device: chat::Device {
             kind: match device.kind {
                 DeviceKind::Cpu => chat::DeviceKind::Cpu,
+                DeviceKind::Gpu => chat::DeviceKind::Gpu,
                 DeviceKind::Cuda => chat::DeviceKind::Cuda,
                 DeviceKind::Metal => chat::DeviceKind::Metal,
             },
@@ -266,6 +275,8 @@ fn finish(finished: engine::Finished, info: &ModelInfo) -> chat::Finish {
             first_token_ms: (stats.first_token_s * 1000.0).round() as u32,
             tokens_per_second: stats.decode_rate as f32,
             read_per_second: stats.prefill_rate as f32,
+            drafted_tokens: count(stats.drafted),
+            accepted_tokens: count(stats.accepted),
             seed: stats.seed,
             model: info.name.clone(),
             device: info.device.name.clone(),

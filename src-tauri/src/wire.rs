@@ -54,6 +54,9 @@ pub struct Stats {
     pub first_token_ms: u32,
     pub tokens_per_second: f64,
     pub read_per_second: f64,
+    /// Tokens guessed from the context, and those of them that were right.
+    pub drafted_tokens: u32,
+    pub accepted_tokens: u32,
     pub seed: u32,
     pub model: String,
     pub device: String,
@@ -109,6 +112,7 @@ pub struct ChatView {
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
     Cpu,
+    Gpu,
     Cuda,
     Metal,
 }
@@ -147,6 +151,8 @@ pub struct ModelStatus {
     pub quantisation: String,
     pub size_mb: f64,
     pub context_length: u32,
+    /// What the keys and values of a full context take.
+    pub kv_mb: f64,
     pub device: Option<Device>,
     /// 0 to 1 while loading.
     pub progress: f64,
@@ -186,7 +192,16 @@ pub enum SendWith {
     CtrlEnter,
 }
 
-/// The user's choices. A change of device, threads or context loads the model anew.
+/// How exactly the model keeps the keys and values of what it has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "snake_case")]
+pub enum KvType {
+    F16,
+    Q8_0,
+}
+
+/// The user's choices. A change of device, threads, context or `kv_type` loads the model anew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -196,8 +211,11 @@ pub struct Settings {
     pub device: String,
     pub threads: Option<u32>,
     pub context_length: Option<u32>,
+    pub kv_type: KvType,
     pub sampling: Sampling,
     pub max_tokens: Option<u32>,
+    /// Text that repeats the context is guessed.
+    pub lookup: bool,
     pub instructions: String,
     pub thinking: bool,
     pub send_with: SendWith,

@@ -184,6 +184,30 @@ fn a_device_that_is_not_there_gives_way_to_the_cpu_with_the_reason() {
 }
 
 #[test]
+fn a_cpu_level_is_this_machines_or_refused() {
+    let ask = |level: &str| {
+        let mut command = goldcrest();
+        command.env("GOLDCREST_CPU", level);
+        command.args(["ask", "--json", "--max-tokens", "1", "Hi"]);
+        command.output().expect("the binary starts")
+    };
+    assert_eq!(parsed(ask("Scalar"))["cpu_level"], "scalar");
+    let foreign = if cfg!(target_arch = "x86_64") {
+        "i8mm"
+    } else {
+        "avx2"
+    };
+    for level in ["abacus", foreign] {
+        let reason = refusal(ask(level), 1);
+        assert!(
+            reason.contains("GOLDCREST_CPU") && reason.contains(level),
+            "{reason}"
+        );
+        assert!(reason.contains("scalar"), "{reason}");
+    }
+}
+
+#[test]
 fn chat_goes_on_without_a_terminal() {
     let input = format!("/no_think\n{QUESTION}\n/new\n{QUESTION}\n/help\n/quit\nnot read\n");
     let output = stdout(run_with_input(&["chat", "--temperature", "0"], &input));

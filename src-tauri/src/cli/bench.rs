@@ -16,6 +16,8 @@ pub fn run(args: &BenchArgs) -> Result<(), CliError> {
         prompt: args.prompt as usize,
         generate: args.generate as usize,
         depth: args.depth as usize,
+        chat: args.chat as usize,
+        lookup: args.lookup,
         repeats: usize::from(args.repeats),
     };
     let report = open(args)?
@@ -85,8 +87,39 @@ fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
             share * 100.0
         )?;
     }
+    writeln!(
+        out,
+        "  products {:>9.3} · 10¹² integers/s at this level; a prompt's token takes {:.2} · 10⁹",
+        it.integer_tmac_s,
+        it.products_per_token as f64 / 1e9
+    )?;
+    if let Some(share) = it.integer_used {
+        writeln!(out, "  reading uses {:.0} % of that", share * 100.0)?;
+    }
     if let Some(bytes) = it.peak_rss_bytes {
         writeln!(out, "  peak    {:>10.1} MB resident", bytes as f64 / 1e6)?;
+    }
+    writeln!(
+        out,
+        "  sampling {:>9.2} ms a token, among 128,256",
+        it.sampling_ms
+    )?;
+    if let Some(follow_up) = &it.follow_up {
+        writeln!(
+            out,
+            "  a follow-up begins after {:.2} s ({} of {} tokens were in the cache)",
+            follow_up.first_token_s, follow_up.cached, follow_up.prompt
+        )?;
+    }
+    for text in &it.lookup {
+        writeln!(
+            out,
+            "  {:<8}{:>9.1} tokens/s with guesses, {:.1} without: {:.2} times ({} of {} right)",
+            text.text, text.lookup_tok_s, text.plain_tok_s, text.ratio, text.accepted, text.drafted
+        )?;
+    }
+    if let Some(idle) = it.idle_cpu {
+        writeln!(out, "  idle    {:>10.1} % of a core", idle * 100.0)?;
     }
     writeln!(out, "  loaded in {:.2} s", it.load_s)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{Engine, LoadOptions};
+use engine::{CpuLevel, Engine, LoadOptions};
 
 use super::{CliError, ModelArgs, PlaceArgs};
 use crate::{device, starter};
@@ -30,11 +30,15 @@ pub fn load_options(place: &PlaceArgs) -> Result<LoadOptions, CliError> {
         None => device::requested(engine::DeviceRequest::Auto)
             .map_err(|error| CliError::message(format!("{}: {error}", device::VARIABLE)))?,
     };
+    let level = CpuLevel::detect()
+        .map_err(|error| CliError::message(format!("{}: {error}", CpuLevel::VARIABLE)))?;
     let usual = LoadOptions::default();
     Ok(LoadOptions {
         device,
         threads: place.threads.map(usize::from),
+        cpu_level: Some(level),
         kv: place.kv.unwrap_or(usual.kv),
+        software_gpu: device::software_gpu(),
         ..usual
     })
 }

@@ -14,6 +14,7 @@ fn options() -> LoadOptions {
         device: "cpu".into(),
         threads: Some(1),
         context_length: None,
+        kv_type: chat::KvType::F16,
     }
 }
 
@@ -45,6 +46,7 @@ fn turn(history: Vec<HistoryMessage>) -> Turn {
             ..Sampling::default()
         },
         max_tokens: None,
+        lookup: false,
         resume: false,
     }
 }

@@ -55,7 +55,7 @@ export type Device = {
 };
 
 /**  The kind of device that computes. */
-export type DeviceKind = "cpu" | "cuda" | "metal";
+export type DeviceKind = "cpu" | "gpu" | "cuda" | "metal";
 
 /**  Text that was typed but not sent. */
 export type Drafts = {
@@ -71,6 +71,9 @@ export type HostEvent = { type: "model"; status: ModelStatus } | { type: "chatCh
 { type: "delta"; chat: number; message: number; seq: number; thinking: string; text: string; tokens: number; tokensPerSecond: number } | { type: "ended"; chat: number; message: Message } | 
 /**  A file is held over the window. */
 { type: "dragging"; over: boolean };
+
+/**  How exactly the model keeps the keys and values of what it has read. */
+export type KvType = "f16" | "q8_0";
 
 /**  One message of the tree, with what the page needs to draw it. */
 export type Message = {
@@ -110,6 +113,8 @@ export type ModelStatus = {
 	quantisation: string,
 	sizeMb: number,
 	contextLength: number,
+	/**  What the keys and values of a full context take. */
+	kvMb: number,
 	device: Device | null,
 	/**  0 to 1 while loading. */
 	progress: number,
@@ -150,15 +155,18 @@ export type SearchHit = {
 /**  The key that sends a message. */
 export type SendWith = "enter" | "ctrl-enter";
 
-/**  The user's choices. A change of device, threads or context loads the model anew. */
+/**  The user's choices. A change of device, threads, context or `kv_type` loads the model anew. */
 export type Settings = {
 	theme: Theme,
 	/**  `auto`, `cpu`, `gpu`, `cuda`, `cuda:N` or `metal`. */
 	device: string,
 	threads: number | null,
 	contextLength: number | null,
+	kvType: KvType,
 	sampling: Sampling,
 	maxTokens: number | null,
+	/**  Text that repeats the context is guessed. */
+	lookup: boolean,
 	instructions: string,
 	thinking: boolean,
 	sendWith: SendWith,
@@ -190,6 +198,9 @@ export type Stats = {
 	firstTokenMs: number,
 	tokensPerSecond: number,
 	readPerSecond: number,
+	/**  Tokens guessed from the context, and those of them that were right. */
+	draftedTokens: number,
+	acceptedTokens: number,
 	seed: number,
 	model: string,
 	device: string,

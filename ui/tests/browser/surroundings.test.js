@@ -76,8 +76,15 @@ scene("settings are saved, and the theme is worn at once", {}, async (page) => {
   await page.getByRole("spinbutton", { name: "Temperature" }).press("Tab");
   await page.getByRole("textbox", { name: "Instructions" }).fill("Answer briefly.");
   await page.getByRole("switch", { name: "Think before answering" }).click();
+  const guess = page.getByRole("switch", { name: "Guess repetitions" });
+  const guessed = await guess.isChecked();
+  await guess.click();
+  await page.getByRole("tab", { name: "Model" }).click();
+  await page.getByRole("radio", { name: "8 bits" }).check();
   await page.waitForTimeout(500);
   const settings = await saved();
+  assert.equal(settings.lookup, !guessed);
+  assert.equal(settings.kvType, "q8_0");
   assert.equal(settings.theme, "dark");
   assert.equal(settings.sampling.temperature, 2, "kept within its bounds");
   assert.equal(settings.instructions, "Answer briefly.");

@@ -62,6 +62,19 @@ pub struct LoadOptions {
     pub threads: Option<u32>,
     /// Tokens of context; `None`: as many as suit the model and the machine.
     pub context_length: Option<u32>,
+    /// How exactly keys and values are kept.
+    pub kv_type: KvType,
+}
+
+/// How exactly a model keeps the keys and values of what it has read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KvType {
+    /// In 16 bits.
+    #[default]
+    F16,
+    /// In 8 bits: about half the memory.
+    Q8_0,
 }
 
 /// A model that is open.
@@ -79,6 +92,8 @@ pub struct ModelInfo {
     pub file_bytes: u64,
     /// Tokens that prompt and answer may have together.
     pub context_length: usize,
+    /// Memory that the keys and values of a full context take, in bytes.
+    pub kv_bytes: u64,
     /// Names the file's content: stored token ids are used again only under the same fingerprint.
     pub fingerprint: String,
     /// Whether its template has a thinking mode.
@@ -103,6 +118,8 @@ pub struct Device {
 pub enum DeviceKind {
     /// The processor.
     Cpu,
+    /// A GPU through Vulkan or Metal.
+    Gpu,
     /// A GPU through CUDA.
     Cuda,
     /// A GPU through Metal.
@@ -126,6 +143,8 @@ pub struct Turn {
     pub sampling: Sampling,
     /// The most tokens to generate; `None`: until the context is full.
     pub max_tokens: Option<usize>,
+    /// Whether to guess text that repeats the context. It changes the speed, not the answer.
+    pub lookup: bool,
     /// Whether the last message of `history` is a partial answer to be continued.
     pub resume: bool,
 }
@@ -217,6 +236,12 @@ pub struct Stats {
     pub tokens_per_second: f32,
     /// Prompt tokens read per second.
     pub read_per_second: f32,
+    /// Tokens that were guessed from the context.
+    #[serde(default)]
+    pub drafted_tokens: u32,
+    /// Of those, the ones that were right.
+    #[serde(default)]
+    pub accepted_tokens: u32,
     /// The seed that was used.
     pub seed: u64,
     /// The model's name.

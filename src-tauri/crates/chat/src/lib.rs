@@ -24,8 +24,8 @@ mod view;
 pub use clock::{Clock, SystemClock};
 pub use failure::{Failure, FailureCode};
 pub use generate::{
-    Device, DeviceKind, Finish, Generate, HistoryMessage, LoadOptions, ModelChoice, ModelInfo,
-    Part, Piece, Stats, StopReason, Turn,
+    Device, DeviceKind, Finish, Generate, HistoryMessage, KvType, LoadOptions, ModelChoice,
+    ModelInfo, Part, Piece, Stats, StopReason, Turn,
 };
 pub use handle::Chat;
 pub use settings::{Sampling, SendWith, Settings, Theme};

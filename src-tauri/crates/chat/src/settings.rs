@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use store::{Store, StoreError};
 
 use crate::failure::Failure;
-use crate::generate::LoadOptions;
+use crate::generate::{KvType, LoadOptions};
 
-/// All settings. A change of `device`, `threads` or `context_length` opens the model anew.
+/// All settings. A change of what [`LoadOptions`] holds opens the model anew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
@@ -19,10 +19,14 @@ pub struct Settings {
     pub threads: Option<u32>,
     /// Tokens of context; `None`: as many as suit the model and the machine.
     pub context_length: Option<u32>,
+    /// How exactly the model keeps what it has read.
+    pub kv_type: KvType,
     /// How tokens are chosen.
     pub sampling: Sampling,
     /// The most tokens of one answer; `None`: until the context is full.
     pub max_tokens: Option<u32>,
+    /// Whether text that repeats the context is guessed.
+    pub lookup: bool,
     /// Instructions for every chat; empty: the model's own.
     pub instructions: String,
     /// Whether new messages ask for thinking.
@@ -40,8 +44,10 @@ impl Default for Settings {
             device: "auto".into(),
             threads: None,
             context_length: None,
+            kv_type: KvType::default(),
             sampling: Sampling::default(),
             max_tokens: None,
+            lookup: false,
             instructions: String::new(),
             thinking: true,
             send_with: SendWith::Enter,
@@ -115,6 +121,7 @@ impl Settings {
             device: self.device.clone(),
             threads: self.threads,
             context_length: self.context_length,
+            kv_type: self.kv_type,
         }
     }
 

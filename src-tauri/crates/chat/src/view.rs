@@ -126,6 +126,8 @@ pub struct ModelStatus {
     pub file_bytes: u64,
     /// Tokens of context; 0 while loading.
     pub context_length: usize,
+    /// Memory that the keys and values of a full context take, in bytes; 0 while loading.
+    pub kv_bytes: u64,
     /// Where it computes; `None` while loading.
     pub device: Option<Device>,
     /// While loading: the fraction done, 0 to 1.

@@ -11,6 +11,7 @@ export const starter: ModelStatus = {
   quantisation: "Q4_K_M",
   sizeMb: 4.6,
   contextLength: 2048,
+  kvMb: 8.4,
   device: {
     kind: "cpu",
     name: "CPU, AVX-512 VNNI, 8 threads",
@@ -28,6 +29,7 @@ export const big: ModelStatus = {
   starter: false,
   sizeMb: 1915,
   contextLength: 32768,
+  kvMb: 2415.9,
 };
 
 export const defaults: Settings = {
@@ -35,8 +37,10 @@ export const defaults: Settings = {
   device: "auto",
   threads: null,
   contextLength: null,
+  kvType: "f16",
   sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1, seed: null },
   maxTokens: null,
+  lookup: false,
   instructions: "",
   thinking: true,
   sendWith: "enter",
@@ -51,6 +55,8 @@ export const stats: Stats = {
   firstTokenMs: 312,
   tokensPerSecond: 23.4,
   readPerSecond: 184,
+  draftedTokens: 48,
+  acceptedTokens: 34,
   seed: 8_104_772,
   model: "SmolLM3-3B, Q4_K_M",
   device: "CPU, AVX-512 VNNI, 8 threads",

@@ -47,6 +47,7 @@ impl Desk {
             today: today.parse().unwrap_or_else(|_| self.clock.now().date()),
             sampling: settings.sampling,
             max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
+            lookup: settings.lookup,
             resume,
         };
         let unfitted = Unfitted {

@@ -137,6 +137,7 @@ impl Generate for Scripted {
             quantisation: "Q4_K_M".into(),
             file_bytes: 1000,
             context_length: if context == 0 { 4096 } else { context },
+            kv_bytes: 4096,
             can_think: true,
             device: Device {
                 kind: DeviceKind::Cpu,
@@ -239,6 +240,8 @@ impl Generate for Scripted {
             first_token_ms: 1,
             tokens_per_second: 10.0,
             read_per_second: 100.0,
+            drafted_tokens: 0,
+            accepted_tokens: 0,
             seed: turn.sampling.seed.unwrap_or(7),
             model: "scripted".into(),
             device: "CPU".into(),

@@ -1,6 +1,6 @@
 //! Settings: defaults, limits, and what the model gets of them.
 
-use chat::{FailureCode, Sampling, SendWith, Settings, Theme};
+use chat::{FailureCode, KvType, Sampling, SendWith, Settings, Theme};
 
 use crate::scripted::{Bench, Script};
 
@@ -15,12 +15,14 @@ fn settings_survive_a_restart() {
         device: "cuda:1".into(),
         threads: Some(4),
         context_length: Some(8192),
+        kv_type: KvType::Q8_0,
         sampling: Sampling {
             temperature: 0.7,
             seed: Some(42),
             ..Sampling::default()
         },
         max_tokens: Some(100),
+        lookup: !Settings::default().lookup,
         instructions: "Be brief.".into(),
         thinking: false,
         send_with: SendWith::CtrlEnter,
@@ -96,6 +98,7 @@ fn the_model_gets_them() {
         sampling,
         instructions,
         max_tokens: Some(5),
+        lookup: true,
         ..Settings::default()
     };
     bench.chat.save_settings(settings).unwrap();
@@ -104,6 +107,33 @@ fn the_model_gets_them() {
     assert_eq!(turn.sampling, sampling);
     assert_eq!(turn.instructions.as_deref(), Some("Be brief."));
     assert_eq!(turn.max_tokens, Some(5));
+    assert!(turn.lookup);
+}
+
+#[test]
+fn a_change_of_how_the_model_is_loaded_loads_it_again_and_no_other_does() {
+    let mut bench = Bench::new();
+    let loaded = |bench: &Bench| bench.script.opens().len();
+    let mut settings = Settings {
+        lookup: !Settings::default().lookup,
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings.clone()).unwrap();
+    bench.ask(None, "Hello?");
+    assert_eq!(loaded(&bench), 1);
+    settings.kv_type = KvType::Q8_0;
+    bench.chat.save_settings(settings).unwrap();
+    bench.until_ready();
+    assert_eq!(loaded(&bench), 2);
+    assert_eq!(bench.script.opens()[1].1.kv_type, KvType::Q8_0);
+}
+
+#[test]
+fn settings_are_stored_under_the_names_that_the_page_uses() {
+    let rows = serde_json::to_value(Settings::default()).unwrap();
+    assert_eq!(rows["kvType"], "f16");
+    let eight: KvType = serde_json::from_value(serde_json::json!("q8_0")).unwrap();
+    assert_eq!(eight, KvType::Q8_0);
 }
 
 #[test]
