@@ -1,18 +1,21 @@
-// npm run bench: measures the app as it ships and records the figures with the machine they were made on.
+// npm run bench: measures the app as it ships and records the figures with the machine they were made on: every CPU
+// level of it, a deep context, a follow-up in a long chat, and guesses from the context.
 // `-- --peer` measures llama.cpp beside it. Other arguments go on to `goldcrest bench`.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
+import { table } from "./bench-table.mjs";
+import { SHAPE, shapedModel } from "./bench-model.mjs";
 import { compare } from "./peer.mjs";
 import { fail, manifest, must, root, targetFolder } from "./root.mjs";
 import { prepareBuild } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
 
-const MODELS = {
-  starter: ["--model", join(root, "models", "starter", "starter-q4_k_m.gguf")],
-  "smollm3-3b-q4_k_m": ["--synthetic", "smollm3-3b-q4_k_m"],
-};
+/** Tokens before the measured ones, in the measurement of a deep context. */
+const DEPTH = 8192;
+/** Tokens of the chat in which a follow-up is timed. */
+const CHAT = 4096;
 /** Damaged files that the reader has to survive. */
 const FUZZ_CASES = 100_000;
 const RECORDS = join(root, "src-tauri", "benches", "record");
@@ -23,74 +26,127 @@ must("cargo", ["build", "--release", "--manifest-path", manifest]);
 const binary = join(targetFolder(), "release", "goldcrest");
 const withPeer = process.argv.includes("--peer");
 const options = process.argv.slice(2).filter((option) => option !== "--peer");
+const deep = options.includes("-d") ? [] : ["-d", String(DEPTH)];
 
+const models = {
+  starter: join(root, "models", "starter", "starter-q4_k_m.gguf"),
+  [SHAPE]: await shapedModel(binary),
+};
 const figures = {};
-for (const [name, args] of Object.entries(MODELS)) {
-  console.log(`goldcrest: measuring ${name}`);
-  figures[name] = measure([...args, ...options]);
-}
-const processor = cpus()[0].model.trim();
-const machine = {
-  processor,
-  cores: cpus().length,
-  memory_bytes: totalmem(),
-  system: `${process.platform} ${release()}`,
-};
-print(figures);
-const comparison = withPeer ? compare(binary, "smollm3-3b-q4_k_m", options) : undefined;
+for (const [name, file] of Object.entries(models)) figures[name] = byLevel(name, file);
+
+console.log(`goldcrest: measuring ${SHAPE} deep in a chat`);
+const model = ["--model", models[SHAPE]];
+const depth = deep.length > 0 ? measure([...model, ...options, ...deep, "-r", "1"]) : undefined;
+const { follow_up, lookup, idle_cpu, sampling_ms } = measure([
+  ...[...model, ...options, "-p", "0", "-n", "0", "-r", "3"],
+  ...["--chat", String(CHAT), "--lookup"],
+]);
+print();
+
+const comparisons = [];
+if (withPeer) comparisons.push(compare(binary, models[SHAPE], SHAPE, options));
+if (withPeer && deep.length > 0)
+  comparisons.push(compare(binary, models[SHAPE], SHAPE, [...options, ...deep]));
 fuzz();
+record();
 
-mkdirSync(RECORDS, { recursive: true });
-const file = join(RECORDS, `${slug(processor)}-${machine.cores}.json`);
-const record = {
-  date: new Date().toISOString().slice(0, 10),
-  revision: revision(),
-  machine,
-  figures,
-  comparison,
-  damaged_files_survived: FUZZ_CASES,
-};
-writeFileSync(file, `${JSON.stringify(record, null, 2)}\n`);
-console.log(`recorded in ${file}`);
-
-/** The reader's own test on many more damaged files, built with the checks for overflow. */
-function fuzz() {
-  console.log(`goldcrest: reading ${FUZZ_CASES} damaged files`);
-  const test = ["--package", "engine", "--test", "gguf", "random_damage"];
-  const env = { ...process.env, GOLDCREST_FUZZ: String(FUZZ_CASES) };
-  must("cargo", ["test", "--quiet", "--manifest-path", manifest, ...test], { env });
+/** Every level of this machine, the best first; of the others one run is enough. */
+function byLevel(name, file) {
+  console.log(`goldcrest: measuring ${name}`);
+  const best = measure(["--model", file, ...options]);
+  const lower = best.cpu_levels.slice(0, -1).reverse();
+  const named = process.env.GOLDCREST_CPU;
+  if (named || best.device !== "cpu") return { [best.cpu_level]: best };
+  const rows = lower.map((level) => {
+    console.log(`goldcrest: measuring ${name} at ${level}`);
+    return measure(["--model", file, ...options, "-r", "1"], {
+      GOLDCREST_CPU: level,
+    });
+  });
+  return Object.fromEntries([best, ...rows].map((row) => [row.cpu_level, row]));
 }
 
-function measure(args) {
+function measure(args, env = {}) {
   const done = spawnSync(binary, ["bench", "--json", ...args], {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...env },
   });
   if (done.status !== 0)
     fail(`goldcrest bench: ${done.error?.message ?? `exit code ${done.status}`}`);
   return JSON.parse(done.stdout);
 }
 
-function print(figures) {
-  const columns = [
-    ["model", (_, name) => name],
-    ["device", (f) => `${f.cpu_level ?? f.device}, ${f.threads} threads`],
-    ["prefill tok/s", (f) => f.prefill_tok_s.toFixed(1)],
-    ["decode tok/s", (f) => f.decode_tok_s.toFixed(1)],
-    ["decode GB/s", (f) => ((f.decode_tok_s * f.bytes_per_token) / 1e9).toFixed(1)],
-    ["read GB/s", (f) => f.read_bandwidth_gb_s.toFixed(1)],
-    ["peak MiB", (f) => (f.peak_rss_bytes / 2 ** 20).toFixed(0)],
-    ["load s", (f) => f.load_s.toFixed(2)],
-  ];
-  const rows = [
-    columns.map(([title]) => title),
-    ...Object.entries(figures).map(([name, f]) => columns.map(([, of]) => of(f, name))),
-  ];
-  const widths = columns.map((_, i) => Math.max(...rows.map((row) => row[i].length)));
-  for (const row of rows)
-    console.log(
-      row.map((cell, i) => (i < 2 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join("  "),
-    );
+function print() {
+  const percent = (share) => (share === null ? "–" : `${(share * 100).toFixed(0)} %`);
+  const rate = (perSecond) => (perSecond === null ? "–" : perSecond.toFixed(1));
+  const rows = Object.entries(figures).flatMap(([name, levels]) =>
+    Object.values(levels).map((f) => ({ name, ...f })),
+  );
+  if (depth) rows.push({ name: `${SHAPE}, ${DEPTH} deep`, ...depth });
+  console.log(
+    table(rows, [
+      ["model", (f) => f.name],
+      ["level", (f) => f.cpu_level],
+      ["prefill tok/s", (f) => rate(f.prefill_tok_s)],
+      ["of integers", (f) => percent(f.integer_used)],
+      ["decode tok/s", (f) => rate(f.decode_tok_s)],
+      ["of bandwidth", (f) => percent(f.bandwidth_used)],
+      ["read GB/s", (f) => f.read_bandwidth_gb_s.toFixed(1)],
+      ["load s", (f) => f.load_s.toFixed(2)],
+      ["peak MiB", (f) => (f.peak_rss_bytes / 2 ** 20).toFixed(0)],
+    ]),
+  );
+  console.log(
+    table(lookup, [
+      ["text", (f) => f.text],
+      ["with guesses", (f) => rate(f.lookup_tok_s)],
+      ["without", (f) => rate(f.plain_tok_s)],
+      ["ratio", (f) => f.ratio.toFixed(2)],
+      ["right", (f) => `${f.accepted} of ${f.drafted}`],
+    ]),
+  );
+  console.log(
+    `a follow-up in a chat of ${follow_up.cached} tokens begins after ${follow_up.first_token_s.toFixed(2)} s`,
+  );
+  console.log(
+    `choosing a token takes ${sampling_ms.toFixed(2)} ms, waiting ${percent(idle_cpu)} of a core`,
+  );
+}
+
+/** The reader's own test on many more damaged files, built with the checks for overflow. */
+function fuzz() {
+  console.log(`goldcrest: reading ${FUZZ_CASES} damaged files`);
+  const test = ["--package", "engine", "--test", "gguf", "random_damage"];
+  const env = { ...process.env, GOLDCREST_FUZZ: String(FUZZ_CASES) };
+  must("cargo", ["test", "--quiet", "--manifest-path", manifest, ...test], {
+    env,
+  });
+}
+
+function record() {
+  const processor = cpus()[0].model.trim();
+  const machine = {
+    processor,
+    cores: cpus().length,
+    memory_bytes: totalmem(),
+    system: `${process.platform} ${release()}`,
+  };
+  mkdirSync(RECORDS, { recursive: true });
+  const file = join(RECORDS, `${slug(processor)}-${machine.cores}.json`);
+  const found = {
+    date: new Date().toISOString().slice(0, 10),
+    revision: revision(),
+    machine,
+    figures,
+    depth,
+    chat: { follow_up, lookup, idle_cpu, sampling_ms },
+    comparisons,
+    damaged_files_survived: FUZZ_CASES,
+  };
+  writeFileSync(file, `${JSON.stringify(found, null, 2)}\n`);
+  console.log(`recorded in ${file}`);
 }
 
 /** The commit that was measured, marked where the tree held more than it. */

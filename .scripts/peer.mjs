@@ -1,27 +1,27 @@
 // The peer that `npm run bench -- --peer` measures beside ours: llama.cpp, as the source package of
 // llama-cpp-python brings it, built for this very processor.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, renameSync } from "node:fs";
-import { availableParallelism, homedir } from "node:os";
+import { existsSync, mkdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { cache } from "./bench-model.mjs";
 import { fail, must, which } from "./root.mjs";
 
 const VERSION = "0.3.36";
 const ROUNDS = 3;
 
-/** Programs and models that outlive a clone. */
-const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "goldcrest-bench");
-
 /** Measures both on the same file, in turns, so that a busy machine slows both. `options` are known to both. */
-export function compare(goldcrest, shape, options) {
+export function compare(goldcrest, model, shape, options) {
   const llamaBench = buildLlamaBench();
-  const model = writeModel(goldcrest, shape);
   const ours = [];
   const theirs = [];
   for (let round = 1; round <= ROUNDS; round++) {
-    console.log(`goldcrest: round ${round} of ${ROUNDS} beside llama.cpp`);
+    console.log(`goldcrest: round ${round} of ${ROUNDS} beside llama.cpp ${options.join(" ")}`);
     const own = json(goldcrest, ["bench", "--json", "--model", model, "-r", "1", ...options]);
-    ours.push({ prefill_tok_s: own.prefill_tok_s, decode_tok_s: own.decode_tok_s });
+    ours.push({
+      prefill_tok_s: own.prefill_tok_s,
+      decode_tok_s: own.decode_tok_s,
+    });
     const threads = options.includes("-t") ? [] : ["-t", String(own.threads)];
     const common = [...threads, ...options];
     const tests = json(llamaBench, ["-m", model, "-o", "json", "-r", "1", ...common]);
@@ -76,17 +76,6 @@ function buildLlamaBench() {
   return binary;
 }
 
-/** The same random weights on every machine. */
-function writeModel(goldcrest, shape) {
-  const file = join(cache, `${shape}.gguf`);
-  if (existsSync(file)) return file;
-  console.log(`goldcrest: writing ${shape} (once)`);
-  mkdirSync(cache, { recursive: true });
-  must(goldcrest, ["bench", "--synthetic", shape, "--write", `${file}.part`]);
-  renameSync(`${file}.part`, file);
-  return file;
-}
-
 function json(program, args) {
   const done = spawnSync(program, args, {
     encoding: "utf8",
@@ -98,7 +87,10 @@ function json(program, args) {
 
 function medians(rounds) {
   const median = (key) => rounds.map((round) => round[key]).sort((a, b) => a - b)[ROUNDS >> 1];
-  return { prefill_tok_s: median("prefill_tok_s"), decode_tok_s: median("decode_tok_s") };
+  return {
+    prefill_tok_s: median("prefill_tok_s"),
+    decode_tok_s: median("decode_tok_s"),
+  };
 }
 
 function print({ medians: { ours, theirs } }) {

@@ -7,6 +7,8 @@ import { fail, must, root, which } from "./root.mjs";
 /** Debian's and Ubuntu's packages, and what shows that each is there without asking dpkg. */
 const BUILD = ["build-essential", "pkg-config", "libwebkit2gtk-4.1-dev", "libgtk-3-dev"];
 const WINDOW_TESTS = ["webkit2gtk-driver", "xvfb", "dbus"];
+/** Vulkan on the processor. A machine of one's own keeps the drivers that it has. */
+const SOFTWARE_GPU = process.env.CI ? ["libvulkan1", "mesa-vulkan-drivers"] : [];
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
 /** Makes the machine ready to build the app. */
@@ -20,7 +22,8 @@ export function prepareBuild() {
 export function prepareTests() {
   checkToolchain();
   const browser = process.env.CHROMIUM ?? BROWSERS.map(which).find(Boolean);
-  installMissing([...BUILD, ...WINDOW_TESTS, ...(browser ? [] : [browserPackage()])]);
+  const missing = browser ? [] : [browserPackage()];
+  installMissing([...BUILD, ...WINDOW_TESTS, ...SOFTWARE_GPU, ...missing]);
   installNodeModules();
   return (
     browser ??

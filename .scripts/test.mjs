@@ -22,6 +22,26 @@ const env = {
   GOLDCREST_BINARY: join(targetFolder(), "debug", "goldcrest"),
 };
 
+/** The GPU's tests with Mesa's software Vulkan made so wide that a subgroup has so many lanes. */
+const gpu = (lanes) => ({
+  title: `GPU, ${lanes} lanes a subgroup`,
+  runner: "cargo",
+  steps: [
+    [
+      "cargo",
+      [
+        ...["test", "--manifest-path", manifest, "-p", "gpu", "-p", "engine", "--no-fail-fast"],
+        ...["--lib", "--tests", "--", "--nocapture", "gpu", "session::"],
+      ],
+    ],
+  ],
+  env: {
+    LP_NATIVE_VECTOR_WIDTH: `${32 * lanes}`,
+    // Where this script has installed a driver, a test that finds none has failed.
+    ...(process.env.CI && { GOLDCREST_NEED_GPU: "1" }),
+  },
+});
+
 const all = {
   scripts: {
     title: "Scripts and models",
@@ -35,6 +55,9 @@ const all = {
     runner: "cargo",
     steps: [cargo("build", "--bins", "--tests"), cargo("test", "--no-fail-fast")],
   },
+  gpu4: gpu(4),
+  gpu8: gpu(8),
+  gpu16: gpu(16),
   window: {
     title: "Window",
     runner: "node",
@@ -50,8 +73,8 @@ for (const name of chosen)
   if (!all[name]) fail(`no such part: ${name}; there are ${Object.keys(all).join(", ")}`);
 
 const parts = new Parts();
-for (const { title, runner, steps } of chosen.map((name) => all[name]))
-  await parts.run(title, steps, { env, count: countsOf(runner) });
+for (const { title, runner, steps, env: more } of chosen.map((name) => all[name]))
+  await parts.run(title, steps, { env: { ...env, ...more }, count: countsOf(runner) });
 if (!chosen.includes("check"))
   console.log("\nThe checks of how the code is written were left out: npm run check");
 parts.close(started);

@@ -1,0 +1,26 @@
+// The model that `npm run bench` measures: SmolLM3-3B's shape, with the same random weights on every machine.
+import { createReadStream, existsSync, mkdirSync, renameSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { must } from "./root.mjs";
+
+export const SHAPE = "smollm3-3b-q4_k_m";
+
+/** Programs and models that outlive a clone. */
+export const cache = join(
+  process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"),
+  "goldcrest-bench",
+);
+
+/** The file, written once, and read so that it lies in the page cache. */
+export async function shapedModel(goldcrest) {
+  const file = join(cache, `${SHAPE}.gguf`);
+  if (!existsSync(file)) {
+    console.log(`goldcrest: writing ${SHAPE} (once)`);
+    mkdirSync(cache, { recursive: true });
+    must(goldcrest, ["bench", "--synthetic", SHAPE, "--write", `${file}.part`]);
+    renameSync(`${file}.part`, file);
+  }
+  for await (const _ of createReadStream(file, { highWaterMark: 16 << 20 }));
+  return file;
+}
