@@ -522,8 +522,7 @@ const CANDLE_CHUNK: usize = 512;
 /// the machine's speed.
 fn cpu_chunk(config: &Config, level: CpuLevel) -> usize {
     let products_per_block: usize = match level {
-        CpuLevel::Amx => 48_000_000_000,
-        CpuLevel::AvxVnni | CpuLevel::Avx512 => 24_000_000_000,
+        CpuLevel::AvxVnni | CpuLevel::Avx512 | CpuLevel::Amx => 24_000_000_000,
         _ => 12_000_000_000,
     };
     let block = config.products_per_token() as usize / config.layers;

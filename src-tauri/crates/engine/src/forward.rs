@@ -124,8 +124,6 @@ struct Scratch<B: Backend> {
     v: B::Rows,
     /// `[m, H]` attended
     a: B::Rows,
-    /// `[m, F]`
-    f: B::Rows,
     at: B::Positions,
 }
 
@@ -150,7 +148,6 @@ impl<B: Backend> Model<B> {
             k: rows(k)?,
             v: rows(k)?,
             a: rows(h)?,
-            f: rows(config.feed_forward)?,
             at: backend.positions()?,
         };
         let layer = |_| backend.kv_layer(kv, config.kv_heads, config.head_dim);
@@ -239,11 +236,7 @@ impl<B: Backend> Model<B> {
                 return Ok(Pass::Cancelled);
             }
             b.rms_norm(&s.x, &layer.ffn_norm, eps, &mut s.h)?; // [m, E]
-            b.gate_up_silu(&s.h, ffn_gate, ffn_up, &mut s.f)?; // [m, F]
-            if stop() {
-                return Ok(Pass::Cancelled);
-            }
-            b.product_add(&s.f, ffn_down, &mut s.x)?; // [m, E]
+            b.feed_forward(&s.h, [ffn_gate, ffn_up, ffn_down], &mut s.x)?; // [m, E]
         }
 
         b.rms_norm(&s.x, &weights.output_norm, eps, &mut s.h)?; // [wanted, E]

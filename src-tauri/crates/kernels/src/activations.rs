@@ -6,7 +6,6 @@ use crate::isa::{Isa, LANES};
 use crate::layout::GROUP;
 use crate::memory::Buffer;
 use crate::pool::{Parts, Pool};
-use crate::product::TOKENS;
 use crate::routines::Routines;
 
 /// What a group's integers need to become a product again.
@@ -74,9 +73,9 @@ impl Rounded {
 /// Makes tiles, `[row / 16][column / 32][16][32]`, of some columns of rows that are so long.
 pub(crate) type Arrange = unsafe fn(&[f32], usize, Range<usize>, &mut [u16]);
 
-/// Activations as tiles of a matrix unit: 16 tokens × 32 columns in bf16. Every [`TOKENS`] tokens
-/// are `[slab][token / 16][column / 32]`: the columns of a slab lie together, because a bunch of
-/// strips passes over them while they are in the L2 cache.
+/// Activations as tiles of a matrix unit: 16 tokens × 32 columns in bf16, laid out
+/// `[slab][token / 16][column / 32]`: the columns of a slab lie together, because a bunch of strips passes
+/// over them while they are in the L2 cache. There are tiles for whole pairs of blocks of tokens.
 #[derive(Default)]
 pub(crate) struct Tiled {
     tiles: Buffer<u16>,
@@ -85,37 +84,49 @@ pub(crate) struct Tiled {
 impl Tiled {
     /// Tokens of a tile.
     pub const TOKENS: usize = 16;
-    /// Columns of a slab: two panels of them as tiles, 16 KiB, stay in the L1 cache while the slab
-    /// streams by.
-    pub const SLAB: usize = 256;
+    /// Columns of a slab.
+    pub const SLAB: usize = 2048;
 
-    /// Rounds `x`, rows of `cols`, whole groups of 32, with the level's `arrange`.
-    pub fn fill(&mut self, pool: &Pool, arrange: Arrange, x: &[f32], cols: usize) {
-        let m = x.len() / cols;
-        self.tiles.resize(m.next_multiple_of(Self::TOKENS) * cols);
-        let tiles = Parts::new(&mut self.tiles);
-        let slabs = cols.div_ceil(Self::SLAB);
-        for tokens in (0..m).step_by(TOKENS).map(|t| t..(t + TOKENS).min(m)) {
-            let room = tokens.len().next_multiple_of(Self::TOKENS);
-            let blocks = room / Self::TOKENS;
-            pool.pieces(slabs * blocks, |_, i| {
-                let first = i / blocks * Self::SLAB;
-                let columns = first..(first + Self::SLAB).min(cols);
-                let row = tokens.start + i % blocks * Self::TOKENS;
-                let x = &x[row * cols..(row + Self::TOKENS).min(m) * cols];
-                let len = Self::TOKENS * columns.len();
-                let at = tokens.start * cols + first * room + i % blocks * len;
-                // SAFETY: each block of a slab is one piece's own; the routine was chosen for this
-                // machine.
-                unsafe { arrange(x, cols, columns, tiles.slice(at, len)) };
-            });
-        }
+    /// Where the tile of 16 tokens and column group `group` is, among those of `m` tokens of `cols` columns.
+    pub fn tile(m: usize, cols: usize, block: usize, group: usize) -> usize {
+        let first = group * GROUP / Self::SLAB * Self::SLAB;
+        let width = (cols - first).min(Self::SLAB);
+        first * m + block * Self::TOKENS * width + (group * GROUP - first) * Self::TOKENS
     }
 
-    /// The tiles of `tokens`, [`TOKENS`] or the last ones, in rows of `cols`.
-    pub fn part(&self, tokens: &Range<usize>, cols: usize) -> &[u16] {
-        debug_assert!(tokens.start.is_multiple_of(TOKENS));
-        &self.tiles[tokens.start * cols..tokens.end.next_multiple_of(Self::TOKENS) * cols]
+    /// Makes room for `m` tokens of `cols` columns, whole groups of 32.
+    pub fn resize(&mut self, m: usize, cols: usize) {
+        self.tiles
+            .resize(m.next_multiple_of(2 * Self::TOKENS) * cols);
+    }
+
+    /// Rounds `x`, rows of `cols`, with the level's `arrange`.
+    pub fn fill(&mut self, pool: &Pool, arrange: Arrange, x: &[f32], cols: usize) {
+        let m = x.len() / cols;
+        self.resize(m, cols);
+        let room = m.next_multiple_of(2 * Self::TOKENS);
+        let tiles = Parts::new(&mut self.tiles);
+        let (blocks, slabs) = (m.div_ceil(Self::TOKENS), cols.div_ceil(Self::SLAB));
+        pool.pieces(slabs * blocks, |_, i| {
+            let (slab, block) = (i / blocks, i % blocks);
+            let columns = slab * Self::SLAB..((slab + 1) * Self::SLAB).min(cols);
+            let row = block * Self::TOKENS;
+            let x = &x[row * cols..(row + Self::TOKENS).min(m) * cols];
+            let at = Self::tile(room, cols, block, columns.start / GROUP);
+            // SAFETY: each block of a slab is one piece's own; the routine was chosen for this machine.
+            unsafe {
+                let tiles = tiles.slice(at, Self::TOKENS * columns.len());
+                arrange(x, cols, columns, tiles);
+            }
+        });
+    }
+
+    pub fn as_slice(&self) -> &[u16] {
+        &self.tiles
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [u16] {
+        &mut self.tiles
     }
 }
 
@@ -167,10 +178,12 @@ pub(crate) unsafe fn round<I: Isa>(
 unsafe fn best_step<I: Isa, const N: usize>(x: [I::F; N]) -> (f32, f32) {
     // SAFETY: no pointers.
     unsafe {
-        let all = x
-            .iter()
-            .fold(I::splat(0.0), |most, x| I::max(most, I::abs(*x)));
-        let largest = I::largest(all);
+        // No closure: it would be compiled without the level's features.
+        let mut most = I::splat(0.0);
+        for x in x {
+            most = I::max(most, I::abs(x));
+        }
+        let largest = I::largest(most);
         if largest == 0.0 {
             return (0.0, 0.0);
         }

@@ -1,7 +1,7 @@
 //! The executor: a level, a pool of threads, and the products of a forward pass.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ShapeError;
 use crate::activations::{Grain, Rounded, Tiled};
@@ -13,8 +13,9 @@ use crate::level::CpuLevel;
 use crate::matrix::Matrix;
 use crate::memory::Arena;
 use crate::pool::{Parts, Pool};
-use crate::product::{BUNCH, STREAM, STRIP, Stage, Strip, TOKENS, Tokens, room};
-use crate::routines::Routines;
+use crate::product::tiles::{self, Bunch, End};
+use crate::product::{STREAM, STRIP, Stage, Strip, TOKENS, Tokens};
+use crate::routines::{Routines, TileRoutines};
 
 /// Runs the kernels on a fixed number of threads at one instruction-set level.
 pub struct Cpu {
@@ -31,8 +32,12 @@ pub struct Cpu {
 struct Scratch {
     by_group: Rounded,
     by_half: Rounded,
-    by_tile: Tiled,
     stages: Vec<Stage>,
+    by_tile: Tiled,
+    tile_desks: Vec<tiles::Desk>,
+    /// What a feed-forward layer's first half hands to its second, as floats or as tiles.
+    gated: Vec<f32>,
+    gated_by_tile: Tiled,
 }
 
 impl Cpu {
@@ -55,6 +60,9 @@ impl Cpu {
     fn with(threads: usize, level: CpuLevel, exact: bool) -> Cpu {
         let pool = Pool::new(threads);
         let stages = (0..pool.threads()).map(|_| Stage::new()).collect();
+        let tile_desks = (0..pool.threads())
+            .map(|_| tiles::Desk::default())
+            .collect();
         let desks = Mutex::new(Desks::new(pool.threads()));
         Cpu {
             pool,
@@ -65,8 +73,11 @@ impl Cpu {
             scratch: Mutex::new(Scratch {
                 by_group: Rounded::default(),
                 by_half: Rounded::default(),
-                by_tile: Tiled::default(),
                 stages,
+                by_tile: Tiled::default(),
+                tile_desks,
+                gated: Vec::new(),
+                gated_by_tile: Tiled::default(),
             }),
             desks,
         }
@@ -108,13 +119,17 @@ impl Cpu {
     /// When `x` or `y` is not of that shape; so do all the products.
     pub fn product(&self, x: &[f32], m: usize, w: &Matrix, y: &mut [f32]) {
         check(x, m, w, y);
-        self.run(x, m, &[(w, Sink::Set(&Parts::new(y)))]);
+        self.run(&mut self.scratch(), x, m, &[(w, Sink::Set(&Parts::new(y)))]);
     }
 
     /// `y[m][rows] += x[m][cols] · Wᵀ`: a product into the residual stream.
     pub fn product_add(&self, x: &[f32], m: usize, w: &Matrix, y: &mut [f32]) {
         check(x, m, w, y);
-        self.run(x, m, &[(w, Sink::Add(&Parts::new(y)))]);
+        self.run(&mut self.scratch(), x, m, &[(w, Sink::Add(&Parts::new(y)))]);
+    }
+
+    fn scratch(&self) -> MutexGuard<'_, Scratch> {
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Three products of the same activations, in one go.
@@ -124,6 +139,7 @@ impl Cpu {
         }
         let [q, k, v] = y.map(Parts::new);
         self.run(
+            &mut self.scratch(),
             x,
             m,
             &[
@@ -134,79 +150,103 @@ impl Cpu {
         );
     }
 
-    /// `y = silu(x · Gateᵀ) ⊙ (x · Upᵀ)`, `y` being `[m][rows]`.
-    pub fn gate_up_silu(&self, x: &[f32], m: usize, gate: &Matrix, up: &Matrix, y: &mut [f32]) {
+    /// `y[m][cols] += (silu(x · Gateᵀ) ⊙ (x · Upᵀ)) · Downᵀ`: a feed-forward layer into the residual stream.
+    ///
+    /// # Panics
+    /// When the shapes do not fit one another.
+    pub fn feed_forward(&self, x: &[f32], m: usize, [gate, up, down]: [&Matrix; 3], y: &mut [f32]) {
+        let (cols, hidden) = (gate.cols(), gate.rows());
         assert!(
-            gate.rows() == up.rows() && gate.cols() == up.cols(),
-            "gate and up are twins"
+            up.rows() == hidden && up.cols() == cols && down.cols() == hidden,
+            "gate and up are twins, and down takes what they give"
         );
-        check(x, m, gate, y);
+        assert!(x.len() == m * cols, "x is [m][cols]");
+        assert!(y.len() == m * down.rows(), "y is [m][rows]");
+        let scratch = &mut *self.scratch();
+        if let Some(unit) = self.tile_routines(m, &[gate, up, down]) {
+            self.feed_forward_in_tiles(scratch, unit, x, [gate, up, down], y);
+            return;
+        }
+        let mut gated = std::mem::take(&mut scratch.gated);
+        if gated.len() < m * hidden {
+            gated.resize(m * hidden, 0.0);
+        }
+        self.gate_up_silu(scratch, x, m, [gate, up], &mut gated[..m * hidden]);
+        let sink = Sink::Add(&Parts::new(y));
+        self.run(scratch, &gated[..m * hidden], m, &[(down, sink)]);
+        scratch.gated = gated;
+    }
+
+    /// `y = silu(x · Gateᵀ) ⊙ (x · Upᵀ)`, `y` being `[m][rows]`.
+    fn gate_up_silu(
+        &self,
+        scratch: &mut Scratch,
+        x: &[f32],
+        m: usize,
+        [gate, up]: [&Matrix; 2],
+        y: &mut [f32],
+    ) {
         let y = Parts::new(y);
+        let pieces = gate.strips();
+        self.strips(scratch, x, m, &[gate, up], pieces, |stage, s, x, tokens| {
+            let n = tokens.len() * STRIP;
+            self.multiply(gate, s, x.tokens(gate, &tokens), stage);
+            std::mem::swap(&mut stage.sums, &mut stage.gate);
+            self.multiply(up, s, x.tokens(up, &tokens), stage);
+            // SAFETY: this executor's routines are its machine's; `n` is whole vectors.
+            unsafe { (self.routines.silu_mul)(&mut stage.gate.0[..n], &stage.sums.0[..n]) };
+            store(&stage.gate.0, gate, s, &tokens, &Sink::Set(&y));
+        });
+    }
+
+    /// Products of the same activations, on all threads.
+    fn run(&self, scratch: &mut Scratch, x: &[f32], m: usize, products: &[(&Matrix, Sink)]) {
+        let matrices: Vec<&Matrix> = products.iter().map(|(w, _)| *w).collect();
+        if let Some(unit) = self.tile_routines(m, &matrices) {
+            self.run_in_tiles(scratch, unit, x, products);
+            return;
+        }
+        let pieces = matrices.iter().map(|w| w.strips()).sum();
         self.strips(
+            scratch,
             x,
             m,
-            &[gate, up],
-            gate.strips(),
-            |stage, bunch, x, tokens| {
-                let n = bunch.len() * room(tokens.len());
-                self.multiply(gate, &bunch, x.tokens(gate, &tokens), stage);
-                std::mem::swap(&mut stage.sums, &mut stage.gate);
-                self.multiply(up, &bunch, x.tokens(up, &tokens), stage);
-                // SAFETY: this executor's routines are its machine's; `n` is whole vectors.
-                unsafe { (self.routines.silu_mul)(&mut stage.gate.0[..n], &stage.sums.0[..n]) };
-                store(&stage.gate.0, gate, bunch, &tokens, &Sink::Set(&y));
+            &matrices,
+            pieces,
+            |stage, piece, x, tokens| {
+                let mut first = 0;
+                for (w, sink) in products {
+                    if piece < first + w.strips() {
+                        self.multiply(w, piece - first, x.tokens(w, &tokens), stage);
+                        store(&stage.sums.0, w, piece - first, &tokens, sink);
+                        return;
+                    }
+                    first += w.strips();
+                }
             },
         );
     }
 
-    /// Products of the same activations, on all threads.
-    fn run(&self, x: &[f32], m: usize, products: &[(&Matrix, Sink)]) {
-        let matrices: Vec<&Matrix> = products.iter().map(|(w, _)| *w).collect();
-        let total = matrices.iter().map(|w| w.strips()).sum();
-        self.strips(x, m, &matrices, total, |stage, bunch, x, tokens| {
-            // A bunch may reach from one matrix into the next.
-            let mut first = 0;
-            for (w, sink) in products {
-                let part = bunch.start.max(first)..bunch.end.min(first + w.strips());
-                if !part.is_empty() {
-                    let part = part.start - first..part.end - first;
-                    self.multiply(w, &part, x.tokens(w, &tokens), stage);
-                    store(&stage.sums.0, w, part, &tokens, sink);
-                }
-                first += w.strips();
-            }
-        });
-    }
-
-    /// Runs `piece(stage, strips, activations, tokens)` for every strip, in bunches where that
-    /// pays, and every block of tokens.
+    /// Runs `piece(stage, strip, activations, tokens)` for every strip and every block of tokens.
     fn strips(
         &self,
+        scratch: &mut Scratch,
         x: &[f32],
         m: usize,
         matrices: &[&Matrix],
         strips: usize,
-        piece: impl Fn(&mut Stage, Range<usize>, &Source, Range<usize>) + Sync,
+        piece: impl Fn(&mut Stage, usize, &Source, Range<usize>) + Sync,
     ) {
         if m == 0 {
             return;
         }
-        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let Scratch {
             by_group,
             by_half,
-            by_tile,
             stages,
-        } = &mut *scratch;
-        let cols = matrices[0].cols();
-        let arrange = self
-            .routines
-            .arrange
-            .filter(|_| !self.exact && m > STREAM && cols.is_multiple_of(GROUP))
-            .filter(|_| matrices.iter().all(|w| w.block_type() != BlockType::F32));
-        if let Some(arrange) = arrange {
-            by_tile.fill(&self.pool, arrange, x, cols);
-        } else if !self.exact {
+            ..
+        } = scratch;
+        if !self.exact {
             for (grain, rounded) in [(Grain::Group, &mut *by_group), (Grain::Half, &mut *by_half)] {
                 if matrices.iter().any(|w| w.grain() == Some(grain)) {
                     rounded.fill(&self.pool, self.routines, grain, x);
@@ -215,33 +255,127 @@ impl Cpu {
         }
         let source = Source {
             x,
-            cols,
+            cols: matrices[0].cols(),
             by_group,
             by_half,
-            by_tile: arrange.map(|_| &*by_tile),
             exact: self.exact,
         };
         let stages = Parts::new(stages);
-        // Enough pieces that a slow core can leave some to the others.
-        let bunch = match arrange {
-            Some(_) => (strips / (4 * self.pool.threads())).clamp(1, BUNCH),
-            None => 1,
-        };
-        self.pool.pieces(strips.div_ceil(bunch), |worker, i| {
+        self.pool.pieces(strips, |worker, i| {
             // SAFETY: a worker is one thread, and runs one piece at a time.
             let stage = &mut unsafe { stages.slice(worker, 1) }[0];
-            let bunch = i * bunch..((i + 1) * bunch).min(strips);
             for first in (0..m).step_by(TOKENS) {
                 let tokens = first..(first + TOKENS).min(m);
-                piece(stage, bunch.clone(), &source, tokens);
+                piece(stage, i, &source, tokens);
             }
         });
     }
 
-    fn multiply(&self, w: &Matrix, strips: &Range<usize>, x: Tokens, stage: &mut Stage) {
+    /// The matrix unit's routines, where there is one and it serves.
+    fn tile_routines(&self, m: usize, matrices: &[&Matrix]) -> Option<&'static TileRoutines> {
+        let serves =
+            |w: &&Matrix| w.block_type() != BlockType::F32 && w.cols().is_multiple_of(GROUP);
+        let tiles = self.routines.tiles?;
+        (!self.exact && m > STREAM && matrices.iter().all(serves)).then_some(tiles)
+    }
+
+    /// [`Cpu::run`] in tiles.
+    fn run_in_tiles(
+        &self,
+        scratch: &mut Scratch,
+        unit: &TileRoutines,
+        x: &[f32],
+        products: &[(&Matrix, Sink)],
+    ) {
+        let Scratch {
+            by_tile,
+            tile_desks,
+            ..
+        } = scratch;
+        let cols = products[0].0.cols();
+        for (block, x) in x.chunks(tiles::TOKENS * cols).enumerate() {
+            by_tile.fill(&self.pool, unit.arrange, x, cols);
+            let strips: Vec<_> = products
+                .iter()
+                .flat_map(|(w, sink)| {
+                    (0..w.strips()).map(|s| w.tile_strip(s, sink.end(w, block, s)))
+                })
+                .collect();
+            let m = x.len() / cols;
+            self.bunches(unit, [m, cols], by_tile.as_slice(), &strips, tile_desks);
+        }
+    }
+
+    /// [`Cpu::feed_forward`] in tiles: what lies between its halves is never anything else.
+    fn feed_forward_in_tiles(
+        &self,
+        scratch: &mut Scratch,
+        unit: &TileRoutines,
+        x: &[f32],
+        [gate, up, down]: [&Matrix; 3],
+        y: &mut [f32],
+    ) {
+        let Scratch {
+            by_tile,
+            tile_desks,
+            gated_by_tile,
+            ..
+        } = scratch;
+        let (cols, hidden) = (gate.cols(), gate.rows());
+        let sink = Sink::Add(&Parts::new(y));
+        for (block, x) in x.chunks(tiles::TOKENS * cols).enumerate() {
+            by_tile.fill(&self.pool, unit.arrange, x, cols);
+            let m = x.len() / cols;
+            gated_by_tile.resize(m, hidden);
+            let gated = Parts::new(gated_by_tile.as_mut_slice());
+            let strips: Vec<_> = (0..gate.strips())
+                .flat_map(|s| {
+                    let end = End::Up {
+                        to: &gated,
+                        group: s,
+                        cols: hidden,
+                    };
+                    [gate.tile_strip(s, End::Gate), up.tile_strip(s, end)]
+                })
+                .collect();
+            self.bunches(unit, [m, cols], by_tile.as_slice(), &strips, tile_desks);
+            let strips: Vec<_> = (0..down.strips())
+                .map(|s| down.tile_strip(s, sink.end(down, block, s)))
+                .collect();
+            let gated = gated_by_tile.as_slice();
+            self.bunches(unit, [m, hidden], gated, &strips, tile_desks);
+        }
+    }
+
+    /// Multiplies strips with `m` tokens of `cols` columns.
+    fn bunches(
+        &self,
+        unit: &TileRoutines,
+        [m, cols]: [usize; 2],
+        x: &[u16],
+        strips: &[tiles::Strip],
+        desks: &mut [tiles::Desk],
+    ) {
+        // Enough bunches that a slow core can leave some to the others; an even number of strips, so that
+        // none parts a gate from its twin.
+        let share = strips.len().div_ceil(2 * self.pool.threads());
+        let each = share.next_multiple_of(2).min(tiles::BUNCH);
+        let desks = Parts::new(desks);
+        self.pool.pieces(strips.len().div_ceil(each), |worker, i| {
+            // SAFETY: a worker is one thread, and runs one piece at a time.
+            let desk = &mut unsafe { desks.slice(worker, 1) }[0];
+            let strips = &strips[i * each..((i + 1) * each).min(strips.len())];
+            let bunch = Bunch { m, cols, x, strips };
+            // SAFETY: the routines are this executor's machine's; a matrix is packed as its type says; the
+            // results of a strip are one bunch's own.
+            unsafe { (unit.multiply)(&bunch, desk) };
+        });
+    }
+
+    fn multiply(&self, w: &Matrix, strip: usize, x: Tokens, stage: &mut Stage) {
         let strip = Strip {
             ty: w.block_type(),
-            panels: w.panels(strips.clone()),
+            panels: w.panels(strip),
             panel_bytes: w.panel_bytes(),
             cols: w.cols(),
             x,
@@ -355,8 +489,6 @@ struct Source<'a> {
     cols: usize,
     by_group: &'a Rounded,
     by_half: &'a Rounded,
-    /// All of them as tiles, when there is a matrix unit and they are many.
-    by_tile: Option<&'a Tiled>,
     exact: bool,
 }
 
@@ -364,10 +496,6 @@ impl Source<'_> {
     fn tokens(&self, w: &Matrix, range: &Range<usize>) -> Tokens<'_> {
         let cells = range.start * self.cols..range.end * self.cols;
         let m = range.len();
-        if let Some(tiled) = self.by_tile {
-            let tiles = tiled.part(range, self.cols);
-            return Tokens::Tiles { m, tiles };
-        }
         let rounded = match w.grain() {
             Some(Grain::Group) if !self.exact => self.by_group,
             Some(Grain::Half) if !self.exact => self.by_half,
@@ -389,32 +517,48 @@ enum Sink<'a> {
     Add(&'a Parts<'a, f32>),
 }
 
+impl<'a> Sink<'a> {
+    /// What becomes of a strip's results for a block of [`tiles::TOKENS`] tokens.
+    fn end(&self, w: &Matrix, block: usize, strip: usize) -> End<'a> {
+        let (y, add) = match *self {
+            Sink::Set(y) => (y, false),
+            Sink::Add(y) => (y, true),
+        };
+        let row = strip * STRIP;
+        End::Rows {
+            y,
+            first: block * tiles::TOKENS * w.rows() + row,
+            rows: (w.rows() - row).min(STRIP),
+            width: w.rows(),
+            add,
+        }
+    }
+}
+
 fn check(x: &[f32], m: usize, w: &Matrix, y: &[f32]) {
     assert!(x.len() == m * w.cols(), "x is [m][cols]");
     assert!(y.len() == m * w.rows(), "y is [m][rows]");
 }
 
-/// Hands the results of some strips on, token by token: what lies side by side is written together.
-fn store(sums: &[f32], w: &Matrix, strips: Range<usize>, tokens: &Range<usize>, sink: &Sink) {
-    let room = room(tokens.len());
-    for (i, t) in tokens.clone().enumerate() {
-        for (s, sums) in strips.clone().zip(sums.chunks_exact(room)) {
-            let rows = (w.rows() - s * STRIP).min(STRIP);
-            let (at, sums) = (t * w.rows() + s * STRIP, &sums[i * STRIP..][..rows]);
-            match sink {
-                Sink::Set(y) => {
-                    // SAFETY: of every row of results, a strip's part is one piece's own.
-                    let y = unsafe { y.slice(at, rows) };
-                    match (y.as_mut_array::<STRIP>(), sums.as_array::<STRIP>()) {
-                        (Some(y), Some(sums)) => *y = *sums,
-                        _ => y.copy_from_slice(sums),
-                    }
+/// Hands the results of a strip on, token by token.
+fn store(sums: &[f32], w: &Matrix, strip: usize, tokens: &Range<usize>, sink: &Sink) {
+    let first = strip * STRIP;
+    let rows = (w.rows() - first).min(STRIP);
+    for (t, sums) in tokens.clone().zip(sums.chunks_exact(STRIP)) {
+        let (at, sums) = (t * w.rows() + first, &sums[..rows]);
+        match sink {
+            Sink::Set(y) => {
+                // SAFETY: of every row of results, a strip's part is one piece's own.
+                let y = unsafe { y.slice(at, rows) };
+                match (y.as_mut_array::<STRIP>(), sums.as_array::<STRIP>()) {
+                    (Some(y), Some(sums)) => *y = *sums,
+                    _ => y.copy_from_slice(sums),
                 }
-                Sink::Add(y) => {
-                    // SAFETY: as above.
-                    for (y, sum) in unsafe { y.slice(at, rows) }.iter_mut().zip(sums) {
-                        *y += sum;
-                    }
+            }
+            Sink::Add(y) => {
+                // SAFETY: as above.
+                for (y, sum) in unsafe { y.slice(at, rows) }.iter_mut().zip(sums) {
+                    *y += sum;
                 }
             }
         }

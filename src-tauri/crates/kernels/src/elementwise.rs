@@ -76,12 +76,25 @@ pub(crate) unsafe fn silu_mul<I: Isa>(gate: &mut [f32], up: &[f32]) {
     debug_assert!(gate.len() == up.len() && gate.len().is_multiple_of(LANES));
     // SAFETY: steps of whole vectors stay inside both slices.
     unsafe {
-        let one = I::splat(1.0);
         for i in (0..gate.len()).step_by(LANES) {
             let p = gate.as_mut_ptr().add(i);
-            let g = I::load(p);
-            let down = I::add(one, I::exp(I::sub(I::splat(0.0), g)));
-            I::store(p, I::mul(I::div(g, down), I::load(up.as_ptr().add(i))));
+            I::store(
+                p,
+                silu_mul_vector::<I>(I::load(p), I::load(up.as_ptr().add(i))),
+            );
         }
+    }
+}
+
+/// `gate / (1 + e^−gate) · up`.
+///
+/// # Safety
+/// The machine has `I`.
+#[inline(always)]
+pub(crate) unsafe fn silu_mul_vector<I: Isa>(gate: I::F, up: I::F) -> I::F {
+    // SAFETY: no pointers.
+    unsafe {
+        let down = I::add(I::splat(1.0), I::exp(I::sub(I::splat(0.0), gate)));
+        I::mul(I::div(gate, down), up)
     }
 }

@@ -1,7 +1,5 @@
 //! A weight matrix, laid out for the product.
 
-use std::ops::Range;
-
 use crate::ShapeError;
 use crate::activations::Grain;
 use crate::block::BlockType;
@@ -9,6 +7,7 @@ use crate::isa::LANES;
 use crate::layout::{Header, Layout};
 use crate::memory::{Arena, Weights};
 use crate::pool::Pool;
+use crate::product::tiles::{self, End};
 use crate::product::{STRIP, STRIP_PANELS};
 use crate::routines::Routines;
 use crate::unpack::unpack_row;
@@ -112,10 +111,20 @@ impl Matrix {
         self.rows.div_ceil(STRIP)
     }
 
-    /// The panels of some strips.
-    pub(crate) fn panels(&self, strips: Range<usize>) -> &[u8] {
+    /// The panels of a strip.
+    pub(crate) fn panels(&self, strip: usize) -> &[u8] {
         let (all, bytes) = (self.weights.as_slice(), STRIP_PANELS * self.panel_bytes);
-        &all[strips.start * bytes..(strips.end * bytes).min(all.len())]
+        &all[strip * bytes..((strip + 1) * bytes).min(all.len())]
+    }
+
+    /// A strip for a matrix unit.
+    pub(crate) fn tile_strip<'a>(&'a self, strip: usize, end: End<'a>) -> tiles::Strip<'a> {
+        tiles::Strip {
+            ty: self.ty,
+            panels: self.panels(strip),
+            panel_bytes: self.panel_bytes,
+            end,
+        }
     }
 
     /// Writes row `r` as floats: an embedding look-up.

@@ -31,7 +31,12 @@ impl Region {
     }
 
     fn new(bytes: usize) -> Region {
-        let layout = Self::layout(bytes);
+        let mut layout = Self::layout(bytes);
+        if layout.align() == HUGE_PAGE {
+            // The system gives no huge page to a part of one.
+            layout = layout.pad_to_align();
+        }
+        let bytes = layout.size();
         // SAFETY: the size is not zero.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else {

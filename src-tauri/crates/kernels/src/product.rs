@@ -1,6 +1,8 @@
 //! The loops of a product: one strip of 32 rows at a time, against one token or many.
 
-use crate::activations::{Scale, Tiled};
+pub(crate) mod tiles;
+
+use crate::activations::Scale;
 use crate::block::BlockType;
 use crate::isa::{Isa, LANES, Scalar};
 use crate::layout::{Format, GROUP, Header, Layout, quants, scales, with_format};
@@ -11,9 +13,6 @@ pub(crate) const STRIP_PANELS: usize = 2;
 pub(crate) const STRIP: usize = STRIP_PANELS * LANES;
 /// Tokens whose results are gathered before they are handed on.
 pub(crate) const TOKENS: usize = 512;
-/// The most strips of a piece, where a matrix unit eats activations so fast that they must be met
-/// by several strips while they are in the L2 cache.
-pub(crate) const BUNCH: usize = 4;
 /// Tokens up to which weights are streamed: each weight is unpacked as it comes from memory, which
 /// is what takes the time.
 pub(crate) const STREAM: usize = 8;
@@ -29,15 +28,14 @@ const FLOAT_COLS: usize = 128;
 #[derive(Clone, Copy)]
 pub(crate) struct Strip<'a> {
     pub ty: BlockType,
-    /// One panel or two, `panel_bytes` each; for a matrix unit up to [`BUNCH`] times as many.
+    /// One panel or two, `panel_bytes` each.
     pub panels: &'a [u8],
     pub panel_bytes: usize,
     pub cols: usize,
     pub x: Tokens<'a>,
 }
 
-/// `m` rows of activations; quantised weights meet integers, float weights floats. Where there is
-/// a matrix unit, many tokens come as its tiles.
+/// `m` rows of activations; quantised weights meet integers, float weights floats.
 #[derive(Clone, Copy)]
 pub(crate) enum Tokens<'a> {
     Integers {
@@ -49,16 +47,12 @@ pub(crate) enum Tokens<'a> {
         m: usize,
         x: &'a [f32],
     },
-    Tiles {
-        m: usize,
-        tiles: &'a [u16],
-    },
 }
 
 impl Tokens<'_> {
     pub fn len(self) -> usize {
         match self {
-            Tokens::Integers { m, .. } | Tokens::Floats { m, .. } | Tokens::Tiles { m, .. } => m,
+            Tokens::Integers { m, .. } | Tokens::Floats { m, .. } => m,
         }
     }
 }
@@ -66,9 +60,9 @@ impl Tokens<'_> {
 /// A worker's own memory.
 pub(crate) struct Stage {
     pub unpacked: Box<Unpacked>,
-    /// Results; of every strip [`room`] of them.
+    /// Results.
     pub sums: Box<Sums>,
-    /// The gate's results, while the same strips of its twin are multiplied.
+    /// The gate's results, while the same strip of its twin is multiplied.
     pub gate: Box<Sums>,
 }
 
@@ -80,18 +74,11 @@ pub(crate) struct Unpacked {
     /// `[group][half][panel][16]`.
     scale: [f32; STAGE_GROUPS * 2 * STRIP],
     min: [f32; STAGE_GROUPS * 2 * STRIP],
-    /// For a matrix unit: `[group][panel][16 pairs of columns][16][2]` bf16.
-    pub tiles: [u16; STRIP * Tiled::SLAB],
 }
 
-/// `[strip][token][panel][16]`.
+/// `[token][panel][16]`.
 #[repr(C, align(64))]
-pub(crate) struct Sums(pub [f32; BUNCH * TOKENS * STRIP]);
-
-/// Results of a strip and `m` tokens: a matrix unit fills the places of whole tiles.
-pub(crate) const fn room(m: usize) -> usize {
-    m.next_multiple_of(Tiled::TOKENS) * STRIP
-}
+pub(crate) struct Sums(pub [f32; TOKENS * STRIP]);
 
 impl Stage {
     pub fn new() -> Self {
@@ -146,7 +133,6 @@ pub(crate) unsafe fn multiply<I: Isa>(strip: &Strip, stage: &mut Stage) {
                 }
             }
             Tokens::Floats { x, .. } => floats::<I>(strip, m, x, stage),
-            Tokens::Tiles { .. } => debug_assert!(false, "tiles need a matrix unit"),
         }
     }
 }

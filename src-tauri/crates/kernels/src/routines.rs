@@ -8,6 +8,7 @@ use crate::block::BlockType;
 use crate::isa::Scalar;
 use crate::level::CpuLevel;
 use crate::pack::pack_panel;
+use crate::product::tiles::{self, Bunch};
 use crate::product::{self, Stage, Strip};
 
 /// What an executor calls; every entry is unsafe to call on a machine without its level.
@@ -20,8 +21,15 @@ pub(crate) struct Routines {
     pub silu_mul: unsafe fn(&mut [f32], &[f32]),
     pub attend: unsafe fn(&Attention, &Piece, &mut Desk),
     pub dots: unsafe fn(usize) -> i32,
-    /// Makes tiles of many activations, where there is a matrix unit.
-    pub arrange: Option<Arrange>,
+    /// What a matrix unit does, where there is one.
+    pub tiles: Option<&'static TileRoutines>,
+}
+
+/// Products of many tokens in tiles.
+pub(crate) struct TileRoutines {
+    /// Makes tiles of activations.
+    pub arrange: Arrange,
+    pub multiply: unsafe fn(&Bunch, &mut tiles::Desk),
 }
 
 /// Compiles every routine for one level.
@@ -103,7 +111,7 @@ macro_rules! routines {
                 silu_mul,
                 attend,
                 dots,
-                arrange: None,
+                tiles: None,
             };
         }
     };
@@ -124,8 +132,10 @@ routines!(
 /// AVX-512 but for what its matrix unit does.
 #[cfg(target_arch = "x86_64")]
 const AMX: Routines = Routines {
-    multiply: crate::isa::amx::multiply,
-    arrange: Some(crate::isa::amx::arrange),
+    tiles: Some(&TileRoutines {
+        arrange: crate::isa::amx::arrange,
+        multiply: crate::isa::amx::multiply,
+    }),
     attend: attention::attend_in_tiles,
     dots: crate::isa::amx::dots,
     ..avx512::ROUTINES

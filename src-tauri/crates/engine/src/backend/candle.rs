@@ -209,8 +209,9 @@ impl Backend for Candle {
         Ok(())
     }
 
-    fn gate_up_silu(&self, x: &Tensor, gate: &QMatMul, up: &QMatMul, y: &mut Tensor) -> Done {
-        *y = (gate.forward(x)?.silu()? * up.forward(x)?)?;
+    fn feed_forward(&self, x: &Tensor, [gate, up, down]: [&QMatMul; 3], y: &mut Tensor) -> Done {
+        let gated = (gate.forward(x)?.silu()? * up.forward(x)?)?;
+        *y = (&*y + down.forward(&gated)?)?;
         Ok(())
     }
 

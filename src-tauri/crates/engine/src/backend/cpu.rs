@@ -145,8 +145,8 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn gate_up_silu(&self, x: &Rows, gate: &Matrix, up: &Matrix, y: &mut Rows) -> Done {
-        Cpu::gate_up_silu(self, x.get(), x.m, gate, up, y.resize(x.m));
+    fn feed_forward(&self, x: &Rows, w: [&Matrix; 3], y: &mut Rows) -> Done {
+        Cpu::feed_forward(self, x.get(), x.m, w, y.resize(x.m));
         Ok(())
     }
 

@@ -77,14 +77,8 @@ pub trait Backend: Memory {
     ) -> Done;
     /// y ← y + x · wᵀ.
     fn product_add(&self, x: &Self::Rows, w: &Self::Matrix, y: &mut Self::Rows) -> Done;
-    /// y `[m, F]` ← silu(x · gateᵀ) ⊙ (x · upᵀ).
-    fn gate_up_silu(
-        &self,
-        x: &Self::Rows,
-        gate: &Self::Matrix,
-        up: &Self::Matrix,
-        y: &mut Self::Rows,
-    ) -> Done;
+    /// y ← y + (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ, the three weights in this order.
+    fn feed_forward(&self, x: &Self::Rows, w: [&Self::Matrix; 3], y: &mut Self::Rows) -> Done;
     /// y ← the rows of x from `first` on.
     fn rows_from(&self, x: &Self::Rows, first: usize, y: &mut Self::Rows) -> Done;
     /// logits `[m, V]` on the host ← x `[m, E]` · headᵀ.

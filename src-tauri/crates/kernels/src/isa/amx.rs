@@ -7,6 +7,8 @@
 //!
 //! Linux saves the tiles of a thread only if the process has asked for it: [`permitted`].
 
+mod multiply;
+
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -14,8 +16,9 @@ use std::ops::Range;
 use super::{Avx512, Isa, LANES};
 use crate::activations::Tiled;
 use crate::block::BlockType;
-use crate::layout::{Format, GROUP, quants, scales, with_format};
-use crate::product::{STRIP, STRIP_PANELS, Stage, Strip, Tokens, room};
+use crate::elementwise::silu_mul_vector;
+use crate::layout::{self, Format, GROUP, quants};
+pub(crate) use multiply::multiply;
 
 /// Rows of a tile of activations.
 const TOKENS: usize = Tiled::TOKENS;
@@ -125,230 +128,228 @@ fn bits(x: __m512bh) -> __m512i {
     unsafe { std::mem::transmute::<__m512bh, __m512i>(x) }
 }
 
-/// A strip times many tokens.
-///
-/// # Safety
-/// AMX is [`permitted`]; `strip` is packed weights of its type, and its tokens are tiles of as many
-/// columns.
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
-pub(crate) unsafe fn multiply(strip: &Strip, stage: &mut Stage) {
-    let Tokens::Tiles { m, tiles } = strip.x else {
-        // SAFETY: passed on; AMX comes with AVX-512.
-        return unsafe { crate::product::multiply::<Avx512>(strip, stage) };
-    };
-    let blocks = m.div_ceil(TOKENS);
-    // SAFETY: stages and token blocks stay inside the strips, the tiles and the stage's arrays.
-    unsafe {
-        let _tiles = Tiles::new();
-        let weights = stage.unpacked.tiles.as_mut_ptr();
-        for first in (0..strip.cols).step_by(Tiled::SLAB) {
-            let cols = (strip.cols - first).min(Tiled::SLAB);
-            let groups = cols / GROUP;
-            let x = tiles.as_ptr().add(first * blocks * TOKENS);
-            let pairs = strip.panels.chunks(STRIP_PANELS * strip.panel_bytes);
-            for (s, panels) in pairs.enumerate() {
-                for (p, panel) in panels.chunks_exact(strip.panel_bytes).enumerate() {
-                    let to = weights.add(p * TILE);
-                    with_format!(
-                        strip.ty,
-                        F => unstage::<F>(panel.as_ptr(), first, groups, to),
-                        else unstage_floats(strip.ty, panel.as_ptr(), first, groups, to)
-                    );
-                }
-                let sums = stage.sums.0.as_mut_ptr().add(s * room(m));
-                let block = |b: usize| Block {
-                    x: x.add(b * TOKENS * cols),
-                    sums: sums.add(b * TOKENS * STRIP),
-                };
-                for b in (0..blocks).step_by(2) {
-                    let fresh = first == 0;
-                    if b + 1 < blocks {
-                        two_blocks(weights, groups, [block(b), block(b + 1)], fresh);
-                    } else {
-                        one_block(weights, groups, block(b), fresh);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// 16 tokens: tiles of activations, and 16 rows of a strip's sums.
+/// The sums of 32 tokens and a strip of 32 rows, which four tile registers hold.
 #[derive(Clone, Copy)]
-struct Block {
-    x: *const u16,
-    sums: *mut f32,
+struct Sums {
+    pub at: *mut f32,
+    /// Numbers from one token's to the next's.
+    pub stride: usize,
 }
 
-/// Bytes between the rows of a tile of sums in a stage.
-const SUMS_STRIDE: usize = STRIP * size_of::<f32>();
+// The registers of sums keep their values from one of the following functions to the next: compiled code
+// never touches tile registers, which Rust knows as nothing but clobbers, and this file's other functions
+// are not called between.
 
-/// Two panels times two blocks of tokens; the sums begin anew when they are `fresh`.
+/// Begins sums anew.
 ///
 /// # Safety
-/// The tiles are configured; `weights` is `groups` pairs of tiles, and so many tiles are in each
-/// block's `x`.
+/// The tiles are configured.
 #[inline(always)]
-unsafe fn two_blocks(weights: *const u16, groups: usize, blocks: [Block; 2], fresh: bool) {
-    // SAFETY: by contract; the tile registers are used in this file's assembly only.
+unsafe fn zero_sums() {
+    // SAFETY: by contract.
     unsafe {
         asm!(
-            "test {fresh:e}, {fresh:e}",
-            "jz 2f",
             "tilezero tmm0",
             "tilezero tmm1",
             "tilezero tmm2",
             "tilezero tmm3",
-            "jmp 3f",
-            "2:",
-            "tileloadd tmm0, [{sums0} + {stride}]",
-            "tileloadd tmm1, [{sums0} + {stride} + 64]",
-            "tileloadd tmm2, [{sums1} + {stride}]",
-            "tileloadd tmm3, [{sums1} + {stride} + 64]",
-            "3:",
-            "tileloadd tmm6, [{weights} + {row}]",
-            "tileloadd tmm4, [{x0} + {row}]",
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tileloadd tmm7, [{weights} + {row} + 1024]",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            "tileloadd tmm5, [{x1} + {row}]",
-            "tdpbf16ps tmm2, tmm5, tmm6",
-            "tdpbf16ps tmm3, tmm5, tmm7",
-            "add {weights}, 2048",
-            "add {x0}, 1024",
-            "add {x1}, 1024",
-            "dec {groups}",
-            "jnz 3b",
-            "tilestored [{sums0} + {stride}], tmm0",
-            "tilestored [{sums0} + {stride} + 64], tmm1",
-            "tilestored [{sums1} + {stride}], tmm2",
-            "tilestored [{sums1} + {stride} + 64], tmm3",
-            fresh = in(reg) u32::from(fresh),
-            sums0 = in(reg) blocks[0].sums,
-            sums1 = in(reg) blocks[1].sums,
-            stride = in(reg) SUMS_STRIDE,
-            row = in(reg) GROUP * 2,
-            weights = inout(reg) weights => _,
-            x0 = inout(reg) blocks[0].x => _,
-            x1 = inout(reg) blocks[1].x => _,
-            groups = inout(reg) groups => _,
             out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-            options(nostack),
+            options(nostack, nomem),
         );
     }
 }
 
-/// Two panels times one block of tokens.
+/// Goes on with sums.
 ///
 /// # Safety
-/// As [`two_blocks`].
+/// The tiles are configured, and the sums are there.
 #[inline(always)]
-unsafe fn one_block(weights: *const u16, groups: usize, block: Block, fresh: bool) {
-    // SAFETY: as there.
+unsafe fn load_sums(sums: Sums) {
+    // SAFETY: by contract.
     unsafe {
         asm!(
-            "test {fresh:e}, {fresh:e}",
-            "jz 2f",
-            "tilezero tmm0",
-            "tilezero tmm1",
-            "jmp 3f",
-            "2:",
-            "tileloadd tmm0, [{sums} + {stride}]",
-            "tileloadd tmm1, [{sums} + {stride} + 64]",
-            "3:",
-            "tileloadd tmm6, [{weights} + {row}]",
-            "tileloadd tmm4, [{x} + {row}]",
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tileloadd tmm7, [{weights} + {row} + 1024]",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            "add {weights}, 2048",
-            "add {x}, 1024",
-            "dec {groups}",
-            "jnz 3b",
-            "tilestored [{sums} + {stride}], tmm0",
-            "tilestored [{sums} + {stride} + 64], tmm1",
-            fresh = in(reg) u32::from(fresh),
-            sums = in(reg) block.sums,
-            stride = in(reg) SUMS_STRIDE,
-            row = in(reg) GROUP * 2,
-            weights = inout(reg) weights => _,
-            x = inout(reg) block.x => _,
-            groups = inout(reg) groups => _,
-            out("tmm0") _, out("tmm1") _, out("tmm4") _, out("tmm6") _, out("tmm7") _,
+            "tileloadd tmm0, [{first} + {stride}]",
+            "tileloadd tmm1, [{first} + {stride} + 64]",
+            "tileloadd tmm2, [{second} + {stride}]",
+            "tileloadd tmm3, [{second} + {stride} + 64]",
+            first = in(reg) sums.at,
+            second = in(reg) sums.at.add(TOKENS * sums.stride),
+            stride = in(reg) sums.stride * size_of::<f32>(),
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            options(nostack, readonly),
+        );
+    }
+}
+
+/// Takes sums out of the registers.
+///
+/// # Safety
+/// The tiles are configured, and there is room for the sums.
+#[inline(always)]
+unsafe fn store_sums(sums: Sums) {
+    // SAFETY: by contract.
+    unsafe {
+        asm!(
+            "tilestored [{first} + {stride}], tmm0",
+            "tilestored [{first} + {stride} + 64], tmm1",
+            "tilestored [{second} + {stride}], tmm2",
+            "tilestored [{second} + {stride} + 64], tmm3",
+            first = in(reg) sums.at,
+            second = in(reg) sums.at.add(TOKENS * sums.stride),
+            stride = in(reg) sums.stride * size_of::<f32>(),
             options(nostack),
         );
     }
 }
 
-/// Unpacks `groups` groups of one panel from column `first` on, a tile each, `STRIP_PANELS` tiles
-/// apart.
+/// Adds to the sums the products of two panels' 32 columns, two tiles, and two blocks of tokens, a tile each.
 ///
 /// # Safety
-/// As [`multiply`]; `to` has room.
+/// The tiles are configured, and the pointers are good for that.
 #[inline(always)]
-unsafe fn unstage<F: Format>(panel: *const u8, first: usize, groups: usize, to: *mut u16) {
-    let layout = F::LAYOUT;
-    let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
-    // SAFETY: blocks and groups stay inside the panel; a tile is 16 vectors of 32 numbers.
+unsafe fn add_products_of_four(weights: *const u16, first: *const u16, second: *const u16) {
+    // SAFETY: by contract.
     unsafe {
-        let per_block = layout.cols / GROUP;
-        for g in 0..groups {
-            let block = panel.add((first + g * GROUP) / layout.cols * layout.block_bytes());
-            let inner = g % per_block;
-            if inner == 0 {
-                scales::<Avx512, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
-            }
-            let tile = to.add(g * STRIP_PANELS * TILE);
-            for (v, w) in quants::<Avx512, F>(block, inner).into_iter().enumerate() {
-                let at = layout.scale_of(inner, v * layout.halves() / 8) * LANES;
-                let scale = Avx512::load(scale.as_ptr().add(at));
-                let min = Avx512::load(min.as_ptr().add(at));
-                let byte = _mm512_set1_epi32(0xff);
-                let columns = [
-                    _mm512_and_si512(w, byte),
-                    _mm512_and_si512(_mm512_srli_epi32::<8>(w), byte),
-                    _mm512_and_si512(_mm512_srli_epi32::<16>(w), byte),
-                    _mm512_srli_epi32::<24>(w),
-                ];
-                let [a, b, c, d] =
-                    columns.map(|q| _mm512_fmsub_ps(_mm512_cvtepi32_ps(q), scale, min));
-                put_pair(tile.add(v * 2 * GROUP), a, b);
-                put_pair(tile.add((v * 2 + 1) * GROUP), c, d);
-            }
+        asm!(
+            "tileloadd tmm6, [{weights} + {row}]",
+            "tileloadd tmm4, [{first} + {row}]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tileloadd tmm7, [{weights} + {row} + 1024]",
+            "tdpbf16ps tmm1, tmm4, tmm7",
+            "tileloadd tmm5, [{second} + {row}]",
+            "tdpbf16ps tmm2, tmm5, tmm6",
+            "tdpbf16ps tmm3, tmm5, tmm7",
+            row = in(reg) COLUMNS * 2,
+            weights = in(reg) weights,
+            first = in(reg) first,
+            second = in(reg) second,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack, readonly, preserves_flags),
+        );
+    }
+}
+
+/// Scales and minima of a block.
+struct Scales {
+    scale: [f32; 256],
+    min: [f32; 256],
+}
+
+impl Scales {
+    pub fn new() -> Scales {
+        Scales {
+            scale: [0.0; 256],
+            min: [0.0; 256],
         }
     }
 }
 
-/// The same for weights that are floats, of whole groups.
+/// Unpacks quarter `Q` of a panel's group that begins at `column` to the group's tile: columns 4Q.. and 16 + 4Q..,
+/// which come from the same bytes. A block is unpacked in order, so that its first quarter fills `scales` for all.
 ///
 /// # Safety
-/// As [`unstage`].
+/// The machine has AVX-512 with bf16; the panel has such a group; `tile` has room.
 #[inline(always)]
-unsafe fn unstage_floats(
+unsafe fn unpack<F: Format, const Q: usize>(
+    panel: *const u8,
+    column: usize,
+    scales: &mut Scales,
+    tile: *mut u16,
+) {
+    let layout = F::LAYOUT;
+    let Scales { scale, min } = scales;
+    // SAFETY: the group lies inside its block; a tile is 16 vectors of 32 numbers.
+    unsafe {
+        let block = panel.add(column / layout.cols * layout.block_bytes());
+        let inner = column % layout.cols / GROUP;
+        if Q == 0 && inner == 0 {
+            layout::scales::<Avx512, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
+        }
+        let quants = quants::<Avx512, F>(block, inner);
+        for v in [Q, Q + 4] {
+            let at = layout.scale_of(inner, v * layout.halves() / 8) * LANES;
+            let scale = Avx512::load(scale.as_ptr().add(at));
+            let min = Avx512::load(min.as_ptr().add(at));
+            let (w, byte) = (quants[v], _mm512_set1_epi32(0xff));
+            // No closure: it would be compiled without the level's features.
+            let [a, b, c, d] = [
+                weights(_mm512_and_si512(w, byte), scale, min),
+                weights(
+                    _mm512_and_si512(_mm512_srli_epi32::<8>(w), byte),
+                    scale,
+                    min,
+                ),
+                weights(
+                    _mm512_and_si512(_mm512_srli_epi32::<16>(w), byte),
+                    scale,
+                    min,
+                ),
+                weights(_mm512_srli_epi32::<24>(w), scale, min),
+            ];
+            put_pair(tile.add(v * 2 * GROUP), a, b);
+            put_pair(tile.add((v * 2 + 1) * GROUP), c, d);
+        }
+    }
+}
+
+/// `scale · q − min`.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[inline(always)]
+unsafe fn weights(q: __m512i, scale: __m512, min: __m512) -> __m512 {
+    // SAFETY: no pointers.
+    unsafe { _mm512_fmsub_ps(_mm512_cvtepi32_ps(q), scale, min) }
+}
+
+/// The same for weights that are floats: columns 8 · `quarter`.. of the group.
+///
+/// # Safety
+/// As [`unpack`].
+#[inline(always)]
+unsafe fn unpack_floats(
     ty: BlockType,
     panel: *const u8,
-    first: usize,
-    groups: usize,
-    to: *mut u16,
+    column: usize,
+    quarter: usize,
+    tile: *mut u16,
 ) {
     // SAFETY: a panel of floats has 16 values per column.
     unsafe {
-        let column = |c: usize| {
-            let at = (first + c) * LANES;
+        let values = |c: usize| {
+            let at = (column + c) * LANES;
             match ty {
                 BlockType::F16 => Avx512::load_f16(panel.cast::<u16>().add(at)),
                 BlockType::BF16 => Avx512::load_bf16(panel.cast::<u16>().add(at)),
                 _ => Avx512::load(panel.cast::<f32>().add(at)),
             }
         };
-        for g in 0..groups {
-            let tile = to.add(g * STRIP_PANELS * TILE);
-            for pair in 0..GROUP / 2 {
-                let c = g * GROUP + pair * 2;
-                put_pair(tile.add(pair * GROUP), column(c), column(c + 1));
-            }
+        for pair in quarter * 4..quarter * 4 + 4 {
+            put_pair(
+                tile.add(pair * GROUP),
+                values(pair * 2),
+                values(pair * 2 + 1),
+            );
         }
+    }
+}
+
+/// SiLU(gate) · up of a token and 32 rows, as a row of a tile of activations.
+///
+/// # Safety
+/// The machine has AVX-512 with bf16; `gate` and `up` are two vectors, and `row` is as long.
+#[inline(always)]
+unsafe fn silu_mul_to_row(gate: *const f32, up: *const f32, row: &mut [u16]) {
+    debug_assert!(row.len() == COLUMNS);
+    // SAFETY: by contract.
+    unsafe {
+        let [low, high] = [
+            silu_mul_vector::<Avx512>(Avx512::load(gate), Avx512::load(up)),
+            silu_mul_vector::<Avx512>(Avx512::load(gate.add(LANES)), Avx512::load(up.add(LANES))),
+        ];
+        let both = bits(_mm512_cvtne2ps_pbh(high, low));
+        _mm512_storeu_si512(row.as_mut_ptr().cast(), both);
     }
 }
 
