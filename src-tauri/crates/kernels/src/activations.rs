@@ -156,7 +156,11 @@ pub(crate) unsafe fn round<I: Isa>(
             let halves = [I::load(from), I::load(from.add(LANES))];
             let steps = match grain {
                 Grain::Group => [best_step::<I, 2>(halves); 2],
-                Grain::Half => halves.map(|half| best_step::<I, 1>([half])),
+                // No closure: it would be compiled without the level's features.
+                Grain::Half => [
+                    best_step::<I, 1>([halves[0]]),
+                    best_step::<I, 1>([halves[1]]),
+                ],
             };
             for h in 0..2 {
                 let (inverse, unit) = steps[h];
@@ -178,7 +182,6 @@ pub(crate) unsafe fn round<I: Isa>(
 unsafe fn best_step<I: Isa, const N: usize>(x: [I::F; N]) -> (f32, f32) {
     // SAFETY: no pointers.
     unsafe {
-        // No closure: it would be compiled without the level's features.
         let mut most = I::splat(0.0);
         for x in x {
             most = I::max(most, I::abs(x));

@@ -103,7 +103,16 @@ pub(crate) unsafe trait Isa: Copy {
     #[inline(always)]
     unsafe fn load_quads(p: *const u8, stride: usize) -> [Self::W; 4] {
         // SAFETY: the caller's rows; each vector is an array of 64 bytes.
-        unsafe { Scalar::load_quads(p, stride).map(|w| Self::load_w(w.as_ptr())) }
+        unsafe {
+            // No closure: it would be compiled without the level's features.
+            let [a, b, c, d] = Scalar::load_quads(p, stride);
+            [
+                Self::load_w(a.as_ptr()),
+                Self::load_w(b.as_ptr()),
+                Self::load_w(c.as_ptr()),
+                Self::load_w(d.as_ptr()),
+            ]
+        }
     }
 
     /// The low halves of all lanes, then the high halves.
