@@ -549,16 +549,27 @@ unsafe fn float_tile<I: Isa, const T: usize>(
         let out = stage.sums.0.as_mut_ptr().add(token * STRIP + p * LANES);
         let weights = stage.unpacked.weights.as_ptr().cast::<f32>().add(p * LANES);
         // Two sums a token, for odd and even columns, hide the latency of the addition.
-        let mut sums = [[I::splat(0.0); 2]; T];
-        for c in 0..cols {
-            let w = I::load(weights.add(c * STRIP));
+        let (mut even, mut odd) = ([I::splat(0.0); T], [I::splat(0.0); T]);
+        for c in (0..cols & !1).step_by(2) {
+            let (w0, w1) = (
+                I::load(weights.add(c * STRIP)),
+                I::load(weights.add((c + 1) * STRIP)),
+            );
             for t in 0..T {
-                sums[t][c % 2] = I::fma(w, I::splat(*x.add(t * stride + c)), sums[t][c % 2]);
+                let x = x.add(t * stride + c);
+                even[t] = I::fma(w0, I::splat(*x), even[t]);
+                odd[t] = I::fma(w1, I::splat(*x.add(1)), odd[t]);
+            }
+        }
+        if cols % 2 == 1 {
+            let w = I::load(weights.add((cols - 1) * STRIP));
+            for t in 0..T {
+                even[t] = I::fma(w, I::splat(*x.add(t * stride + cols - 1)), even[t]);
             }
         }
         for t in 0..T {
             let to = out.add(t * STRIP);
-            let sum = I::add(sums[t][0], sums[t][1]);
+            let sum = I::add(even[t], odd[t]);
             I::store(to, if fresh { sum } else { I::add(I::load(to), sum) });
         }
     }
