@@ -31,16 +31,25 @@
 //!
 //! # The loops
 //!
-//! A product is cut into strips of two panels, which threads draw from a counter (`pool`). For
-//! one token, a strip streams through registers: load, mask, multiply, scale (`product`). For
-//! many, 512 columns of a strip are unpacked into the L1 cache, and tiles of two panels by six
-//! tokens keep 12 sums in registers while they pass over it. What shares its input runs as one
-//! piece of work: q, k and v; gate and up, whose strip is finished with SiLU before it leaves the
-//! cache. Float weights take the same way in f32, and [`Cpu::exact`] takes it with every type.
+//! A product is cut into strips of two panels, which threads draw from a counter (`pool`). Up to
+//! eight tokens meet a strip while it streams from memory through registers: load, mask, multiply,
+//! scale (`product`), with memory asked for ahead; each token's result is bit for bit what it is
+//! alone, so that guessed tokens can be checked together. For many, 512 columns of a strip are
+//! unpacked into the L1 cache, and tiles of two panels by six tokens keep 12 sums in registers while
+//! they pass over it. What shares its input runs as one piece of work: q, k and v; gate and up, whose
+//! strip is finished with SiLU before it leaves the cache. Float weights take the same way in f32,
+//! and [`Cpu::exact`] takes it with every type.
+//!
+//! A matrix unit (`product/tiles`, `isa/amx`) multiplies 16 tokens with 16 rows in an instruction, in
+//! bf16. It is so fast that everything else must happen in its shadow: 256 tokens stay in the L2
+//! cache while strips pass by, and between two of its instructions the vectors unpack a little of the
+//! next strip and hand on a little of the last results. What a feed-forward layer's first half gives
+//! is written as tiles for the second, and never as floats.
 //!
 //! Attention (`attention`) turns a slab of keys and values into vectors once for all queries and
 //! query heads that meet it, keeps a running maximum and sum, and is split by heads, queries and
-//! stretches of positions. When many queries meet a slab, it is multiplied in 16-bit integers.
+//! stretches of positions. When many queries meet a slab, it is multiplied in 16-bit integers, or in
+//! bf16 by the matrix unit.
 //!
 //! # Levels
 //!
