@@ -277,7 +277,7 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
             a.kv.values(piece.kv_head, at),
         );
         // Many queries are worth a slab in integers; one query's heads meet it as it is.
-        let in_words = !a.exact && a.m > STREAM && words::fit(dim);
+        let in_words = I::WORDS && !a.exact && a.m > STREAM && words::fit(dim);
         let as_it_is = match (keys, values) {
             (Tile::F16(k), Tile::F16(v)) if rows <= 4 => Some((k.as_ptr(), v.as_ptr())),
             _ => None,

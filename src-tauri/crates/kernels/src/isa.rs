@@ -1,7 +1,7 @@
 //! The vector operations that the loops are written in.
 //!
 //! Every loop of this crate is generic over [`Isa`], and every vector has 16 lanes: one AVX-512
-//! register, two AVX2 registers, or an array. A level's file says how its machine does each of
+//! register, two AVX2 registers, four of NEON, or an array. A level's file says how its machine does each of
 //! these operations and nothing else; [`crate::routines`] compiles the loops once per level.
 
 #[cfg(target_arch = "x86_64")]
@@ -10,8 +10,14 @@ pub(crate) mod amx;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod i8mm;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::Neon;
 pub(crate) use scalar::Scalar;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {avx2::Avx2, avx512::Avx512};
@@ -37,6 +43,8 @@ pub(crate) unsafe trait Isa: Copy {
     const SIGNED_BYTES: bool;
     /// Whether there are 32 registers of 16 lanes: room for tiles of two panels by six tokens.
     const WIDE: bool;
+    /// Whether [`Isa::dot_words`] takes less time than the same products in floats.
+    const WORDS: bool = true;
 
     unsafe fn splat(x: f32) -> Self::F;
     unsafe fn load(p: *const f32) -> Self::F;

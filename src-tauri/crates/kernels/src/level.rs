@@ -21,7 +21,7 @@ pub enum CpuLevel {
     Neon,
     /// NEON with the int8 dot product.
     NeonDotprod,
-    /// NEON with the int8 matrix product.
+    /// NEON with the int8 dot product and matrix product.
     NeonI8mm,
 }
 
@@ -105,7 +105,19 @@ impl CpuLevel {
         }
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    fn is_available(self) -> bool {
+        use std::arch::is_aarch64_feature_detected;
+        let dotprod = || is_aarch64_feature_detected!("dotprod");
+        match self {
+            CpuLevel::Scalar | CpuLevel::Neon => true,
+            CpuLevel::NeonDotprod => dotprod(),
+            CpuLevel::NeonI8mm => dotprod() && is_aarch64_feature_detected!("i8mm"),
+            _ => false,
+        }
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     fn is_available(self) -> bool {
         self == CpuLevel::Scalar
     }

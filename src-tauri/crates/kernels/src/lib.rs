@@ -55,7 +55,8 @@
 //!
 //! All loops are generic over one trait of some forty 16-lane operations (`isa`). A file per
 //! instruction set says how its machine does them; `routines` compiles the loops once for each
-//! and picks at run time. The scalar level is the same loops over plain arrays: it runs anywhere,
+//! and picks at run time. Instructions that multiply matrices (AMX, aarch64's i8mm) replace the
+//! products of many tokens, and leave the rest to the level below. The scalar level is the same loops over plain arrays: it runs anywhere,
 //! and the test battery holds every other level against it, and all of them against plain f32.
 //!
 //! # Safety

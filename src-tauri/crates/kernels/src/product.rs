@@ -1,5 +1,9 @@
 //! The loops of a product: one strip of 32 rows at a time, against one token or many.
 
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "AMX is the one matrix unit that takes tiles")
+)]
 pub(crate) mod tiles;
 
 use crate::activations::Scale;
@@ -19,7 +23,7 @@ pub(crate) const STREAM: usize = 8;
 /// How far ahead of the loop memory is asked for, in bytes.
 const AHEAD: usize = 4096;
 /// Columns unpacked at a time: a strip of them, 16 KiB and its scales, stays in the L1 cache.
-const STAGE_COLS: usize = 512;
+pub(crate) const STAGE_COLS: usize = 512;
 const STAGE_GROUPS: usize = STAGE_COLS / GROUP;
 /// Columns of floats at a time, for the same reason.
 const FLOAT_COLS: usize = 128;
@@ -70,7 +74,7 @@ pub(crate) struct Stage {
 #[repr(C, align(64))]
 pub(crate) struct Unpacked {
     /// Integers: `[group][8][panel][64]`; floats: `[col][panel][16]` f32.
-    weights: [u8; STRIP * STAGE_COLS],
+    pub weights: [u8; STRIP * STAGE_COLS],
     /// `[group][half][panel][16]`.
     scale: [f32; STAGE_GROUPS * 2 * STRIP],
     min: [f32; STAGE_GROUPS * 2 * STRIP],
@@ -205,7 +209,7 @@ unsafe fn stream<I: Isa, F: Format>(panel: &[u8], x: Rows, m: usize, sums: *mut 
 /// # Safety
 /// The machine has `I`.
 #[inline(always)]
-unsafe fn add_group<I: Isa>(
+pub(crate) unsafe fn add_group<I: Isa>(
     sum: I::F,
     acc: I::I,
     scale: I::F,

@@ -129,6 +129,11 @@ routines!(
     "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
 );
 
+#[cfg(target_arch = "aarch64")]
+routines!(neon, crate::isa::Neon<false>, "neon");
+#[cfg(target_arch = "aarch64")]
+routines!(dotprod, crate::isa::Neon<true>, "neon,dotprod");
+
 /// AVX-512 but for what its matrix unit does.
 #[cfg(target_arch = "x86_64")]
 const AMX: Routines = Routines {
@@ -139,6 +144,14 @@ const AMX: Routines = Routines {
     attend: attention::attend_in_tiles,
     dots: crate::isa::amx::dots,
     ..avx512::ROUTINES
+};
+
+/// The dot product but for what the matrix product does.
+#[cfg(target_arch = "aarch64")]
+const I8MM: Routines = Routines {
+    multiply: crate::isa::i8mm::multiply,
+    dots: crate::isa::i8mm::dots,
+    ..dotprod::ROUTINES
 };
 
 impl Routines {
@@ -153,6 +166,12 @@ impl Routines {
             CpuLevel::Avx512 => &avx512::ROUTINES,
             #[cfg(target_arch = "x86_64")]
             CpuLevel::Amx => &AMX,
+            #[cfg(target_arch = "aarch64")]
+            CpuLevel::Neon => &neon::ROUTINES,
+            #[cfg(target_arch = "aarch64")]
+            CpuLevel::NeonDotprod => &dotprod::ROUTINES,
+            #[cfg(target_arch = "aarch64")]
+            CpuLevel::NeonI8mm => &I8MM,
             _ => &scalar::ROUTINES,
         }
     }

@@ -20,6 +20,10 @@ fn at(level: CpuLevel) -> Exp {
         CpuLevel::AvxVnni => exp::<super::Avx2<true>>,
         #[cfg(target_arch = "x86_64")]
         CpuLevel::Avx512 | CpuLevel::Amx => exp::<super::Avx512>,
+        #[cfg(target_arch = "aarch64")]
+        CpuLevel::Neon => exp::<super::Neon<false>>,
+        #[cfg(target_arch = "aarch64")]
+        CpuLevel::NeonDotprod | CpuLevel::NeonI8mm => exp::<super::Neon<true>>,
         _ => exp::<Scalar>,
     }
 }
