@@ -67,8 +67,14 @@ export class Parts {
     // A build that broke, or a runner that died, has counted no failure.
     if (status !== 0 && row.failed === 0) row.failed = 1;
     // A runner that found nothing to run must not pass for one that passed.
-    if (status === 0 && row.passed === 0) row.failed = 1;
+    if (status === 0 && row.passed + row.skipped === 0) row.failed = 1;
     this.#rows.push(row);
+  }
+
+  /** Tells why a part cannot run here; it counts as skipped. */
+  skip(title, reason) {
+    console.log(`\n${title}: skipped, for ${reason}`);
+    this.#rows.push({ title, seconds: 0, passed: 0, failed: 0, skipped: 1 });
   }
 
   /** Prints the table and the closing line; the process ends well only where nothing failed. */

@@ -46,6 +46,22 @@ test("a part that dies without a count fails the whole, and the next one still r
   assert.deepEqual(close("process.exit(3)", well), { status: 1, last: "3 passed, 1 failed" });
 });
 
+test("what was skipped is counted, and alone fails nothing", () => {
+  const skipped = 'console.log("test result: ok. 0 passed; 0 failed; 2 ignored;")';
+  assert.deepEqual(close(skipped, well), { status: 0, last: "3 passed, 0 failed, 2 skipped" });
+  const parts = `
+    import { Parts } from ${JSON.stringify(new URL("./parts.mjs", import.meta.url).href)};
+    const parts = new Parts();
+    parts.skip("part", "a reason");
+    parts.close(Date.now());`;
+  const done = spawnSync(process.execPath, ["--input-type=module", "-e", parts], {
+    encoding: "utf8",
+  });
+  assert.equal(done.status, 0);
+  assert.match(done.stdout, /part: skipped, for a reason/);
+  assert.match(done.stdout, /^0 passed, 0 failed, 1 skipped$/m);
+});
+
 test("a part that ran nothing fails the whole", () => {
   assert.deepEqual(close("0", well), { status: 1, last: "3 passed, 1 failed" });
 });

@@ -9,6 +9,9 @@ const BUILD = ["build-essential", "pkg-config", "libwebkit2gtk-4.1-dev", "libgtk
 const WINDOW_TESTS = ["webkit2gtk-driver", "xvfb", "dbus"];
 /** Vulkan on the processor. A machine of one's own keeps the drivers that it has. */
 const SOFTWARE_GPU = process.env.CI ? ["libvulkan1", "mesa-vulkan-drivers"] : [];
+/** A compiler's back half and a processor for aarch64. */
+const ARM = ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user"];
+const ARM_TARGET = "aarch64-unknown-linux-gnu";
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
 /** Makes the machine ready to build the app. */
@@ -30,6 +33,37 @@ export function prepareTests() {
     BROWSERS.map(which).find(Boolean) ??
     fail("no Chromium after installing one; set CHROMIUM to its path")
   );
+}
+
+/** Makes the machine ready to build and run tests for aarch64; returns the compiler, or undefined where there is
+ * no standard library to be had. */
+export function prepareArm() {
+  checkToolchain();
+  installMissing(ARM);
+  if (hasArm("rustc")) return "rustc";
+  spawnSync("rustup", ["target", "add", ARM_TARGET], { stdio: "inherit" });
+  if (hasArm("rustc")) return "rustc";
+  // Debian keeps a current compiler for its browsers. It brings packages of another architecture, which a
+  // machine of one's own had better not get unasked.
+  if (process.env.CI && which("apt-get") && process.getuid() === 0) {
+    const apt = ["-qq", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0"];
+    spawnSync("dpkg", ["--add-architecture", "arm64"], { stdio: "inherit" });
+    spawnSync("apt-get", ["-qq", "update"], { stdio: "inherit" });
+    spawnSync("apt-get", [...apt, "install", "rustc-web", "libstd-rust-web-dev:arm64"], {
+      stdio: "inherit",
+    });
+    if (hasArm("/usr/bin/rustc")) return "/usr/bin/rustc";
+  }
+  return undefined;
+}
+
+/** Whether this compiler has the standard library for aarch64. */
+function hasArm(rustc) {
+  const asked = spawnSync(rustc, ["--print", "target-libdir", "--target", ARM_TARGET], {
+    encoding: "utf8",
+  });
+  const folder = asked.stdout?.trim();
+  return Boolean(folder) && existsSync(folder);
 }
 
 function checkToolchain() {

@@ -3,5 +3,6 @@
 
 mod attention;
 mod blocks;
+mod levels;
 mod products;
 mod random;

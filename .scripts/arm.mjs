@@ -1,0 +1,40 @@
+// npm run test:arm: the kernels' battery for aarch64, on an x86-64 machine under qemu.  The crate's unit tests
+// stay out: they would need it built a second time, which takes longer than all the tests.
+import { manifest } from "./root.mjs";
+import { Parts, countsOf } from "./parts.mjs";
+import { prepareArm } from "./setup.mjs";
+
+/** qemu's processors, and the best level that each must be found to have. The one that has all levels runs
+ * every test at every level, the others those in which a level wrongly found would show. */
+const PROCESSORS = [
+  { cpu: "max", level: "i8mm", tests: [] },
+  { cpu: "neoverse-n1", level: "dotprod", tests: ["levels", "bit_for_bit"] },
+  { cpu: "cortex-a72", level: "neon", tests: ["levels", "bit_for_bit"] },
+];
+
+const started = Date.now();
+const parts = new Parts();
+const rustc = prepareArm();
+for (const { cpu, level, tests } of PROCESSORS) {
+  const title = `aarch64: ${cpu}`;
+  if (!rustc) {
+    parts.skip(title, "neither rustup nor apt has the standard library for aarch64");
+    continue;
+  }
+  const step = [
+    "cargo",
+    [
+      ...["test", "--manifest-path", manifest, "--target", "aarch64-unknown-linux-gnu"],
+      ...["-p", "kernels", "--test", "battery", "--", ...tests],
+    ],
+  ];
+  const env = {
+    ...process.env,
+    RUSTC: rustc,
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER: "aarch64-linux-gnu-gcc",
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER: `qemu-aarch64 -L /usr/aarch64-linux-gnu -cpu ${cpu}`,
+    GOLDCREST_NEED_LEVEL: level,
+  };
+  await parts.run(title, [step], { env, count: countsOf("cargo") });
+}
+parts.close(started);
