@@ -211,7 +211,7 @@ fn fused_products_are_their_parts() {
 fn a_feed_forward_layer_is_its_parts() {
     let mut random = Random::new(9);
     // Hidden widths that are whole strips, and one that no tile fits.
-    for (cols, hidden, rows) in [(256, 288, 70), (512, 2304, 64), (256, 84, 40)] {
+    for (cols, hidden, rows) in [(256, 288, 70), (256, 2304, 64), (256, 84, 40)] {
         let ty = if hidden % 32 == 0 {
             BlockType::Q8_0
         } else {
@@ -221,7 +221,9 @@ fn a_feed_forward_layer_is_its_parts() {
         let down = Case::new(&mut random, ty, rows, hidden);
         for cpu in executors() {
             let [gate, up, down] = [&gate, &up, &down].map(|case| case.pack(&cpu));
-            for m in [1, 9, 47, 300] {
+            // More than a pass of tiles takes, where it is cheap.
+            let many = if hidden == 288 { 300 } else { 47 };
+            for m in [1, 9, many] {
                 let x = random.floats(m * cols);
                 let part = |x: &[f32], w: &Matrix| {
                     let mut y = vec![f32::NAN; m * w.rows()];
