@@ -1,6 +1,6 @@
 //! How fast a loaded model is, measured in llama-bench's manner.
 
-mod repeats;
+pub(crate) mod repeats;
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};

@@ -48,6 +48,10 @@ pub trait Evaluate: Send {
     fn truncate(&mut self, len: usize);
     /// Most tokens that one pass takes.
     fn chunk(&self) -> usize;
+    /// Tokens up to which a pass gives bit for bit what passes over each of them give.
+    fn few(&self) -> usize {
+        1
+    }
     /// Memory that the cache holds, in bytes.
     fn kv_bytes(&self) -> usize;
     /// Why the model is no longer on the device that it was loaded on.
@@ -274,6 +278,10 @@ where
 
     fn chunk(&self) -> usize {
         self.chunk
+    }
+
+    fn few(&self) -> usize {
+        B::FEW
     }
 
     fn kv_bytes(&self) -> usize {

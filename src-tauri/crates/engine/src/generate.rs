@@ -21,8 +21,8 @@ pub struct GenerateParams {
     pub max_tokens: Option<usize>,
     /// What the first token belongs to; thinking when an answer goes on that was stopped in mid-thought.
     pub starts_in: Part,
-    /// Guess text that repeats the context, and check the guesses several at once. Off until a pass over a few tokens
-    /// is cheap enough that it pays.
+    /// Guess text that repeats the context, and check the guesses several at once, where that is found to pay. The
+    /// answer is the same either way.
     pub lookup: bool,
 }
 
@@ -216,8 +216,9 @@ impl Generator<'_> {
         let mut text = self.tokenizer.decoder_after(self.session.tokens());
         let most = params.max_tokens.unwrap_or(usize::MAX);
         let mut recent = self.session.tokens().to_vec();
-        let mut steps = Steps::new(params.lookup);
-        let on_device = !params.lookup && self.session.chooses(&params.sampling)?;
+        let lookup = params.lookup && self.session.few() > 1;
+        let mut steps = Steps::new(lookup);
+        let on_device = !lookup && self.session.chooses(&params.sampling)?;
         let mut chosen = None;
         let reason = loop {
             if stats.generated >= most {

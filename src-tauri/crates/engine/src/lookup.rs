@@ -1,17 +1,21 @@
 //! Prompt lookup: text that repeats its context is guessed from it, and a guess is checked in one pass.
 //!
-//! Reading several tokens costs far less than reading them one by one, for the weights come from memory once. So
-//! where the last few tokens have occurred before, what followed them then is a draft of what follows now. One pass
-//! over it gives the logits after each of its tokens. The sampler then goes through them one by one as if there were
-//! no draft, and as long as it chooses what the draft says, the next logits are there already; from the first token
-//! that differs on, the draft is forgotten.
+//! Reading several tokens may cost little more than reading one, for the weights come from memory once. So where the
+//! last few tokens have occurred before, what followed them then is a draft of what follows now. One pass over it
+//! gives the logits after each of its tokens. The sampler then goes through them one by one as if there were no
+//! draft, and as long as it chooses what the draft says, the next logits are there already; from the first token that
+//! differs on, the draft is forgotten.
 //!
-//! Every token is thus drawn from the model's own distribution, with the same random numbers in the same order:
-//! drafts change how fast an answer comes, not which. What can differ is what differs between any two ways to read
-//! the same tokens, the rounding of sums in passes of another size.
+//! Drafts change how fast an answer comes, not which: every token is drawn by the same sampler, with the same random
+//! numbers in the same order, from the same logits. For drafts are made only where a pass over a few tokens gives bit
+//! for bit what passes over each of them give ([`Evaluate::few`](crate::forward::Evaluate::few)).
 //!
-//! A draft that fails has cost time. [`Lookup`] keeps an account, in units of a pass over one token: what drafts save
-//! is paid in, what they cost is taken out, and what cannot be paid is not tried.
+//! Whether a draft pays depends on the machine and on the text, and both are learned. A session measures its passes
+//! ([`Costs`]). And whenever the context predicts the next tokens, it is watched how many of them come, whether they
+//! were drafted or not: so a text that does not do as it did costs nothing, and one that begins to is noticed.
+//! The draft that is expected to gain most is made, if it gains at all. Last, [`Lookup`] keeps an account, in passes over one
+//! token: what drafts save is paid in, what they cost is taken out, and what cannot be paid is not tried, however
+//! promising it looks.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -20,30 +24,26 @@ use crate::backend::BackendError;
 use crate::forward::Pass;
 use crate::session::Session;
 
-/// Tokens that must have occurred before; fewer match by accident.
-const NGRAM: usize = 4;
-/// Shortest and longest draft: shorter ones do not earn what they cost, and a pass over many more tokens is bound by
-/// arithmetic.
-const SHORTEST: usize = 4;
-const LONGEST: usize = 16;
-/// What a pass over several tokens costs more than one over a single token, and what each drafted token adds: as
-/// measured on SmolLM3-3B in Q4_K_M with AVX-512 VNNI.
-const PASS_COST: f32 = 1.5;
-const TOKEN_COST: f32 = 0.2;
-/// What every generated token pays in, so that a context that begins to repeat itself late is noticed: the most that
-/// drafts may slow a long answer down.
-const INCOME: f32 = 0.02;
-/// The account at the start: enough for one draft.
-const START: f32 = 2.5;
-/// The most in the account, so that good times do not pay for long bad ones.
-const SAVINGS: f32 = 6.0;
+mod costs;
 
-fn cost(drafted: usize) -> f32 {
-    match drafted {
-        0 => 0.0,
-        _ => PASS_COST + TOKEN_COST * drafted as f32,
-    }
-}
+pub(crate) use costs::Costs;
+use costs::{DRAFTS, hoped};
+
+/// Tokens that must have occurred before; fewer match by accident.
+const NGRAM: usize = 3;
+/// Tokens that are predicted: the longest draft.
+const LONGEST: usize = DRAFTS[DRAFTS.len() - 1];
+/// How much of what is known about predictions the next one replaces.
+const LEARN: f64 = 0.25;
+/// How many times as fast a draft must be expected to make the answer.
+const GAIN: f64 = 1.1;
+/// What every generated token pays in: the most that drafts may slow a long answer down.
+const INCOME: f64 = 0.02;
+/// The account at the start.
+const START: f64 = 1.0;
+/// The most in the account, so that good times do not pay for long bad ones. With so much in it, costs that make drafts
+/// seem not to pay are measured anew.
+const SAVINGS: f64 = 4.0;
 
 /// An answer's way through the model: every token is read once it is chosen, and with it those that may come next.
 pub(crate) struct Steps {
@@ -83,6 +83,9 @@ impl Steps {
         let Some((&id, before)) = tokens.split_last() else {
             return Ok(Pass::Complete);
         };
+        if let Some(lookup) = &mut self.lookup {
+            lookup.watch(id);
+        }
         if self.draft.get(self.accepted) == Some(&id) {
             self.accepted += 1;
             self.right += 1;
@@ -90,8 +93,9 @@ impl Steps {
         }
         session.truncate(before.len());
         if let Some(lookup) = &mut self.lookup {
-            lookup.account(self.draft.len(), self.accepted);
-            self.draft = lookup.draft(tokens, room);
+            lookup.account(self.draft.len(), self.accepted, session.costs());
+            let room = room.min(session.few() - 1);
+            self.draft = lookup.draft(tokens, room, session.costs());
             self.drafted += self.draft.len();
             self.accepted = 0;
         }
@@ -105,9 +109,11 @@ pub(crate) struct Lookup {
     followers: HashMap<[u32; NGRAM], usize>,
     /// Tokens that are in `followers`, as the one after an n-gram.
     indexed: usize,
-    account: f32,
-    /// Tokens to draft, as far as the account allows.
-    length: usize,
+    /// A prediction, and how many of its tokens have come.
+    watched: Option<([u32; LONGEST], usize)>,
+    /// How likely the first token of a prediction is to come, the first two, and so on.
+    outlook: [f64; LONGEST],
+    account: f64,
 }
 
 impl Lookup {
@@ -115,41 +121,71 @@ impl Lookup {
         Lookup {
             followers: HashMap::new(),
             indexed: 0,
+            watched: None,
+            outlook: [0.0; LONGEST],
             account: START,
-            length: SHORTEST,
         }
     }
 
     /// At most `most` tokens that may follow `tokens`, often none. From call to call, `tokens` may only grow.
-    pub fn draft(&mut self, tokens: &[u32], most: usize) -> Vec<u32> {
+    pub fn draft(&mut self, tokens: &[u32], most: usize, costs: &Costs) -> Vec<u32> {
         self.index(tokens);
-        let affordable = ((self.account - PASS_COST) / TOKEN_COST) as usize;
-        let length = self.length.min(affordable).min(most);
-        if length < SHORTEST {
+        let Some(prediction) = self.predict(tokens) else {
             return Vec::new();
+        };
+        self.watched.get_or_insert((prediction, 0));
+        let best = |ratio: &dyn Fn(usize) -> f64| {
+            (0..DRAFTS.len())
+                .filter(|&i| DRAFTS[i] <= most && costs.ratio(i) - 1.0 <= self.account)
+                .map(|i| (DRAFTS[i], self.tokens_a_pass(DRAFTS[i]) / ratio(i)))
+                .filter(|&(_, gain)| gain > GAIN)
+                .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        };
+        let mut choice = best(&|i| costs.ratio(i));
+        if choice.is_none() && self.account >= SAVINGS {
+            choice = best(&hoped);
         }
-        let follower = last_ngram(tokens).and_then(|ngram| self.followers.get(&ngram));
-        match follower {
-            // A repetition that has just begun may be shorter than the draft: it goes on repeating itself.
-            Some(&at) => (0..length)
-                .map(|i| tokens[at + i % (tokens.len() - at)])
-                .collect(),
-            None => Vec::new(),
+        choice.map_or_else(Vec::new, |(length, _)| prediction[..length].to_vec())
+    }
+
+    /// Looks whether the next token is what was predicted.
+    pub fn watch(&mut self, id: u32) {
+        let Some((prediction, came)) = &mut self.watched else {
+            return;
+        };
+        let right = prediction[*came] == id;
+        *came += usize::from(right);
+        if right && *came < LONGEST {
+            return;
         }
+        for (i, chance) in self.outlook.iter_mut().enumerate() {
+            *chance += LEARN * (f64::from(u8::from(i < *came)) - *chance);
+        }
+        self.watched = None;
     }
 
     /// Takes note that a pass was made over `drafted` tokens and one before them, and that `accepted` were right.
-    pub fn account(&mut self, drafted: usize, accepted: usize) {
-        let saved = INCOME * (accepted + 1) as f32 + accepted as f32;
-        self.account = (self.account + saved - cost(drafted)).min(SAVINGS);
-        if drafted > 0 {
-            let next = if accepted == drafted {
-                2 * drafted
-            } else {
-                accepted + 1
-            };
-            self.length = next.clamp(SHORTEST, LONGEST);
-        }
+    pub fn account(&mut self, drafted: usize, accepted: usize, costs: &Costs) {
+        let saved = INCOME * (accepted + 1) as f64 + accepted as f64;
+        let cost = DRAFTS
+            .iter()
+            .position(|&draft| draft == drafted)
+            .map_or(0.0, |i| costs.ratio(i) - 1.0);
+        self.account = (self.account + saved - cost).min(SAVINGS);
+    }
+
+    /// Tokens that a pass over a draft is expected to give, the one after those that are right included.
+    fn tokens_a_pass(&self, draft: usize) -> f64 {
+        1.0 + self.outlook[..draft].iter().sum::<f64>()
+    }
+
+    /// What followed the last few tokens the last time.
+    fn predict(&self, tokens: &[u32]) -> Option<[u32; LONGEST]> {
+        let &at = self.followers.get(&last_ngram(tokens)?)?;
+        // A repetition that has just begun may be shorter than that: it goes on repeating itself.
+        Some(std::array::from_fn(|i| {
+            tokens[at + i % (tokens.len() - at)]
+        }))
     }
 
     /// Takes in the n-grams that are followed by a token.

@@ -2,10 +2,15 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use crate::backend::BackendError;
 use crate::forward::{Evaluate, Pass, Want};
+use crate::lookup::Costs;
 use crate::sampler::{Sampler, Sampling};
+
+/// Seconds since some moment.
+type Clock = Box<dyn Fn() -> f64 + Send>;
 
 /// A model with the tokens of its cache.
 pub struct Session {
@@ -16,17 +21,22 @@ pub struct Session {
     rows: usize,
     /// Noise that was drawn for tokens that are not known yet.
     noises: VecDeque<f64>,
+    clock: Clock,
+    costs: Costs,
 }
 
 impl Session {
     /// A session with an empty cache.
     pub fn new(model: Box<dyn Evaluate>) -> Session {
+        let start = Instant::now();
         Session {
             model,
             tokens: Vec::new(),
             logits: Vec::new(),
             rows: 1,
             noises: VecDeque::new(),
+            clock: Box::new(move || start.elapsed().as_secs_f64()),
+            costs: Costs::default(),
         }
     }
 
@@ -90,7 +100,28 @@ impl Session {
         cancel: &AtomicBool,
     ) -> Result<Pass, BackendError> {
         let ids = [&[id], draft].concat();
-        self.append(&ids, Want::All, cancel)
+        let started = (self.clock)();
+        let pass = self.append(&ids, Want::All, cancel)?;
+        if pass == Pass::Complete {
+            self.costs.note(ids.len(), (self.clock)() - started);
+        }
+        Ok(pass)
+    }
+
+    /// Measures passes by another clock from now on.
+    #[cfg(test)]
+    pub(crate) fn set_clock(&mut self, clock: impl Fn() -> f64 + Send + 'static) {
+        self.clock = Box::new(clock);
+    }
+
+    /// What the passes of [`Session::step`] have taken.
+    pub(crate) fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// Tokens up to which [`Session::step`] gives bit for bit what it gives for each of them alone.
+    pub fn few(&self) -> usize {
+        self.model.few()
     }
 
     /// Whether the device itself can choose tokens so, from now on.

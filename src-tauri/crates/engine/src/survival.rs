@@ -122,6 +122,10 @@ impl Evaluate for Surviving {
         self.model.chunk()
     }
 
+    fn few(&self) -> usize {
+        self.model.few()
+    }
+
     fn kv_bytes(&self) -> usize {
         self.model.kv_bytes()
     }

@@ -41,6 +41,10 @@ struct Scratch {
 }
 
 impl Cpu {
+    /// Tokens up to which products and attention give bit for bit what they give for each token
+    /// alone.
+    pub const FEW: usize = STREAM;
+
     /// An executor on `threads` threads (the caller is one of them). A level that this machine
     /// does not have falls back to [`CpuLevel::Scalar`].
     pub fn new(threads: usize, level: CpuLevel) -> Cpu {

@@ -54,6 +54,8 @@ impl Backend for Cpu {
     type Positions = Positions;
     type KvLayer = KvLayer;
 
+    const FEW: usize = Cpu::FEW;
+
     fn rows(&self, most: usize, cols: usize) -> Result<Rows, BackendError> {
         Ok(Rows {
             values: vec![0.0; most * cols],

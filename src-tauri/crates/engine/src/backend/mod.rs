@@ -38,6 +38,9 @@ pub trait Backend: Memory {
     /// One block's keys and values.
     type KvLayer;
 
+    /// Tokens up to which the operations give bit for bit what they give for each token alone.
+    const FEW: usize = 1;
+
     /// Room for `[most, cols]` activations.
     fn rows(&self, most: usize, cols: usize) -> Result<Self::Rows, BackendError>;
     /// Room for what follows from positions.

@@ -33,10 +33,15 @@ const CONTEXT: usize = 384;
 const ANSWER: usize = 192;
 
 /// A prompt and the answer to it.
-struct Script {
-    text: &'static str,
-    prompt: Vec<u32>,
-    answer: Vec<u32>,
+pub(crate) struct Script {
+    pub text: &'static str,
+    pub prompt: Vec<u32>,
+    pub answer: Vec<u32>,
+}
+
+/// A text of every kind.
+pub(crate) fn scripts(vocab: u64) -> [Script; 4] {
+    [edit(vocab), summary(vocab), list(vocab), prose(vocab)]
 }
 
 impl Engine {
@@ -47,7 +52,7 @@ impl Engine {
     ) -> Result<Vec<LookupReport>, GenerateError> {
         let vocab = self.config().vocab as u64;
         let mut reports = Vec::new();
-        for script in [edit(vocab), summary(vocab), list(vocab), prose(vocab)] {
+        for script in scripts(vocab) {
             let (mut plain, mut guessed) = (Vec::new(), Vec::new());
             let (mut drafted, mut accepted) = (0, 0);
             for _ in 0..repeats {
