@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use wgpu::{Adapter, Backend, Backends, DeviceType, Features, Instance, InstanceDescriptor};
+use wgpu::{
+    Adapter, Backend, Backends, DeviceType, Features, Instance, InstanceDescriptor,
+    MemoryBudgetThresholds,
+};
 
 use crate::failure::Failure;
 
@@ -27,7 +30,7 @@ pub struct DeviceInfo {
     /// The adapter's name.
     pub name: String,
     /// Which it is among others of its name, whatever the order in which drivers list them: its place on the bus, or
-    /// else vendor and model.
+    /// else vendor and model, numbered where several are alike.
     pub id: String,
     /// The driver's name and version.
     pub driver: String,
@@ -74,29 +77,42 @@ pub fn list(software: bool) -> Vec<DeviceInfo> {
 /// # Errors
 /// Why there is none.
 pub(crate) fn choose(id: Option<&str>, software: bool) -> Result<(Adapter, DeviceInfo), Failure> {
-    let none = || Failure::NoDevice("no Vulkan or Metal driver shows one".to_owned());
+    let mut all = adapters(software);
+    let index = pick(all.iter().map(|(_, info)| info), id)?;
+    Ok(all.swap_remove(index))
+}
+
+/// Which of these has this id, or else is the first that may be used.
+fn pick<'a>(all: impl Iterator<Item = &'a DeviceInfo>, id: Option<&str>) -> Result<usize, Failure> {
     let mut refused = None;
-    for (adapter, info) in adapters(software) {
+    for (index, info) in all.enumerate() {
         if id.is_some_and(|id| id != info.id) {
             continue;
         }
         match &info.refused {
-            None => return Ok((adapter, info)),
+            None => return Ok(index),
             Some(reason) => {
                 refused.get_or_insert_with(|| format!("{}: {reason}", info.name));
             }
         }
     }
-    Err(match (refused, id) {
-        (Some(reason), _) => Failure::NoDevice(reason),
-        (None, Some(id)) => Failure::NoDevice(format!("none is called {id}")),
-        (None, None) => none(),
-    })
+    Err(Failure::NoDevice(match (refused, id) {
+        (Some(reason), _) => reason,
+        (None, Some(id)) => format!("none is called {id}"),
+        (None, None) => "no Vulkan or Metal driver shows one".to_owned(),
+    }))
 }
+
+/// The share of the memory that is free on a device that may be taken, in hundredths: the desktop draws with it too.
+const OF_FREE_MEMORY: u8 = 90;
 
 fn adapters(software: bool) -> Vec<(Adapter, DeviceInfo)> {
     let instance = Instance::new(InstanceDescriptor {
         backends: Backends::VULKAN | Backends::METAL,
+        memory_budget_thresholds: MemoryBudgetThresholds {
+            for_resource_creation: Some(OF_FREE_MEMORY),
+            for_device_loss: None,
+        },
         ..InstanceDescriptor::new_without_display_handle()
     });
     let found = pollster::block_on(instance.enumerate_adapters(Backends::VULKAN | Backends::METAL));
@@ -108,7 +124,9 @@ fn adapters(software: bool) -> Vec<(Adapter, DeviceInfo)> {
         })
         .collect();
     all.sort_by_key(|(_, info)| (info.kind, driver_rank(&info.driver)));
-    keep_one_driver(&mut all);
+    let mut infos: Vec<&mut DeviceInfo> = all.iter_mut().map(|(_, info)| info).collect();
+    keep_one_driver(&mut infos);
+    tell_apart(&mut infos);
     all
 }
 
@@ -182,17 +200,87 @@ fn driver_rank(driver: &str) -> usize {
 }
 
 /// Refuses what an earlier entry shows already: one card, seen through a second driver.
-fn keep_one_driver(all: &mut [(Adapter, DeviceInfo)]) {
+fn keep_one_driver(all: &mut [&mut DeviceInfo]) {
     for later in 1..all.len() {
         let (before, rest) = all.split_at_mut(later);
-        let twin = before
-            .iter()
-            .find(|(_, info)| info.id.contains('.') && info.id == rest[0].1.id);
-        if let Some((_, twin)) = twin {
-            rest[0]
-                .1
-                .refused
-                .get_or_insert_with(|| format!("{} serves the same card", twin.driver));
+        let info = &mut *rest[0];
+        let on_a_bus = info.id.contains('.');
+        if let Some(twin) = before.iter().find(|it| on_a_bus && it.id == info.id) {
+            let reason = format!("{} serves the same card", twin.driver);
+            info.refused.get_or_insert(reason);
         }
+    }
+}
+
+/// Numbers devices of one vendor and model whose place on a bus is not known.
+fn tell_apart(all: &mut [&mut DeviceInfo]) {
+    for later in (1..all.len()).rev() {
+        let id = all[later].id.clone();
+        let alike = all[..later].iter().filter(|it| it.id == id).count();
+        if alike > 0 {
+            all[later].id = format!("{id}#{}", alike + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(id: &str, driver: &str, refused: Option<&str>) -> DeviceInfo {
+        DeviceInfo {
+            name: "Card".to_owned(),
+            id: id.to_owned(),
+            driver: driver.to_owned(),
+            api: "Vulkan",
+            kind: Kind::Discrete,
+            subgroup: (32, 32),
+            refused: refused.map(str::to_owned),
+        }
+    }
+
+    fn told(mut all: Vec<DeviceInfo>) -> Vec<DeviceInfo> {
+        let mut infos: Vec<&mut DeviceInfo> = all.iter_mut().collect();
+        keep_one_driver(&mut infos);
+        tell_apart(&mut infos);
+        all
+    }
+
+    #[test]
+    fn of_two_gpus_of_one_name_each_can_be_asked_for() {
+        let on_buses = told(vec![
+            gpu("0000:01:00.0", "radv", None),
+            gpu("0000:02:00.0", "radv", None),
+        ]);
+        let without = told(vec![gpu("1002:744c", "", None), gpu("1002:744c", "", None)]);
+        assert_eq!(without[1].id, "1002:744c#2");
+        for all in [on_buses, without] {
+            for (index, info) in all.iter().enumerate() {
+                assert_eq!(pick(all.iter(), Some(&info.id)), Ok(index));
+            }
+            assert_eq!(pick(all.iter(), None), Ok(0));
+            let unknown = pick(all.iter(), Some("0000:03:00.0"));
+            assert!(matches!(unknown, Err(Failure::NoDevice(why)) if why.contains("0000:03:00.0")));
+        }
+    }
+
+    #[test]
+    fn one_card_behind_two_drivers_is_used_through_one() {
+        let all = told(vec![
+            gpu("0000:01:00.0", "radv", None),
+            gpu("0000:01:00.0", "AMD proprietary", None),
+        ]);
+        assert_eq!(all[0].refused, None);
+        let refused = all[1].refused.as_deref().unwrap_or_default();
+        assert!(refused.contains("radv"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_refused_is_passed_over_and_said_where_nothing_else_is_left() {
+        let refused = gpu("1", "", Some("it is slow"));
+        let both = [refused.clone(), gpu("2", "", None)];
+        assert_eq!(pick(both.iter(), None), Ok(1));
+        let why = pick([refused].iter(), None);
+        assert_eq!(why, Err(Failure::NoDevice("Card: it is slow".to_owned())));
     }
 }

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod battery;
+mod check;
 mod device;
 #[cfg(test)]
 mod dry;
@@ -21,6 +22,7 @@ mod scratch;
 mod weights;
 mod wgpu_exec;
 
+pub use check::{How, Product};
 pub use device::{DeviceInfo, Kind, list};
 pub use exec::{Dispatch, Executor, Limits};
 pub use failure::Failure;

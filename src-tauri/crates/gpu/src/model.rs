@@ -16,6 +16,9 @@ use crate::recorder::Recorder;
 use crate::scratch::{Cache, MOST_CHUNKS, Scratch};
 use crate::weights::{Matrix, Weights};
 
+/// The widest activations of one token that a workgroup keeps to itself.
+pub(crate) const WIDEST: usize = 3072;
+
 /// A model's dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
@@ -52,8 +55,6 @@ impl Shape {
 
     /// Whether the kernels can serve these dimensions.
     fn check(&self) -> Result<(), Failure> {
-        /// A token's activations lie in shared memory.
-        const WIDEST: usize = 3072;
         let widths = [self.embedding, self.feed_forward, self.head_dim];
         let fits = widths.iter().all(|width| width.is_multiple_of(GROUP))
             && self.head_dim <= 256
@@ -191,6 +192,25 @@ impl<E: Executor> Model<E> {
     /// Bytes that the cache holds.
     pub fn kv_bytes(&self) -> usize {
         self.cache.bytes(&self.shape)
+    }
+
+    /// Keeps keys and values so from now on, in an empty cache, if the device has room for `positions` of them. The
+    /// room is not taken yet.
+    ///
+    /// # Errors
+    /// When the device fails otherwise than for want of memory.
+    pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, Failure> {
+        self.truncate(0);
+        self.plans = None;
+        self.options.kv = kv;
+        self.cache = Cache::new(&mut self.exec, &self.shape, kv)?;
+        let mut trial = Cache::new(&mut self.exec, &self.shape, kv)?;
+        let no_angles = |_, _| Vec::new();
+        match trial.reserve(&mut self.exec, &self.shape, positions, &no_angles) {
+            Ok(_) => Ok(true),
+            Err(Failure::OutOfMemory(_)) => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Forgets all but the first `len` positions.

@@ -20,7 +20,7 @@ pub(crate) struct Activations<B> {
 }
 
 impl<B> Activations<B> {
-    fn new<E: Executor<Buffer = B>>(
+    pub(crate) fn new<E: Executor<Buffer = B>>(
         exec: &mut E,
         name: &str,
         values: usize,

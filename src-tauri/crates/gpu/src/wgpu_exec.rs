@@ -197,8 +197,12 @@ impl Executor for Wgpu {
             usage: BufferUsages::STORAGE | BufferUsages::COPY_DST | BufferUsages::COPY_SRC,
             mapped_at_creation: false,
         });
-        self.check()?;
-        Ok(buffer)
+        // Nothing is broken by it, so that there may be room for less.
+        let full = lock(&self.failed.0).take_if(|it| matches!(it, Failure::OutOfMemory(_)));
+        match full {
+            Some(full) => Err(full),
+            None => self.check().map(|()| buffer),
+        }
     }
 
     fn write(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), Failure> {

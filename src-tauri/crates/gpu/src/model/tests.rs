@@ -1,11 +1,13 @@
 //! SmolLM3-3B's plans, counted without a device.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 
 use kernels::{BlockType, KvType};
 
 use super::{Model, Options, Shape, Wanted};
 use crate::dry::Dry;
+use crate::kernel::Kernel;
 use crate::weights::{LayerWeights, Matrix, Weights, load_norm};
 
 fn smollm3() -> Shape {
@@ -25,37 +27,38 @@ fn smollm3() -> Shape {
 
 /// The 3B model in Q4_K_M, its weights unwritten.
 fn dry(kv: KvType) -> Model<Dry> {
+    let options = Options { kv, floats: false };
+    dry_of([BlockType::Q4K, BlockType::Q6K], options)
+}
+
+/// The 3B model, its weights unwritten and stored as two types by turns.
+fn dry_of([coarse, fine]: [BlockType; 2], options: Options) -> Model<Dry> {
     let (mut exec, shape) = (Dry::default(), smollm3());
     let matrix = |ty, rows, cols| Matrix::empty(&mut Dry::default(), ty, rows, cols);
     let (e, f, h, k) = (2048, 11_008, 2048, 512);
     let mut norm = || load_norm(&mut exec, &[1.0; 2048]).expect("room");
     let layers = (0..36)
         .map(|layer| {
-            let finer = if layer % 2 == 0 {
-                BlockType::Q6K
-            } else {
-                BlockType::Q4K
-            };
+            let finer = if layer % 2 == 0 { fine } else { coarse };
             LayerWeights {
                 attn_norm: norm(),
-                attn_q: matrix(BlockType::Q4K, h, e),
-                attn_k: matrix(BlockType::Q4K, k, e),
+                attn_q: matrix(coarse, h, e),
+                attn_k: matrix(coarse, k, e),
                 attn_v: matrix(finer, k, e),
-                attn_output: matrix(BlockType::Q4K, e, h),
+                attn_output: matrix(coarse, e, h),
                 ffn_norm: norm(),
-                ffn_gate: matrix(BlockType::Q4K, f, e),
-                ffn_up: matrix(BlockType::Q4K, f, e),
+                ffn_gate: matrix(coarse, f, e),
+                ffn_up: matrix(coarse, f, e),
                 ffn_down: matrix(finer, e, f),
             }
         })
         .collect();
     let weights = Weights {
-        token_embd: matrix(BlockType::Q6K, shape.vocab, e),
+        token_embd: matrix(fine, shape.vocab, e),
         layers,
         output_norm: norm(),
         output: None,
     };
-    let options = Options { kv, floats: false };
     let angles = Box::new(|_, count: usize| vec![0.0; count * 128]);
     Model::new(exec, shape, options, weights, angles).expect("a model")
 }
@@ -98,4 +101,46 @@ fn the_device_holds_little_more_than_the_file() {
         "{} beside the weights",
         model.exec.bytes
     );
+}
+
+/// What Metal would be given: no machine of ours has it, so this is where a kernel that it cannot have is seen.
+fn in_metals_language(kernel: &Kernel) -> Result<String, String> {
+    use naga::back::msl;
+    let text = kernel.source().map_err(|error| error.to_string())?;
+    let module =
+        naga::front::wgsl::parse_str(&text).map_err(|error| error.emit_to_string(&text))?;
+    let flags = naga::valid::ValidationFlags::all();
+    let info = naga::valid::Validator::new(flags, msl::supported_capabilities())
+        .subgroup_stages(naga::valid::ShaderStages::COMPUTE)
+        .subgroup_operations(naga::valid::SubgroupOperationSet::all())
+        .validate(&module)
+        .map_err(|error| error.emit_to_string(&text))?;
+    let options = msl::Options {
+        lang_version: (2, 4),
+        ..msl::Options::default()
+    };
+    msl::write_string(&module, &info, &options, &msl::PipelineOptions::default())
+        .map(|(text, _)| text)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_kernel_can_be_said_in_metals_language() {
+    use BlockType::{BF16, F16, Q4K, Q5K, Q6K, Q8_0};
+    let mut kernels = HashSet::new();
+    for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
+        for floats in [false, true] {
+            for types in [[Q4K, Q6K], [Q5K, Q8_0], [F16, F16], [BF16, BF16]] {
+                let mut model = dry_of(types, Options { kv, floats });
+                read(&mut model, 100);
+                kernels.extend(model.exec.kernels);
+            }
+        }
+    }
+    let files: HashSet<_> = kernels.iter().map(|kernel| kernel.file).collect();
+    assert_eq!(files.len(), 9, "{files:?}");
+    for kernel in &kernels {
+        let text = in_metals_language(kernel).unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
+        assert!(text.contains("kernel void"), "{kernel:?}");
+    }
 }

@@ -1,0 +1,169 @@
+//! Whether a device multiplies as it should: a product at a model's own shape against plain f64 arithmetic.
+
+use kernels::BlockType;
+
+use crate::exec::{Dispatch, Executor};
+use crate::failure::Failure;
+use crate::model::{Shape, WIDEST};
+use crate::plan::TILE;
+use crate::products::{self, After, Before, FEW, Rows};
+use crate::scratch::Activations;
+use crate::weights::load_matrix;
+
+/// Rows that are computed over on the processor; on the device all are computed.
+const COMPARED: usize = 256;
+
+/// A product of norm(x) with a matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Product<'a> {
+    /// How its weights are stored.
+    pub ty: BlockType,
+    /// Rows.
+    pub rows: usize,
+    /// Weights in a row.
+    pub cols: usize,
+    /// The weights.
+    pub stored: &'a [u8],
+}
+
+/// Which of the kernels for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Tokens at once: one, a few and many have kernels of their own.
+    pub tokens: usize,
+    /// Activations in f32 rather than in 8 bits.
+    pub floats: bool,
+}
+
+impl Product<'_> {
+    /// The relative error of what the device computes. What it leaves out is no number, and so is then the error.
+    ///
+    /// # Errors
+    /// When the device fails, or the stored weights are not so many.
+    pub fn error<E: Executor>(&self, exec: &mut E, how: How) -> Result<f64, Failure> {
+        let x: Vec<f32> = (0..how.tokens * self.cols)
+            .map(|at| wave(at, 3.0))
+            .collect();
+        let norm: Vec<f32> = (0..self.cols).map(|at| 1.0 + wave(7 * at, 0.5)).collect();
+        let ours = self.on_device(exec, how, &x, &norm)?;
+        let step = self.rows.div_ceil(COMPARED);
+        let row_bytes = self.stored.len() / self.rows;
+        let (mut error, mut size) = (0.0, 0.0);
+        let mut weights = vec![0.0; self.cols];
+        for row in (0..self.rows).step_by(step) {
+            let stored = &self.stored[row * row_bytes..(row + 1) * row_bytes];
+            kernels::dequantise(self.ty, stored, &mut weights)
+                .map_err(|error| Failure::Unsupported(error.to_string()))?;
+            for (token, x) in x.chunks_exact(self.cols).enumerate() {
+                let exact = exact(&weights, x, &norm);
+                error += (f64::from(ours[token * self.rows + row]) - exact).powi(2);
+                size += exact.powi(2);
+            }
+        }
+        if ours.iter().all(|value| value.is_finite()) {
+            Ok((error / size).sqrt())
+        } else {
+            Ok(f64::NAN)
+        }
+    }
+
+    /// What the device makes of `x`: `[tokens, rows]`.
+    fn on_device<E: Executor>(
+        &self,
+        exec: &mut E,
+        how: How,
+        x: &[f32],
+        norm: &[f32],
+    ) -> Result<Vec<f32>, Failure> {
+        let How { tokens, floats } = how;
+        let matrix = load_matrix(exec, self.ty, self.rows, self.cols, self.stored)?;
+        let dot4 = !floats && !matrix.format().is_float();
+        let shape = shape(self.cols);
+        // Kernels for more than one token write whole tiles.
+        let columns = match tokens {
+            1 => 1,
+            2..=FEW => FEW,
+            _ => tokens.next_multiple_of(TILE),
+        };
+        let tiles = columns.div_ceil(TILE);
+        let fused = tokens == 1 && self.cols <= WIDEST;
+        let (source, norm) = (filled(exec, x)?, filled(exec, norm)?);
+        // What is not written stays no number.
+        let y = filled(exec, &vec![f32::NAN; columns * self.rows])?;
+        let normed = Activations::new(exec, "normed", columns * self.cols)?;
+        let mut bound = Vec::new();
+        if !fused {
+            let kernel = products::activate(&shape, dot4);
+            let buffers = [normed.of(dot4), vec![&source, &norm]].concat();
+            bound.push((exec.bind(&kernel, &buffers)?, [tokens, 1]));
+        }
+        for rows in Rows::parts(&matrix) {
+            let after = After::Rows {
+                stride: self.rows,
+                first: rows.first(),
+                add: false,
+            };
+            let weights = vec![rows.buffer()];
+            let (before, mut buffers) = if fused {
+                (Before::Norm, [weights, vec![&source, &norm]].concat())
+            } else {
+                (Before::Nothing, [normed.of(dot4), weights].concat())
+            };
+            buffers.push(&y);
+            let (kernel, groups) = products::product(&shape, &[rows], dot4, columns, before, after);
+            bound.push((exec.bind(&kernel, &buffers)?, [groups, tiles]));
+        }
+        let dispatches: Vec<_> = bound
+            .iter()
+            .map(|(bound, [across, down])| Dispatch {
+                bound,
+                groups: [*across, *down, 1].map(|groups| groups as u32),
+                step: [0, 0, 0, 0, 0, tokens as u32],
+            })
+            .collect();
+        let bytes = 4 * (tokens * self.rows) as u64;
+        let ticket = exec.submit(&dispatches, Some((&y, bytes)))?;
+        Ok(bytemuck::pod_collect_to_vec(&exec.take(ticket)?))
+    }
+}
+
+/// A buffer with these values.
+fn filled<E: Executor>(exec: &mut E, values: &[f32]) -> Result<E::Buffer, Failure> {
+    let buffer = exec.buffer("values", size_of_val(values) as u64)?;
+    exec.write(&buffer, 0, bytemuck::cast_slice(values))?;
+    Ok(buffer)
+}
+
+/// Numbers between −`size` and `size` that follow no short pattern.
+fn wave(at: usize, size: f32) -> f32 {
+    let bits = (at as u32).wrapping_add(1).wrapping_mul(0x9e37_79b9);
+    let bits = (bits ^ bits >> 15).wrapping_mul(0x85eb_ca6b);
+    size * ((bits >> 8) as f32 / (1 << 23) as f32 - 1.0)
+}
+
+fn exact(weights: &[f32], x: &[f32], norm: &[f32]) -> f64 {
+    let squares = x.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>();
+    let inverse = 1.0 / (squares / x.len() as f64 + f64::from(EPS)).sqrt();
+    let products = weights.iter().zip(x).zip(norm);
+    products
+        .map(|((&w, &x), &n)| f64::from(w) * f64::from(x) * f64::from(n) * inverse)
+        .sum()
+}
+
+const EPS: f32 = 1e-6;
+
+/// All that a product looks at of a model is its width.
+fn shape(embedding: usize) -> Shape {
+    Shape {
+        layers: 1,
+        embedding,
+        feed_forward: 256,
+        heads: 1,
+        kv_heads: 1,
+        head_dim: 64,
+        vocab: 1,
+        eps: EPS,
+        rotary: 64,
+        rotated: vec![true],
+    }
+}
