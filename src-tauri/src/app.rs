@@ -8,6 +8,7 @@ use tauri::{AppHandle, Manager, RunEvent, Runtime};
 use crate::desktop::{Desktop, NativeDesktop};
 use crate::events::Events;
 use crate::folders::Folders;
+use crate::gpus::Gpus;
 use crate::model::EngineModel;
 use crate::wire::HostEvent;
 use crate::{commands, window};
@@ -54,7 +55,7 @@ fn open_desk<R: Runtime>(folders: &Folders, app: &AppHandle<R>) -> Result<Chat, 
     let on_event = move |event| events.send(HostEvent::from(event));
     Ok(Chat::start(
         store,
-        Box::new(EngineModel::default()),
+        Box::new(EngineModel::choosing(Gpus::new(folders))),
         Box::new(on_event),
     )?)
 }

@@ -4,6 +4,8 @@ mod answer;
 mod ask;
 mod bench;
 mod chat;
+mod devices;
+mod gpu_check;
 mod inspect;
 mod interrupt;
 mod load;
@@ -33,7 +35,7 @@ pub struct Cli {
 const ENVIRONMENT: &str = "\
 Environment:
   GOLDCREST_DATA_DIR  where chats, settings and logs are kept
-  GOLDCREST_DEVICE    auto, cpu, gpu, cuda, cuda:N or metal
+  GOLDCREST_DEVICE    auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal
   GOLDCREST_CPU       scalar, avx2, avxvnni, avx512 or amx; on Arm scalar, neon, dotprod or i8mm
   GOLDCREST_ALLOW_SOFTWARE_GPU=1  lets the processor play a GPU
   RUST_LOG            log to stderr, for example RUST_LOG=info";
@@ -54,6 +56,11 @@ pub enum Command {
     Logits(LogitsArgs),
     /// Measure prefill and decode rates
     Bench(BenchArgs),
+    /// List what a model can run on, and why it would or would not
+    Devices(DevicesArgs),
+    /// What the app asks of itself about GPUs, in a process that may crash
+    #[command(hide = true)]
+    GpuCheck(GpuCheckArgs),
 }
 
 /// Which model runs, and on what.
@@ -69,7 +76,7 @@ pub struct ModelArgs {
 /// On what the model runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PlaceArgs {
-    /// auto, cpu, gpu, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]
+    /// auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceRequest>,
     /// CPU threads [default: physical cores]
@@ -226,6 +233,34 @@ pub struct BenchArgs {
     pub write: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+pub struct DevicesArgs {
+    /// GGUF file that is to run [default: the starter model]
+    #[arg(long, short, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// CPU threads that a GPU has to beat [default: physical cores]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Forget what is known of the GPUs, and check and measure them now
+    #[arg(long)]
+    pub check: bool,
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Without a model the devices are listed.
+#[derive(Debug, Args)]
+pub struct GpuCheckArgs {
+    #[arg(long)]
+    pub device: Option<String>,
+    #[arg(long)]
+    pub model: Option<PathBuf>,
+    #[arg(long)]
+    pub starter: Option<PathBuf>,
+    #[arg(long)]
+    pub threads: Option<usize>,
+}
+
 fn kv_type(text: &str) -> Result<KvType, String> {
     match text {
         "f16" => Ok(KvType::F16),
@@ -263,6 +298,8 @@ pub fn run(command: Command) -> ExitCode {
         Command::Render(args) => render::run(&args),
         Command::Logits(args) => logits::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::GpuCheck(args) => gpu_check::run(args),
     };
     output::exit_code(result)
 }

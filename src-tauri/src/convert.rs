@@ -142,6 +142,7 @@ impl From<chat::Device> for Device {
             kind,
             name: device.name,
             reason: device.reason,
+            report: device.report,
         }
     }
 }

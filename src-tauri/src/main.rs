@@ -17,6 +17,7 @@ mod display;
 mod error;
 mod events;
 mod folders;
+mod gpus;
 mod logging;
 mod model;
 mod starter;

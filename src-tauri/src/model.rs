@@ -5,15 +5,19 @@ use std::sync::atomic::AtomicBool;
 
 use chat::{Failure, FailureCode, Generate, ModelChoice, ModelInfo};
 use engine::{
-    DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, KvType, Part,
+    DeviceChoice, DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, KvType,
+    Part,
 };
 
+use crate::gpus::{Gpu, Gpus, InUse};
 use crate::{device, starter};
 
 /// At most one model, in memory once.
 #[derive(Default)]
 pub struct EngineModel {
     open: Option<Open>,
+    /// What is known of GPUs; without it none is taken unless it is asked for.
+    gpus: Option<Gpus>,
 }
 
 struct Open {
@@ -21,6 +25,8 @@ struct Open {
     info: ModelInfo,
     choice: ModelChoice,
     options: chat::LoadOptions,
+    /// The GPU that it is on.
+    gpu: Option<Gpu>,
 }
 
 impl Generate for EngineModel {
@@ -34,11 +40,12 @@ impl Generate for EngineModel {
         // The file is good. Two models may be more than the memory holds, so the old one goes first,
         // and comes back should the new one not find room.
         let before = self.open.take().map(|open| (open.choice, open.options));
-        match Open::new(choice, options, on_progress) {
+        let gpus = self.gpus.as_ref();
+        match Open::new(choice, options, gpus, on_progress) {
             Ok(open) => Ok(self.open.insert(open).info.clone()),
             Err(failure) => {
                 if let Some((choice, options)) = before {
-                    match Open::new(&choice, &options, &mut |_| {}) {
+                    match Open::new(&choice, &options, gpus, &mut |_| {}) {
                         Ok(open) => self.open = Some(open),
                         Err(error) => tracing::error!("the model before is gone too: {error}"),
                     }
@@ -53,7 +60,8 @@ impl Generate for EngineModel {
     }
 
     fn count(&mut self, turn: &chat::Turn) -> Result<usize, Failure> {
-        Ok(self.opened()?.prompt(turn)?.ids.len())
+        let open = self.open.as_ref().ok_or_else(no_model)?;
+        Ok(open.prompt(turn)?.ids.len())
     }
 
     fn generate(
@@ -62,7 +70,8 @@ impl Generate for EngineModel {
         cancel: &AtomicBool,
         on_piece: &mut dyn FnMut(chat::Piece<'_>),
     ) -> Result<chat::Finish, Failure> {
-        let open = self.opened()?;
+        let gpus = self.gpus.as_ref();
+        let open = self.open.as_mut().ok_or_else(no_model)?;
         let prompt = open.prompt(turn)?;
         let params = GenerateParams {
             sampling: sampling(&turn.sampling),
@@ -70,40 +79,79 @@ impl Generate for EngineModel {
             starts_in: prompt.starts_in,
             lookup: turn.lookup,
         };
+        let in_use = in_use(gpus, open.gpu.as_ref());
         let finished = open
             .engine
             .generate(&prompt.ids, &params, cancel, &mut |event| {
                 on_piece(piece(event))
-            })
-            .map_err(|error| generation(&error))?;
+            });
+        drop(in_use);
+        open.look_after(gpus);
+        let finished = finished.map_err(|error| generation(&error))?;
         Ok(finish(finished, &open.info))
     }
 }
 
 impl EngineModel {
-    fn opened(&mut self) -> Result<&mut Open, Failure> {
-        self.open
-            .as_mut()
-            .ok_or_else(|| Failure::new(FailureCode::NoModel, "No model is open."))
+    /// A model that chooses its device by what is known of the GPUs.
+    pub fn choosing(gpus: Option<Gpus>) -> Self {
+        Self { open: None, gpus }
     }
+}
+
+fn no_model() -> Failure {
+    Failure::new(FailureCode::NoModel, "No model is open.")
+}
+
+/// Marks that a GPU is at work, if one is.
+fn in_use(gpus: Option<&Gpus>, gpu: Option<&Gpu>) -> Option<InUse> {
+    gpus?.begin(gpu?)
 }
 
 impl Open {
     fn new(
         choice: &ModelChoice,
         options: &chat::LoadOptions,
+        gpus: Option<&Gpus>,
         on_progress: &mut dyn FnMut(f32),
     ) -> Result<Self, Failure> {
         let file = file_of(choice)?;
-        let engine = Engine::open(&file, &load_options(options)?, on_progress)
-            .map_err(|error| bad_model(choice, error))?;
-        let info = info(&engine, choice);
+        let mut load = load_options(options)?;
+        let (mut gpu, mut report) = (None, None);
+        if let Some(gpus) = gpus {
+            let decision = gpus.decide(load.device, &file, load.threads);
+            (load.device, load.because) = (decision.device, decision.because);
+            (gpu, report) = (decision.gpu, decision.report);
+        }
+        let in_use = in_use(gpus, gpu.as_ref());
+        let engine =
+            Engine::open(&file, &load, on_progress).map_err(|error| bad_model(choice, error))?;
+        drop(in_use);
+        if engine.device().kind != DeviceKind::Gpu {
+            gpu = None;
+        }
+        let info = info(&engine, choice, report);
         Ok(Self {
             engine,
             info,
             choice: choice.clone(),
             options: options.clone(),
+            gpu,
         })
+    }
+
+    /// Takes note of a GPU that has failed and left the rest to the CPU.
+    fn look_after(&mut self, gpus: Option<&Gpus>) {
+        let device = self.engine.device();
+        if device.kind == DeviceKind::Gpu {
+            return;
+        }
+        if let Some(gpu) = self.gpu.take() {
+            if let Some(gpus) = gpus {
+                gpus.failed(&gpu, &device.reason);
+            }
+            self.info.device = told(device, None);
+        }
     }
 
     fn prompt(&self, turn: &chat::Turn) -> Result<engine::Prompt, Failure> {
@@ -159,8 +207,8 @@ fn file_name(file: &Path) -> String {
         .into_owned()
 }
 
-fn info(engine: &Engine, choice: &ModelChoice) -> ModelInfo {
-    let (summary, device) = (engine.summary(), engine.device());
+fn info(engine: &Engine, choice: &ModelChoice, report: Option<String>) -> ModelInfo {
+    let summary = engine.summary();
     ModelInfo {
         name: summary.name.clone(),
         file: match choice {
@@ -174,16 +222,21 @@ fn info(engine: &Engine, choice: &ModelChoice) -> ModelInfo {
         kv_bytes: engine.full_kv_bytes(),
         fingerprint: summary.fingerprint.clone(),
         can_think: summary.can_think,
-        device: chat::Device {
-            kind: match device.kind {
-                DeviceKind::Cpu => chat::DeviceKind::Cpu,
-                DeviceKind::Gpu => chat::DeviceKind::Gpu,
-                DeviceKind::Cuda => chat::DeviceKind::Cuda,
-                DeviceKind::Metal => chat::DeviceKind::Metal,
-            },
-            name: device.name.clone(),
-            reason: device.reason.clone(),
+        device: told(engine.device(), report),
+    }
+}
+
+fn told(device: &DeviceChoice, report: Option<String>) -> chat::Device {
+    chat::Device {
+        kind: match device.kind {
+            DeviceKind::Cpu => chat::DeviceKind::Cpu,
+            DeviceKind::Gpu => chat::DeviceKind::Gpu,
+            DeviceKind::Cuda => chat::DeviceKind::Cuda,
+            DeviceKind::Metal => chat::DeviceKind::Metal,
         },
+        name: device.name.clone(),
+        reason: device.reason.clone(),
+        report,
     }
 }
 

@@ -125,6 +125,8 @@ pub struct Device {
     pub kind: DeviceKind,
     pub name: String,
     pub reason: String,
+    /// What is known of a GPU that does not work, to be copied.
+    pub report: Option<String>,
 }
 
 /// Whether there is a model to talk to.
@@ -207,7 +209,7 @@ pub enum KvType {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settings {
     pub theme: Theme,
-    /// `auto`, `cpu`, `gpu`, `cuda`, `cuda:N` or `metal`.
+    /// `auto`, `cpu`, `gpu`, `gpu:ID`, `cuda`, `cuda:N` or `metal`.
     pub device: String,
     pub threads: Option<u32>,
     pub context_length: Option<u32>,

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use engine::{CpuLevel, Engine, LoadOptions};
 
 use super::{CliError, ModelArgs, PlaceArgs};
+use crate::folders::Folders;
+use crate::gpus::Gpus;
 use crate::{device, starter};
 
 /// The named file, or the starter.
@@ -17,16 +19,25 @@ pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
     }
 }
 
+/// What is known of this machine's GPUs; none where there is no folder to remember it in.
+pub fn gpus() -> Option<Gpus> {
+    Gpus::new(&Folders::of_user()?)
+}
+
 /// Loads a model.
 pub fn open(args: &ModelArgs) -> Result<Engine, CliError> {
     let file = file(args.model.as_deref())?;
-    Engine::open(&file, &load_options(&args.place)?, &mut |_| {})
-        .map_err(|error| CliError::file(&file, error))
+    let mut options = load_options(&args.place)?;
+    if let Some(gpus) = gpus() {
+        let decision = gpus.decide(options.device, &file, options.threads);
+        (options.device, options.because) = (decision.device, decision.because);
+    }
+    Engine::open(&file, &options, &mut |_| {}).map_err(|error| CliError::file(&file, error))
 }
 
 pub fn load_options(place: &PlaceArgs) -> Result<LoadOptions, CliError> {
-    let device = match place.device {
-        Some(device) => device,
+    let device = match &place.device {
+        Some(device) => device.clone(),
         None => device::requested(engine::DeviceRequest::Auto)
             .map_err(|error| CliError::message(format!("{}: {error}", device::VARIABLE)))?,
     };

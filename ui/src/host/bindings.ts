@@ -52,6 +52,8 @@ export type Device = {
 	kind: DeviceKind,
 	name: string,
 	reason: string,
+	/**  What is known of a GPU that does not work, to be copied. */
+	report: string | null,
 };
 
 /**  The kind of device that computes. */
@@ -158,7 +160,7 @@ export type SendWith = "enter" | "ctrl-enter";
 /**  The user's choices. A change of device, threads, context or `kv_type` loads the model anew. */
 export type Settings = {
 	theme: Theme,
-	/**  `auto`, `cpu`, `gpu`, `cuda`, `cuda:N` or `metal`. */
+	/**  `auto`, `cpu`, `gpu`, `gpu:ID`, `cuda`, `cuda:N` or `metal`. */
 	device: string,
 	threads: number | null,
 	contextLength: number | null,

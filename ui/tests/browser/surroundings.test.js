@@ -37,11 +37,27 @@ scene(
     await card.getByText("No GPU").waitFor();
     assert.match(
       await card.innerText(),
-      /AVX-512 VNNI, 8 threads[\s\S]*No GPU: this build has no CUDA support\./,
+      /AVX-512 VNNI, 8 threads[\s\S]*No GPU: no Vulkan or Metal driver shows one\./,
     );
     await card.getByRole("button", { name: "Open a model…" }).click();
     await page.getByText(/Loading \d+ %/).waitFor();
     await page.getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU" }).waitFor();
+  },
+);
+
+scene(
+  "a GPU that does not work is named with the reason, and its report can be copied",
+  { scene: "distrusting" },
+  async (page) => {
+    const pill = page.getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU" });
+    assert.match(await pill.getAttribute("title"), /its driver crashes/);
+    await pill.click();
+    const card = page.getByRole("dialog", { name: "Model" });
+    await card.getByText("Radeon 780M, its driver crashes").waitFor();
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await card.getByRole("button", { name: "Copy report" }).click();
+    await card.getByRole("button", { name: "Copied" }).waitFor();
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), /0000:65:00\.0/);
   },
 );
 

@@ -24,7 +24,7 @@ pub trait Generate: Send {
         on_progress: &mut dyn FnMut(f32),
     ) -> Result<ModelInfo, Failure>;
 
-    /// The model that is open.
+    /// The model that is open. Answering may change where it computes.
     fn info(&self) -> Option<&ModelInfo>;
 
     /// How many tokens the prompt of this turn has.
@@ -56,7 +56,7 @@ pub enum ModelChoice {
 /// How to open it: the part of the settings that needs the model loaded again when it changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// `auto`, `cpu`, `gpu`, `cuda`, `cuda:N` or `metal`.
+    /// `auto`, `cpu`, `gpu`, `gpu:ID`, `cuda`, `cuda:N` or `metal`.
     pub device: String,
     /// Threads to compute with; `None`: as many as suit the machine.
     pub threads: Option<u32>,
@@ -111,6 +111,8 @@ pub struct Device {
     pub name: String,
     /// Why this device and no other.
     pub reason: String,
+    /// What is known of a GPU that does not work, in plain text.
+    pub report: Option<String>,
 }
 
 /// The kinds of device.

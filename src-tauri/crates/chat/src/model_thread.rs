@@ -44,6 +44,8 @@ pub(crate) enum Report {
     Ended {
         result: Result<Finish, Failure>,
         panicked: bool,
+        /// The model as it is now.
+        open: Option<ModelInfo>,
     },
 }
 
@@ -72,7 +74,12 @@ pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, desk: &
             Job::Answer { unfitted, cancel } => {
                 let answer = || answer(generate.as_mut(), unfitted, &cancel, &report);
                 let (result, panicked) = unless_it_panics(FailureCode::Generation, answer);
-                report(Report::Ended { result, panicked });
+                let open = generate.info().filter(|_| !panicked).cloned();
+                report(Report::Ended {
+                    result,
+                    panicked,
+                    open,
+                });
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::generate::{KvType, LoadOptions};
 pub struct Settings {
     /// The colours.
     pub theme: Theme,
-    /// `auto`, `cpu`, `gpu`, `cuda`, `cuda:N` or `metal`.
+    /// `auto`, `cpu`, `gpu`, `gpu:ID`, `cuda`, `cuda:N` or `metal`.
     pub device: String,
     /// Threads to compute with; `None`: as many as suit the machine.
     pub threads: Option<u32>,
@@ -129,7 +129,7 @@ impl Settings {
     pub fn validate(&self) -> Result<(), Failure> {
         if !is_device(&self.device) {
             return Err(Failure::invalid(format!(
-                "Device: “{}” is unknown. It is auto, cpu, gpu, cuda, cuda:N or metal.",
+                "Device: “{}” is unknown. It is auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal.",
                 self.device
             )));
         }
@@ -214,6 +214,7 @@ fn is_device(name: &str) -> bool {
     let ordinal = |digits: &str| !digits.is_empty() && digits.parse::<u8>().is_ok();
     matches!(name, "auto" | "cpu" | "gpu" | "cuda" | "metal")
         || name.strip_prefix("cuda:").is_some_and(ordinal)
+        || name.strip_prefix("gpu:").is_some_and(|id| !id.is_empty())
 }
 
 /// NaN is in no range.

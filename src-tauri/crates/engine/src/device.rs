@@ -7,15 +7,15 @@ use candle_core::Device;
 use kernels::{CpuLevel, CpuLevelError};
 
 /// What was asked for, by settings, command line or `GOLDCREST_DEVICE`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceRequest {
     /// A GPU if there is one that works, else the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// Any GPU, through Vulkan or Metal.
-    Gpu,
+    /// A GPU through Vulkan or Metal, by its id or the first that may be used.
+    Gpu(Option<String>),
     /// An NVIDIA GPU, by number or the first.
     Cuda(Option<usize>),
     /// Apple's GPU.
@@ -24,7 +24,7 @@ pub enum DeviceRequest {
 
 /// The text names no device.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is not a device: auto, cpu, gpu, cuda, cuda:N and metal are")]
+#[error("`{0}` is not a device: auto, cpu, gpu, gpu:ID, cuda, cuda:N and metal are")]
 pub struct UnknownDevice(String);
 
 impl FromStr for DeviceRequest {
@@ -35,10 +35,13 @@ impl FromStr for DeviceRequest {
         match text.trim().to_ascii_lowercase().as_str() {
             "" | "auto" => Ok(DeviceRequest::Auto),
             "cpu" => Ok(DeviceRequest::Cpu),
-            "gpu" => Ok(DeviceRequest::Gpu),
+            "gpu" => Ok(DeviceRequest::Gpu(None)),
             "cuda" => Ok(DeviceRequest::Cuda(None)),
             "metal" => Ok(DeviceRequest::Metal),
             other => {
+                if let Some(id) = other.strip_prefix("gpu:").filter(|id| !id.is_empty()) {
+                    return Ok(DeviceRequest::Gpu(Some(id.to_owned())));
+                }
                 let number = other.strip_prefix("cuda:").ok_or_else(unknown)?;
                 Ok(DeviceRequest::Cuda(Some(
                     number.parse().map_err(|_| unknown())?,
@@ -53,7 +56,8 @@ impl fmt::Display for DeviceRequest {
         match self {
             DeviceRequest::Auto => f.write_str("auto"),
             DeviceRequest::Cpu => f.write_str("cpu"),
-            DeviceRequest::Gpu => f.write_str("gpu"),
+            DeviceRequest::Gpu(None) => f.write_str("gpu"),
+            DeviceRequest::Gpu(Some(id)) => write!(f, "gpu:{id}"),
             DeviceRequest::Cuda(None) => f.write_str("cuda"),
             DeviceRequest::Cuda(Some(number)) => write!(f, "cuda:{number}"),
             DeviceRequest::Metal => f.write_str("metal"),
@@ -145,20 +149,15 @@ pub(crate) struct CandleGpu {
 ///
 /// # Errors
 /// The reason in words why the CPU must do.
-pub(crate) fn open_candle(request: DeviceRequest) -> Result<CandleGpu, String> {
+pub(crate) fn open_candle(request: &DeviceRequest) -> Result<CandleGpu, String> {
     match request {
         DeviceRequest::Cpu => Err("The CPU was chosen in the settings".to_owned()),
         DeviceRequest::Cuda(number) => open_cuda(number.unwrap_or(0)),
         DeviceRequest::Metal => open_metal(),
-        DeviceRequest::Auto | DeviceRequest::Gpu => {
-            if !cfg!(any(feature = "cuda", feature = "metal")) {
-                return Err("No GPU: this build has no GPU support".to_owned());
-            }
-            if cfg!(feature = "metal") {
-                open_metal()
-            } else {
-                open_cuda(0)
-            }
+        DeviceRequest::Auto if cfg!(feature = "metal") => open_metal(),
+        DeviceRequest::Auto if cfg!(feature = "cuda") => open_cuda(0),
+        DeviceRequest::Auto | DeviceRequest::Gpu(_) => {
+            Err("The CPU is used: no GPU was chosen".to_owned())
         }
     }
 }
@@ -230,11 +229,19 @@ mod tests {
 
     #[test]
     fn requests_read_as_they_print() {
-        for text in ["auto", "cpu", "gpu", "cuda", "cuda:3", "metal"] {
+        for text in [
+            "auto",
+            "cpu",
+            "gpu",
+            "gpu:0000:01:00.0",
+            "cuda",
+            "cuda:3",
+            "metal",
+        ] {
             let request: DeviceRequest = text.parse().expect("a device");
             assert_eq!(request.to_string(), text);
         }
-        for text in ["cuda:", "cuda:x", "cuda:-1", "tpu", "metal:0"] {
+        for text in ["cuda:", "cuda:x", "cuda:-1", "gpu:", "tpu", "metal:0"] {
             assert!(text.parse::<DeviceRequest>().is_err(), "{text}");
         }
     }
@@ -262,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_reason_says_what_was_asked_for() {
-        let reason = |request| open_candle(request).err().unwrap_or_default();
+        let reason = |request| open_candle(&request).err().unwrap_or_default();
         assert!(reason(DeviceRequest::Cpu).contains("chosen"));
         if !cfg!(feature = "cuda") {
             assert!(reason(DeviceRequest::Cuda(None)).contains("no CUDA support"));

@@ -4,31 +4,29 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use kernels::{Cpu, CpuLevel, CpuLevelError, KvType};
+use kernels::{CpuLevel, CpuLevelError, KvType};
 
-use crate::backend::candle::Candle;
-use crate::backend::gpu::GpuModel;
-use crate::backend::{Backend, BackendError};
+use crate::backend::BackendError;
 use crate::config::{Config, ConfigError};
-use crate::device::{self, DeviceChoice, DeviceKind, DeviceRequest};
-use crate::forward::{Evaluate, Model};
+use crate::device::{DeviceChoice, DeviceRequest};
 use crate::generate::{Event, Finished, GenerateError, GenerateParams, Generator};
 use crate::gguf::{Gguf, GgufError};
-use crate::process;
+use crate::place::{Placed, Reopen, kv_bytes_per_token, place};
 use crate::prompt::{Conversation, Prompt, PromptError};
 use crate::session::Session;
 use crate::summary::ModelSummary;
-use crate::survival::{Reload, Surviving};
 use crate::synthetic::{Synthetic, UnknownShape};
 use crate::template::{ChatTemplate, TemplateError};
 use crate::tokenizer::{Tokenizer, TokenizerError};
-use crate::weights::{self, WeightError, WeightSource, Weights};
+use crate::weights::{self, WeightError, WeightSource};
 
 /// How a model is to be loaded.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// Where it is to run.
     pub device: DeviceRequest,
+    /// Why there, in words for people, where the caller knows.
+    pub because: Option<String>,
     /// CPU threads; `None` for one per physical core.
     pub threads: Option<usize>,
     /// Length of the context in tokens; `None` for what the model was trained for, as far as memory allows.
@@ -47,6 +45,7 @@ impl Default for LoadOptions {
     fn default() -> Self {
         LoadOptions {
             device: DeviceRequest::Auto,
+            because: None,
             threads: None,
             context: None,
             kv: KvType::F16,
@@ -94,6 +93,20 @@ pub enum OpenError {
     Synthetic(#[from] UnknownShape),
 }
 
+impl OpenError {
+    /// Whether it is for want of the device's memory.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(
+            self,
+            OpenError::Device(BackendError::Full(_))
+                | OpenError::Weights(WeightError::Device {
+                    source: BackendError::Full(_),
+                    ..
+                })
+        )
+    }
+}
+
 /// A loaded model with the KV cache of one sequence. It belongs to one thread.
 pub struct Engine {
     session: Session,
@@ -108,9 +121,6 @@ pub struct Engine {
     /// Bytes of weights that every generated token reads.
     pub(crate) bytes_per_token: u64,
 }
-
-/// Gives a model's weights once more, for the CPU when a GPU has failed.
-type Reopen = Box<dyn Fn() -> Result<Box<dyn WeightSource>, OpenError> + Send>;
 
 /// A model's file, read but not loaded.
 struct Description {
@@ -199,8 +209,13 @@ impl Engine {
             mut summary,
         } = Description::read(gguf)?;
         weights::check(source, &config)?;
-        summary.context_length = context(&config, source, options)?;
-        let (model, device) = place(&config, source, again, options, progress)?;
+        let Placed {
+            model,
+            device,
+            context,
+            kv,
+        } = place(&config, source, again, options, progress)?;
+        summary.context_length = context;
         let load_s = started.elapsed().as_secs_f64();
         tracing::info!(
             name = summary.name,
@@ -220,7 +235,7 @@ impl Engine {
             template,
             summary,
             device,
-            kv: options.kv,
+            kv,
             load_s,
             bytes_per_token,
         })
@@ -338,194 +353,4 @@ impl Engine {
     pub(crate) fn session(&mut self) -> &mut Session {
         &mut self.session
     }
-}
-
-/// Memory beside weights and cache: activations, the tokenizer, a margin for everything else.
-const OVERHEAD: u64 = 256 << 20;
-/// The shortest context that is of any use.
-const SHORTEST_CONTEXT: usize = 1024;
-
-/// How long a context can be.
-fn context(
-    config: &Config,
-    source: &dyn WeightSource,
-    options: &LoadOptions,
-) -> Result<usize, OpenError> {
-    let wanted = options
-        .context
-        .unwrap_or(config.context)
-        .clamp(1, config.context);
-    let Some(available) = process::available() else {
-        return Ok(wanted);
-    };
-    let per_token = kv_bytes_per_token(config, options.kv);
-    let fixed = weights::bytes(source, config) + OVERHEAD;
-    let needed = |context: usize| fixed.saturating_add(per_token.saturating_mul(context as u64));
-    let least = if options.context.is_some() {
-        wanted
-    } else {
-        wanted.min(SHORTEST_CONTEXT)
-    };
-    if needed(least) > available {
-        return Err(OpenError::Memory {
-            needed: needed(least),
-            available,
-        });
-    }
-    let room = usize::try_from((available - fixed) / per_token).unwrap_or(usize::MAX);
-    Ok(wanted.min(room))
-}
-
-/// Bytes that one token takes in the cache.
-pub(crate) fn kv_bytes_per_token(config: &Config, kv: KvType) -> u64 {
-    let values = 2 * (config.layers * config.kv_width()) as u64;
-    match kv {
-        KvType::F32 => 4 * values,
-        KvType::F16 => 2 * values,
-        KvType::Q8_0 => values * 34 / 32,
-    }
-}
-
-/// Loads the weights on the device that was asked for, or on the CPU where that does not work.
-fn place(
-    config: &Config,
-    source: &dyn WeightSource,
-    again: Reopen,
-    options: &LoadOptions,
-    progress: &mut dyn FnMut(f32),
-) -> Result<(Box<dyn Evaluate>, DeviceChoice), OpenError> {
-    let threads = options
-        .threads
-        .filter(|&threads| threads > 0)
-        .unwrap_or_else(device::physical_cores);
-    let (level, refused) = device::cpu_level(options.cpu_level, CpuLevel::detect())?;
-    let exact = options.exact;
-    let cpu = move || {
-        if exact {
-            Cpu::exact(threads)
-        } else {
-            Cpu::new(threads, level)
-        }
-    };
-    let on_gpu = match options.device {
-        DeviceRequest::Gpu => {
-            let (config_again, kv) = (config.clone(), options.kv);
-            let reload = move || -> Result<Box<dyn Evaluate>, OpenError> {
-                let chunk = cpu_chunk(&config_again, level);
-                load(&config_again, cpu(), &*again()?, kv, chunk, &mut |_| {})
-            };
-            let reload = Box::new(move || reload().map_err(|error| error.to_string()));
-            on_gpu(config, source, reload, options, progress)
-        }
-        _ if options.exact => Err("Exact arithmetic runs on the CPU".to_owned()),
-        request => on_candle(request, config, source, options, progress),
-    };
-    let reason = match on_gpu {
-        Ok((model, kind, name)) => {
-            let reason = "A GPU is there and has room for the model".to_owned();
-            let choice = DeviceChoice {
-                kind,
-                name,
-                reason,
-                cpu_level: level,
-                threads,
-            };
-            return Ok((model, choice));
-        }
-        Err(reason) => reason,
-    };
-    let cpu = cpu();
-    let reason = match refused {
-        Some(refused) => format!("{reason}. {refused}"),
-        None => reason,
-    };
-    let choice = DeviceChoice::cpu(cpu.level(), cpu.threads(), reason);
-    let model = load(
-        config,
-        cpu,
-        source,
-        options.kv,
-        cpu_chunk(config, level),
-        progress,
-    )?;
-    Ok((model, choice))
-}
-
-/// A model on a GPU, with the GPU's kind and name; or the reason in words why there is none.
-type OnGpu = Result<(Box<dyn Evaluate>, DeviceKind, String), String>;
-
-/// Loads the weights on any GPU; `reload` is for when it fails.
-fn on_gpu(
-    config: &Config,
-    source: &dyn WeightSource,
-    reload: Reload,
-    options: &LoadOptions,
-    progress: &mut dyn FnMut(f32),
-) -> OnGpu {
-    let exec = gpu::Wgpu::open(None, options.software_gpu)
-        .map_err(|failure| format!("The CPU is used: {failure}"))?;
-    let name = exec.info().to_string();
-    let options = gpu::Options {
-        kv: options.kv,
-        floats: options.exact,
-    };
-    let model = GpuModel::load(exec, config, source, options, GPU_CHUNK, progress)
-        .map_err(|error| format!("The GPU could not take the model: {error}"))?;
-    let model = Surviving::new(Box::new(model), config.vocab, reload);
-    Ok((Box::new(model), DeviceKind::Gpu, name))
-}
-
-/// Loads the weights on a GPU of candle's.
-fn on_candle(
-    request: DeviceRequest,
-    config: &Config,
-    source: &dyn WeightSource,
-    options: &LoadOptions,
-    progress: &mut dyn FnMut(f32),
-) -> OnGpu {
-    let gpu = device::open_candle(request)?;
-    let backend = Candle::new(gpu.device);
-    let model = load(config, backend, source, options.kv, CANDLE_CHUNK, progress)
-        .map_err(|error| format!("The GPU could not take the model: {error}"))?;
-    Ok((model, gpu.kind, gpu.name))
-}
-
-fn load<B>(
-    config: &Config,
-    backend: B,
-    source: &dyn WeightSource,
-    kv: KvType,
-    chunk: usize,
-    progress: &mut dyn FnMut(f32),
-) -> Result<Box<dyn Evaluate>, OpenError>
-where
-    B: Backend<Matrix: Send, Norm: Send, Rows: Send, Positions: Send, KvLayer: Send>
-        + Send
-        + 'static,
-{
-    let weights = Weights::load(&backend, source, config, progress)?;
-    Ok(Box::new(Model::new(
-        config.clone(),
-        backend,
-        weights,
-        kv,
-        chunk,
-    )?))
-}
-
-/// Tokens per pass on a GPU.
-const GPU_CHUNK: usize = 512;
-const CANDLE_CHUNK: usize = 512;
-
-/// Tokens per pass on the CPU: enough to make good use of every weight read, yet so few that a block takes no
-/// longer than Stop may. The same for a model everywhere that a level is in use, so that answers do not depend on
-/// the machine's speed.
-fn cpu_chunk(config: &Config, level: CpuLevel) -> usize {
-    let products_per_block: usize = match level {
-        CpuLevel::AvxVnni | CpuLevel::Avx512 | CpuLevel::Amx => 24_000_000_000,
-        _ => 12_000_000_000,
-    };
-    let block = config.products_per_token() as usize / config.layers;
-    let fits = (products_per_block / block).clamp(32, 512);
-    1 << fits.ilog2()
 }

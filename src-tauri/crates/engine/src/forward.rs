@@ -90,13 +90,15 @@ pub trait Choose {
 /// Whether a pass can take these tokens.
 pub(crate) fn check_ids(ids: &[u32], chunk: usize, vocab: usize) -> Result<(), BackendError> {
     if ids.is_empty() || ids.len() > chunk {
-        return Err(BackendError(format!(
+        return Err(BackendError::Failed(format!(
             "a pass takes 1 to {chunk} tokens, not {}",
             ids.len()
         )));
     }
     match ids.iter().find(|&&id| id as usize >= vocab) {
-        Some(id) => Err(BackendError(format!("token {id} is not in the vocabulary"))),
+        Some(id) => Err(BackendError::Failed(format!(
+            "token {id} is not in the vocabulary"
+        ))),
         None => Ok(()),
     }
 }

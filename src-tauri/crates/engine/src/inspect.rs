@@ -7,8 +7,9 @@ use kernels::KvType;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::engine::{Engine, kv_bytes_per_token};
+use crate::engine::Engine;
 use crate::gguf::{Gguf, GgufError, Value};
+use crate::place::kv_bytes_per_token;
 use crate::rope::Scaling;
 use crate::summary;
 use crate::weights;

@@ -6,14 +6,19 @@
 
 mod backend;
 mod bench;
+mod check;
 mod config;
 mod device;
 mod engine;
+mod excerpt;
+#[cfg(test)]
+mod faulty;
 mod forward;
 mod generate;
 pub mod gguf;
 mod inspect;
 mod lookup;
+mod place;
 mod process;
 mod prompt;
 mod random;
@@ -28,7 +33,9 @@ mod think;
 mod tokenizer;
 mod weights;
 
+pub use ::gpu::{DeviceInfo as GpuInfo, list as gpus};
 pub use bench::{BenchError, BenchParams, BenchReport, FollowUp, LookupReport};
+pub use check::{CheckOrder, CheckStep, GpuCheck, Rate, Rates, check_gpu};
 pub use config::{Config, ConfigError};
 pub use device::{DeviceChoice, DeviceKind, DeviceRequest, UnknownDevice};
 pub use engine::{Engine, LoadOptions, OpenError};

@@ -38,8 +38,8 @@ impl Surviving {
             return Err(error);
         }
         tracing::warn!(%error, "the GPU failed; going on on the CPU");
-        self.model =
-            (self.reload)().map_err(|reason| BackendError(format!("{error}; then {reason}")))?;
+        self.model = (self.reload)()
+            .map_err(|reason| BackendError::Failed(format!("{error}; then {reason}")))?;
         self.fallen = Some((0, error.to_string()));
         Ok(())
     }

@@ -122,32 +122,17 @@ pub struct Expected {
 
 /// Every tensor that a model of these dimensions must have, in the order of a file.
 pub fn expected(config: &Config) -> Vec<Expected> {
-    let Config {
-        embedding: e,
-        feed_forward: f,
-        vocab,
-        ..
-    } = *config;
-    let (h, k) = (config.q_width(), config.kv_width());
-    let tensor = |name: String, rows, cols| Expected { name, rows, cols };
+    let tensor = |name: &str, rows, cols| Expected {
+        name: name.to_owned(),
+        rows,
+        cols,
+    };
     let mut all = vec![
-        tensor(TOKEN_EMBD.to_owned(), vocab, e),
-        tensor(OUTPUT_NORM.to_owned(), 1, e),
+        tensor(TOKEN_EMBD, config.vocab, config.embedding),
+        tensor(OUTPUT_NORM, 1, config.embedding),
     ];
     for layer in 0..config.layers {
-        for (part, rows, cols) in [
-            ("attn_norm", 1, e),
-            ("attn_q", h, e),
-            ("attn_k", k, e),
-            ("attn_v", k, e),
-            ("attn_output", e, h),
-            ("ffn_norm", 1, e),
-            ("ffn_gate", f, e),
-            ("ffn_up", f, e),
-            ("ffn_down", e, f),
-        ] {
-            all.push(tensor(name(layer, part), rows, cols));
-        }
+        all.extend(block(config, layer));
     }
     all
 }
@@ -158,6 +143,45 @@ const OUTPUT: &str = "output.weight";
 
 fn name(layer: usize, part: &str) -> String {
     format!("blk.{layer}.{part}.weight")
+}
+
+/// Names of a block's tensors, with their rows and columns.
+fn block(config: &Config, layer: usize) -> [Expected; 9] {
+    let Config {
+        embedding: e,
+        feed_forward: f,
+        ..
+    } = *config;
+    let (h, k) = (config.q_width(), config.kv_width());
+    [
+        ("attn_norm", 1, e),
+        ("attn_q", h, e),
+        ("attn_k", k, e),
+        ("attn_v", k, e),
+        ("attn_output", e, h),
+        ("ffn_norm", 1, e),
+        ("ffn_gate", f, e),
+        ("ffn_up", f, e),
+        ("ffn_down", e, f),
+    ]
+    .map(|(part, rows, cols)| Expected {
+        name: name(layer, part),
+        rows,
+        cols,
+    })
+}
+
+/// How a block's tensors are stored.
+pub fn types(source: &dyn WeightSource, config: &Config, layer: usize) -> [Option<BlockType>; 9] {
+    block(config, layer).map(|tensor| source.shape(&tensor.name).map(|(ty, _, _)| ty))
+}
+
+/// The tensor that turns the last activations into logits.
+pub fn head(source: &dyn WeightSource) -> &'static str {
+    match source.shape(OUTPUT) {
+        Some(_) => OUTPUT,
+        None => TOKEN_EMBD,
+    }
 }
 
 /// Checks that every tensor is there in the right shape, without reading any.
@@ -291,7 +315,7 @@ impl<B: Memory> Loader<'_, B> {
         let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
         let mut values = vec![0.0; tensor.cols];
         let norm = kernels::dequantise(tensor.ty, &tensor.bytes, &mut values)
-            .map_err(|error| BackendError(error.to_string()))
+            .map_err(|error| BackendError::Failed(error.to_string()))
             .and_then(|()| self.backend.norm(&values));
         self.finish(name, norm)
     }

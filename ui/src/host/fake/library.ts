@@ -15,7 +15,8 @@ export const starter: ModelStatus = {
   device: {
     kind: "cpu",
     name: "CPU, AVX-512 VNNI, 8 threads",
-    reason: "No GPU: this build has no CUDA support",
+    reason: "No GPU: no Vulkan or Metal driver shows one",
+    report: null,
   },
   progress: 1,
   error: null,
@@ -30,6 +31,17 @@ export const big: ModelStatus = {
   sizeMb: 1915,
   contextLength: 32768,
   kvMb: 2415.9,
+};
+
+/** On the CPU, because the GPU's driver is not to be trusted. */
+export const distrusting: ModelStatus = {
+  ...big,
+  device: {
+    kind: "cpu",
+    name: "CPU, AVX-512 VNNI, 8 threads",
+    reason: "The CPU is used: Radeon 780M, its driver crashes (signal: 11 (SIGSEGV))",
+    report: "Goldcrest 0.1.0, linux x86_64\nRadeon 780M (integrated, 0000:65:00.0), Vulkan",
+  },
 };
 
 export const defaults: Settings = {

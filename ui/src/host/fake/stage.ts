@@ -1,5 +1,5 @@
 import { FakeHost, type Script } from "./fake";
-import { big, starter } from "./library";
+import { big, distrusting, starter } from "./library";
 
 /** What the page can be asked to show: `?scene=…`, and `rate=` words a second. */
 const scenes: Record<string, Script> = {
@@ -7,6 +7,7 @@ const scenes: Record<string, Script> = {
   first: { firstStart: true, filled: false, model: starter },
   starter: { model: starter },
   long: { exchanges: 60 },
+  distrusting: { model: distrusting },
   loading: { model: { ...big, state: "loading", progress: 0.42 } },
   none: { filled: false, model: { ...starter, state: "none", name: "", device: null } },
   error: {

@@ -148,7 +148,14 @@ impl Desk {
             Report::Fitted(fitted) => self.fitted(fitted),
             Report::Reading { done, total } => self.reading(done, total),
             Report::Token { id, text, part } => self.token(id, &text, part),
-            Report::Ended { result, panicked } => self.ended(result, panicked),
+            Report::Ended {
+                result,
+                panicked,
+                open,
+            } => {
+                self.moved(open);
+                self.ended(result, panicked);
+            }
         }
     }
 

@@ -207,6 +207,17 @@ impl Desk {
         self.tell(Event::Model(self.model.status()));
     }
 
+    /// The model may have gone over to another device while it answered.
+    pub(super) fn moved(&mut self, now: Option<ModelInfo>) {
+        let Some(((_, before), now)) = self.model.open.as_mut().zip(now) else {
+            return;
+        };
+        if *before != now {
+            *before = now;
+            self.tell(Event::Model(self.model.status()));
+        }
+    }
+
     fn remember(&self, choice: &ModelChoice) {
         let kept = serde_json::to_value(choice)
             .map_err(|error| error.to_string())

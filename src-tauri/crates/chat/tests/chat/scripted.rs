@@ -143,6 +143,7 @@ impl Generate for Scripted {
                 kind: DeviceKind::Cpu,
                 name: "CPU".into(),
                 reason: "scripted".into(),
+                report: None,
             },
         };
         self.open = Some(info.clone());

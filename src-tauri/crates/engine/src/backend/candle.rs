@@ -34,7 +34,7 @@ pub struct KvLayer {
 
 impl From<candle_core::Error> for BackendError {
     fn from(error: candle_core::Error) -> Self {
-        BackendError(error.to_string())
+        BackendError::Failed(error.to_string())
     }
 }
 
@@ -57,7 +57,7 @@ impl Memory for Candle {
             .addr()
             .is_multiple_of(align_of::<f32>())
         {
-            return Err(BackendError("its bytes are not aligned".to_owned()));
+            return Err(BackendError::Failed("its bytes are not aligned".to_owned()));
         }
         let storage =
             QStorage::from_data(weights.bytes.into(), &self.device, ggml_type(weights.ty))?;

@@ -41,7 +41,7 @@ impl Memory for Cpu {
 
     fn matrix(&self, weights: TensorView<'_>) -> Result<Matrix, BackendError> {
         self.pack(weights.ty, weights.rows, weights.cols, weights.bytes)
-            .map_err(|error| BackendError(error.to_string()))
+            .map_err(|error| BackendError::Failed(error.to_string()))
     }
 
     fn norm(&self, weights: &[f32]) -> Result<Vec<f32>, BackendError> {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
 use gpu::{Executor, Failure, LayerWeights, Matrix, Norm, Options, Shape, Wanted};
+use kernels::KvType;
 
 use super::{BackendError, Memory};
 use crate::config::Config;
@@ -22,7 +23,10 @@ impl From<Failure> for OpenError {
 
 impl From<Failure> for BackendError {
     fn from(failure: Failure) -> Self {
-        BackendError(failure.to_string())
+        match failure {
+            Failure::OutOfMemory(_) => BackendError::Full(failure.to_string()),
+            _ => BackendError::Failed(failure.to_string()),
+        }
     }
 }
 
@@ -95,6 +99,13 @@ impl<E: Executor> GpuModel<E> {
             vocab: config.vocab,
             chunk,
         })
+    }
+}
+
+impl<E: Executor> GpuModel<E> {
+    /// Keeps keys and values so from now on, in an empty cache, if the device has room for `positions` of them.
+    pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, BackendError> {
+        Ok(self.model.make_room(kv, positions)?)
     }
 }
 

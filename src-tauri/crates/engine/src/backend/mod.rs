@@ -9,10 +9,16 @@ use kernels::KvType;
 use crate::gguf::TensorView;
 use crate::rope::Rotation;
 
-/// A device that failed: out of memory, a missing kernel, a lost GPU.
+/// A device that does not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct BackendError(pub String);
+pub enum BackendError {
+    /// Its memory is full.
+    #[error("{0}")]
+    Full(String),
+    /// It failed: a missing kernel, a lost GPU.
+    #[error("{0}")]
+    Failed(String),
+}
 
 /// Where weights are brought to.
 pub trait Memory {

@@ -1,12 +1,10 @@
 //! Whatever way tokens came into the cache, the logits are those of a cold run.
 
 use std::path::Path;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use candle_core::Device;
-use gpu::Executor;
 use kernels::{Cpu, CpuLevel, KvType};
 
 use super::Session;
@@ -14,6 +12,7 @@ use crate::backend::Backend;
 use crate::backend::candle::Candle;
 use crate::backend::gpu::GpuModel;
 use crate::config::Config;
+use crate::faulty::{Fault, Faulty, device};
 use crate::forward::{Evaluate, Model, Pass};
 use crate::gguf::Gguf;
 use crate::sampler::{Sampler, Sampling};
@@ -61,12 +60,6 @@ fn backends() -> Vec<Make> {
         all.push(on_gpu);
     }
     all
-}
-
-/// One device for all tests, so that its kernels are compiled once.
-fn device() -> Option<gpu::Wgpu> {
-    static DEVICE: LazyLock<Option<gpu::Wgpu>> = LazyLock::new(|| gpu::Wgpu::open(None, true).ok());
-    DEVICE.clone()
 }
 
 fn on_gpu(chunk: usize) -> Session {
@@ -337,70 +330,6 @@ fn the_gpu_chooses_what_the_sampler_would() {
     }
 }
 
-/// A device that fails at its n-th submit or n-th answer.
-struct Failing {
-    exec: gpu::Wgpu,
-    submits_left: usize,
-    failure: gpu::Failure,
-    /// Instead of failing, it answers with what is no number.
-    lies: bool,
-}
-
-impl Executor for Failing {
-    type Buffer = <gpu::Wgpu as Executor>::Buffer;
-    type Bound = <gpu::Wgpu as Executor>::Bound;
-    type Ticket = <gpu::Wgpu as Executor>::Ticket;
-
-    fn limits(&self) -> gpu::Limits {
-        self.exec.limits()
-    }
-
-    fn buffer(&mut self, name: &str, bytes: u64) -> Result<Self::Buffer, gpu::Failure> {
-        self.exec.buffer(name, bytes)
-    }
-
-    fn write(&mut self, to: &Self::Buffer, at: u64, bytes: &[u8]) -> Result<(), gpu::Failure> {
-        self.exec.write(to, at, bytes)
-    }
-
-    fn copy(
-        &mut self,
-        from: &Self::Buffer,
-        to: &Self::Buffer,
-        bytes: u64,
-    ) -> Result<(), gpu::Failure> {
-        self.exec.copy(from, to, bytes)
-    }
-
-    fn bind(
-        &mut self,
-        kernel: &gpu::Kernel,
-        buffers: &[&Self::Buffer],
-    ) -> Result<Self::Bound, gpu::Failure> {
-        self.exec.bind(kernel, buffers)
-    }
-
-    fn submit(
-        &mut self,
-        dispatches: &[gpu::Dispatch<'_, Self::Bound>],
-        reading: Option<(&Self::Buffer, u64)>,
-    ) -> Result<Self::Ticket, gpu::Failure> {
-        self.submits_left = self.submits_left.saturating_sub(1);
-        if self.submits_left == 0 && !self.lies {
-            return Err(self.failure.clone());
-        }
-        self.exec.submit(dispatches, reading)
-    }
-
-    fn take(&mut self, ticket: Self::Ticket) -> Result<Vec<u8>, gpu::Failure> {
-        let mut bytes = self.exec.take(ticket)?;
-        if self.submits_left == 0 && self.lies {
-            bytes.fill(0xff);
-        }
-        Ok(bytes)
-    }
-}
-
 #[test]
 fn a_gpu_that_fails_in_mid_answer_is_survived() {
     let Some(exec) = device() else { return };
@@ -437,12 +366,11 @@ fn a_gpu_that_fails_in_mid_answer_is_survived() {
     let expected = answer(&mut gpu_session(options, 64));
     for (index, submits_left) in [1, 3, 8, 11, 16].into_iter().enumerate() {
         for lies in [false, true] {
-            let failing = Failing {
-                exec: exec.clone(),
-                submits_left,
-                failure: failures[index % failures.len()].clone(),
-                lies,
+            let fault = match lies {
+                true => Fault::NoNumbers,
+                false => Fault::Fails(failures[index % failures.len()].clone()),
             };
+            let failing = Faulty::new(exec.clone(), submits_left, fault);
             let (gguf, config) = tiny();
             let model = GpuModel::load(failing, &config, &gguf, options, 64, &mut |_| {});
             let model = Box::new(model.expect("it takes the model"));

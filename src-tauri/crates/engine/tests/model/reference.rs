@@ -72,7 +72,7 @@ pub fn on_gpu() -> Option<LoadOptions> {
         return None;
     }
     Some(LoadOptions {
-        device: DeviceRequest::Gpu,
+        device: DeviceRequest::Gpu(None),
         software_gpu: true,
         ..LoadOptions::default()
     })

@@ -1,0 +1,406 @@
+//! Whether a GPU may be trusted with a model, and whether it is faster than the CPU.
+//!
+//! Drivers that compute wrongly, crash or hang are common, so this is to run in a process of its own before a device is
+//! first used. It takes an excerpt of the very model: its own shapes and formats, in a few blocks.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use gpu::{Executor, Failure, How, Product};
+use kernels::{Cpu, CpuLevel, KvType};
+use serde::{Deserialize, Serialize};
+
+use crate::backend::BackendError;
+use crate::backend::gpu::GpuModel;
+use crate::config::Config;
+use crate::device;
+use crate::engine::OpenError;
+use crate::excerpt::Excerpt;
+use crate::generate::rate;
+use crate::gguf::Gguf;
+use crate::place::{GPU_CHUNK, cpu_chunk, load};
+use crate::random::Random;
+use crate::sampler::{Sampler, Sampling};
+use crate::session::Session;
+use crate::weights::{self, WeightSource};
+
+/// What to check.
+#[derive(Clone, Debug)]
+pub struct CheckOrder {
+    /// The device, as [`DeviceRequest::Gpu`](crate::DeviceRequest::Gpu) names it.
+    pub device: Option<String>,
+    /// The model that it is to run.
+    pub model: PathBuf,
+    /// A small trained model, to be run as a whole.
+    pub starter: Option<PathBuf>,
+    /// Threads of the CPU that it is measured against; `None` for one per physical core.
+    pub threads: Option<usize>,
+    /// Whether the processor may play a GPU.
+    pub software: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GpuCheck {
+    /// What was tried, in its order.
+    pub steps: Vec<CheckStep>,
+    /// What went wrong, as a sentence's end; nothing was tried after it.
+    pub fault: Option<String>,
+    /// It went wrong for want of memory, which says nothing against the device.
+    pub full: bool,
+    /// How fast GPU and CPU are; `None` after a fault.
+    pub rates: Option<Rates>,
+}
+
+/// Something that was computed on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckStep {
+    /// What it was, for people.
+    pub what: String,
+    /// The relative error; `None` where the GPU gave what is no number.
+    pub error: Option<f64>,
+    /// The most that rounding explains.
+    pub bound: f64,
+}
+
+/// How fast the whole model is expected to be, in tokens per second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// On the GPU.
+    pub gpu: Rate,
+    /// On the CPU.
+    pub cpu: Rate,
+}
+
+/// Tokens per second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Of reading.
+    pub prefill: f64,
+    /// Of writing.
+    pub decode: f64,
+}
+
+impl Rates {
+    /// Whether the GPU is worth it: it writes clearly faster, or reads much faster and writes no slower.
+    pub fn favour_gpu(&self) -> bool {
+        let decode = self.gpu.decode / self.cpu.decode;
+        let prefill = self.gpu.prefill / self.cpu.prefill;
+        decode >= 1.15 || (decode >= 1.0 && prefill >= 2.0)
+    }
+}
+
+impl CheckStep {
+    fn passed(&self) -> bool {
+        self.error.is_some_and(|error| error <= self.bound)
+    }
+}
+
+/// Checks and measures a GPU.
+///
+/// # Errors
+/// When the model cannot be read. What is wrong with the device is in the [`GpuCheck`].
+pub fn check_gpu(order: &CheckOrder) -> Result<GpuCheck, OpenError> {
+    match gpu::Wgpu::open(order.device.as_deref(), order.software) {
+        Ok(exec) => check(exec, order),
+        Err(failure) => Ok(GpuCheck {
+            fault: Some(failure.to_string()),
+            ..GpuCheck::default()
+        }),
+    }
+}
+
+pub(crate) fn check<E>(exec: E, order: &CheckOrder) -> Result<GpuCheck, OpenError>
+where
+    E: Executor + Clone + 'static,
+{
+    let mut checking = Checking {
+        exec,
+        threads: order.threads.unwrap_or_else(device::physical_cores),
+        level: device::cpu_level(None, CpuLevel::detect())?.0,
+        found: GpuCheck::default(),
+    };
+    match checking.run(order) {
+        Ok(()) => {}
+        Err(Stop::Model(error)) => return Err(error),
+        Err(Stop::Device(fault, full)) => {
+            checking.found.fault = Some(fault);
+            checking.found.full = full;
+            checking.found.rates = None;
+        }
+    }
+    Ok(checking.found)
+}
+
+/// Why a check ends early.
+enum Stop {
+    Model(OpenError),
+    /// What is wrong with the device, and whether it only lacks memory.
+    Device(String, bool),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Device(
+            failure.to_string(),
+            matches!(failure, Failure::OutOfMemory(_)),
+        )
+    }
+}
+
+impl From<BackendError> for Stop {
+    fn from(error: BackendError) -> Self {
+        Stop::Device(error.to_string(), matches!(error, BackendError::Full(_)))
+    }
+}
+
+struct Checking<E> {
+    exec: E,
+    threads: usize,
+    level: CpuLevel,
+    found: GpuCheck,
+}
+
+/// Activations of 8 bits round differently on both sides.
+const PRODUCT_BOUND: f64 = 0.03;
+const LOGITS_BOUND: f64 = 0.08;
+/// Tokens for which there are kernels of their own: one, a few, many.
+const COUNTS: [usize; 3] = [1, 5, 70];
+/// Tokens that are read at once, more than decoding merges by itself and no multiple of anything.
+const READ: usize = 301;
+/// Tokens whose writing is timed.
+const TIMED: usize = 24;
+
+impl<E> Checking<E>
+where
+    E: Executor + Clone + 'static,
+{
+    fn run(&mut self, order: &CheckOrder) -> Result<(), Stop> {
+        let gguf = Gguf::open(&order.model).map_err(|error| Stop::Model(error.into()))?;
+        let config = Config::from_gguf(&gguf).map_err(|error| Stop::Model(error.into()))?;
+        weights::check(&gguf, &config).map_err(|error| Stop::Model(error.into()))?;
+        self.products(&gguf, &config)?;
+        let excerpt = Excerpt::new(&gguf, &config);
+        let name = format!("{} blocks", excerpt.config().layers);
+        let (gpu, cpu) = self.sides(&name, &excerpt, excerpt.config(), KvType::F16)?;
+        if let Some(starter) = &order.starter
+            && let Ok(gguf) = Gguf::open(starter)
+            && let Ok(config) = Config::from_gguf(&gguf)
+        {
+            for kv in [KvType::F16, KvType::Q8_0] {
+                let name = format!("the starter, cache in {}", kv.name());
+                self.sides(&name, &gguf, &config, kv)?;
+            }
+        }
+        let whole = weights::bytes_per_token(&gguf, &config) as f64;
+        let part = weights::bytes_per_token(&excerpt, excerpt.config()) as f64;
+        let blocks = excerpt.config().layers as f64 / config.layers as f64;
+        let [gpu, cpu] = [gpu, cpu].map(|rate| Rate {
+            prefill: rate.prefill * blocks,
+            decode: rate.decode * part / whole,
+        });
+        self.found.rates = Some(Rates { gpu, cpu });
+        Ok(())
+    }
+
+    /// Every product of the model, one of a kind.
+    fn products(&mut self, source: &dyn WeightSource, config: &Config) -> Result<(), Stop> {
+        let mut kinds = Vec::new();
+        let head = weights::head(source);
+        let names = weights::expected(config).into_iter().map(|it| it.name);
+        for name in names.chain([head.to_owned()]) {
+            let is_head = name == head;
+            let Some((ty, rows, cols)) = source.shape(&name) else {
+                continue;
+            };
+            if rows == 1 || (!is_head && rows == config.vocab) || kinds.contains(&(ty, rows, cols))
+            {
+                continue;
+            }
+            kinds.push((ty, rows, cols));
+            let Some(tensor) = source.tensor(&name) else {
+                continue;
+            };
+            for tokens in COUNTS {
+                // Logits are never wanted of many.
+                if is_head && tokens == COUNTS[2] {
+                    continue;
+                }
+                let product = Product {
+                    ty,
+                    rows,
+                    cols,
+                    stored: &tensor.bytes,
+                };
+                let floats = false;
+                let error = product.error(&mut self.exec, How { tokens, floats })?;
+                let what = format!("{} {rows} × {cols}, {tokens} tokens", ty.name());
+                self.note(what, error, PRODUCT_BOUND)?;
+            }
+            source.release(&name);
+        }
+        Ok(())
+    }
+
+    /// Loads a model on both sides and compares what they make of the same tokens; how fast they were.
+    fn sides(
+        &mut self,
+        name: &str,
+        source: &dyn WeightSource,
+        config: &Config,
+        kv: KvType,
+    ) -> Result<(Rate, Rate), Stop> {
+        let options = gpu::Options { kv, floats: false };
+        let exec = self.exec.clone();
+        let gpu = GpuModel::load(exec, config, source, options, GPU_CHUNK, &mut |_| {});
+        let gpu = gpu.map_err(|error| Stop::Device(error.to_string(), error.is_full()))?;
+        let cpu = Cpu::new(self.threads, self.level);
+        let chunk = cpu_chunk(config, self.level);
+        let cpu = load(config, cpu, source, kv, chunk, &mut |_| {}).map_err(Stop::Model)?;
+        let (mut gpu, mut cpu) = (Session::new(Box::new(gpu)), Session::new(cpu));
+        let ids = arbitrary(READ + 8, config.vocab);
+        self.compare(name, &mut gpu, &mut cpu, &ids)?;
+        Ok((speed(&mut gpu, &ids)?, speed(&mut cpu, &ids)?))
+    }
+
+    fn compare(
+        &mut self,
+        name: &str,
+        gpu: &mut Session,
+        cpu: &mut Session,
+        ids: &[u32],
+    ) -> Result<(), Stop> {
+        let never = AtomicBool::new(false);
+        let (read, more) = ids.split_at(READ);
+        for &id in &read[..5] {
+            for session in [&mut *gpu, &mut *cpu] {
+                let _complete = session.step(id, &[], &never)?;
+            }
+            self.note(
+                format!("{name}, one token"),
+                apart(gpu.logits(0), cpu.logits(0)),
+                LOGITS_BOUND,
+            )?;
+        }
+        for session in [&mut *gpu, &mut *cpu] {
+            session.truncate(0);
+            let _complete = session.read(read, &never, &mut |_| {})?;
+        }
+        self.note(
+            format!("{name}, {READ} tokens"),
+            apart(gpu.logits(0), cpu.logits(0)),
+            LOGITS_BOUND,
+        )?;
+        for session in [&mut *gpu, &mut *cpu] {
+            let _complete = session.step(more[0], &more[1..], &never)?;
+        }
+        for row in 0..more.len() {
+            self.note(
+                format!("{name}, a few more"),
+                apart(gpu.logits(row), cpu.logits(row)),
+                LOGITS_BOUND,
+            )?;
+        }
+        self.choices(name, gpu, cpu, more[0])
+    }
+
+    /// What the device itself takes for the likeliest tokens.
+    fn choices(
+        &mut self,
+        name: &str,
+        gpu: &mut Session,
+        cpu: &mut Session,
+        first: u32,
+    ) -> Result<(), Stop> {
+        let greedy = greedy();
+        if !gpu.chooses(&greedy)? {
+            return Ok(());
+        }
+        let (mut sampler, mut id) = (Sampler::new(greedy, 1), first);
+        for left in (0..5).rev() {
+            let next = gpu.follow(id, &mut sampler, left > 0)?;
+            let _complete = cpu.step(id, &[], &AtomicBool::new(false))?;
+            let logits = cpu.logits(0);
+            let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let short = f64::from(best - logits[next as usize]) / size(logits);
+            self.note(format!("{name}, chosen"), short, LOGITS_BOUND)?;
+            id = next;
+        }
+        Ok(())
+    }
+
+    /// Books a step; of several of one name the worst.
+    fn note(&mut self, what: String, error: f64, bound: f64) -> Result<(), Stop> {
+        let error = error.is_finite().then_some(error);
+        let step = CheckStep { what, error, bound };
+        let wrong = (!step.passed()).then(|| match step.error {
+            Some(error) => format!("it computes wrongly ({}: {error:.2} off)", step.what),
+            None => format!("it gives what is no number ({})", step.what),
+        });
+        match self.found.steps.last_mut() {
+            Some(last) if last.what == step.what => {
+                if wrong.is_some() || step.error > last.error {
+                    *last = step;
+                }
+            }
+            _ => self.found.steps.push(step),
+        }
+        wrong.map_or(Ok(()), |wrong| Err(Stop::Device(wrong, false)))
+    }
+}
+
+fn greedy() -> Sampling {
+    Sampling {
+        temperature: 0.0,
+        ..Sampling::default()
+    }
+}
+
+fn arbitrary(count: usize, vocab: usize) -> Vec<u32> {
+    let mut random = Random::new(1);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "vocabularies are counted in u32"
+    )]
+    (0..count)
+        .map(|_| (random.bits() % vocab as u64) as u32)
+        .collect()
+}
+
+/// Root of the mean square.
+fn size(values: &[f32]) -> f64 {
+    let squares = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>();
+    (squares / values.len() as f64).sqrt()
+}
+
+/// How far these are apart, relative to the second.
+fn apart(ours: &[f32], theirs: &[f32]) -> f64 {
+    let difference: Vec<f32> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
+    size(&difference) / size(theirs)
+}
+
+/// How fast a loaded model reads and writes.
+fn speed(session: &mut Session, ids: &[u32]) -> Result<Rate, BackendError> {
+    let never = AtomicBool::new(false);
+    session.truncate(0);
+    let started = Instant::now();
+    let _complete = session.read(&ids[..READ], &never, &mut |_| {})?;
+    let prefill = rate(READ, started.elapsed().as_secs_f64());
+    let on_device = session.chooses(&greedy())?;
+    let mut sampler = Sampler::new(greedy(), 1);
+    let mut id = ids[READ];
+    let started = Instant::now();
+    for left in (0..TIMED).rev() {
+        if on_device {
+            id = session.follow(id, &mut sampler, left > 0)?;
+        } else {
+            let _complete = session.step(id, &[], &never)?;
+        }
+    }
+    let decode = rate(TIMED, started.elapsed().as_secs_f64());
+    Ok(Rate { prefill, decode })
+}
+
+#[cfg(test)]
+mod tests;

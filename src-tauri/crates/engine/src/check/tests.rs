@@ -1,0 +1,63 @@
+//! A check lets a device that computes well pass, and says what is wrong with one that does not.
+
+use std::path::Path;
+
+use super::*;
+use crate::faulty::{Fault, Faulty, device};
+
+fn order() -> CheckOrder {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    CheckOrder {
+        device: None,
+        model: folder.join("tests/fixtures/tiny-q4_k_m.gguf"),
+        starter: None,
+        threads: Some(2),
+        software: true,
+    }
+}
+
+#[test]
+fn a_gpu_that_computes_well_passes_and_is_measured() {
+    let Some(exec) = device() else { return };
+    let found = check(exec, &order()).expect("the fixture is good");
+    assert_eq!(found.fault, None, "{:#?}", found.steps);
+    let Rates { gpu, cpu } = found.rates.expect("it was measured");
+    for rate in [gpu.prefill, gpu.decode, cpu.prefill, cpu.decode] {
+        assert!(rate > 0.0, "{rate}");
+    }
+}
+
+#[test]
+fn a_gpu_that_lies_fails_or_is_too_small_does_not_pass() {
+    let Some(exec) = device() else { return };
+    // From the beginning, and only after the products, in the blocks.
+    for (fault, from, words) in [
+        (Fault::Forgets, 1, "is no number"),
+        (Fault::Forgets, 30, "off"),
+        (Fault::NoNumbers, 1, "is no number"),
+        (Fault::Fails(Failure::Lost("gone".into())), 30, "gone"),
+        (Fault::Fails(Failure::TimedOut(10)), 1, "not answered"),
+        (Fault::Small(1 << 20), 1, "memory is full"),
+    ] {
+        let faulty = Faulty::new(exec.clone(), from, fault.clone());
+        let found = check(faulty, &order()).expect("the fixture is good");
+        let said = found.fault.unwrap_or_default();
+        assert!(said.contains(words), "{fault:?} from {from}: {said}");
+        assert_eq!(found.full, matches!(fault, Fault::Small(_)));
+        assert_eq!(found.rates, None);
+    }
+}
+
+#[test]
+fn the_gpu_is_worth_it_when_it_writes_faster_or_reads_much_faster() {
+    let favour = |decode, prefill| {
+        let cpu = Rate {
+            prefill: 100.0,
+            decode: 10.0,
+        };
+        let gpu = Rate { prefill, decode };
+        Rates { gpu, cpu }.favour_gpu()
+    };
+    assert!(favour(12.0, 50.0) && favour(10.0, 200.0));
+    assert!(!favour(11.0, 150.0) && !favour(9.9, 1000.0));
+}

@@ -1,0 +1,138 @@
+//! A GPU with a fault, for tests.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use gpu::{Dispatch, Executor, Failure, Kernel, Limits, Wgpu};
+
+/// One device for all tests, so that its kernels are compiled once; `None` where no driver shows any.
+pub fn device() -> Option<Wgpu> {
+    static DEVICE: LazyLock<Option<Wgpu>> = LazyLock::new(|| Wgpu::open(None, true).ok());
+    DEVICE.clone()
+}
+
+/// What is wrong with a device.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// It fails.
+    Fails(Failure),
+    /// It answers with what is no number.
+    NoNumbers,
+    /// It leaves out the last piece of work of every submit, and says nothing.
+    Forgets,
+    /// Its memory has so many bytes.
+    Small(u64),
+}
+
+/// A device that works until its fault shows. Clones are the same device.
+#[derive(Clone)]
+pub struct Faulty {
+    exec: Wgpu,
+    fault: Fault,
+    submits_left: Arc<AtomicUsize>,
+    taken: Arc<AtomicU64>,
+}
+
+impl Faulty {
+    /// The fault shows at the n-th submit.
+    pub fn new(exec: Wgpu, submits_left: usize, fault: Fault) -> Faulty {
+        Faulty {
+            exec,
+            fault,
+            submits_left: Arc::new(AtomicUsize::new(submits_left)),
+            taken: Arc::default(),
+        }
+    }
+
+    /// Bytes of its memory that are taken.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    fn shows(&self) -> bool {
+        self.submits_left.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Memory that is given back when the last of its clones goes.
+#[derive(Clone)]
+pub struct Taken {
+    buffer: <Wgpu as Executor>::Buffer,
+    _share: Arc<Share>,
+}
+
+struct Share {
+    bytes: u64,
+    of: Arc<AtomicU64>,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Executor for Faulty {
+    type Buffer = Taken;
+    type Bound = <Wgpu as Executor>::Bound;
+    type Ticket = <Wgpu as Executor>::Ticket;
+
+    fn limits(&self) -> Limits {
+        self.exec.limits()
+    }
+
+    fn buffer(&mut self, name: &str, bytes: u64) -> Result<Taken, Failure> {
+        let taken = self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let share = Share {
+            bytes,
+            of: Arc::clone(&self.taken),
+        };
+        if let Fault::Small(most) = self.fault
+            && taken > most
+        {
+            return Err(Failure::OutOfMemory(format!("{bytes} bytes for {name}")));
+        }
+        Ok(Taken {
+            buffer: self.exec.buffer(name, bytes)?,
+            _share: Arc::new(share),
+        })
+    }
+
+    fn write(&mut self, to: &Taken, at: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.exec.write(&to.buffer, at, bytes)
+    }
+
+    fn copy(&mut self, from: &Taken, to: &Taken, bytes: u64) -> Result<(), Failure> {
+        self.exec.copy(&from.buffer, &to.buffer, bytes)
+    }
+
+    fn bind(&mut self, kernel: &Kernel, buffers: &[&Taken]) -> Result<Self::Bound, Failure> {
+        let buffers: Vec<_> = buffers.iter().map(|it| &it.buffer).collect();
+        self.exec.bind(kernel, &buffers)
+    }
+
+    fn submit(
+        &mut self,
+        dispatches: &[Dispatch<'_, Self::Bound>],
+        reading: Option<(&Taken, u64)>,
+    ) -> Result<Self::Ticket, Failure> {
+        let left = self.submits_left.load(Ordering::Relaxed);
+        self.submits_left
+            .store(left.saturating_sub(1), Ordering::Relaxed);
+        let done = match &self.fault {
+            Fault::Fails(failure) if self.shows() => return Err(failure.clone()),
+            Fault::Forgets if self.shows() => dispatches.len().saturating_sub(1),
+            _ => dispatches.len(),
+        };
+        let reading = reading.map(|(buffer, bytes)| (&buffer.buffer, bytes));
+        self.exec.submit(&dispatches[..done], reading)
+    }
+
+    fn take(&mut self, ticket: Self::Ticket) -> Result<Vec<u8>, Failure> {
+        let mut bytes = self.exec.take(ticket)?;
+        if matches!(self.fault, Fault::NoNumbers) && self.shows() {
+            bytes.fill(0xff);
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,429 @@
+//! Which GPU may be used, and whether it is worth it.
+//!
+//! Nothing is taken on trust: a child process lists the devices, and before one is first used with a model another
+//! checks what it computes and measures it against the CPU. What they found is remembered by device, driver and app.
+
+mod child;
+mod in_use;
+mod known;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use engine::{CpuLevel, DeviceRequest, Engine, GpuCheck};
+use serde::{Deserialize, Serialize};
+
+use crate::folders::Folders;
+use crate::starter;
+use child::{Child, NoAnswer};
+pub use in_use::InUse;
+use known::{Key, Knowledge, Off};
+
+/// A GPU as a driver shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpu {
+    pub name: String,
+    /// What `--device gpu:ID` names it by.
+    pub id: String,
+    pub driver: String,
+    /// `Vulkan` or `Metal`.
+    pub api: String,
+    /// `discrete`, `integrated`, `virtual`, `software` or `other`.
+    pub kind: String,
+    /// Why it is never used.
+    pub refused: Option<String>,
+}
+
+impl From<engine::GpuInfo> for Gpu {
+    fn from(info: engine::GpuInfo) -> Self {
+        Self {
+            name: info.name,
+            id: info.id,
+            driver: info.driver,
+            api: info.api.to_owned(),
+            kind: info.kind.name().to_owned(),
+            refused: info.refused,
+        }
+    }
+}
+
+/// Where a model is to run, and why there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    pub device: DeviceRequest,
+    /// The GPU that it is.
+    pub gpu: Option<Gpu>,
+    /// Words for people; none where the engine knows best.
+    pub because: Option<String>,
+    /// What is known of a GPU that is not used because it does not work.
+    pub report: Option<String>,
+}
+
+impl Decision {
+    /// As asked for.
+    fn plain(device: DeviceRequest) -> Self {
+        Self {
+            device,
+            gpu: None,
+            because: None,
+            report: None,
+        }
+    }
+
+    /// No GPU.
+    fn cpu(because: String) -> Self {
+        Self {
+            because: Some(because),
+            ..Self::plain(DeviceRequest::Auto)
+        }
+    }
+}
+
+/// A device with what is known of it, for people.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    #[serde(flatten)]
+    pub gpu: Gpu,
+    /// Whether the model would run on it.
+    pub usable: bool,
+    pub reason: String,
+    pub report: Option<String>,
+    pub check: Option<GpuCheck>,
+}
+
+/// Models smaller than this are fast anywhere: a start does not wait for a check.
+const SMALL: u64 = 64 << 20;
+
+/// The GPUs of this machine.
+pub struct Gpus {
+    folder: PathBuf,
+    list: Child,
+    check: Child,
+    /// Models of fewer bytes run on the CPU without a question.
+    small: u64,
+    /// Why no GPU is used while this process lives.
+    distrust: Option<String>,
+}
+
+impl Gpus {
+    /// Looks, too, whether a process has died over a GPU.
+    pub fn new(folders: &Folders) -> Option<Self> {
+        let program = std::env::current_exe().ok()?;
+        // The hidden subcommand that answers.
+        let leading = vec!["gpu-check".into()];
+        Some(Self::asking(&folders.data, program, leading))
+    }
+
+    fn asking(folder: &Path, program: PathBuf, leading: Vec<OsString>) -> Self {
+        let child = |seconds| Child {
+            program: program.clone(),
+            leading: leading.clone(),
+            patience: Duration::from_secs(seconds),
+        };
+        let mut gpus = Self {
+            folder: folder.to_owned(),
+            list: child(10),
+            check: child(120),
+            small: SMALL,
+            distrust: None,
+        };
+        for key in in_use::deaths(folder) {
+            gpus.book(&key, "the app ended while it answered");
+            gpus.distrust = Some(
+                "The CPU is used this time: the last time, Goldcrest ended while a GPU answered"
+                    .to_owned(),
+            );
+        }
+        gpus
+    }
+
+    /// Where `model` is to run when `asked` is asked for and the CPU has so many threads.
+    pub fn decide(&self, asked: DeviceRequest, model: &Path, threads: Option<usize>) -> Decision {
+        // candle's GPUs were built in on purpose.
+        const OF_CANDLE: bool = cfg!(any(feature = "cuda", feature = "metal"));
+        let automatic = match &asked {
+            DeviceRequest::Auto if !OF_CANDLE => true,
+            DeviceRequest::Gpu(_) => false,
+            _ => return Decision::plain(asked),
+        };
+        if automatic && std::fs::metadata(model).is_ok_and(|file| file.len() < self.small) {
+            return Decision::cpu("The CPU is used: it is fast enough for so small a model".into());
+        }
+        if let Some(distrust) = &self.distrust {
+            return Decision::cpu(distrust.clone());
+        }
+        let gpus = match self.list() {
+            Ok(gpus) => gpus,
+            Err(no_answer) => {
+                return Decision {
+                    report: Some(no_answer.complaints),
+                    ..Decision::cpu(format!("No GPU: looking for one, {}", no_answer.reason))
+                };
+            }
+        };
+        let wanted = |gpu: &&Gpu| match &asked {
+            DeviceRequest::Gpu(Some(id)) => gpu.id == *id,
+            _ => true,
+        };
+        let wanted: Vec<&Gpu> = gpus.iter().filter(wanted).collect();
+        if wanted.iter().all(|gpu| gpu.refused.is_some()) {
+            return Decision::cpu(match (wanted.first(), asked) {
+                (Some(gpu), _) => {
+                    let reason = gpu.refused.as_deref().unwrap_or_default();
+                    format!("No GPU: {}, {reason}", gpu.name)
+                }
+                (None, DeviceRequest::Gpu(Some(id))) => format!("No GPU is called {id}"),
+                (None, _) => "No GPU: no Vulkan or Metal driver shows one".into(),
+            });
+        }
+        // The engine says what is wrong with a file that is no model.
+        let Some(trial) = Trial::new(model, threads, automatic) else {
+            return Decision::plain(DeviceRequest::Cpu);
+        };
+        let mut because = None;
+        for gpu in wanted {
+            let verdict = self.judge(gpu, &trial);
+            if verdict.usable {
+                return Decision {
+                    device: DeviceRequest::Gpu(Some(gpu.id.clone())),
+                    gpu: Some(gpu.clone()),
+                    because: Some(verdict.reason),
+                    report: None,
+                };
+            }
+            because.get_or_insert(Decision {
+                report: verdict.report,
+                ..Decision::cpu(format!("The CPU is used: {}, {}", gpu.name, verdict.reason))
+            });
+        }
+        because.unwrap_or_else(|| Decision::plain(DeviceRequest::Cpu))
+    }
+
+    /// All devices, with what is known of them and this model. With `anew`, what was known is found out again.
+    pub fn verdicts(
+        &self,
+        model: &Path,
+        threads: Option<usize>,
+        anew: bool,
+    ) -> Result<Vec<Verdict>, String> {
+        let trial = Trial::new(model, threads, true).ok_or("the model cannot be opened")?;
+        let gpus = self.list().map_err(|no_answer| no_answer.reason)?;
+        if anew {
+            let mut knowledge = self.knowledge();
+            for gpu in &gpus {
+                knowledge.forget(&Key::of(gpu));
+            }
+            self.remember(&knowledge);
+        }
+        let verdicts = gpus.iter().map(|gpu| {
+            if anew {
+                self.judge(gpu, &trial)
+            } else {
+                self.recall(gpu, &trial)
+                    .unwrap_or_else(|| Verdict::of(gpu, false, "it has not been checked yet"))
+            }
+        });
+        Ok(verdicts.collect())
+    }
+
+    /// Marks that `gpu` is at work until the mark is dropped.
+    pub fn begin(&self, gpu: &Gpu) -> Option<InUse> {
+        let begun = InUse::begin(&self.folder, &Key::of(gpu));
+        begun
+            .inspect_err(|error| tracing::warn!(%error, "no mark that a GPU is at work"))
+            .ok()
+    }
+
+    /// A GPU has failed while it answered.
+    pub fn failed(&self, gpu: &Gpu, reason: &str) {
+        self.book(&Key::of(gpu), reason);
+    }
+
+    fn book(&self, key: &Key, reason: &str) {
+        let mut knowledge = self.knowledge();
+        knowledge.entry(key).failed(reason);
+        self.remember(&knowledge);
+    }
+
+    fn list(&self) -> Result<Vec<Gpu>, NoAnswer> {
+        self.list.ask(&[])
+    }
+
+    fn judge(&self, gpu: &Gpu, trial: &Trial<'_>) -> Verdict {
+        if let Some(verdict) = self.recall(gpu, trial) {
+            return verdict;
+        }
+        tracing::info!(gpu = gpu.name, driver = gpu.driver, "checking a GPU");
+        let check = match self.check.ask::<GpuCheck>(&trial.arguments(gpu)) {
+            Ok(check) if check.full => {
+                // Others may leave more memory another time.
+                return Verdict::of(gpu, false, &check.fault.unwrap_or_default());
+            }
+            Ok(check) => check,
+            Err(no_answer) => {
+                let check = GpuCheck {
+                    fault: Some(no_answer.reason),
+                    ..GpuCheck::default()
+                };
+                return self.put_off(gpu, &check, &no_answer.complaints);
+            }
+        };
+        if check.fault.is_some() {
+            return self.put_off(gpu, &check, "");
+        }
+        let mut knowledge = self.knowledge();
+        let entry = knowledge.entry(&Key::of(gpu));
+        entry.learn(&trial.fingerprint, &trial.cpu, check.clone());
+        self.remember(&knowledge);
+        Verdict::measured(gpu, check, trial.automatic)
+    }
+
+    /// What is known already.
+    fn recall(&self, gpu: &Gpu, trial: &Trial<'_>) -> Option<Verdict> {
+        if let Some(reason) = &gpu.refused {
+            return Some(Verdict::of(gpu, false, reason));
+        }
+        let knowledge = self.knowledge();
+        let known = knowledge.of(&Key::of(gpu))?;
+        if let Some(off) = &known.off {
+            return Some(Verdict {
+                report: Some(off.report.clone()),
+                ..Verdict::of(gpu, false, &off.reason)
+            });
+        }
+        let check = known.model(&trial.fingerprint, &trial.cpu)?;
+        Some(Verdict::measured(gpu, check.clone(), trial.automatic))
+    }
+
+    fn put_off(&self, gpu: &Gpu, check: &GpuCheck, complaints: &str) -> Verdict {
+        let reason = check.fault.clone().unwrap_or_default();
+        let report = report(gpu, check, complaints);
+        tracing::warn!(
+            gpu = gpu.name,
+            driver = gpu.driver,
+            reason,
+            "a GPU is not used"
+        );
+        let mut knowledge = self.knowledge();
+        knowledge.entry(&Key::of(gpu)).off = Some(Off {
+            reason: reason.clone(),
+            report: report.clone(),
+        });
+        self.remember(&knowledge);
+        Verdict {
+            report: Some(report),
+            check: Some(check.clone()),
+            ..Verdict::of(gpu, false, &reason)
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join("gpu.json")
+    }
+
+    fn knowledge(&self) -> Knowledge {
+        Knowledge::read(&self.file())
+    }
+
+    fn remember(&self, knowledge: &Knowledge) {
+        if let Err(error) = knowledge.write(&self.file()) {
+            tracing::warn!(%error, "what was found out about GPUs is not kept");
+        }
+    }
+}
+
+/// A model that GPUs are tried with, and the CPU that they have to beat.
+struct Trial<'a> {
+    model: &'a Path,
+    fingerprint: String,
+    threads: Option<usize>,
+    cpu: String,
+    /// Whether a GPU must be worth it.
+    automatic: bool,
+}
+
+impl<'a> Trial<'a> {
+    /// None where the file is no model.
+    fn new(model: &'a Path, threads: Option<usize>, automatic: bool) -> Option<Self> {
+        let level = CpuLevel::detect().map_or("unknown", CpuLevel::keyword);
+        Some(Self {
+            model,
+            fingerprint: Engine::check(model).ok()?.fingerprint,
+            threads,
+            cpu: match threads {
+                Some(threads) => format!("{level}, {threads} threads"),
+                None => level.to_owned(),
+            },
+            automatic,
+        })
+    }
+
+    fn arguments(&self, gpu: &Gpu) -> Vec<OsString> {
+        let mut arguments = vec!["--device".into(), gpu.id.clone().into()];
+        arguments.extend(["--model".into(), self.model.into()]);
+        if let Some(starter) = starter::file() {
+            arguments.extend(["--starter".into(), starter.into()]);
+        }
+        if let Some(threads) = self.threads {
+            arguments.extend(["--threads".into(), threads.to_string().into()]);
+        }
+        arguments
+    }
+}
+
+impl Verdict {
+    fn of(gpu: &Gpu, usable: bool, reason: &str) -> Self {
+        Self {
+            gpu: gpu.clone(),
+            usable,
+            reason: reason.to_owned(),
+            report: None,
+            check: None,
+        }
+    }
+
+    /// Of a GPU that computes well. Where it is `automatic`, it must be worth it.
+    fn measured(gpu: &Gpu, check: GpuCheck, automatic: bool) -> Self {
+        let Some(rates) = check.rates else {
+            return Self::of(gpu, false, "it was not measured");
+        };
+        let (gpu_writes, cpu_writes) = (rates.gpu.decode, rates.cpu.decode);
+        let figures = format!("about {gpu_writes:.1} tokens/s, the CPU {cpu_writes:.1}");
+        let (usable, reason) = if !automatic {
+            (true, format!("The GPU was asked for; it writes {figures}"))
+        } else if rates.favour_gpu() {
+            (true, format!("The GPU is faster here: it writes {figures}"))
+        } else {
+            (false, format!("it is no faster here: it writes {figures}"))
+        };
+        Self {
+            check: Some(check),
+            ..Self::of(gpu, usable, &reason)
+        }
+    }
+}
+
+/// All that is known of a GPU that does not work, in plain text.
+fn report(gpu: &Gpu, check: &GpuCheck, complaints: &str) -> String {
+    let (version, os, arch) = (
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+    );
+    let mut text = format!("Goldcrest {version}, {os} {arch}\n");
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "{} ({}, {}), {}", gpu.name, gpu.kind, gpu.id, gpu.api);
+    let _ = writeln!(text, "driver: {}", gpu.driver);
+    for step in &check.steps {
+        let error = step
+            .error
+            .map_or("no number".into(), |error| format!("{error:.1e}"));
+        let _ = writeln!(text, "{}: {error} (at most {})", step.what, step.bound);
+    }
+    let _ = writeln!(text, "{}", check.fault.as_deref().unwrap_or("no fault"));
+    text + child::last_words(complaints)
+}

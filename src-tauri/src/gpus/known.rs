@@ -1,0 +1,143 @@
+//! What is known of each GPU, in a file that may be deleted: then all is found out again.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use engine::GpuCheck;
+use serde::{Deserialize, Serialize};
+
+use super::Gpu;
+
+/// Models that are remembered for each device.
+const MODELS: usize = 16;
+/// Failures after which a driver is not used any more.
+const FAILURES: usize = 2;
+
+/// A GPU with its driver, as a version of this app knows them: of another driver or app nothing is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    pub device: String,
+    pub driver: String,
+    pub app: String,
+}
+
+impl Key {
+    pub fn of(gpu: &Gpu) -> Self {
+        Self {
+            device: gpu.id.clone(),
+            driver: gpu.driver.clone(),
+            app: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// Why a GPU is not used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Off {
+    /// The end of a sentence.
+    pub reason: String,
+    /// All that is known, to be sent to whoever can mend it.
+    pub report: String,
+}
+
+/// All that is known of one GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    #[serde(flatten)]
+    pub key: Key,
+    pub off: Option<Off>,
+    /// What went wrong while it answered.
+    pub failures: Vec<String>,
+    pub models: Vec<Model>,
+}
+
+/// How a GPU did with a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// The model's fingerprint.
+    pub model: String,
+    /// The CPU that it was measured against.
+    pub cpu: String,
+    pub check: GpuCheck,
+}
+
+/// The file's content.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Knowledge {
+    gpus: Vec<Known>,
+}
+
+impl Knowledge {
+    /// What the file holds; nothing where it cannot be read.
+    pub fn read(file: &Path) -> Self {
+        let text = fs::read(file).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Writes the file whole or not at all.
+    pub fn write(&self, file: &Path) -> io::Result<()> {
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let part = file.with_extension(format!("part-{}", std::process::id()));
+        fs::write(&part, serde_json::to_vec_pretty(self)?)?;
+        fs::rename(part, file)
+    }
+
+    pub fn of(&self, key: &Key) -> Option<&Known> {
+        self.gpus.iter().find(|known| known.key == *key)
+    }
+
+    /// The entry of a GPU. What was known of it under another driver or app is forgotten.
+    pub fn entry(&mut self, key: &Key) -> &mut Known {
+        self.gpus
+            .retain(|known| known.key.device != key.device || known.key == *key);
+        let index = self.gpus.iter().position(|known| known.key == *key);
+        let index = index.unwrap_or_else(|| {
+            self.gpus.push(Known {
+                key: key.clone(),
+                off: None,
+                failures: Vec::new(),
+                models: Vec::new(),
+            });
+            self.gpus.len() - 1
+        });
+        &mut self.gpus[index]
+    }
+
+    pub fn forget(&mut self, key: &Key) {
+        self.gpus.retain(|known| known.key != *key);
+    }
+}
+
+impl Known {
+    pub fn model(&self, model: &str, cpu: &str) -> Option<&GpuCheck> {
+        let mut models = self.models.iter();
+        models
+            .find(|it| it.model == model && it.cpu == cpu)
+            .map(|it| &it.check)
+    }
+
+    pub fn learn(&mut self, model: &str, cpu: &str, check: GpuCheck) {
+        self.models.retain(|it| it.model != model || it.cpu != cpu);
+        self.models.push(Model {
+            model: model.to_owned(),
+            cpu: cpu.to_owned(),
+            check,
+        });
+        let most = self.models.len().saturating_sub(MODELS);
+        self.models.drain(..most);
+    }
+
+    /// Books a failure; after a few of them the GPU is off.
+    pub fn failed(&mut self, reason: &str) {
+        self.failures.push(reason.to_owned());
+        if self.failures.len() >= FAILURES && self.off.is_none() {
+            self.off = Some(Off {
+                reason: format!("it has failed {FAILURES} times, the last time: {reason}"),
+                report: self.failures.join("\n"),
+            });
+        }
+    }
+}

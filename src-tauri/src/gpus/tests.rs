@@ -1,0 +1,216 @@
+//! Whatever a GPU, its driver or a layer above it does, there is a chat on the CPU and a reason. The children are scripts.
+
+#![cfg(unix)]
+
+use std::fs;
+
+use chat::{Generate, ModelChoice};
+use tempfile::TempDir;
+
+use super::*;
+use crate::model::EngineModel;
+
+const CARD: &str = r#"{"name":"Card","id":"0000:01:00.0","driver":"radv 1","api":"Vulkan","kind":"discrete","refused":null}"#;
+const TWIN: &str = r#"{"name":"Card","id":"0000:02:00.0","driver":"radv 1","api":"Vulkan","kind":"discrete","refused":null}"#;
+
+/// What a check prints of a GPU that writes so many tokens a second where the CPU writes 10.
+fn writes(rate: u32) -> String {
+    let rates = format!(
+        r#"{{"gpu":{{"prefill":100.0,"decode":{rate}}},"cpu":{{"prefill":100.0,"decode":10}}}}"#
+    );
+    format!(r#"echo '{{"steps":[],"fault":null,"full":false,"rates":{rates}}}'"#)
+}
+
+fn faulty(fault: &str, full: bool) -> String {
+    format!(r#"echo '{{"steps":[],"fault":"{fault}","full":{full},"rates":null}}'"#)
+}
+
+/// A machine with these GPUs, whose checks do as a line of shell says.
+struct Machine(TempDir);
+
+impl Machine {
+    fn new(gpus: &[&str], check: &str) -> Self {
+        let machine = Self(tempfile::tempdir().expect("made"));
+        machine.becomes(&format!("echo '[{}]'", gpus.join(",")), check);
+        machine
+    }
+
+    fn becomes(&self, list: &str, check: &str) {
+        let script = format!(
+            "if [ $# = 0 ]; then {list}; else echo $2 >> {}; {check}; fi\n",
+            self.0.path().join("checked").display()
+        );
+        fs::write(self.script(), script).expect("written");
+    }
+
+    fn script(&self) -> PathBuf {
+        self.0.path().join("child.sh")
+    }
+
+    /// As the app finds it when it starts.
+    fn gpus(&self) -> Gpus {
+        Gpus {
+            small: 0,
+            ..Gpus::asking(self.0.path(), "/bin/sh".into(), vec![self.script().into()])
+        }
+    }
+
+    fn decide(&self, asked: &str) -> Decision {
+        let model = starter::file().expect("the starter is there");
+        let asked = asked.parse().expect("a device");
+        self.gpus().decide(asked, &model, Some(1))
+    }
+
+    /// Ids of the devices that were checked.
+    fn checked(&self) -> Vec<String> {
+        let ids = fs::read_to_string(self.0.path().join("checked")).unwrap_or_default();
+        ids.lines().map(str::to_owned).collect()
+    }
+}
+
+#[track_caller]
+fn no_gpu(decision: &Decision, why: &str) {
+    assert_eq!(decision.gpu, None);
+    let because = decision.because.as_deref().unwrap_or_default();
+    assert!(because.contains(why), "{because}");
+}
+
+#[test]
+fn a_gpu_is_taken_when_it_was_measured_faster_and_measured_once() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    for _ in 0..2 {
+        let decision = machine.decide("auto");
+        let id = "0000:01:00.0".to_owned();
+        assert_eq!(decision.device, DeviceRequest::Gpu(Some(id)));
+        assert!(
+            decision
+                .because
+                .is_some_and(|because| because.contains("50.0"))
+        );
+    }
+    assert_eq!(machine.checked().len(), 1);
+    // Another CPU to beat is another measurement.
+    let model = starter::file().expect("the starter is there");
+    machine.gpus().decide(DeviceRequest::Auto, &model, Some(2));
+    assert_eq!(machine.checked().len(), 2);
+}
+
+#[test]
+fn a_slower_gpu_is_used_only_when_it_is_asked_for() {
+    let machine = Machine::new(&[CARD], &writes(5));
+    no_gpu(&machine.decide("auto"), "no faster here");
+    assert!(machine.decide("gpu").gpu.is_some());
+    assert_eq!(machine.decide("cpu"), Decision::plain(DeviceRequest::Cpu));
+}
+
+#[test]
+fn of_two_gpus_of_one_name_the_one_that_works_is_used() {
+    let breaks = format!("[ $2 = 0000:01:00.0 ] && kill -KILL $$; {}", writes(50));
+    let machine = Machine::new(&[CARD, TWIN], &breaks);
+    let decision = machine.decide("auto");
+    assert_eq!(
+        decision.gpu.map(|gpu| gpu.id).as_deref(),
+        Some("0000:02:00.0")
+    );
+    no_gpu(&machine.decide("gpu:0000:01:00.0"), "crashes");
+    no_gpu(&machine.decide("gpu:0000:03:00.0"), "0000:03:00.0");
+    assert_eq!(machine.checked(), ["0000:01:00.0", "0000:02:00.0"]);
+}
+
+#[test]
+fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
+    for (check, why) in [
+        (faulty("it computes wrongly", false), "computes wrongly"),
+        (
+            "echo a layer fails >&2; kill -KILL $$".to_owned(),
+            "crashes",
+        ),
+        ("exec sleep 600".to_owned(), "hangs"),
+        ("echo nonsense".to_owned(), "cannot be read"),
+    ] {
+        let machine = Machine::new(&[CARD], &check);
+        let mut gpus = machine.gpus();
+        if why == "hangs" {
+            gpus.check.patience = Duration::from_secs(1);
+        }
+        let model = starter::file().expect("the starter is there");
+        no_gpu(&gpus.decide(DeviceRequest::Auto, &model, Some(1)), why);
+        let later = machine.decide("gpu");
+        no_gpu(&later, why);
+        let report = later.report.expect("a report");
+        assert!(
+            report.contains("radv 1") && report.contains("0000:01:00.0"),
+            "{report}"
+        );
+        assert_eq!(report.contains("a layer fails"), why == "crashes");
+        assert_eq!(machine.checked().len(), 1);
+
+        let mended = CARD.replace("radv 1", "radv 2");
+        machine.becomes(&format!("echo '[{mended}]'"), &writes(50));
+        assert!(machine.decide("auto").gpu.is_some());
+    }
+}
+
+#[test]
+fn a_gpu_without_room_is_asked_again_another_time() {
+    let machine = Machine::new(&[CARD], &faulty("there its memory is full", true));
+    no_gpu(&machine.decide("auto"), "memory is full");
+    machine.becomes(&format!("echo '[{CARD}]'"), &writes(50));
+    assert!(machine.decide("auto").gpu.is_some());
+}
+
+#[test]
+fn a_layer_that_crashes_while_gpus_are_listed_leaves_a_chat_on_the_cpu() {
+    let machine = Machine::new(&[], ":");
+    machine.becomes("kill -KILL $$", ":");
+    let mut model = EngineModel::choosing(Some(machine.gpus()));
+    let options = chat::LoadOptions {
+        device: "gpu".into(),
+        threads: Some(1),
+        context_length: None,
+        kv_type: chat::KvType::F16,
+    };
+    let info = model
+        .open(&ModelChoice::Starter, &options, &mut |_| {})
+        .expect("the starter opens");
+    assert_eq!(info.device.kind, chat::DeviceKind::Cpu);
+    assert!(
+        info.device.reason.contains("crashes"),
+        "{}",
+        info.device.reason
+    );
+}
+
+#[test]
+fn a_machine_without_a_gpu_says_so() {
+    no_gpu(&Machine::new(&[], ":").decide("auto"), "No GPU");
+    let refused = CARD.replace("null", "\"it is the processor playing a GPU\"");
+    no_gpu(
+        &Machine::new(&[&refused], ":").decide("gpu"),
+        "playing a GPU",
+    );
+}
+
+#[test]
+fn after_a_death_over_a_gpu_the_cpu_answers_once_and_after_two_always() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let gpu = machine.decide("auto").gpu.expect("it is taken");
+    let mark = machine.0.path().join("gpu-in-use-1");
+    for always in [false, true] {
+        let in_use = machine.gpus().begin(&gpu).expect("marked");
+        // Of a process that lives, nothing is concluded.
+        assert!(machine.decide("auto").gpu.is_some());
+        drop(in_use);
+        let key = serde_json::to_vec(&Key::of(&gpu)).expect("plain data");
+        fs::write(&mark, key).expect("written");
+        no_gpu(&machine.decide("auto"), "ended while");
+        assert!(!mark.exists());
+        assert_eq!(machine.decide("auto").gpu.is_none(), always);
+    }
+    no_gpu(&machine.decide("auto"), "failed 2 times");
+    // Whoever asks for it to be checked anew gets a new beginning.
+    let model = starter::file().expect("the starter is there");
+    let verdicts = machine.gpus().verdicts(&model, Some(1), true);
+    assert!(verdicts.expect("listed")[0].usable);
+    assert!(machine.decide("auto").gpu.is_some());
+}
