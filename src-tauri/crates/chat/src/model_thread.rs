@@ -28,7 +28,7 @@ pub(crate) enum Report {
     /// The job of opening is over; `open` is the model that there is now.
     Opened {
         result: Result<(), Failure>,
-        open: Option<ModelInfo>,
+        open: Option<Box<ModelInfo>>,
     },
     Fitted(Fitted),
     Reading {
@@ -45,7 +45,7 @@ pub(crate) enum Report {
         result: Result<Finish, Failure>,
         panicked: bool,
         /// The model as it is now.
-        open: Option<ModelInfo>,
+        open: Option<Box<ModelInfo>>,
     },
 }
 
@@ -68,13 +68,13 @@ pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, desk: &
                     unless_it_panics(FailureCode::BadModel, || Ok(generate.info().cloned())).0;
                 report(Report::Opened {
                     result: result.map(drop),
-                    open: open.ok().flatten(),
+                    open: open.ok().flatten().map(Box::new),
                 });
             }
             Job::Answer { unfitted, cancel } => {
                 let answer = || answer(generate.as_mut(), unfitted, &cancel, &report);
                 let (result, panicked) = unless_it_panics(FailureCode::Generation, answer);
-                let open = generate.info().filter(|_| !panicked).cloned();
+                let open = generate.info().filter(|_| !panicked).cloned().map(Box::new);
                 report(Report::Ended {
                     result,
                     panicked,

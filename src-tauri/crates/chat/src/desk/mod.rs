@@ -144,7 +144,7 @@ impl Desk {
     fn report(&mut self, report: Report) {
         match report {
             Report::Progress(done) => self.opening(done),
-            Report::Opened { result, open } => self.opened(result, open),
+            Report::Opened { result, open } => self.opened(result, open.map(|info| *info)),
             Report::Fitted(fitted) => self.fitted(fitted),
             Report::Reading { done, total } => self.reading(done, total),
             Report::Token { id, text, part } => self.token(id, &text, part),
@@ -153,7 +153,7 @@ impl Desk {
                 panicked,
                 open,
             } => {
-                self.moved(open);
+                self.moved(open.map(|info| *info));
                 self.ended(result, panicked);
             }
         }

@@ -76,7 +76,6 @@ fn costs_are_the_least_that_was_measured_lately() {
     near(0, 1.1);
     near(1, 1.3);
     near(2, 1.7);
-    let mut costs = costs;
     // The machine was busy with something else.
     costs.note(1, 30.0);
     costs.note(8, 40.0);
