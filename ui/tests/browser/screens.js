@@ -127,6 +127,10 @@ const screens = {
     scene: "error",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
   },
+  "model-distrusted": {
+    scene: "distrusting",
+    act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
+  },
   loading: {
     scene: "loading",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),

@@ -201,8 +201,13 @@ fn fused_products_are_their_parts() {
             let mut sum = vec![0.5; m * 70];
             cpu.product_add(&x, m, &wq, &mut sum);
             let want: Vec<f32> = part(&wq).iter().map(|y| 0.5 + y).collect();
-            let off = distance(&sum, &want);
-            assert!(off < 1e-6, "{}: {off}", cpu.level());
+            if cpu.level() == CpuLevel::Amx && m > FEW {
+                // Its sums begin with what they are added to.
+                let off = distance(&sum, &want);
+                assert!(off < 1e-6, "{off}");
+            } else {
+                assert_eq!(sum, want, "{}", cpu.level());
+            }
         }
     }
 }
