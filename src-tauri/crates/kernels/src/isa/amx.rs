@@ -137,8 +137,8 @@ struct Sums {
 }
 
 // The registers of sums keep their values from one of the following functions to the next: compiled code
-// never touches tile registers, which Rust knows as nothing but clobbers, and this file's other functions
-// are not called between.
+// never touches tile registers, which Rust knows as nothing but clobbers, and what is called between uses vectors
+// only.
 
 /// Begins sums anew.
 ///

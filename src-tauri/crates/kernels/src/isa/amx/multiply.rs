@@ -298,12 +298,9 @@ impl<'a> Results<'a> {
 }
 
 /// Asks for two lines to be written: rows of results lie so far apart that nothing else foresees them.
-///
-/// # Safety
-/// None: what cannot be fetched is not.
 #[inline(always)]
-unsafe fn prefetch_results(y: *const f32) {
-    // SAFETY: a hint.
+fn prefetch_results(y: *const f32) {
+    // SAFETY: a hint: what cannot be fetched is not.
     unsafe {
         _mm_prefetch::<_MM_HINT_ET0>(y.cast());
         _mm_prefetch::<_MM_HINT_ET0>(y.wrapping_add(LANES).cast());
