@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use kernels::{BlockType, Cpu, CpuLevel, KvLayer, KvType, Matrix, read_bandwidth};
+use kernels::{BlockType, Cpu, CpuLevel, KvLayer, KvType, Matrix, integer_rate, read_bandwidth};
 
 /// Repetitions of which the fastest counts: the others met somebody else's work.
 const REPEATS: usize = 5;
@@ -164,8 +164,9 @@ fn main() {
     for level in levels {
         let bandwidth = read_bandwidth(threads);
         println!(
-            "{level}, {threads} threads; read bandwidth {:.2} GB/s",
-            bandwidth / 1e9
+            "{level}, {threads} threads; read bandwidth {:.2} GB/s, integers {:.0} GMAC/s",
+            bandwidth / 1e9,
+            integer_rate(threads, level) / 1e9
         );
         let cpu = Cpu::new(threads, level);
         if wanted("pack") {

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::block::BlockType;
 use crate::isa::{Isa, LANES};
-use crate::layout::GROUP;
+use crate::layout::{GROUP, Header, Layout};
 use crate::memory::Buffer;
 use crate::pool::{Parts, Pool};
 use crate::routines::Routines;
@@ -28,6 +29,18 @@ pub(crate) enum Grain {
     Group,
     /// 16.
     Half,
+}
+
+impl Grain {
+    /// What weights of a type want; float weights take activations as they are.
+    pub fn of(ty: BlockType) -> Option<Grain> {
+        let layout = Layout::of(ty);
+        match layout.header {
+            Header::None => None,
+            _ if layout.bytes => Some(Grain::Half),
+            _ => Some(Grain::Group),
+        }
+    }
 }
 
 /// Rounded activations, `[m][cols]`; buffers grow to the largest product and stay.
@@ -70,54 +83,69 @@ impl Rounded {
     }
 }
 
-/// Makes tiles, `[row / 16][column / 32][16][32]`, of some columns of rows that are so long.
-pub(crate) type Arrange = unsafe fn(&[f32], usize, Range<usize>, &mut [u16]);
+/// Makes tiles of some columns of rows that are so long, as the level's [`TileShape`] says.
+pub(crate) type Arrange = unsafe fn(Grain, &[f32], usize, Range<usize>, &mut [u16]);
 
-/// Activations as tiles of a matrix unit: 16 tokens × 32 columns in bf16, laid out
-/// `[slab][token / 16][column / 32]`: the columns of a slab lie together, because a bunch of strips passes
-/// over them while they are in the L2 cache. There are tiles for whole pairs of blocks of tokens.
+/// How a level lays out the activations of many tokens: `[slab][block of tokens][column / 32]`, and a tile each time.
+/// The columns of a slab lie together because strips pass over them while they are in a cache.
+#[derive(Clone, Copy)]
+pub(crate) struct TileShape {
+    /// Tokens of a tile.
+    pub tokens: usize,
+    /// There are tiles for whole multiples of so many tokens.
+    pub room: usize,
+    /// Columns of a slab.
+    pub slab: usize,
+    /// What a token's 32 columns take, in numbers of 16 bits.
+    pub row: usize,
+}
+
+impl TileShape {
+    /// Where the tile of block `block` and column group `group` is, among those of `m` tokens of `cols` columns.
+    pub fn tile(self, m: usize, cols: usize, block: usize, group: usize) -> usize {
+        let first = group * GROUP / self.slab * self.slab;
+        let width = (cols - first).min(self.slab) / GROUP;
+        let (before, within) = (first / GROUP, group - first / GROUP);
+        let room = m.next_multiple_of(self.room);
+        (before * room + (block * width + within) * self.tokens) * self.row
+    }
+}
+
+/// Activations as tiles.
 #[derive(Default)]
 pub(crate) struct Tiled {
     tiles: Buffer<u16>,
 }
 
 impl Tiled {
-    /// Tokens of a tile.
-    pub const TOKENS: usize = 16;
-    /// Columns of a slab.
-    pub const SLAB: usize = 2048;
-
-    /// Where the tile of 16 tokens and column group `group` is, among those of `m` tokens of `cols` columns.
-    pub fn tile(m: usize, cols: usize, block: usize, group: usize) -> usize {
-        let first = group * GROUP / Self::SLAB * Self::SLAB;
-        let width = (cols - first).min(Self::SLAB);
-        first * m + block * Self::TOKENS * width + (group * GROUP - first) * Self::TOKENS
-    }
-
     /// Makes room for `m` tokens of `cols` columns, whole groups of 32.
-    pub fn resize(&mut self, m: usize, cols: usize) {
-        self.tiles
-            .resize(m.next_multiple_of(2 * Self::TOKENS) * cols);
+    pub fn resize(&mut self, shape: TileShape, m: usize, cols: usize) {
+        let room = m.next_multiple_of(shape.room);
+        self.tiles.resize(room * cols / GROUP * shape.row);
     }
 
     /// Rounds `x`, rows of `cols`, with the level's `arrange`.
-    pub fn fill(&mut self, pool: &Pool, arrange: Arrange, x: &[f32], cols: usize) {
+    pub fn fill(
+        &mut self,
+        pool: &Pool,
+        (shape, arrange): (TileShape, Arrange),
+        grain: Grain,
+        x: &[f32],
+        cols: usize,
+    ) {
         let m = x.len() / cols;
-        self.resize(m, cols);
-        let room = m.next_multiple_of(2 * Self::TOKENS);
+        self.resize(shape, m, cols);
         let tiles = Parts::new(&mut self.tiles);
-        let (blocks, slabs) = (m.div_ceil(Self::TOKENS), cols.div_ceil(Self::SLAB));
+        let (blocks, slabs) = (m.div_ceil(shape.tokens), cols.div_ceil(shape.slab));
         pool.pieces(slabs * blocks, |_, i| {
             let (slab, block) = (i / blocks, i % blocks);
-            let columns = slab * Self::SLAB..((slab + 1) * Self::SLAB).min(cols);
-            let row = block * Self::TOKENS;
-            let x = &x[row * cols..(row + Self::TOKENS).min(m) * cols];
-            let at = Self::tile(room, cols, block, columns.start / GROUP);
+            let columns = slab * shape.slab..((slab + 1) * shape.slab).min(cols);
+            let row = block * shape.tokens;
+            let x = &x[row * cols..(row + shape.tokens).min(m) * cols];
+            let at = shape.tile(m, cols, block, columns.start / GROUP);
+            let len = shape.tokens * columns.len() / GROUP * shape.row;
             // SAFETY: each block of a slab is one piece's own; the routine was chosen for this machine.
-            unsafe {
-                let tiles = tiles.slice(at, Self::TOKENS * columns.len());
-                arrange(x, cols, columns, tiles);
-            }
+            unsafe { arrange(grain, x, cols, columns, tiles.slice(at, len)) };
         });
     }
 
@@ -148,29 +176,42 @@ pub(crate) unsafe fn round<I: Isa>(
     scales: &mut [Scale],
 ) {
     debug_assert!(x.len() == bytes.len() && x.len() == scales.len() * GROUP);
-    // SAFETY: every group has two vectors of floats and of bytes.
-    unsafe {
-        for (g, s) in scales.iter_mut().enumerate() {
+    for (g, scale) in scales.iter_mut().enumerate() {
+        // SAFETY: every group has 32 floats and as many bytes.
+        unsafe {
             let from = x.as_ptr().add(g * GROUP);
-            let to = bytes.as_mut_ptr().add(g * GROUP);
             let halves = [I::load(from), I::load(from.add(LANES))];
-            let steps = match grain {
-                Grain::Group => [best_step::<I, 2>(halves); 2],
-                // No closure: it would be compiled without the level's features.
-                Grain::Half => [
-                    best_step::<I, 1>([halves[0]]),
-                    best_step::<I, 1>([halves[1]]),
-                ],
-            };
-            for h in 0..2 {
-                let (inverse, unit) = steps[h];
-                let rounded = I::round(I::mul(halves[h], I::splat(inverse)));
-                I::store_low_bytes(to.add(h * LANES), rounded);
-                s.unit[h] = unit;
-                s.sum[h] = unit * I::sum_i(rounded) as f32;
-            }
-            s.total = s.sum[0] + s.sum[1];
+            *scale = round_group::<I>(grain, halves, bytes.as_mut_ptr().add(g * GROUP));
         }
+    }
+}
+
+/// Rounds the two halves of a group to 32 bytes.
+///
+/// # Safety
+/// The machine has `I`; `to` is good for the bytes.
+#[inline(always)]
+pub(crate) unsafe fn round_group<I: Isa>(grain: Grain, halves: [I::F; 2], to: *mut i8) -> Scale {
+    // SAFETY: a half is 16 bytes.
+    unsafe {
+        let steps = match grain {
+            Grain::Group => [best_step::<I, 2>(halves); 2],
+            // No closure: it would be compiled without the level's features.
+            Grain::Half => [
+                best_step::<I, 1>([halves[0]]),
+                best_step::<I, 1>([halves[1]]),
+            ],
+        };
+        let mut scale = Scale::default();
+        for h in 0..2 {
+            let (inverse, unit) = steps[h];
+            let rounded = I::round(I::mul(halves[h], I::splat(inverse)));
+            I::store_low_bytes(to.add(h * LANES), rounded);
+            scale.unit[h] = unit;
+            scale.sum[h] = unit * I::sum_i(rounded) as f32;
+        }
+        scale.total = scale.sum[0] + scale.sum[1];
+        scale
     }
 }
 

@@ -8,7 +8,6 @@ use crate::activations::{Grain, Rounded, Tiled};
 use crate::attention::{Attention, Desks, attend};
 use crate::block::BlockType;
 use crate::kv::KvLayer;
-use crate::layout::GROUP;
 use crate::level::CpuLevel;
 use crate::matrix::Matrix;
 use crate::memory::Arena;
@@ -167,8 +166,12 @@ impl Cpu {
         assert!(x.len() == m * cols, "x is [m][cols]");
         assert!(y.len() == m * down.rows(), "y is [m][rows]");
         let scratch = &mut *self.scratch();
-        if let Some(unit) = self.tile_routines(m, &[gate, up, down]) {
-            self.feed_forward_in_tiles(scratch, unit, x, [gate, up, down], y);
+        if let Some(unit) = self.tiles(m)
+            && let [Some(a), Some(b), Some(grain)] = [gate, up, down].map(|w| unit.grain(w))
+            && a == b
+        {
+            let grains = [a, grain];
+            self.feed_forward_in_tiles(scratch, unit, grains, x, [gate, up, down], y);
             return;
         }
         let mut gated = std::mem::take(&mut scratch.gated);
@@ -204,12 +207,28 @@ impl Cpu {
     }
 
     /// Products of the same activations, on all threads.
-    fn run(&self, scratch: &mut Scratch, x: &[f32], m: usize, products: &[(&Matrix, Sink)]) {
-        let matrices: Vec<&Matrix> = products.iter().map(|(w, _)| *w).collect();
-        if let Some(unit) = self.tile_routines(m, &matrices) {
-            self.run_in_tiles(scratch, unit, x, products);
-            return;
+    fn run(&self, scratch: &mut Scratch, x: &[f32], m: usize, products: &[Product]) {
+        let tiles = self.tiles(m);
+        let grain = |w: &Matrix| tiles.and_then(|tiles| tiles.grain(w));
+        let (tiled, others): (Vec<_>, Vec<_>) =
+            products.iter().partition(|(w, _)| grain(w).is_some());
+        if let Some(tiles) = tiles {
+            for each in [Grain::Group, Grain::Half] {
+                let products = tiled.iter().filter(|(w, _)| grain(w) == Some(each));
+                let products: Vec<_> = products.copied().collect();
+                if !products.is_empty() {
+                    self.run_in_tiles(scratch, tiles, each, x, &products);
+                }
+            }
         }
+        if !others.is_empty() {
+            self.run_in_strips(scratch, x, m, &others);
+        }
+    }
+
+    /// [`Cpu::run`] strip by strip.
+    fn run_in_strips(&self, scratch: &mut Scratch, x: &[f32], m: usize, products: &[&Product]) {
+        let matrices: Vec<&Matrix> = products.iter().map(|(w, _)| *w).collect();
         let pieces = matrices.iter().map(|w| w.strips()).sum();
         self.strips(
             scratch,
@@ -252,7 +271,10 @@ impl Cpu {
         } = scratch;
         if !self.exact {
             for (grain, rounded) in [(Grain::Group, &mut *by_group), (Grain::Half, &mut *by_half)] {
-                if matrices.iter().any(|w| w.grain() == Some(grain)) {
+                if matrices
+                    .iter()
+                    .any(|w| Grain::of(w.block_type()) == Some(grain))
+                {
                     rounded.fill(&self.pool, self.routines, grain, x);
                 }
             }
@@ -275,21 +297,19 @@ impl Cpu {
         });
     }
 
-    /// The matrix unit's routines, where there is one and it serves.
-    fn tile_routines(&self, m: usize, matrices: &[&Matrix]) -> Option<&'static TileRoutines> {
-        let serves =
-            |w: &&Matrix| w.block_type() != BlockType::F32 && w.cols().is_multiple_of(GROUP);
-        let tiles = self.routines.tiles?;
-        (!self.exact && m > STREAM && matrices.iter().all(serves)).then_some(tiles)
+    /// The level's tiles, where there are tokens enough for them.
+    fn tiles(&self, m: usize) -> Option<&'static TileRoutines> {
+        self.routines.tiles.filter(|_| !self.exact && m > STREAM)
     }
 
-    /// [`Cpu::run`] in tiles.
+    /// [`Cpu::run`] in tiles, which all take activations of one grain.
     fn run_in_tiles(
         &self,
         scratch: &mut Scratch,
         unit: &TileRoutines,
+        grain: Grain,
         x: &[f32],
-        products: &[(&Matrix, Sink)],
+        products: &[&Product],
     ) {
         let Scratch {
             by_tile,
@@ -297,12 +317,13 @@ impl Cpu {
             ..
         } = scratch;
         let cols = products[0].0.cols();
-        for (block, x) in x.chunks(tiles::TOKENS * cols).enumerate() {
-            by_tile.fill(&self.pool, unit.arrange, x, cols);
+        for (pass, x) in x.chunks(unit.tokens * cols).enumerate() {
+            by_tile.fill(&self.pool, (unit.shape, unit.arrange), grain, x, cols);
+            let first = pass * unit.tokens;
             let strips: Vec<_> = products
                 .iter()
                 .flat_map(|(w, sink)| {
-                    (0..w.strips()).map(|s| w.tile_strip(s, sink.end(w, block, s)))
+                    (0..w.strips()).map(move |s| w.tile_strip(s, sink.end(w, first, s)))
                 })
                 .collect();
             let m = x.len() / cols;
@@ -315,6 +336,7 @@ impl Cpu {
         &self,
         scratch: &mut Scratch,
         unit: &TileRoutines,
+        [grain, gated_grain]: [Grain; 2],
         x: &[f32],
         [gate, up, down]: [&Matrix; 3],
         y: &mut [f32],
@@ -327,15 +349,16 @@ impl Cpu {
         } = scratch;
         let (cols, hidden) = (gate.cols(), gate.rows());
         let sink = Sink::Add(&Parts::new(y));
-        for (block, x) in x.chunks(tiles::TOKENS * cols).enumerate() {
-            by_tile.fill(&self.pool, unit.arrange, x, cols);
+        for (pass, x) in x.chunks(unit.tokens * cols).enumerate() {
+            by_tile.fill(&self.pool, (unit.shape, unit.arrange), grain, x, cols);
             let m = x.len() / cols;
-            gated_by_tile.resize(m, hidden);
+            gated_by_tile.resize(unit.shape, m, hidden);
             let gated = Parts::new(gated_by_tile.as_mut_slice());
             let strips: Vec<_> = (0..gate.strips())
                 .flat_map(|s| {
                     let end = End::Up {
                         to: &gated,
+                        grain: gated_grain,
                         group: s,
                         cols: hidden,
                     };
@@ -343,8 +366,9 @@ impl Cpu {
                 })
                 .collect();
             self.bunches(unit, [m, cols], by_tile.as_slice(), &strips, tile_desks);
+            let first = pass * unit.tokens;
             let strips: Vec<_> = (0..down.strips())
-                .map(|s| down.tile_strip(s, sink.end(down, block, s)))
+                .map(|s| down.tile_strip(s, sink.end(down, first, s)))
                 .collect();
             let gated = gated_by_tile.as_slice();
             self.bunches(unit, [m, hidden], gated, &strips, tile_desks);
@@ -363,7 +387,7 @@ impl Cpu {
         // Enough bunches that a slow core can leave some to the others; an even number of strips, so that
         // none parts a gate from its twin.
         let share = strips.len().div_ceil(2 * self.pool.threads());
-        let each = share.next_multiple_of(2).min(tiles::BUNCH);
+        let each = share.next_multiple_of(2).min(unit.strips);
         let desks = Parts::new(desks);
         self.pool.pieces(strips.len().div_ceil(each), |worker, i| {
             // SAFETY: a worker is one thread, and runs one piece at a time.
@@ -500,7 +524,7 @@ impl Source<'_> {
     fn tokens(&self, w: &Matrix, range: &Range<usize>) -> Tokens<'_> {
         let cells = range.start * self.cols..range.end * self.cols;
         let m = range.len();
-        let rounded = match w.grain() {
+        let rounded = match Grain::of(w.block_type()) {
             Some(Grain::Group) if !self.exact => self.by_group,
             Some(Grain::Half) if !self.exact => self.by_half,
             _ => {
@@ -515,6 +539,9 @@ impl Source<'_> {
     }
 }
 
+/// Weights, and what becomes of their product.
+type Product<'a> = (&'a Matrix, Sink<'a>);
+
 /// What becomes of a product's results.
 enum Sink<'a> {
     Set(&'a Parts<'a, f32>),
@@ -522,8 +549,8 @@ enum Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// What becomes of a strip's results for a block of [`tiles::TOKENS`] tokens.
-    fn end(&self, w: &Matrix, block: usize, strip: usize) -> End<'a> {
+    /// What becomes of a strip's results for the tokens from `token` on.
+    fn end(&self, w: &Matrix, token: usize, strip: usize) -> End<'a> {
         let (y, add) = match *self {
             Sink::Set(y) => (y, false),
             Sink::Add(y) => (y, true),
@@ -531,7 +558,7 @@ impl<'a> Sink<'a> {
         let row = strip * STRIP;
         End::Rows {
             y,
-            first: block * tiles::TOKENS * w.rows() + row,
+            first: token * w.rows() + row,
             rows: (w.rows() - row).min(STRIP),
             width: w.rows(),
             add,

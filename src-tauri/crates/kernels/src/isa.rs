@@ -41,8 +41,10 @@ pub(crate) unsafe trait Isa: Copy {
 
     /// Whether [`Isa::dot_bytes`] takes full bytes as signed numbers (else with 128 added).
     const SIGNED_BYTES: bool;
-    /// Whether there are 32 registers of 16 lanes: room for tiles of two panels by six tokens.
+    /// Whether there are 32 registers of 16 lanes, room for larger tiles.
     const WIDE: bool;
+    /// Whether [`Isa::dot_short`] takes less time than [`Isa::dot`].
+    const SHORT: bool = false;
     /// Whether [`Isa::dot_words`] takes less time than the same products in floats.
     const WORDS: bool = true;
 
@@ -105,6 +107,16 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn dot(acc: Self::I, weights: Self::W, x: Self::W) -> Self::I;
     /// The same for weights of a full byte; see [`Isa::SIGNED_BYTES`].
     unsafe fn dot_bytes(acc: Self::I, weights: Self::W, x: Self::W) -> Self::I;
+
+    /// As [`Isa::dot`] with sums that [`Isa::add_short`] reads: they may be in 16 bits, two a lane, and the caller
+    /// adds no more than fit.
+    #[inline(always)]
+    unsafe fn dot_short(acc: Self::I, weights: Self::W, x: Self::W) -> Self::I {
+        // SAFETY: passed on.
+        unsafe { Self::dot(acc, weights, x) }
+    }
+    /// Adds what [`Isa::dot_short`] has added up from zero.
+    unsafe fn add_short(acc: Self::I, short: Self::I) -> Self::I;
 
     /// 16 bytes each of 16 rows that begin `stride` bytes apart: lane r of vector i holds bytes
     /// 4i..4i + 4 of row r.

@@ -86,6 +86,18 @@ impl Layout {
         if self.bytes { 2 } else { GROUP / self.group }
     }
 
+    /// Quads of columns whose products with activations (at most 127), two a sum, fit 16 bits; a power of two, and
+    /// no more than share a scale.
+    pub const fn short_run(self) -> usize {
+        let bits = 4 * self.nibbles as u32 + 2 * self.crumbs as u32 + self.bits as u32;
+        match (i16::MAX as usize) / (2 * 127 * ((1 << bits) - 1)) {
+            0..2 => 1,
+            2..4 => 2,
+            4..8 => 4,
+            _ => GROUP / 4 / self.halves(),
+        }
+    }
+
     /// Which of a block's scales half `h` of group `g` has.
     pub const fn scale_of(self, g: usize, h: usize) -> usize {
         (g * GROUP + h * GROUP / self.halves()) / self.group

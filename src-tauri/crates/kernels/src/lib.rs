@@ -34,17 +34,22 @@
 //! A product is cut into strips of two panels, which threads draw from a counter (`pool`). Up to
 //! eight tokens meet a strip while it streams from memory through registers: load, mask, multiply,
 //! scale (`product`), with memory asked for ahead; each token's result is bit for bit what it is
-//! alone, so that guessed tokens can be checked together. For many, 512 columns of a strip are
-//! unpacked into the L1 cache, and tiles of two panels by six tokens keep 12 sums in registers while
-//! they pass over it. What shares its input runs as one piece of work: q, k and v; gate and up, whose
-//! strip is finished with SiLU before it leaves the cache. Float weights take the same way in f32,
-//! and [`Cpu::exact`] takes it with every type.
+//! alone, so that guessed tokens can be checked together. What shares its input runs as one piece of
+//! work: q, k and v; gate and up. Float weights take the same way in f32, and [`Cpu::exact`] takes it
+//! with every type.
 //!
-//! A matrix unit (`product/tiles`, `isa/amx`) multiplies 16 tokens with 16 rows in an instruction, in
+//! Many tokens are first laid out as tiles, in the order in which they will be read, with their scales
+//! beside them (`activations`). A thread draws a bunch of strips and a slab of columns at a time, so
+//! that 264 tokens of the slab stay in the L2 cache while the strips of the bunch pass over them
+//! (`product/integers`): 512 columns of a strip are unpacked into the L1 cache, then one panel by as many
+//! tokens as there are registers for sums are multiplied, with every activation broadcast by the
+//! instruction that multiplies it. What a feed-forward layer's first half gives is written as tiles for
+//! the second, and never as floats.
+//!
+//! A matrix unit (`isa/amx`) multiplies 16 tokens with 16 rows in an instruction, in
 //! bf16. It is so fast that everything else must happen in its shadow: 256 tokens stay in the L2
 //! cache while strips pass by, and between two of its instructions the vectors unpack a little of the
-//! next strip and hand on a little of the last results. What a feed-forward layer's first half gives
-//! is written as tiles for the second, and never as floats.
+//! next strip and hand on a little of the last results.
 //!
 //! Attention (`attention`) turns a slab of keys and values into vectors once for all queries and
 //! query heads that meet it, keeps a running maximum and sum, and is split by heads, queries and
@@ -56,8 +61,8 @@
 //! All loops are generic over one trait of some forty 16-lane operations (`isa`). A file per
 //! instruction set says how its machine does them; `routines` compiles the loops once for each
 //! and picks at run time. Instructions that multiply matrices (AMX, aarch64's i8mm) replace the
-//! products of many tokens, and leave the rest to the level below. The scalar level is the same loops over plain arrays: it runs anywhere,
-//! and the test battery holds every other level against it, and all of them against plain f32.
+//! products of many tokens, and leave the rest to the level below. The scalar level is the same loops
+//! over plain arrays: it runs anywhere, and the test battery holds every other level against it, and all of them against plain f32.
 //!
 //! # Safety
 //!

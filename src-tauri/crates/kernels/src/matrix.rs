@@ -1,10 +1,9 @@
 //! A weight matrix, laid out for the product.
 
 use crate::ShapeError;
-use crate::activations::Grain;
 use crate::block::BlockType;
 use crate::isa::LANES;
-use crate::layout::{Header, Layout};
+use crate::layout::Layout;
 use crate::memory::{Arena, Weights};
 use crate::pool::Pool;
 use crate::product::tiles::{self, End};
@@ -76,16 +75,6 @@ impl Matrix {
         self.ty
     }
 
-    /// How finely the activations of a product are rounded; float weights take them as they are.
-    pub(crate) fn grain(&self) -> Option<Grain> {
-        let layout = Layout::of(self.ty);
-        match layout.header {
-            Header::None => None,
-            _ if layout.bytes => Some(Grain::Half),
-            _ => Some(Grain::Group),
-        }
-    }
-
     /// Results of a product.
     pub fn rows(&self) -> usize {
         self.rows
@@ -117,7 +106,7 @@ impl Matrix {
         &all[strip * bytes..((strip + 1) * bytes).min(all.len())]
     }
 
-    /// A strip for a matrix unit.
+    /// A strip and what becomes of its products.
     pub(crate) fn tile_strip<'a>(&'a self, strip: usize, end: End<'a>) -> tiles::Strip<'a> {
         tiles::Strip {
             ty: self.ty,

@@ -1,9 +1,6 @@
 //! The loops of a product: one strip of 32 rows at a time, against one token or many.
 
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    expect(dead_code, reason = "AMX is the one matrix unit that takes tiles")
-)]
+pub(crate) mod integers;
 pub(crate) mod tiles;
 
 use crate::activations::Scale;
@@ -22,11 +19,10 @@ pub(crate) const TOKENS: usize = 512;
 pub(crate) const STREAM: usize = 8;
 /// How far ahead of the loop memory is asked for, in bytes.
 const AHEAD: usize = 4096;
-/// Columns unpacked at a time: a strip of them, 16 KiB and its scales, stays in the L1 cache.
-pub(crate) const STAGE_COLS: usize = 512;
-const STAGE_GROUPS: usize = STAGE_COLS / GROUP;
-/// Columns of floats at a time, for the same reason.
+/// Columns of floats unpacked at a time: a strip of them stays in the L1 cache.
 const FLOAT_COLS: usize = 128;
+/// Bytes of these.
+pub(crate) const UNPACKED: usize = STRIP * FLOAT_COLS * size_of::<f32>();
 
 /// One strip of weights and the tokens to multiply it with.
 #[derive(Clone, Copy)]
@@ -70,14 +66,11 @@ pub(crate) struct Stage {
     pub gate: Box<Sums>,
 }
 
-/// Weights of a strip on their way from memory to the product.
+/// Weights of a strip on their way from memory to the product, where they are not multiplied as they come.
 #[repr(C, align(64))]
 pub(crate) struct Unpacked {
-    /// Integers: `[group][8][panel][64]`; floats: `[col][panel][16]` f32.
-    pub weights: [u8; STRIP * STAGE_COLS],
-    /// `[group][half][panel][16]`.
-    scale: [f32; STAGE_GROUPS * 2 * STRIP],
-    min: [f32; STAGE_GROUPS * 2 * STRIP],
+    /// Floats: `[col][panel][16]`.
+    pub weights: [u8; UNPACKED],
 }
 
 /// `[token][panel][16]`.
@@ -108,32 +101,28 @@ pub(crate) unsafe fn multiply<I: Isa>(strip: &Strip, stage: &mut Stage) {
     // SAFETY: passed on.
     unsafe {
         match strip.x {
-            Tokens::Integers { bytes, scales, .. } if m <= STREAM => {
-                let x = Rows {
-                    bytes: bytes.as_ptr(),
-                    scales: scales.as_ptr(),
-                    cols: strip.cols,
-                };
-                for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
-                    let sums = stage.sums.0.as_mut_ptr().add(p * LANES);
-                    with_format!(
-                        strip.ty,
-                        // The one token of decoding keeps its sum in a register.
-                        F => if m == 1 {
-                            stream::<I, F>(panel, x, 1, sums);
-                        } else {
-                            stream::<I, F>(panel, x, m, sums);
-                        },
-                        else debug_assert!(false, "float weights meet floats")
-                    );
-                }
-            }
             Tokens::Integers { bytes, scales, .. } => {
-                let layout = Layout::of(strip.ty);
-                match (layout.halves(), layout.bytes) {
-                    (1, _) => integers::<I, 1, false>(strip, m, bytes, scales, stage),
-                    (_, false) => integers::<I, 2, false>(strip, m, bytes, scales, stage),
-                    (_, true) => integers::<I, 2, true>(strip, m, bytes, scales, stage),
+                for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
+                    for first in (0..m).step_by(STREAM) {
+                        let cell = first * strip.cols;
+                        let x = Rows {
+                            bytes: bytes.as_ptr().add(cell),
+                            scales: scales.as_ptr().add(cell / GROUP),
+                            cols: strip.cols,
+                        };
+                        let sums = stage.sums.0.as_mut_ptr().add(first * STRIP + p * LANES);
+                        let m = (m - first).min(STREAM);
+                        with_format!(
+                            strip.ty,
+                            // The one token of decoding keeps its sum in a register.
+                            F => if m == 1 {
+                                stream::<I, F>(panel, x, 1, sums);
+                            } else {
+                                stream::<I, F>(panel, x, m, sums);
+                            },
+                            else debug_assert!(false, "float weights meet floats")
+                        );
+                    }
                 }
             }
             Tokens::Floats { x, .. } => floats::<I>(strip, m, x, stage),
@@ -223,216 +212,12 @@ pub(crate) unsafe fn add_group<I: Isa>(
     }
 }
 
-/// A strip times many tokens: a stage of columns is unpacked to bytes, then every token passes it.
-/// Scales go with groups or with their `HALVES`; `BYTES` are weights of a full byte.
-///
-/// # Safety
-/// As [`multiply`].
-#[inline(always)]
-unsafe fn integers<I: Isa, const HALVES: usize, const BYTES: bool>(
-    strip: &Strip,
-    m: usize,
-    bytes: &[i8],
-    x_scales: &[Scale],
-    stage: &mut Stage,
-) {
-    let panels = strip.panels.len() / strip.panel_bytes;
-    // SAFETY: blocks and groups stay inside a panel, stages inside `Stage`'s arrays, which hold
-    // STAGE_GROUPS groups of two halves for two panels; token rows are `cols` long.
-    unsafe {
-        for first in (0..strip.cols).step_by(STAGE_COLS) {
-            let groups = (strip.cols - first).min(STAGE_COLS) / GROUP;
-            for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
-                let panel = panel.as_ptr();
-                with_format!(
-                    strip.ty,
-                    F => unstage::<I, F>(panel, first, groups, p, stage),
-                    else ()
-                );
-            }
-            let mut at = Part {
-                stage,
-                p: 0,
-                groups,
-                token: 0,
-                fresh: first == 0,
-            };
-            while at.token < m {
-                let cell = at.token * strip.cols + first;
-                let x = Rows {
-                    bytes: bytes.as_ptr().add(cell),
-                    scales: x_scales.as_ptr().add(cell / GROUP),
-                    cols: strip.cols,
-                };
-                let left = m - at.token;
-                if I::WIDE && panels == STRIP_PANELS {
-                    at.token += tiles::<I, HALVES, BYTES, 2, 6>(&mut at, x, left);
-                } else {
-                    let mut done = 0;
-                    for p in 0..panels {
-                        at.p = p;
-                        done = tiles::<I, HALVES, BYTES, 1, 4>(&mut at, x, left);
-                    }
-                    at.token += done;
-                }
-            }
-        }
-    }
-}
-
-/// Multiplies a tile of `T` tokens, or of two or one where fewer are left; says how many.
-///
-/// # Safety
-/// As [`tile`].
-#[inline(always)]
-unsafe fn tiles<I: Isa, const HALVES: usize, const BYTES: bool, const P: usize, const T: usize>(
-    at: &mut Part,
-    x: Rows,
-    left: usize,
-) -> usize {
-    // SAFETY: passed on.
-    unsafe {
-        if left >= T {
-            tile::<I, HALVES, BYTES, P, T>(at, x);
-            T
-        } else if left >= 2 {
-            tile::<I, HALVES, BYTES, P, 2>(at, x);
-            2
-        } else {
-            tile::<I, HALVES, BYTES, P, 1>(at, x);
-            1
-        }
-    }
-}
-
-/// What a tile works on: a filled stage, and where in it.
-struct Part<'a> {
-    stage: &'a mut Stage,
-    /// The first panel.
-    p: usize,
-    groups: usize,
-    /// The first token.
-    token: usize,
-    /// These are the first columns, so that no sums are there yet.
-    fresh: bool,
-}
-
-/// Unpacks `groups` groups of one panel from column `first` on.
-///
-/// # Safety
-/// As [`integers`].
-#[inline(always)]
-unsafe fn unstage<I: Isa, F: Format>(
-    panel: *const u8,
-    first: usize,
-    groups: usize,
-    p: usize,
-    stage: &mut Stage,
-) {
-    let layout = F::LAYOUT;
-    let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
-    // SAFETY: as the caller's.
-    unsafe {
-        let per_block = layout.cols / GROUP;
-        for g in 0..groups {
-            let block = panel.add((first + g * GROUP) / layout.cols * layout.block_bytes());
-            let inner = g % per_block;
-            if inner == 0 {
-                scales::<I, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
-            }
-            let w = quants::<I, F>(block, inner);
-            for (v, w) in w.into_iter().enumerate() {
-                let at = ((g * 8 + v) * STRIP_PANELS + p) * 64;
-                I::store_w(stage.unpacked.weights.as_mut_ptr().add(at), w);
-            }
-            for h in 0..layout.halves() {
-                let from = layout.scale_of(inner, h) * LANES;
-                let to = ((g * 2 + h) * STRIP_PANELS + p) * LANES;
-                I::store(
-                    stage.unpacked.scale.as_mut_ptr().add(to),
-                    I::load(scale.as_ptr().add(from)),
-                );
-                I::store(
-                    stage.unpacked.min.as_mut_ptr().add(to),
-                    I::load(min.as_ptr().add(from)),
-                );
-            }
-        }
-    }
-}
-
 /// Rows of activations from some token and column on.
 #[derive(Clone, Copy)]
 struct Rows {
     bytes: *const i8,
     scales: *const Scale,
     cols: usize,
-}
-
-/// `P` panels times `T` tokens, all in registers, over a stage.
-///
-/// # Safety
-/// The machine has `I`; the stage holds what `at` says, and `x` has `T` rows of as many groups.
-#[inline(always)]
-unsafe fn tile<I: Isa, const HALVES: usize, const BYTES: bool, const P: usize, const T: usize>(
-    at: &mut Part,
-    x: Rows,
-) {
-    // SAFETY: offsets are those at which `unstage` stored, and tokens are below TOKENS.
-    unsafe {
-        let (stage, p) = (&mut *at.stage, at.p);
-        let out = stage.sums.0.as_mut_ptr().add(at.token * STRIP + p * LANES);
-        let mut sums = [[I::splat(0.0); P]; T];
-        if !at.fresh {
-            for t in 0..T {
-                for r in 0..P {
-                    sums[t][r] = I::load(out.add(t * STRIP + r * LANES));
-                }
-            }
-        }
-        for g in 0..at.groups {
-            for h in 0..HALVES {
-                let mut acc = [[I::zero_i(); P]; T];
-                for v in h * 8 / HALVES..(h + 1) * 8 / HALVES {
-                    let w = stage
-                        .unpacked
-                        .weights
-                        .as_ptr()
-                        .add(((g * 8 + v) * STRIP_PANELS + p) * 64);
-                    let mut rows = [I::splat_w(0); P];
-                    for r in 0..P {
-                        rows[r] = I::load_w(w.add(r * 64));
-                    }
-                    for t in 0..T {
-                        let quad = I::splat_quad(x.bytes.add(t * x.cols + g * GROUP + v * 4));
-                        for r in 0..P {
-                            acc[t][r] = if BYTES {
-                                I::dot_bytes(acc[t][r], rows[r], quad)
-                            } else {
-                                I::dot(acc[t][r], rows[r], quad)
-                            };
-                        }
-                    }
-                }
-                let vector = ((g * 2 + h) * STRIP_PANELS + p) * LANES;
-                for r in 0..P {
-                    let scale = I::load(stage.unpacked.scale.as_ptr().add(vector + r * LANES));
-                    let min = I::load(stage.unpacked.min.as_ptr().add(vector + r * LANES));
-                    for t in 0..T {
-                        let s = x.scales.add(t * x.cols / GROUP + g);
-                        let total = if HALVES == 1 { (*s).total } else { (*s).sum[h] };
-                        let x = ((*s).unit[h], total);
-                        sums[t][r] = add_group::<I>(sums[t][r], acc[t][r], scale, min, x);
-                    }
-                }
-            }
-        }
-        for t in 0..T {
-            for r in 0..P {
-                I::store(out.add(t * STRIP + r * LANES), sums[t][r]);
-            }
-        }
-    }
 }
 
 /// A strip in floats: for float weights, and for the exact executor.
@@ -442,8 +227,7 @@ unsafe fn tile<I: Isa, const HALVES: usize, const BYTES: bool, const P: usize, c
 #[inline(always)]
 unsafe fn floats<I: Isa>(strip: &Strip, m: usize, x: &[f32], stage: &mut Stage) {
     let panels = strip.panels.len() / strip.panel_bytes;
-    // SAFETY: FLOAT_COLS columns of two panels are 16 KiB, the size of `weights`; rows of x are
-    // `cols` long.
+    // SAFETY: `weights` is as large as FLOAT_COLS columns of two panels; rows of x are `cols` long.
     unsafe {
         for first in (0..strip.cols).step_by(FLOAT_COLS) {
             let cols = (strip.cols - first).min(FLOAT_COLS);

@@ -1,15 +1,20 @@
 //! The loops, compiled once per level, and the one place that picks.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
-use crate::activations::{self, Arrange, Grain, Scale};
-use crate::attention::{self, Attention, Desk, Piece};
+use crate::activations::{self, Arrange, Grain, Scale, TileShape};
+use crate::attention::{self, Attention, Piece};
 use crate::block::BlockType;
 use crate::isa::Scalar;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::amx;
+use crate::layout::GROUP;
 use crate::level::CpuLevel;
+use crate::matrix::Matrix;
 use crate::pack::pack_panel;
-use crate::product::tiles::{self, Bunch};
-use crate::product::{self, Stage, Strip};
+use crate::product::tiles::{Bunch, Desk};
+use crate::product::{self, Stage, Strip, integers};
 
 /// What an executor calls; every entry is unsafe to call on a machine without its level.
 pub(crate) struct Routines {
@@ -19,22 +24,28 @@ pub(crate) struct Routines {
     pub rms_norm: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
     pub rotate: unsafe fn(&mut [f32], usize, usize, &[f32]),
     pub silu_mul: unsafe fn(&mut [f32], &[f32]),
-    pub attend: unsafe fn(&Attention, &Piece, &mut Desk),
+    pub attend: unsafe fn(&Attention, &Piece, &mut attention::Desk),
     pub dots: unsafe fn(usize) -> i32,
-    /// What a matrix unit does, where there is one.
+    /// Products of many tokens, unless `multiply` does them.
     pub tiles: Option<&'static TileRoutines>,
 }
 
 /// Products of many tokens in tiles.
 pub(crate) struct TileRoutines {
+    grain: fn(BlockType) -> Option<Grain>,
+    pub shape: TileShape,
     /// Makes tiles of activations.
     pub arrange: Arrange,
-    pub multiply: unsafe fn(&Bunch, &mut tiles::Desk),
+    pub multiply: unsafe fn(&Bunch, &mut Desk),
+    /// The most tokens that it multiplies.
+    pub tokens: usize,
+    /// The most strips; an even number.
+    pub strips: usize,
 }
 
-/// Compiles every routine for one level.
+/// Compiles every routine for one level, with tiles of so many tokens: as many as there are registers for sums.
 macro_rules! routines {
-    ($name:ident, $isa:ty $(, $features:literal)?) => {
+    ($name:ident, $isa:ty, $tokens:literal $(, $features:literal)?) => {
         mod $name {
             use super::*;
 
@@ -60,6 +71,28 @@ macro_rules! routines {
             unsafe fn multiply(strip: &Strip, stage: &mut Stage) {
                 // SAFETY: as above.
                 unsafe { product::multiply::<$isa>(strip, stage) }
+            }
+
+            /// # Safety
+            /// As [`integers::arrange`].
+            $(#[target_feature(enable = $features)])?
+            unsafe fn arrange(
+                grain: Grain,
+                x: &[f32],
+                cols: usize,
+                columns: Range<usize>,
+                tiles: &mut [u16],
+            ) {
+                // SAFETY: as above.
+                unsafe { integers::arrange::<$isa, $tokens>(grain, x, cols, columns, tiles) }
+            }
+
+            /// # Safety
+            /// As [`integers::multiply`].
+            $(#[target_feature(enable = $features)])?
+            unsafe fn multiply_tiles(bunch: &Bunch, desk: &mut Desk) {
+                // SAFETY: as above.
+                unsafe { integers::multiply::<$isa, $tokens>(bunch, desk) }
             }
 
             /// # Safety
@@ -89,7 +122,7 @@ macro_rules! routines {
             /// # Safety
             /// As [`attention::attend_piece`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn attend(a: &Attention, piece: &Piece, desk: &mut Desk) {
+            unsafe fn attend(a: &Attention, piece: &Piece, desk: &mut attention::Desk) {
                 // SAFETY: as above.
                 unsafe { attention::attend_piece::<$isa>(a, piece, desk) }
             }
@@ -111,38 +144,51 @@ macro_rules! routines {
                 silu_mul,
                 attend,
                 dots,
-                tiles: None,
+                tiles: Some(&TileRoutines {
+                    grain: Grain::of,
+                    shape: integers::shape($tokens),
+                    arrange,
+                    multiply: multiply_tiles,
+                    tokens: integers::TOKENS,
+                    strips: integers::BUNCH,
+                }),
             };
         }
     };
 }
 
-routines!(scalar, Scalar);
+routines!(scalar, Scalar, 4);
 #[cfg(target_arch = "x86_64")]
-routines!(avx2, crate::isa::Avx2<false>, "avx2,fma,f16c");
+routines!(avx2, crate::isa::Avx2<false>, 4, "avx2,fma,f16c");
 #[cfg(target_arch = "x86_64")]
-routines!(avxvnni, crate::isa::Avx2<true>, "avx2,fma,f16c,avxvnni");
+routines!(avxvnni, crate::isa::Avx2<true>, 4, "avx2,fma,f16c,avxvnni");
 #[cfg(target_arch = "x86_64")]
 routines!(
     avx512,
     crate::isa::Avx512,
+    12,
     "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
 );
 
 #[cfg(target_arch = "aarch64")]
-routines!(neon, crate::isa::Neon<false>, "neon");
+routines!(neon, crate::isa::Neon<false>, 4, "neon");
 #[cfg(target_arch = "aarch64")]
-routines!(dotprod, crate::isa::Neon<true>, "neon,dotprod");
+routines!(dotprod, crate::isa::Neon<true>, 4, "neon,dotprod");
 
 /// AVX-512 but for what its matrix unit does.
 #[cfg(target_arch = "x86_64")]
 const AMX: Routines = Routines {
     tiles: Some(&TileRoutines {
-        arrange: crate::isa::amx::arrange,
-        multiply: crate::isa::amx::multiply,
+        // All become bf16, but for floats that are finer.
+        grain: |ty| (ty != BlockType::F32).then_some(Grain::Group),
+        shape: amx::SHAPE,
+        arrange: amx::arrange,
+        multiply: amx::multiply,
+        tokens: amx::PASS,
+        strips: amx::BUNCH,
     }),
     attend: attention::attend_in_tiles,
-    dots: crate::isa::amx::dots,
+    dots: amx::dots,
     ..avx512::ROUTINES
 };
 
@@ -151,8 +197,16 @@ const AMX: Routines = Routines {
 const I8MM: Routines = Routines {
     multiply: crate::isa::i8mm::multiply,
     dots: crate::isa::i8mm::dots,
+    tiles: None,
     ..dotprod::ROUTINES
 };
+
+impl TileRoutines {
+    /// How finely activations are to be rounded for a matrix, if it is served.
+    pub fn grain(&self, w: &Matrix) -> Option<Grain> {
+        (self.grain)(w.block_type()).filter(|_| w.cols().is_multiple_of(GROUP))
+    }
+}
 
 impl Routines {
     /// The routines of `level`, which the machine must have for them to be called.

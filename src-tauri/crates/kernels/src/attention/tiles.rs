@@ -2,6 +2,7 @@
 //!
 //! It is the precision that the models were trained in, and many times as fast as the vectors.
 
+use crate::activations::Grain;
 use crate::isa::{Avx512, LANES, amx};
 use crate::kv::{GROUP, TILE, Tile};
 use crate::memory::Buffer;
@@ -45,7 +46,7 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
     desk.tiled.weights.resize(blocks * TILE * SLAB);
     // SAFETY: buffers are as long as their layouts say; tiles of the cache exist for all positions.
     unsafe {
-        amx::arrange(&desk.q, dim, 0..dim, &mut desk.tiled.q);
+        amx::arrange(Grain::Group, &desk.q, dim, 0..dim, &mut desk.tiled.q);
         let _tiles = amx::Tiles::new();
         for first in piece.positions.clone().step_by(SLAB) {
             let tiles = (piece.positions.end - first).min(SLAB).div_ceil(TILE);
@@ -71,7 +72,13 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
                 desk.scores[row * SLAB + tiles * TILE..(row + 1) * SLAB].fill(0.0);
             }
             let weights = &desk.scores[..rows * SLAB];
-            amx::arrange(weights, SLAB, 0..SLAB, &mut desk.tiled.weights);
+            amx::arrange(
+                Grain::Group,
+                weights,
+                SLAB,
+                0..SLAB,
+                &mut desk.tiled.weights,
+            );
             for block in 0..blocks {
                 amx::add_products(
                     desk.tiled.weights.as_ptr().add(block * TILE * SLAB),

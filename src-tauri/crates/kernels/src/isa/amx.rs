@@ -14,18 +14,27 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::{Avx512, Isa, LANES};
-use crate::activations::Tiled;
+use crate::activations::{Grain, TileShape};
 use crate::block::BlockType;
 use crate::elementwise::silu_mul_vector;
 use crate::layout::{self, Format, GROUP, quants};
-pub(crate) use multiply::multiply;
+pub(crate) use multiply::{BUNCH, PASS, multiply};
 
 /// Rows of a tile of activations.
-const TOKENS: usize = Tiled::TOKENS;
+const TOKENS: usize = 16;
+/// Tokens whose sums are in registers together: two tiles of them.
+const PAIR: usize = 2 * TOKENS;
 /// Columns of a tile.
 pub(crate) const COLUMNS: usize = GROUP;
 /// Numbers of a tile.
 const TILE: usize = TOKENS * COLUMNS;
+/// What tiles of activations are.
+pub(crate) const SHAPE: TileShape = TileShape {
+    tokens: TOKENS,
+    room: PAIR,
+    slab: 2048,
+    row: COLUMNS,
+};
 
 /// Whether the processor has AMX with bf16 and the system lets this process use it.
 pub(crate) fn permitted() -> bool {
@@ -102,7 +111,13 @@ impl Drop for Tiles {
 /// The machine has AVX-512 with bf16; `x` is whole rows, `columns` whole groups of them, and `tiles`
 /// as many whole tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-pub(crate) unsafe fn arrange(x: &[f32], cols: usize, columns: Range<usize>, tiles: &mut [u16]) {
+pub(crate) unsafe fn arrange(
+    _: Grain,
+    x: &[f32],
+    cols: usize,
+    columns: Range<usize>,
+    tiles: &mut [u16],
+) {
     let block = TOKENS * columns.len();
     debug_assert!(tiles.len() == (x.len() / cols).div_ceil(TOKENS) * block);
     for (t, x) in x.chunks_exact(cols).enumerate() {

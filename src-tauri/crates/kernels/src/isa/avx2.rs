@@ -72,6 +72,7 @@ unsafe impl<const VNNI: bool> Isa for Avx2<VNNI> {
 
     const SIGNED_BYTES: bool = !VNNI;
     const WIDE: bool = false;
+    const SHORT: bool = !VNNI;
 
     methods! {
         splat(x: f32) -> F { [_mm256_set1_ps(x); 2] }
@@ -192,6 +193,20 @@ unsafe impl<const VNNI: bool> Isa for Avx2<VNNI> {
                 // Two products of at most 63 · 127 fit 16 bits.
                 let pairs = _mm256_maddubs_epi16(weights, x);
                 _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+            })
+        }
+        dot_short(acc: I, weights: I, x: I) -> I {
+            each!(acc, weights, x => if VNNI {
+                _mm256_dpbusd_avx_epi32(acc, weights, x)
+            } else {
+                _mm256_add_epi16(acc, _mm256_maddubs_epi16(weights, x))
+            })
+        }
+        add_short(acc: I, short: I) -> I {
+            each!(acc, short => if VNNI {
+                _mm256_add_epi32(acc, short)
+            } else {
+                _mm256_add_epi32(acc, _mm256_madd_epi16(short, _mm256_set1_epi16(1)))
             })
         }
         dot_bytes(acc: I, weights: I, x: I) -> I {

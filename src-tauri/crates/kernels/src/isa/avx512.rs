@@ -107,6 +107,7 @@ unsafe impl Isa for Avx512 {
         shr(a: __m512i, n: u32) -> __m512i { _mm512_srl_epi16(a, _mm_cvtsi32_si128(n.cast_signed())) }
         shl(a: __m512i, n: u32) -> __m512i { _mm512_sll_epi16(a, _mm_cvtsi32_si128(n.cast_signed())) }
         dot(acc: __m512i, weights: __m512i, x: __m512i) -> __m512i { _mm512_dpbusd_epi32(acc, weights, x) }
+        add_short(acc: __m512i, short: __m512i) -> __m512i { _mm512_add_epi32(acc, short) }
         dot_bytes(acc: __m512i, weights: __m512i, x: __m512i) -> __m512i { _mm512_dpbusd_epi32(acc, weights, x) }
     }
 }

@@ -10,7 +10,7 @@ use std::arch::asm;
 use super::{Isa, LANES, Neon};
 use crate::activations::Scale;
 use crate::layout::{Format, GROUP, Layout, quants, scales, with_format};
-use crate::product::{self, STAGE_COLS, STREAM, STRIP, Stage, Strip, Tokens, add_group};
+use crate::product::{self, STREAM, STRIP, Stage, Strip, Tokens, UNPACKED, add_group};
 
 /// What all else is done with.
 type Base = Neon<true>;
@@ -34,7 +34,7 @@ struct Group {
 
 /// Columns of a slab, which takes the place of unpacked weights.
 const SLAB: usize = 256;
-const _: () = assert!(size_of::<[Group; SLAB / GROUP]>() <= STAGE_COLS * STRIP);
+const _: () = assert!(size_of::<[Group; SLAB / GROUP]>() <= UNPACKED);
 
 /// Adds to a 2 × 2 matrix of sums the products of two rows of eight bytes with two others.
 #[inline]

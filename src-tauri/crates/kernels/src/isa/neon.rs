@@ -236,6 +236,7 @@ unsafe impl<const DOTPROD: bool> Isa for Neon<DOTPROD> {
             each!(a => vreinterpretq_u8_u16(vshlq_u16(vreinterpretq_u16_u8(a), n)))
         }
         dot(acc: I, weights: W, x: W) -> I { Self::dot_bytes(acc, weights, x) }
+        add_short(acc: I, short: I) -> I { each!(acc, short => vaddq_s32(acc, short)) }
         dot_bytes(acc: I, weights: W, x: W) -> I {
             each!(acc, weights, x => {
                 let (weights, x) = (vreinterpretq_s8_u8(weights), vreinterpretq_s8_u8(x));

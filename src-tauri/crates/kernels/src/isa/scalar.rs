@@ -247,6 +247,10 @@ unsafe impl Isa for Scalar {
         })
     }
     #[inline(always)]
+    unsafe fn add_short(acc: I, short: I) -> I {
+        std::array::from_fn(|i| acc[i] + short[i])
+    }
+    #[inline(always)]
     unsafe fn dot_bytes(acc: I, weights: W, x: W) -> I {
         // SAFETY: plain Rust.
         unsafe { Self::dot(acc, weights, x) }

@@ -1,30 +1,20 @@
-//! Products of many tokens on a matrix unit: what is multiplied, and what becomes of it.
+//! Products of many tokens in tiles: what is multiplied, and what becomes of it.
 
-use crate::activations::Tiled;
+use crate::activations::Grain;
 use crate::block::BlockType;
+use crate::isa::{Isa, LANES};
 use crate::memory::Buffer;
 use crate::pool::Parts;
 use crate::product::STRIP;
 
-/// Tokens of a pass. With the columns of a slab they are 1 MiB as tiles, which stays in an L2 cache of
-/// 2 MiB while the strips of a bunch pass by.
-pub(crate) const TOKENS: usize = 256;
-/// The most strips of a bunch.
-pub(crate) const BUNCH: usize = 16;
-/// Weights of a strip's slab, as tiles.
-pub(crate) const WEIGHTS: usize = STRIP * Tiled::SLAB;
-
-/// Tokens whose sums are in registers together: two blocks of [`Tiled::TOKENS`].
-pub(crate) const PAIR: usize = 2 * Tiled::TOKENS;
-
 /// Strips that a worker multiplies with the same tokens.
 pub(crate) struct Bunch<'a> {
-    /// At most [`TOKENS`].
+    /// At most as many as the level takes in a pass.
     pub m: usize,
     pub cols: usize,
-    /// The tokens, as [`Tiled`] lays them out.
+    /// The tokens, as the level's [`TileShape`](crate::activations::TileShape) lays them out.
     pub x: &'a [u16],
-    /// At most [`BUNCH`].
+    /// At most as many as the level takes together.
     pub strips: &'a [Strip<'a>],
 }
 
@@ -54,24 +44,45 @@ pub(crate) enum End<'a> {
     /// activations that are `cols` wide.
     Up {
         to: &'a Parts<'a, u16>,
+        grain: Grain,
         group: usize,
         cols: usize,
     },
 }
 
+/// Writes a token's sums to its results, or adds them.
+///
+/// # Safety
+/// The machine has `I`; `sums` are two vectors, and at least as many as `y`.
+#[inline(always)]
+pub(crate) unsafe fn deliver<I: Isa>(sums: *const f32, y: &mut [f32], add: bool) {
+    // SAFETY: vectors of whole strips, else number by number.
+    unsafe {
+        if y.len() == STRIP {
+            for at in [0, LANES] {
+                let (sum, y) = (I::load(sums.add(at)), y.as_mut_ptr().add(at));
+                I::store(y, if add { I::add(I::load(y), sum) } else { sum });
+            }
+            return;
+        }
+        for (i, y) in y.iter_mut().enumerate() {
+            *y = *sums.add(i) + if add { *y } else { 0.0 };
+        }
+    }
+}
+
 /// A worker's own memory.
 #[derive(Default)]
 pub(crate) struct Desk {
-    /// Tiles of two strips, then sums of each strip of a bunch: `[strip][token][32]`.
     memory: Buffer<f32>,
 }
 
 impl Desk {
-    /// Room for the tiles of two strips, and for all sums.
-    pub fn room(&mut self) -> (*mut u16, *mut f32) {
-        self.memory.resize(WEIGHTS + BUNCH * TOKENS * STRIP);
+    /// Room for unpacked weights, which begins at a cache line, and for sums: so many numbers of each.
+    pub fn room(&mut self, weights: usize, sums: usize) -> (*mut f32, *mut f32) {
+        let weights = weights.next_multiple_of(LANES);
+        self.memory.resize(weights + sums);
         let start = self.memory.as_mut_ptr();
-        // Two halves of so many numbers of 16 bits take as much as one of 32 bits.
-        (start.cast(), start.wrapping_add(WEIGHTS))
+        (start, start.wrapping_add(weights))
     }
 }

@@ -22,7 +22,10 @@ struct Case {
 
 impl Case {
     fn new(random: &mut Random, ty: BlockType, rows: usize, cols: usize) -> Case {
-        let bytes = random.weights(ty, rows * cols);
+        Case::of(ty, rows, cols, random.weights(ty, rows * cols))
+    }
+
+    fn of(ty: BlockType, rows: usize, cols: usize, bytes: Vec<u8>) -> Case {
         let mut dense = vec![0.0; rows * cols];
         dequantise(ty, &bytes, &mut dense).expect("whole rows");
         Case {
@@ -164,15 +167,44 @@ fn tiles_multiply_what_is_left_after_rounding_to_bf16() {
 #[test]
 fn many_tokens_cross_every_blocking_boundary() {
     let mut random = Random::new(2);
-    let case = Case::new(&mut random, BlockType::Q4K, 40, 768);
-    let m = 520;
-    let x = random.floats(m * 768);
-    let want = case.product(&x);
-    for cpu in executors() {
-        let mut y = vec![f32::NAN; m * 40];
-        cpu.product(&x, m, &case.pack(&cpu), &mut y);
-        let off = case.error(&x, &y, &want);
-        assert!(off < ROUNDING, "{}: {off}", cpu.level());
+    // Tokens of several passes; then columns of several slabs in rows of several bunches.
+    for (rows, cols, m) in [(40, 768, 547), (150, 2304, 31)] {
+        let case = Case::new(&mut random, BlockType::Q4K, rows, cols);
+        let x = random.floats(m * cols);
+        let want = case.product(&x);
+        for cpu in executors() {
+            let mut y = vec![f32::NAN; m * rows];
+            cpu.product(&x, m, &case.pack(&cpu), &mut y);
+            let off = case.error(&x, &y, &want);
+            assert!(off < ROUNDING, "{}: {off}", cpu.level());
+        }
+    }
+}
+
+#[test]
+fn the_greatest_integers_do_not_overflow() {
+    let mut random = Random::new(10);
+    let (rows, cols) = (20, 512);
+    for ty in BlockType::ALL {
+        let bytes = match ty {
+            BlockType::F32 | BlockType::F16 | BlockType::BF16 => continue,
+            _ => random.greatest_weights(ty, rows * cols),
+        };
+        let case = Case::of(ty, rows, cols, bytes);
+        for cpu in executors() {
+            for (m, sign) in [(1, 1.0), (13, 1.0), (13, -1.0)] {
+                if cpu.level() == CpuLevel::Amx && m > FEW {
+                    // There they are floats.
+                    continue;
+                }
+                // Nothing is lost by rounding these to 127 steps.
+                let x = vec![sign; m * cols];
+                let mut y = vec![f32::NAN; m * rows];
+                cpu.product(&x, m, &case.pack(&cpu), &mut y);
+                let off = case.error(&x, &y, &case.product(&x));
+                assert!(off < 1e-5, "{ty:?} m {m} {}: {off}", cpu.level());
+            }
+        }
     }
 }
 
@@ -180,10 +212,11 @@ fn many_tokens_cross_every_blocking_boundary() {
 fn fused_products_are_their_parts() {
     let mut random = Random::new(3);
     let q = Case::new(&mut random, BlockType::Q4K, 70, 256);
-    let k = Case::new(&mut random, BlockType::Q6K, 24, 256);
+    // Its activations are rounded more finely.
+    let k = Case::new(&mut random, BlockType::Q8_0, 24, 256);
     let v = Case::new(&mut random, BlockType::F16, 24, 256);
     for cpu in executors() {
-        for m in [1, 9] {
+        for m in [1, 9, 30] {
             let x = random.floats(m * 256);
             let [wq, wk, wv] = [&q, &k, &v].map(|case| case.pack(&cpu));
             let part = |w: &Matrix| {
@@ -216,13 +249,20 @@ fn fused_products_are_their_parts() {
 fn a_feed_forward_layer_is_its_parts() {
     let mut random = Random::new(9);
     // Hidden widths that are whole strips, and one that no tile fits.
-    for (cols, hidden, rows) in [(256, 288, 70), (256, 2304, 64), (256, 84, 40)] {
+    // And twins of two types, whose activations are not rounded alike.
+    for (cols, hidden, rows, twin) in [
+        (256, 288, 70, BlockType::Q4K),
+        (256, 2304, 64, BlockType::Q4K),
+        (256, 84, 40, BlockType::Q4K),
+        (256, 64, 40, BlockType::Q8_0),
+    ] {
         let ty = if hidden % 32 == 0 {
             BlockType::Q8_0
         } else {
             BlockType::F16
         };
-        let [gate, up] = [0; 2].map(|_| Case::new(&mut random, BlockType::Q4K, hidden, cols));
+        let gate = Case::new(&mut random, BlockType::Q4K, hidden, cols);
+        let up = Case::new(&mut random, twin, hidden, cols);
         let down = Case::new(&mut random, ty, rows, hidden);
         for cpu in executors() {
             let [gate, up, down] = [&gate, &up, &down].map(|case| case.pack(&cpu));

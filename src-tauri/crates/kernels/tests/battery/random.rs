@@ -38,6 +38,22 @@ impl Random {
 
     /// Bytes of `values` random weights: any integers, sensible f16 scales.
     pub fn weights(&mut self, ty: BlockType, values: usize) -> Vec<u8> {
+        self.weights_of(ty, values, |random| random.bits() as u8)
+    }
+
+    /// Weights whose integers are as great as the type has them.
+    pub fn greatest_weights(&mut self, ty: BlockType, values: usize) -> Vec<u8> {
+        // The greatest of signed bytes is another than that of bits.
+        let most = if ty == BlockType::Q8_0 { 127 } else { 255 };
+        self.weights_of(ty, values, |_| most)
+    }
+
+    fn weights_of(
+        &mut self,
+        ty: BlockType,
+        values: usize,
+        byte: impl Fn(&mut Self) -> u8,
+    ) -> Vec<u8> {
         let scales_at: &[usize] = match ty {
             BlockType::F32 => {
                 return (0..values)
@@ -63,7 +79,7 @@ impl Random {
         let mut bytes = vec![0_u8; ty.row_bytes(values).expect("whole blocks")];
         for block in bytes.chunks_exact_mut(ty.block_bytes()) {
             for b in block.iter_mut() {
-                *b = self.bits() as u8;
+                *b = byte(self);
             }
             for &at in scales_at {
                 let scale = half::f16::from_f32(self.unit() / 64.0);

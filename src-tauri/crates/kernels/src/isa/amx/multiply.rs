@@ -6,14 +6,22 @@
 
 use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
 
-use super::{COLUMNS, TILE, Tiles};
+use super::{COLUMNS, PAIR, SHAPE, TILE, TOKENS, Tiles};
 use super::{Scales, Sums, silu_mul_to_row, unpack, unpack_floats};
 use super::{add_products_of_four, load_sums, store_sums, zero_sums};
-use crate::activations::Tiled;
 use crate::isa::{Avx512, Isa, LANES};
 use crate::layout::with_format;
-use crate::product::tiles::{BUNCH, Bunch, Desk, End, PAIR, Strip, TOKENS, WEIGHTS};
+use crate::product::tiles::{Bunch, Desk, End, Strip, deliver};
 use crate::product::{STRIP, STRIP_PANELS};
+
+/// Tokens of a pass. With the columns of a slab they are 1 MiB as tiles, which stays in an L2 cache of
+/// 2 MiB while the strips of a bunch pass by.
+pub(crate) const PASS: usize = 256;
+/// The most strips of a bunch.
+pub(crate) const BUNCH: usize = 16;
+/// Weights of a strip's slab, as tiles.
+const WEIGHTS: usize = STRIP * SLAB;
+const SLAB: usize = SHAPE.slab;
 
 /// Parts in which a group is unpacked.
 const QUARTERS: usize = 4;
@@ -28,18 +36,20 @@ const AHEAD: usize = 4096;
 /// `cols` take; ends lie inside their parts, and nobody else uses these.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
 pub(crate) unsafe fn multiply(bunch: &Bunch, desk: &mut Desk) {
-    debug_assert!(bunch.m <= TOKENS && bunch.strips.len() <= BUNCH);
-    let (weights, sums) = desk.room();
-    let (strips, slabs) = (bunch.strips, bunch.cols.div_ceil(Tiled::SLAB));
+    debug_assert!(bunch.m <= PASS && bunch.strips.len() <= BUNCH);
+    // The tiles of two strips: numbers of 16 bits take half of those of 32.
+    let (weights, sums) = desk.room(WEIGHTS, BUNCH * PASS * STRIP);
+    let weights = weights.cast::<u16>();
+    let (strips, slabs) = (bunch.strips, bunch.cols.div_ceil(SLAB));
     let unpacking = |i: usize| {
         let to = weights.wrapping_add(i % 2 * WEIGHTS);
         let (slab, s) = (i / strips.len(), i % strips.len());
-        (slab < slabs).then(|| Unpacking::new(&strips[s], slab * Tiled::SLAB, bunch.cols, to))
+        (slab < slabs).then(|| Unpacking::new(&strips[s], slab * SLAB, bunch.cols, to))
     };
     // With one slab only a gate's sums have to outlive their strip.
     let slot = |s: usize| {
         let slot = if slabs == 1 { s % 2 } else { s };
-        sums.wrapping_add(slot * TOKENS * STRIP)
+        sums.wrapping_add(slot * PASS * STRIP)
     };
     let mut aside = Aside {
         unpacking: unpacking(0),
@@ -87,8 +97,8 @@ impl<'a> Pass<'a> {
     #[inline(always)]
     unsafe fn run(&self, aside: &mut Aside<'a>) {
         let Bunch { m, cols, x, .. } = *self.bunch;
-        let first = self.slab * Tiled::SLAB;
-        let width = (cols - first).min(Tiled::SLAB);
+        let first = self.slab * SLAB;
+        let width = (cols - first).min(SLAB);
         let groups = width / COLUMNS;
         let pairs = m.div_ceil(PAIR);
         let mut unpacking = Pace::new(aside.to_unpack(), pairs * groups);
@@ -280,11 +290,13 @@ impl<'a> Results<'a> {
                     let y = y.slice(self.token * width + first, rows);
                     let later = y.as_ptr().wrapping_add(self.ahead(width));
                     prefetch_results(later);
-                    deliver(self.sums, y, add);
+                    deliver::<Avx512>(self.sums, y, add);
                 }
-                End::Up { to, group, cols } => {
-                    let (block, row) = (self.token / Tiled::TOKENS, self.token % Tiled::TOKENS);
-                    let tile = Tiled::tile(self.m.next_multiple_of(PAIR), cols, block, group);
+                End::Up {
+                    to, group, cols, ..
+                } => {
+                    let (block, row) = (self.token / TOKENS, self.token % TOKENS);
+                    let tile = SHAPE.tile(self.m, cols, block, group);
                     let to = to.slice(tile + row * COLUMNS, COLUMNS);
                     silu_mul_to_row(self.gate, self.sums, to);
                 }
@@ -304,35 +316,6 @@ fn prefetch_results(y: *const f32) {
     unsafe {
         _mm_prefetch::<_MM_HINT_ET0>(y.cast());
         _mm_prefetch::<_MM_HINT_ET0>(y.wrapping_add(LANES).cast());
-    }
-}
-
-/// Writes a token's sums to its results, or adds them.
-///
-/// # Safety
-/// The machine has AVX-512; `sums` are at least as many as `y`.
-#[inline(always)]
-unsafe fn deliver(sums: *const f32, y: &mut [f32], add: bool) {
-    let n = y.len();
-    // SAFETY: vectors of whole strips, else number by number.
-    unsafe {
-        if n == STRIP {
-            for at in [0, LANES] {
-                let (sum, y) = (Avx512::load(sums.add(at)), y.as_mut_ptr().add(at));
-                Avx512::store(
-                    y,
-                    if add {
-                        Avx512::add(Avx512::load(y), sum)
-                    } else {
-                        sum
-                    },
-                );
-            }
-            return;
-        }
-        for (i, y) in y.iter_mut().enumerate() {
-            *y = *sums.add(i) + if add { *y } else { 0.0 };
-        }
     }
 }
 
@@ -365,7 +348,7 @@ impl<'a> Unpacking<'a> {
             ahead: strip.panels.as_ptr().wrapping_add(start + AHEAD),
             strip,
             first,
-            groups: (cols - first).min(Tiled::SLAB) / COLUMNS,
+            groups: (cols - first).min(SLAB) / COLUMNS,
             to,
             done: 0,
             scales: Scales::new(),
