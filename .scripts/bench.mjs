@@ -39,19 +39,20 @@ console.log(`goldcrest: measuring ${SHAPE} deep in a chat`);
 const model = ["--model", models[SHAPE]];
 const depth = deep.length > 0 ? measure([...model, ...options, ...deep, "-r", "1"]) : undefined;
 const { follow_up, lookup, idle_cpu, sampling_ms } = measure([
-  ...[...model, ...options, "-p", "0", "-n", "0", "-r", "3"],
+  ...[...model, ...options, "-p", "0", "-n", "0", "-r", "1"],
   ...["--chat", String(CHAT), "--lookup"],
 ]);
 print();
 
 const comparisons = [];
-if (withPeer) comparisons.push(compare(binary, models[SHAPE], SHAPE, options));
+if (withPeer) comparisons.push(compare(binary, models[SHAPE], SHAPE, 3, options));
+// Writing only, and once: before it llama.cpp reads for many minutes.
 if (withPeer && deep.length > 0)
-  comparisons.push(compare(binary, models[SHAPE], SHAPE, [...options, ...deep]));
+  comparisons.push(compare(binary, models[SHAPE], SHAPE, 1, [...deep, "-p", "0", "-n", "32"]));
 fuzz();
 record();
 
-/** Every level of this machine, the best first; of the others one run is enough. */
+/** Every level of this machine, the best first; of the others one run is enough, and of the slowest a short one. */
 function byLevel(name, file) {
   console.log(`goldcrest: measuring ${name}`);
   const best = measure(["--model", file, ...options]);
@@ -60,9 +61,10 @@ function byLevel(name, file) {
   if (named || best.device !== "cpu") return { [best.cpu_level]: best };
   const rows = lower.map((level) => {
     console.log(`goldcrest: measuring ${name} at ${level}`);
-    return measure(["--model", file, ...options, "-r", "1"], {
-      GOLDCREST_CPU: level,
-    });
+    const short = Object.entries(level === "scalar" ? { "-p": 64, "-n": 8 } : { "-n": 32 })
+      .filter(([option]) => !options.includes(option))
+      .flatMap(([option, count]) => [option, String(count)]);
+    return measure(["--model", file, ...options, ...short, "-r", "1"], { GOLDCREST_CPU: level });
   });
   return Object.fromEntries([best, ...rows].map((row) => [row.cpu_level, row]));
 }

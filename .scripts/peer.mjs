@@ -8,15 +8,14 @@ import { cache } from "./bench-model.mjs";
 import { fail, must, which } from "./root.mjs";
 
 const VERSION = "0.3.36";
-const ROUNDS = 3;
 
 /** Measures both on the same file, in turns, so that a busy machine slows both. `options` are known to both. */
-export function compare(goldcrest, model, shape, options) {
+export function compare(goldcrest, model, shape, rounds, options) {
   const llamaBench = buildLlamaBench();
   const ours = [];
   const theirs = [];
-  for (let round = 1; round <= ROUNDS; round++) {
-    console.log(`goldcrest: round ${round} of ${ROUNDS} beside llama.cpp ${options.join(" ")}`);
+  for (let round = 1; round <= rounds; round++) {
+    console.log(`goldcrest: round ${round} of ${rounds} beside llama.cpp ${options.join(" ")}`);
     const own = json(goldcrest, ["bench", "--json", "--model", model, "-r", "1", ...options]);
     ours.push({
       prefill_tok_s: own.prefill_tok_s,
@@ -86,7 +85,8 @@ function json(program, args) {
 }
 
 function medians(rounds) {
-  const median = (key) => rounds.map((round) => round[key]).sort((a, b) => a - b)[ROUNDS >> 1];
+  const median = (key) =>
+    rounds.map((round) => round[key]).sort((a, b) => a - b)[rounds.length >> 1];
   return {
     prefill_tok_s: median("prefill_tok_s"),
     decode_tok_s: median("decode_tok_s"),
@@ -98,13 +98,13 @@ function print({ medians: { ours, theirs } }) {
     console.log(
       name.padEnd(20) +
         ["prefill_tok_s", "decode_tok_s"]
-          .map((key) => of(key).toFixed(digits).padStart(16))
+          .map((key) => (of(key)?.toFixed(digits) ?? "–").padStart(16))
           .join(""),
     );
   console.log(
     `${"medians".padEnd(20)}${"prefill tok/s".padStart(16)}${"decode tok/s".padStart(16)}`,
   );
-  line("goldcrest", (key) => ours[key] ?? NaN, 1);
-  line("llama.cpp", (key) => theirs[key] ?? NaN, 1);
-  line("ratio", (key) => ours[key] / theirs[key], 2);
+  line("goldcrest", (key) => ours[key], 1);
+  line("llama.cpp", (key) => theirs[key], 1);
+  line("ratio", (key) => ours[key] && ours[key] / theirs[key], 2);
 }
