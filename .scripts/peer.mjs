@@ -12,6 +12,7 @@ const VERSION = "0.3.36";
 /** Measures both on the same file, in turns, so that a busy machine slows both. `options` are known to both. */
 export function compare(goldcrest, model, shape, rounds, options) {
   const llamaBench = buildLlamaBench();
+  const plain = crashesRepacked(llamaBench, model) ? ["--repack", "0"] : [];
   const ours = [];
   const theirs = [];
   for (let round = 1; round <= rounds; round++) {
@@ -22,7 +23,7 @@ export function compare(goldcrest, model, shape, rounds, options) {
       decode_tok_s: own.decode_tok_s,
     });
     const threads = options.includes("-t") ? [] : ["-t", String(own.threads)];
-    const common = [...threads, ...options];
+    const common = [...threads, ...options, ...plain];
     const tests = json(llamaBench, ["-m", model, "-o", "json", "-r", "1", ...common]);
     theirs.push({
       prefill_tok_s: tests.find((test) => test.n_gen === 0)?.avg_ts ?? null,
@@ -30,7 +31,9 @@ export function compare(goldcrest, model, shape, rounds, options) {
     });
   }
   const result = {
-    peer: `llama.cpp of llama-cpp-python ${VERSION}, built for this processor`,
+    peer:
+      `llama.cpp of llama-cpp-python ${VERSION}, built for this processor` +
+      (plain.length > 0 ? ", weights not repacked: it crashes when they are" : ""),
     model: shape,
     options,
     rounds: { ours, theirs },
@@ -73,6 +76,12 @@ function buildLlamaBench() {
   const jobs = String(availableParallelism());
   must(tool("cmake"), ["--build", build, "--target", "llama-bench", "--parallel", jobs]);
   return binary;
+}
+
+/** Whether it dies where weights are laid out for this processor, as seen where that has AMX. */
+function crashesRepacked(llamaBench, model) {
+  const args = ["-m", model, "-p", "32", "-n", "0", "-r", "1"];
+  return spawnSync(llamaBench, args, { stdio: "ignore" }).signal !== null;
 }
 
 function json(program, args) {

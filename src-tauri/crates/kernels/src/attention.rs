@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use half::f16;
 
-use crate::isa::Isa;
+use crate::isa::{Isa, LANES};
 use crate::kv::{GROUP, KvLayer, TILE, Tile};
 use crate::memory::Buffer;
 use crate::pool::{Parts, Pool};
@@ -32,9 +32,11 @@ const SLAB_TILES: usize = SLAB / TILE;
 /// queries, so that a token's result does not depend on how many others come with it.
 const STRETCH: usize = 8;
 
-/// Queries that share a slab: the more, the less its conversion costs, but the fewer pieces.
-fn block(m: usize) -> usize {
-    (m / 8).next_multiple_of(16).clamp(16, 64)
+/// Queries that share a slab: the more, the less its conversion costs, but the fewer pieces. Behind a deep past pieces
+/// cost the same, so that fewer do.
+fn block(m: usize, past: usize) -> usize {
+    let pieces = if past < m { 8 } else { 2 };
+    (m / pieces).next_multiple_of(16).clamp(16, 128)
 }
 
 /// What there is to attend with.
@@ -84,8 +86,8 @@ impl Desk {
         self.q.resize(rows * dim, 0.0);
         self.keys.resize(SLAB * dim, 0.0);
         self.values.resize(SLAB * value_dim, 0.0);
-        // A matrix unit fills whole tiles of rows.
-        let room = rows.next_multiple_of(TILE);
+        // A matrix unit fills whole pairs of tiles of rows.
+        let room = rows.next_multiple_of(2 * TILE);
         self.scores.resize(room * SLAB);
         self.sums.resize(room * value_dim);
         self.sums.fill(0.0);
@@ -134,7 +136,7 @@ pub(crate) fn attend(
 ) {
     let (kv_heads, dim) = (a.kv.kv_heads(), a.kv.head_dim());
     let shared = a.heads / kv_heads;
-    let block = block(a.m);
+    let block = block(a.m, a.past);
     let blocks = a.m.div_ceil(block);
     let slabs = (a.past + a.m).div_ceil(SLAB);
     let few = a.m <= STREAM;
@@ -315,7 +317,10 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
             for row in 0..rows {
                 let seen = a.past + piece.queries.start + row / shared + 1;
                 let seen = seen.saturating_sub(first).min(SLAB);
-                weigh::<I>(desk, row, seen, tiles, value_dim);
+                let scores = &mut desk.scores[row * SLAB..][..tiles * TILE];
+                let sums = &mut desk.sums[row * value_dim..][..value_dim];
+                let state = (&mut desk.most[row], &mut desk.total[row], sums);
+                weigh::<I>(scores, state, seen);
             }
             let values: *const f32 = desk.values.as_ptr();
             let positions = tiles * TILE;
@@ -343,14 +348,15 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
     }
 }
 
-/// Turns a row's scores into weights relative to its largest score so far; only the first `seen`
-/// positions of the slab count.
+/// Turns a row's scores for whole tiles of positions into weights relative to its largest score so far; only the first
+/// `seen` positions count. `state` is the row's largest score, total of weights, and sums.
 ///
 /// # Safety
-/// The machine has `I`; the desk holds the row and its scores.
+/// The machine has `I`.
 #[inline(always)]
-unsafe fn weigh<I: Isa>(desk: &mut Desk, row: usize, seen: usize, tiles: usize, value_dim: usize) {
-    let scores = &mut desk.scores[row * SLAB..][..tiles * TILE];
+unsafe fn weigh<I: Isa>(scores: &mut [f32], state: (&mut f32, &mut f32, &mut [f32]), seen: usize) {
+    let (most, total, sums) = state;
+    debug_assert!(scores.len().is_multiple_of(TILE) && sums.len().is_multiple_of(LANES));
     // SAFETY: steps of whole vectors stay inside the row's scores and sums.
     unsafe {
         if seen < scores.len() {
@@ -361,30 +367,30 @@ unsafe fn weigh<I: Isa>(desk: &mut Desk, row: usize, seen: usize, tiles: usize, 
             }
         }
         let p = scores.as_mut_ptr();
-        let mut most = I::splat(f32::NEG_INFINITY);
-        for t in 0..tiles {
-            most = I::max(most, I::load(p.add(t * TILE)));
+        let mut largest = I::splat(f32::NEG_INFINITY);
+        for t in (0..scores.len()).step_by(TILE) {
+            largest = I::max(largest, I::load(p.add(t)));
         }
-        let before = desk.most[row];
-        let most = I::largest(most).max(before);
-        if most > before {
-            desk.most[row] = most;
-            let fade = (before - most).exp();
-            desk.total[row] *= fade;
-            for sum in &mut desk.sums[row * value_dim..(row + 1) * value_dim] {
-                *sum *= fade;
+        let now = I::largest(largest).max(*most);
+        if now > *most {
+            let fade = (*most - now).exp();
+            *most = now;
+            *total *= fade;
+            for d in (0..sums.len()).step_by(LANES) {
+                let p = sums.as_mut_ptr().add(d);
+                I::store(p, I::mul(I::load(p), I::splat(fade)));
             }
         }
-        for t in 0..tiles {
-            let weight = I::exp(I::sub(I::load(p.add(t * TILE)), I::splat(most)));
-            I::store(p.add(t * TILE), weight);
+        let mut weights = I::splat(0.0);
+        for t in (0..scores.len()).step_by(TILE) {
+            let weight = I::exp(I::sub(I::load(p.add(t)), I::splat(now)));
+            I::store(p.add(t), weight);
+            weights = I::add(weights, weight);
         }
-        scores[seen.min(tiles * TILE)..].fill(0.0);
-        let p = scores.as_ptr();
-        let mut total = I::splat(0.0);
-        for t in 0..tiles {
-            total = I::add(total, I::load(p.add(t * TILE)));
+        if seen < scores.len() {
+            // The exponential is never quite zero.
+            scores[seen..].fill(0.0);
         }
-        desk.total[row] += I::sum(total);
+        *total += I::sum(weights);
     }
 }

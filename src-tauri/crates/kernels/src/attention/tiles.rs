@@ -9,17 +9,25 @@ use crate::memory::Buffer;
 use crate::product::STREAM;
 
 use super::floats::{Kept, load_keys, load_values};
-use super::{Attention, Desk, Piece, SLAB, SLAB_TILES, attend_piece, weigh};
+use super::{Attention, Desk, Piece, attend_piece, weigh};
+
+/// Positions of a slab: as tiles, its keys and values take half an L1 cache each, and every row of queries meets as
+/// many positions in a go.
+const SLAB: usize = 128;
+/// Rows that are multiplied together.
+const ROWS: usize = amx::PAIR;
 
 /// A desk's tiles, 16 × 32 numbers each.
 #[derive(Default)]
 pub(super) struct Tiled {
     /// `[row / 16][component / 32]`.
     q: Buffer<u16>,
-    /// `[component / 32][position / 16]`.
+    /// `[position / 32][component / 32][2]`, a tile being 16 positions.
     keys: Buffer<u16>,
-    /// `[component / 16][position / 32]`.
+    /// `[component / 32][position / 32][2]`, a tile being 16 components.
     values: Buffer<u16>,
+    /// Scores, then weights, of some rows: `[row][SLAB]`.
+    scores: Buffer<f32>,
     /// `[row / 16][position / 32]`.
     weights: Buffer<u16>,
 }
@@ -31,20 +39,24 @@ pub(super) struct Tiled {
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
 pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut Desk) {
     let (dim, value_dim) = (a.kv.head_dim(), a.kv.value_dim());
-    if a.exact || a.m <= STREAM || !dim.is_multiple_of(amx::COLUMNS) {
+    let fits = |dim: usize| dim.is_multiple_of(amx::COLUMNS);
+    if a.exact || a.m <= STREAM || !fits(dim) || !fits(value_dim) {
         // SAFETY: passed on; AMX comes with AVX-512.
         return unsafe { attend_piece::<Avx512>(a, piece, desk) };
     }
     let shared = a.heads / a.kv.kv_heads();
     let rows = piece.queries.len() * shared;
-    let blocks = rows.div_ceil(TILE);
     desk.start(rows, dim, value_dim);
+    desk.keys.resize(SLAB * dim, 0.0);
+    desk.values.resize(SLAB * value_dim, 0.0);
     desk.place_queries(a, piece);
-    desk.tiled.q.resize(blocks * TILE * dim);
+    desk.tiled.q.resize(rows.next_multiple_of(ROWS) * dim);
     desk.tiled.keys.resize(SLAB * dim);
     desk.tiled.values.resize(SLAB * value_dim);
-    desk.tiled.weights.resize(blocks * TILE * SLAB);
-    // SAFETY: buffers are as long as their layouts say; tiles of the cache exist for all positions.
+    desk.tiled.scores.resize(ROWS * SLAB);
+    desk.tiled.weights.resize(ROWS * SLAB);
+    // SAFETY: buffers are as long as their layouts say, for whole multiples of `ROWS`; tiles of the cache exist for
+    // all positions.
     unsafe {
         amx::arrange(Grain::Group, &desk.q, dim, 0..dim, &mut desk.tiled.q);
         let _tiles = amx::Tiles::new();
@@ -57,34 +69,40 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
                 [dim, value_dim, tiles],
                 desk,
             );
-            for block in 0..blocks {
-                amx::times_four(
-                    desk.tiled.q.as_ptr().add(block * TILE * dim),
-                    desk.tiled.keys.as_ptr(),
-                    dim / amx::COLUMNS,
-                    desk.scores.as_mut_ptr().add(block * TILE * SLAB),
+            let Desk {
+                tiled,
+                sums,
+                most,
+                total,
+                ..
+            } = desk;
+            for start in (0..rows).step_by(ROWS) {
+                let queries = tiled.q.as_ptr().add(start * dim);
+                amx::scores(
+                    queries,
+                    tiled.keys.as_ptr(),
+                    dim,
+                    SLAB,
+                    tiled.scores.as_mut_ptr(),
                 );
-            }
-            for row in 0..rows {
-                let seen = a.past + piece.queries.start + row / shared + 1;
-                let seen = seen.saturating_sub(first).min(SLAB);
-                weigh::<Avx512>(desk, row, seen, tiles, value_dim);
-                desk.scores[row * SLAB + tiles * TILE..(row + 1) * SLAB].fill(0.0);
-            }
-            let weights = &desk.scores[..rows * SLAB];
-            amx::arrange(
-                Grain::Group,
-                weights,
-                SLAB,
-                0..SLAB,
-                &mut desk.tiled.weights,
-            );
-            for block in 0..blocks {
-                amx::add_products(
-                    desk.tiled.weights.as_ptr().add(block * TILE * SLAB),
-                    desk.tiled.values.as_ptr(),
-                    value_dim / LANES,
-                    desk.sums.as_mut_ptr().add(block * TILE * value_dim),
+                for row in start..(start + ROWS).min(rows) {
+                    let seen = a.past + piece.queries.start + row / shared + 1;
+                    let seen = seen.saturating_sub(first).min(SLAB);
+                    let scores = &mut tiled.scores[(row - start) * SLAB..][..SLAB];
+                    let (scores, none) = scores.split_at_mut(tiles * TILE);
+                    let sums = &mut sums[row * value_dim..][..value_dim];
+                    weigh::<Avx512>(scores, (&mut most[row], &mut total[row], sums), seen);
+                    none.fill(0.0);
+                }
+                let weights = &mut tiled.weights;
+                amx::arrange(Grain::Group, &tiled.scores, SLAB, 0..SLAB, weights);
+                let sums = sums.as_mut_ptr().add(start * value_dim);
+                amx::gather(
+                    weights.as_ptr(),
+                    tiled.values.as_ptr(),
+                    SLAB,
+                    value_dim,
+                    sums,
                 );
             }
         }
@@ -125,7 +143,8 @@ unsafe fn tile_slab<K: Kept>(keys: *const K, values: *const K, dims: [usize; 3],
         for t in 0..tiles {
             for d in (0..dim).step_by(2) {
                 let key = |d: usize| K::load::<Avx512>(keys.add((t * dim + d) * LANES));
-                let tile = d / amx::COLUMNS * SLAB_TILES + t;
+                let pair = t / 2 * (dim / amx::COLUMNS) + d / amx::COLUMNS;
+                let tile = pair * 2 + t % 2;
                 let row = d % amx::COLUMNS / 2;
                 let to = desk
                     .tiled
@@ -138,7 +157,8 @@ unsafe fn tile_slab<K: Kept>(keys: *const K, values: *const K, dims: [usize; 3],
         for p in (0..tiles * TILE).step_by(2) {
             for d in (0..value_dim).step_by(LANES) {
                 let value = |p: usize| K::load::<Avx512>(values.add(p * value_dim + d));
-                let tile = d / LANES * (SLAB / amx::COLUMNS) + p / amx::COLUMNS;
+                let pair = d / amx::COLUMNS * (SLAB / amx::COLUMNS) + p / amx::COLUMNS;
+                let tile = pair * 2 + d / LANES % 2;
                 let row = p % amx::COLUMNS / 2;
                 let to = desk
                     .tiled

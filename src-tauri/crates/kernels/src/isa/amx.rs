@@ -23,7 +23,7 @@ pub(crate) use multiply::{BUNCH, PASS, multiply};
 /// Rows of a tile of activations.
 const TOKENS: usize = 16;
 /// Tokens whose sums are in registers together: two tiles of them.
-const PAIR: usize = 2 * TOKENS;
+pub(crate) const PAIR: usize = 2 * TOKENS;
 /// Columns of a tile.
 pub(crate) const COLUMNS: usize = GROUP;
 /// Numbers of a tile.
@@ -143,7 +143,7 @@ fn bits(x: __m512bh) -> __m512i {
     unsafe { std::mem::transmute::<__m512bh, __m512i>(x) }
 }
 
-/// The sums of 32 tokens and a strip of 32 rows, which four tile registers hold.
+/// The sums of 32 tokens and 32 rows of weights, which four tile registers hold.
 #[derive(Clone, Copy)]
 struct Sums {
     pub at: *mut f32,
@@ -368,82 +368,70 @@ unsafe fn silu_mul_to_row(gate: *const f32, up: *const f32, row: &mut [u16]) {
     }
 }
 
-/// A block of 16 rows times four tiles of 16 columns: `x` is `groups` tiles, `w` as many times four,
-/// and `y` 16 rows of 64 results.
+/// Scores of 32 rows of queries, two blocks of tiles, and `positions` keys, tiles as [`add_products_of_four`] takes
+/// them, `[position / 32][dim / 32]`; written as `[row][position]`.
 ///
 /// # Safety
-/// The tiles are configured, and the pointers are good for that.
+/// The tiles are configured, the pointers are good for that, and `positions` and `dim` are multiples of 32.
 #[inline(always)]
-pub(crate) unsafe fn times_four(x: *const u16, w: *const u16, groups: usize, y: *mut f32) {
+pub(crate) unsafe fn scores(
+    queries: *const u16,
+    keys: *const u16,
+    dim: usize,
+    positions: usize,
+    to: *mut f32,
+) {
+    let groups = dim / COLUMNS;
     // SAFETY: by contract.
     unsafe {
-        asm!(
-            "tilezero tmm0",
-            "tilezero tmm1",
-            "tilezero tmm2",
-            "tilezero tmm3",
-            "2:",
-            "tileloadd tmm4, [{x} + {row}]",
-            "tileloadd tmm5, [{w} + {row}]",
-            "tdpbf16ps tmm0, tmm4, tmm5",
-            "tileloadd tmm6, [{w} + {row} + 1024]",
-            "tdpbf16ps tmm1, tmm4, tmm6",
-            "tileloadd tmm7, [{w} + {row} + 2048]",
-            "tdpbf16ps tmm2, tmm4, tmm7",
-            "tileloadd tmm5, [{w} + {row} + 3072]",
-            "tdpbf16ps tmm3, tmm4, tmm5",
-            "add {w}, 4096",
-            "add {x}, 1024",
-            "dec {groups}",
-            "jnz 2b",
-            "tilestored [{y} + {stride}], tmm0",
-            "tilestored [{y} + {stride} + 64], tmm1",
-            "tilestored [{y} + {stride} + 128], tmm2",
-            "tilestored [{y} + {stride} + 192], tmm3",
-            y = in(reg) y,
-            stride = in(reg) 4 * LANES * size_of::<f32>(),
-            row = in(reg) COLUMNS * 2,
-            w = inout(reg) w => _,
-            x = inout(reg) x => _,
-            groups = inout(reg) groups => _,
-            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-            options(nostack),
-        );
+        for pair in 0..positions / PAIR {
+            zero_sums();
+            for g in 0..groups {
+                add_products_of_four(
+                    keys.add((pair * groups + g) * 2 * TILE),
+                    queries.add(g * TILE),
+                    queries.add((groups + g) * TILE),
+                );
+            }
+            store_sums(Sums {
+                at: to.add(pair * PAIR),
+                stride: positions,
+            });
+        }
     }
 }
 
-/// Adds to 16 rows of `16 · vectors` sums: `x` is two tiles, 64 columns, and `w` two for each vector.
+/// Adds values times weights to the sums `[row][dim]` of 32 rows: `weights` are two blocks of tiles, and `values` are
+/// as [`add_products_of_four`] takes them, `[dim / 32][position / 32]`.
 ///
 /// # Safety
-/// The tiles are configured, and the pointers are good for that.
+/// As [`scores`].
 #[inline(always)]
-pub(crate) unsafe fn add_products(x: *const u16, w: *const u16, vectors: usize, sums: *mut f32) {
+pub(crate) unsafe fn gather(
+    weights: *const u16,
+    values: *const u16,
+    positions: usize,
+    dim: usize,
+    sums: *mut f32,
+) {
+    let groups = positions / COLUMNS;
     // SAFETY: by contract.
     unsafe {
-        asm!(
-            "tileloadd tmm4, [{x} + {row}]",
-            "tileloadd tmm5, [{x} + {row} + 1024]",
-            "2:",
-            "tileloadd tmm0, [{sums} + {stride}]",
-            "tileloadd tmm6, [{w} + {row}]",
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tileloadd tmm7, [{w} + {row} + 1024]",
-            "tdpbf16ps tmm0, tmm5, tmm7",
-            "tilestored [{sums} + {stride}], tmm0",
-            "add {w}, 2048",
-            "add {sums}, 64",
-            "dec {vectors}",
-            "jnz 2b",
-            x = in(reg) x,
-            stride = in(reg) vectors * LANES * size_of::<f32>(),
-            row = in(reg) COLUMNS * 2,
-            w = inout(reg) w => _,
-            sums = inout(reg) sums => _,
-            vectors = inout(reg) vectors => _,
-            out("tmm0") _, out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-            options(nostack),
-        );
+        for pair in 0..dim / PAIR {
+            let sums = Sums {
+                at: sums.add(pair * PAIR),
+                stride: dim,
+            };
+            load_sums(sums);
+            for g in 0..groups {
+                add_products_of_four(
+                    values.add((pair * groups + g) * 2 * TILE),
+                    weights.add(g * TILE),
+                    weights.add((groups + g) * TILE),
+                );
+            }
+            store_sums(sums);
+        }
     }
 }
 
