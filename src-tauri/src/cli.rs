@@ -117,9 +117,9 @@ pub struct AnswerArgs {
     /// Makes the choice of tokens repeatable
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Guess text that repeats the context, and check several tokens at once
+    /// Do not guess text that repeats the context; answers are the same, and take longer where they repeat it
     #[arg(long)]
-    pub lookup: bool,
+    pub no_lookup: bool,
 }
 
 #[derive(Debug, Args)]

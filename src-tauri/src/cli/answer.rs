@@ -21,7 +21,7 @@ impl AnswerArgs {
                 ..usual
             },
             max_tokens: self.max_tokens.map(|tokens| tokens as usize),
-            lookup: self.lookup,
+            lookup: !self.no_lookup,
             ..GenerateParams::default()
         }
     }

@@ -11,7 +11,7 @@ export const standard: Settings = {
   kvType: "f16",
   sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1, seed: null },
   maxTokens: null,
-  lookup: false,
+  lookup: true,
   instructions: "",
   thinking: true,
   sendWith: "enter",

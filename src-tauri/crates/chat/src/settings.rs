@@ -47,7 +47,7 @@ impl Default for Settings {
             kv_type: KvType::default(),
             sampling: Sampling::default(),
             max_tokens: None,
-            lookup: false,
+            lookup: true,
             instructions: String::new(),
             thinking: true,
             send_with: SendWith::Enter,

@@ -98,7 +98,7 @@ fn the_model_gets_them() {
         sampling,
         instructions,
         max_tokens: Some(5),
-        lookup: true,
+        lookup: false,
         ..Settings::default()
     };
     bench.chat.save_settings(settings).unwrap();
@@ -107,7 +107,7 @@ fn the_model_gets_them() {
     assert_eq!(turn.sampling, sampling);
     assert_eq!(turn.instructions.as_deref(), Some("Be brief."));
     assert_eq!(turn.max_tokens, Some(5));
-    assert!(turn.lookup);
+    assert!(!turn.lookup);
 }
 
 #[test]
