@@ -128,6 +128,13 @@ impl Executor for Faulty {
         self.exec.submit(&dispatches[..done], reading)
     }
 
+    fn timed(
+        &mut self,
+        dispatches: &[Dispatch<'_, Self::Bound>],
+    ) -> Result<Option<Vec<f64>>, Failure> {
+        self.exec.timed(dispatches)
+    }
+
     fn take(&mut self, ticket: Self::Ticket) -> Result<Vec<u8>, Failure> {
         let mut bytes = self.exec.take(ticket)?;
         if matches!(self.fault, Fault::NoNumbers) && self.shows() {

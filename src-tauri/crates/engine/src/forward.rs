@@ -31,6 +31,14 @@ pub enum Pass {
     Cancelled,
 }
 
+/// What a token costs on a GPU.
+pub struct Profile {
+    /// By what is done.
+    pub kernels: Vec<gpu::KernelCost>,
+    /// Bytes that the device reads from its memory in a second, where it tells the time.
+    pub bandwidth: Option<f64>,
+}
+
 /// What the rest of the engine sees of a loaded model, whichever backend it is on.
 pub trait Evaluate: Send {
     /// Runs `ids` behind what the cache holds. At most [`Evaluate::chunk`] tokens at once.
@@ -57,6 +65,13 @@ pub trait Evaluate: Send {
     /// Why the model is no longer on the device that it was loaded on.
     fn failed(&self) -> Option<&str> {
         None
+    }
+    /// What a token costs on a GPU; the cache is as before.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+        Ok(None)
     }
     /// The device's own choice of tokens, where it has one.
     fn chooser(&mut self) -> Option<&mut dyn Choose> {

@@ -34,7 +34,9 @@ mod tokenizer;
 mod weights;
 
 pub use ::gpu::{DeviceInfo as GpuInfo, list as gpus};
-pub use bench::{BenchError, BenchParams, BenchReport, FollowUp, LookupReport};
+pub use bench::{
+    BenchError, BenchParams, BenchReport, FollowUp, GpuReport, KernelReport, LookupReport,
+};
 pub use check::{CheckOrder, CheckStep, GpuCheck, Rate, Rates, check_gpu};
 pub use config::{Config, ConfigError};
 pub use device::{DeviceChoice, DeviceKind, DeviceRequest, UnknownDevice};

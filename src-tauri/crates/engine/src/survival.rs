@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::backend::BackendError;
-use crate::forward::{Choose, Evaluate, Pass, Want, check_ids};
+use crate::forward::{Choose, Evaluate, Pass, Profile, Want, check_ids};
 use crate::sampler::Sampling;
 
 /// Loads the model once more, on the CPU.
@@ -132,6 +132,10 @@ impl Evaluate for Surviving {
 
     fn chooser(&mut self) -> Option<&mut dyn Choose> {
         self.model.chooser().is_some().then_some(self)
+    }
+
+    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+        self.model.profile()
     }
 
     fn failed(&self) -> Option<&str> {

@@ -156,6 +156,15 @@ struct Steps<B> {
     choose: Plan<B>,
 }
 
+impl<B> Steps<B> {
+    /// A pass over one token and the choice of the next, with the token embedded or not.
+    fn token(&self, embedded: bool) -> impl Iterator<Item = &Plan<B>> {
+        let embed = embedded.then_some(&self.embed);
+        let layers = embed.into_iter().chain(&self.layers);
+        layers.chain([&self.last, &self.choose])
+    }
+}
+
 impl<E: Executor> Model<E> {
     /// A model with an empty cache.
     ///
@@ -257,10 +266,7 @@ impl<E: Executor> Model<E> {
             self.exec
                 .write(&self.scratch.tokens, 0, bytemuck::bytes_of(&id))?;
         }
-        if id.is_some() || self.weights.token_embd.parts.len() > 1 {
-            pass.record(&steps.embed, &mut dispatches);
-        }
-        for plan in steps.layers.iter().chain([&steps.last, &steps.choose]) {
+        for plan in steps.token(id.is_some() || !self.embeds_choice()) {
             pass.record(plan, &mut dispatches);
         }
         let reading = Some((&self.scratch.tokens, 8));
@@ -269,6 +275,11 @@ impl<E: Executor> Model<E> {
         self.len += 1;
         self.plans = Some(plans);
         Ok(())
+    }
+
+    /// Whether the operation that chooses a token embeds it too.
+    fn embeds_choice(&self) -> bool {
+        self.weights.token_embd.parts.len() == 1
     }
 
     /// Passes that were started and whose choice has not been asked for.
@@ -527,6 +538,10 @@ fn check<B>(weights: &Weights<B>) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+mod profile;
+
+pub use profile::KernelCost;
 
 #[cfg(test)]
 mod tests;

@@ -154,6 +154,13 @@ impl<B: Clone> Cache<B> {
         usize::try_from(2 * all).unwrap_or(usize::MAX) * shape.layers
     }
 
+    /// Bytes that a block reads to attend to so many positions.
+    pub(crate) fn read_by(&self, shape: &Shape, positions: usize) -> u64 {
+        2 * sizes(self.ty, shape.kv_width(), positions)
+            .iter()
+            .sum::<u64>()
+    }
+
     /// Makes room for `positions`; true when the buffers are others now.
     pub(crate) fn reserve<E: Executor<Buffer = B>>(
         &mut self,

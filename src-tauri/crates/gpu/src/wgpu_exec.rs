@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use wgpu::{
     BindGroup, BindGroupDescriptor, BindGroupEntry, Buffer, BufferDescriptor, BufferUsages,
-    ComputePassDescriptor, ComputePipeline, ComputePipelineDescriptor, Device, DeviceDescriptor,
-    MapMode, MemoryHints, PipelineCompilationOptions, PollError, PollType, Queue,
-    ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, SubmissionIndex,
+    ComputePass, ComputePassDescriptor, ComputePassTimestampWrites, ComputePipeline,
+    ComputePipelineDescriptor, Device, DeviceDescriptor, Features, MapMode, MemoryHints,
+    PipelineCompilationOptions, PollError, PollType, QUERY_SIZE, QuerySetDescriptor, QueryType,
+    Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, SubmissionIndex,
 };
 
 use crate::device::{self, DeviceInfo};
@@ -21,6 +22,8 @@ use crate::kernel::Kernel;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Buffers kept for reading back.
 const RING: usize = 4;
+/// Dispatches that are timed at once: a set of queries has room for twice as many times.
+const TIMED: usize = 1024;
 /// Bytes that are on their way to the device at once: more would push weights out of its memory.
 const STAGING: usize = 32 << 20;
 
@@ -64,6 +67,14 @@ pub struct Bound {
     group: BindGroup,
 }
 
+fn record(pass: &mut ComputePass<'_>, dispatch: &Dispatch<'_, Bound>) {
+    pass.set_pipeline(&dispatch.bound.pipeline);
+    pass.set_bind_group(0, &dispatch.bound.group, &[]);
+    pass.set_immediates(0, bytemuck::cast_slice(&dispatch.step));
+    let [x, y, z] = dispatch.groups;
+    pass.dispatch_workgroups(x, y, z);
+}
+
 impl Wgpu {
     /// Opens the GPU of this id, or the first that may be used; `software` as for [`list`](crate::list).
     ///
@@ -74,7 +85,7 @@ impl Wgpu {
         let limits = adapter.limits();
         let wanted = DeviceDescriptor {
             label: Some("goldcrest"),
-            required_features: device::needed(),
+            required_features: device::needed() | adapter.features() & Features::TIMESTAMP_QUERY,
             required_limits: limits,
             memory_hints: MemoryHints::Performance,
             ..DeviceDescriptor::default()
@@ -138,6 +149,44 @@ impl Wgpu {
                 mapped_at_creation: false,
             }),
         }
+    }
+
+    /// Seconds that each of some dispatches takes.
+    fn time(&mut self, dispatches: &[Dispatch<'_, Bound>]) -> Result<Vec<f64>, Failure> {
+        let count = 2 * u32::try_from(dispatches.len()).unwrap_or(u32::MAX);
+        let query_set = self.device.create_query_set(&QuerySetDescriptor {
+            label: Some("times"),
+            ty: QueryType::Timestamp,
+            count,
+        });
+        let bytes = u64::from(count) * u64::from(QUERY_SIZE);
+        let resolved = self.device.create_buffer(&BufferDescriptor {
+            label: Some("times"),
+            size: bytes,
+            usage: BufferUsages::QUERY_RESOLVE | BufferUsages::COPY_SRC,
+            mapped_at_creation: false,
+        });
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        for (begin, dispatch) in (0..).step_by(2).zip(dispatches) {
+            let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor {
+                label: None,
+                timestamp_writes: Some(ComputePassTimestampWrites {
+                    query_set: &query_set,
+                    beginning_of_pass_write_index: Some(begin),
+                    end_of_pass_write_index: Some(begin + 1),
+                }),
+            });
+            record(&mut pass, dispatch);
+        }
+        encoder.resolve_query_set(&query_set, 0..count, &resolved, 0);
+        self.queue.submit([encoder.finish()]);
+        let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&self.read(&resolved, bytes)?);
+        let period = f64::from(self.queue.get_timestamp_period()) / 1e9;
+        let (pairs, _) = ticks.as_chunks::<2>();
+        Ok(pairs
+            .iter()
+            .map(|[begin, end]| end.saturating_sub(*begin) as f64 * period)
+            .collect())
     }
 
     fn pipeline(&mut self, kernel: &Kernel) -> Result<ComputePipeline, Failure> {
@@ -254,11 +303,7 @@ impl Executor for Wgpu {
         if !dispatches.is_empty() {
             let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
             for dispatch in dispatches {
-                pass.set_pipeline(&dispatch.bound.pipeline);
-                pass.set_bind_group(0, &dispatch.bound.group, &[]);
-                pass.set_immediates(0, bytemuck::cast_slice(&dispatch.step));
-                let [x, y, z] = dispatch.groups;
-                pass.dispatch_workgroups(x, y, z);
+                record(&mut pass, dispatch);
             }
         }
         let reading = reading.map(|(buffer, bytes)| {
@@ -274,6 +319,17 @@ impl Executor for Wgpu {
         }
         self.check()?;
         Ok(Ticket { index, reading })
+    }
+
+    fn timed(&mut self, dispatches: &[Dispatch<'_, Bound>]) -> Result<Option<Vec<f64>>, Failure> {
+        if !self.device.features().contains(Features::TIMESTAMP_QUERY) {
+            return Ok(None);
+        }
+        let mut seconds = Vec::with_capacity(dispatches.len());
+        for some in dispatches.chunks(TIMED) {
+            seconds.extend(self.time(some)?);
+        }
+        Ok(Some(seconds))
     }
 
     fn take(&mut self, ticket: Ticket) -> Result<Vec<u8>, Failure> {

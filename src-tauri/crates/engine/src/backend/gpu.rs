@@ -9,7 +9,7 @@ use kernels::KvType;
 use super::{BackendError, Memory};
 use crate::config::Config;
 use crate::engine::OpenError;
-use crate::forward::{Choose, Evaluate, Pass, Want, check_ids};
+use crate::forward::{Choose, Evaluate, Pass, Profile, Want, check_ids};
 use crate::gguf::TensorView;
 use crate::rope::Rotation;
 use crate::sampler::Sampling;
@@ -172,6 +172,13 @@ impl<E: Executor> Evaluate for GpuModel<E> {
 
     fn kv_bytes(&self) -> usize {
         self.model.kv_bytes()
+    }
+
+    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+        Ok(Some(Profile {
+            kernels: self.model.profile()?,
+            bandwidth: self.model.read_bandwidth()?,
+        }))
     }
 
     fn chooser(&mut self) -> Option<&mut dyn Choose> {

@@ -133,14 +133,74 @@ fn every_kernel_can_be_said_in_metals_language() {
             for types in [[Q4K, Q6K], [Q5K, Q8_0], [F16, F16], [BF16, BF16]] {
                 let mut model = dry_of(types, Options { kv, floats });
                 read(&mut model, 100);
+                model.read_bandwidth().expect("it runs");
                 kernels.extend(model.exec.kernels);
             }
         }
     }
     let files: HashSet<_> = kernels.iter().map(|kernel| kernel.file).collect();
-    assert_eq!(files.len(), 9, "{files:?}");
+    assert_eq!(files.len(), 10, "{files:?}");
     for kernel in &kernels {
         let text = in_metals_language(kernel).unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
         assert!(text.contains("kernel void"), "{kernel:?}");
     }
+}
+
+#[test]
+fn what_a_token_costs_is_counted_by_kind() {
+    for (past, merges) in [(100, 0), (2000, 36)] {
+        let mut model = dry(KvType::F16);
+        model.exec.seconds = Some(1e-6);
+        read(&mut model, past);
+        let kinds = model.profile().expect("it runs");
+        let mut expected = ["q, k, v", "attend", "merge", "output", "gate, up", "down"]
+            .map(|what| (what, if what == "merge" { merges } else { 36 }))
+            .to_vec();
+        expected.retain(|&(_, count)| count > 0);
+        expected.extend([("logits", 1), ("survey", 1), ("choose", 1)]);
+        let found: Vec<_> = kinds.iter().map(|kind| (kind.what, kind.count)).collect();
+        assert_eq!(found, expected);
+        for kind in &kinds {
+            let seconds = kind.seconds.expect("it tells the time");
+            assert!((seconds / kind.count as f64 - 1e-6).abs() < 1e-12);
+        }
+        let (cache, weights): (Vec<_>, Vec<_>) =
+            kinds.iter().partition(|kind| kind.what == "attend");
+        // Keys and values in 16 bits of every position, the new one too.
+        assert_eq!(cache[0].bytes, 36 * (past as u64 + 1) * 2 * 512 * 2);
+        // The matrices of the blocks, and the head: the file's 1.9 GB.
+        let read: u64 = weights.iter().map(|kind| kind.bytes).sum();
+        assert_eq!(read, weights_of(&model));
+        assert!((1_880_000_000..1_960_000_000).contains(&read), "{read}");
+    }
+}
+
+/// Bytes of all matrices on the device.
+fn weights_of(model: &Model<Dry>) -> u64 {
+    let weights = &model.weights;
+    let blocks = weights.layers.iter().flat_map(|layer| {
+        [
+            &layer.attn_q,
+            &layer.attn_k,
+            &layer.attn_v,
+            &layer.attn_output,
+            &layer.ffn_gate,
+            &layer.ffn_up,
+            &layer.ffn_down,
+        ]
+    });
+    let parts = blocks.chain([weights.head()]).flat_map(|it| &it.parts);
+    parts.map(|part| part.buffer).sum()
+}
+
+#[test]
+fn a_device_that_does_not_tell_the_time_is_counted_all_the_same() {
+    let mut model = dry(KvType::F16);
+    let kinds = model.profile().expect("it runs");
+    assert_eq!(kinds.iter().map(|kind| kind.count).sum::<usize>(), 183);
+    assert!(kinds.iter().all(|kind| kind.seconds.is_none()));
+    assert_eq!(model.read_bandwidth(), Ok(None));
+    model.exec.seconds = Some(1e-3);
+    let bandwidth = model.read_bandwidth().expect("it runs");
+    assert_eq!(bandwidth, Some((256 << 20) as f64 / 1e-3));
 }
