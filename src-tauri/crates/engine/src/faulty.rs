@@ -44,6 +44,11 @@ impl Faulty {
         }
     }
 
+    /// The fault shows at the n-th submit from now on.
+    pub fn show_after(&self, submits: usize) {
+        self.submits_left.store(submits, Ordering::Relaxed);
+    }
+
     /// Bytes of its memory that are taken.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)

@@ -25,6 +25,7 @@ mod random;
 mod rope;
 mod sampler;
 mod session;
+mod split;
 mod summary;
 mod survival;
 mod synthetic;

@@ -82,6 +82,15 @@ pub trait Executor: Send {
         dispatches: &[Dispatch<'_, Self::Bound>],
     ) -> Result<Option<Vec<f64>>, Failure>;
 
+    /// Waits for everything submitted; what was given back before is then free.
+    ///
+    /// # Errors
+    /// When the device fails or does not answer.
+    fn settle(&mut self) -> Result<(), Failure> {
+        let ticket = self.submit(&[], None)?;
+        self.take(ticket).map(drop)
+    }
+
     /// Waits for everything submitted and reads the first `bytes` of a buffer.
     ///
     /// # Errors

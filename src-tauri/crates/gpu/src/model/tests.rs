@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use kernels::{BlockType, KvType};
 
-use super::{Model, Options, Shape, Wanted};
+use super::{Input, Model, Options, Shape, Wanted};
 use crate::dry::Dry;
 use crate::kernel::Kernel;
 use crate::weights::{LayerWeights, Matrix, Weights, load_norm};
@@ -66,7 +66,7 @@ fn dry_of([coarse, fine]: [BlockType; 2], options: Options) -> Model<Dry> {
 fn read(model: &mut Model<Dry>, tokens: usize) {
     let ids = vec![1; tokens];
     let never = AtomicBool::new(false);
-    let complete = model.append(&ids, Wanted::Nothing, &never, &mut Vec::new());
+    let complete = model.append(Input::Ids(&ids), Wanted::Nothing, &never, &mut Vec::new());
     assert_eq!(complete, Ok(true));
     model.exec.submits.clear();
 }
@@ -82,6 +82,28 @@ fn a_token_takes_183_dispatches() {
         // The first token comes from the host and has to be embedded.
         assert_eq!(counts, [expected + 1, expected]);
     }
+}
+
+#[test]
+fn the_last_blocks_alone_take_rows_and_no_embedding() {
+    let mut model = dry(KvType::F16);
+    read(&mut model, 10);
+    for left in (30..36).rev() {
+        assert_eq!(model.shed(), Ok(true));
+        assert_eq!(model.blocks(), left);
+    }
+    assert_eq!(model.shape.rotated, smollm3().rotated[6..]);
+    model.exec.submits.clear();
+    let (rows, never) = (vec![0.0; 3 * 2048], AtomicBool::new(false));
+    let mut logits = Vec::new();
+    let complete = model.append(Input::Rows(&rows), Wanted::Last, &never, &mut logits);
+    assert_eq!((complete, model.len), (Ok(true), 3));
+    assert_eq!(logits.len(), 128_256);
+    let run: Vec<&str> = model.exec.submits.concat();
+    assert!(!run.contains(&"embed"), "{run:?}");
+    assert_eq!(run.iter().filter(|&&it| it == "attend").count(), 30);
+    while model.shed().expect("it runs") {}
+    assert_eq!(model.blocks(), 1);
 }
 
 #[test]
