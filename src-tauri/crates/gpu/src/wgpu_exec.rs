@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RING: usize = 4;
 /// Dispatches that are timed at once: a set of queries has room for twice as many times.
 const TIMED: usize = 1024;
+/// Bytes that are taken from the driver at once for buffers that need fewer. The usual quarter of a gigabyte would lie
+/// idle on a device that is nearly full, and what is given back would not be free.
+const PIECES: Range<u64> = 8 << 20..16 << 20;
 /// Bytes that are on their way to the device at once: more would push weights out of its memory.
 const STAGING: usize = 32 << 20;
 
@@ -87,7 +91,9 @@ impl Wgpu {
             label: Some("goldcrest"),
             required_features: device::needed() | adapter.features() & Features::TIMESTAMP_QUERY,
             required_limits: limits,
-            memory_hints: MemoryHints::Performance,
+            memory_hints: MemoryHints::Manual {
+                suballocated_device_memory_block_size: PIECES,
+            },
             ..DeviceDescriptor::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&wanted))
@@ -132,7 +138,11 @@ impl Wgpu {
         };
         match self.device.poll(wait) {
             Ok(_) => self.check(),
-            Err(PollError::Timeout) => Err(Failure::TimedOut(PATIENCE.as_secs())),
+            // Nobody waits for it a second time.
+            Err(PollError::Timeout) => {
+                self.failed.note(Failure::TimedOut(PATIENCE.as_secs()));
+                self.check()
+            }
             Err(error) => Err(Failure::Lost(error.to_string())),
         }
     }
