@@ -597,6 +597,15 @@ impl<E: Executor> Model<E> {
     }
 }
 
+impl<E: Executor> Drop for Model<E> {
+    /// Drivers crash when a process ends over work that is under way.
+    fn drop(&mut self) {
+        if let Err(failure) = self.exec.settle() {
+            tracing::debug!(%failure, "a device that failed is let go");
+        }
+    }
+}
+
 /// Kernels read a block's matrices whole, and those that they read together alike.
 fn check<B>(weights: &Weights<B>) -> Result<(), Failure> {
     for layer in &weights.layers {

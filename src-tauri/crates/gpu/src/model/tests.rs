@@ -1,7 +1,8 @@
 //! SmolLM3-3B's plans, counted without a device.
 
 use std::collections::HashSet;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernels::{BlockType, KvType};
 
@@ -107,6 +108,18 @@ fn the_last_blocks_alone_take_rows_and_no_embedding() {
 }
 
 #[test]
+fn a_model_goes_when_its_work_is_done() {
+    let mut model = dry(KvType::F16);
+    let waits = Arc::clone(&model.exec.waits);
+    for id in [Some(1), None] {
+        model.follow(id, 0.0).expect("it runs");
+    }
+    assert_eq!(waits.load(Ordering::Relaxed), 0);
+    drop(model);
+    assert_eq!(waits.load(Ordering::Relaxed), 1);
+}
+
+#[test]
 fn a_quantised_cache_takes_one_dispatch_more_a_block() {
     let mut model = dry(KvType::Q8_0);
     read(&mut model, 100);
@@ -156,7 +169,7 @@ fn every_kernel_can_be_said_in_metals_language() {
                 let mut model = dry_of(types, Options { kv, floats });
                 read(&mut model, 100);
                 model.read_bandwidth().expect("it runs");
-                kernels.extend(model.exec.kernels);
+                kernels.extend(model.exec.kernels.drain(..));
             }
         }
     }
