@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::{CpuLevel, DeviceRequest, Engine, GpuCheck};
+use engine::{CpuLevel, DeviceRequest, Engine, GpuCheck, Rates};
 use serde::{Deserialize, Serialize};
 
 use crate::folders::Folders;
@@ -59,6 +59,8 @@ pub struct Decision {
     pub gpu: Option<Gpu>,
     /// Words for people; none where the engine knows best.
     pub because: Option<String>,
+    /// What was measured of it and the CPU, where it must be worth it.
+    pub rates: Option<Rates>,
     /// What is known of a GPU that is not used because it does not work.
     pub report: Option<String>,
 }
@@ -70,6 +72,7 @@ impl Decision {
             device,
             gpu: None,
             because: None,
+            rates: None,
             report: None,
         }
     }
@@ -192,6 +195,7 @@ impl Gpus {
                     device: DeviceRequest::Gpu(Some(gpu.id.clone())),
                     gpu: Some(gpu.clone()),
                     because: Some(verdict.reason),
+                    rates: verdict.check.filter(|_| automatic).and_then(|it| it.rates),
                     report: None,
                 };
             }

@@ -121,6 +121,7 @@ impl Open {
         if let Some(gpus) = gpus {
             let decision = gpus.decide(load.device, &file, load.threads);
             (load.device, load.because) = (decision.device, decision.because);
+            load.rates = decision.rates;
             (gpu, report) = (decision.gpu, decision.report);
         }
         let in_use = in_use(gpus, gpu.as_ref());

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use engine::{BenchParams, BenchReport, Engine, Synthetic};
+use engine::{BenchParams, BenchReport, Engine, GpuReport, Synthetic};
 
 use super::{BenchArgs, CliError, ModelArgs, load, output};
 
@@ -54,6 +54,37 @@ fn write_model(shape: &str, seed: u64, file: &Path) -> Result<(), CliError> {
     write().map_err(|error| CliError::file(file, error))
 }
 
+fn write_kernels(out: &mut impl Write, gpu: &GpuReport) -> io::Result<()> {
+    write!(out, "  a token takes {} dispatches", gpu.dispatches)?;
+    match gpu.kernels_ms {
+        Some(kernels) => write!(out, ", {kernels:.2} ms of them on the GPU")?,
+        None => write!(out, " (the GPU does not tell the time of each)")?,
+    }
+    if let Some(host) = gpu.host_ms {
+        write!(out, " and {host:.2} ms of the CPU")?;
+    }
+    writeln!(out)?;
+    if let Some(rate) = gpu.read_bandwidth_gb_s {
+        writeln!(out, "  the GPU's memory reads {rate:.1} GB/s; of that")?;
+    }
+    for kernel in &gpu.kernels {
+        let (count, megabytes) = (kernel.count, kernel.bytes as f64 / 1e6);
+        write!(out, "    {:<9}{count:>4} × ", kernel.what)?;
+        if let Some(each) = kernel.each_us {
+            write!(out, "{each:>9.1} µs")?;
+        }
+        write!(out, " {megabytes:>9.2} MB")?;
+        if let Some(rate) = kernel.gb_s.filter(|_| kernel.bytes > 0) {
+            write!(out, " {rate:>7.1} GB/s")?;
+            if let Some(share) = kernel.bandwidth_used {
+                write!(out, " {:>4.0} %", share * 100.0)?;
+            }
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
 fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
     writeln!(
         out,
@@ -96,6 +127,9 @@ fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
     if let Some(share) = it.integer_used {
         writeln!(out, "  reading uses {:.0} % of that", share * 100.0)?;
     }
+    if let Some(gpu) = &it.gpu {
+        write_kernels(out, gpu)?;
+    }
     if let Some(bytes) = it.peak_rss_bytes {
         writeln!(out, "  peak    {:>10.1} MB resident", bytes as f64 / 1e6)?;
     }
@@ -122,4 +156,49 @@ fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
         writeln!(out, "  idle    {:>10.1} % of a core", idle * 100.0)?;
     }
     writeln!(out, "  loaded in {:.2} s", it.load_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::KernelReport;
+
+    use super::*;
+
+    #[test]
+    fn a_gpus_kernels_are_written_with_their_times_where_it_tells_them() {
+        let written = |timed: bool| {
+            let kernel = |what, count, bytes| KernelReport {
+                what,
+                count,
+                bytes,
+                each_us: timed.then_some(20.0),
+                gb_s: timed.then_some(640.0),
+                bandwidth_used: timed.then_some(0.5),
+            };
+            let report = GpuReport {
+                kernels: vec![kernel("down", 36, 460_800_000), kernel("choose", 1, 0)],
+                dispatches: 37,
+                read_bandwidth_gb_s: timed.then_some(1280.0),
+                kernels_ms: timed.then_some(0.74),
+                host_ms: Some(0.25),
+            };
+            let mut out = Vec::new();
+            write_kernels(&mut out, &report).expect("it is memory");
+            String::from_utf8(out).expect("it is text")
+        };
+        let told = written(true);
+        assert!(told.contains("37 dispatches, 0.74 ms of them on the GPU and 0.25 ms of the CPU"));
+        let lines: Vec<Vec<&str>> = told
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(
+            lines[2].join(" "),
+            "down 36 × 20.0 µs 460.80 MB 640.0 GB/s 50 %"
+        );
+        assert_eq!(lines[3].join(" "), "choose 1 × 20.0 µs 0.00 MB");
+        let untold = written(false);
+        assert!(untold.contains("does not tell the time"), "{untold}");
+        assert!(!untold.contains("µs"), "{untold}");
+    }
 }

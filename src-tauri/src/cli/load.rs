@@ -31,6 +31,7 @@ pub fn open(args: &ModelArgs) -> Result<Engine, CliError> {
     if let Some(gpus) = gpus() {
         let decision = gpus.decide(options.device, &file, options.threads);
         (options.device, options.because) = (decision.device, decision.because);
+        options.rates = decision.rates;
     }
     Engine::open(&file, &options, &mut |_| {}).map_err(|error| CliError::file(&file, error))
 }

@@ -152,6 +152,14 @@ fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
 }
 
 #[test]
+fn what_was_measured_goes_along_where_the_gpu_must_be_worth_it() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let rates = machine.decide("auto").rates.expect("it was measured");
+    assert!(rates.favour_gpu());
+    assert_eq!(machine.decide("gpu").rates, None);
+}
+
+#[test]
 fn a_gpu_without_room_is_asked_again_another_time() {
     let machine = Machine::new(&[CARD], &faulty("there its memory is full", true));
     no_gpu(&machine.decide("auto"), "memory is full");

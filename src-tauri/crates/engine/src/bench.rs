@@ -1,5 +1,6 @@
 //! How fast a loaded model is, measured in llama-bench's manner.
 
+mod on_gpu;
 pub(crate) mod repeats;
 
 use std::sync::atomic::AtomicBool;
@@ -15,6 +16,7 @@ use crate::process;
 use crate::prompt::{Conversation, KeepThinking, PromptError, Role, Turn};
 use crate::random::Random;
 use crate::sampler::{Sampler, Sampling};
+pub use on_gpu::{GpuReport, KernelReport};
 pub use repeats::LookupReport;
 
 /// What to measure.
@@ -78,6 +80,8 @@ pub struct BenchReport {
     pub integer_used: Option<f64>,
     /// Median time to choose a token among [`VOCABULARY`] with the default chain, in milliseconds.
     pub sampling_ms: f64,
+    /// What a token costs on a GPU, by kernel.
+    pub gpu: Option<GpuReport>,
     /// The follow-up, if it was asked for.
     pub follow_up: Option<FollowUp>,
     /// Drafts from the context, if they were asked for.
@@ -92,7 +96,7 @@ pub struct BenchReport {
     pub kv_type: &'static str,
     /// Time from opening the file to ready; for a synthetic model making its weights counts too.
     pub load_s: f64,
-    /// `cpu`, `cuda` or `metal`.
+    /// `cpu`, `gpu`, `cuda` or `metal`.
     pub device: &'static str,
     /// The device for people.
     pub device_name: String,
@@ -160,6 +164,7 @@ impl Engine {
             }
         };
         let kv_bytes = self.kv_bytes();
+        let gpu = self.gpu_report(&tokens, params.depth)?;
         let follow_up = match params.chat {
             0 => None,
             chat => Some(self.follow_up(chat)?),
@@ -197,6 +202,7 @@ impl Engine {
                 prefill_tok_s.map(|rate| rate * products_per_token as f64 / integers),
             ),
             sampling_ms: 1e3 * sampling_seconds(),
+            gpu,
             follow_up,
             lookup,
             idle_cpu,
@@ -277,7 +283,8 @@ impl Engine {
         Ok(started.elapsed().as_secs_f64())
     }
 
-    /// Seconds to generate `count` tokens behind `depth`, sampling left out.
+    /// Seconds to generate `count` tokens behind `depth`. A device that chooses tokens itself does; elsewhere sampling
+    /// is left out.
     fn generating(
         &mut self,
         tokens: &[u32],
@@ -285,6 +292,18 @@ impl Engine {
         count: usize,
     ) -> Result<f64, GenerateError> {
         self.fill(&tokens[..depth])?;
+        let likeliest = Sampling {
+            temperature: 0.0,
+            ..Sampling::default()
+        };
+        if self.session().chooses(&likeliest)? {
+            let (mut sampler, mut id) = (Sampler::new(likeliest, 1), tokens[depth]);
+            let started = Instant::now();
+            for left in (0..count).rev() {
+                id = self.session().follow(id, &mut sampler, left > 0)?;
+            }
+            return Ok(started.elapsed().as_secs_f64());
+        }
         let started = Instant::now();
         for &id in &tokens[depth..depth + count] {
             let _complete = self.session().step(id, &[], &AtomicBool::new(false))?;

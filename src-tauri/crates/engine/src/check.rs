@@ -83,6 +83,18 @@ pub struct Rate {
 }
 
 impl Rates {
+    /// With a share of the blocks, from 0 to 1, on the GPU and the others on the CPU.
+    pub(crate) fn shared(&self, share: f64) -> Rates {
+        let both = |gpu: f64, cpu: f64| 1.0 / (share / gpu + (1.0 - share) / cpu);
+        Rates {
+            gpu: Rate {
+                prefill: both(self.gpu.prefill, self.cpu.prefill),
+                decode: both(self.gpu.decode, self.cpu.decode),
+            },
+            cpu: self.cpu,
+        }
+    }
+
     /// Whether the GPU is worth it: it writes clearly faster, or reads much faster and writes no slower.
     pub fn favour_gpu(&self) -> bool {
         let decode = self.gpu.decode / self.cpu.decode;

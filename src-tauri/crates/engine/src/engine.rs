@@ -7,6 +7,7 @@ use std::time::Instant;
 use kernels::{CpuLevel, CpuLevelError, KvType};
 
 use crate::backend::BackendError;
+use crate::check::Rates;
 use crate::config::{Config, ConfigError};
 use crate::device::{DeviceChoice, DeviceRequest};
 use crate::generate::{Event, Finished, GenerateError, GenerateParams, Generator};
@@ -27,6 +28,8 @@ pub struct LoadOptions {
     pub device: DeviceRequest,
     /// Why there, in words for people, where the caller knows.
     pub because: Option<String>,
+    /// What was measured of the GPU and the CPU, where it is to be used only as far as that pays.
+    pub rates: Option<Rates>,
     /// CPU threads; `None` for one per physical core.
     pub threads: Option<usize>,
     /// Length of the context in tokens; `None` for what the model was trained for, as far as memory allows.
@@ -46,6 +49,7 @@ impl Default for LoadOptions {
         LoadOptions {
             device: DeviceRequest::Auto,
             because: None,
+            rates: None,
             threads: None,
             context: None,
             kv: KvType::F16,
@@ -96,14 +100,11 @@ pub enum OpenError {
 impl OpenError {
     /// Whether it is for want of the device's memory.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(
-            self,
-            OpenError::Device(BackendError::Full(_))
-                | OpenError::Weights(WeightError::Device {
-                    source: BackendError::Full(_),
-                    ..
-                })
-        )
+        match self {
+            OpenError::Device(error) => matches!(error, BackendError::Full(_)),
+            OpenError::Weights(error) => error.is_full(),
+            _ => false,
+        }
     }
 }
 

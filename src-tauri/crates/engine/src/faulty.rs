@@ -44,6 +44,11 @@ impl Faulty {
         }
     }
 
+    /// The fault shows at the n-th submit from now on.
+    pub fn show_after(&self, submits: usize) {
+        self.submits_left.store(submits, Ordering::Relaxed);
+    }
+
     /// Bytes of its memory that are taken.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
@@ -126,6 +131,13 @@ impl Executor for Faulty {
         };
         let reading = reading.map(|(buffer, bytes)| (&buffer.buffer, bytes));
         self.exec.submit(&dispatches[..done], reading)
+    }
+
+    fn timed(
+        &mut self,
+        dispatches: &[Dispatch<'_, Self::Bound>],
+    ) -> Result<Option<Vec<f64>>, Failure> {
+        self.exec.timed(dispatches)
     }
 
     fn take(&mut self, ticket: Self::Ticket) -> Result<Vec<u8>, Failure> {

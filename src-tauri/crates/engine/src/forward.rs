@@ -31,6 +31,14 @@ pub enum Pass {
     Cancelled,
 }
 
+/// What a token costs on a GPU.
+pub struct Profile {
+    /// By what is done.
+    pub kernels: Vec<gpu::KernelCost>,
+    /// Bytes that the device reads from its memory in a second, where it tells the time.
+    pub bandwidth: Option<f64>,
+}
+
 /// What the rest of the engine sees of a loaded model, whichever backend it is on.
 pub trait Evaluate: Send {
     /// Runs `ids` behind what the cache holds. At most [`Evaluate::chunk`] tokens at once.
@@ -57,6 +65,13 @@ pub trait Evaluate: Send {
     /// Why the model is no longer on the device that it was loaded on.
     fn failed(&self) -> Option<&str> {
         None
+    }
+    /// What a token costs on a GPU; the cache is as before.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+        Ok(None)
     }
     /// The device's own choice of tokens, where it has one.
     fn chooser(&mut self) -> Option<&mut dyn Choose> {
@@ -171,13 +186,73 @@ impl<B: Backend> Model<B> {
         })
     }
 
-    /// The pass itself. `Cancelled` and errors leave keys of some blocks behind; the caller cuts them off.
+    /// Positions in the cache.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Runs `ids` as [`Evaluate::append`] does and gives what the blocks make of them `[m, E]`; `None` when it was told
+    /// to stop.
+    ///
+    /// # Errors
+    /// When the device fails; the cache is then as it was before.
+    pub fn residual(
+        &mut self,
+        ids: &[u32],
+        cancel: &AtomicBool,
+    ) -> Result<Option<&B::Rows>, BackendError> {
+        check_ids(ids, self.chunk, self.config.vocab)?;
+        let pass = self.blocks(ids, Want::All, cancel);
+        let complete = self.book(ids.len(), pass)? == Pass::Complete;
+        Ok(complete.then_some(&self.scratch.x))
+    }
+
+    /// A pass over so many tokens has ended so. `Cancelled` and errors leave keys of some blocks behind.
+    fn book(
+        &mut self,
+        tokens: usize,
+        pass: Result<Pass, BackendError>,
+    ) -> Result<Pass, BackendError> {
+        match pass {
+            Ok(Pass::Complete) => self.len += tokens,
+            Ok(Pass::Cancelled) | Err(_) => self.cut(self.len),
+        }
+        pass
+    }
+
+    /// Forgets all but the first `len` positions.
+    pub fn cut(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        for kv in &mut self.kv {
+            self.backend.truncate(kv, self.len);
+        }
+    }
+
+    /// The pass itself.
     fn run(
         &mut self,
         ids: &[u32],
         want: Want,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        if self.blocks(ids, want, cancel)? == Pass::Cancelled {
+            return Ok(Pass::Cancelled);
+        }
+        if want != Want::Nothing {
+            let (b, s, eps) = (&self.backend, &mut self.scratch, self.config.eps);
+            b.rms_norm(&s.x, &self.weights.output_norm, eps, &mut s.h)?; // [wanted, E]
+            b.logits(&s.h, self.weights.head(), logits)?; // [wanted, V]
+        }
+        Ok(Pass::Complete)
+    }
+
+    /// x ← the embedding, then block after block; in the end only the rows whose logits are wanted.
+    fn blocks(
+        &mut self,
+        ids: &[u32],
+        want: Want,
+        cancel: &AtomicBool,
     ) -> Result<Pass, BackendError> {
         let Model {
             config,
@@ -244,9 +319,6 @@ impl<B: Backend> Model<B> {
             b.rms_norm(&s.x, &layer.ffn_norm, eps, &mut s.h)?; // [m, E]
             b.feed_forward(&s.h, [ffn_gate, ffn_up, ffn_down], &mut s.x)?; // [m, E]
         }
-
-        b.rms_norm(&s.x, &weights.output_norm, eps, &mut s.h)?; // [wanted, E]
-        b.logits(&s.h, weights.head(), logits)?; // [wanted, V]
         Ok(Pass::Complete)
     }
 }
@@ -264,18 +336,11 @@ where
     ) -> Result<Pass, BackendError> {
         check_ids(ids, self.chunk, self.config.vocab)?;
         let pass = self.run(ids, want, cancel, logits);
-        match pass {
-            Ok(Pass::Complete) => self.len += ids.len(),
-            Ok(Pass::Cancelled) | Err(_) => self.truncate(self.len),
-        }
-        pass
+        self.book(ids.len(), pass)
     }
 
     fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-        for kv in &mut self.kv {
-            self.backend.truncate(kv, self.len);
-        }
+        self.cut(len);
     }
 
     fn chunk(&self) -> usize {

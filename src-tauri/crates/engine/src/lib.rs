@@ -25,6 +25,7 @@ mod random;
 mod rope;
 mod sampler;
 mod session;
+mod split;
 mod summary;
 mod survival;
 mod synthetic;
@@ -34,7 +35,9 @@ mod tokenizer;
 mod weights;
 
 pub use ::gpu::{DeviceInfo as GpuInfo, list as gpus};
-pub use bench::{BenchError, BenchParams, BenchReport, FollowUp, LookupReport};
+pub use bench::{
+    BenchError, BenchParams, BenchReport, FollowUp, GpuReport, KernelReport, LookupReport,
+};
 pub use check::{CheckOrder, CheckStep, GpuCheck, Rate, Rates, check_gpu};
 pub use config::{Config, ConfigError};
 pub use device::{DeviceChoice, DeviceKind, DeviceRequest, UnknownDevice};

@@ -3,14 +3,16 @@
 use gpu::Executor;
 use kernels::{Cpu, CpuLevel, KvType};
 
-use crate::backend::Backend;
 use crate::backend::candle::Candle;
 use crate::backend::gpu::GpuModel;
+use crate::backend::{Backend, BackendError};
+use crate::check::Rates;
 use crate::config::Config;
 use crate::device::{self, DeviceChoice, DeviceKind, DeviceRequest};
 use crate::engine::{LoadOptions, OpenError};
 use crate::forward::{Evaluate, Model};
 use crate::process;
+use crate::split::Split;
 use crate::survival::Surviving;
 use crate::weights::{self, WeightSource, Weights};
 
@@ -111,13 +113,21 @@ pub fn place(
             Cpu::new(threads, level)
         }
     };
+    let order = Order {
+        config,
+        source,
+        options,
+        context,
+        cpu: &cpu,
+        chunk: cpu_chunk(config, level),
+    };
     let on_gpu = match &options.device {
         DeviceRequest::Gpu(id) => {
             let exec = gpu::Wgpu::open(id.as_deref(), options.software_gpu);
             exec.map_err(|failure| format!("The CPU is used: {failure}"))
                 .and_then(|exec| {
                     let name = exec.info().to_string();
-                    on_gpu(exec, name, config, source, context, options, progress)
+                    order.on_gpu(exec, name, progress)
                 })
                 .map(|placed| {
                     let (config, kv, vocab) = (config.clone(), placed.kv, config.vocab);
@@ -177,66 +187,152 @@ pub fn place(
     })
 }
 
-/// Loads the weights on a GPU, and makes do with the memory that it has: with a shorter context, unless a length was
-/// asked for, or with keys and values in 8 bits. The error is a sentence.
-fn on_gpu<E>(
-    exec: E,
-    name: String,
-    config: &Config,
-    source: &dyn WeightSource,
+/// A model that is to go on a GPU.
+struct Order<'a> {
+    config: &'a Config,
+    source: &'a dyn WeightSource,
+    options: &'a LoadOptions,
+    /// Tokens of context, as far as the CPU has room.
     context: usize,
-    options: &LoadOptions,
-    progress: &mut dyn FnMut(f32),
-) -> Result<OnGpu, String>
-where
-    E: Executor + 'static,
-{
-    let refused =
-        |error: &dyn std::fmt::Display| format!("The GPU could not take the model: {error}");
-    let (wanted, floats) = (options.kv, options.exact);
-    let asked = gpu::Options { kv: wanted, floats };
-    let mut model = GpuModel::load(exec, config, source, asked, GPU_CHUNK, progress)
-        .map_err(|error| refused(&error))?;
-    let shortest = match options.context {
-        Some(_) => context,
-        None => context.min(SHORTEST_ON_GPU),
-    };
-    let smaller = (wanted == KvType::F16).then_some(KvType::Q8_0);
-    for kv in [wanted].into_iter().chain(smaller) {
-        let mut length = context;
-        while length >= shortest {
-            if model
-                .make_room(kv, length)
-                .map_err(|error| refused(&error))?
-            {
-                return Ok(OnGpu {
-                    model: Box::new(model),
-                    kind: DeviceKind::Gpu,
-                    name,
-                    context: length,
-                    kv,
-                    without: without(length < context, kv != wanted, length),
-                });
-            }
-            length = match length / 2 {
-                half if half < shortest && length > shortest => shortest,
-                half => half,
-            };
-        }
-    }
-    let needed = kv_bytes_per_token(config, smaller.unwrap_or(wanted)) * shortest as u64;
-    Err(format!(
-        "The CPU is used: beside the model, the GPU's memory has no room for {shortest} tokens of context ({} MB)",
-        needed >> 20
-    ))
+    /// Makes a CPU for the blocks that stay there, which takes so many tokens a pass.
+    cpu: &'a dyn Fn() -> Cpu,
+    chunk: usize,
 }
 
-/// How a model makes do with a GPU's memory.
-fn without(shorter: bool, eighths: bool, length: usize) -> Option<String> {
-    let shorter = shorter.then(|| format!("{length} tokens of context"));
-    let eighths = eighths.then(|| "keys and values in 8 bits".to_owned());
-    let parts: Vec<String> = shorter.into_iter().chain(eighths).collect();
-    (!parts.is_empty()).then(|| format!("Its memory has room for {}", parts.join(" and ")))
+impl Order<'_> {
+    /// Loads the weights on a GPU, and makes do with the memory that it has: with a shorter context, unless a length was
+    /// asked for, with keys and values in 8 bits, and in the end with the last blocks, the others being the CPU's. The
+    /// error is a sentence.
+    fn on_gpu<E>(
+        &self,
+        exec: E,
+        name: String,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<OnGpu, String>
+    where
+        E: Executor + 'static,
+    {
+        let refused =
+            |error: &dyn std::fmt::Display| format!("The GPU could not take the model: {error}");
+        let (wanted, floats) = (self.options.kv, self.options.exact);
+        let asked = gpu::Options { kv: wanted, floats };
+        let (config, source) = (self.config, self.source);
+        let mut model = GpuModel::load_last(exec, config, source, asked, GPU_CHUNK, progress)
+            .map_err(|error| refused(&error))?;
+        let room = self.room(&mut model).map_err(|error| refused(&error))?;
+        let Some((context, kv)) = room else {
+            return Err(format!(
+                "The CPU is used: beside a block of the model, the GPU's memory has no room for {} tokens of context",
+                self.shortest()
+            ));
+        };
+        let (blocks, all) = (model.blocks(), config.layers);
+        let without = self.without(blocks, context, kv);
+        let placed = |model, name| OnGpu {
+            model,
+            kind: DeviceKind::Gpu,
+            name,
+            context,
+            kv,
+            without,
+        };
+        if blocks == all {
+            return Ok(placed(Box::new(model), name));
+        }
+        if self.rates(blocks).is_some_and(|rates| !rates.favour_gpu()) {
+            return Err(format!(
+                "The CPU is used: the GPU's memory has room for {blocks} of {all} layers, too few to be worth it"
+            ));
+        }
+        let done = blocks as f32 / all as f32;
+        let split = self.split(model, kv, &mut |part| progress((done + part).min(1.0)));
+        let name = format!("{blocks} of {all} layers on {name}");
+        Ok(placed(split.map_err(|error| refused(&error))?, name))
+    }
+
+    /// The shortest context that will do.
+    fn shortest(&self) -> usize {
+        match self.options.context {
+            Some(_) => self.context,
+            None => self.context.min(SHORTEST_ON_GPU),
+        }
+    }
+
+    /// The longest context that the GPU has room for, and how keys and values are kept for it. Only where there is none
+    /// do blocks go; `None` where the last one would have to.
+    fn room<E: Executor>(
+        &self,
+        model: &mut GpuModel<E>,
+    ) -> Result<Option<(usize, KvType)>, BackendError> {
+        let (wanted, shortest) = (self.options.kv, self.shortest());
+        let smaller = (wanted == KvType::F16).then_some(KvType::Q8_0);
+        loop {
+            for kv in [wanted].into_iter().chain(smaller) {
+                let mut length = self.context;
+                while length >= shortest {
+                    if model.make_room(kv, length)? {
+                        return Ok(Some((length, kv)));
+                    }
+                    length = match length / 2 {
+                        half if half < shortest && length > shortest => shortest,
+                        half => half,
+                    };
+                }
+            }
+            if !model.shed()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The model whose last blocks these are.
+    fn split<E>(
+        &self,
+        last: GpuModel<E>,
+        kv: KvType,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Box<dyn Evaluate>, OpenError>
+    where
+        E: Executor + 'static,
+    {
+        let first = Config {
+            layers: self.config.layers - last.blocks(),
+            ..self.config.clone()
+        };
+        let cpu = (self.cpu)();
+        let weights = Weights::load_first(&cpu, self.source, self.config, first.layers, progress)?;
+        let first = Model::new(first, cpu, weights, kv, self.chunk)?;
+        Ok(Box::new(Split::new(first, last)))
+    }
+
+    /// How fast GPU and CPU together, and the CPU alone, are expected to be, where that was measured.
+    fn rates(&self, blocks: usize) -> Option<Rates> {
+        let share = blocks as f64 / self.config.layers as f64;
+        Some(self.options.rates?.shared(share))
+    }
+
+    /// How the model makes do with the GPU's memory.
+    fn without(&self, blocks: usize, context: usize, kv: KvType) -> Option<String> {
+        let all = self.config.layers;
+        let parts: Vec<String> = [
+            (blocks < all).then(|| format!("{blocks} of {all} layers")),
+            (context < self.context).then(|| format!("{context} tokens of context")),
+            (kv != self.options.kv).then(|| "keys and values in 8 bits".to_owned()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if parts.is_empty() {
+            return None;
+        }
+        let together = (self.rates(blocks).filter(|_| blocks < all))
+            .map(|rates| format!(": with the CPU about {:.1} tokens/s", rates.gpu.decode));
+        Some(format!(
+            "Its memory has room for {}{}",
+            parts.join(", "),
+            together.unwrap_or_default()
+        ))
+    }
 }
 
 /// Loads the weights on a GPU of candle's. The error is a sentence.

@@ -24,6 +24,14 @@ pub fn cpu_time() -> Option<Duration> {
     Some(Duration::from_nanos(nanoseconds))
 }
 
+/// Time that this thread has computed.
+pub fn thread_time() -> Option<Duration> {
+    let table = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(Duration::from_nanos(
+        table.split_whitespace().next()?.parse().ok()?,
+    ))
+}
+
 /// What a container's limit leaves.
 fn container_room() -> Option<u64> {
     let number = |path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use crate::backend::BackendError;
-use crate::forward::{Evaluate, Pass, Want};
+use crate::forward::{Evaluate, Pass, Profile, Want};
 use crate::lookup::Costs;
 use crate::sampler::{Sampler, Sampling};
 
@@ -168,6 +168,11 @@ impl Session {
         let noise = self.noises.pop_front();
         let noise = noise.unwrap_or_else(|| sampler.noise());
         Ok(sampler.sample_with(&mut self.logits, &self.tokens, noise))
+    }
+
+    /// What a token costs on a GPU.
+    pub fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+        self.model.profile()
     }
 
     /// Why the model is no longer on the device that it was loaded on.

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::backend::BackendError;
-use crate::forward::{Choose, Evaluate, Pass, Want, check_ids};
+use crate::forward::{Choose, Evaluate, Pass, Profile, Want, check_ids};
 use crate::sampler::Sampling;
 
 /// Loads the model once more, on the CPU.
@@ -32,12 +32,14 @@ impl Surviving {
         }
     }
 
-    /// Goes over to the CPU. The device's memory is given back.
+    /// Goes over to the CPU. The device's memory is given back first.
     fn fall(&mut self, error: BackendError) -> Result<(), BackendError> {
         if self.fallen.is_some() {
             return Err(error);
         }
         tracing::warn!(%error, "the GPU failed; going on on the CPU");
+        // Host memory may hold a part of the model, and the GPU's may be the host's.
+        self.model = Box::new(Gone);
         self.model = (self.reload)()
             .map_err(|reason| BackendError::Failed(format!("{error}; then {reason}")))?;
         self.fallen = Some((0, error.to_string()));
@@ -61,6 +63,31 @@ impl Surviving {
             *held += now.len();
         }
         Ok(Pass::Complete)
+    }
+}
+
+/// Stands where no model could be loaded.
+struct Gone;
+
+impl Evaluate for Gone {
+    fn append(
+        &mut self,
+        _: &[u32],
+        _: Want,
+        _: &AtomicBool,
+        _: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        Err(BackendError::Failed("no model is loaded".to_owned()))
+    }
+
+    fn truncate(&mut self, _: usize) {}
+
+    fn chunk(&self) -> usize {
+        1
+    }
+
+    fn kv_bytes(&self) -> usize {
+        0
     }
 }
 
@@ -132,6 +159,10 @@ impl Evaluate for Surviving {
 
     fn chooser(&mut self) -> Option<&mut dyn Choose> {
         self.model.chooser().is_some().then_some(self)
+    }
+
+    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+        self.model.profile()
     }
 
     fn failed(&self) -> Option<&str> {

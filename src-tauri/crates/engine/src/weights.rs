@@ -1,6 +1,7 @@
 //! The model's weights: every tensor by name, with the shape it must have.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use kernels::BlockType;
 
@@ -27,6 +28,19 @@ pub enum WeightError {
         /// What the device says.
         source: BackendError,
     },
+}
+
+impl WeightError {
+    /// Whether it is for want of the device's memory.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(
+            self,
+            WeightError::Device {
+                source: BackendError::Full(_),
+                ..
+            }
+        )
+    }
 }
 
 /// Type, shape and bytes of a tensor that may have been made on the spot.
@@ -240,29 +254,53 @@ impl<B: Memory> Weights<B> {
         config: &Config,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Weights<B>, WeightError> {
-        check(source, config)?;
-        let mut loader = Loader {
-            backend,
-            source,
-            progress,
-            loaded: 0,
-            total: 9 * config.layers + 2,
-        };
-        let token_embd = loader.matrix(TOKEN_EMBD)?;
-        let output = match source.shape(OUTPUT) {
-            Some(_) => Some(loader.matrix(OUTPUT)?),
-            None => None,
-        };
-        let output_norm = loader.norm(OUTPUT_NORM)?;
-        let layers = (0..config.layers)
-            .map(|layer| loader.layer(layer))
-            .collect::<Result<_, _>>()?;
+        let mut loader = Loader::new(backend, source, config, progress)?;
+        let mut weights = loader.around_blocks()?;
+        weights.layers = loader.blocks(0..config.layers)?;
+        Ok(weights)
+    }
+
+    /// Brings the embedding and the first blocks to the device, without a head of their own.
+    ///
+    /// # Errors
+    /// As [`Weights::load`].
+    pub fn load_first(
+        backend: &B,
+        source: &dyn WeightSource,
+        config: &Config,
+        blocks: usize,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Weights<B>, WeightError> {
+        let mut loader = Loader::new(backend, source, config, progress)?;
         Ok(Weights {
-            token_embd,
-            layers,
-            output_norm,
-            output,
+            token_embd: loader.matrix(TOKEN_EMBD)?,
+            output_norm: loader.norm(OUTPUT_NORM)?,
+            output: None,
+            layers: loader.blocks(0..blocks)?,
         })
+    }
+
+    /// Brings everything but the first blocks to the device: as many of the last as it has room for.
+    ///
+    /// # Errors
+    /// As [`Weights::load`], and when there is no room for a single block.
+    pub fn load_last(
+        backend: &B,
+        source: &dyn WeightSource,
+        config: &Config,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Weights<B>, WeightError> {
+        let mut loader = Loader::new(backend, source, config, progress)?;
+        let mut weights = loader.around_blocks()?;
+        for layer in (0..config.layers).rev() {
+            match loader.layer(layer) {
+                Ok(layer) => weights.layers.push(layer),
+                Err(error) if error.is_full() && !weights.layers.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        weights.layers.reverse();
+        Ok(weights)
     }
 
     /// The matrix that turns the last activations into logits.
@@ -279,7 +317,40 @@ struct Loader<'a, B: Memory> {
     total: usize,
 }
 
-impl<B: Memory> Loader<'_, B> {
+impl<'a, B: Memory> Loader<'a, B> {
+    fn new(
+        backend: &'a B,
+        source: &'a dyn WeightSource,
+        config: &Config,
+        progress: &'a mut dyn FnMut(f32),
+    ) -> Result<Self, WeightError> {
+        check(source, config)?;
+        Ok(Loader {
+            backend,
+            source,
+            progress,
+            loaded: 0,
+            total: 9 * config.layers + 2,
+        })
+    }
+
+    /// What comes before the blocks and after them.
+    fn around_blocks(&mut self) -> Result<Weights<B>, WeightError> {
+        Ok(Weights {
+            token_embd: self.matrix(TOKEN_EMBD)?,
+            output: match self.source.shape(OUTPUT) {
+                Some(_) => Some(self.matrix(OUTPUT)?),
+                None => None,
+            },
+            output_norm: self.norm(OUTPUT_NORM)?,
+            layers: Vec::new(),
+        })
+    }
+
+    fn blocks(&mut self, which: Range<usize>) -> Result<Vec<Layer<B>>, WeightError> {
+        which.map(|layer| self.layer(layer)).collect()
+    }
+
     fn layer(&mut self, layer: usize) -> Result<Layer<B>, WeightError> {
         Ok(Layer {
             attn_norm: self.norm(&name(layer, "attn_norm"))?,

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use gpu::{LayerWeights, Model, Options, Sampling, Shape, Wanted, Weights, Wgpu};
+use gpu::{Input, LayerWeights, Model, Options, Sampling, Shape, Wanted, Weights, Wgpu};
 use kernels::{BlockType, KvType};
 
 const LAYERS: usize = 36;
@@ -75,7 +75,7 @@ fn main() -> Result<(), gpu::Failure> {
     let angles = Box::new(|_, count| vec![0.0; count * 64]);
     let mut model = Model::new(exec, shape, options, weights, angles)?;
     let never = AtomicBool::new(false);
-    model.append(&[1; 32], Wanted::Last, &never, &mut Vec::new())?;
+    model.append(Input::Ids(&[1; 32]), Wanted::Last, &never, &mut Vec::new())?;
     model.sample(Sampling {
         temperature: 0.6,
         top_p: 0.95,

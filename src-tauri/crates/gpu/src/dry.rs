@@ -1,5 +1,8 @@
 //! An executor without a device: it checks that kernels can be written down, and counts.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::exec::{Dispatch, Executor, Limits};
 use crate::failure::Failure;
 use crate::kernel::Kernel;
@@ -11,8 +14,12 @@ pub(crate) struct Dry {
     pub(crate) submits: Vec<Vec<&'static str>>,
     /// Every kernel that was bound.
     pub(crate) kernels: Vec<Kernel>,
+    /// How often it was waited for.
+    pub(crate) waits: Arc<AtomicUsize>,
     /// Bytes of all buffers.
     pub(crate) bytes: u64,
+    /// Seconds that every dispatch takes, if it tells.
+    pub(crate) seconds: Option<f64>,
 }
 
 impl Executor for Dry {
@@ -69,7 +76,15 @@ impl Executor for Dry {
         Ok(reading.map_or(0, |(_, bytes)| bytes))
     }
 
+    fn timed(
+        &mut self,
+        dispatches: &[Dispatch<'_, &'static str>],
+    ) -> Result<Option<Vec<f64>>, Failure> {
+        Ok(self.seconds.map(|each| vec![each; dispatches.len()]))
+    }
+
     fn take(&mut self, ticket: u64) -> Result<Vec<u8>, Failure> {
+        self.waits.fetch_add(1, Ordering::Relaxed);
         #[expect(clippy::cast_possible_truncation, reason = "it is in memory")]
         Ok(vec![0; ticket as usize])
     }

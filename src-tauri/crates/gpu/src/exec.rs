@@ -72,6 +72,25 @@ pub trait Executor: Send {
     /// When the device fails or does not answer.
     fn take(&mut self, ticket: Self::Ticket) -> Result<Vec<u8>, Failure>;
 
+    /// Runs dispatches one after the other and gives the seconds that each took on the device; `None`, with nothing
+    /// run, where it does not tell the time.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn timed(
+        &mut self,
+        dispatches: &[Dispatch<'_, Self::Bound>],
+    ) -> Result<Option<Vec<f64>>, Failure>;
+
+    /// Waits for everything submitted; what was given back before is then free.
+    ///
+    /// # Errors
+    /// When the device fails or does not answer.
+    fn settle(&mut self) -> Result<(), Failure> {
+        let ticket = self.submit(&[], None)?;
+        self.take(ticket).map(drop)
+    }
+
     /// Waits for everything submitted and reads the first `bytes` of a buffer.
     ///
     /// # Errors

@@ -55,6 +55,7 @@ files![
     "rms",
     "sampling",
     "store",
+    "stream",
     "survey",
     "tile",
 ];

@@ -28,6 +28,6 @@ pub use exec::{Dispatch, Executor, Limits};
 pub use failure::Failure;
 pub use format::{Format, Section};
 pub use kernel::Kernel;
-pub use model::{Angles, Model, Options, Sampling, Shape, Wanted};
+pub use model::{Angles, Input, KernelCost, Model, Options, Sampling, Shape, Wanted};
 pub use weights::{LayerWeights, Matrix, Norm, Weights, load_matrix, load_norm};
 pub use wgpu_exec::Wgpu;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use kernels::KvType;
 
-use crate::exec::Executor;
+use crate::exec::{Dispatch, Executor};
 use crate::failure::Failure;
 use crate::format::GROUP;
 use crate::pace::{MOST_TOKENS, Pace};
@@ -53,6 +53,12 @@ impl Shape {
         self.kv_heads * self.head_dim
     }
 
+    /// Of a model's last `layers` blocks.
+    fn keep_last(&mut self, layers: usize) {
+        self.layers = layers;
+        self.rotated.drain(..self.rotated.len() - layers);
+    }
+
     /// Whether the kernels can serve these dimensions.
     fn check(&self) -> Result<(), Failure> {
         let widths = [self.embedding, self.feed_forward, self.head_dim];
@@ -74,6 +80,39 @@ pub struct Options {
     pub kv: KvType,
     /// Activations in f32 throughout: exact, and for GPUs without integer products.
     pub floats: bool,
+}
+
+/// What a pass begins with.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// Tokens.
+    Ids(&'a [u32]),
+    /// What blocks before these have made of tokens: rows of the residual stream.
+    Rows(&'a [f32]),
+}
+
+impl<'a> Input<'a> {
+    /// Tokens, where a row has so many values.
+    fn tokens(self, width: usize) -> usize {
+        match self {
+            Input::Ids(ids) => ids.len(),
+            Input::Rows(rows) => rows.len() / width,
+        }
+    }
+
+    /// The first so many tokens, and the others.
+    fn split_at(self, tokens: usize, width: usize) -> (Input<'a>, Input<'a>) {
+        match self {
+            Input::Ids(ids) => {
+                let (now, later) = ids.split_at(tokens);
+                (Input::Ids(now), Input::Ids(later))
+            }
+            Input::Rows(rows) => {
+                let (now, later) = rows.split_at(tokens * width);
+                (Input::Rows(now), Input::Rows(later))
+            }
+        }
+    }
 }
 
 /// Which positions' logits are wanted.
@@ -156,21 +195,41 @@ struct Steps<B> {
     choose: Plan<B>,
 }
 
+impl<B> Steps<B> {
+    /// A pass over one token and the choice of the next, with the token embedded or not.
+    fn token(&self, embedded: bool) -> impl Iterator<Item = &Plan<B>> {
+        let embed = embedded.then_some(&self.embed);
+        let layers = embed.into_iter().chain(&self.layers);
+        layers.chain([&self.last, &self.choose])
+    }
+}
+
 impl<E: Executor> Model<E> {
-    /// A model with an empty cache.
+    /// A model with an empty cache. Where `weights` have fewer blocks than `shape`, they are its last; where the
+    /// device has no room for the scratch beside them, the first of these go.
     ///
     /// # Errors
-    /// When the kernels cannot serve it, or the device has no room for its scratch.
+    /// When the kernels cannot serve it, or the device has no room for a block and the scratch.
     pub fn new(
         mut exec: E,
-        shape: Shape,
+        mut shape: Shape,
         options: Options,
-        weights: Weights<E::Buffer>,
+        mut weights: Weights<E::Buffer>,
         angles: Angles,
     ) -> Result<Model<E>, Failure> {
         shape.check()?;
         check(&weights)?;
-        let scratch = Scratch::new(&mut exec, &shape, MOST_TOKENS, FEW)?;
+        shape.keep_last(weights.layers.len());
+        let scratch = loop {
+            match Scratch::new(&mut exec, &shape, MOST_TOKENS, FEW) {
+                Err(Failure::OutOfMemory(_)) if weights.layers.len() > 1 => {
+                    weights.layers.remove(0);
+                    shape.keep_last(weights.layers.len());
+                    exec.settle()?;
+                }
+                made => break made?,
+            }
+        };
         let cache = Cache::new(&mut exec, &shape, options.kv)?;
         Ok(Model {
             exec,
@@ -189,6 +248,28 @@ impl<E: Executor> Model<E> {
         })
     }
 
+    /// Blocks that are on the device.
+    pub fn blocks(&self) -> usize {
+        self.shape.layers
+    }
+
+    /// Gives back the memory of the first block, if it is not the only one. The cache is empty then.
+    ///
+    /// # Errors
+    /// When the device has failed.
+    pub fn shed(&mut self) -> Result<bool, Failure> {
+        if self.blocks() <= 1 {
+            return Ok(false);
+        }
+        self.truncate(0);
+        self.plans = None;
+        self.weights.layers.remove(0);
+        self.shape.keep_last(self.weights.layers.len());
+        self.cache = Cache::new(&mut self.exec, &self.shape, self.options.kv)?;
+        self.exec.settle()?;
+        Ok(true)
+    }
+
     /// Bytes that the cache holds.
     pub fn kv_bytes(&self) -> usize {
         self.cache.bytes(&self.shape)
@@ -205,8 +286,9 @@ impl<E: Executor> Model<E> {
         self.options.kv = kv;
         self.cache = Cache::new(&mut self.exec, &self.shape, kv)?;
         let mut trial = Cache::new(&mut self.exec, &self.shape, kv)?;
-        let no_angles = |_, _| Vec::new();
-        match trial.reserve(&mut self.exec, &self.shape, positions, &no_angles) {
+        let rotary = self.shape.rotary;
+        let any_angles = move |_, count| vec![0.0; count * rotary];
+        match trial.reserve(&mut self.exec, &self.shape, positions, &any_angles) {
             Ok(_) => Ok(true),
             Err(Failure::OutOfMemory(_)) => Ok(false),
             Err(failure) => Err(failure),
@@ -257,10 +339,7 @@ impl<E: Executor> Model<E> {
             self.exec
                 .write(&self.scratch.tokens, 0, bytemuck::bytes_of(&id))?;
         }
-        if id.is_some() || self.weights.token_embd.parts.len() > 1 {
-            pass.record(&steps.embed, &mut dispatches);
-        }
-        for plan in steps.layers.iter().chain([&steps.last, &steps.choose]) {
+        for plan in steps.token(id.is_some() || !self.embeds_choice()) {
             pass.record(plan, &mut dispatches);
         }
         let reading = Some((&self.scratch.tokens, 8));
@@ -269,6 +348,11 @@ impl<E: Executor> Model<E> {
         self.len += 1;
         self.plans = Some(plans);
         Ok(())
+    }
+
+    /// Whether the operation that chooses a token embeds it too.
+    fn embeds_choice(&self) -> bool {
+        self.weights.token_embd.parts.len() == 1
     }
 
     /// Passes that were started and whose choice has not been asked for.
@@ -292,34 +376,36 @@ impl<E: Executor> Model<E> {
         }
     }
 
-    /// Runs `ids` behind what the cache holds; false when it was told to stop, and the cache is then as before.
+    /// Runs `input` behind what the cache holds; false when it was told to stop, and the cache is then as before.
     ///
     /// # Errors
     /// When the device fails; what the cache holds is then not known.
     pub fn append(
         &mut self,
-        ids: &[u32],
+        input: Input<'_>,
         wanted: Wanted,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<bool, Failure> {
-        self.reserve(self.len + ids.len())?;
+        let width = self.shape.embedding;
+        let (mut rest, mut left) = (input, input.tokens(width));
+        self.reserve(self.len + left)?;
         logits.clear();
         let before = self.len;
-        let mut rest = ids;
-        while !rest.is_empty() {
+        while left > 0 {
             let most = self.pace.tokens(self.layer_units(1));
-            let (now, later) = rest.split_at(rest.len().min(most));
+            let tokens = left.min(most);
+            let (now, later) = rest.split_at(tokens, width);
+            (rest, left) = (later, left - tokens);
             let here = match wanted {
-                Wanted::Last if !later.is_empty() => Wanted::Nothing,
+                Wanted::Last if left > 0 => Wanted::Nothing,
                 wanted => wanted,
             };
             if !self.pass(now, here, cancel, logits)? {
                 self.len = before;
                 return Ok(false);
             }
-            self.len += now.len();
-            rest = later;
+            self.len += tokens;
         }
         if logits.iter().any(|logit| !logit.is_finite()) {
             return Err(Failure::Wrong("a logit that is no number".to_owned()));
@@ -329,22 +415,30 @@ impl<E: Executor> Model<E> {
 
     fn pass(
         &mut self,
-        ids: &[u32],
+        input: Input<'_>,
         wanted: Wanted,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<bool, Failure> {
         let plans = self.plans.take().map_or_else(|| self.plan(), Ok)?;
-        let steps = match ids.len() {
+        let tokens = input.tokens(self.shape.embedding);
+        let steps = match tokens {
             1 => &plans.one,
             2..=FEW => &plans.few,
             _ => &plans.many,
         };
-        let most_chunks = if ids.len() > FEW { 1 } else { MOST_CHUNKS };
-        let pass = Pass::new(self.len, ids.len(), most_chunks);
-        self.exec
-            .write(&self.scratch.tokens, 0, bytemuck::cast_slice(ids))?;
-        let complete = self.layers(steps, pass, cancel)?;
+        let most_chunks = if tokens > FEW { 1 } else { MOST_CHUNKS };
+        let pass = Pass::new(self.len, tokens, most_chunks);
+        let (buffer, bytes) = match input {
+            Input::Ids(ids) => (&self.scratch.tokens, bytemuck::cast_slice(ids)),
+            Input::Rows(rows) => (&self.scratch.x, bytemuck::cast_slice(rows)),
+        };
+        self.exec.write(buffer, 0, bytes)?;
+        let mut dispatches = Vec::new();
+        if matches!(input, Input::Ids(_)) {
+            pass.record(&steps.embed, &mut dispatches);
+        }
+        let complete = self.layers(steps, pass, dispatches, cancel)?;
         if complete {
             self.logits(steps, pass, wanted, logits)?;
         }
@@ -352,16 +446,15 @@ impl<E: Executor> Model<E> {
         Ok(complete)
     }
 
-    /// The blocks, as many at once as the device does in time; false when it was told to stop.
-    fn layers(
+    /// The blocks behind other dispatches, as many at once as the device does in time; false when it was told to stop.
+    fn layers<'a>(
         &mut self,
-        steps: &Steps<E::Bound>,
+        steps: &'a Steps<E::Bound>,
         pass: Pass,
+        mut dispatches: Vec<Dispatch<'a, E::Bound>>,
         cancel: &AtomicBool,
     ) -> Result<bool, Failure> {
         let units = self.layer_units(pass.tokens);
-        let mut dispatches = Vec::new();
-        pass.record(&steps.embed, &mut dispatches);
         let mut left = &steps.layers[..];
         while !left.is_empty() {
             if cancel.load(Ordering::Relaxed) {
@@ -451,11 +544,11 @@ impl<E: Executor> Model<E> {
 
     /// Room for `positions` in the cache.
     fn reserve(&mut self, positions: usize) -> Result<(), Failure> {
-        let moved = self
-            .cache
-            .reserve(&mut self.exec, &self.shape, positions, &*self.angles)?;
-        if moved {
+        if positions > self.cache.capacity() {
+            // What is bound holds the memory of the cache as it was.
             self.plans = None;
+            self.cache
+                .reserve(&mut self.exec, &self.shape, positions, &*self.angles)?;
         }
         Ok(())
     }
@@ -504,6 +597,15 @@ impl<E: Executor> Model<E> {
     }
 }
 
+impl<E: Executor> Drop for Model<E> {
+    /// Drivers crash when a process ends over work that is under way.
+    fn drop(&mut self) {
+        if let Err(failure) = self.exec.settle() {
+            tracing::debug!(%failure, "a device that failed is let go");
+        }
+    }
+}
+
 /// Kernels read a block's matrices whole, and those that they read together alike.
 fn check<B>(weights: &Weights<B>) -> Result<(), Failure> {
     for layer in &weights.layers {
@@ -527,6 +629,10 @@ fn check<B>(weights: &Weights<B>) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+mod profile;
+
+pub use profile::KernelCost;
 
 #[cfg(test)]
 mod tests;

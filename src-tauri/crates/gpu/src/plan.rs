@@ -33,6 +33,10 @@ const FEW: usize = 4;
 /// A kernel with its place in the pass.
 pub(crate) struct Op<B> {
     pub(crate) bound: B,
+    /// What it does, for measurements.
+    pub(crate) what: &'static str,
+    /// Bytes of weights that it reads.
+    pub(crate) bytes: u64,
     pub(crate) grid: Grid,
     pub(crate) when: When,
 }
@@ -71,13 +75,21 @@ impl Pass {
         }
     }
 
+    /// Whether an operation is part of this pass.
+    pub(crate) fn has<B>(&self, op: &Op<B>) -> bool {
+        match op.when {
+            When::Always => true,
+            When::FewChunks => self.chunks <= FEW,
+            When::ManyChunks => self.chunks > FEW,
+        }
+    }
+
     /// The dispatches of `plan` in this pass.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "positions and workgroups are counted in u32"
     )]
     pub(crate) fn record<'a, B>(&self, plan: &'a Plan<B>, out: &mut Vec<Dispatch<'a, B>>) {
-        let few = self.chunks <= FEW;
         let step = [self.past, self.column, self.chunk, self.chunks].map(|n| n as u32);
         let [past, column, chunk, chunks] = step;
         let step = [
@@ -88,12 +100,7 @@ impl Pass {
             self.noise.to_bits(),
             self.tokens as u32,
         ];
-        for op in plan {
-            match op.when {
-                When::FewChunks if !few => continue,
-                When::ManyChunks if few => continue,
-                _ => {}
-            }
+        for op in plan.iter().filter(|op| self.has(op)) {
             let groups = match op.grid {
                 Grid::Fixed(groups) => [groups, 1, 1],
                 Grid::Tokens => [self.tokens, 1, 1],
@@ -128,6 +135,8 @@ mod tests {
     fn who_merges_follows_from_the_chunks() {
         let op = |bound, when| Op {
             bound,
+            what: "attend",
+            bytes: 0,
             grid: Grid::Chunks {
                 heads: 2,
                 tokens: 1,

@@ -73,6 +73,11 @@ impl<'a, B> Rows<'a, B> {
         self.part.first
     }
 
+    /// Bytes of the weights.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.matrix.format.bytes(self.part.rows, self.matrix.cols)
+    }
+
     pub(crate) fn format(&self) -> Format {
         self.matrix.format
     }

@@ -57,7 +57,13 @@ impl<'a, E: Executor> Recorder<'a, E> {
     pub(crate) fn embed(&mut self, table: &'a Matrix<E::Buffer>) -> Result<(), Failure> {
         for rows in Rows::parts(table) {
             let buffers = [rows.buffer(), &self.scratch.tokens, &self.scratch.x];
-            self.op(&products::embed(rows), &buffers, Grid::Tokens, When::Always)?;
+            self.op(
+                "embed",
+                &products::embed(rows),
+                &buffers,
+                Grid::Tokens,
+                When::Always,
+            )?;
         }
         Ok(())
     }
@@ -84,7 +90,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
         let weights = [&layer.attn_q, &layer.attn_k, &layer.attn_v].map(Rows::whole);
         let from = From::Norm(&layer.attn_norm);
         if self.columns == 1 && self.cache.ty() != KvType::Q8_0 {
-            return self.product(&weights, from, To::Place(index), When::Always);
+            return self.product("q, k, v", &weights, from, To::Place(index), When::Always);
         }
         let to = To::Rows {
             y: &s.qkv,
@@ -92,7 +98,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
             first: 0,
             add: false,
         };
-        self.product(&weights, from, to, When::Always)?;
+        self.product("q, k, v", &weights, from, to, When::Always)?;
         let rotated = self.shape.rotated[index];
         let kernel = products::place(self.shape, self.options.kv, rotated);
         let mut buffers = vec![&s.qkv, &s.queries];
@@ -100,7 +106,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
             buffers.push(&self.cache.rotation);
         }
         buffers.extend(self.cache.layer(index).buffers());
-        self.op(&kernel, &buffers, Grid::Tokens, When::Always)
+        self.op("place", &kernel, &buffers, Grid::Tokens, When::Always)
     }
 
     fn attend(&mut self, index: usize) -> Result<(), Failure> {
@@ -112,6 +118,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
         buffers.extend([&s.sums, &s.peaks]);
         let heads = self.shape.heads / products::shared(self.shape);
         self.op(
+            "attend",
             &kernel,
             &buffers,
             Grid::Chunks { heads, tokens },
@@ -126,19 +133,22 @@ impl<'a, E: Executor> Recorder<'a, E> {
         let weights = [Rows::whole(output)];
         let mut apart = When::Always;
         if self.columns == 1 {
-            self.product(&weights, From::Partials, self.residual(), When::FewChunks)?;
+            let to = self.residual();
+            self.product("output", &weights, From::Partials, to, When::FewChunks)?;
             apart = When::ManyChunks;
         }
         let dot4 = self.dot4(&weights);
         let mut buffers = s.attended.of(dot4);
         buffers.extend([&s.sums, &s.peaks]);
         self.op(
+            "merge",
             &products::merge(self.shape, dot4),
             &buffers,
             Grid::Tokens,
             apart,
         )?;
-        self.product(&weights, From::Ready(&s.attended), self.residual(), apart)
+        let from = From::Ready(&s.attended);
+        self.product("output", &weights, from, self.residual(), apart)
     }
 
     /// f ← silu(gate · norm(x)) ⊙ (up · norm(x)), then x ← x + down · f.
@@ -149,8 +159,10 @@ impl<'a, E: Executor> Recorder<'a, E> {
         let to = To::Gate {
             dot4: self.dot4(&down),
         };
-        self.product(&inner, From::Norm(&layer.ffn_norm), to, When::Always)?;
-        self.product(&down, From::Ready(&s.gated), self.residual(), When::Always)
+        let from = From::Norm(&layer.ffn_norm);
+        self.product("gate, up", &inner, from, to, When::Always)?;
+        let from = From::Ready(&s.gated);
+        self.product("down", &down, from, self.residual(), When::Always)
     }
 
     /// Logits of the pass's one wanted token.
@@ -183,7 +195,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
                 first: rows.first(),
                 add: false,
             };
-            self.product(&[rows], from, to, When::Always)?;
+            self.product("logits", &[rows], from, to, When::Always)?;
         }
         self.columns = before;
         Ok(())
@@ -194,7 +206,13 @@ impl<'a, E: Executor> Recorder<'a, E> {
         let (s, table) = (self.scratch, &weights.token_embd);
         let buffers = [&s.logits, &s.sampling, &s.parts];
         let survey = products::survey(self.shape);
-        self.op(&survey, &buffers, Grid::Fixed(PARTS), When::Always)?;
+        self.op(
+            "survey",
+            &survey,
+            &buffers,
+            Grid::Fixed(PARTS),
+            When::Always,
+        )?;
         let whole = (table.parts.len() == 1).then(|| Rows::whole(table));
         let mut buffers = vec![&s.logits, &s.sampling, &s.parts, &s.tokens];
         if let Some(rows) = &whole {
@@ -202,7 +220,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
             buffers.push(&s.x);
         }
         let choose = products::choose(self.shape, whole);
-        self.op(&choose, &buffers, Grid::Fixed(1), When::Always)
+        self.op("choose", &choose, &buffers, Grid::Fixed(1), When::Always)
     }
 
     fn residual(&self) -> To<'a, E::Buffer> {
@@ -222,6 +240,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
     /// Weights times activations. For one token the norm is part of the product; for more it is made once before.
     fn product(
         &mut self,
+        what: &'static str,
         weights: &[Rows<'a, E::Buffer>],
         from: From<'a, E::Buffer>,
         to: To<'a, E::Buffer>,
@@ -286,7 +305,11 @@ impl<'a, E: Executor> Recorder<'a, E> {
         } else {
             Grid::Fixed(groups)
         };
-        self.op(&kernel, &buffers, grid, when)
+        self.op(what, &kernel, &buffers, grid, when)?;
+        if let Some(op) = self.ops.last_mut() {
+            op.bytes = weights.iter().map(Rows::bytes).sum();
+        }
+        Ok(())
     }
 
     /// normed ← norm(x).
@@ -299,18 +322,25 @@ impl<'a, E: Executor> Recorder<'a, E> {
         let mut buffers = self.scratch.normed.of(dot4);
         buffers.extend([&self.scratch.x, norm.buffer()]);
         let kernel = products::activate(self.shape, dot4);
-        self.op(&kernel, &buffers, Grid::Tokens, when)
+        self.op("norm", &kernel, &buffers, Grid::Tokens, when)
     }
 
     fn op(
         &mut self,
+        what: &'static str,
         kernel: &Kernel,
         buffers: &[&E::Buffer],
         grid: Grid,
         when: When,
     ) -> Result<(), Failure> {
         let bound = self.exec.bind(kernel, buffers)?;
-        self.ops.push(Op { bound, grid, when });
+        self.ops.push(Op {
+            bound,
+            what,
+            bytes: 0,
+            grid,
+            when,
+        });
         Ok(())
     }
 }

@@ -154,17 +154,26 @@ impl<B: Clone> Cache<B> {
         usize::try_from(2 * all).unwrap_or(usize::MAX) * shape.layers
     }
 
-    /// Makes room for `positions`; true when the buffers are others now.
+    /// Bytes that a block reads to attend to so many positions.
+    pub(crate) fn read_by(&self, shape: &Shape, positions: usize) -> u64 {
+        2 * sizes(self.ty, shape.kv_width(), positions)
+            .iter()
+            .sum::<u64>()
+    }
+
+    /// Positions that there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Makes room for `positions`, more than there is room for.
     pub(crate) fn reserve<E: Executor<Buffer = B>>(
         &mut self,
         exec: &mut E,
         shape: &Shape,
         positions: usize,
         angles: &dyn Fn(usize, usize) -> Vec<f32>,
-    ) -> Result<bool, Failure> {
-        if positions <= self.capacity {
-            return Ok(false);
-        }
+    ) -> Result<(), Failure> {
         let capacity = positions.next_multiple_of(GROWTH);
         let used = sizes(self.ty, shape.kv_width(), self.capacity);
         for index in 0..self.layers.len() {
@@ -180,12 +189,16 @@ impl<B: Clone> Cache<B> {
                 }
             }
             self.layers[index] = grown;
+            // A device that is nearly full has no room for a second cache: block by block the old one goes.
+            if self.capacity > 0 {
+                exec.settle()?;
+            }
         }
         let angles = angles(0, capacity);
         self.rotation = exec.buffer("rotation", size_of_val(&*angles) as u64)?;
         exec.write(&self.rotation, 0, bytemuck::cast_slice(&angles))?;
         self.capacity = capacity;
-        Ok(true)
+        Ok(())
     }
 
     fn buffers<E: Executor<Buffer = B>>(

@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use wgpu::{
     BindGroup, BindGroupDescriptor, BindGroupEntry, Buffer, BufferDescriptor, BufferUsages,
-    ComputePassDescriptor, ComputePipeline, ComputePipelineDescriptor, Device, DeviceDescriptor,
-    MapMode, MemoryHints, PipelineCompilationOptions, PollError, PollType, Queue,
-    ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, SubmissionIndex,
+    ComputePass, ComputePassDescriptor, ComputePassTimestampWrites, ComputePipeline,
+    ComputePipelineDescriptor, Device, DeviceDescriptor, Features, MapMode, MemoryHints,
+    PipelineCompilationOptions, PollError, PollType, QUERY_SIZE, QuerySetDescriptor, QueryType,
+    Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, SubmissionIndex,
 };
 
 use crate::device::{self, DeviceInfo};
@@ -21,6 +23,11 @@ use crate::kernel::Kernel;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Buffers kept for reading back.
 const RING: usize = 4;
+/// Dispatches that are timed at once: a set of queries has room for twice as many times.
+const TIMED: usize = 1024;
+/// Bytes that are taken from the driver at once for buffers that need fewer. The usual quarter of a gigabyte would lie
+/// idle on a device that is nearly full, and what is given back would not be free.
+const PIECES: Range<u64> = 8 << 20..16 << 20;
 /// Bytes that are on their way to the device at once: more would push weights out of its memory.
 const STAGING: usize = 32 << 20;
 
@@ -64,6 +71,14 @@ pub struct Bound {
     group: BindGroup,
 }
 
+fn record(pass: &mut ComputePass<'_>, dispatch: &Dispatch<'_, Bound>) {
+    pass.set_pipeline(&dispatch.bound.pipeline);
+    pass.set_bind_group(0, &dispatch.bound.group, &[]);
+    pass.set_immediates(0, bytemuck::cast_slice(&dispatch.step));
+    let [x, y, z] = dispatch.groups;
+    pass.dispatch_workgroups(x, y, z);
+}
+
 impl Wgpu {
     /// Opens the GPU of this id, or the first that may be used; `software` as for [`list`](crate::list).
     ///
@@ -74,9 +89,11 @@ impl Wgpu {
         let limits = adapter.limits();
         let wanted = DeviceDescriptor {
             label: Some("goldcrest"),
-            required_features: device::needed(),
+            required_features: device::needed() | adapter.features() & Features::TIMESTAMP_QUERY,
             required_limits: limits,
-            memory_hints: MemoryHints::Performance,
+            memory_hints: MemoryHints::Manual {
+                suballocated_device_memory_block_size: PIECES,
+            },
             ..DeviceDescriptor::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&wanted))
@@ -121,7 +138,11 @@ impl Wgpu {
         };
         match self.device.poll(wait) {
             Ok(_) => self.check(),
-            Err(PollError::Timeout) => Err(Failure::TimedOut(PATIENCE.as_secs())),
+            // Nobody waits for it a second time.
+            Err(PollError::Timeout) => {
+                self.failed.note(Failure::TimedOut(PATIENCE.as_secs()));
+                self.check()
+            }
             Err(error) => Err(Failure::Lost(error.to_string())),
         }
     }
@@ -138,6 +159,44 @@ impl Wgpu {
                 mapped_at_creation: false,
             }),
         }
+    }
+
+    /// Seconds that each of some dispatches takes.
+    fn time(&mut self, dispatches: &[Dispatch<'_, Bound>]) -> Result<Vec<f64>, Failure> {
+        let count = 2 * u32::try_from(dispatches.len()).unwrap_or(u32::MAX);
+        let query_set = self.device.create_query_set(&QuerySetDescriptor {
+            label: Some("times"),
+            ty: QueryType::Timestamp,
+            count,
+        });
+        let bytes = u64::from(count) * u64::from(QUERY_SIZE);
+        let resolved = self.device.create_buffer(&BufferDescriptor {
+            label: Some("times"),
+            size: bytes,
+            usage: BufferUsages::QUERY_RESOLVE | BufferUsages::COPY_SRC,
+            mapped_at_creation: false,
+        });
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        for (begin, dispatch) in (0..).step_by(2).zip(dispatches) {
+            let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor {
+                label: None,
+                timestamp_writes: Some(ComputePassTimestampWrites {
+                    query_set: &query_set,
+                    beginning_of_pass_write_index: Some(begin),
+                    end_of_pass_write_index: Some(begin + 1),
+                }),
+            });
+            record(&mut pass, dispatch);
+        }
+        encoder.resolve_query_set(&query_set, 0..count, &resolved, 0);
+        self.queue.submit([encoder.finish()]);
+        let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&self.read(&resolved, bytes)?);
+        let period = f64::from(self.queue.get_timestamp_period()) / 1e9;
+        let (pairs, _) = ticks.as_chunks::<2>();
+        Ok(pairs
+            .iter()
+            .map(|[begin, end]| end.saturating_sub(*begin) as f64 * period)
+            .collect())
     }
 
     fn pipeline(&mut self, kernel: &Kernel) -> Result<ComputePipeline, Failure> {
@@ -254,11 +313,7 @@ impl Executor for Wgpu {
         if !dispatches.is_empty() {
             let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
             for dispatch in dispatches {
-                pass.set_pipeline(&dispatch.bound.pipeline);
-                pass.set_bind_group(0, &dispatch.bound.group, &[]);
-                pass.set_immediates(0, bytemuck::cast_slice(&dispatch.step));
-                let [x, y, z] = dispatch.groups;
-                pass.dispatch_workgroups(x, y, z);
+                record(&mut pass, dispatch);
             }
         }
         let reading = reading.map(|(buffer, bytes)| {
@@ -274,6 +329,17 @@ impl Executor for Wgpu {
         }
         self.check()?;
         Ok(Ticket { index, reading })
+    }
+
+    fn timed(&mut self, dispatches: &[Dispatch<'_, Bound>]) -> Result<Option<Vec<f64>>, Failure> {
+        if !self.device.features().contains(Features::TIMESTAMP_QUERY) {
+            return Ok(None);
+        }
+        let mut seconds = Vec::with_capacity(dispatches.len());
+        for some in dispatches.chunks(TIMED) {
+            seconds.extend(self.time(some)?);
+        }
+        Ok(Some(seconds))
     }
 
     fn take(&mut self, ticket: Ticket) -> Result<Vec<u8>, Failure> {

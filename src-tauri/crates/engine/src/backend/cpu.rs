@@ -14,7 +14,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    fn get(&self) -> &[f32] {
+    /// The values, row by row.
+    pub fn get(&self) -> &[f32] {
         &self.values[..self.m * self.cols]
     }
 

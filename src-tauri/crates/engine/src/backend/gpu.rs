@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
-use gpu::{Executor, Failure, LayerWeights, Matrix, Norm, Options, Shape, Wanted};
+use gpu::{Executor, Failure, Input, LayerWeights, Matrix, Norm, Options, Shape, Wanted};
 use kernels::KvType;
 
 use super::{BackendError, Memory};
 use crate::config::Config;
 use crate::engine::OpenError;
-use crate::forward::{Choose, Evaluate, Pass, Want, check_ids};
+use crate::forward::{Choose, Evaluate, Pass, Profile, Want, check_ids};
 use crate::gguf::TensorView;
 use crate::rope::Rotation;
 use crate::sampler::Sampling;
@@ -73,13 +73,32 @@ impl<E: Executor> GpuModel<E> {
         chunk: usize,
         progress: &mut dyn FnMut(f32),
     ) -> Result<GpuModel<E>, OpenError> {
+        let model = GpuModel::load_last(exec, config, source, options, chunk, progress)?;
+        match config.layers - model.blocks() {
+            0 => Ok(model),
+            missing => {
+                let full = format!("it has no room for {missing} of {} blocks", config.layers);
+                Err(BackendError::Full(full).into())
+            }
+        }
+    }
+
+    /// Brings the head and as many of the last blocks to the device as it has room for.
+    pub fn load_last(
+        exec: E,
+        config: &Config,
+        source: &dyn WeightSource,
+        options: Options,
+        chunk: usize,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<GpuModel<E>, OpenError> {
         let filling = Filling(RefCell::new(exec));
         let Weights {
             token_embd,
             layers,
             output_norm,
             output,
-        } = Weights::load(&filling, source, config, progress)?;
+        } = Weights::load_last(&filling, source, config, progress)?;
         let weights = gpu::Weights {
             token_embd,
             layers: layers.into_iter().map(layer).collect(),
@@ -103,6 +122,47 @@ impl<E: Executor> GpuModel<E> {
 }
 
 impl<E: Executor> GpuModel<E> {
+    /// Blocks that are on the device.
+    pub fn blocks(&self) -> usize {
+        self.model.blocks()
+    }
+
+    /// Gives back the memory of the first block, if it is not the only one. The cache is empty then.
+    pub fn shed(&mut self) -> Result<bool, BackendError> {
+        Ok(self.model.shed()?)
+    }
+
+    /// As [`Evaluate::append`], with what blocks before these have made of the tokens, `[m, E]`.
+    pub fn append_rows(
+        &mut self,
+        rows: &[f32],
+        want: Want,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        self.append_input(Input::Rows(rows), want, cancel, logits)
+    }
+
+    fn append_input(
+        &mut self,
+        input: Input<'_>,
+        want: Want,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        let wanted = match want {
+            Want::Nothing => Wanted::Nothing,
+            Want::Last => Wanted::Last,
+            Want::All => Wanted::All,
+        };
+        let complete = self.model.append(input, wanted, cancel, logits)?;
+        Ok(if complete {
+            Pass::Complete
+        } else {
+            Pass::Cancelled
+        })
+    }
+
     /// Keeps keys and values so from now on, in an empty cache, if the device has room for `positions` of them.
     pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, BackendError> {
         Ok(self.model.make_room(kv, positions)?)
@@ -148,18 +208,8 @@ impl<E: Executor> Evaluate for GpuModel<E> {
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, BackendError> {
-        let wanted = match want {
-            Want::Nothing => Wanted::Nothing,
-            Want::Last => Wanted::Last,
-            Want::All => Wanted::All,
-        };
         check_ids(ids, self.chunk, self.vocab)?;
-        let complete = self.model.append(ids, wanted, cancel, logits)?;
-        Ok(if complete {
-            Pass::Complete
-        } else {
-            Pass::Cancelled
-        })
+        self.append_input(Input::Ids(ids), want, cancel, logits)
     }
 
     fn truncate(&mut self, len: usize) {
@@ -172,6 +222,13 @@ impl<E: Executor> Evaluate for GpuModel<E> {
 
     fn kv_bytes(&self) -> usize {
         self.model.kv_bytes()
+    }
+
+    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+        Ok(Some(Profile {
+            kernels: self.model.profile()?,
+            bandwidth: self.model.read_bandwidth()?,
+        }))
     }
 
     fn chooser(&mut self) -> Option<&mut dyn Choose> {

@@ -61,3 +61,17 @@ fn the_gpu_is_worth_it_when_it_writes_faster_or_reads_much_faster() {
     assert!(favour(12.0, 50.0) && favour(10.0, 200.0));
     assert!(!favour(11.0, 150.0) && !favour(9.9, 1000.0));
 }
+
+#[test]
+fn the_less_of_a_model_is_on_the_gpu_the_less_it_is_worth() {
+    let rate = |decode, prefill| Rate { decode, prefill };
+    let rates = Rates {
+        gpu: rate(40.0, 1000.0),
+        cpu: rate(10.0, 100.0),
+    };
+    let half = rates.shared(0.5).gpu;
+    assert!((half.decode - 16.0).abs() < 1e-9 && (half.prefill - 2000.0 / 11.0).abs() < 1e-9);
+    assert!((rates.shared(1.0).gpu.decode - 40.0).abs() < 1e-9);
+    // A token takes 100 ms on the CPU, and each tenth of it that is on the GPU saves 7.5.
+    assert!(!rates.shared(0.1).favour_gpu() && rates.shared(0.2).favour_gpu());
+}

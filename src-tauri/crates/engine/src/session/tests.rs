@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use candle_core::Device;
+use gpu::Executor;
 use kernels::{Cpu, CpuLevel, KvType};
 
 use super::Session;
@@ -16,6 +17,7 @@ use crate::faulty::{Fault, Faulty, device};
 use crate::forward::{Evaluate, Model, Pass};
 use crate::gguf::Gguf;
 use crate::sampler::{Sampler, Sampling};
+use crate::split::Split;
 use crate::survival::Surviving;
 use crate::weights::Weights;
 
@@ -73,6 +75,7 @@ fn backends() -> Vec<(Make, f64)> {
     }
     if device().is_some() {
         all.push((on_gpu, ROUNDING));
+        all.push((on_both, ROUNDING));
     }
     all
 }
@@ -91,6 +94,50 @@ fn gpu_session(options: gpu::Options, chunk: usize) -> Session {
     let model = GpuModel::load(device, &config, &gguf, options, chunk, &mut |_| {});
     Session::new(Box::new(model.expect("it takes the model")))
 }
+
+/// The first blocks on the CPU, the others on the GPU.
+fn on_both(chunk: usize) -> Session {
+    let options = gpu::Options {
+        kv: KvType::F16,
+        floats: false,
+    };
+    let device = device().expect("asked before");
+    let level = CpuLevel::available()[0];
+    Session::new(Box::new(split(
+        device,
+        Cpu::new(2, level),
+        options,
+        chunk,
+        3,
+    )))
+}
+
+/// The last `blocks` on a GPU, the others on a CPU.
+fn split<E: Executor>(
+    exec: E,
+    cpu: Cpu,
+    options: gpu::Options,
+    chunk: usize,
+    blocks: usize,
+) -> Split<E> {
+    let (gguf, config) = tiny();
+    let last = GpuModel::load_last(exec, &config, &gguf, options, chunk, &mut |_| {});
+    let mut last = last.expect("it takes the model");
+    while last.blocks() > blocks {
+        assert!(last.shed().expect("no failure"));
+    }
+    let layers = config.layers - blocks;
+    let weights = Weights::load_first(&cpu, &gguf, &config, layers, &mut |_| {});
+    let first = Config { layers, ..config };
+    let first = Model::new(first, cpu, weights.expect("its weights"), options.kv, chunk);
+    Split::new(first.expect("room for it"), last)
+}
+
+/// As the CPU computes when it is exact.
+const EXACT: gpu::Options = gpu::Options {
+    kv: KvType::F32,
+    floats: true,
+};
 
 fn tiny() -> (Gguf, Config) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
@@ -291,13 +338,28 @@ fn in_exact_arithmetic_the_gpu_is_the_cpu() {
     }
     let prompt = tokens(12, 150);
     let (exact, _) = read(&mut exact(512), &prompt);
-    let options = gpu::Options {
-        kv: KvType::F32,
-        floats: true,
-    };
+    let options = EXACT;
     for chunk in [1, 7, 512] {
         let (ours, _) = read(&mut gpu_session(options, chunk), &prompt);
         assert_close(&ours, &exact, 1e-5);
+    }
+}
+
+#[test]
+fn in_exact_arithmetic_a_gpu_and_the_cpu_together_are_the_cpu() {
+    let Some(device) = device() else { return };
+    let prompt = tokens(12, 80);
+    let all = exact(512).all_logits(&prompt).expect("no failure");
+    // One of five blocks on the GPU or all but one, with kernels for one, a few and many tokens.
+    for (blocks, chunk) in [(4, 1), (1, 7), (2, 512), (3, 512)] {
+        let split = split(device.clone(), Cpu::exact(2), EXACT, chunk, blocks);
+        let mut session = Session::new(Box::new(split));
+        let (ours, _) = read(&mut session, &prompt);
+        assert_close(&ours, &all[79], 1e-5);
+        let ours = session.all_logits(&prompt[..20]).expect("no failure");
+        for (ours, theirs) in ours.iter().zip(&all) {
+            assert_close(ours, theirs, 1e-5);
+        }
     }
 }
 
@@ -377,22 +439,25 @@ fn a_gpu_that_fails_in_mid_answer_is_survived() {
         ids
     };
     // Exactly on both, so that both say the same.
-    let options = gpu::Options {
-        kv: KvType::F32,
-        floats: true,
-    };
-    let expected = answer(&mut gpu_session(options, 64));
+    let expected = answer(&mut gpu_session(EXACT, 64));
+    let (gguf, config) = tiny();
     for (index, submits_left) in [1, 3, 8, 11, 16].into_iter().enumerate() {
-        for lies in [false, true] {
+        for (lies, whole) in [(false, true), (true, true), (false, false), (true, false)] {
             let fault = match lies {
                 true => Fault::NoNumbers,
                 false => Fault::Fails(failures[index % failures.len()].clone()),
             };
-            let failing = Faulty::new(exec.clone(), submits_left, fault);
-            let (gguf, config) = tiny();
-            let model = GpuModel::load(failing, &config, &gguf, options, 64, &mut |_| {});
-            let model = Box::new(model.expect("it takes the model"));
-            let reload = Box::new(|| {
+            let failing = Faulty::new(exec.clone(), usize::MAX, fault);
+            let device = failing.clone();
+            let model: Box<dyn Evaluate> = if whole {
+                let model = GpuModel::load(device, &config, &gguf, EXACT, 64, &mut |_| {});
+                Box::new(model.expect("it takes the model"))
+            } else {
+                Box::new(split(device, Cpu::exact(2), EXACT, 64, 2))
+            };
+            failing.show_after(submits_left);
+            let reload = Box::new(move || {
+                assert_eq!(failing.taken(), 0, "its memory goes first");
                 let (gguf, config) = tiny();
                 let cpu = Cpu::exact(2);
                 let weights = Weights::load(&cpu, &gguf, &config, &mut |_| {});
@@ -404,7 +469,7 @@ fn a_gpu_that_fails_in_mid_answer_is_survived() {
             let found = answer(&mut session);
             assert_eq!(
                 found, expected,
-                "failing at submit {submits_left}, lies: {lies}"
+                "failing at submit {submits_left}, lies: {lies}, whole: {whole}"
             );
             let reason = session.failed().expect("it has failed");
             assert!(reason.contains("GPU"), "{reason}");

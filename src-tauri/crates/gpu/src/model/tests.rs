@@ -1,11 +1,12 @@
 //! SmolLM3-3B's plans, counted without a device.
 
 use std::collections::HashSet;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernels::{BlockType, KvType};
 
-use super::{Model, Options, Shape, Wanted};
+use super::{Input, Model, Options, Shape, Wanted};
 use crate::dry::Dry;
 use crate::kernel::Kernel;
 use crate::weights::{LayerWeights, Matrix, Weights, load_norm};
@@ -66,7 +67,7 @@ fn dry_of([coarse, fine]: [BlockType; 2], options: Options) -> Model<Dry> {
 fn read(model: &mut Model<Dry>, tokens: usize) {
     let ids = vec![1; tokens];
     let never = AtomicBool::new(false);
-    let complete = model.append(&ids, Wanted::Nothing, &never, &mut Vec::new());
+    let complete = model.append(Input::Ids(&ids), Wanted::Nothing, &never, &mut Vec::new());
     assert_eq!(complete, Ok(true));
     model.exec.submits.clear();
 }
@@ -82,6 +83,40 @@ fn a_token_takes_183_dispatches() {
         // The first token comes from the host and has to be embedded.
         assert_eq!(counts, [expected + 1, expected]);
     }
+}
+
+#[test]
+fn the_last_blocks_alone_take_rows_and_no_embedding() {
+    let mut model = dry(KvType::F16);
+    read(&mut model, 10);
+    for left in (30..36).rev() {
+        assert_eq!(model.shed(), Ok(true));
+        assert_eq!(model.blocks(), left);
+    }
+    assert_eq!(model.shape.rotated, smollm3().rotated[6..]);
+    model.exec.submits.clear();
+    let (rows, never) = (vec![0.0; 3 * 2048], AtomicBool::new(false));
+    let mut logits = Vec::new();
+    let complete = model.append(Input::Rows(&rows), Wanted::Last, &never, &mut logits);
+    assert_eq!((complete, model.len), (Ok(true), 3));
+    assert_eq!(logits.len(), 128_256);
+    let run: Vec<&str> = model.exec.submits.concat();
+    assert!(!run.contains(&"embed"), "{run:?}");
+    assert_eq!(run.iter().filter(|&&it| it == "attend").count(), 30);
+    while model.shed().expect("it runs") {}
+    assert_eq!(model.blocks(), 1);
+}
+
+#[test]
+fn a_model_goes_when_its_work_is_done() {
+    let mut model = dry(KvType::F16);
+    let waits = Arc::clone(&model.exec.waits);
+    for id in [Some(1), None] {
+        model.follow(id, 0.0).expect("it runs");
+    }
+    assert_eq!(waits.load(Ordering::Relaxed), 0);
+    drop(model);
+    assert_eq!(waits.load(Ordering::Relaxed), 1);
 }
 
 #[test]
@@ -133,14 +168,74 @@ fn every_kernel_can_be_said_in_metals_language() {
             for types in [[Q4K, Q6K], [Q5K, Q8_0], [F16, F16], [BF16, BF16]] {
                 let mut model = dry_of(types, Options { kv, floats });
                 read(&mut model, 100);
-                kernels.extend(model.exec.kernels);
+                model.read_bandwidth().expect("it runs");
+                kernels.extend(model.exec.kernels.drain(..));
             }
         }
     }
     let files: HashSet<_> = kernels.iter().map(|kernel| kernel.file).collect();
-    assert_eq!(files.len(), 9, "{files:?}");
+    assert_eq!(files.len(), 10, "{files:?}");
     for kernel in &kernels {
         let text = in_metals_language(kernel).unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
         assert!(text.contains("kernel void"), "{kernel:?}");
     }
+}
+
+#[test]
+fn what_a_token_costs_is_counted_by_kind() {
+    for (past, merges) in [(100, 0), (2000, 36)] {
+        let mut model = dry(KvType::F16);
+        model.exec.seconds = Some(1e-6);
+        read(&mut model, past);
+        let kinds = model.profile().expect("it runs");
+        let mut expected = ["q, k, v", "attend", "merge", "output", "gate, up", "down"]
+            .map(|what| (what, if what == "merge" { merges } else { 36 }))
+            .to_vec();
+        expected.retain(|&(_, count)| count > 0);
+        expected.extend([("logits", 1), ("survey", 1), ("choose", 1)]);
+        let found: Vec<_> = kinds.iter().map(|kind| (kind.what, kind.count)).collect();
+        assert_eq!(found, expected);
+        for kind in &kinds {
+            let seconds = kind.seconds.expect("it tells the time");
+            assert!((seconds / kind.count as f64 - 1e-6).abs() < 1e-12);
+        }
+        let (cache, weights): (Vec<_>, Vec<_>) =
+            kinds.iter().partition(|kind| kind.what == "attend");
+        // Keys and values in 16 bits of every position, the new one too.
+        assert_eq!(cache[0].bytes, 36 * (past as u64 + 1) * 2 * 512 * 2);
+        // The matrices of the blocks, and the head: the file's 1.9 GB.
+        let read: u64 = weights.iter().map(|kind| kind.bytes).sum();
+        assert_eq!(read, weights_of(&model));
+        assert!((1_880_000_000..1_960_000_000).contains(&read), "{read}");
+    }
+}
+
+/// Bytes of all matrices on the device.
+fn weights_of(model: &Model<Dry>) -> u64 {
+    let weights = &model.weights;
+    let blocks = weights.layers.iter().flat_map(|layer| {
+        [
+            &layer.attn_q,
+            &layer.attn_k,
+            &layer.attn_v,
+            &layer.attn_output,
+            &layer.ffn_gate,
+            &layer.ffn_up,
+            &layer.ffn_down,
+        ]
+    });
+    let parts = blocks.chain([weights.head()]).flat_map(|it| &it.parts);
+    parts.map(|part| part.buffer).sum()
+}
+
+#[test]
+fn a_device_that_does_not_tell_the_time_is_counted_all_the_same() {
+    let mut model = dry(KvType::F16);
+    let kinds = model.profile().expect("it runs");
+    assert_eq!(kinds.iter().map(|kind| kind.count).sum::<usize>(), 183);
+    assert!(kinds.iter().all(|kind| kind.seconds.is_none()));
+    assert_eq!(model.read_bandwidth(), Ok(None));
+    model.exec.seconds = Some(1e-3);
+    let bandwidth = model.read_bandwidth().expect("it runs");
+    assert_eq!(bandwidth, Some((256 << 20) as f64 / 1e-3));
 }
