@@ -58,10 +58,14 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
     // SAFETY: buffers are as long as their layouts say, for whole multiples of `ROWS`; tiles of the cache exist for
     // all positions.
     unsafe {
-        amx::arrange(Grain::Group, &desk.q, dim, 0..dim, &mut desk.tiled.q);
+        let q = &mut desk.tiled.q[..rows.next_multiple_of(amx::TOKENS) * dim];
+        amx::arrange(Grain::Group, &desk.q, dim, 0..dim, q);
         let _tiles = amx::Tiles::new();
-        for first in piece.positions.clone().step_by(SLAB) {
-            let tiles = (piece.positions.end - first).min(SLAB).div_ceil(TILE);
+        let mut first = piece.positions.start;
+        while first < piece.positions.end {
+            // Up to a multiple of slabs: the cache keeps no more than those together.
+            let next = (first / SLAB + 1) * SLAB;
+            let tiles = (piece.positions.end.min(next) - first).div_ceil(TILE);
             let at = first / TILE..first / TILE + tiles;
             load_slab(
                 a.kv.keys(piece.kv_head, at.clone()),
@@ -87,7 +91,7 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
                 );
                 for row in start..(start + ROWS).min(rows) {
                     let seen = a.past + piece.queries.start + row / shared + 1;
-                    let seen = seen.saturating_sub(first).min(SLAB);
+                    let seen = seen.saturating_sub(first).min(tiles * TILE);
                     let scores = &mut tiled.scores[(row - start) * SLAB..][..SLAB];
                     let (scores, none) = scores.split_at_mut(tiles * TILE);
                     let sums = &mut sums[row * value_dim..][..value_dim];
@@ -105,6 +109,7 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
                     sums,
                 );
             }
+            first = next;
         }
     }
 }

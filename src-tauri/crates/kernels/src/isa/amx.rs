@@ -21,7 +21,7 @@ use crate::layout::{self, Format, GROUP, quants};
 pub(crate) use multiply::{BUNCH, PASS, multiply};
 
 /// Rows of a tile of activations.
-const TOKENS: usize = 16;
+pub(crate) const TOKENS: usize = 16;
 /// Tokens whose sums are in registers together: two tiles of them.
 pub(crate) const PAIR: usize = 2 * TOKENS;
 /// Columns of a tile.

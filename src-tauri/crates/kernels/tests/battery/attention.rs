@@ -131,6 +131,42 @@ fn attention_of_every_level_and_cache_type() {
 }
 
 #[test]
+fn many_queries_of_any_number_behind_any_past() {
+    let mut random = Random::new(11);
+    // Few heads and queries, so that a piece is part of the positions.
+    let (heads, kv_heads, dim) = (6, 2, 32);
+    let most = 560;
+    let (k, v) = (
+        random.floats(most * kv_heads * dim),
+        random.floats(most * kv_heads * dim),
+    );
+    for level in CpuLevel::available() {
+        let cpu = Cpu::new(2, level);
+        for past in [0, 70, 130, 200, 250, 330, 513] {
+            for m in [9, 10, 11, 16, 17, 33, 45] {
+                let s = Shape {
+                    heads,
+                    kv_heads,
+                    dim,
+                    past,
+                    m,
+                };
+                let q = random.floats(m * heads * dim);
+                let cells = (past + m) * kv_heads * dim;
+                let mut kv = KvLayer::new(KvType::F16, kv_heads, dim);
+                kv.append(&k[..cells], &v[..cells], past + m);
+                let mut out = vec![f32::NAN; q.len()];
+                cpu.attention(&q, m, heads, &kv, past, &mut out);
+                let off = distance(&out, &plain(&s, &q, &k, &v));
+                // What is averaged over many positions is small beside the error of bf16.
+                let bound = if level == CpuLevel::Amx { 0.012 } else { 3e-3 };
+                assert!(off < bound, "{level} past {past} m {m}: {off}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_few_queries_are_bit_for_bit_what_each_is_alone() {
     let mut random = Random::new(9);
     let (heads, kv_heads, dim) = (16, 4, 64);
