@@ -23,6 +23,10 @@ pub(crate) const BUNCH: usize = 16;
 const WEIGHTS: usize = STRIP * SLAB;
 const SLAB: usize = SHAPE.slab;
 
+/// Strips whose results are handed on together, where they are neighbours: rows of results lie pages apart, so that a
+/// few lines of one at a time are had more cheaply than two.
+const RUN: usize = 4;
+
 /// Parts in which a group is unpacked.
 const QUARTERS: usize = 4;
 
@@ -46,14 +50,23 @@ pub(crate) unsafe fn multiply(bunch: &Bunch, desk: &mut Desk) {
         let (slab, s) = (i / strips.len(), i % strips.len());
         (slab < slabs).then(|| Unpacking::new(&strips[s], slab * SLAB, bunch.cols, to))
     };
-    // With one slab only a gate's sums have to outlive their strip.
-    let slot = |s: usize| {
-        let slot = if slabs == 1 { s % 2 } else { s };
-        sums.wrapping_add(slot * PASS * STRIP)
+    // With one slab only a run's sums, and a gate's, have to outlive their strip; those of the last pair of token
+    // blocks even the next strip's first.
+    let slots = match (slabs, bunch.m) {
+        (1, ..=PAIR) => 2 * RUN,
+        (1, _) => RUN,
+        _ => BUNCH,
     };
+    let slot = |s: usize| sums.wrapping_add(s % slots * PASS * STRIP);
     let mut aside = Aside {
         unpacking: unpacking(0),
-        results: Results::none(bunch.m),
+        results: Results {
+            run: &[],
+            m: bunch.m,
+            token: 0,
+            last: 0,
+            sums,
+        },
     };
     // SAFETY: the desk has room for the tiles of two strips and for all sums; what a strip and its end
     // need is the caller's.
@@ -66,10 +79,13 @@ pub(crate) unsafe fn multiply(bunch: &Bunch, desk: &mut Desk) {
             let pass = Pass {
                 bunch,
                 slab,
-                end: (slab + 1 == slabs).then_some(strips[s].end),
+                run: if slab + 1 == slabs {
+                    run(strips, s)
+                } else {
+                    &[]
+                },
                 weights: weights.wrapping_add(i % 2 * WEIGHTS),
                 sums: slot(s),
-                gate: slot(s.saturating_sub(1)),
             };
             pass.run(&mut aside);
         }
@@ -77,16 +93,34 @@ pub(crate) unsafe fn multiply(bunch: &Bunch, desk: &mut Desk) {
     }
 }
 
+/// The strips up to `s` whose results are handed on with its own; none, if they wait for those of the next.
+fn run<'a>(strips: &'a [Strip<'a>], s: usize) -> &'a [Strip<'a>] {
+    let follows = |s: usize| match (strips[s - 1].end, strips[s].end) {
+        (
+            End::Rows { y, first, .. },
+            End::Rows {
+                y: z, first: next, ..
+            },
+        ) => std::ptr::eq(y, z) && first + STRIP == next,
+        _ => false,
+    };
+    let joined = |s: usize| !s.is_multiple_of(RUN) && s < strips.len() && follows(s);
+    if joined(s + 1) {
+        return &[];
+    }
+    let first = (0..=s).rev().find(|s| !joined(*s)).unwrap_or(s);
+    &strips[first..=s]
+}
+
 /// A strip's slab.
 struct Pass<'a> {
     bunch: &'a Bunch<'a>,
     slab: usize,
-    /// What becomes of the sums, after the last slab.
-    end: Option<End<'a>>,
+    /// The strips whose sums are complete with this one's.
+    run: &'a [Strip<'a>],
     weights: *const u16,
     /// `[token][32]`.
     sums: *mut f32,
-    gate: *const f32,
 }
 
 impl<'a> Pass<'a> {
@@ -132,11 +166,7 @@ impl<'a> Pass<'a> {
                 }
                 aside.results.finish();
                 store_sums(sums);
-                if let Some(end) = self.end {
-                    let token = pair * PAIR;
-                    let gate = self.gate.add(token * STRIP);
-                    aside.results = Results::new(end, self.bunch.m, token, sums.at, gate);
-                }
+                aside.results = Results::new(self.run, m, pair * PAIR, sums.at);
             }
             aside.finish_unpacking();
         }
@@ -206,42 +236,30 @@ impl Aside<'_> {
 
 /// Sums of a pair of token blocks, on their way to where they belong.
 struct Results<'a> {
-    end: End<'a>,
+    /// The strips that they are of.
+    run: &'a [Strip<'a>],
     /// Tokens of all pairs.
     m: usize,
     token: usize,
     last: usize,
-    /// Of `token`.
+    /// Of `token` and the run's last strip; those of the strips before, and of a gate, are as many slots before.
     sums: *const f32,
-    gate: *const f32,
 }
 
 impl<'a> Results<'a> {
-    fn none(m: usize) -> Self {
-        Results {
-            end: End::Gate,
-            m,
-            token: 0,
-            last: 0,
-            sums: std::ptr::null(),
-            gate: std::ptr::null(),
-        }
-    }
-
     /// Those of a pair from `token` on.
     #[inline(always)]
-    fn new(end: End<'a>, m: usize, token: usize, sums: *const f32, gate: *const f32) -> Self {
-        let last = match end {
-            End::Gate => token,
-            _ => (token + PAIR).min(m),
+    fn new(run: &'a [Strip<'a>], m: usize, token: usize, sums: *const f32) -> Self {
+        let last = match run.last().map(|strip| strip.end) {
+            None | Some(End::Gate) => token,
+            Some(_) => (token + PAIR).min(m),
         };
         Results {
-            end,
+            run,
             m,
             token,
             last,
             sums,
-            gate,
         }
     }
 
@@ -260,13 +278,13 @@ impl<'a> Results<'a> {
     }
 
     /// How much further on results of `width` are those that this place gets next: the token's in the next pair,
-    /// or in the next strip's first.
+    /// or in the next run's first.
     #[inline(always)]
     fn ahead(&self, width: usize) -> usize {
         if self.token + PAIR < self.m {
             PAIR * width
         } else {
-            (STRIP + self.token % PAIR * width).wrapping_sub(self.token * width)
+            (RUN * STRIP + self.token % PAIR * width).wrapping_sub(self.token * width)
         }
     }
 
@@ -276,35 +294,37 @@ impl<'a> Results<'a> {
     /// As [`multiply`]; there is one left.
     #[inline(always)]
     unsafe fn next(&mut self) {
-        // SAFETY: a token's results of this strip are this worker's alone, as is a row of the tile that is
-        // their column group; sums and gate are two vectors of each token.
+        // SAFETY: a token's results of these strips are this worker's alone, as is a row of the tile that is their
+        // column group; sums are two vectors of each token, and a gate's lie one slot before its twin's.
         unsafe {
-            match self.end {
-                End::Rows {
-                    y,
-                    first,
-                    rows,
-                    width,
-                    add,
-                } => {
-                    let y = y.slice(self.token * width + first, rows);
-                    let later = y.as_ptr().wrapping_add(self.ahead(width));
-                    prefetch_results(later);
-                    deliver::<Avx512>(self.sums, y, add);
+            for (strip, before) in self.run.iter().zip((0..self.run.len()).rev()) {
+                let sums = self.sums.wrapping_sub(before * PASS * STRIP);
+                match strip.end {
+                    End::Rows {
+                        y,
+                        first,
+                        rows,
+                        width,
+                        add,
+                    } => {
+                        let y = y.slice(self.token * width + first, rows);
+                        let later = y.as_ptr().wrapping_add(self.ahead(width));
+                        prefetch_results(later);
+                        deliver::<Avx512>(sums, y, add);
+                    }
+                    End::Up {
+                        to, group, cols, ..
+                    } => {
+                        let (block, row) = (self.token / TOKENS, self.token % TOKENS);
+                        let tile = SHAPE.tile(self.m, cols, block, group);
+                        let to = to.slice(tile + row * COLUMNS, COLUMNS);
+                        silu_mul_to_row(sums.wrapping_sub(PASS * STRIP), sums, to);
+                    }
+                    End::Gate => {}
                 }
-                End::Up {
-                    to, group, cols, ..
-                } => {
-                    let (block, row) = (self.token / TOKENS, self.token % TOKENS);
-                    let tile = SHAPE.tile(self.m, cols, block, group);
-                    let to = to.slice(tile + row * COLUMNS, COLUMNS);
-                    silu_mul_to_row(self.gate, self.sums, to);
-                }
-                End::Gate => {}
             }
-            self.sums = self.sums.add(STRIP);
-            self.gate = self.gate.add(STRIP);
         }
+        self.sums = self.sums.wrapping_add(STRIP);
         self.token += 1;
     }
 }
