@@ -26,13 +26,15 @@ pub(crate) struct Routines {
     pub silu_mul: unsafe fn(&mut [f32], &[f32]),
     pub attend: unsafe fn(&Attention, &Piece, &mut attention::Desk),
     pub dots: unsafe fn(usize) -> i32,
-    /// Products of many tokens, unless `multiply` does them.
-    pub tiles: Option<&'static TileRoutines>,
+    /// Products of many tokens, done by the first that serves them; where none does, `multiply` does them.
+    pub tiles: &'static [TileRoutines],
 }
 
 /// Products of many tokens in tiles.
 pub(crate) struct TileRoutines {
     grain: fn(BlockType) -> Option<Grain>,
+    /// The most tokens that it is the fastest for.
+    most: usize,
     pub shape: TileShape,
     /// Makes tiles of activations.
     pub arrange: Arrange,
@@ -144,14 +146,17 @@ macro_rules! routines {
                 silu_mul,
                 attend,
                 dots,
-                tiles: Some(&TileRoutines {
-                    grain: Grain::of,
-                    shape: integers::shape($tokens),
-                    arrange,
-                    multiply: multiply_tiles,
-                    tokens: integers::TOKENS,
-                    strips: integers::BUNCH,
-                }),
+                tiles: &[TILES],
+            };
+
+            pub(super) const TILES: TileRoutines = TileRoutines {
+                grain: Grain::of,
+                most: usize::MAX,
+                shape: integers::shape($tokens),
+                arrange,
+                multiply: multiply_tiles,
+                tokens: integers::TOKENS,
+                strips: integers::BUNCH,
             };
         }
     };
@@ -178,15 +183,23 @@ routines!(dotprod, crate::isa::Neon<true>, 4, "neon,dotprod");
 /// AVX-512 but for what its matrix unit does.
 #[cfg(target_arch = "x86_64")]
 const AMX: Routines = Routines {
-    tiles: Some(&TileRoutines {
-        // All become bf16, but for floats that are finer.
-        grain: |ty| (ty != BlockType::F32).then_some(Grain::Group),
-        shape: amx::SHAPE,
-        arrange: amx::arrange,
-        multiply: amx::multiply,
-        tokens: amx::PASS,
-        strips: amx::BUNCH,
-    }),
+    tiles: &[
+        // A tile has room for 16 tokens, and two are multiplied together.
+        TileRoutines {
+            most: amx::PAIR / 2,
+            ..avx512::TILES
+        },
+        TileRoutines {
+            // All become bf16, but for floats that are finer.
+            grain: |ty| (ty != BlockType::F32).then_some(Grain::Group),
+            most: usize::MAX,
+            shape: amx::SHAPE,
+            arrange: amx::arrange,
+            multiply: amx::multiply,
+            tokens: amx::PASS,
+            strips: amx::BUNCH,
+        },
+    ],
     attend: attention::attend_in_tiles,
     dots: amx::dots,
     ..avx512::ROUTINES
@@ -197,14 +210,15 @@ const AMX: Routines = Routines {
 const I8MM: Routines = Routines {
     multiply: crate::isa::i8mm::multiply,
     dots: crate::isa::i8mm::dots,
-    tiles: None,
+    tiles: &[],
     ..dotprod::ROUTINES
 };
 
 impl TileRoutines {
-    /// How finely activations are to be rounded for a matrix, if it is served.
-    pub fn grain(&self, w: &Matrix) -> Option<Grain> {
-        (self.grain)(w.block_type()).filter(|_| w.cols().is_multiple_of(GROUP))
+    /// How finely the activations of `m` tokens are to be rounded for a matrix, if it serves them.
+    pub fn grain(&self, m: usize, w: &Matrix) -> Option<Grain> {
+        let serves = m <= self.most && w.cols().is_multiple_of(GROUP);
+        (self.grain)(w.block_type()).filter(|_| serves)
     }
 }
 

@@ -93,17 +93,17 @@ impl Cpu {
         assert!(x.len() == m * cols, "x is [m][cols]");
         assert!(y.len() == m * down.rows(), "y is [m][rows]");
         let scratch = &mut *self.scratch();
-        if let Some(unit) = self.tiles(m)
-            && let [Some(a), Some(b), Some(grain)] = [gate, up, down].map(|w| unit.grain(w))
+        let serves = [gate, up, down].map(|w| self.tiles(m, w));
+        if let [Some(a), Some(b), Some(c)] = serves
             && a == b
+            && std::ptr::eq(a.unit, c.unit)
         {
-            let grains = [a, grain];
-            self.feed_forward_in_tiles(scratch, unit, grains, x, [gate, up, down], y);
+            self.feed_forward_in_tiles(scratch, [a, c], x, [gate, up, down], y);
             return;
         }
         let mut gated = std::mem::take(&mut scratch.gated);
         gated.resize((m * hidden).next_multiple_of(LANES));
-        if self.tiles(m).is_some() {
+        if serves[0].is_some() || serves[1].is_some() {
             let mut times = std::mem::take(&mut scratch.up);
             times.resize(gated.len());
             let of = [(gate, &mut gated), (up, &mut times)];
@@ -160,18 +160,14 @@ impl Cpu {
 
     /// Products of the same activations, on all threads.
     fn run(&self, scratch: &mut Scratch, x: &[f32], m: usize, products: &[Product]) {
-        let tiles = self.tiles(m);
-        let grain = |w: &Matrix| tiles.and_then(|tiles| tiles.grain(w));
-        let (tiled, others): (Vec<_>, Vec<_>) =
-            products.iter().partition(|(w, _)| grain(w).is_some());
-        if let Some(tiles) = tiles {
-            for each in [Grain::Group, Grain::Half] {
-                let products = tiled.iter().filter(|(w, _)| grain(w) == Some(each));
-                let products: Vec<_> = products.copied().collect();
-                if !products.is_empty() {
-                    self.run_in_tiles(scratch, tiles, each, x, &products);
-                }
-            }
+        let serves = |product: &Product| self.tiles(m, product.0);
+        let mut others: Vec<&Product> = products.iter().collect();
+        while let Some(tiles) = others.iter().find_map(|product| serves(product)) {
+            let (served, left): (Vec<_>, Vec<_>) = others
+                .into_iter()
+                .partition(|product| serves(product) == Some(tiles));
+            self.run_in_tiles(scratch, tiles, x, &served);
+            others = left;
         }
         if !others.is_empty() {
             self.run_in_strips(scratch, x, m, &others);
@@ -249,17 +245,20 @@ impl Cpu {
         });
     }
 
-    /// The level's tiles, where there are tokens enough for them.
-    fn tiles(&self, m: usize) -> Option<&'static TileRoutines> {
-        self.routines.tiles.filter(|_| !self.exact && m > STREAM)
+    /// The tiles that serve the product of `m` tokens with a matrix, where these are enough for any.
+    fn tiles(&self, m: usize, w: &Matrix) -> Option<Tiling> {
+        if self.exact || m <= STREAM {
+            return None;
+        }
+        let mut units = self.routines.tiles.iter();
+        units.find_map(|unit| unit.grain(m, w).map(|grain| Tiling { unit, grain }))
     }
 
-    /// [`Cpu::run`] in tiles, which all take activations of one grain.
+    /// [`Cpu::run`] in tiles of one kind.
     fn run_in_tiles(
         &self,
         scratch: &mut Scratch,
-        unit: &TileRoutines,
-        grain: Grain,
+        Tiling { unit, grain }: Tiling,
         x: &[f32],
         products: &[&Product],
     ) {
@@ -287,8 +286,7 @@ impl Cpu {
     fn feed_forward_in_tiles(
         &self,
         scratch: &mut Scratch,
-        unit: &TileRoutines,
-        [grain, gated_grain]: [Grain; 2],
+        [Tiling { unit, grain }, down_tiles]: [Tiling; 2],
         x: &[f32],
         [gate, up, down]: [&Matrix; 3],
         y: &mut [f32],
@@ -310,7 +308,7 @@ impl Cpu {
                 .flat_map(|s| {
                     let end = End::Up {
                         to: &gated,
-                        grain: gated_grain,
+                        grain: down_tiles.grain,
                         group: s,
                         cols: hidden,
                     };
@@ -363,6 +361,19 @@ impl Cpu {
         // SAFETY: this executor's routines are its machine's; a matrix is packed as its type
         // says, and `Source` cuts as many activations as there are columns.
         unsafe { (self.routines.multiply)(&strip, stage) };
+    }
+}
+
+/// The tiles that serve a product, and how finely they want its activations.
+#[derive(Clone, Copy)]
+struct Tiling {
+    unit: &'static TileRoutines,
+    grain: Grain,
+}
+
+impl PartialEq for Tiling {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.unit, other.unit) && self.grain == other.grain
     }
 }
 
