@@ -243,8 +243,8 @@ impl Engine {
         };
         let before = self.prompt(&conversation)?;
         self.fill(&before.ids)?;
-        let text =
-            "Which of these points matters most for somebody who has never seen one, and why?";
+        // Short: a vocabulary made for a benchmark has a token for each of its letters, ordinary ones for each word.
+        let text = "Which of them matters most, and why?";
         conversation.messages.push(question(text));
         let started = Instant::now();
         let prompt = self.prompt(&conversation)?;
