@@ -35,7 +35,7 @@ impl KvType {
 pub(crate) const TILE: usize = LANES;
 
 /// Positions that storage grows by.
-const GROWTH: usize = 256;
+pub(crate) const GROWTH: usize = 256;
 
 /// Values that share a scale in [`KvType::Q8_0`].
 pub(crate) const GROUP: usize = 32;

@@ -184,9 +184,9 @@ routines!(dotprod, crate::isa::Neon<true>, 4, "neon,dotprod");
 #[cfg(target_arch = "x86_64")]
 const AMX: Routines = Routines {
     tiles: &[
-        // A tile has room for 16 tokens, and two are multiplied together.
+        // Two tiles are multiplied together, which does not pay for one.
         TileRoutines {
-            most: amx::PAIR / 2,
+            most: amx::TOKENS,
             ..avx512::TILES
         },
         TileRoutines {

@@ -4,7 +4,7 @@
 
 use crate::activations::Grain;
 use crate::isa::{Avx512, LANES, amx};
-use crate::kv::{GROUP, TILE, Tile};
+use crate::kv::{GROUP, GROWTH, TILE, Tile};
 use crate::memory::Buffer;
 use crate::product::STREAM;
 
@@ -14,6 +14,7 @@ use super::{Attention, Desk, Piece, attend_piece, weigh};
 /// Positions of a slab: as tiles, its keys and values take half an L1 cache each, and every row of queries meets as
 /// many positions in a go.
 const SLAB: usize = 128;
+const _: () = assert!(GROWTH.is_multiple_of(SLAB));
 /// Rows that are multiplied together.
 const ROWS: usize = amx::PAIR;
 
@@ -67,6 +68,10 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
             let next = (first / SLAB + 1) * SLAB;
             let tiles = (piece.positions.end.min(next) - first).div_ceil(TILE);
             let at = first / TILE..first / TILE + tiles;
+            if tiles * TILE < SLAB {
+                // Zero times what an earlier slab has left there may be no number.
+                desk.tiled.values.fill(0);
+            }
             load_slab(
                 a.kv.keys(piece.kv_head, at.clone()),
                 a.kv.values(piece.kv_head, at),

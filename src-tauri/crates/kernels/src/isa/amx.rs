@@ -5,6 +5,10 @@
 //! sums. A tile of weights holds 32 columns of a panel's 16 rows as 16 × (16 rows × 2 columns), a
 //! tile of activations 16 tokens × 32 columns. The instructions have no stable intrinsics yet.
 //!
+//! Integers would take half as many instructions. But only a scale for each row's 256 columns leaves the sums alone for
+//! long enough, and rounded to that the weights of a Q4_K_M model moved its logits by 0.111 of their size, where
+//! llama.cpp's activations in such groups move them by 0.089, and bf16 less. So they were left.
+//!
 //! Linux saves the tiles of a thread only if the process has asked for it: [`permitted`].
 
 mod multiply;

@@ -16,7 +16,7 @@ const FEW: usize = 8;
 fn in_bf16(cpu: &Cpu, ty: BlockType, cols: usize, m: usize) -> bool {
     // Up to a tile's tokens, integers are multiplied faster as such.
     let few = if ty.block_len() == 1 { FEW } else { 16 };
-    cpu.level() == CpuLevel::Amx && m > few && cols % 32 == 0
+    cpu.level() == CpuLevel::Amx && m > few && cols.is_multiple_of(32)
 }
 
 struct Case {

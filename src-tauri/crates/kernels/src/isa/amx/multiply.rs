@@ -50,13 +50,8 @@ pub(crate) unsafe fn multiply(bunch: &Bunch, desk: &mut Desk) {
         let (slab, s) = (i / strips.len(), i % strips.len());
         (slab < slabs).then(|| Unpacking::new(&strips[s], slab * SLAB, bunch.cols, to))
     };
-    // With one slab only a run's sums, and a gate's, have to outlive their strip; those of the last pair of token
-    // blocks even the next strip's first.
-    let slots = match (slabs, bunch.m) {
-        (1, ..=PAIR) => 2 * RUN,
-        (1, _) => RUN,
-        _ => BUNCH,
-    };
+    // With one slab only a run's sums, and a gate's, have to outlive their strip.
+    let slots = if slabs == 1 { RUN } else { BUNCH };
     let slot = |s: usize| sums.wrapping_add(s % slots * PASS * STRIP);
     let mut aside = Aside {
         unpacking: unpacking(0),
