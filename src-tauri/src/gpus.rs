@@ -14,7 +14,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::{CpuLevel, DeviceRequest, Engine, GpuCheck, Rates};
+use engine::{
+    CpuLevel, DeviceKind, DeviceRequest, Engine, GpuCheck, LoadOptions, OpenError, Rates,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::folders::Folders;
@@ -338,6 +340,64 @@ impl Gpus {
             tracing::warn!(%error, "what was found out about GPUs is not kept");
         }
     }
+}
+
+/// A model where it was decided that it runs.
+pub struct Opened {
+    pub engine: Engine,
+    /// The GPU that it is on.
+    pub gpu: Option<Gpu>,
+    /// What is known of a GPU that is not used because it does not work.
+    pub report: Option<String>,
+}
+
+/// Opens a model on what `options` ask for, as far as is known to be good.
+pub fn open(
+    gpus: Option<&Gpus>,
+    file: &Path,
+    mut options: LoadOptions,
+    on_progress: &mut dyn FnMut(f32),
+) -> Result<Opened, OpenError> {
+    let (mut gpu, mut report) = (None, None);
+    if let Some(gpus) = gpus {
+        let decision = gpus.decide(options.device, file, options.threads);
+        (options.device, options.because) = (decision.device, decision.because);
+        options.rates = decision.rates;
+        (gpu, report) = (decision.gpu, decision.report);
+    }
+    let mark = in_use(gpus, gpu.as_ref());
+    let engine = Engine::open(file, &options, on_progress)?;
+    drop(mark);
+    Ok(Opened {
+        gpu: gpu.filter(|_| engine.device().kind == DeviceKind::Gpu),
+        engine,
+        report,
+    })
+}
+
+/// Marks that a GPU is at work, if one is.
+fn in_use(gpus: Option<&Gpus>, gpu: Option<&Gpu>) -> Option<InUse> {
+    gpus?.begin(gpu?)
+}
+
+/// Lets a model work. While it is on a GPU there is a mark that tells of a death; and where it has left the GPU, which
+/// has failed, that is noted, and there is no `gpu` any more.
+pub fn watched<T>(
+    gpus: Option<&Gpus>,
+    gpu: &mut Option<Gpu>,
+    engine: &mut Engine,
+    work: impl FnOnce(&mut Engine) -> T,
+) -> T {
+    let mark = in_use(gpus, gpu.as_ref());
+    let done = work(engine);
+    drop(mark);
+    let device = engine.device();
+    if device.kind != DeviceKind::Gpu
+        && let (Some(gpus), Some(gpu)) = (gpus, gpu.take())
+    {
+        gpus.failed(&gpu, &device.reason);
+    }
+    done
 }
 
 /// A model that GPUs are tried with, and the CPU that they have to beat.

@@ -9,7 +9,7 @@ use engine::{
     Part,
 };
 
-use crate::gpus::{Gpu, Gpus, InUse};
+use crate::gpus::{self, Gpu, Gpus, Opened, watched};
 use crate::{device, starter};
 
 /// At most one model, in memory once.
@@ -79,14 +79,15 @@ impl Generate for EngineModel {
             starts_in: prompt.starts_in,
             lookup: turn.lookup,
         };
-        let in_use = in_use(gpus, open.gpu.as_ref());
-        let finished = open
-            .engine
-            .generate(&prompt.ids, &params, cancel, &mut |event| {
-                on_piece(piece(event))
-            });
-        drop(in_use);
-        open.look_after(gpus);
+        let on_gpu = open.gpu.is_some();
+        let finished = watched(gpus, &mut open.gpu, &mut open.engine, |engine| {
+            engine.generate(&prompt.ids, &params, cancel, &mut |event| {
+                on_piece(piece(event));
+            })
+        });
+        if on_gpu && open.gpu.is_none() {
+            open.info.device = told(open.engine.device(), None);
+        }
         let finished = finished.map_err(|error| generation(&error))?;
         Ok(finish(finished, &open.info))
     }
@@ -103,11 +104,6 @@ fn no_model() -> Failure {
     Failure::new(FailureCode::NoModel, "No model is open.")
 }
 
-/// Marks that a GPU is at work, if one is.
-fn in_use(gpus: Option<&Gpus>, gpu: Option<&Gpu>) -> Option<InUse> {
-    gpus?.begin(gpu?)
-}
-
 impl Open {
     fn new(
         choice: &ModelChoice,
@@ -116,21 +112,12 @@ impl Open {
         on_progress: &mut dyn FnMut(f32),
     ) -> Result<Self, Failure> {
         let file = file_of(choice)?;
-        let mut load = load_options(options)?;
-        let (mut gpu, mut report) = (None, None);
-        if let Some(gpus) = gpus {
-            let decision = gpus.decide(load.device, &file, load.threads);
-            (load.device, load.because) = (decision.device, decision.because);
-            load.rates = decision.rates;
-            (gpu, report) = (decision.gpu, decision.report);
-        }
-        let in_use = in_use(gpus, gpu.as_ref());
-        let engine =
-            Engine::open(&file, &load, on_progress).map_err(|error| bad_model(choice, error))?;
-        drop(in_use);
-        if engine.device().kind != DeviceKind::Gpu {
-            gpu = None;
-        }
+        let load = load_options(options)?;
+        let Opened {
+            engine,
+            gpu,
+            report,
+        } = gpus::open(gpus, &file, load, on_progress).map_err(|error| bad_model(choice, error))?;
         let info = info(&engine, choice, report);
         Ok(Self {
             engine,
@@ -139,20 +126,6 @@ impl Open {
             options: options.clone(),
             gpu,
         })
-    }
-
-    /// Takes note of a GPU that has failed and left the rest to the CPU.
-    fn look_after(&mut self, gpus: Option<&Gpus>) {
-        let device = self.engine.device();
-        if device.kind == DeviceKind::Gpu {
-            return;
-        }
-        if let Some(gpu) = self.gpu.take() {
-            if let Some(gpus) = gpus {
-                gpus.failed(&gpu, &device.reason);
-            }
-            self.info.device = told(device, None);
-        }
     }
 
     fn prompt(&self, turn: &chat::Turn) -> Result<engine::Prompt, Failure> {

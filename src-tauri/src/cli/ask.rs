@@ -37,16 +37,18 @@ struct Report<'a> {
 
 pub fn run(args: AskArgs) -> Result<(), CliError> {
     let question = question(args.prompt)?;
-    let mut engine = load::open(&args.model)?;
+    let interrupt = Interrupt::listen();
+    let mut model = load::open(&args.model)?;
     let mut conversation = args.answer.conversation();
     conversation.messages.push(Turn::new(Role::User, question));
     let params = args.answer.params();
     let mut stream = Stream::new(args.json);
-    let (answered, interrupted) = Interrupt::listen()
-        .during(|cancel| generate(&mut engine, &conversation, &params, cancel, &mut stream));
+    let (answered, interrupted) = interrupt.during(|cancel| {
+        model.watched(|engine| generate(engine, &conversation, &params, cancel, &mut stream))
+    });
     let (answer, finished) = answered?;
     if args.json {
-        output::json(&report(&engine, &answer, &finished))?;
+        output::json(&report(&model.engine, &answer, &finished))?;
     }
     if interrupted {
         Err(CliError::Interrupted)

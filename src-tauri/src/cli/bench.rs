@@ -38,7 +38,8 @@ fn open(args: &BenchArgs) -> Result<Engine, CliError> {
         None => load::open(&ModelArgs {
             model: args.model.clone(),
             place: args.place.clone(),
-        }),
+        })
+        .map(|model| model.engine),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use engine::{Conversation, Engine, Role, Turn};
+use engine::{Conversation, Role, Turn};
 
 use super::answer::{Stream, generate};
 use super::interrupt::Interrupt;
@@ -17,10 +17,10 @@ const HELP: &str = "\
 
 pub fn run(args: &ChatArgs) -> Result<(), CliError> {
     let interrupt = Interrupt::listen();
-    let mut engine = load::open(&args.model)?;
+    let mut model = load::open(&args.model)?;
     let shows_prompt = io::stdin().is_terminal();
     if shows_prompt {
-        let (summary, device) = (engine.summary(), engine.device());
+        let (summary, device) = (model.engine.summary(), model.engine.device());
         writeln!(
             io::stdout(),
             "{}, {}. /help lists the commands.",
@@ -39,7 +39,7 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
             "/help" => writeln!(io::stdout(), "{HELP}")?,
             said => {
                 conversation.messages.push(Turn::new(Role::User, said));
-                if let Err(error) = answer(&mut engine, &mut conversation, args, &interrupt) {
+                if let Err(error) = answer(&mut model, &mut conversation, args, &interrupt) {
                     conversation.messages.pop();
                     recover(error)?;
                 }
@@ -75,15 +75,16 @@ fn read_line(shows_prompt: bool) -> Result<Option<String>, CliError> {
 }
 
 fn answer(
-    engine: &mut Engine,
+    model: &mut load::Model,
     conversation: &mut Conversation,
     args: &ChatArgs,
     interrupt: &Interrupt,
 ) -> Result<(), CliError> {
     let params = args.answer.params();
     let mut stream = Stream::new(false);
-    let (answered, _) =
-        interrupt.during(|cancel| generate(engine, conversation, &params, cancel, &mut stream));
+    let (answered, _) = interrupt.during(|cancel| {
+        model.watched(|engine| generate(engine, conversation, &params, cancel, &mut stream))
+    });
     let (answer, _) = answered?;
     conversation.messages.push(Turn {
         role: Role::Assistant,

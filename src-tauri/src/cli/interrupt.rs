@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::folders::Folders;
+use crate::gpus::InUse;
+
 /// Ctrl+C, told apart by whether something is at work that it can stop.
 #[derive(Clone, Default)]
 pub struct Interrupt {
@@ -19,6 +22,9 @@ impl Interrupt {
             // A second Ctrl+C, before the first was obeyed, ends the program.
             let again = heard.cancel.swap(true, Ordering::Relaxed);
             if again || !heard.working.load(Ordering::Relaxed) {
+                if let Some(folders) = Folders::of_user() {
+                    InUse::withdraw(&folders.data);
+                }
                 std::process::exit(130);
             }
         });

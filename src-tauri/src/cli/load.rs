@@ -6,7 +6,7 @@ use engine::{CpuLevel, Engine, LoadOptions};
 
 use super::{CliError, ModelArgs, PlaceArgs};
 use crate::folders::Folders;
-use crate::gpus::Gpus;
+use crate::gpus::{self, Gpu, Gpus, Opened, watched};
 use crate::{device, starter};
 
 /// The named file, or the starter.
@@ -24,16 +24,28 @@ pub fn gpus() -> Option<Gpus> {
     Gpus::new(&Folders::of_user()?)
 }
 
-/// Loads a model.
-pub fn open(args: &ModelArgs) -> Result<Engine, CliError> {
-    let file = file(args.model.as_deref())?;
-    let mut options = load_options(&args.place)?;
-    if let Some(gpus) = gpus() {
-        let decision = gpus.decide(options.device, &file, options.threads);
-        (options.device, options.because) = (decision.device, decision.because);
-        options.rates = decision.rates;
+/// A model, and the GPU that it may be on.
+pub struct Model {
+    pub engine: Engine,
+    gpus: Option<Gpus>,
+    gpu: Option<Gpu>,
+}
+
+impl Model {
+    /// Lets it work, so that a GPU over which this process dies, or which fails, is known by the next.
+    pub fn watched<T>(&mut self, work: impl FnOnce(&mut Engine) -> T) -> T {
+        watched(self.gpus.as_ref(), &mut self.gpu, &mut self.engine, work)
     }
-    Engine::open(&file, &options, &mut |_| {}).map_err(|error| CliError::file(&file, error))
+}
+
+/// Loads a model.
+pub fn open(args: &ModelArgs) -> Result<Model, CliError> {
+    let file = file(args.model.as_deref())?;
+    let options = load_options(&args.place)?;
+    let gpus = gpus();
+    let Opened { engine, gpu, .. } = gpus::open(gpus.as_ref(), &file, options, &mut |_| {})
+        .map_err(|error| CliError::file(&file, error))?;
+    Ok(Model { engine, gpus, gpu })
 }
 
 pub fn load_options(place: &PlaceArgs) -> Result<LoadOptions, CliError> {

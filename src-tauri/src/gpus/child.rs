@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -28,18 +28,49 @@ pub struct NoAnswer {
     pub reason: String,
     /// What it said to stderr.
     pub complaints: String,
+    /// It ended by itself, and not well.
+    crashed: bool,
 }
 
+/// What keeps Vulkan's loader from putting other programs' layers (overlays, recorders) above a driver, and its value.
+pub const WITHOUT_LAYERS: (&str, &str) = ("VK_LOADER_LAYERS_DISABLE", "~implicit~");
+
 impl Child {
-    /// Runs the subcommand and reads what it prints.
+    /// Runs the subcommand and reads what it prints. Where it crashes it is run once more without layers, to tell
+    /// whose fault it is.
     pub fn ask<T: DeserializeOwned>(&self, arguments: &[OsString]) -> Result<T, NoAnswer> {
+        self.run(arguments, None).map_err(|no_answer| {
+            let crashed = no_answer.crashed;
+            if crashed && self.run::<T>(arguments, Some(WITHOUT_LAYERS)).is_ok() {
+                let (variable, value) = WITHOUT_LAYERS;
+                let reason = format!(
+                    "another program's Vulkan layer makes it crash; with {variable}={value} in Goldcrest's environment \
+                     it works"
+                );
+                NoAnswer {
+                    reason,
+                    ..no_answer
+                }
+            } else {
+                no_answer
+            }
+        })
+    }
+
+    fn run<T: DeserializeOwned>(
+        &self,
+        arguments: &[OsString],
+        variable: Option<(&str, &str)>,
+    ) -> Result<T, NoAnswer> {
         let failed = |reason: String| NoAnswer {
             reason,
             complaints: String::new(),
+            crashed: false,
         };
         let mut child = Command::new(&self.program)
             .args(&self.leading)
             .args(arguments)
+            .envs(variable)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -56,17 +87,41 @@ impl Child {
         }
         let status = child.wait();
         let complaints = complaints.join().unwrap_or_default();
+        let mut crashed = false;
         let reason = match (answer, status) {
             (Err(_), _) => format!("its driver hangs ({} s)", self.patience.as_secs()),
             (_, Err(error)) => format!("it cannot be looked at ({error})"),
-            (Ok(_), Ok(status)) if !status.success() => format!("its driver crashes ({status})"),
+            (Ok(_), Ok(status)) if was_ended(status) => "its check was broken off".to_owned(),
+            (Ok(_), Ok(status)) if !status.success() => {
+                crashed = true;
+                format!("its driver crashes ({status})")
+            }
             (Ok(text), Ok(_)) => match serde_json::from_str(&text) {
                 Ok(answer) => return Ok(answer),
                 Err(error) => format!("its check cannot be read ({error})"),
             },
         };
-        Err(NoAnswer { reason, complaints })
+        Err(NoAnswer {
+            reason,
+            complaints,
+            crashed,
+        })
     }
+}
+
+/// Whether somebody has ended a process, as Ctrl+C in a terminal ends all that was started there.
+#[cfg(unix)]
+fn was_ended(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    const HANGUP_INTERRUPT_TERMINATE: [i32; 3] = [1, 2, 15];
+    status
+        .signal()
+        .is_some_and(|signal| HANGUP_INTERRUPT_TERMINATE.contains(&signal))
+}
+
+#[cfg(not(unix))]
+fn was_ended(_: ExitStatus) -> bool {
+    false
 }
 
 /// All that comes, as far as it is kept.

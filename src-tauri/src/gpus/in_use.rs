@@ -18,13 +18,21 @@ pub struct InUse {
 }
 
 impl InUse {
+    /// The mark of this process.
+    pub fn file_of(folder: &Path) -> PathBuf {
+        folder.join(format!("{PREFIX}{}", std::process::id()))
+    }
+
+    /// Takes the mark of this process back: whoever ends it on purpose blames nobody.
+    pub fn withdraw(folder: &Path) {
+        // Mostly there is none.
+        let _ = fs::remove_file(Self::file_of(folder));
+    }
+
     pub fn begin(folder: &Path, key: &Key) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let id = std::process::id();
-        let (part, file) = (
-            folder.join(format!("gpu-begins-{id}")),
-            folder.join(format!("{PREFIX}{id}")),
-        );
+        let part = folder.join(format!("gpu-begins-{}", std::process::id()));
+        let file = Self::file_of(folder);
         let mut locked = File::create(&part)?;
         locked.lock()?;
         locked.write_all(&serde_json::to_vec(key)?)?;

@@ -7,19 +7,22 @@ use std::path::Path;
 use engine::GpuCheck;
 use serde::{Deserialize, Serialize};
 
-use super::Gpu;
+use super::{Gpu, child};
 
 /// Models that are remembered for each device.
 const MODELS: usize = 16;
 /// Failures after which a driver is not used any more.
 const FAILURES: usize = 2;
 
-/// A GPU with its driver, as a version of this app knows them: of another driver or app nothing is known.
+/// A GPU with its driver and the layers above it, as a version of this app knows them: of others nothing is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     pub device: String,
     pub driver: String,
     pub app: String,
+    /// Which layers Vulkan's loader is told to leave out.
+    #[serde(default)]
+    pub without_layers: String,
 }
 
 impl Key {
@@ -28,6 +31,7 @@ impl Key {
             device: gpu.id.clone(),
             driver: gpu.driver.clone(),
             app: env!("CARGO_PKG_VERSION").to_owned(),
+            without_layers: std::env::var(child::WITHOUT_LAYERS.0).unwrap_or_default(),
         }
     }
 }

@@ -114,7 +114,11 @@ fn of_two_gpus_of_one_name_the_one_that_works_is_used() {
     );
     no_gpu(&machine.decide("gpu:0000:01:00.0"), "crashes");
     no_gpu(&machine.decide("gpu:0000:03:00.0"), "0000:03:00.0");
-    assert_eq!(machine.checked(), ["0000:01:00.0", "0000:02:00.0"]);
+    // One that crashes is tried twice: the second time without layers.
+    assert_eq!(
+        machine.checked(),
+        ["0000:01:00.0", "0000:01:00.0", "0000:02:00.0"]
+    );
 }
 
 #[test]
@@ -143,7 +147,7 @@ fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
             "{report}"
         );
         assert_eq!(report.contains("a layer fails"), why == "crashes");
-        assert_eq!(machine.checked().len(), 1);
+        assert_eq!(machine.checked().len(), 1 + usize::from(why == "crashes"));
 
         let mended = CARD.replace("radv 1", "radv 2");
         machine.becomes(&format!("echo '[{mended}]'"), &writes(50));
@@ -187,6 +191,39 @@ fn a_layer_that_crashes_while_gpus_are_listed_leaves_a_chat_on_the_cpu() {
         "{}",
         info.device.reason
     );
+}
+
+#[test]
+fn a_layer_that_crashes_is_told_from_a_driver_that_does() {
+    let spared = "[ \"$VK_LOADER_LAYERS_DISABLE\" = '~implicit~' ] || kill -KILL $$";
+    let machine = Machine::new(&[CARD], &format!("{spared}; {}", writes(50)));
+    let decision = machine.decide("auto");
+    no_gpu(&decision, "layer");
+    no_gpu(&decision, "VK_LOADER_LAYERS_DISABLE=~implicit~");
+    machine.becomes(&format!("{spared}; echo '[{CARD}]'"), ":");
+    no_gpu(&machine.decide("gpu"), "layer");
+}
+
+#[test]
+fn who_works_on_a_gpu_is_marked_and_what_it_fails_at_is_noted() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let gpus = machine.gpus();
+    let mut gpu = machine.decide("auto").gpu;
+    let mark = InUse::file_of(machine.0.path());
+    let model = starter::file().expect("the starter is there");
+    // It is on the CPU, as one that has left a GPU is.
+    let on_cpu = engine::LoadOptions {
+        device: DeviceRequest::Cpu,
+        threads: Some(1),
+        ..Default::default()
+    };
+    let mut engine = Engine::open(&model, &on_cpu, &mut |_| {}).expect("the starter opens");
+    for failed in [true, false] {
+        let marked = watched(Some(&gpus), &mut gpu, &mut engine, |_| mark.exists());
+        assert_eq!((marked, mark.exists()), (failed, false));
+    }
+    let knowledge = fs::read_to_string(machine.gpus().file()).expect("something is known");
+    assert_eq!(knowledge.matches(&engine.device().reason).count(), 1);
 }
 
 #[test]
