@@ -23,6 +23,8 @@ const RECORDS = join(root, "src-tauri", "benches", "record");
 prepareBuild();
 buildUi();
 must("cargo", ["build", "--release", "--manifest-path", manifest]);
+// The tree may change while this measures.
+const measured = revision();
 const binary = join(targetFolder(), "release", "goldcrest");
 const withPeer = process.argv.includes("--peer");
 const options = process.argv.slice(2).filter((option) => option !== "--peer");
@@ -139,7 +141,7 @@ function record() {
   const file = join(RECORDS, `${slug(processor)}-${machine.cores}.json`);
   const found = {
     date: new Date().toISOString().slice(0, 10),
-    revision: revision(),
+    revision: measured,
     machine,
     figures,
     depth,
