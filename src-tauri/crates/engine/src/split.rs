@@ -7,7 +7,7 @@ use kernels::Cpu;
 
 use crate::backend::BackendError;
 use crate::backend::gpu::GpuModel;
-use crate::forward::{Evaluate, Model, Pass, Want};
+use crate::forward::{Evaluate, Model, Pass, Profile, Want};
 
 /// A model in two parts. Of a token no more than its row of the residual stream goes from one to the other.
 pub struct Split<E: Executor> {
@@ -52,5 +52,10 @@ impl<E: Executor> Evaluate for Split<E> {
 
     fn kv_bytes(&self) -> usize {
         self.first.kv_bytes() + self.last.kv_bytes()
+    }
+
+    /// Of the blocks on the GPU, the head, and the choice that it would make.
+    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+        self.last.profile()
     }
 }

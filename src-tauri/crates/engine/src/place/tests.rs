@@ -125,8 +125,14 @@ fn a_model_in_two_parts_says_what_the_cpu_says() {
         ..LoadOptions::default()
     };
     let bytes = taken_by(&exec, 2);
-    let found = placed(with_memory(&exec, bytes), &options).expect("it is used");
+    let mut found = placed(with_memory(&exec, bytes), &options).expect("it is used");
     assert!(found.name.starts_with("2 of 5"), "{}", found.name);
+    let profile = found.model.profile().expect("it runs");
+    let kernels = profile.expect("part of it is on the GPU").kernels;
+    for (what, count) in [("q, k, v", 2), ("down", 2), ("logits", 1)] {
+        let found = kernels.iter().find(|kernel| kernel.what == what);
+        assert_eq!(found.map(|kernel| kernel.count), Some(count), "{what}");
+    }
     let cpu = load(&config, Cpu::exact(2), &gguf, found.kv, 64, &mut |_| {}).expect("it loads");
     let never = AtomicBool::new(false);
     let ids: Vec<u32> = (0..50).map(|at| at * 7 % 500).collect();
