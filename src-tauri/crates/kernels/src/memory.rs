@@ -42,7 +42,8 @@ impl Region {
         let Some(start) = NonNull::new(start) else {
             std::alloc::handle_alloc_error(layout)
         };
-        #[cfg(target_os = "linux")]
+        // Miri, which watches what unsafe code does to memory, does not know the call.
+        #[cfg(all(target_os = "linux", not(miri)))]
         if layout.align() == HUGE_PAGE {
             // SAFETY: the advice changes no contents, and the last page may be shared with others.
             unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
