@@ -176,7 +176,8 @@ struct Checking<E> {
 
 /// Activations of 8 bits round differently on both sides.
 const PRODUCT_BOUND: f64 = 0.03;
-const LOGITS_BOUND: f64 = 0.08;
+/// Both sides round, and each may be off by 0.055 in a model as small as the tests'.
+const LOGITS_BOUND: f64 = 0.12;
 /// Tokens for which there are kernels of their own: one, a few, many.
 const COUNTS: [usize; 3] = [1, 5, 70];
 /// Tokens that are read at once, more than decoding merges by itself and no multiple of anything.
