@@ -64,7 +64,7 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
         let _tiles = amx::Tiles::new();
         let mut first = piece.positions.start;
         while first < piece.positions.end {
-            // Up to a multiple of slabs: the cache keeps no more than those together.
+            // A slab ends where one would that began at the first position: so it lies in what the cache keeps together.
             let next = (first / SLAB + 1) * SLAB;
             let tiles = (piece.positions.end.min(next) - first).div_ceil(TILE);
             let at = first / TILE..first / TILE + tiles;
