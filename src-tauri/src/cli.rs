@@ -200,6 +200,9 @@ pub struct BenchArgs {
     /// Seed of the random weights
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
+    /// Leave a GPU's cooperative matrices alone
+    #[arg(long, requires = "synthetic")]
+    pub without_matrices: bool,
     /// Tokens to read
     #[arg(short = 'p', value_name = "N", default_value_t = 512)]
     pub prompt: u32,
@@ -259,6 +262,9 @@ pub struct GpuCheckArgs {
     pub starter: Option<PathBuf>,
     #[arg(long)]
     pub threads: Option<usize>,
+    /// Leave cooperative matrices alone.
+    #[arg(long)]
+    pub without_matrices: bool,
 }
 
 fn kv_type(text: &str) -> Result<KvType, String> {

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use engine::{
-    CpuLevel, DeviceKind, DeviceRequest, Engine, GpuCheck, LoadOptions, OpenError, Rates,
+    CpuLevel, DeviceKind, DeviceRequest, Engine, GpuCheck, LoadOptions, MatrixCheck, OpenError,
+    Rates,
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +64,8 @@ pub struct Decision {
     pub because: Option<String>,
     /// What was measured of it and the CPU, where it must be worth it.
     pub rates: Option<Rates>,
+    /// Whether its cooperative matrices are good.
+    pub matrices: bool,
     /// What is known of a GPU that is not used because it does not work.
     pub report: Option<String>,
 }
@@ -75,6 +78,7 @@ impl Decision {
             gpu: None,
             because: None,
             rates: None,
+            matrices: false,
             report: None,
         }
     }
@@ -197,6 +201,7 @@ impl Gpus {
                     device: DeviceRequest::Gpu(Some(gpu.id.clone())),
                     gpu: Some(gpu.clone()),
                     because: Some(verdict.reason),
+                    matrices: verdict.check.as_ref().is_some_and(GpuCheck::uses_matrices),
                     rates: verdict.check.filter(|_| automatic).and_then(|it| it.rates),
                     report: None,
                 };
@@ -264,7 +269,7 @@ impl Gpus {
             return verdict;
         }
         tracing::info!(gpu = gpu.name, driver = gpu.driver, "checking a GPU");
-        let check = match self.check.ask::<GpuCheck>(&trial.arguments(gpu)) {
+        let check = match self.ask(gpu, trial) {
             Ok(check) if check.full => {
                 // Others may leave more memory another time.
                 return Verdict::of(gpu, false, &check.fault.unwrap_or_default());
@@ -286,6 +291,27 @@ impl Gpus {
         entry.learn(&trial.fingerprint, &trial.cpu, check.clone());
         self.remember(&knowledge);
         Verdict::measured(gpu, check, trial.automatic)
+    }
+
+    /// Has a GPU checked. Where that crashes, cooperative matrices, which drivers know least, may be why.
+    fn ask(&self, gpu: &Gpu, trial: &Trial<'_>) -> Result<GpuCheck, NoAnswer> {
+        let mut arguments = trial.arguments(gpu);
+        self.check.ask(&arguments).or_else(|no_answer| {
+            if !no_answer.crashed {
+                return Err(no_answer);
+            }
+            arguments.push("--without-matrices".into());
+            let check = self.check.run::<GpuCheck>(&arguments, None);
+            let check = check.map_err(|_| no_answer.clone())?;
+            let matrices = MatrixCheck {
+                fault: Some(no_answer.reason),
+                speedup: None,
+            };
+            Ok(GpuCheck {
+                matrices: Some(matrices),
+                ..check
+            })
+        })
     }
 
     /// What is known already.
@@ -363,6 +389,7 @@ pub fn open(
         let decision = gpus.decide(options.device, file, options.threads);
         (options.device, options.because) = (decision.device, decision.because);
         options.rates = decision.rates;
+        options.gpu_matrices = decision.matrices;
         (gpu, report) = (decision.gpu, decision.report);
     }
     let mark = in_use(gpus, gpu.as_ref());
@@ -471,6 +498,19 @@ impl Verdict {
     }
 }
 
+/// What is known of a GPU's cooperative matrices, for people.
+pub fn matrices(check: &GpuCheck) -> Option<String> {
+    let MatrixCheck { fault, speedup } = check.matrices.as_ref()?;
+    Some(match (fault, speedup) {
+        (Some(fault), _) => format!("not used: {fault}"),
+        (None, Some(speedup)) if check.uses_matrices() => {
+            format!("prompts are multiplied {speedup:.1} times as fast with them")
+        }
+        (None, Some(speedup)) => format!("not used: {speedup:.1} times as fast as without them"),
+        (None, None) => "not measured".to_owned(),
+    })
+}
+
 /// All that is known of a GPU that does not work, in plain text.
 fn report(gpu: &Gpu, check: &GpuCheck, complaints: &str) -> String {
     let (version, os, arch) = (
@@ -487,6 +527,9 @@ fn report(gpu: &Gpu, check: &GpuCheck, complaints: &str) -> String {
             .error
             .map_or("no number".into(), |error| format!("{error:.1e}"));
         let _ = writeln!(text, "{}: {error} (at most {})", step.what, step.bound);
+    }
+    if let Some(words) = matrices(check) {
+        let _ = writeln!(text, "cooperative matrices: {words}");
     }
     let _ = writeln!(text, "{}", check.fault.as_deref().unwrap_or("no fault"));
     text + child::last_words(complaints)

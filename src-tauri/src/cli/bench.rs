@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use engine::{BenchParams, BenchReport, Engine, GpuReport, Synthetic};
+use engine::{BenchParams, BenchReport, Engine, GpuReport, LoadOptions, Synthetic};
 
 use super::{BenchArgs, CliError, ModelArgs, load, output};
 
@@ -21,7 +21,7 @@ pub fn run(args: &BenchArgs) -> Result<(), CliError> {
         repeats: usize::from(args.repeats),
     };
     let report = open(args)?
-        .bench(&params)
+        .watched(|engine| engine.bench(&params))
         .map_err(|error| CliError::message(error.to_string()))?;
     if args.json {
         return output::json(&report);
@@ -31,16 +31,21 @@ pub fn run(args: &BenchArgs) -> Result<(), CliError> {
     Ok(out.flush()?)
 }
 
-fn open(args: &BenchArgs) -> Result<Engine, CliError> {
-    match &args.synthetic {
-        Some(shape) => Engine::synthetic(shape, args.seed, &load::load_options(&args.place)?)
-            .map_err(|error| CliError::message(error.to_string())),
-        None => load::open(&ModelArgs {
+fn open(args: &BenchArgs) -> Result<load::Model, CliError> {
+    let Some(shape) = &args.synthetic else {
+        return load::open(&ModelArgs {
             model: args.model.clone(),
             place: args.place.clone(),
-        })
-        .map(|model| model.engine),
-    }
+        });
+    };
+    // Random weights are measured on any GPU that was asked for, checked or not.
+    let options = LoadOptions {
+        gpu_matrices: !args.without_matrices,
+        ..load::load_options(&args.place)?
+    };
+    Engine::synthetic(shape, args.seed, &options)
+        .map(load::Model::unwatched)
+        .map_err(|error| CliError::message(error.to_string()))
 }
 
 /// The model of random weights as a file, for programs that know no such models.

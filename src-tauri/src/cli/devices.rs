@@ -6,7 +6,7 @@ use engine::DeviceRequest;
 use serde::Serialize;
 
 use super::{CliError, DevicesArgs, load, output};
-use crate::gpus::Verdict;
+use crate::gpus::{self, Verdict};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -20,11 +20,11 @@ struct Devices {
 pub fn run(args: &DevicesArgs) -> Result<(), CliError> {
     let file = load::file(args.model.as_deref())?;
     let threads = args.threads.map(usize::from);
-    let gpus = load::gpus().ok_or_else(|| CliError::message("no folder to remember GPUs in"))?;
-    let verdicts = gpus
+    let machine = load::gpus().ok_or_else(|| CliError::message("no folder to remember GPUs in"))?;
+    let verdicts = machine
         .verdicts(&file, threads, args.check)
         .map_err(|reason| CliError::message(format!("looking for GPUs, {reason}")))?;
-    let decision = gpus.decide(DeviceRequest::Auto, &file, threads);
+    let decision = machine.decide(DeviceRequest::Auto, &file, threads);
     let devices = Devices {
         automatic: match &decision.device {
             DeviceRequest::Auto => "cpu".to_owned(),
@@ -52,6 +52,9 @@ fn write(out: &mut impl Write, it: &Devices) -> io::Result<()> {
         )?;
         let sentence = if verdict.usable { "" } else { "not used: " };
         writeln!(out, "  {sentence}{}", verdict.reason)?;
+        if let Some(words) = verdict.check.as_ref().and_then(gpus::matrices) {
+            writeln!(out, "  cooperative matrices: {words}")?;
+        }
         if let Some(report) = &verdict.report {
             writeln!(out, "{report}")?;
         }

@@ -18,6 +18,7 @@ pub fn run(args: GpuCheckArgs) -> Result<(), CliError> {
         starter: args.starter,
         threads: args.threads,
         software,
+        matrices: !args.without_matrices,
     };
     let found = engine::check_gpu(&order).map_err(|error| CliError::file(&order.model, error))?;
     output::json(&found)

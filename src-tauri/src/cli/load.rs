@@ -32,6 +32,15 @@ pub struct Model {
 }
 
 impl Model {
+    /// One of which nothing is to be remembered.
+    pub fn unwatched(engine: Engine) -> Self {
+        Self {
+            engine,
+            gpus: None,
+            gpu: None,
+        }
+    }
+
     /// Lets it work, so that a GPU over which this process dies, or which fails, is known by the next.
     pub fn watched<T>(&mut self, work: impl FnOnce(&mut Engine) -> T) -> T {
         watched(self.gpus.as_ref(), &mut self.gpu, &mut self.engine, work)

@@ -29,7 +29,7 @@ pub struct NoAnswer {
     /// What it said to stderr.
     pub complaints: String,
     /// It ended by itself, and not well.
-    crashed: bool,
+    pub crashed: bool,
 }
 
 /// What keeps Vulkan's loader from putting other programs' layers (overlays, recorders) above a driver, and its value.
@@ -57,7 +57,8 @@ impl Child {
         })
     }
 
-    fn run<T: DeserializeOwned>(
+    /// Runs the subcommand once, with another variable in its environment.
+    pub fn run<T: DeserializeOwned>(
         &self,
         arguments: &[OsString],
         variable: Option<(&str, &str)>,

@@ -104,6 +104,38 @@ fn a_slower_gpu_is_used_only_when_it_is_asked_for() {
 }
 
 #[test]
+fn cooperative_matrices_are_used_where_they_are_right_and_faster() {
+    for (found, used) in [
+        (r#"{"fault":null,"speedup":2.5}"#, true),
+        (r#"{"fault":null,"speedup":0.9}"#, false),
+        (r#"{"fault":"it lies","speedup":null}"#, false),
+        ("null", false),
+    ] {
+        let check = writes(50).replace(r#""rates""#, &format!(r#""matrices":{found},"rates""#));
+        let decision = Machine::new(&[CARD], &check).decide("auto");
+        assert!(decision.gpu.is_some());
+        assert_eq!(decision.matrices, used, "{found}");
+    }
+}
+
+#[test]
+fn a_gpu_that_crashes_with_cooperative_matrices_is_used_without_them() {
+    let with = "case $* in *--without-matrices*) ;; *) kill -KILL $$ ;; esac";
+    let machine = Machine::new(&[CARD], &format!("{with}; {}", writes(50)));
+    for _ in 0..2 {
+        let decision = machine.decide("auto");
+        assert!(decision.gpu.is_some() && !decision.matrices);
+    }
+    // With them, without layers, without them; and that is remembered.
+    assert_eq!(machine.checked().len(), 3);
+    let model = starter::file().expect("the starter is there");
+    let verdicts = machine.gpus().verdicts(&model, Some(1), false);
+    let check = verdicts.expect("they are listed").remove(0).check;
+    let words = check.as_ref().and_then(matrices).expect("they were tried");
+    assert!(words.contains("crashes"), "{words}");
+}
+
+#[test]
 fn of_two_gpus_of_one_name_the_one_that_works_is_used() {
     let breaks = format!("[ $2 = 0000:01:00.0 ] && kill -KILL $$; {}", writes(50));
     let machine = Machine::new(&[CARD, TWIN], &breaks);
@@ -114,10 +146,15 @@ fn of_two_gpus_of_one_name_the_one_that_works_is_used() {
     );
     no_gpu(&machine.decide("gpu:0000:01:00.0"), "crashes");
     no_gpu(&machine.decide("gpu:0000:03:00.0"), "0000:03:00.0");
-    // One that crashes is tried twice: the second time without layers.
+    // One that crashes is tried three times: without layers, and without cooperative matrices.
     assert_eq!(
         machine.checked(),
-        ["0000:01:00.0", "0000:01:00.0", "0000:02:00.0"]
+        [
+            "0000:01:00.0",
+            "0000:01:00.0",
+            "0000:01:00.0",
+            "0000:02:00.0"
+        ]
     );
 }
 
@@ -147,7 +184,10 @@ fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
             "{report}"
         );
         assert_eq!(report.contains("a layer fails"), why == "crashes");
-        assert_eq!(machine.checked().len(), 1 + usize::from(why == "crashes"));
+        assert_eq!(
+            machine.checked().len(),
+            if why == "crashes" { 3 } else { 1 }
+        );
 
         let mended = CARD.replace("radv 1", "radv 2");
         machine.becomes(&format!("echo '[{mended}]'"), &writes(50));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use gpu::{Executor, Failure, How, Product};
+use gpu::{Allowed, Executor, Failure, How, Product};
 use kernels::{Cpu, CpuLevel, KvType};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,8 @@ pub struct CheckOrder {
     pub threads: Option<usize>,
     /// Whether the processor may play a GPU.
     pub software: bool,
+    /// Whether cooperative matrices may be tried.
+    pub matrices: bool,
 }
 
 /// What was found.
@@ -49,8 +51,28 @@ pub struct GpuCheck {
     pub fault: Option<String>,
     /// It went wrong for want of memory, which says nothing against the device.
     pub full: bool,
+    /// What its cooperative matrices are good for; `None` where it has none, or they were not tried.
+    #[serde(default)]
+    pub matrices: Option<MatrixCheck>,
     /// How fast GPU and CPU are; `None` after a fault.
     pub rates: Option<Rates>,
+}
+
+/// What a device's cooperative matrices are good for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MatrixCheck {
+    /// What went wrong with them, as a sentence's end.
+    pub fault: Option<String>,
+    /// How many times as fast a product of many tokens is with them.
+    pub speedup: Option<f64>,
+}
+
+impl GpuCheck {
+    /// Whether cooperative matrices are right, and faster than the device is without them.
+    pub fn uses_matrices(&self) -> bool {
+        let worth_it = |it: &MatrixCheck| it.fault.is_none() && it.speedup.is_some_and(|x| x > 1.0);
+        self.matrices.as_ref().is_some_and(worth_it)
+    }
 }
 
 /// Something that was computed on both sides.
@@ -114,13 +136,41 @@ impl CheckStep {
 /// # Errors
 /// When the model cannot be read. What is wrong with the device is in the [`GpuCheck`].
 pub fn check_gpu(order: &CheckOrder) -> Result<GpuCheck, OpenError> {
-    match gpu::Wgpu::open(order.device.as_deref(), order.software) {
+    let software = order.software;
+    check_opened(order, &|matrices| {
+        gpu::Wgpu::open(order.device.as_deref(), Allowed { software, matrices })
+    })
+}
+
+/// Checks the device that `open` gives with its cooperative matrices or without, and once more without them where
+/// something is wrong with them.
+fn check_opened<E>(
+    order: &CheckOrder,
+    open: &dyn Fn(bool) -> Result<E, Failure>,
+) -> Result<GpuCheck, OpenError>
+where
+    E: Executor + Clone + 'static,
+{
+    let once = |matrices| match open(matrices) {
         Ok(exec) => check(exec, order),
         Err(failure) => Ok(GpuCheck {
             fault: Some(failure.to_string()),
             ..GpuCheck::default()
         }),
+    };
+    let found = once(order.matrices)?;
+    if found.matrices.is_none() || found.fault.is_none() || found.full {
+        return Ok(found);
     }
+    let without = once(false)?;
+    let matrices = MatrixCheck {
+        fault: found.fault,
+        speedup: None,
+    };
+    Ok(GpuCheck {
+        matrices: Some(matrices),
+        ..without
+    })
 }
 
 pub(crate) fn check<E>(exec: E, order: &CheckOrder) -> Result<GpuCheck, OpenError>
@@ -218,6 +268,9 @@ where
 
     /// Every product of the model, one of a kind.
     fn products(&mut self, source: &dyn WeightSource, config: &Config) -> Result<(), Stop> {
+        let has_matrices = self.exec.limits().matrices.is_some();
+        self.found.matrices = has_matrices.then(MatrixCheck::default);
+        let (mut without, mut with) = (0.0, 0.0);
         let mut kinds = Vec::new();
         let head = weights::head(source);
         let names = weights::expected(config).into_iter().map(|it| it.name);
@@ -234,23 +287,33 @@ where
             let Some(tensor) = source.tensor(&name) else {
                 continue;
             };
+            let product = Product {
+                ty,
+                rows,
+                cols,
+                stored: &tensor.bytes,
+            };
             for tokens in COUNTS {
                 // Logits are never wanted of many.
                 if is_head && tokens == COUNTS[2] {
                     continue;
                 }
-                let product = Product {
-                    ty,
-                    rows,
-                    cols,
-                    stored: &tensor.bytes,
-                };
-                let floats = false;
-                let error = product.error(&mut self.exec, How { tokens, floats })?;
+                let error = product.error(&mut self.exec, how(tokens, false))?;
                 let what = format!("{} {rows} × {cols}, {tokens} tokens", ty.name());
-                self.note(what, error, PRODUCT_BOUND)?;
+                self.note(what.clone(), error, PRODUCT_BOUND)?;
+                if has_matrices && tokens == COUNTS[2] {
+                    let error = product.error(&mut self.exec, how(tokens, true))?;
+                    self.note(format!("{what} in matrices"), error, PRODUCT_BOUND)?;
+                }
+            }
+            if has_matrices && !is_head {
+                without += product.seconds(&mut self.exec, how(GPU_CHUNK, false))?;
+                with += product.seconds(&mut self.exec, how(GPU_CHUNK, true))?;
             }
             source.release(&name);
+        }
+        if let Some(matrices) = &mut self.found.matrices {
+            matrices.speedup = Some(without / with);
         }
         Ok(())
     }
@@ -264,7 +327,11 @@ where
         config: &Config,
         kv: KvType,
     ) -> Result<(Rate, Rate), Stop> {
-        let options = gpu::Options { kv, floats: false };
+        let options = gpu::Options {
+            kv,
+            floats: false,
+            matrices: self.found.uses_matrices(),
+        };
         let exec = self.exec.clone();
         let gpu = GpuModel::load(exec, config, source, options, GPU_CHUNK, &mut |_| {});
         let gpu = gpu.map_err(|error| Stop::Device(error.to_string(), error.is_full()))?;
@@ -363,6 +430,14 @@ where
             _ => self.found.steps.push(step),
         }
         wrong.map_or(Ok(()), |wrong| Err(Stop::Device(wrong, false)))
+    }
+}
+
+fn how(tokens: usize, matrices: bool) -> How {
+    How {
+        tokens,
+        floats: false,
+        matrices,
     }
 }
 

@@ -42,6 +42,8 @@ pub struct LoadOptions {
     pub cpu_level: Option<CpuLevel>,
     /// Let the processor play a GPU, as tests do.
     pub software_gpu: bool,
+    /// Use a GPU's cooperative matrices, where it has them.
+    pub gpu_matrices: bool,
 }
 
 impl Default for LoadOptions {
@@ -56,6 +58,7 @@ impl Default for LoadOptions {
             exact: false,
             cpu_level: None,
             software_gpu: false,
+            gpu_matrices: false,
         }
     }
 }

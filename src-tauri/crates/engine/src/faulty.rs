@@ -3,11 +3,15 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use gpu::{Dispatch, Executor, Failure, Kernel, Limits, Wgpu};
+use gpu::{Allowed, Dispatch, Executor, Failure, Kernel, Limits, Matrices, Wgpu};
 
 /// One device for all tests, so that its kernels are compiled once; `None` where no driver shows any.
 pub fn device() -> Option<Wgpu> {
-    static DEVICE: LazyLock<Option<Wgpu>> = LazyLock::new(|| Wgpu::open(None, true).ok());
+    const ALLOWED: Allowed = Allowed {
+        software: true,
+        matrices: true,
+    };
+    static DEVICE: LazyLock<Option<Wgpu>> = LazyLock::new(|| Wgpu::open(None, ALLOWED).ok());
     DEVICE.clone()
 }
 
@@ -22,6 +26,8 @@ pub enum Fault {
     Forgets,
     /// Its memory has so many bytes.
     Small(u64),
+    /// It says that it has cooperative matrices, and has not.
+    NoMatrices,
 }
 
 /// A device that works until its fault shows. Clones are the same device.
@@ -83,7 +89,16 @@ impl Executor for Faulty {
     type Ticket = <Wgpu as Executor>::Ticket;
 
     fn limits(&self) -> Limits {
-        self.exec.limits()
+        let claimed = Matrices {
+            edge: 16,
+            subgroup: 32,
+            paired: true,
+        };
+        let claims = matches!(self.fault, Fault::NoMatrices);
+        Limits {
+            matrices: claims.then_some(claimed),
+            ..self.exec.limits()
+        }
     }
 
     fn buffer(&mut self, name: &str, bytes: u64) -> Result<Taken, Failure> {
@@ -112,6 +127,9 @@ impl Executor for Faulty {
     }
 
     fn bind(&mut self, kernel: &Kernel, buffers: &[&Taken]) -> Result<Self::Bound, Failure> {
+        if kernel.file == "coop" {
+            return Err(Failure::Refused("no cooperative matrices".to_owned()));
+        }
         let buffers: Vec<_> = buffers.iter().map(|it| &it.buffer).collect();
         self.exec.bind(kernel, &buffers)
     }

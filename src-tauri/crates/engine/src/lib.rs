@@ -38,7 +38,7 @@ pub use ::gpu::{DeviceInfo as GpuInfo, list as gpus};
 pub use bench::{
     BenchError, BenchParams, BenchReport, FollowUp, GpuReport, KernelReport, LookupReport,
 };
-pub use check::{CheckOrder, CheckStep, GpuCheck, Rate, Rates, check_gpu};
+pub use check::{CheckOrder, CheckStep, GpuCheck, MatrixCheck, Rate, Rates, check_gpu};
 pub use config::{Config, ConfigError};
 pub use device::{DeviceChoice, DeviceKind, DeviceRequest, UnknownDevice};
 pub use engine::{Engine, LoadOptions, OpenError};

@@ -123,7 +123,11 @@ pub fn place(
     };
     let on_gpu = match &options.device {
         DeviceRequest::Gpu(id) => {
-            let exec = gpu::Wgpu::open(id.as_deref(), options.software_gpu);
+            let allowed = gpu::Allowed {
+                software: options.software_gpu,
+                matrices: options.gpu_matrices,
+            };
+            let exec = gpu::Wgpu::open(id.as_deref(), allowed);
             exec.map_err(|failure| format!("The CPU is used: {failure}"))
                 .and_then(|exec| {
                     let name = exec.info().to_string();
@@ -214,8 +218,12 @@ impl Order<'_> {
     {
         let refused =
             |error: &dyn std::fmt::Display| format!("The GPU could not take the model: {error}");
-        let (wanted, floats) = (self.options.kv, self.options.exact);
-        let asked = gpu::Options { kv: wanted, floats };
+        let wanted = self.options.kv;
+        let asked = gpu::Options {
+            kv: wanted,
+            floats: self.options.exact,
+            matrices: self.options.gpu_matrices,
+        };
         let (config, source) = (self.config, self.source);
         let mut model = GpuModel::load_last(exec, config, source, asked, GPU_CHUNK, progress)
             .map_err(|error| refused(&error))?;

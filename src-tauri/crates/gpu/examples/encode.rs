@@ -5,10 +5,14 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use gpu::{Input, LayerWeights, Model, Options, Sampling, Shape, Wanted, Weights, Wgpu};
+use gpu::{Allowed, Input, LayerWeights, Model, Options, Sampling, Shape, Wanted, Weights, Wgpu};
 use kernels::{BlockType, KvType};
 
 const LAYERS: usize = 36;
+const ALLOWED: Allowed = Allowed {
+    software: true,
+    matrices: false,
+};
 
 /// Nanoseconds that this thread has been on a processor.
 fn on_processor() -> u64 {
@@ -19,7 +23,7 @@ fn on_processor() -> u64 {
 
 #[expect(clippy::print_stdout, reason = "printing is what it is for")]
 fn main() -> Result<(), gpu::Failure> {
-    let mut exec = Wgpu::open(None, true)?;
+    let mut exec = Wgpu::open(None, ALLOWED)?;
     let shape = Shape {
         layers: LAYERS,
         embedding: 256,
@@ -71,6 +75,7 @@ fn main() -> Result<(), gpu::Failure> {
     let options = Options {
         kv: KvType::F16,
         floats: false,
+        matrices: false,
     };
     let angles = Box::new(|_, count| vec![0.0; count * 64]);
     let mut model = Model::new(exec, shape, options, weights, angles)?;

@@ -6,11 +6,16 @@ use half::f16;
 use kernels::BlockType;
 
 use crate::check::{How, Product};
+use crate::device::Allowed;
 use crate::wgpu_exec::Wgpu;
 
 /// One device for all tests, so that its kernels are compiled once.
 fn device() -> Option<Wgpu> {
-    static DEVICE: LazyLock<Option<Wgpu>> = LazyLock::new(|| Wgpu::open(None, true).ok());
+    const ALLOWED: Allowed = Allowed {
+        software: true,
+        matrices: true,
+    };
+    static DEVICE: LazyLock<Option<Wgpu>> = LazyLock::new(|| Wgpu::open(None, ALLOWED).ok());
     DEVICE.clone()
 }
 
@@ -76,8 +81,19 @@ fn products_on_the_gpu_are_right_in_every_format() {
     for ty in BlockType::ALL {
         let format = crate::Format::of(ty);
         for (rows, cols) in [(5, 256), (33, 256), (70, 768)] {
-            for (tokens, floats) in [(1, true), (1, false), (5, true), (70, false)] {
-                let how = How { tokens, floats };
+            for (tokens, floats, matrices) in [
+                (1, true, false),
+                (1, false, false),
+                (5, true, false),
+                (70, true, false),
+                (70, false, false),
+                (70, false, true),
+            ] {
+                let how = How {
+                    tokens,
+                    floats,
+                    matrices,
+                };
                 let found = error_of(&mut exec, ty, rows, cols, how);
                 let bound = if floats && format.keeps(ty) {
                     1e-5

@@ -1,12 +1,14 @@
 //! Whether a device multiplies as it should: a product at a model's own shape against plain f64 arithmetic.
 
+use std::time::Instant;
+
 use kernels::BlockType;
 
 use crate::exec::{Dispatch, Executor};
 use crate::failure::Failure;
 use crate::model::{Shape, WIDEST};
 use crate::plan::TILE;
-use crate::products::{self, After, Before, FEW, Rows};
+use crate::products::{self, After, Arithmetic, Before, FEW, Rows};
 use crate::scratch::Activations;
 use crate::weights::load_matrix;
 
@@ -33,6 +35,8 @@ pub struct How {
     pub tokens: usize,
     /// Activations in f32 rather than in 8 bits.
     pub floats: bool,
+    /// In cooperative matrices, where the device has them and there are many tokens.
+    pub matrices: bool,
 }
 
 impl Product<'_> {
@@ -67,6 +71,39 @@ impl Product<'_> {
         }
     }
 
+    /// How long the device takes for it, in seconds.
+    ///
+    /// # Errors
+    /// As [`Product::error`].
+    pub fn seconds<E: Executor>(&self, exec: &mut E, how: How) -> Result<f64, Failure> {
+        /// What is measured takes so long at least, for clocks to be good enough.
+        const LEAST: f64 = 0.005;
+        const ROUNDS: usize = 3;
+        let x = vec![0.5; how.tokens * self.cols];
+        let loaded = self.load(exec, how, &x, &x[..self.cols])?;
+        let mut run = |times: usize| {
+            let again = (0..times).flat_map(|_| loaded.dispatches(how.tokens));
+            let dispatches: Vec<_> = again.collect();
+            let started = Instant::now();
+            let ticket = exec.submit(&dispatches, None)?;
+            exec.take(ticket)?;
+            Ok::<f64, Failure>(started.elapsed().as_secs_f64() / times as f64)
+        };
+        // The first time a driver may have something to prepare.
+        run(1)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 1 and 64"
+        )]
+        let times = (LEAST / run(1)?).ceil().clamp(1.0, 64.0) as usize;
+        let mut best = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            best = best.min(run(times)?);
+        }
+        Ok(best)
+    }
+
     /// What the device makes of `x`: `[tokens, rows]`.
     fn on_device<E: Executor>(
         &self,
@@ -75,9 +112,31 @@ impl Product<'_> {
         x: &[f32],
         norm: &[f32],
     ) -> Result<Vec<f32>, Failure> {
-        let How { tokens, floats } = how;
+        let loaded = self.load(exec, how, x, norm)?;
+        let bytes = 4 * (how.tokens * self.rows) as u64;
+        let dispatches = loaded.dispatches(how.tokens);
+        let ticket = exec.submit(&dispatches, Some((&loaded.y, bytes)))?;
+        Ok(bytemuck::pod_collect_to_vec(&exec.take(ticket)?))
+    }
+
+    fn load<E: Executor>(
+        &self,
+        exec: &mut E,
+        how: How,
+        x: &[f32],
+        norm: &[f32],
+    ) -> Result<Loaded<E>, Failure> {
+        let How {
+            tokens,
+            floats,
+            matrices,
+        } = how;
         let matrix = load_matrix(exec, self.ty, self.rows, self.cols, self.stored)?;
-        let dot4 = !floats && !matrix.format().is_float();
+        let arithmetic = Arithmetic {
+            dot4: !floats && !matrix.format().is_float(),
+            matrices: exec.limits().matrices.filter(|_| matrices && !floats),
+        };
+        let dot4 = arithmetic.dot4;
         let shape = shape(self.cols);
         // Kernels for more than one token write whole tiles.
         let columns = match tokens {
@@ -110,20 +169,32 @@ impl Product<'_> {
                 (Before::Nothing, [normed.of(dot4), weights].concat())
             };
             buffers.push(&y);
-            let (kernel, groups) = products::product(&shape, &[rows], dot4, columns, before, after);
+            let (kernel, groups) =
+                products::product(&shape, &[rows], arithmetic, columns, before, after);
             bound.push((exec.bind(&kernel, &buffers)?, [groups, tiles]));
         }
-        let dispatches: Vec<_> = bound
-            .iter()
+        Ok(Loaded { bound, y })
+    }
+}
+
+/// A product that lies ready on the device.
+struct Loaded<E: Executor> {
+    /// Its kernels, with their workgroups across and down.
+    bound: Vec<(E::Bound, [usize; 2])>,
+    /// Where its results will be.
+    y: E::Buffer,
+}
+
+impl<E: Executor> Loaded<E> {
+    fn dispatches(&self, tokens: usize) -> Vec<Dispatch<'_, E::Bound>> {
+        let bound = self.bound.iter();
+        bound
             .map(|(bound, [across, down])| Dispatch {
                 bound,
                 groups: [*across, *down, 1].map(|groups| groups as u32),
                 step: [0, 0, 0, 0, 0, tokens as u32],
             })
-            .collect();
-        let bytes = 4 * (tokens * self.rows) as u64;
-        let ticket = exec.submit(&dispatches, Some((&y, bytes)))?;
-        Ok(bytemuck::pod_collect_to_vec(&exec.take(ticket)?))
+            .collect()
     }
 }
 

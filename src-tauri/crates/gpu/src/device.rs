@@ -3,11 +3,13 @@
 use std::fmt;
 
 use wgpu::{
-    Adapter, Backend, Backends, DeviceType, Features, Instance, InstanceDescriptor,
-    MemoryBudgetThresholds,
+    Adapter, Backend, Backends, CooperativeMatrixProperties, CooperativeScalarType, DeviceType,
+    Features, Instance, InstanceDescriptor, MemoryBudgetThresholds,
 };
 
+use crate::exec::Matrices;
 use crate::failure::Failure;
+use crate::products::SHARERS;
 
 /// What a device is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +24,15 @@ pub enum Kind {
     Software,
     /// Something else.
     Other,
+}
+
+/// What a device may be, and do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// The processor playing a GPU, as tests do.
+    pub software: bool,
+    /// Cooperative matrices, where it has them.
+    pub matrices: bool,
 }
 
 /// A GPU as one driver shows it.
@@ -103,6 +114,8 @@ fn pick<'a>(all: impl Iterator<Item = &'a DeviceInfo>, id: Option<&str>) -> Resu
     }))
 }
 
+/// Bytes that a workgroup of `coop.wgsl` shares.
+const SHARED_BY_MATRICES: u32 = 18 << 10;
 /// The share of the memory that is free on a device that may be taken, in hundredths: the desktop draws with it too.
 const OF_FREE_MEMORY: u8 = 90;
 
@@ -179,6 +192,39 @@ fn describe(adapter: &Adapter, software: bool) -> DeviceInfo {
 /// What every kernel needs.
 pub(crate) fn needed() -> Features {
     Features::SUBGROUP | Features::IMMEDIATES
+}
+
+/// What [`matrices`] need.
+pub(crate) const FOR_MATRICES: Features =
+    Features::SHADER_F16.union(Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
+
+/// The cooperative matrices of an adapter that the kernels use: of halves, with sums in single precision.
+pub(crate) fn matrices(adapter: &Adapter) -> Option<Matrices> {
+    let limits = adapter.limits();
+    let info = adapter.get_info();
+    let subgroup = info.subgroup_max_size as usize;
+    let paired = info.backend != Backend::Metal;
+    // Mesa's, as of 26.1: with 4 lanes it has none, whatever it says, and with 16 it crashes.
+    if is_software(&info.name) && subgroup != 8 {
+        return None;
+    }
+    let fits = adapter.features().contains(FOR_MATRICES)
+        && limits.max_compute_invocations_per_workgroup as usize >= SHARERS * subgroup
+        && limits.max_compute_workgroup_storage_size >= SHARED_BY_MATRICES;
+    let has = adapter.cooperative_matrix_properties();
+    let of = |edge: usize| {
+        let is = |it: &&CooperativeMatrixProperties| {
+            [it.m_size, it.n_size, it.k_size].map(|size| size as usize) == [edge; 3]
+                && it.ab_type == CooperativeScalarType::F16
+                && it.cr_type == CooperativeScalarType::F32
+        };
+        has.iter().find(is).map(|_| Matrices {
+            edge,
+            subgroup,
+            paired,
+        })
+    };
+    of(16).or_else(|| of(8)).filter(|_| fits)
 }
 
 /// Drivers that compute on the processor and do not always say so.

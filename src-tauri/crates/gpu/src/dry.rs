@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::exec::{Dispatch, Executor, Limits};
+use crate::exec::{Dispatch, Executor, Limits, Matrices};
 use crate::failure::Failure;
 use crate::kernel::Kernel;
 
@@ -18,6 +18,8 @@ pub(crate) struct Dry {
     pub(crate) waits: Arc<AtomicUsize>,
     /// Bytes of all buffers.
     pub(crate) bytes: u64,
+    /// The cooperative matrices that it says it has.
+    pub(crate) matrices: Option<Matrices>,
     /// Seconds that every dispatch takes, if it tells.
     pub(crate) seconds: Option<f64>,
 }
@@ -32,6 +34,7 @@ impl Executor for Dry {
             binding: 2 << 30,
             shared: 16 << 10,
             invocations: 256,
+            matrices: self.matrices,
         }
     }
 

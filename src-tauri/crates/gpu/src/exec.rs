@@ -23,6 +23,19 @@ pub struct Limits {
     pub shared: u32,
     /// Invocations of a workgroup.
     pub invocations: u32,
+    /// The cooperative matrices that it has, of those that the kernels use.
+    pub matrices: Option<Matrices>,
+}
+
+/// Square matrices of half precision with sums in single precision, each of which a subgroup holds together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Matrices {
+    /// Rows and columns: 8 or 16.
+    pub edge: usize,
+    /// Invocations of the largest subgroup.
+    pub subgroup: usize,
+    /// They can be loaded from memory that holds pairs of halves; Metal's only from single ones.
+    pub paired: bool,
 }
 
 /// A device that runs kernels in the order in which they were submitted.

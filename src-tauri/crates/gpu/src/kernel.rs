@@ -18,6 +18,8 @@ pub struct Kernel {
     pub constants: Vec<(&'static str, String)>,
     /// The formats of the weights 0, 1, 2.
     pub weights: Vec<Format>,
+    /// How many values a name of `#each` has.
+    pub each: usize,
 }
 
 macro_rules! files {
@@ -38,6 +40,7 @@ files![
     "cache_read",
     "cache_write",
     "choose",
+    "coop",
     "dot",
     "embed",
     "f16",
@@ -69,6 +72,7 @@ impl Kernel {
             flags: Vec::new(),
             constants: Vec::new(),
             weights: Vec::new(),
+            each: 0,
         }
     }
 
@@ -98,8 +102,9 @@ impl Kernel {
     /// The text for the compiler.
     ///
     /// Lines that begin with `#` are ours: `#if FLAG` … `#elif FLAG` … `#else` … `#endif`, `#include FILE NAME=VALUE`
-    /// with `$NAME` replaced, and `#weights`, which includes the readers of the weights' formats. `@binding(#)`
-    /// counts up.
+    /// with `$NAME` replaced, `#each NAME …` … `#end`, which repeats what is between for all values of the names
+    /// below [`Kernel::each`], and `#weights`, which includes the readers of the weights' formats. `@binding(#)` counts up, and
+    /// directives go to the top.
     ///
     /// # Errors
     /// When an include names no file.
@@ -110,7 +115,7 @@ impl Kernel {
             let _ = writeln!(text, "const {name} = {literal};");
         }
         self.include(self.file, &[], &mut text)?;
-        Ok(numbered(&text))
+        Ok(directives_first(&numbered(&text)))
     }
 
     fn include(
@@ -123,9 +128,19 @@ impl Kernel {
             .iter()
             .find(|(name, _)| *name == file)
             .ok_or_else(|| Failure::Unsupported(format!("no kernel file {file}")))?;
+        self.expand(text, arguments, out)
+    }
+
+    fn expand(
+        &self,
+        text: &str,
+        arguments: &[(&str, &str)],
+        out: &mut String,
+    ) -> Result<(), Failure> {
         // One entry per open #if: whether a branch of it was taken, and whether the present one is.
         let mut open: Vec<(bool, bool)> = Vec::new();
-        for line in text.lines() {
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
             let line = arguments
                 .iter()
                 .fold(line.to_owned(), |line, (name, value)| {
@@ -161,6 +176,11 @@ impl Kernel {
                         words.filter_map(|word| word.split_once('=')).collect();
                     self.include(file, &arguments, out)?;
                 }
+                Some("#each") => {
+                    let names: Vec<&str> = words.collect();
+                    let body: Vec<&str> = lines.by_ref().take_while(|it| *it != "#end").collect();
+                    self.repeat(&body.join("\n"), &names, &[], out)?;
+                }
                 Some("#weights") => self.readers(out)?,
                 _ => {
                     out.push_str(&line);
@@ -169,6 +189,24 @@ impl Kernel {
             }
         }
         Ok(())
+    }
+
+    /// `text` for all values of `names` below [`Kernel::each`].
+    fn repeat(
+        &self,
+        text: &str,
+        names: &[&str],
+        arguments: &[(&str, &str)],
+        out: &mut String,
+    ) -> Result<(), Failure> {
+        let Some((name, others)) = names.split_first() else {
+            return self.expand(text, arguments, out);
+        };
+        (0..self.each).try_for_each(|value| {
+            let value = value.to_string();
+            let arguments = [arguments, &[(*name, &*value)]].concat();
+            self.repeat(text, others, &arguments, out)
+        })
     }
 
     fn readers(&self, out: &mut String) -> Result<(), Failure> {
@@ -189,4 +227,11 @@ fn numbered(text: &str) -> String {
         let _ = write!(out, "@binding({index}){part}");
     }
     out
+}
+
+/// `text` with the lines that say what it needs before all others, as WGSL wants it.
+fn directives_first(text: &str) -> String {
+    let is_directive = |line: &&str| line.starts_with("enable ") || line.starts_with("diagnostic(");
+    let (first, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(is_directive);
+    [first, rest].concat().join("\n")
 }

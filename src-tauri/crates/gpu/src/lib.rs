@@ -23,8 +23,8 @@ mod weights;
 mod wgpu_exec;
 
 pub use check::{How, Product};
-pub use device::{DeviceInfo, Kind, list};
-pub use exec::{Dispatch, Executor, Limits};
+pub use device::{Allowed, DeviceInfo, Kind, list};
+pub use exec::{Dispatch, Executor, Limits, Matrices};
 pub use failure::Failure;
 pub use format::{Format, Section};
 pub use kernel::Kernel;

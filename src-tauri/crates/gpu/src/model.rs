@@ -80,6 +80,8 @@ pub struct Options {
     pub kv: KvType,
     /// Activations in f32 throughout: exact, and for GPUs without integer products.
     pub floats: bool,
+    /// Cooperative matrices, where the device has them and `floats` does not forbid them, for many tokens at once.
+    pub matrices: bool,
 }
 
 /// What a pass begins with.

@@ -2,6 +2,7 @@
 
 use kernels::KvType;
 
+use crate::exec::Matrices;
 use crate::format::{Format, GROUP};
 use crate::kernel::Kernel;
 use crate::model::Shape;
@@ -15,6 +16,9 @@ const PAIRS: usize = 8;
 pub(crate) const FEW: usize = 8;
 /// Pairs of a gate's row and up's row: whole groups, because what follows quantises them. A tile has as many.
 const GATE_PAIRS: usize = 32;
+/// Subgroups that share a tile of cooperative matrices, and rows and tokens that each of them has.
+pub(crate) const SHARERS: usize = 4;
+const SHARE: usize = 32;
 /// Query heads that a workgroup attends for at most.
 const MOST_SHARED: usize = 8;
 
@@ -42,6 +46,15 @@ pub(crate) enum After {
     Place { kv: KvType, rotated: bool },
     /// silu(gate) ⊙ up.
     Gate { dot4: bool },
+}
+
+/// How products are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arithmetic {
+    /// Activations are integers.
+    pub(crate) dot4: bool,
+    /// Many tokens are multiplied in these.
+    pub(crate) matrices: Option<Matrices>,
 }
 
 /// A part of a matrix for a kernel.
@@ -87,8 +100,12 @@ const ROWS: [&str; 3] = ["ROWS0", "ROWS1", "ROWS2"];
 const ALL: [&str; 3] = ["ALL0", "ALL1", "ALL2"];
 
 fn kernel(file: &'static str, cols: usize) -> Kernel {
+    kernel_of(file, THREADS, cols)
+}
+
+fn kernel_of(file: &'static str, threads: usize, cols: usize) -> Kernel {
     Kernel::new(file)
-        .number("THREADS", THREADS)
+        .number("THREADS", threads)
         .number("GROUPS", cols / GROUP)
 }
 
@@ -150,33 +167,42 @@ pub(crate) fn place(shape: &Shape, kv: KvType, rotated: bool) -> Kernel {
 pub(crate) fn product<B>(
     shape: &Shape,
     weights: &[Rows<'_, B>],
-    dot4: bool,
+    arithmetic: Arithmetic,
     columns: usize,
     before: Before,
     after: After,
 ) -> (Kernel, usize) {
     let rows: usize = weights.iter().map(|rows| rows.part.rows).sum();
+    let Arithmetic { dot4, matrices } = arithmetic;
     let tiled = columns > FEW;
+    let matrices = matrices.filter(|_| tiled);
     let (all_pairs, pairs) = match after {
         After::Gate { .. } => (rows / 2, GATE_PAIRS),
         _ if tiled => (rows.div_ceil(2), GATE_PAIRS),
         After::Rows { .. } | After::Place { .. } => (rows.div_ceil(2), PAIRS),
     };
-    let kernel = kernel(
-        if tiled { "tile" } else { "product" },
-        weights[0].matrix.cols,
-    )
-    .flag("NORM", before == Before::Norm)
-    .flag("MERGE", before == Before::Merge)
-    .flag("x_STAGED", before != Before::Nothing)
-    .flag("x_DOT4", dot4)
-    .number("PAIRS", pairs)
-    .number("ALL_PAIRS", all_pairs)
-    .number("ALL_ROWS", rows)
-    .float("EPS", shape.eps);
+    let file = match (tiled, matrices) {
+        (false, _) => "product",
+        (true, None) => "tile",
+        (true, Some(_)) => "coop",
+    };
+    let threads = matrices.map_or(THREADS, |it| SHARERS * it.subgroup);
+    let kernel = kernel_of(file, threads, weights[0].matrix.cols)
+        .flag("NORM", before == Before::Norm)
+        .flag("MERGE", before == Before::Merge)
+        .flag("x_STAGED", before != Before::Nothing)
+        .flag("x_DOT4", dot4)
+        .number("PAIRS", pairs)
+        .number("ALL_PAIRS", all_pairs)
+        .number("ALL_ROWS", rows)
+        .float("EPS", shape.eps);
     let mut kernel = with_weights(heads(kernel, shape), weights);
     if !tiled {
         kernel = kernel.number("COLUMNS", columns);
+    }
+    if let Some(Matrices { edge, paired, .. }) = matrices {
+        kernel = kernel.flag("EDGE_8", edge == 8).flag("PAIRED", paired);
+        kernel.each = SHARE / edge;
     }
     kernel = match after {
         After::Rows { stride, first, add } => {

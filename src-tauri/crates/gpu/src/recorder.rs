@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::kernel::Kernel;
 use crate::model::{Options, Shape};
 use crate::plan::{Grid, Op, Plan, When};
-use crate::products::{self, After, Before, FEW, PARTS, Rows};
+use crate::products::{self, After, Arithmetic, Before, FEW, PARTS, Rows};
 use crate::scratch::{Activations, Cache, Scratch};
 use crate::weights::{LayerWeights, Matrix, Norm, Weights};
 
@@ -232,6 +232,18 @@ impl<'a, E: Executor> Recorder<'a, E> {
         }
     }
 
+    /// How these weights are multiplied.
+    fn arithmetic(&self, weights: &[Rows<'_, E::Buffer>]) -> Arithmetic {
+        let Options {
+            floats, matrices, ..
+        } = self.options;
+        let has = self.exec.limits().matrices;
+        Arithmetic {
+            dot4: self.dot4(weights),
+            matrices: has.filter(|_| matrices && !floats),
+        }
+    }
+
     /// Whether these weights are multiplied in integers.
     fn dot4(&self, weights: &[Rows<'_, E::Buffer>]) -> bool {
         !self.options.floats && weights.iter().all(|rows| !rows.format().is_float())
@@ -298,8 +310,9 @@ impl<'a, E: Executor> Recorder<'a, E> {
                 After::Gate { dot4 }
             }
         };
+        let arithmetic = self.arithmetic(weights);
         let (kernel, groups) =
-            products::product(self.shape, weights, dot4, self.columns, before, after);
+            products::product(self.shape, weights, arithmetic, self.columns, before, after);
         let grid = if self.columns > FEW {
             Grid::Tiles(groups)
         } else {

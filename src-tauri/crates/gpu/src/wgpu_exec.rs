@@ -9,13 +9,13 @@ use std::time::Duration;
 use wgpu::{
     BindGroup, BindGroupDescriptor, BindGroupEntry, Buffer, BufferDescriptor, BufferUsages,
     ComputePass, ComputePassDescriptor, ComputePassTimestampWrites, ComputePipeline,
-    ComputePipelineDescriptor, Device, DeviceDescriptor, Features, MapMode, MemoryHints,
-    PipelineCompilationOptions, PollError, PollType, QUERY_SIZE, QuerySetDescriptor, QueryType,
-    Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, SubmissionIndex,
+    ComputePipelineDescriptor, Device, DeviceDescriptor, ExperimentalFeatures, Features, MapMode,
+    MemoryHints, PipelineCompilationOptions, PollError, PollType, QUERY_SIZE, QuerySetDescriptor,
+    QueryType, Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, SubmissionIndex,
 };
 
-use crate::device::{self, DeviceInfo};
-use crate::exec::{Dispatch, Executor, Limits};
+use crate::device::{self, Allowed, DeviceInfo};
+use crate::exec::{Dispatch, Executor, Limits, Matrices};
 use crate::failure::Failure;
 use crate::kernel::Kernel;
 
@@ -42,6 +42,7 @@ pub struct Wgpu {
     failed: Arc<Complaint>,
     readbacks: Vec<Buffer>,
     staged: usize,
+    matrices: Option<Matrices>,
 }
 
 /// A submission, and the buffer into which it copies what it reads.
@@ -80,16 +81,26 @@ fn record(pass: &mut ComputePass<'_>, dispatch: &Dispatch<'_, Bound>) {
 }
 
 impl Wgpu {
-    /// Opens the GPU of this id, or the first that may be used; `software` as for [`list`](crate::list).
+    /// Opens the GPU of this id, or the first that may be used.
     ///
     /// # Errors
     /// Why there is none.
-    pub fn open(id: Option<&str>, software: bool) -> Result<Wgpu, Failure> {
-        let (adapter, info) = device::choose(id, software)?;
+    pub fn open(id: Option<&str>, allowed: Allowed) -> Result<Wgpu, Failure> {
+        let (adapter, info) = device::choose(id, allowed.software)?;
         let limits = adapter.limits();
+        let matrices = device::matrices(&adapter).filter(|_| allowed.matrices);
+        let mut features = device::needed() | adapter.features() & Features::TIMESTAMP_QUERY;
+        let mut experimental_features = ExperimentalFeatures::disabled();
+        if matrices.is_some() {
+            features |= device::FOR_MATRICES;
+            // SAFETY: what is experimental is used by the kernel `coop` alone, which stays inside of its memory as the
+            // others do; and no device answers with it before a check in a process of its own has found it right.
+            experimental_features = unsafe { ExperimentalFeatures::enabled() };
+        }
         let wanted = DeviceDescriptor {
             label: Some("goldcrest"),
-            required_features: device::needed() | adapter.features() & Features::TIMESTAMP_QUERY,
+            required_features: features,
+            experimental_features,
             required_limits: limits,
             memory_hints: MemoryHints::Manual {
                 suballocated_device_memory_block_size: PIECES,
@@ -118,6 +129,7 @@ impl Wgpu {
             failed,
             readbacks: Vec::new(),
             staged: 0,
+            matrices,
         })
     }
 
@@ -246,6 +258,7 @@ impl Executor for Wgpu {
                 .min(limits.max_buffer_size),
             shared: limits.max_compute_workgroup_storage_size,
             invocations: limits.max_compute_invocations_per_workgroup,
+            matrices: self.matrices,
         }
     }
 

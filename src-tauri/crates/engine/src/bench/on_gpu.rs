@@ -124,6 +124,7 @@ mod tests {
         let options = LoadOptions {
             device: DeviceRequest::Gpu(None),
             software_gpu: true,
+            gpu_matrices: true,
             ..LoadOptions::default()
         };
         let mut engine = Engine::synthetic("tiny-q4_k_m", 7, &options).expect("a small model");

@@ -13,6 +13,7 @@ fn order() -> CheckOrder {
         starter: None,
         threads: Some(2),
         software: true,
+        matrices: true,
     }
 }
 
@@ -46,6 +47,24 @@ fn a_gpu_that_lies_fails_or_is_too_small_does_not_pass() {
         assert_eq!(found.full, matches!(fault, Fault::Small(_)));
         assert_eq!(found.rates, None);
     }
+}
+
+#[test]
+fn matrices_that_a_gpu_has_not_are_left_alone_and_it_is_used_without() {
+    let Some(exec) = device() else { return };
+    let open = |matrices| {
+        let fault = if matrices {
+            Fault::NoMatrices
+        } else {
+            Fault::Small(u64::MAX)
+        };
+        Ok(Faulty::new(exec.clone(), 0, fault))
+    };
+    let found = check_opened(&order(), &open).expect("the fixture is good");
+    assert_eq!(found.fault, None, "{:#?}", found.steps);
+    assert!(found.rates.is_some() && !found.uses_matrices());
+    let said = found.matrices.and_then(|it| it.fault).unwrap_or_default();
+    assert!(said.contains("no cooperative matrices"), "{said}");
 }
 
 #[test]

@@ -84,6 +84,7 @@ fn taken_by(exec: &gpu::Wgpu, blocks: usize) -> u64 {
     let options = gpu::Options {
         kv: KvType::F16,
         floats: false,
+        matrices: true,
     };
     let model = GpuModel::load_last(exec.clone(), &config, &gguf, options, 64, &mut |_| {});
     let mut model = model.expect("it takes the model");

@@ -84,6 +84,7 @@ fn on_gpu(chunk: usize) -> Session {
     let options = gpu::Options {
         kv: KvType::F32,
         floats: false,
+        matrices: true,
     };
     gpu_session(options, chunk)
 }
@@ -100,6 +101,7 @@ fn on_both(chunk: usize) -> Session {
     let options = gpu::Options {
         kv: KvType::F16,
         floats: false,
+        matrices: true,
     };
     let device = device().expect("asked before");
     let level = CpuLevel::available()[0];
@@ -137,6 +139,7 @@ fn split<E: Executor>(
 const EXACT: gpu::Options = gpu::Options {
     kv: KvType::F32,
     floats: true,
+    matrices: true,
 };
 
 fn tiny() -> (Gguf, Config) {

@@ -74,6 +74,7 @@ pub fn on_gpu() -> Option<LoadOptions> {
     Some(LoadOptions {
         device: DeviceRequest::Gpu(None),
         software_gpu: true,
+        gpu_matrices: true,
         ..LoadOptions::default()
     })
 }

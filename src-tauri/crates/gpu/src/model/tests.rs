@@ -8,6 +8,7 @@ use kernels::{BlockType, KvType};
 
 use super::{Input, Model, Options, Shape, Wanted};
 use crate::dry::Dry;
+use crate::exec::Matrices;
 use crate::kernel::Kernel;
 use crate::weights::{LayerWeights, Matrix, Weights, load_norm};
 
@@ -28,7 +29,11 @@ fn smollm3() -> Shape {
 
 /// The 3B model in Q4_K_M, its weights unwritten.
 fn dry(kv: KvType) -> Model<Dry> {
-    let options = Options { kv, floats: false };
+    let options = Options {
+        kv,
+        floats: false,
+        matrices: false,
+    };
     dry_of([BlockType::Q4K, BlockType::Q6K], options)
 }
 
@@ -138,18 +143,26 @@ fn the_device_holds_little_more_than_the_file() {
     );
 }
 
-/// What Metal would be given: no machine of ours has it, so this is where a kernel that it cannot have is seen.
-fn in_metals_language(kernel: &Kernel) -> Result<String, String> {
-    use naga::back::msl;
+/// A kernel as the compiler sees it, for drivers that can do so much.
+fn validated(
+    kernel: &Kernel,
+    can: naga::valid::Capabilities,
+) -> Result<(naga::Module, naga::valid::ModuleInfo), String> {
     let text = kernel.source().map_err(|error| error.to_string())?;
     let module =
         naga::front::wgsl::parse_str(&text).map_err(|error| error.emit_to_string(&text))?;
-    let flags = naga::valid::ValidationFlags::all();
-    let info = naga::valid::Validator::new(flags, msl::supported_capabilities())
+    let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), can)
         .subgroup_stages(naga::valid::ShaderStages::COMPUTE)
         .subgroup_operations(naga::valid::SubgroupOperationSet::all())
         .validate(&module)
         .map_err(|error| error.emit_to_string(&text))?;
+    Ok((module, info))
+}
+
+/// What Metal would be given: no machine of ours has it, so this is where a kernel that it cannot have is seen.
+fn in_metals_language(kernel: &Kernel) -> Result<String, String> {
+    use naga::back::msl;
+    let (module, info) = validated(kernel, msl::supported_capabilities())?;
     let options = msl::Options {
         lang_version: (2, 4),
         ..msl::Options::default()
@@ -159,6 +172,17 @@ fn in_metals_language(kernel: &Kernel) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
+/// What Vulkan would be given.
+fn in_spirv(kernel: &Kernel) -> Result<Vec<u32>, String> {
+    use naga::back::spv;
+    let (module, info) = validated(kernel, spv::supported_capabilities())?;
+    let options = spv::Options {
+        lang_version: (1, 6),
+        ..spv::Options::default()
+    };
+    spv::write_vec(&module, &info, &options, None).map_err(|error| error.to_string())
+}
+
 #[test]
 fn every_kernel_can_be_said_in_metals_language() {
     use BlockType::{BF16, F16, Q4K, Q5K, Q6K, Q8_0};
@@ -166,7 +190,13 @@ fn every_kernel_can_be_said_in_metals_language() {
     for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
         for floats in [false, true] {
             for types in [[Q4K, Q6K], [Q5K, Q8_0], [F16, F16], [BF16, BF16]] {
-                let mut model = dry_of(types, Options { kv, floats });
+                let matrices = false;
+                let options = Options {
+                    kv,
+                    floats,
+                    matrices,
+                };
+                let mut model = dry_of(types, options);
                 read(&mut model, 100);
                 model.read_bandwidth().expect("it runs");
                 kernels.extend(model.exec.kernels.drain(..));
@@ -178,6 +208,42 @@ fn every_kernel_can_be_said_in_metals_language() {
     for kernel in &kernels {
         let text = in_metals_language(kernel).unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
         assert!(text.contains("kernel void"), "{kernel:?}");
+    }
+}
+
+/// Drivers with cooperative matrices are rare where tests run.
+#[test]
+fn products_in_cooperative_matrices_can_be_said_in_both_languages() {
+    use BlockType::{F16, Q4K, Q6K};
+    for types in [[Q4K, Q6K], [F16, F16]] {
+        for (edge, paired) in [(16, true), (8, true), (8, false)] {
+            let options = Options {
+                kv: KvType::F16,
+                floats: false,
+                matrices: true,
+            };
+            let mut model = dry_of(types, options);
+            model.exec.matrices = Some(Matrices {
+                edge,
+                subgroup: 32,
+                paired,
+            });
+            read(&mut model, 100);
+            let mut kernels: HashSet<_> = model.exec.kernels.drain(..).collect();
+            kernels.retain(|kernel| kernel.file == "coop");
+            assert!(kernels.len() >= 4, "{kernels:?}");
+            for kernel in &kernels {
+                let words = in_spirv(kernel).unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
+                const MULTIPLY_ADD: u32 = 4459;
+                let multiplies = words.iter().filter(|&&word| word == 6 << 16 | MULTIPLY_ADD);
+                assert_eq!(multiplies.count(), (32 / edge).pow(2), "{kernel:?}");
+                if !paired {
+                    let text = in_metals_language(kernel);
+                    let text = text.unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
+                    assert!(text.contains("simdgroup_multiply_accumulate"), "{text}");
+                }
+            }
+        }
     }
 }
 

@@ -15,7 +15,7 @@ fn gated(v: vec2<f32>) -> f32 {
 }
 
 fn four(at: u32) -> vec4<f32> {
-  return vec4<f32>(gated(results[at]), gated(results[at + 1u]), gated(results[at + 2u]), gated(results[at + 3u]));
+  return vec4<f32>(gated(result(at)), gated(result(at + 1u)), gated(result(at + 2u)), gated(result(at + 3u)));
 }
 
 fn finish(id: Lane, t: u32, column: u32) {

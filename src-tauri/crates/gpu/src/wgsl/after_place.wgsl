@@ -43,7 +43,7 @@ fn turned(v: vec2<f32>, pair: u32) -> vec2<f32> {
 fn finish(id: Lane, t: u32, column: u32) {
   for (var i = t; i < PAIRS; i += THREADS) {
     let pair = id.workgroup.x * PAIRS + i;
-    let v = results[i];
+    let v = result(i);
     let within = pair % (HEAD_DIM / 2u);
     let cached = step.past * (ROWS1 / 2u);
     if (pair < ROWS0 / 2u) {

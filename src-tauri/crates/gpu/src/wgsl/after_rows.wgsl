@@ -36,16 +36,16 @@ fn finish(id: Lane, t: u32, column: u32) {
     let at = (column + i / PAIRS) * STRIDE + FIRST + 2u * pair;
     if (pair < ALL_PAIRS) {
 #if ADD
-      y[at] += results[i].x;
+      y[at] += result(i).x;
 #else
-      y[at] = results[i].x;
+      y[at] = result(i).x;
 #endif
     }
     if (pair < ALL_PAIRS && 2u * pair + 1u < ALL_ROWS) {
 #if ADD
-      y[at + 1u] += results[i].y;
+      y[at + 1u] += result(i).y;
 #else
-      y[at + 1u] = results[i].y;
+      y[at + 1u] = result(i).y;
 #endif
     }
   }

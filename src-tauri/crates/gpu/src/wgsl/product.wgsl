@@ -17,6 +17,11 @@
 
 var<workgroup> results: array<vec2<f32>, PAIRS * COLUMNS>;
 
+// What a pair of rows gives for a token: `at` is [token][pair].
+fn result(at: u32) -> vec2<f32> {
+  return results[at];
+}
+
 @compute @workgroup_size(THREADS)
 fn main(id: Lane) {
   let t = thread(id);

@@ -9,6 +9,11 @@ const TOKENS = 64u;
 // Tokens whose sums are handed on together.
 const COLUMNS = 16u;
 var<workgroup> results: array<vec2<f32>, PAIRS * COLUMNS>;
+
+// What a pair of rows gives for a token: `at` is [token][pair].
+fn result(at: u32) -> vec2<f32> {
+  return results[at];
+}
 #if x_DOT4
 // Halves of 16 bytes, [half][row] and [half][token].
 var<workgroup> rows_bytes: array<vec4<u32>, 128>;

@@ -1,0 +1,158 @@
+// Weights times many tokens in cooperative matrices: a workgroup computes 64 rows for 64 tokens, 32 columns at a
+// time, from halves that it has unpacked into shared memory. The first four subgroups have 32 rows and 32 tokens each.
+enable f16;
+enable wgpu_cooperative_matrix;
+// Only whole subgroups part ways, which is what cooperative matrices ask for.
+diagnostic(off, derivative_uniformity);
+#include lanes
+#include activations X=x ACCESS=read
+#weights
+#include $AFTER
+
+#if EDGE_8
+const EDGE = 8u;
+alias Rows = coop_mat8x8<f16, A>;
+alias Tokens = coop_mat8x8<f16, B>;
+alias Sums = coop_mat8x8<f32, C>;
+#else
+const EDGE = 16u;
+alias Rows = coop_mat16x16<f16, A>;
+alias Tokens = coop_mat16x16<f16, B>;
+alias Sums = coop_mat16x16<f32, C>;
+#endif
+
+const TOKENS = 64u;
+// Tokens whose sums are handed on together: 16 of either half of the subgroups.
+const COLUMNS = 32u;
+// How halves are kept, how many columns together, and how far one row's are from the next one's: they begin in
+// different banks.
+#if PAIRED
+alias Kept = vec2<f16>;
+const TOGETHER = 2u;
+#else
+alias Kept = f16;
+const TOGETHER = 1u;
+#endif
+const LINE = 40u / TOGETHER;
+// What weights are multiplied by and activations divided by, so that neither leaves the range of halves: a SiLU's
+// product may be larger than they are, and weights are small.
+const LIFT = 64.0;
+
+// A pair of rows are neighbours.
+var<workgroup> rows_halves: array<Kept, 64u * LINE>;
+var<workgroup> tokens_halves: array<Kept, 64u * LINE>;
+// [token][row]
+var<workgroup> results: array<f32, 64u * COLUMNS>;
+
+// What a pair of rows gives for a token: `at` is [token][pair].
+fn result(at: u32) -> vec2<f32> {
+  return vec2<f32>(results[2u * at], results[2u * at + 1u]);
+}
+
+// Keeps columns 4q.. of a row of the tile.
+fn keep_row(row: u32, q: u32, v: vec4<f32>) {
+  let halves = vec4<f16>(v * LIFT);
+  let at = row * LINE + 4u / TOGETHER * q;
+#if PAIRED
+  rows_halves[at] = halves.xy;
+  rows_halves[at + 1u] = halves.zw;
+#else
+  rows_halves[at] = halves.x;
+  rows_halves[at + 1u] = halves.y;
+  rows_halves[at + 2u] = halves.z;
+  rows_halves[at + 3u] = halves.w;
+#endif
+}
+
+// Keeps columns 4q.. of a token of the tile.
+fn keep_token(token: u32, q: u32, v: vec4<f32>) {
+  let halves = vec4<f16>(v / LIFT);
+  let at = token * LINE + 4u / TOGETHER * q;
+#if PAIRED
+  tokens_halves[at] = halves.xy;
+  tokens_halves[at + 1u] = halves.zw;
+#else
+  tokens_halves[at] = halves.x;
+  tokens_halves[at + 1u] = halves.y;
+  tokens_halves[at + 2u] = halves.z;
+  tokens_halves[at + 3u] = halves.w;
+#endif
+}
+
+fn row_group(row: u32, first: u32, g: u32) -> Group {
+  let pair = min(first + row / 2u, ALL_PAIRS - 1u);
+  if (row % 2u == 0u) {
+    return first_of(pair, g);
+  }
+  return second_of(pair, g);
+}
+
+// Four of a group of activations.
+fn activation(at: u32, i: u32) -> vec4<f32> {
+#if x_DOT4
+  let bytes = x_bytes[at * 2u + i / 4u][i % 4u];
+  return x_scales[at][i / 4u] * vec4<f32>(unpack4xI8(bytes));
+#else
+  return x_floats[at * 8u + i];
+#endif
+}
+
+// Where a token of the tile is among the subgroups' tokens: of the first 32, which are handed on first, either half of
+// the subgroups has 16.
+fn slot(token: u32) -> u32 {
+  return token % 16u + (token / 32u) * 16u + ((token / 16u) % 2u) * 32u;
+}
+
+@compute @workgroup_size(THREADS)
+fn main(id: Lane) {
+  let t = thread(id);
+  let first = id.workgroup.x * PAIRS;
+  let token = id.workgroup.y * TOKENS;
+  let own_row = (id.subgroup % 2u) * 32u;
+  let own_half = (id.subgroup / 2u) % 2u;
+  let own_token = own_half * 32u;
+#each I J
+  var sum$I$J = Sums();
+#end
+  for (var g = 0u; g < GROUPS; g++) {
+    workgroupBarrier();
+    for (var i = t; i < 128u; i += THREADS) {
+      if (i < 64u) {
+        var v = weights_of(row_group(i, first, g));
+        for (var q = 0u; q < 8u; q++) {
+          keep_row(i, q, v[q]);
+        }
+      } else {
+        let c = i - 64u;
+        let at = (token + c) * GROUPS + g;
+        for (var q = 0u; q < 8u; q++) {
+          keep_token(slot(c), q, activation(at, q));
+        }
+      }
+    }
+    workgroupBarrier();
+    if (id.subgroup < 4u) {
+      for (var k = 0u; k < 32u; k += EDGE) {
+#each I
+        let rows$I = coopLoadT<Rows>(&rows_halves[(own_row + $Iu * EDGE) * LINE + k / TOGETHER], LINE);
+        let tokens$I = coopLoad<Tokens>(&tokens_halves[(own_token + $Iu * EDGE) * LINE + k / TOGETHER], LINE);
+#end
+#each I J
+        sum$I$J = coopMultiplyAdd(rows$I, tokens$J, sum$I$J);
+#end
+      }
+    }
+  }
+  for (var part = 0u; part < TOKENS / COLUMNS; part++) {
+    workgroupBarrier();
+    if (id.subgroup < 4u) {
+#each I J
+      if ($Ju * EDGE / 16u == part) {
+        coopStore(sum$I$J, &results[(own_half * 16u + $Ju * EDGE % 16u) * 64u + own_row + $Iu * EDGE], 64u);
+      }
+#end
+    }
+    workgroupBarrier();
+    finish(id, t, token + part * COLUMNS);
+  }
+}
