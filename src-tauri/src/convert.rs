@@ -151,6 +151,7 @@ impl From<chat::ModelStatus> for ModelStatus {
     fn from(status: chat::ModelStatus) -> Self {
         let state = match status.state {
             chat::ModelState::None => ModelState::None,
+            chat::ModelState::Checking => ModelState::Checking,
             chat::ModelState::Loading => ModelState::Loading,
             chat::ModelState::Ready => ModelState::Ready,
             chat::ModelState::Failed => ModelState::Failed,

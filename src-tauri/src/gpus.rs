@@ -14,6 +14,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use chat::Opening;
 use engine::{
     CpuLevel, DeviceKind, DeviceRequest, Engine, GpuCheck, LoadOptions, MatrixCheck, OpenError,
     Rates,
@@ -151,7 +152,15 @@ impl Gpus {
     }
 
     /// Where `model` is to run when `asked` is asked for and the CPU has so many threads.
-    pub fn decide(&self, asked: DeviceRequest, model: &Path, threads: Option<usize>) -> Decision {
+    ///
+    /// A check, which takes a while, is told of before it begins.
+    pub fn decide(
+        &self,
+        asked: DeviceRequest,
+        model: &Path,
+        threads: Option<usize>,
+        on_check: &mut dyn FnMut(),
+    ) -> Decision {
         // candle's GPUs were built in on purpose.
         const OF_CANDLE: bool = cfg!(any(feature = "cuda", feature = "metal"));
         let automatic = match &asked {
@@ -195,7 +204,7 @@ impl Gpus {
         };
         let mut because = None;
         for gpu in wanted {
-            let verdict = self.judge(gpu, &trial);
+            let verdict = self.judge(gpu, &trial, on_check);
             if verdict.usable {
                 return Decision {
                     device: DeviceRequest::Gpu(Some(gpu.id.clone())),
@@ -232,7 +241,7 @@ impl Gpus {
         }
         let verdicts = gpus.iter().map(|gpu| {
             if anew {
-                self.judge(gpu, &trial)
+                self.judge(gpu, &trial, &mut || {})
             } else {
                 self.recall(gpu, &trial)
                     .unwrap_or_else(|| Verdict::of(gpu, false, "it has not been checked yet"))
@@ -264,11 +273,12 @@ impl Gpus {
         self.list.ask(&[])
     }
 
-    fn judge(&self, gpu: &Gpu, trial: &Trial<'_>) -> Verdict {
+    fn judge(&self, gpu: &Gpu, trial: &Trial<'_>, on_check: &mut dyn FnMut()) -> Verdict {
         if let Some(verdict) = self.recall(gpu, trial) {
             return verdict;
         }
         tracing::info!(gpu = gpu.name, driver = gpu.driver, "checking a GPU");
+        on_check();
         let check = match self.ask(gpu, trial) {
             Ok(check) if check.full => {
                 // Others may leave more memory another time.
@@ -382,18 +392,21 @@ pub fn open(
     gpus: Option<&Gpus>,
     file: &Path,
     mut options: LoadOptions,
-    on_progress: &mut dyn FnMut(f32),
+    on_progress: &mut dyn FnMut(Opening),
 ) -> Result<Opened, OpenError> {
     let (mut gpu, mut report) = (None, None);
     if let Some(gpus) = gpus {
-        let decision = gpus.decide(options.device, file, options.threads);
+        let on_check = &mut || on_progress(Opening::Checking);
+        let decision = gpus.decide(options.device, file, options.threads, on_check);
         (options.device, options.because) = (decision.device, decision.because);
         options.rates = decision.rates;
         options.gpu_matrices = decision.matrices;
         (gpu, report) = (decision.gpu, decision.report);
     }
     let mark = in_use(gpus, gpu.as_ref());
-    let engine = Engine::open(file, &options, on_progress)?;
+    let engine = Engine::open(file, &options, &mut |done| {
+        on_progress(Opening::Loading(done));
+    })?;
     drop(mark);
     Ok(Opened {
         gpu: gpu.filter(|_| engine.device().kind == DeviceKind::Gpu),

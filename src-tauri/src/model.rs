@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use chat::{Failure, FailureCode, Generate, ModelChoice, ModelInfo};
+use chat::{Failure, FailureCode, Generate, ModelChoice, ModelInfo, Opening};
 use engine::{
     DeviceChoice, DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, KvType,
     Part,
@@ -34,7 +34,7 @@ impl Generate for EngineModel {
         &mut self,
         choice: &ModelChoice,
         options: &chat::LoadOptions,
-        on_progress: &mut dyn FnMut(f32),
+        on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
         Engine::check(&file_of(choice)?).map_err(|error| bad_model(choice, error))?;
         // The file is good. Two models may be more than the memory holds, so the old one goes first,
@@ -109,7 +109,7 @@ impl Open {
         choice: &ModelChoice,
         options: &chat::LoadOptions,
         gpus: Option<&Gpus>,
-        on_progress: &mut dyn FnMut(f32),
+        on_progress: &mut dyn FnMut(Opening),
     ) -> Result<Self, Failure> {
         let file = file_of(choice)?;
         let load = load_options(options)?;

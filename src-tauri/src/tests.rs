@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use chat::{
-    Chat, Failure, FailureCode, Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Piece,
-    Store, Turn,
+    Chat, Failure, FailureCode, Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Opening,
+    Piece, Store, Turn,
 };
 use serde_json::{Value, json};
 use tauri::ipc::{CallbackFn, Channel, InvokeBody};
@@ -35,7 +35,7 @@ impl Generate for NoModel {
         &mut self,
         model: &ModelChoice,
         _: &LoadOptions,
-        _: &mut dyn FnMut(f32),
+        _: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
         self.asked.lock().expect("not poisoned").push(model.clone());
         Err(Failure::new(FailureCode::BadModel, "there is none"))

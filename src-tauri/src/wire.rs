@@ -135,6 +135,7 @@ pub struct Device {
 #[serde(rename_all = "kebab-case")]
 pub enum ModelState {
     None,
+    Checking,
     Loading,
     Ready,
     Failed,

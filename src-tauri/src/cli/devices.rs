@@ -24,7 +24,7 @@ pub fn run(args: &DevicesArgs) -> Result<(), CliError> {
     let verdicts = machine
         .verdicts(&file, threads, args.check)
         .map_err(|reason| CliError::message(format!("looking for GPUs, {reason}")))?;
-    let decision = machine.decide(DeviceRequest::Auto, &file, threads);
+    let decision = machine.decide(DeviceRequest::Auto, &file, threads, &mut || {});
     let devices = Devices {
         automatic: match &decision.device {
             DeviceRequest::Auto => "cpu".to_owned(),

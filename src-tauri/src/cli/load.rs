@@ -1,7 +1,9 @@
 //! Which file is meant, and loading it.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use chat::Opening;
 use engine::{CpuLevel, Engine, LoadOptions};
 
 use super::{CliError, ModelArgs, PlaceArgs};
@@ -52,7 +54,16 @@ pub fn open(args: &ModelArgs) -> Result<Model, CliError> {
     let file = file(args.model.as_deref())?;
     let options = load_options(&args.place)?;
     let gpus = gpus();
-    let Opened { engine, gpu, .. } = gpus::open(gpus.as_ref(), &file, options, &mut |_| {})
+    let on_progress = &mut |progress| {
+        if progress == Opening::Checking {
+            // A terminal that is gone needs no words.
+            let _ = writeln!(
+                io::stderr(),
+                "Trying the GPU, once for this model and driver…"
+            );
+        }
+    };
+    let Opened { engine, gpu, .. } = gpus::open(gpus.as_ref(), &file, options, on_progress)
         .map_err(|error| CliError::file(&file, error))?;
     Ok(Model { engine, gpus, gpu })
 }

@@ -56,9 +56,13 @@ impl Machine {
     }
 
     fn decide(&self, asked: &str) -> Decision {
+        self.decide_telling(asked, &mut || {})
+    }
+
+    fn decide_telling(&self, asked: &str, on_check: &mut dyn FnMut()) -> Decision {
         let model = starter::file().expect("the starter is there");
         let asked = asked.parse().expect("a device");
-        self.gpus().decide(asked, &model, Some(1))
+        self.gpus().decide(asked, &model, Some(1), on_check)
     }
 
     /// Ids of the devices that were checked.
@@ -78,8 +82,10 @@ fn no_gpu(decision: &Decision, why: &str) {
 #[test]
 fn a_gpu_is_taken_when_it_was_measured_faster_and_measured_once() {
     let machine = Machine::new(&[CARD], &writes(50));
-    for _ in 0..2 {
-        let decision = machine.decide("auto");
+    for told in [1, 0] {
+        let mut checks = 0;
+        let decision = machine.decide_telling("auto", &mut || checks += 1);
+        assert_eq!(checks, told);
         let id = "0000:01:00.0".to_owned();
         assert_eq!(decision.device, DeviceRequest::Gpu(Some(id)));
         assert!(
@@ -91,7 +97,8 @@ fn a_gpu_is_taken_when_it_was_measured_faster_and_measured_once() {
     assert_eq!(machine.checked().len(), 1);
     // Another CPU to beat is another measurement.
     let model = starter::file().expect("the starter is there");
-    machine.gpus().decide(DeviceRequest::Auto, &model, Some(2));
+    let gpus = machine.gpus();
+    gpus.decide(DeviceRequest::Auto, &model, Some(2), &mut || {});
     assert_eq!(machine.checked().len(), 2);
 }
 
@@ -175,7 +182,10 @@ fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
             gpus.check.patience = Duration::from_secs(1);
         }
         let model = starter::file().expect("the starter is there");
-        no_gpu(&gpus.decide(DeviceRequest::Auto, &model, Some(1)), why);
+        no_gpu(
+            &gpus.decide(DeviceRequest::Auto, &model, Some(1), &mut || {}),
+            why,
+        );
         let later = machine.decide("gpu");
         no_gpu(&later, why);
         let report = later.report.expect("a report");

@@ -9,6 +9,8 @@ export function stateWord(status: ModelStatus): string {
   switch (status.state) {
     case "none":
       return "no model";
+    case "checking":
+      return "trying the GPU";
     case "loading":
       return `loading ${Math.round(status.progress * 100)} %`;
     case "ready":

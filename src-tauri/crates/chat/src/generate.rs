@@ -10,18 +10,25 @@ use store::Role;
 use crate::failure::Failure;
 use crate::settings::Sampling;
 
+/// How far a model that is being opened has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Opening {
+    /// A device is tried out before it is used.
+    Checking,
+    /// So much is loaded, 0 to 1.
+    Loading(f32),
+}
+
 /// A model, or the place where one can be opened. It lives on the model thread alone.
 ///
 /// A panic in any of these becomes a [`Failure`], after which the model is opened anew.
 pub trait Generate: Send {
     /// Opens a model in place of the present one. On `Err` the present one goes on.
-    ///
-    /// `on_progress` takes the fraction done, 0 to 1.
     fn open(
         &mut self,
         model: &ModelChoice,
         options: &LoadOptions,
-        on_progress: &mut dyn FnMut(f32),
+        on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure>;
 
     /// The model that is open. Answering may change where it computes.

@@ -25,7 +25,7 @@ pub use clock::{Clock, SystemClock};
 pub use failure::{Failure, FailureCode};
 pub use generate::{
     Device, DeviceKind, Finish, Generate, HistoryMessage, KvType, LoadOptions, ModelChoice,
-    ModelInfo, Part, Piece, Stats, StopReason, Turn,
+    ModelInfo, Opening, Part, Piece, Stats, StopReason, Turn,
 };
 pub use handle::Chat;
 pub use settings::{Sampling, SendWith, Settings, Theme};

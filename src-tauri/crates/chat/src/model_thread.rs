@@ -9,7 +9,9 @@ use std::sync::mpsc::{Receiver, Sender};
 use crate::desk::Letter;
 use crate::failure::{Failure, FailureCode};
 use crate::fit::{self, Fitted, Unfitted};
-use crate::generate::{Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Part, Piece};
+use crate::generate::{
+    Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Opening, Part, Piece,
+};
 
 pub(crate) enum Job {
     Open {
@@ -24,7 +26,7 @@ pub(crate) enum Job {
 
 /// What the model thread tells the desk. It is always about the job that runs.
 pub(crate) enum Report {
-    Progress(f32),
+    Progress(Opening),
     /// The job of opening is over; `open` is the model that there is now.
     Opened {
         result: Result<(), Failure>,
@@ -59,8 +61,8 @@ pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, desk: &
         match job {
             Job::Open { choice, options } => {
                 let open = || {
-                    generate.open(&choice, &options, &mut |done| {
-                        report(Report::Progress(done))
+                    generate.open(&choice, &options, &mut |progress| {
+                        report(Report::Progress(progress))
                     })
                 };
                 let result = unless_it_panics(FailureCode::BadModel, open).0;

@@ -143,6 +143,8 @@ pub struct ModelStatus {
 pub enum ModelState {
     /// There is none.
     None,
+    /// It is to be opened, and the device on which it may go is tried out.
+    Checking,
     /// It is being opened.
     Loading,
     /// It is open.

@@ -8,6 +8,7 @@ const scenes: Record<string, Script> = {
   starter: { model: starter },
   long: { exchanges: 60 },
   distrusting: { model: distrusting },
+  checking: { model: { ...big, state: "checking", progress: 0 } },
   loading: { model: { ...big, state: "loading", progress: 0.42 } },
   none: { filled: false, model: { ...starter, state: "none", name: "", device: null } },
   error: {

@@ -143,7 +143,7 @@ impl Desk {
 
     fn report(&mut self, report: Report) {
         match report {
-            Report::Progress(done) => self.opening(done),
+            Report::Progress(progress) => self.opening(progress),
             Report::Opened { result, open } => self.opened(result, open.map(|info| *info)),
             Report::Fitted(fitted) => self.fitted(fitted),
             Report::Reading { done, total } => self.reading(done, total),

@@ -2,11 +2,10 @@
 
 use crate::desk::{Desk, MODEL};
 use crate::failure::Failure;
-use crate::generate::{ModelChoice, ModelInfo};
+use crate::generate::{ModelChoice, ModelInfo, Opening};
 use crate::model_thread::Job;
 use crate::view::{Event, ModelState, ModelStatus};
 
-#[derive(Default)]
 pub(crate) struct Model {
     open: Option<(ModelChoice, ModelInfo)>,
     /// What the model thread opens.
@@ -15,8 +14,21 @@ pub(crate) struct Model {
     wanted: Option<Order>,
     /// What it was last told to open.
     tried: Option<ModelChoice>,
-    progress: f32,
+    progress: Opening,
     error: Option<Failure>,
+}
+
+impl Default for Model {
+    fn default() -> Model {
+        Model {
+            open: None,
+            opening: None,
+            wanted: None,
+            tried: None,
+            progress: Opening::Loading(0.0),
+            error: None,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -54,8 +66,14 @@ impl Model {
         let error = self.error.clone();
         if let Some(Order { choice, .. }) = self.opening.as_ref().or(self.wanted.as_ref()) {
             return ModelStatus {
-                state: ModelState::Loading,
-                progress: self.progress,
+                state: match self.progress {
+                    Opening::Checking => ModelState::Checking,
+                    Opening::Loading(_) => ModelState::Loading,
+                },
+                progress: match self.progress {
+                    Opening::Checking => 0.0,
+                    Opening::Loading(done) => done.clamp(0.0, 1.0),
+                },
                 error: None,
                 ..unknown(choice)
             };
@@ -150,7 +168,7 @@ impl Desk {
 
     fn want(&mut self, choice: ModelChoice, why: Why) {
         self.model.wanted = Some(Order { choice, why });
-        self.model.progress = 0.0;
+        self.model.progress = Opening::Loading(0.0);
         self.tell(Event::Model(self.model.status()));
     }
 
@@ -168,8 +186,8 @@ impl Desk {
         true
     }
 
-    pub(super) fn opening(&mut self, done: f32) {
-        self.model.progress = done.clamp(0.0, 1.0);
+    pub(super) fn opening(&mut self, progress: Opening) {
+        self.model.progress = progress;
         self.tell(Event::Model(self.model.status()));
     }
 

@@ -11,7 +11,9 @@ fn file(name: &str) -> ModelChoice {
 }
 
 fn settled(bench: &mut Bench) -> ModelStatus {
-    let settled = |event: &Event| matches!(event, Event::Model(status) if status.state != ModelState::Loading);
+    let under_way = [ModelState::Checking, ModelState::Loading];
+    let settled =
+        |event: &Event| matches!(event, Event::Model(status) if !under_way.contains(&status.state));
     match bench.until(settled).pop() {
         Some(Event::Model(status)) => status,
         other => panic!("{other:?}"),
@@ -24,7 +26,9 @@ fn what_is_sent_while_the_model_loads_is_answered_when_it_is_there() {
     let loaded = script.slow_open();
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     let progress = |event: &Event| matches!(event, Event::Model(status) if status.progress == 0.5);
-    bench.until(progress);
+    let told = bench.until(progress);
+    let checking = |event: &Event| matches!(event, Event::Model(status) if status.state == ModelState::Checking);
+    assert!(told.iter().any(checking));
     assert_eq!(
         bench.chat.snapshot().unwrap().model.state,
         ModelState::Loading

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use chat::{
     Chat, ChatId, ChatView, Clock, Device, DeviceKind, Event, Failure, FailureCode, Finish,
-    Generate, LoadOptions, Message, ModelChoice, ModelInfo, ModelState, Part, Piece, Stats,
-    StopReason, Store, Turn,
+    Generate, LoadOptions, Message, ModelChoice, ModelInfo, ModelState, Opening, Part, Piece,
+    Stats, StopReason, Store, Turn,
 };
 
 /// Longer than anything here takes, and short enough to fail.
@@ -102,7 +102,7 @@ impl Generate for Scripted {
         &mut self,
         model: &ModelChoice,
         options: &LoadOptions,
-        on_progress: &mut dyn FnMut(f32),
+        on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
         let (bad, slow, panics, context) = {
             let mut inner = self.script.0.lock().unwrap();
@@ -111,7 +111,8 @@ impl Generate for Scripted {
             let panics = std::mem::take(&mut inner.open_panics);
             (bad, inner.slow_open.take(), panics, inner.context)
         };
-        on_progress(0.5);
+        on_progress(Opening::Checking);
+        on_progress(Opening::Loading(0.5));
         if let Some(slow) = slow {
             let _ = slow.recv();
         }
