@@ -31,8 +31,11 @@ use known::{Key, Knowledge, Off};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
     pub name: String,
-    /// What `--device gpu:ID` names it by.
+    /// What `--device gpu:ID` names it by: its UUID, where the driver gives one.
     pub id: String,
+    /// Its place on the bus, which names it, too.
+    #[serde(default)]
+    pub bus: String,
     pub driver: String,
     /// `Vulkan` or `Metal`.
     pub api: String,
@@ -47,11 +50,18 @@ impl From<engine::GpuInfo> for Gpu {
         Self {
             name: info.name,
             id: info.id,
+            bus: info.bus,
             driver: info.driver,
             api: info.api.to_owned(),
             kind: info.kind.name().to_owned(),
             refused: info.refused,
         }
+    }
+}
+
+impl Gpu {
+    fn is_called(&self, name: &str) -> bool {
+        self.id == name || (!self.bus.is_empty() && self.bus == name)
     }
 }
 
@@ -101,6 +111,8 @@ pub struct Verdict {
     /// Whether the model would run on it.
     pub usable: bool,
     pub reason: String,
+    /// What there was no room for when the model was last loaded.
+    pub without: Option<String>,
     pub report: Option<String>,
     pub check: Option<GpuCheck>,
 }
@@ -184,7 +196,7 @@ impl Gpus {
             }
         };
         let wanted = |gpu: &&Gpu| match &asked {
-            DeviceRequest::Gpu(Some(id)) => gpu.id == *id,
+            DeviceRequest::Gpu(Some(id)) => gpu.is_called(id),
             _ => true,
         };
         let wanted: Vec<&Gpu> = gpus.iter().filter(wanted).collect();
@@ -263,6 +275,20 @@ impl Gpus {
         self.book(&Key::of(gpu), reason);
     }
 
+    /// Notes how far a model went on a GPU that had been found good.
+    fn loaded(&self, gpu: &Gpu, engine: &Engine) {
+        let device = engine.device();
+        let words = match device.kind {
+            DeviceKind::Gpu => device.without.clone(),
+            _ => Some(device.reason.clone()),
+        };
+        let mut knowledge = self.knowledge();
+        let entry = knowledge.entry(&Key::of(gpu));
+        if entry.loaded(&engine.summary().fingerprint, words) {
+            self.remember(&knowledge);
+        }
+    }
+
     fn book(&self, key: &Key, reason: &str) {
         let mut knowledge = self.knowledge();
         knowledge.entry(key).failed(reason);
@@ -337,8 +363,11 @@ impl Gpus {
                 ..Verdict::of(gpu, false, &off.reason)
             });
         }
-        let check = known.model(&trial.fingerprint, &trial.cpu)?;
-        Some(Verdict::measured(gpu, check.clone(), trial.automatic))
+        let model = known.model(&trial.fingerprint, &trial.cpu)?;
+        Some(Verdict {
+            without: model.without.clone(),
+            ..Verdict::measured(gpu, model.check.clone(), trial.automatic)
+        })
     }
 
     fn put_off(&self, gpu: &Gpu, check: &GpuCheck, complaints: &str) -> Verdict {
@@ -408,6 +437,9 @@ pub fn open(
         on_progress(Opening::Loading(done));
     })?;
     drop(mark);
+    if let (Some(gpus), Some(gpu)) = (gpus, &gpu) {
+        gpus.loaded(gpu, &engine);
+    }
     Ok(Opened {
         gpu: gpu.filter(|_| engine.device().kind == DeviceKind::Gpu),
         engine,
@@ -485,6 +517,7 @@ impl Verdict {
             gpu: gpu.clone(),
             usable,
             reason: reason.to_owned(),
+            without: None,
             report: None,
             check: None,
         }

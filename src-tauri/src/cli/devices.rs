@@ -52,6 +52,9 @@ fn write(out: &mut impl Write, it: &Devices) -> io::Result<()> {
         )?;
         let sentence = if verdict.usable { "" } else { "not used: " };
         writeln!(out, "  {sentence}{}", verdict.reason)?;
+        if let Some(without) = &verdict.without {
+            writeln!(out, "  when last loaded: {without}")?;
+        }
         if let Some(words) = verdict.check.as_ref().and_then(gpus::matrices) {
             writeln!(out, "  cooperative matrices: {words}")?;
         }

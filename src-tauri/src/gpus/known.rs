@@ -64,6 +64,9 @@ pub struct Model {
     /// The CPU that it was measured against.
     pub cpu: String,
     pub check: GpuCheck,
+    /// What there was no room for when it was last loaded; a sentence.
+    #[serde(default)]
+    pub without: Option<String>,
 }
 
 /// The file's content.
@@ -116,11 +119,19 @@ impl Knowledge {
 }
 
 impl Known {
-    pub fn model(&self, model: &str, cpu: &str) -> Option<&GpuCheck> {
+    pub fn model(&self, model: &str, cpu: &str) -> Option<&Model> {
         let mut models = self.models.iter();
-        models
-            .find(|it| it.model == model && it.cpu == cpu)
-            .map(|it| &it.check)
+        models.find(|it| it.model == model && it.cpu == cpu)
+    }
+
+    /// Notes what there was no room for when `model` was loaded; whether that is news.
+    pub fn loaded(&mut self, model: &str, without: Option<String>) -> bool {
+        let mut news = false;
+        for known in self.models.iter_mut().filter(|it| it.model == model) {
+            news |= known.without != without;
+            known.without.clone_from(&without);
+        }
+        news
     }
 
     pub fn learn(&mut self, model: &str, cpu: &str, check: GpuCheck) {
@@ -129,6 +140,7 @@ impl Known {
             model: model.to_owned(),
             cpu: cpu.to_owned(),
             check,
+            without: None,
         });
         let most = self.models.len().saturating_sub(MODELS);
         self.models.drain(..most);

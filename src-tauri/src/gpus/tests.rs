@@ -214,6 +214,46 @@ fn what_was_measured_goes_along_where_the_gpu_must_be_worth_it() {
 }
 
 #[test]
+fn what_there_was_no_room_for_is_remembered_and_told_until_there_is() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let gpu = machine.decide("auto").gpu.expect("it is taken");
+    let model = starter::file().expect("the starter is there");
+    let told = || {
+        let verdicts = machine.gpus().verdicts(&model, Some(1), false);
+        verdicts.expect("they are listed").remove(0).without
+    };
+    assert_eq!(told(), None);
+    // No driver shows this card, so the engine takes the CPU and says why.
+    let options = LoadOptions {
+        device: DeviceRequest::Gpu(Some(gpu.id.clone())),
+        ..LoadOptions::default()
+    };
+    let on_cpu = Engine::open(&model, &options, &mut |_| {}).expect("it opens");
+    machine.gpus().loaded(&gpu, &on_cpu);
+    assert!(told().is_some_and(|words| words.contains("The CPU is used")));
+    let mut knowledge = machine.gpus().knowledge();
+    let fingerprint = &on_cpu.summary().fingerprint;
+    assert!(knowledge.entry(&Key::of(&gpu)).loaded(fingerprint, None));
+    machine.gpus().remember(&knowledge);
+    assert_eq!(told(), None);
+}
+
+#[test]
+fn a_gpu_may_be_asked_for_by_its_place_on_the_bus() {
+    let card = CARD.replace("0000:01:00.0", "00010203-0405-0607-0809-0a0b0c0d0e0f");
+    let card = card.replace(r#""driver""#, r#""bus":"0000:01:00.0","driver""#);
+    let machine = Machine::new(&[&card], &writes(50));
+    for asked in [
+        "gpu:0000:01:00.0",
+        "gpu:00010203-0405-0607-0809-0a0b0c0d0e0f",
+    ] {
+        let gpu = machine.decide(asked).gpu.expect("it is taken");
+        assert!(gpu.id.starts_with("00010203"));
+    }
+    no_gpu(&machine.decide("gpu:0000:02:00.0"), "0000:02:00.0");
+}
+
+#[test]
 fn a_gpu_without_room_is_asked_again_another_time() {
     let machine = Machine::new(&[CARD], &faulty("there its memory is full", true));
     no_gpu(&machine.decide("auto"), "memory is full");

@@ -99,6 +99,8 @@ pub struct DeviceChoice {
     pub name: String,
     /// Why this one and, on the CPU, why not a GPU; a sentence for people.
     pub reason: String,
+    /// What a GPU has no room for; a sentence for people, and part of the reason.
+    pub without: Option<String>,
     /// The CPU's instruction set level that the kernels use.
     pub cpu_level: CpuLevel,
     /// CPU threads.
@@ -113,6 +115,7 @@ impl DeviceChoice {
             kind: DeviceKind::Cpu,
             name,
             reason,
+            without: None,
             cpu_level: level,
             threads,
         }

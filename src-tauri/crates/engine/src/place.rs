@@ -156,10 +156,11 @@ pub fn place(
             let device = DeviceChoice {
                 kind: placed.kind,
                 name: placed.name,
-                reason: match placed.without {
+                reason: match &placed.without {
                     Some(without) => format!("{reason}. {without}"),
                     None => reason,
                 },
+                without: placed.without,
                 cpu_level: level,
                 threads,
             };

@@ -11,6 +11,17 @@ use crate::exec::Matrices;
 use crate::failure::Failure;
 use crate::products::SHARERS;
 
+#[cfg(not(target_vendor = "apple"))]
+mod uuid;
+
+#[cfg(target_vendor = "apple")]
+mod uuid {
+    /// Metal has none that outlives a start.
+    pub(super) fn of(_: &wgpu::Adapter) -> Option<String> {
+        None
+    }
+}
+
 /// What a device is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -40,9 +51,11 @@ pub struct Allowed {
 pub struct DeviceInfo {
     /// The adapter's name.
     pub name: String,
-    /// Which it is among others of its name, whatever the order in which drivers list them: its place on the bus, or
-    /// else vendor and model, numbered where several are alike.
+    /// Which it is among others of its name, whatever the order in which drivers list them: its UUID, or else its place
+    /// on the bus, or else vendor and model; numbered where several are alike.
     pub id: String,
+    /// Its place on the bus, by which it can be asked for, too; empty where that is not known.
+    pub bus: String,
     /// The driver's name and version.
     pub driver: String,
     /// `Vulkan` or `Metal`.
@@ -64,6 +77,22 @@ impl Kind {
             Kind::Virtual => "virtual",
             Kind::Software => "software",
             Kind::Other => "other",
+        }
+    }
+}
+
+impl DeviceInfo {
+    /// Whether this is what somebody calls `name`.
+    fn is_called(&self, name: &str) -> bool {
+        self.id == name || (!self.bus.is_empty() && self.bus == name)
+    }
+
+    /// Whether this is the same card, seen through another driver.
+    fn is_twin_of(&self, other: &DeviceInfo) -> bool {
+        if self.bus.is_empty() || other.bus.is_empty() {
+            self.id == other.id && self.driver != other.driver
+        } else {
+            self.bus == other.bus
         }
     }
 }
@@ -97,7 +126,7 @@ pub(crate) fn choose(id: Option<&str>, software: bool) -> Result<(Adapter, Devic
 fn pick<'a>(all: impl Iterator<Item = &'a DeviceInfo>, id: Option<&str>) -> Result<usize, Failure> {
     let mut refused = None;
     for (index, info) in all.enumerate() {
-        if id.is_some_and(|id| id != info.id) {
+        if id.is_some_and(|id| !info.is_called(id)) {
             continue;
         }
         match &info.refused {
@@ -153,11 +182,10 @@ fn describe(adapter: &Adapter, software: bool) -> DeviceInfo {
         DeviceType::Other => Kind::Other,
     };
     let bus = info.device_pci_bus_id;
-    let id = if bus.is_empty() {
-        format!("{:04x}:{:04x}", info.vendor, info.device)
-    } else {
-        bus
-    };
+    let id = uuid::of(adapter).unwrap_or_else(|| match &*bus {
+        "" => format!("{:04x}:{:04x}", info.vendor, info.device),
+        bus => bus.to_owned(),
+    });
     let driver = format!("{} {}", info.driver, info.driver_info);
     let kind = if is_software(&info.name) {
         Kind::Software
@@ -177,6 +205,7 @@ fn describe(adapter: &Adapter, software: bool) -> DeviceInfo {
     DeviceInfo {
         name: info.name,
         id,
+        bus,
         driver: driver.trim().to_owned(),
         api: if info.backend == Backend::Metal {
             "Metal"
@@ -250,15 +279,14 @@ fn keep_one_driver(all: &mut [&mut DeviceInfo]) {
     for later in 1..all.len() {
         let (before, rest) = all.split_at_mut(later);
         let info = &mut *rest[0];
-        let on_a_bus = info.id.contains('.');
-        if let Some(twin) = before.iter().find(|it| on_a_bus && it.id == info.id) {
+        if let Some(twin) = before.iter().find(|it| info.is_twin_of(it)) {
             let reason = format!("{} serves the same card", twin.driver);
             info.refused.get_or_insert(reason);
         }
     }
 }
 
-/// Numbers devices of one vendor and model whose place on a bus is not known.
+/// Numbers devices that nothing else tells apart.
 fn tell_apart(all: &mut [&mut DeviceInfo]) {
     for later in (1..all.len()).rev() {
         let id = all[later].id.clone();
@@ -274,9 +302,14 @@ mod tests {
     use super::*;
 
     fn gpu(id: &str, driver: &str, refused: Option<&str>) -> DeviceInfo {
+        on_bus(id, "", driver, refused)
+    }
+
+    fn on_bus(id: &str, bus: &str, driver: &str, refused: Option<&str>) -> DeviceInfo {
         DeviceInfo {
             name: "Card".to_owned(),
             id: id.to_owned(),
+            bus: bus.to_owned(),
             driver: driver.to_owned(),
             api: "Vulkan",
             kind: Kind::Discrete,
@@ -294,13 +327,19 @@ mod tests {
 
     #[test]
     fn of_two_gpus_of_one_name_each_can_be_asked_for() {
-        let on_buses = told(vec![
-            gpu("0000:01:00.0", "radv", None),
-            gpu("0000:02:00.0", "radv", None),
+        let by_uuid = told(vec![
+            on_bus("00000000-0001", "0000:01:00.0", "radv", None),
+            on_bus("00000000-0002", "0000:02:00.0", "radv", None),
+        ]);
+        assert_eq!(pick(by_uuid.iter(), Some("0000:02:00.0")), Ok(1));
+        // A driver that gives every card the same UUID.
+        let by_bus = told(vec![
+            on_bus("00000000-0001", "0000:01:00.0", "old", None),
+            on_bus("00000000-0001", "0000:02:00.0", "old", None),
         ]);
         let without = told(vec![gpu("1002:744c", "", None), gpu("1002:744c", "", None)]);
         assert_eq!(without[1].id, "1002:744c#2");
-        for all in [on_buses, without] {
+        for all in [by_uuid, by_bus, without] {
             for (index, info) in all.iter().enumerate() {
                 assert_eq!(pick(all.iter(), Some(&info.id)), Ok(index));
             }
@@ -312,13 +351,19 @@ mod tests {
 
     #[test]
     fn one_card_behind_two_drivers_is_used_through_one() {
-        let all = told(vec![
-            gpu("0000:01:00.0", "radv", None),
-            gpu("0000:01:00.0", "AMD proprietary", None),
+        let by_bus = told(vec![
+            on_bus("00000000-0001", "0000:01:00.0", "radv", None),
+            on_bus("ffffffff-ffff", "0000:01:00.0", "AMD proprietary", None),
         ]);
-        assert_eq!(all[0].refused, None);
-        let refused = all[1].refused.as_deref().unwrap_or_default();
-        assert!(refused.contains("radv"), "{refused}");
+        let by_uuid = told(vec![
+            gpu("00000000-0001", "radv", None),
+            gpu("00000000-0001", "AMD proprietary", None),
+        ]);
+        for all in [by_bus, by_uuid] {
+            assert_eq!(all[0].refused, None);
+            let refused = all[1].refused.as_deref().unwrap_or_default();
+            assert!(refused.contains("radv"), "{refused}");
+        }
     }
 
     #[test]

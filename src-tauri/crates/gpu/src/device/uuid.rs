@@ -1,0 +1,51 @@
+//! A device's UUID, which stays the same whatever else is plugged in.
+
+use ash::vk;
+use wgpu::Adapter;
+use wgpu::hal::api::Vulkan;
+
+/// The UUID that a Vulkan driver gives a device, as it is commonly written; `None` where it gives none.
+pub(super) fn of(adapter: &Adapter) -> Option<String> {
+    // SAFETY: the handles are asked and dropped again before the adapter goes; nothing is destroyed. Properties of any
+    // kind may be asked for since Vulkan 1.1, which instance and device are asked for before.
+    let bytes = unsafe {
+        let adapter = adapter.as_hal::<Vulkan>()?;
+        let (shared, device) = (adapter.shared_instance(), adapter.raw_physical_device());
+        let instance = shared.raw_instance();
+        let version = instance.get_physical_device_properties(device).api_version;
+        if shared.instance_api_version().min(version) < vk::API_VERSION_1_1 {
+            return None;
+        }
+        let mut ids = vk::PhysicalDeviceIDProperties::default();
+        let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut ids);
+        instance.get_physical_device_properties2(device, &mut properties);
+        ids.device_uuid
+    };
+    written(bytes)
+}
+
+/// In groups of 8, 4, 4, 4 and 12 digits; `None` for zeros.
+fn written(bytes: [u8; 16]) -> Option<String> {
+    if bytes == [0; 16] {
+        return None;
+    }
+    let digits = format!("{:032x}", u128::from_be_bytes(bytes));
+    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|group| &digits[group]);
+    Some(groups.join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_is_written_in_groups_and_zeros_are_none() {
+        let bytes: [u8; 16] = std::array::from_fn(|at| at as u8);
+        let text = written(bytes);
+        assert_eq!(
+            text.as_deref(),
+            Some("00010203-0405-0607-0809-0a0b0c0d0e0f")
+        );
+        assert_eq!(written([0; 16]), None);
+    }
+}
