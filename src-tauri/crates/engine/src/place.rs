@@ -235,6 +235,7 @@ impl Order<'_> {
                 self.shortest()
             ));
         };
+        model.prepare().map_err(|error| refused(&error))?;
         let (blocks, all) = (model.blocks(), config.layers);
         let without = self.without(blocks, context, kv);
         let placed = |model, name| OnGpu {

@@ -297,6 +297,20 @@ impl<E: Executor> Model<E> {
         }
     }
 
+    /// Compiles the kernels and takes the first of the cache's memory, which else the first pass does.
+    ///
+    /// # Errors
+    /// When the driver refuses a kernel, or the device has no room.
+    pub fn prepare(&mut self) -> Result<(), Failure> {
+        // What was only tried is free once the device has come to rest.
+        self.exec.settle()?;
+        self.reserve(1)?;
+        if self.plans.is_none() {
+            self.plans = Some(self.plan()?);
+        }
+        Ok(())
+    }
+
     /// Forgets all but the first `len` positions.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);

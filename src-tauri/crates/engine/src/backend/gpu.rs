@@ -167,6 +167,11 @@ impl<E: Executor> GpuModel<E> {
     pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, BackendError> {
         Ok(self.model.make_room(kv, positions)?)
     }
+
+    /// Does now what else the first pass does, and takes long: compiling the kernels.
+    pub fn prepare(&mut self) -> Result<(), BackendError> {
+        Ok(self.model.prepare()?)
+    }
 }
 
 fn layer<E: Executor>(layer: Layer<Filling<E>>) -> LayerWeights<E::Buffer> {
