@@ -133,6 +133,18 @@ impl Cells {
         }
     }
 
+    /// Zeroes some cells and scales.
+    fn clear(&mut self, at: Range<usize>, scales_at: Range<usize>) {
+        match self {
+            Cells::F32(cells) => cells[at].fill(0.0),
+            Cells::F16(cells) => cells[at].fill(f16::ZERO),
+            Cells::Q8(cells, scales) => {
+                cells[at].fill(0);
+                scales[scales_at].fill(f16::ZERO);
+            }
+        }
+    }
+
     fn tile(&self, cells: Range<usize>, scales: Range<usize>) -> Tile<'_> {
         match self {
             Cells::F32(all) => Tile::F32(&all[cells]),
@@ -246,12 +258,34 @@ impl KvLayer {
                 tiles.values.write(&v[x], &place, &mut halves);
             }
         }
+        let before = self.len;
         self.len += m;
+        if before <= self.len / TILE * TILE {
+            self.clear_rest_of_tile();
+        }
     }
 
     /// Forgets all positions from `len` on. Storage stays for the next ones.
     pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
+        if len < self.len {
+            self.len = len;
+            self.clear_rest_of_tile();
+        }
+    }
+
+    /// Zeroes the values of the last tile behind the last position: tiles are multiplied whole, and zero times what an
+    /// earlier sequence has left there may be no number.
+    fn clear_rest_of_tile(&mut self) {
+        let (value_dim, groups) = (self.value_dim(), self.groups());
+        let rest = self.len..self.len.next_multiple_of(TILE);
+        let Some(tiles) = self.tiles.get_mut(self.len / GROWTH) else {
+            return;
+        };
+        for head in 0..self.kv_heads {
+            let first = head * GROWTH + rest.start % GROWTH;
+            let rows = |n: usize| first * n..(first + rest.len()) * n;
+            tiles.values.clear(rows(value_dim), rows(groups));
+        }
     }
 
     /// The keys of some tiles of `head`, each `[head_dim][16]`, their scales `[groups][16]`. Tiles of

@@ -221,3 +221,36 @@ fn forgotten_positions_are_overwritten() {
         assert_eq!(run(&fresh), run(&reused));
     }
 }
+
+#[test]
+fn what_was_forgotten_is_in_no_sum() {
+    let (heads, dim) = (2, 32);
+    let row = heads * dim;
+    let mut random = Random::new(7);
+    let rows = random.floats(400 * row);
+    let poison = vec![f32::INFINITY; 300 * row];
+    for level in CpuLevel::available() {
+        for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
+            let cpu = Cpu::new(2, level);
+            for (kept, added) in [(0, 1), (3, 2), (16, 5), (20, 40), (250, 12), (30, 226)] {
+                let new = &rows[kept * row..(kept + added) * row];
+                let mut fresh = KvLayer::new(ty, heads, dim);
+                fresh.append(&rows[..kept * row], &rows[..kept * row], kept);
+                let mut reused = KvLayer::new(ty, heads, dim);
+                reused.append(&rows[..kept * row], &rows[..kept * row], kept);
+                reused.append(&poison, &poison, 300);
+                reused.truncate(kept);
+                let run = |kv: &mut KvLayer| {
+                    kv.append(new, new, added);
+                    let mut out = vec![f32::NAN; added * row];
+                    cpu.attention(new, added, heads, kv, kept, &mut out);
+                    out
+                };
+                let (one, other) = (run(&mut fresh), run(&mut reused));
+                let label = format!("{} {}, {kept} + {added}", level.name(), ty.name());
+                assert!(one.iter().all(|v| v.is_finite()), "{label}");
+                assert!(one == other, "{label}");
+            }
+        }
+    }
+}
