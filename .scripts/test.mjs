@@ -27,17 +27,7 @@ const gpu = (lanes) => ({
   title: `GPU, ${lanes} lanes a subgroup`,
   runner: "cargo",
   // The whole workspace, because cargo builds what a part of it needs with other features, once more.
-  steps: [
-    cargo(
-      "test",
-      "--no-fail-fast",
-      "--tests",
-      "--",
-      "--nocapture",
-      "gpu",
-      "session::",
-    ),
-  ],
+  steps: [cargo("test", "--no-fail-fast", "--tests", "--", "--nocapture", "gpu", "session::")],
   env: {
     LP_NATIVE_VECTOR_WIDTH: `${32 * lanes}`,
     // Where this script has installed a driver, a test that finds none has failed.
@@ -49,32 +39,16 @@ const all = {
   scripts: {
     title: "Scripts and models",
     runner: "node",
-    steps: [
-      [
-        "node",
-        ["--test", ".scripts/parts.test.mjs", "models/manifest.test.js"],
-      ],
-    ],
+    steps: [["node", ["--test", ".scripts/parts.test.mjs", "models/manifest.test.js"]]],
   },
   ui: { title: "UI: units", runner: "vitest", steps: [npm("test:ui")] },
-  browser: {
-    title: "UI: Chromium",
-    runner: "node",
-    steps: [npm("test:ui:browser")],
-  },
+  browser: { title: "UI: Chromium", runner: "node", steps: [npm("test:ui:browser")] },
   rust: {
     title: "Rust",
     runner: "cargo",
-    steps: [
-      cargo("build", "--bins", "--tests"),
-      cargo("test", "--no-fail-fast"),
-    ],
+    steps: [cargo("build", "--bins", "--tests"), cargo("test", "--no-fail-fast")],
   },
-  arm: {
-    title: "Kernels for aarch64",
-    runner: "parts",
-    steps: [npm("test:arm")],
-  },
+  arm: { title: "Kernels for aarch64", runner: "parts", steps: [npm("test:arm")] },
   gpu4: gpu(4),
   gpu8: gpu(8),
   gpu16: gpu(16),
@@ -87,24 +61,14 @@ const all = {
 };
 // The checks need clippy and rustfmt, which not every user has, and judge how the code is written, not what
 // the app does. What is for another processor does not tell whether the app works on this one.
-const usual = Object.keys(all).filter(
-  (name) => !["arm", "check"].includes(name) || process.env.CI,
-);
+const usual = Object.keys(all).filter((name) => !["arm", "check"].includes(name) || process.env.CI);
 const chosen = process.argv.length > 2 ? process.argv.slice(2) : usual;
 for (const name of chosen)
-  if (!all[name])
-    fail(`no such part: ${name}; there are ${Object.keys(all).join(", ")}`);
+  if (!all[name]) fail(`no such part: ${name}; there are ${Object.keys(all).join(", ")}`);
 
 const parts = new Parts();
-for (const { title, runner, steps, env: more } of chosen.map(
-  (name) => all[name],
-))
-  await parts.run(title, steps, {
-    env: { ...env, ...more },
-    count: countsOf(runner),
-  });
+for (const { title, runner, steps, env: more } of chosen.map((name) => all[name]))
+  await parts.run(title, steps, { env: { ...env, ...more }, count: countsOf(runner) });
 if (!chosen.includes("check"))
-  console.log(
-    "\nThe checks of how the code is written were left out: npm run check",
-  );
+  console.log("\nThe checks of how the code is written were left out: npm run check");
 parts.close(started);

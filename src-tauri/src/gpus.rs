@@ -111,7 +111,7 @@ pub struct Verdict {
     /// Whether the model would run on it.
     pub usable: bool,
     pub reason: String,
-    /// What there was no room for when the model was last loaded.
+    /// What of the model did not go on it when it was last loaded, and why.
     pub without: Option<String>,
     pub report: Option<String>,
     pub check: Option<GpuCheck>,
@@ -278,6 +278,10 @@ impl Gpus {
     /// Notes how far a model went on a GPU that had been found good.
     fn loaded(&self, gpu: &Gpu, engine: &Engine) {
         let device = engine.device();
+        if device.gpu_failed {
+            self.failed(gpu, &device.reason);
+            return;
+        }
         let words = match device.kind {
             DeviceKind::Gpu => device.without.clone(),
             _ => Some(device.reason.clone()),
@@ -329,11 +333,11 @@ impl Gpus {
         Verdict::measured(gpu, check, trial.automatic)
     }
 
-    /// Has a GPU checked. Where that crashes, cooperative matrices, which drivers know least, may be why.
+    /// Has a GPU checked. Where that crashes or hangs, cooperative matrices, which drivers know least, may be why.
     fn ask(&self, gpu: &Gpu, trial: &Trial<'_>) -> Result<GpuCheck, NoAnswer> {
         let mut arguments = trial.arguments(gpu);
         self.check.ask(&arguments).or_else(|no_answer| {
-            if !no_answer.crashed {
+            if !no_answer.blames_the_driver() {
                 return Err(no_answer);
             }
             arguments.push("--without-matrices".into());
@@ -432,6 +436,7 @@ pub fn open(
         options.gpu_matrices = decision.matrices;
         (gpu, report) = (decision.gpu, decision.report);
     }
+    on_progress(Opening::Loading(0.0));
     let mark = in_use(gpus, gpu.as_ref());
     let engine = Engine::open(file, &options, &mut |done| {
         on_progress(Opening::Loading(done));

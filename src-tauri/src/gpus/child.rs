@@ -29,7 +29,16 @@ pub struct NoAnswer {
     /// What it said to stderr.
     pub complaints: String,
     /// It ended by itself, and not well.
-    pub crashed: bool,
+    crashed: bool,
+    /// It did not end.
+    hung: bool,
+}
+
+impl NoAnswer {
+    /// Whether the driver may be why.
+    pub fn blames_the_driver(&self) -> bool {
+        self.crashed || self.hung
+    }
 }
 
 /// What keeps Vulkan's loader from putting other programs' layers (overlays, recorders) above a driver, and its value.
@@ -67,6 +76,7 @@ impl Child {
             reason,
             complaints: String::new(),
             crashed: false,
+            hung: false,
         };
         let mut child = Command::new(&self.program)
             .args(&self.leading)
@@ -88,7 +98,7 @@ impl Child {
         }
         let status = child.wait();
         let complaints = complaints.join().unwrap_or_default();
-        let mut crashed = false;
+        let (mut crashed, hung) = (false, answer.is_err());
         let reason = match (answer, status) {
             (Err(_), _) => format!("its driver hangs ({} s)", self.patience.as_secs()),
             (_, Err(error)) => format!("it cannot be looked at ({error})"),
@@ -106,6 +116,7 @@ impl Child {
             reason,
             complaints,
             crashed,
+            hung,
         })
     }
 }

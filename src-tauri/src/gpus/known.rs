@@ -64,7 +64,7 @@ pub struct Model {
     /// The CPU that it was measured against.
     pub cpu: String,
     pub check: GpuCheck,
-    /// What there was no room for when it was last loaded; a sentence.
+    /// What of it did not go on the GPU when it was last loaded, and why; a sentence.
     #[serde(default)]
     pub without: Option<String>,
 }
@@ -124,7 +124,7 @@ impl Known {
         models.find(|it| it.model == model && it.cpu == cpu)
     }
 
-    /// Notes what there was no room for when `model` was loaded; whether that is news.
+    /// Notes what of `model` did not go on the GPU when it was loaded; whether that is news.
     pub fn loaded(&mut self, model: &str, without: Option<String>) -> bool {
         let mut news = false;
         for known in self.models.iter_mut().filter(|it| it.model == model) {

@@ -103,7 +103,7 @@ export type Message = {
 export type MessageState = "writing" | "done" | "stopped" | "interrupted" | "limit" | "failed";
 
 /**  Whether there is a model to talk to. */
-export type ModelState = "none" | "loading" | "ready" | "failed";
+export type ModelState = "none" | "checking" | "loading" | "ready" | "failed";
 
 /**  The model, for the status pill and its page. */
 export type ModelStatus = {

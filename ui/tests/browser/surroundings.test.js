@@ -45,6 +45,12 @@ scene(
   },
 );
 
+scene("while a GPU is tried the pill and its card say so", { scene: "checking" }, async (page) => {
+  await page.getByRole("button", { name: "Model: SmolLM3-3B, trying the GPU" }).click();
+  const card = page.getByRole("dialog", { name: "Model" });
+  await card.getByText("measured against the CPU").waitFor();
+});
+
 scene(
   "a GPU that does not work is named with the reason, and its report can be copied",
   { scene: "distrusting" },

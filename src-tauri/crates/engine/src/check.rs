@@ -155,6 +155,8 @@ where
         Ok(exec) => check(exec, order),
         Err(failure) => Ok(GpuCheck {
             fault: Some(failure.to_string()),
+            // A driver may refuse what it says it has.
+            matrices: matrices.then(MatrixCheck::default),
             ..GpuCheck::default()
         }),
     };
@@ -269,7 +271,6 @@ where
     /// Every product of the model, one of a kind.
     fn products(&mut self, source: &dyn WeightSource, config: &Config) -> Result<(), Stop> {
         let has_matrices = self.exec.limits().matrices.is_some();
-        self.found.matrices = has_matrices.then(MatrixCheck::default);
         let (mut without, mut with) = (0.0, 0.0);
         let mut kinds = Vec::new();
         let head = weights::head(source);
@@ -302,6 +303,8 @@ where
                 let what = format!("{} {rows} × {cols}, {tokens} tokens", ty.name());
                 self.note(what.clone(), error, PRODUCT_BOUND)?;
                 if has_matrices && tokens == COUNTS[2] {
+                    // From here on they may be what is at fault.
+                    self.found.matrices.get_or_insert_default();
                     let error = product.error(&mut self.exec, how(tokens, true))?;
                     self.note(format!("{what} in matrices"), error, PRODUCT_BOUND)?;
                 }

@@ -101,6 +101,8 @@ pub struct DeviceChoice {
     pub reason: String,
     /// What a GPU has no room for; a sentence for people, and part of the reason.
     pub without: Option<String>,
+    /// A GPU that was to be used has failed, and not for want of memory.
+    pub gpu_failed: bool,
     /// The CPU's instruction set level that the kernels use.
     pub cpu_level: CpuLevel,
     /// CPU threads.
@@ -116,6 +118,7 @@ impl DeviceChoice {
             name,
             reason,
             without: None,
+            gpu_failed: false,
             cpu_level: level,
             threads,
         }

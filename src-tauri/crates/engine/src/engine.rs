@@ -101,13 +101,18 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// What the device says, where it is why.
+    pub(crate) fn of_device(&self) -> Option<&BackendError> {
+        match self {
+            OpenError::Device(error) => Some(error),
+            OpenError::Weights(error) => error.of_device(),
+            _ => None,
+        }
+    }
+
     /// Whether it is for want of the device's memory.
     pub(crate) fn is_full(&self) -> bool {
-        match self {
-            OpenError::Device(error) => matches!(error, BackendError::Full(_)),
-            OpenError::Weights(error) => error.is_full(),
-            _ => false,
-        }
+        matches!(self.of_device(), Some(BackendError::Full(_)))
     }
 }
 

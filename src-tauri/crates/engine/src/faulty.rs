@@ -28,6 +28,8 @@ pub enum Fault {
     Small(u64),
     /// It says that it has cooperative matrices, and has not.
     NoMatrices,
+    /// Cooperative matrices leave out the end of every row.
+    WrongMatrices,
 }
 
 /// A device that works until its fault shows. Clones are the same device.
@@ -94,7 +96,7 @@ impl Executor for Faulty {
             subgroup: 32,
             paired: true,
         };
-        let claims = matches!(self.fault, Fault::NoMatrices);
+        let claims = matches!(self.fault, Fault::NoMatrices | Fault::WrongMatrices);
         Limits {
             matrices: claims.then_some(claimed),
             ..self.exec.limits()
@@ -127,11 +129,17 @@ impl Executor for Faulty {
     }
 
     fn bind(&mut self, kernel: &Kernel, buffers: &[&Taken]) -> Result<Self::Bound, Failure> {
+        let mut kernel = kernel.clone();
         if kernel.file == "coop" {
-            return Err(Failure::Refused("no cooperative matrices".to_owned()));
+            if !matches!(self.fault, Fault::WrongMatrices) {
+                return Err(Failure::Refused("no cooperative matrices".to_owned()));
+            }
+            kernel.file = "tile";
+            let (_, groups) = &mut kernel.constants[1];
+            "1u".clone_into(groups);
         }
         let buffers: Vec<_> = buffers.iter().map(|it| &it.buffer).collect();
-        self.exec.bind(kernel, &buffers)
+        self.exec.bind(&kernel, &buffers)
     }
 
     fn submit(

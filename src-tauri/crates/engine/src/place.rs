@@ -1,6 +1,6 @@
 //! Where a model goes: on the device that was asked for as far as it has room, or on the CPU.
 
-use gpu::Executor;
+use gpu::{Executor, Failure};
 use kernels::{Cpu, CpuLevel, KvType};
 
 use crate::backend::candle::Candle;
@@ -38,6 +38,32 @@ struct OnGpu {
     kv: KvType,
     /// What it has no room for, for people.
     without: Option<String>,
+}
+
+/// Why a model is not on a GPU.
+struct NoGpu {
+    /// A sentence for people.
+    reason: String,
+    /// It has failed, and not for want of memory.
+    failed: bool,
+}
+
+impl From<String> for NoGpu {
+    fn from(reason: String) -> NoGpu {
+        NoGpu {
+            reason,
+            failed: false,
+        }
+    }
+}
+
+impl From<OpenError> for NoGpu {
+    fn from(error: OpenError) -> NoGpu {
+        NoGpu {
+            reason: format!("The GPU could not take the model: {error}"),
+            failed: matches!(error.of_device(), Some(BackendError::Failed(_))),
+        }
+    }
 }
 
 /// Memory beside weights and cache: activations, the tokenizer, a margin for everything else.
@@ -122,34 +148,30 @@ pub fn place(
         chunk: cpu_chunk(config, level),
     };
     let on_gpu = match &options.device {
-        DeviceRequest::Gpu(id) => {
-            let allowed = gpu::Allowed {
-                software: options.software_gpu,
-                matrices: options.gpu_matrices,
-            };
-            let exec = gpu::Wgpu::open(id.as_deref(), allowed);
-            exec.map_err(|failure| format!("The CPU is used: {failure}"))
-                .and_then(|exec| {
-                    let name = exec.info().to_string();
-                    order.on_gpu(exec, name, progress)
-                })
-                .map(|placed| {
-                    let (config, kv, vocab) = (config.clone(), placed.kv, config.vocab);
-                    let reload = move || -> Result<Box<dyn Evaluate>, OpenError> {
-                        let chunk = cpu_chunk(&config, level);
-                        load(&config, cpu(), &*again()?, kv, chunk, &mut |_| {})
-                    };
-                    let reload = Box::new(move || reload().map_err(|error| error.to_string()));
-                    OnGpu {
-                        model: Box::new(Surviving::new(placed.model, vocab, reload)),
-                        ..placed
-                    }
-                })
+        DeviceRequest::Gpu(id) => open_gpu(id.as_deref(), options)
+            .and_then(|exec| {
+                let name = exec.info().to_string();
+                order.on_gpu(exec, name, progress)
+            })
+            .map(|placed| {
+                let (config, kv, vocab) = (config.clone(), placed.kv, config.vocab);
+                let reload = move || -> Result<Box<dyn Evaluate>, OpenError> {
+                    let chunk = cpu_chunk(&config, level);
+                    load(&config, cpu(), &*again()?, kv, chunk, &mut |_| {})
+                };
+                let reload = Box::new(move || reload().map_err(|error| error.to_string()));
+                OnGpu {
+                    model: Box::new(Surviving::new(placed.model, vocab, reload)),
+                    ..placed
+                }
+            }),
+        _ if options.exact => Err("Exact arithmetic runs on the CPU".to_owned().into()),
+        request => {
+            let placed = on_candle(request, config, source, context, options, progress);
+            placed.map_err(NoGpu::from)
         }
-        _ if options.exact => Err("Exact arithmetic runs on the CPU".to_owned()),
-        request => on_candle(request, config, source, context, options, progress),
     };
-    let reason = match on_gpu {
+    let NoGpu { reason, failed } = match on_gpu {
         Ok(placed) => {
             let asked = || "The GPU was asked for".to_owned();
             let reason = options.because.clone().unwrap_or_else(asked);
@@ -161,6 +183,7 @@ pub fn place(
                     None => reason,
                 },
                 without: placed.without,
+                gpu_failed: false,
                 cpu_level: level,
                 threads,
             };
@@ -171,24 +194,40 @@ pub fn place(
                 kv: placed.kv,
             });
         }
+        Err(why) => why,
+    };
+    let reason = match &options.because {
         // A caller who knows why it is automatic knows why it is not a GPU.
-        Err(reason) if options.device == DeviceRequest::Auto => {
-            options.because.clone().unwrap_or(reason)
-        }
-        Err(reason) => reason,
+        Some(because) if options.device == DeviceRequest::Auto => because.clone(),
+        _ => reason,
     };
     let cpu = cpu();
     let reason = match refused {
         Some(refused) => format!("{reason}. {refused}"),
         None => reason,
     };
-    let device = DeviceChoice::cpu(cpu.level(), cpu.threads(), reason);
+    let device = DeviceChoice {
+        gpu_failed: failed,
+        ..DeviceChoice::cpu(cpu.level(), cpu.threads(), reason)
+    };
     let (kv, chunk) = (options.kv, cpu_chunk(config, level));
     Ok(Placed {
         model: load(config, cpu, source, kv, chunk, progress)?,
         device,
         context,
         kv,
+    })
+}
+
+/// The GPU of this id, or the first that may be used.
+fn open_gpu(id: Option<&str>, options: &LoadOptions) -> Result<gpu::Wgpu, NoGpu> {
+    let allowed = gpu::Allowed {
+        software: options.software_gpu,
+        matrices: options.gpu_matrices,
+    };
+    gpu::Wgpu::open(id, allowed).map_err(|failure| NoGpu {
+        reason: format!("The CPU is used: {failure}"),
+        failed: !matches!(failure, Failure::NoDevice(_)),
     })
 }
 
@@ -206,19 +245,16 @@ struct Order<'a> {
 
 impl Order<'_> {
     /// Loads the weights on a GPU, and makes do with the memory that it has: with a shorter context, unless a length was
-    /// asked for, with keys and values in 8 bits, and in the end with the last blocks, the others being the CPU's. The
-    /// error is a sentence.
+    /// asked for, with keys and values in 8 bits, and in the end with the last blocks, the others being the CPU's.
     fn on_gpu<E>(
         &self,
         exec: E,
         name: String,
         progress: &mut dyn FnMut(f32),
-    ) -> Result<OnGpu, String>
+    ) -> Result<OnGpu, NoGpu>
     where
         E: Executor + 'static,
     {
-        let refused =
-            |error: &dyn std::fmt::Display| format!("The GPU could not take the model: {error}");
         let wanted = self.options.kv;
         let asked = gpu::Options {
             kv: wanted,
@@ -226,16 +262,14 @@ impl Order<'_> {
             matrices: self.options.gpu_matrices,
         };
         let (config, source) = (self.config, self.source);
-        let mut model = GpuModel::load_last(exec, config, source, asked, GPU_CHUNK, progress)
-            .map_err(|error| refused(&error))?;
-        let room = self.room(&mut model).map_err(|error| refused(&error))?;
+        let mut model = GpuModel::load_last(exec, config, source, asked, GPU_CHUNK, progress)?;
+        let room = self.room(&mut model).map_err(OpenError::from)?;
         let Some((context, kv)) = room else {
-            return Err(format!(
+            return Err(NoGpu::from(format!(
                 "The CPU is used: beside a block of the model, the GPU's memory has no room for {} tokens of context",
                 self.shortest()
-            ));
+            )));
         };
-        model.prepare().map_err(|error| refused(&error))?;
         let (blocks, all) = (model.blocks(), config.layers);
         let without = self.without(blocks, context, kv);
         let placed = |model, name| OnGpu {
@@ -246,18 +280,19 @@ impl Order<'_> {
             kv,
             without,
         };
+        if blocks < all && self.rates(blocks).is_some_and(|rates| !rates.favour_gpu()) {
+            return Err(NoGpu::from(format!(
+                "The CPU is used: the GPU's memory has room for {blocks} of {all} layers, too few to be worth it"
+            )));
+        }
+        model.prepare().map_err(OpenError::from)?;
         if blocks == all {
             return Ok(placed(Box::new(model), name));
-        }
-        if self.rates(blocks).is_some_and(|rates| !rates.favour_gpu()) {
-            return Err(format!(
-                "The CPU is used: the GPU's memory has room for {blocks} of {all} layers, too few to be worth it"
-            ));
         }
         let done = blocks as f32 / all as f32;
         let split = self.split(model, kv, &mut |part| progress((done + part).min(1.0)));
         let name = format!("{blocks} of {all} layers on {name}");
-        Ok(placed(split.map_err(|error| refused(&error))?, name))
+        Ok(placed(split?, name))
     }
 
     /// The shortest context that will do.

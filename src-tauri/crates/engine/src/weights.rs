@@ -31,15 +31,17 @@ pub enum WeightError {
 }
 
 impl WeightError {
+    /// What the device says, where it is why.
+    pub(crate) fn of_device(&self) -> Option<&BackendError> {
+        match self {
+            WeightError::Device { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
     /// Whether it is for want of the device's memory.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(
-            self,
-            WeightError::Device {
-                source: BackendError::Full(_),
-                ..
-            }
-        )
+        matches!(self.of_device(), Some(BackendError::Full(_)))
     }
 }
 

@@ -51,8 +51,8 @@ pub struct Allowed {
 pub struct DeviceInfo {
     /// The adapter's name.
     pub name: String,
-    /// Which it is among others of its name, whatever the order in which drivers list them: its UUID, or else its place
-    /// on the bus, or else vendor and model; numbered where several are alike.
+    /// Which it is among others of its name: its UUID, or else its place on the bus, whatever the order in which drivers
+    /// list them, or else vendor and model, numbered where several are alike.
     pub id: String,
     /// Its place on the bus, by which it can be asked for, too; empty where that is not known.
     pub bus: String,
@@ -144,7 +144,7 @@ fn pick<'a>(all: impl Iterator<Item = &'a DeviceInfo>, id: Option<&str>) -> Resu
 }
 
 /// Bytes that a workgroup of `coop.wgsl` shares.
-const SHARED_BY_MATRICES: u32 = 18 << 10;
+pub(crate) const SHARED_BY_MATRICES: u32 = 18 << 10;
 /// The share of the memory that is free on a device that may be taken, in hundredths: the desktop draws with it too.
 const OF_FREE_MEMORY: u8 = 90;
 
@@ -231,7 +231,11 @@ pub(crate) const FOR_MATRICES: Features =
 pub(crate) fn matrices(adapter: &Adapter) -> Option<Matrices> {
     let limits = adapter.limits();
     let info = adapter.get_info();
-    let subgroup = info.subgroup_max_size as usize;
+    // Every GPU with a Metal driver has subgroups of 32 where it has matrices, whatever the most may be.
+    let subgroup = match info.backend {
+        Backend::Metal => 32,
+        _ => info.subgroup_max_size as usize,
+    };
     let paired = info.backend != Backend::Metal;
     // Mesa's, as of 26.1: with 4 lanes it has none, whatever it says, and with 16 it crashes.
     if is_software(&info.name) && subgroup != 8 {
@@ -286,8 +290,15 @@ fn keep_one_driver(all: &mut [&mut DeviceInfo]) {
     }
 }
 
-/// Numbers devices that nothing else tells apart.
+/// Calls devices whose driver gives them all one UUID by their places on the bus, and numbers those that nothing else
+/// tells apart.
 fn tell_apart(all: &mut [&mut DeviceInfo]) {
+    let ids: Vec<String> = all.iter().map(|info| info.id.clone()).collect();
+    for info in all.iter_mut().filter(|info| !info.bus.is_empty()) {
+        if ids.iter().filter(|id| **id == info.id).count() > 1 {
+            info.id.clone_from(&info.bus);
+        }
+    }
     for later in (1..all.len()).rev() {
         let id = all[later].id.clone();
         let alike = all[..later].iter().filter(|it| it.id == id).count();
@@ -337,6 +348,7 @@ mod tests {
             on_bus("00000000-0001", "0000:01:00.0", "old", None),
             on_bus("00000000-0001", "0000:02:00.0", "old", None),
         ]);
+        assert_eq!(by_bus[1].id, "0000:02:00.0");
         let without = told(vec![gpu("1002:744c", "", None), gpu("1002:744c", "", None)]);
         assert_eq!(without[1].id, "1002:744c#2");
         for all in [by_uuid, by_bus, without] {

@@ -250,67 +250,6 @@ impl<E: Executor> Model<E> {
         })
     }
 
-    /// Blocks that are on the device.
-    pub fn blocks(&self) -> usize {
-        self.shape.layers
-    }
-
-    /// Gives back the memory of the first block, if it is not the only one. The cache is empty then.
-    ///
-    /// # Errors
-    /// When the device has failed.
-    pub fn shed(&mut self) -> Result<bool, Failure> {
-        if self.blocks() <= 1 {
-            return Ok(false);
-        }
-        self.truncate(0);
-        self.plans = None;
-        self.weights.layers.remove(0);
-        self.shape.keep_last(self.weights.layers.len());
-        self.cache = Cache::new(&mut self.exec, &self.shape, self.options.kv)?;
-        self.exec.settle()?;
-        Ok(true)
-    }
-
-    /// Bytes that the cache holds.
-    pub fn kv_bytes(&self) -> usize {
-        self.cache.bytes(&self.shape)
-    }
-
-    /// Keeps keys and values so from now on, in an empty cache, if the device has room for `positions` of them. The
-    /// room is not taken yet.
-    ///
-    /// # Errors
-    /// When the device fails otherwise than for want of memory.
-    pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, Failure> {
-        self.truncate(0);
-        self.plans = None;
-        self.options.kv = kv;
-        self.cache = Cache::new(&mut self.exec, &self.shape, kv)?;
-        let mut trial = Cache::new(&mut self.exec, &self.shape, kv)?;
-        let rotary = self.shape.rotary;
-        let any_angles = move |_, count| vec![0.0; count * rotary];
-        match trial.reserve(&mut self.exec, &self.shape, positions, &any_angles) {
-            Ok(_) => Ok(true),
-            Err(Failure::OutOfMemory(_)) => Ok(false),
-            Err(failure) => Err(failure),
-        }
-    }
-
-    /// Compiles the kernels and takes the first of the cache's memory, which else the first pass does.
-    ///
-    /// # Errors
-    /// When the driver refuses a kernel, or the device has no room.
-    pub fn prepare(&mut self) -> Result<(), Failure> {
-        // What was only tried is free once the device has come to rest.
-        self.exec.settle()?;
-        self.reserve(1)?;
-        if self.plans.is_none() {
-            self.plans = Some(self.plan()?);
-        }
-        Ok(())
-    }
-
     /// Forgets all but the first `len` positions.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
@@ -647,6 +586,7 @@ fn check<B>(weights: &Weights<B>) -> Result<(), Failure> {
 }
 
 mod profile;
+mod room;
 
 pub use profile::KernelCost;
 

@@ -94,7 +94,8 @@ impl Wgpu {
         if matrices.is_some() {
             features |= device::FOR_MATRICES;
             // SAFETY: what is experimental is used by the kernel `coop` alone, which stays inside of its memory as the
-            // others do; and no device answers with it before a check in a process of its own has found it right.
+            // others do. What else wgpu or a driver may do wrong with it is met by the check, in a process of its own,
+            // before a model answers with it; `bench` with random weights takes the risk and has nothing to lose.
             experimental_features = unsafe { ExperimentalFeatures::enabled() };
         }
         let wanted = DeviceDescriptor {

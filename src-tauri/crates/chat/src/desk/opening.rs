@@ -168,7 +168,9 @@ impl Desk {
 
     fn want(&mut self, choice: ModelChoice, why: Why) {
         self.model.wanted = Some(Order { choice, why });
-        self.model.progress = Opening::Loading(0.0);
+        if self.model.opening.is_none() {
+            self.model.progress = Opening::Loading(0.0);
+        }
         self.tell(Event::Model(self.model.status()));
     }
 
@@ -181,6 +183,7 @@ impl Desk {
             choice: order.choice.clone(),
             options: self.settings.load_options(),
         });
+        self.model.progress = Opening::Loading(0.0);
         self.model.tried = Some(order.choice.clone());
         self.model.opening = Some(order);
         true

@@ -88,6 +88,12 @@ fn of_several_models_asked_for_the_last_one_is_opened() {
     bench.until(progress);
     bench.chat.open_model(file("b.gguf")).unwrap();
     bench.chat.open_model(file("c.gguf")).unwrap();
+    let told = bench.chat.snapshot().unwrap().model;
+    assert_eq!(
+        (&*told.name, told.progress),
+        ("a", 0.5),
+        "it is still being opened"
+    );
     drop(loaded);
     assert_eq!(settled(&mut bench).name, "c");
     assert_eq!(bench.script.opens().len(), 3, "the starter, a and c");

@@ -50,21 +50,27 @@ fn a_gpu_that_lies_fails_or_is_too_small_does_not_pass() {
 }
 
 #[test]
-fn matrices_that_a_gpu_has_not_are_left_alone_and_it_is_used_without() {
+fn matrices_that_do_not_work_are_left_alone_and_the_gpu_is_used_without() {
     let Some(exec) = device() else { return };
-    let open = |matrices| {
-        let fault = if matrices {
-            Fault::NoMatrices
-        } else {
-            Fault::Small(u64::MAX)
+    let good = || Faulty::new(exec.clone(), 0, Fault::Small(u64::MAX));
+    let refuses = || Err(Failure::Refused("not these".to_owned()));
+    for (fault, words) in [
+        (Some(Fault::NoMatrices), "no cooperative matrices"),
+        (Some(Fault::WrongMatrices), "in matrices"),
+        // It does not even open with them.
+        (None, "not these"),
+    ] {
+        let open = |matrices: bool| match &fault {
+            _ if !matrices => Ok(good()),
+            Some(fault) => Ok(Faulty::new(exec.clone(), 0, fault.clone())),
+            None => refuses(),
         };
-        Ok(Faulty::new(exec.clone(), 0, fault))
-    };
-    let found = check_opened(&order(), &open).expect("the fixture is good");
-    assert_eq!(found.fault, None, "{:#?}", found.steps);
-    assert!(found.rates.is_some() && !found.uses_matrices());
-    let said = found.matrices.and_then(|it| it.fault).unwrap_or_default();
-    assert!(said.contains("no cooperative matrices"), "{said}");
+        let found = check_opened(&order(), &open).expect("the fixture is good");
+        assert_eq!(found.fault, None, "{:#?}", found.steps);
+        assert!(found.rates.is_some() && !found.uses_matrices());
+        let said = found.matrices.and_then(|it| it.fault).unwrap_or_default();
+        assert!(said.contains(words), "{said}");
+    }
 }
 
 #[test]

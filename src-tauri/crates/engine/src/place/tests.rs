@@ -21,6 +21,13 @@ fn tiny() -> (Gguf, Config) {
 }
 
 fn placed(exec: Faulty, options: &LoadOptions) -> Result<OnGpu, String> {
+    tried(exec, options).map_err(|why| {
+        assert!(!why.failed, "{}", why.reason);
+        why.reason
+    })
+}
+
+fn tried(exec: Faulty, options: &LoadOptions) -> Result<OnGpu, NoGpu> {
     let (gguf, config) = tiny();
     let order = Order {
         config: &config,
@@ -31,6 +38,15 @@ fn placed(exec: Faulty, options: &LoadOptions) -> Result<OnGpu, String> {
         chunk: 64,
     };
     order.on_gpu(exec, "Card".to_owned(), &mut |_| {})
+}
+
+#[test]
+fn a_gpu_that_fails_while_it_is_loaded_has_failed() {
+    let Some(exec) = device() else { return };
+    let lost = Fault::Fails(Failure::Lost("gone".to_owned()));
+    let why = tried(Faulty::new(exec, 0, lost), &LoadOptions::default());
+    let why = why.err().expect("it is gone");
+    assert!(why.failed && why.reason.contains("gone"), "{}", why.reason);
 }
 
 fn with_memory(exec: &gpu::Wgpu, bytes: u64) -> Faulty {

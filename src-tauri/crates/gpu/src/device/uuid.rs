@@ -1,4 +1,5 @@
-//! A device's UUID, which stays the same whatever else is plugged in.
+//! A device's UUID: other programs print the same, and most drivers give it to the card wherever it is plugged in
+//! (Mesa's for AMD make it of its place on the bus).
 
 use ash::vk;
 use wgpu::Adapter;

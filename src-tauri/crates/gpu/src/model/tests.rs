@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kernels::{BlockType, KvType};
 
 use super::{Input, Model, Options, Shape, Wanted};
+use crate::device::SHARED_BY_MATRICES;
 use crate::dry::Dry;
 use crate::exec::Matrices;
 use crate::kernel::Kernel;
@@ -113,6 +114,16 @@ fn the_last_blocks_alone_take_rows_and_no_embedding() {
 }
 
 #[test]
+fn a_model_that_was_prepared_compiles_nothing_later() {
+    let mut model = dry(KvType::F16);
+    assert_eq!(model.prepare(), Ok(()));
+    let compiled = model.exec.kernels.len();
+    read(&mut model, 100);
+    model.follow(Some(1), 0.0).expect("it runs");
+    assert!(compiled > 0 && model.exec.kernels.len() == compiled);
+}
+
+#[test]
 fn a_model_goes_when_its_work_is_done() {
     let mut model = dry(KvType::F16);
     let waits = Arc::clone(&model.exec.waits);
@@ -211,12 +222,23 @@ fn every_kernel_can_be_said_in_metals_language() {
     }
 }
 
+/// Bytes that a workgroup shares.
+fn shared_by(kernel: &Kernel) -> u32 {
+    let (module, _) = validated(kernel, naga::back::spv::supported_capabilities()).expect("valid");
+    let variables = module.global_variables.iter().map(|(_, variable)| variable);
+    variables
+        .filter(|variable| variable.space == naga::AddressSpace::WorkGroup)
+        .map(|variable| module.types[variable.ty].inner.size(module.to_ctx()))
+        .sum()
+}
+
 /// Drivers with cooperative matrices are rare where tests run.
 #[test]
 fn products_in_cooperative_matrices_can_be_said_in_both_languages() {
     use BlockType::{F16, Q4K, Q6K};
     for types in [[Q4K, Q6K], [F16, F16]] {
-        for (edge, paired) in [(16, true), (8, true), (8, false)] {
+        let kinds = [(16, 32, true), (16, 64, true), (8, 8, true), (8, 32, false)];
+        for (edge, subgroup, paired) in kinds {
             let options = Options {
                 kv: KvType::F16,
                 floats: false,
@@ -225,7 +247,7 @@ fn products_in_cooperative_matrices_can_be_said_in_both_languages() {
             let mut model = dry_of(types, options);
             model.exec.matrices = Some(Matrices {
                 edge,
-                subgroup: 32,
+                subgroup,
                 paired,
             });
             read(&mut model, 100);
@@ -237,6 +259,7 @@ fn products_in_cooperative_matrices_can_be_said_in_both_languages() {
                 const MULTIPLY_ADD: u32 = 4459;
                 let multiplies = words.iter().filter(|&&word| word == 6 << 16 | MULTIPLY_ADD);
                 assert_eq!(multiplies.count(), (32 / edge).pow(2), "{kernel:?}");
+                assert_eq!(shared_by(kernel), SHARED_BY_MATRICES, "{kernel:?}");
                 if !paired {
                     let text = in_metals_language(kernel);
                     let text = text.unwrap_or_else(|error| panic!("{kernel:?}: {error}"));

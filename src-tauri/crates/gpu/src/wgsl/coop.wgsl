@@ -1,5 +1,7 @@
 // Weights times many tokens in cooperative matrices: a workgroup computes 64 rows for 64 tokens, 32 columns at a
 // time, from halves that it has unpacked into shared memory. The first four subgroups have 32 rows and 32 tokens each.
+// naga 30 puts such a kernel under Vulkan's memory model without marking what is shared as such; drivers, as far as
+// is known, go by the barriers, and the check in a child process would see where one does not.
 enable f16;
 enable wgpu_cooperative_matrix;
 // Only whole subgroups part ways, which is what cooperative matrices ask for.
