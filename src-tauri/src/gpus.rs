@@ -235,12 +235,14 @@ impl Gpus {
         because.unwrap_or_else(|| Decision::plain(DeviceRequest::Cpu))
     }
 
-    /// All devices, with what is known of them and this model. With `anew`, what was known is found out again.
+    /// All devices, with what is known of them and this model. With `anew`, what was known is found out again, and each
+    /// check is told of before it begins.
     pub fn verdicts(
         &self,
         model: &Path,
         threads: Option<usize>,
         anew: bool,
+        on_check: &mut dyn FnMut(),
     ) -> Result<Vec<Verdict>, String> {
         let trial = Trial::new(model, threads, true).ok_or("the model cannot be opened")?;
         let gpus = self.list().map_err(|no_answer| no_answer.reason)?;
@@ -253,7 +255,7 @@ impl Gpus {
         }
         let verdicts = gpus.iter().map(|gpu| {
             if anew {
-                self.judge(gpu, &trial, &mut || {})
+                self.judge(gpu, &trial, on_check)
             } else {
                 self.recall(gpu, &trial)
                     .unwrap_or_else(|| Verdict::of(gpu, false, "it has not been checked yet"))

@@ -22,9 +22,14 @@ pub fn run(args: &DevicesArgs) -> Result<(), CliError> {
     let threads = args.threads.map(usize::from);
     let machine = load::gpus().ok_or_else(|| CliError::message("no folder to remember GPUs in"))?;
     let verdicts = machine
-        .verdicts(&file, threads, args.check)
+        .verdicts(&file, threads, args.check, &mut load::tell_of_check)
         .map_err(|reason| CliError::message(format!("looking for GPUs, {reason}")))?;
-    let decision = machine.decide(DeviceRequest::Auto, &file, threads, &mut || {});
+    let decision = machine.decide(
+        DeviceRequest::Auto,
+        &file,
+        threads,
+        &mut load::tell_of_check,
+    );
     let devices = Devices {
         automatic: match &decision.device {
             DeviceRequest::Auto => "cpu".to_owned(),

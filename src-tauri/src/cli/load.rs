@@ -56,16 +56,21 @@ pub fn open(args: &ModelArgs) -> Result<Model, CliError> {
     let gpus = gpus();
     let on_progress = &mut |progress| {
         if progress == Opening::Checking {
-            // A terminal that is gone needs no words.
-            let _ = writeln!(
-                io::stderr(),
-                "Trying the GPU, once for this model and driver…"
-            );
+            tell_of_check();
         }
     };
     let Opened { engine, gpu, .. } = gpus::open(gpus.as_ref(), &file, options, on_progress)
         .map_err(|error| CliError::file(&file, error))?;
     Ok(Model { engine, gpus, gpu })
+}
+
+/// Says what takes so long.
+pub fn tell_of_check() {
+    // A terminal that is gone needs no words.
+    let _ = writeln!(
+        io::stderr(),
+        "Trying a GPU, once for this model and driver…"
+    );
 }
 
 pub fn load_options(place: &PlaceArgs) -> Result<LoadOptions, CliError> {

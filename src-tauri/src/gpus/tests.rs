@@ -136,7 +136,7 @@ fn a_gpu_that_crashes_with_cooperative_matrices_is_used_without_them() {
     // With them, without layers, without them; and that is remembered.
     assert_eq!(machine.checked().len(), 3);
     let model = starter::file().expect("the starter is there");
-    let verdicts = machine.gpus().verdicts(&model, Some(1), false);
+    let verdicts = machine.gpus().verdicts(&model, Some(1), false, &mut || {});
     let check = verdicts.expect("they are listed").remove(0).check;
     let words = check.as_ref().and_then(matrices).expect("they were tried");
     assert!(words.contains("crashes"), "{words}");
@@ -223,7 +223,7 @@ fn what_there_was_no_room_for_is_remembered_and_told_until_there_is() {
     let gpu = machine.decide("auto").gpu.expect("it is taken");
     let model = starter::file().expect("the starter is there");
     let told = || {
-        let verdicts = machine.gpus().verdicts(&model, Some(1), false);
+        let verdicts = machine.gpus().verdicts(&model, Some(1), false, &mut || {});
         verdicts.expect("they are listed").remove(0).without
     };
     assert_eq!(told(), None);
@@ -349,7 +349,7 @@ fn after_a_death_over_a_gpu_the_cpu_answers_once_and_after_two_always() {
     no_gpu(&machine.decide("auto"), "failed 2 times");
     // Whoever asks for it to be checked anew gets a new beginning.
     let model = starter::file().expect("the starter is there");
-    let verdicts = machine.gpus().verdicts(&model, Some(1), true);
+    let verdicts = machine.gpus().verdicts(&model, Some(1), true, &mut || {});
     assert!(verdicts.expect("listed")[0].usable);
     assert!(machine.decide("auto").gpu.is_some());
 }

@@ -103,8 +103,8 @@ impl Kernel {
     ///
     /// Lines that begin with `#` are ours: `#if FLAG` … `#elif FLAG` … `#else` … `#endif`, `#include FILE NAME=VALUE`
     /// with `$NAME` replaced, `#each NAME …` … `#end`, which repeats what is between for all values of the names
-    /// below [`Kernel::each`], and `#weights`, which includes the readers of the weights' formats. `@binding(#)` counts up, and
-    /// directives go to the top.
+    /// below [`Kernel::each`], and `#weights`, which includes the readers of the weights' formats. `@binding(#)` counts
+    /// up, and directives go to the top.
     ///
     /// # Errors
     /// When an include names no file.
