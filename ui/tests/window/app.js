@@ -248,7 +248,8 @@ export class App {
   }
 }
 
-function read(path) {
+/** A file's text; nothing where there is no such file, as when a process has gone. */
+export function read(path) {
   try {
     return readFileSync(path, "utf8");
   } catch {

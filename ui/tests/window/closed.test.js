@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { readFileSync, readdirSync, readlinkSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { App, binary, dataFolder } from "./app.js";
+import { App, binary, dataFolder, read } from "./app.js";
 import { Display, until } from "./driver.js";
 
 let display;
@@ -81,7 +81,7 @@ test("without a driver there is no socket at all", async (t) => {
   t.after(() => process.kill(-child.pid, "SIGKILL"));
   const family = await until(20_000, "the web process", () => {
     const all = descendants(child.pid);
-    return all.some((pid) => /WebKitWebProcess/.test(readlinkSync(`/proc/${pid}/exe`))) && all;
+    return all.some((pid) => /WebKitWebProcess/.test(link(`/proc/${pid}/exe`))) && all;
   });
   await sleep(2_000);
   assert.deepEqual(family.flatMap(sockets), []);
@@ -95,10 +95,7 @@ function sockets(pid) {
       links(`/proc/${process}/fd`).map((link) => /^socket:\[(\d+)\]/.exec(link)?.[1]),
     );
     for (const protocol of ["tcp", "tcp6", "udp", "udp6"])
-      for (const line of readFileSync(`/proc/${process}/net/${protocol}`, "utf8")
-        .trim()
-        .split("\n")
-        .slice(1)) {
+      for (const line of read(`/proc/${process}/net/${protocol}`).trim().split("\n").slice(1)) {
         const fields = line.trim().split(/\s+/);
         const port = (address) => Number.parseInt(address.split(":")[1], 16);
         if (inodes.has(fields[9]))
@@ -108,21 +105,25 @@ function sockets(pid) {
   return found;
 }
 
+// A process may go while it is looked at: then it holds nothing.
+
 function links(folder) {
-  return readdirSync(folder).flatMap((name) => {
-    try {
-      return [readlinkSync(`${folder}/${name}`)];
-    } catch {
-      return [];
-    }
-  });
+  try {
+    return readdirSync(folder).map((name) => link(`${folder}/${name}`));
+  } catch {
+    return [];
+  }
+}
+
+function link(path) {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
 }
 
 function descendants(pid) {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
-    .trim()
-    .split(" ")
-    .filter(Boolean)
-    .map(Number);
+  const children = read(`/proc/${pid}/task/${pid}/children`).split(" ").filter(Boolean).map(Number);
   return children.flatMap((child) => [child, ...descendants(child)]);
 }

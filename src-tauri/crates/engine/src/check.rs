@@ -233,6 +233,9 @@ const LOGITS_BOUND: f64 = 0.08;
 const COUNTS: [usize; 3] = [1, 5, 70];
 /// Tokens that are read at once, more than decoding merges by itself and no multiple of anything.
 const READ: usize = 301;
+/// Tokens of a product that is timed: enough for every part of a device to have some, and few enough that a slow one
+/// is not taken for one that hangs.
+const TIMED_TOGETHER: usize = 128;
 /// Tokens whose writing is timed.
 const TIMED: usize = 24;
 
@@ -310,8 +313,8 @@ where
                 }
             }
             if has_matrices && !is_head {
-                without += product.seconds(&mut self.exec, how(GPU_CHUNK, false))?;
-                with += product.seconds(&mut self.exec, how(GPU_CHUNK, true))?;
+                without += product.seconds(&mut self.exec, how(TIMED_TOGETHER, false))?;
+                with += product.seconds(&mut self.exec, how(TIMED_TOGETHER, true))?;
             }
             source.release(&name);
         }
