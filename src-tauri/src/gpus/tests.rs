@@ -143,6 +143,18 @@ fn a_gpu_that_crashes_with_cooperative_matrices_is_used_without_them() {
 }
 
 #[test]
+fn a_gpu_that_hangs_with_cooperative_matrices_is_used_without_them() {
+    let with = "case $* in *--without-matrices*) ;; *) exec sleep 60 ;; esac";
+    let machine = Machine::new(&[CARD], &format!("{with}; {}", writes(50)));
+    let mut gpus = machine.gpus();
+    gpus.check.patience = Duration::from_secs(5);
+    let model = starter::file().expect("the starter is there");
+    let decision = gpus.decide(DeviceRequest::Auto, &model, Some(1), &mut || {});
+    assert!(decision.gpu.is_some() && !decision.matrices);
+    assert_eq!(machine.checked().len(), 2);
+}
+
+#[test]
 fn of_two_gpus_of_one_name_the_one_that_works_is_used() {
     let breaks = format!("[ $2 = 0000:01:00.0 ] && kill -KILL $$; {}", writes(50));
     let machine = Machine::new(&[CARD, TWIN], &breaks);
