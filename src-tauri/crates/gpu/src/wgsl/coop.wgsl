@@ -40,9 +40,8 @@ const LINE = 40u / TOGETHER;
 // product may be larger than they are, and weights are small.
 const LIFT = 64.0;
 
-// A pair of rows are neighbours.
-var<workgroup> rows_halves: array<Kept, 64u * LINE>;
-var<workgroup> tokens_halves: array<Kept, 64u * LINE>;
+// 64 rows, of which those of a pair are neighbours, then 64 tokens.
+var<workgroup> halves: array<Kept, 128u * LINE>;
 // [token][row]
 var<workgroup> results: array<f32, 64u * COLUMNS>;
 
@@ -51,33 +50,18 @@ fn result(at: u32) -> vec2<f32> {
   return vec2<f32>(results[2u * at], results[2u * at + 1u]);
 }
 
-// Keeps columns 4q.. of a row of the tile.
-fn keep_row(row: u32, q: u32, v: vec4<f32>) {
-  let halves = vec4<f16>(v * LIFT);
-  let at = row * LINE + 4u / TOGETHER * q;
+// Keeps columns 4q.. of a row or, behind the rows, of a token.
+fn keep(line: u32, q: u32, v: vec4<f32>) {
+  let four = vec4<f16>(v);
+  let at = line * LINE + 4u / TOGETHER * q;
 #if PAIRED
-  rows_halves[at] = halves.xy;
-  rows_halves[at + 1u] = halves.zw;
+  halves[at] = four.xy;
+  halves[at + 1u] = four.zw;
 #else
-  rows_halves[at] = halves.x;
-  rows_halves[at + 1u] = halves.y;
-  rows_halves[at + 2u] = halves.z;
-  rows_halves[at + 3u] = halves.w;
-#endif
-}
-
-// Keeps columns 4q.. of a token of the tile.
-fn keep_token(token: u32, q: u32, v: vec4<f32>) {
-  let halves = vec4<f16>(v / LIFT);
-  let at = token * LINE + 4u / TOGETHER * q;
-#if PAIRED
-  tokens_halves[at] = halves.xy;
-  tokens_halves[at + 1u] = halves.zw;
-#else
-  tokens_halves[at] = halves.x;
-  tokens_halves[at + 1u] = halves.y;
-  tokens_halves[at + 2u] = halves.z;
-  tokens_halves[at + 3u] = halves.w;
+  halves[at] = four.x;
+  halves[at + 1u] = four.y;
+  halves[at + 2u] = four.z;
+  halves[at + 3u] = four.w;
 #endif
 }
 
@@ -112,7 +96,7 @@ fn main(id: Lane) {
   let token = id.workgroup.y * TOKENS;
   let own_row = (id.subgroup % 2u) * 32u;
   let own_half = (id.subgroup / 2u) % 2u;
-  let own_token = own_half * 32u;
+  let own_token = 64u + own_half * 32u;
 #each I J
   var sum$I$J = Sums();
 #end
@@ -122,13 +106,13 @@ fn main(id: Lane) {
       if (i < 64u) {
         var v = weights_of(row_group(i, first, g));
         for (var q = 0u; q < 8u; q++) {
-          keep_row(i, q, v[q]);
+          keep(i, q, v[q] * LIFT);
         }
       } else {
         let c = i - 64u;
         let at = (token + c) * GROUPS + g;
         for (var q = 0u; q < 8u; q++) {
-          keep_token(slot(c), q, activation(at, q));
+          keep(64u + slot(c), q, activation(at, q) / LIFT);
         }
       }
     }
@@ -136,8 +120,8 @@ fn main(id: Lane) {
     if (id.subgroup < 4u) {
       for (var k = 0u; k < 32u; k += EDGE) {
 #each I
-        let rows$I = coopLoadT<Rows>(&rows_halves[(own_row + $Iu * EDGE) * LINE + k / TOGETHER], LINE);
-        let tokens$I = coopLoad<Tokens>(&tokens_halves[(own_token + $Iu * EDGE) * LINE + k / TOGETHER], LINE);
+        let rows$I = coopLoadT<Rows>(&halves[(own_row + $Iu * EDGE) * LINE + k / TOGETHER], LINE);
+        let tokens$I = coopLoad<Tokens>(&halves[(own_token + $Iu * EDGE) * LINE + k / TOGETHER], LINE);
 #end
 #each I J
         sum$I$J = coopMultiplyAdd(rows$I, tokens$J, sum$I$J);
