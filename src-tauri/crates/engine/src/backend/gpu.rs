@@ -168,7 +168,7 @@ impl<E: Executor> GpuModel<E> {
         Ok(self.model.make_room(kv, positions)?)
     }
 
-    /// Does now what else the first pass does, and takes long: compiling the kernels.
+    /// Does now what else the first pass does, and takes long: handing the kernels to the driver.
     pub fn prepare(&mut self) -> Result<(), BackendError> {
         Ok(self.model.prepare()?)
     }

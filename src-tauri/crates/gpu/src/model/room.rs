@@ -55,7 +55,8 @@ impl<E: Executor> Model<E> {
         }
     }
 
-    /// Compiles the kernels and takes the first of the cache's memory, which else the first pass does.
+    /// Hands the kernels to the driver and takes the first of the cache's memory, which else the first pass does. A
+    /// driver that compiles a kernel only when it first runs, as Mesa's software one, still takes its time then.
     ///
     /// # Errors
     /// When the driver refuses a kernel, or the device has no room.
