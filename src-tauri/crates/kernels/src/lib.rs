@@ -48,8 +48,9 @@
 //!
 //! A matrix unit (`isa/amx`) multiplies 16 tokens with 16 rows in an instruction, in
 //! bf16. It is so fast that everything else must happen in its shadow: 256 tokens stay in the L2
-//! cache while strips pass by, and between two of its instructions the vectors unpack a little of the
-//! next strip and hand on a little of the last results.
+//! cache while strips pass by, a strip's 512 columns in the L1 cache while these tokens do, and between
+//! two of its instructions the vectors unpack a little of what comes next and hand on a little of the
+//! last results.
 //!
 //! Attention (`attention`) turns a slab of keys and values into vectors once for all queries and
 //! query heads that meet it, keeps a running maximum and sum, and is split by heads, queries and

@@ -59,7 +59,7 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
     // SAFETY: buffers are as long as their layouts say, for whole multiples of `ROWS`; tiles of the cache exist for
     // all positions.
     unsafe {
-        let q = &mut desk.tiled.q[..rows.next_multiple_of(amx::TOKENS) * dim];
+        let q = &mut desk.tiled.q[..rows.next_multiple_of(amx::PAIR) * dim];
         amx::arrange(Grain::Group, &desk.q, dim, 0..dim, q);
         let _tiles = amx::Tiles::new();
         let mut first = piece.positions.start;

@@ -3,7 +3,7 @@
 //! Weights and activations are both rounded to bf16 (8 bits of mantissa), finer than the 8-bit
 //! integers of the other levels; and since scales are multiplied in before, nothing interrupts the
 //! sums. A tile of weights holds 32 columns of a panel's 16 rows as 16 × (16 rows × 2 columns), a
-//! tile of activations 16 tokens × 32 columns. The instructions have no stable intrinsics yet.
+//! tile of activations 16 tokens × 32 columns; two of these lie together. The instructions have no stable intrinsics yet.
 //!
 //! Integers would take half as many instructions. But only a scale for each row's 256 columns leaves the sums alone for
 //! long enough, and rounded to that the weights of a Q4_K_M model moved its logits by 0.111 of their size, where
@@ -32,11 +32,11 @@ pub(crate) const PAIR: usize = 2 * TOKENS;
 pub(crate) const COLUMNS: usize = GROUP;
 /// Numbers of a tile.
 const TILE: usize = TOKENS * COLUMNS;
-/// What tiles of activations are.
+/// What tiles of activations are, a pair of them each time: so a slab's are read from end to end.
 pub(crate) const SHAPE: TileShape = TileShape {
-    tokens: TOKENS,
+    tokens: PAIR,
     room: PAIR,
-    slab: 2048,
+    slab: 512,
     row: COLUMNS,
 };
 
@@ -108,8 +108,8 @@ impl Drop for Tiles {
     }
 }
 
-/// Rounds some columns of rows of `cols` numbers to tiles, `[row / 16][column / 32][16][32]`; of the
-/// last tiles, the rows that are not there are left as they are.
+/// Rounds some columns of rows of `cols` numbers to pairs of tiles, `[row / 32][column / 32][32][32]`; of the
+/// last pairs, the rows that are not there are left as they are.
 ///
 /// # Safety
 /// The machine has AVX-512 with bf16; `x` is whole rows, `columns` whole groups of them, and `tiles`
@@ -122,19 +122,19 @@ pub(crate) unsafe fn arrange(
     columns: Range<usize>,
     tiles: &mut [u16],
 ) {
-    let block = TOKENS * columns.len();
-    debug_assert!(tiles.len() == (x.len() / cols).div_ceil(TOKENS) * block);
+    let block = PAIR * columns.len();
+    debug_assert!(tiles.len() == (x.len() / cols).div_ceil(PAIR) * block);
     for (t, x) in x.chunks_exact(cols).enumerate() {
-        let tiles = &mut tiles[t / TOKENS * block..];
+        let tiles = &mut tiles[t / PAIR * block..];
         let groups = x[columns.clone()].chunks_exact(COLUMNS);
-        for (x, tile) in groups.zip(tiles.chunks_exact_mut(TILE)) {
-            // SAFETY: a group has two vectors; row t % 16 of a tile is 32 numbers.
+        for (x, tile) in groups.zip(tiles.chunks_exact_mut(2 * TILE)) {
+            // SAFETY: a group has two vectors; row t % 32 of a pair of tiles is 32 numbers.
             unsafe {
                 let (low, high) = (
                     Avx512::load(x.as_ptr()),
                     Avx512::load(x.as_ptr().add(LANES)),
                 );
-                let row = tile.as_mut_ptr().add(t % TOKENS * COLUMNS);
+                let row = tile.as_mut_ptr().add(t % PAIR * COLUMNS);
                 _mm512_storeu_si512(row.cast(), bits(_mm512_cvtne2ps_pbh(high, low)));
             }
         }
@@ -200,6 +200,60 @@ unsafe fn load_sums(sums: Sums) {
     }
 }
 
+/// Takes sums out of the registers, and at once begins others anew: each register as soon as it is free.
+///
+/// # Safety
+/// The tiles are configured, and there is room for the sums.
+#[inline(always)]
+unsafe fn store_and_zero_sums(sums: Sums) {
+    // SAFETY: by contract.
+    unsafe {
+        asm!(
+            "tilestored [{first} + {stride}], tmm0",
+            "tilezero tmm0",
+            "tilestored [{first} + {stride} + 64], tmm1",
+            "tilezero tmm1",
+            "tilestored [{second} + {stride}], tmm2",
+            "tilezero tmm2",
+            "tilestored [{second} + {stride} + 64], tmm3",
+            "tilezero tmm3",
+            first = in(reg) sums.at,
+            second = in(reg) sums.at.add(TOKENS * sums.stride),
+            stride = in(reg) sums.stride * size_of::<f32>(),
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            options(nostack),
+        );
+    }
+}
+
+/// Takes sums out of the registers, and at once goes on with those at `next`.
+///
+/// # Safety
+/// As [`store_sums`] and [`load_sums`]; they are as far apart.
+#[inline(always)]
+unsafe fn store_and_load_sums(sums: Sums, next: *const f32) {
+    // SAFETY: by contract.
+    unsafe {
+        asm!(
+            "tilestored [{first} + {stride}], tmm0",
+            "tileloaddt1 tmm0, [{next} + {stride}]",
+            "tilestored [{first} + {stride} + 64], tmm1",
+            "tileloaddt1 tmm1, [{next} + {stride} + 64]",
+            "tilestored [{second} + {stride}], tmm2",
+            "tileloaddt1 tmm2, [{next_second} + {stride}]",
+            "tilestored [{second} + {stride} + 64], tmm3",
+            "tileloaddt1 tmm3, [{next_second} + {stride} + 64]",
+            first = in(reg) sums.at,
+            second = in(reg) sums.at.add(TOKENS * sums.stride),
+            next = in(reg) next,
+            next_second = in(reg) next.add(TOKENS * sums.stride),
+            stride = in(reg) sums.stride * size_of::<f32>(),
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            options(nostack),
+        );
+    }
+}
+
 /// Takes sums out of the registers.
 ///
 /// # Safety
@@ -221,27 +275,27 @@ unsafe fn store_sums(sums: Sums) {
     }
 }
 
-/// Adds to the sums the products of two panels' 32 columns, two tiles, and two blocks of tokens, a tile each.
+/// Adds to the sums the products of two panels' 32 columns, two tiles, and of 32 tokens, two tiles. These are loaded as
+/// what is not needed again soon: they would push weights out of the L1 cache, which the next tokens meet again.
 ///
 /// # Safety
 /// The tiles are configured, and the pointers are good for that.
 #[inline(always)]
-unsafe fn add_products_of_four(weights: *const u16, first: *const u16, second: *const u16) {
+unsafe fn add_products_of_four(weights: *const u16, tokens: *const u16) {
     // SAFETY: by contract.
     unsafe {
         asm!(
             "tileloadd tmm6, [{weights} + {row}]",
-            "tileloadd tmm4, [{first} + {row}]",
+            "tileloaddt1 tmm4, [{tokens} + {row}]",
             "tdpbf16ps tmm0, tmm4, tmm6",
             "tileloadd tmm7, [{weights} + {row} + 1024]",
             "tdpbf16ps tmm1, tmm4, tmm7",
-            "tileloadd tmm5, [{second} + {row}]",
+            "tileloaddt1 tmm5, [{tokens} + {row} + 1024]",
             "tdpbf16ps tmm2, tmm5, tmm6",
             "tdpbf16ps tmm3, tmm5, tmm7",
             row = in(reg) COLUMNS * 2,
             weights = in(reg) weights,
-            first = in(reg) first,
-            second = in(reg) second,
+            tokens = in(reg) tokens,
             out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
             out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
             options(nostack, readonly, preserves_flags),
@@ -372,8 +426,8 @@ unsafe fn silu_mul_to_row(gate: *const f32, up: *const f32, row: &mut [u16]) {
     }
 }
 
-/// Scores of 32 rows of queries, two blocks of tiles, and `positions` keys, tiles as [`add_products_of_four`] takes
-/// them, `[position / 32][dim / 32]`; written as `[row][position]`.
+/// Scores of 32 rows of queries and `positions` keys, tiles as [`add_products_of_four`] takes them, of keys
+/// `[position / 32][dim / 32]`; written as `[row][position]`.
 ///
 /// # Safety
 /// The tiles are configured, the pointers are good for that, and `positions` and `dim` are multiples of 32.
@@ -393,8 +447,7 @@ pub(crate) unsafe fn scores(
             for g in 0..groups {
                 add_products_of_four(
                     keys.add((pair * groups + g) * 2 * TILE),
-                    queries.add(g * TILE),
-                    queries.add((groups + g) * TILE),
+                    queries.add(g * 2 * TILE),
                 );
             }
             store_sums(Sums {
@@ -405,8 +458,8 @@ pub(crate) unsafe fn scores(
     }
 }
 
-/// Adds values times weights to the sums `[row][dim]` of 32 rows: `weights` are two blocks of tiles, and `values` are
-/// as [`add_products_of_four`] takes them, `[dim / 32][position / 32]`.
+/// Adds values times weights to the sums `[row][dim]` of 32 rows: tiles as [`add_products_of_four`] takes them, of
+/// values `[dim / 32][position / 32]`.
 ///
 /// # Safety
 /// As [`scores`].
@@ -430,8 +483,7 @@ pub(crate) unsafe fn gather(
             for g in 0..groups {
                 add_products_of_four(
                     values.add((pair * groups + g) * 2 * TILE),
-                    weights.add(g * TILE),
-                    weights.add((groups + g) * TILE),
+                    weights.add(g * 2 * TILE),
                 );
             }
             store_sums(sums);

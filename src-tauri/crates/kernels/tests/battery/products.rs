@@ -174,8 +174,14 @@ fn tiles_multiply_what_is_left_after_rounding_to_bf16() {
 #[test]
 fn many_tokens_cross_every_blocking_boundary() {
     let mut random = Random::new(2);
-    // Tokens of several passes; then columns of several slabs in rows of several bunches.
-    for (rows, cols, m) in [(40, 768, 547), (150, 2304, 31)] {
+    // Tokens of several passes; columns of several slabs in rows of several bunches; as many strips as a bunch may
+    // have, whose results are handed on while others are multiplied.
+    for (rows, cols, m) in [
+        (40, 768, 547),
+        (150, 2304, 31),
+        (1100, 768, 70),
+        (1100, 2304, 40),
+    ] {
         let case = Case::new(&mut random, BlockType::Q4K, rows, cols);
         let x = random.floats(m * cols);
         let want = case.product(&x);

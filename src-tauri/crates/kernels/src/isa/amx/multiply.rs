@@ -1,27 +1,37 @@
 //! The loop of a product in tiles.
 //!
-//! Tile instructions keep the matrix unit busy and leave the vectors idle. Meanwhile these make tiles of the
-//! weights of the next strip, and hand on the sums of the tokens before: a little of each after every step,
-//! so that a core, which looks some hundred instructions ahead, does all of it at once.
+//! The sums of 32 tokens and 32 rows stay in registers for a slab of 512 columns. A strip's weights of a slab stay in the
+//! L1 cache while the tokens of a pass come by from the L2 cache, which as much bandwidth would not do for both; so
+//! tokens are loaded with a hint that they are not used again soon. Longer slabs would store sums less often, but push
+//! their own weights out.
+//!
+//! Tile instructions keep the matrix unit busy and leave the vectors idle. Meanwhile these make tiles of the weights that
+//! come next, and hand on the sums of the strips before: a little of each after every step, so that a core, which looks
+//! some hundred instructions ahead, does all of it at once.
 
-use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T1, _mm_prefetch};
+use std::ops::Range;
 
-use super::{COLUMNS, PAIR, SHAPE, TILE, TOKENS, Tiles};
+use super::{COLUMNS, PAIR, SHAPE, TILE, Tiles};
 use super::{Scales, Sums, silu_mul_to_row, unpack, unpack_floats};
-use super::{add_products_of_four, load_sums, store_sums, zero_sums};
-use crate::isa::{Avx512, Isa, LANES};
-use crate::layout::with_format;
+use super::{add_products_of_four, store_and_load_sums, store_and_zero_sums, zero_sums};
+use crate::block::BlockType;
+use crate::isa::{Avx512, LANES};
+use crate::layout::{Format, with_format};
 use crate::product::tiles::{Bunch, Desk, End, Strip, deliver};
 use crate::product::{STRIP, STRIP_PANELS};
 
-/// Tokens of a pass. With the columns of a slab they are 1 MiB as tiles, which stays in an L2 cache of
+/// Tokens of a pass. With the columns of a stretch they are 1 MiB as tiles, which stays in an L2 cache of
 /// 2 MiB while the strips of a bunch pass by.
 pub(crate) const PASS: usize = 256;
 /// The most strips of a bunch.
 pub(crate) const BUNCH: usize = 16;
+/// Columns of which all strips of a bunch are multiplied before more.
+const STRETCH: usize = 2048;
+/// Columns of which a strip is multiplied with all tokens before more.
+const SLAB: usize = SHAPE.slab;
 /// Weights of a strip's slab, as tiles.
 const WEIGHTS: usize = STRIP * SLAB;
-const SLAB: usize = SHAPE.slab;
 
 /// Strips whose results are handed on together, where they are neighbours: rows of results lie pages apart, so that a
 /// few lines of one at a time are had more cheaply than two.
@@ -29,9 +39,6 @@ const RUN: usize = 4;
 
 /// Parts in which a group is unpacked.
 const QUARTERS: usize = 4;
-
-/// How far ahead of the unpacking memory is asked for, in bytes.
-const AHEAD: usize = 4096;
 
 /// Multiplies every strip of a bunch with its tokens.
 ///
@@ -41,50 +48,101 @@ const AHEAD: usize = 4096;
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
 pub(crate) unsafe fn multiply(bunch: &Bunch, desk: &mut Desk) {
     debug_assert!(bunch.m <= PASS && bunch.strips.len() <= BUNCH);
-    // The tiles of two strips: numbers of 16 bits take half of those of 32.
+    // The tiles of two slabs: numbers of 16 bits take half of those of 32.
     let (weights, sums) = desk.room(WEIGHTS, BUNCH * PASS * STRIP);
     let weights = weights.cast::<u16>();
-    let (strips, slabs) = (bunch.strips, bunch.cols.div_ceil(SLAB));
-    let unpacking = |i: usize| {
-        let to = weights.wrapping_add(i % 2 * WEIGHTS);
-        let (slab, s) = (i / strips.len(), i % strips.len());
-        (slab < slabs).then(|| Unpacking::new(&strips[s], slab * SLAB, bunch.cols, to))
+    let (mut here, mut there) = (weights, weights.wrapping_add(WEIGHTS));
+    // With one stretch only two runs' sums have to be kept: those that grow, and those that are handed on.
+    let slots = if bunch.cols <= STRETCH {
+        2 * RUN
+    } else {
+        BUNCH
     };
-    // With one slab only a run's sums, and a gate's, have to outlive their strip.
-    let slots = if slabs == 1 { RUN } else { BUNCH };
     let slot = |s: usize| sums.wrapping_add(s % slots * PASS * STRIP);
+    let mut scales = Scales::new();
+    let first = Place::default();
     let mut aside = Aside {
-        unpacking: unpacking(0),
-        results: Results {
-            run: &[],
-            m: bunch.m,
-            token: 0,
-            last: 0,
-            sums,
-        },
+        unpacking: Some(Unpacking::new(bunch, first, here)),
+        scales: &mut scales,
+        results: Results::new(&[], bunch.m, sums, 1),
     };
-    // SAFETY: the desk has room for the tiles of two strips and for all sums; what a strip and its end
+    // SAFETY: the desk has room for the tiles of two slabs and for all sums; what a strip and its end
     // need is the caller's.
     unsafe {
         let _tiles = Tiles::new();
         aside.finish_unpacking();
-        for i in 0..slabs * strips.len() {
-            let (slab, s) = (i / strips.len(), i % strips.len());
-            aside.unpacking = unpacking(i + 1);
+        zero_sums();
+        let mut place = Some(first);
+        while let Some(at) = place {
+            place = at.next(bunch);
+            aside.unpacking = place.map(|next| Unpacking::new(bunch, next, there));
             let pass = Pass {
                 bunch,
-                slab,
-                run: if slab + 1 == slabs {
-                    run(strips, s)
-                } else {
-                    &[]
-                },
-                weights: weights.wrapping_add(i % 2 * WEIGHTS),
-                sums: slot(s),
+                at,
+                weights: here,
+                sums: slot(at.strip),
+                next: place
+                    .filter(|next| next.column > 0)
+                    .map(|next| slot(next.strip).cast_const()),
             };
             pass.run(&mut aside);
+            let columns = at.stretch(bunch.cols);
+            if at.column + SLAB >= columns.end {
+                aside.results.finish();
+                let run = match columns.end == bunch.cols {
+                    true => run(bunch.strips, at.strip),
+                    false => &[],
+                };
+                let steps = bunch.m.div_ceil(PAIR) * columns.len() / COLUMNS;
+                aside.results = Results::new(run, bunch.m, slot(at.strip), steps);
+            }
+            std::mem::swap(&mut here, &mut there);
         }
         aside.results.finish();
+    }
+}
+
+/// Which slab of which strip.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    strip: usize,
+    /// The slab's first column.
+    column: usize,
+}
+
+impl Place {
+    /// After the slabs of a stretch come those of the next strip, and after all strips the next stretch.
+    fn next(self, bunch: &Bunch) -> Option<Place> {
+        let columns = self.stretch(bunch.cols);
+        let Place {
+            mut strip,
+            mut column,
+        } = self;
+        column += SLAB;
+        if column >= columns.end {
+            strip += 1;
+            column = columns.start;
+        }
+        if strip == bunch.strips.len() {
+            strip = 0;
+            column = columns.end;
+        }
+        (column < bunch.cols).then_some(Place { strip, column })
+    }
+
+    fn stretch(self, cols: usize) -> Range<usize> {
+        let first = self.column / STRETCH * STRETCH;
+        first..(first + STRETCH).min(cols)
+    }
+
+    fn columns(self, cols: usize) -> Range<usize> {
+        self.column..(self.column + SLAB).min(cols)
+    }
+
+    /// Where its weights begin in the strip's first panel.
+    fn weights(self, bunch: &Bunch) -> usize {
+        let strip = &bunch.strips[self.strip];
+        strip.panels.as_ptr().addr() + strip.panel_bytes * self.column / bunch.cols
     }
 }
 
@@ -110,58 +168,54 @@ fn run<'a>(strips: &'a [Strip<'a>], s: usize) -> &'a [Strip<'a>] {
 /// A strip's slab.
 struct Pass<'a> {
     bunch: &'a Bunch<'a>,
-    slab: usize,
-    /// The strips whose sums are complete with this one's.
-    run: &'a [Strip<'a>],
+    at: Place,
     weights: *const u16,
     /// `[token][32]`.
     sums: *mut f32,
+    /// The sums with which the next slab goes on, unless it begins anew.
+    next: Option<*const f32>,
 }
 
 impl<'a> Pass<'a> {
-    /// Multiplies it, and does what is to be done aside.
+    /// Multiplies it, and does what is to be done aside. The first pair's sums are in the registers before, and the
+    /// next slab's afterwards.
     ///
     /// # Safety
     /// As [`multiply`]; the weights are unpacked.
     #[inline(always)]
     unsafe fn run(&self, aside: &mut Aside<'a>) {
         let Bunch { m, cols, x, .. } = *self.bunch;
-        let first = self.slab * SLAB;
-        let width = (cols - first).min(SLAB);
-        let groups = width / COLUMNS;
+        let columns = self.at.columns(cols);
+        let groups = columns.len() / COLUMNS;
         let pairs = m.div_ceil(PAIR);
         let mut unpacking = Pace::new(aside.to_unpack(), pairs * groups);
         // SAFETY: pairs of token blocks lie inside the tiles, groups inside the slab, sums inside the desk.
         unsafe {
-            let x = x.as_ptr().add(first * pairs * PAIR);
-            for pair in 0..pairs {
-                let mut results = Pace::new(aside.results.left(), groups);
-                let sums = Sums {
-                    at: self.sums.add(pair * PAIR * STRIP),
-                    stride: STRIP,
-                };
-                if self.slab == 0 {
-                    zero_sums();
-                } else {
-                    load_sums(sums);
-                }
-                let blocks = x.add(pair * PAIR * width);
+            let mut x = x.as_ptr().add(columns.start * pairs * PAIR);
+            for this in 0..pairs {
                 for group in 0..groups {
-                    add_products_of_four(
-                        self.weights.add(group * STRIP_PANELS * TILE),
-                        blocks.add(group * TILE),
-                        blocks.add((groups + group) * TILE),
-                    );
+                    add_products_of_four(self.weights.add(group * STRIP_PANELS * TILE), x);
+                    x = x.add(2 * TILE);
                     if unpacking.is_due() {
                         aside.unpack();
                     }
-                    if results.is_due() {
+                    if aside.results.pace.is_due() {
                         aside.results.next();
                     }
                 }
-                aside.results.finish();
-                store_sums(sums);
-                aside.results = Results::new(self.run, m, pair * PAIR, sums.at);
+                let pair = |pair: usize| self.sums.wrapping_add(pair * PAIR * STRIP);
+                let next = match this + 1 {
+                    last if last == pairs => self.next,
+                    next => (columns.start > 0).then_some(pair(next).cast_const()),
+                };
+                let sums = Sums {
+                    at: pair(this),
+                    stride: STRIP,
+                };
+                match next {
+                    Some(next) => store_and_load_sums(sums, next),
+                    None => store_and_zero_sums(sums),
+                }
             }
             aside.finish_unpacking();
         }
@@ -199,13 +253,14 @@ impl Pace {
 
 /// What is done between tile instructions.
 struct Aside<'a> {
-    unpacking: Option<Unpacking<'a>>,
+    unpacking: Option<Unpacking>,
+    scales: &'a mut Scales,
     results: Results<'a>,
 }
 
 impl Aside<'_> {
     fn to_unpack(&self) -> usize {
-        self.unpacking.as_ref().map_or(0, Unpacking::left)
+        self.unpacking.as_ref().map_or(0, |it| it.left)
     }
 
     /// # Safety
@@ -214,7 +269,7 @@ impl Aside<'_> {
     unsafe fn unpack(&mut self) {
         if let Some(unpacking) = &mut self.unpacking {
             // SAFETY: passed on.
-            unsafe { (unpacking.next)(unpacking) };
+            unsafe { (unpacking.next[unpacking.quarter])(unpacking, self.scales) };
         }
     }
 
@@ -229,37 +284,34 @@ impl Aside<'_> {
     }
 }
 
-/// Sums of a pair of token blocks, on their way to where they belong.
+/// Sums on their way to where they belong.
 struct Results<'a> {
     /// The strips that they are of.
     run: &'a [Strip<'a>],
-    /// Tokens of all pairs.
     m: usize,
+    /// The token that comes next, and where they end.
     token: usize,
     last: usize,
     /// Of `token` and the run's last strip; those of the strips before, and of a gate, are as many slots before.
     sums: *const f32,
+    pace: Pace,
 }
 
 impl<'a> Results<'a> {
-    /// Those of a pair from `token` on.
-    #[inline(always)]
-    fn new(run: &'a [Strip<'a>], m: usize, token: usize, sums: *const f32) -> Self {
+    /// Those of `m` tokens, within so many steps.
+    fn new(run: &'a [Strip<'a>], m: usize, sums: *const f32, steps: usize) -> Self {
         let last = match run.last().map(|strip| strip.end) {
-            None | Some(End::Gate) => token,
-            Some(_) => (token + PAIR).min(m),
+            None | Some(End::Gate) => 0,
+            Some(_) => m,
         };
         Results {
             run,
             m,
-            token,
+            token: 0,
             last,
             sums,
+            pace: Pace::new(last, steps),
         }
-    }
-
-    fn left(&self) -> usize {
-        self.last - self.token
     }
 
     /// # Safety
@@ -310,7 +362,7 @@ impl<'a> Results<'a> {
                     End::Up {
                         to, group, cols, ..
                     } => {
-                        let (block, row) = (self.token / TOKENS, self.token % TOKENS);
+                        let (block, row) = (self.token / PAIR, self.token % PAIR);
                         let tile = SHAPE.tile(self.m, cols, block, group);
                         let to = to.slice(tile + row * COLUMNS, COLUMNS);
                         silu_mul_to_row(sums.wrapping_sub(PASS * STRIP), sums, to);
@@ -334,94 +386,92 @@ fn prefetch_results(y: *const f32) {
     }
 }
 
-/// A strip's slab on its way to tiles: `[group][panel][16 pairs of columns][16 rows][2]` bf16.
-struct Unpacking<'a> {
-    strip: &'a Strip<'a>,
-    first: usize,
-    groups: usize,
-    to: *mut u16,
-    /// Quarters of groups that are done, panel after panel.
-    done: usize,
-    scales: Scales,
-    /// Bytes of a quarter, on average.
-    bytes: usize,
-    /// What is asked for, some time before it is unpacked.
-    ahead: *const u8,
-    /// Unpacks the next quarter.
-    ///
-    /// # Safety
-    /// As [`multiply`]; there is one left, and `to` has room for a strip's slab.
-    next: unsafe fn(&mut Self),
-}
-
-impl<'a> Unpacking<'a> {
-    fn new(strip: &'a Strip<'a>, first: usize, cols: usize, to: *mut u16) -> Self {
-        let bytes = strip.panel_bytes * COLUMNS / (cols * QUARTERS);
-        let start = first / COLUMNS * QUARTERS * bytes;
-        Unpacking {
-            bytes,
-            ahead: strip.panels.as_ptr().wrapping_add(start + AHEAD),
-            strip,
-            first,
-            groups: (cols - first).min(SLAB) / COLUMNS,
-            to,
-            done: 0,
-            scales: Scales::new(),
-            next: with_format!(strip.ty, F => next::<F>, else next_floats),
-        }
-    }
-
+/// A slab on its way to tiles: `[group][panel][16 pairs of columns][16 rows][2]` bf16.
+struct Unpacking {
+    ty: BlockType,
+    /// The columns of each panel, and the bytes from panel to panel.
+    columns: Range<usize>,
+    panel_bytes: usize,
+    /// Where the next quarter is: in which panel, from which column on, and which of that group.
+    panel: *const u8,
+    column: usize,
+    quarter: usize,
+    /// Where its group goes.
+    tile: *mut u16,
     /// Quarters still to do.
-    fn left(&self) -> usize {
-        let panels = self.strip.panels.len() / self.strip.panel_bytes;
-        panels * self.groups * QUARTERS - self.done
-    }
-
-    /// The panel, the column and the quarter of the group there that come next, and where their tile is.
+    left: usize,
+    /// From weights to those that are unpacked a slab later, which are asked for meanwhile.
+    ahead: usize,
+    /// Unpack the next quarter, according to which it is.
     ///
     /// # Safety
-    /// As [`multiply`].
-    #[inline(always)]
-    unsafe fn advance(&mut self) -> (*const u8, usize, usize, *mut u16) {
-        let (group, quarter) = (self.done / QUARTERS, self.done % QUARTERS);
-        let (panel, group) = (group / self.groups, group % self.groups);
-        self.done += 1;
-        self.ahead = self.ahead.wrapping_add(self.bytes);
-        // SAFETY: hints; what cannot be fetched is not.
-        unsafe {
-            for line in (0..self.bytes).step_by(64) {
-                Avx512::prefetch(self.ahead.wrapping_add(line));
-            }
+    /// As [`multiply`]; there is one left, and `tile` has room for a strip's slab.
+    next: [unsafe fn(&mut Self, &mut Scales); QUARTERS],
+}
+
+impl Unpacking {
+    fn new(bunch: &Bunch, place: Place, to: *mut u16) -> Self {
+        let strip = &bunch.strips[place.strip];
+        let columns = place.columns(bunch.cols);
+        let panels = strip.panels.len() / strip.panel_bytes;
+        let ahead = place.next(bunch).map_or(0, |later| {
+            later.weights(bunch).wrapping_sub(place.weights(bunch))
+        });
+        Unpacking {
+            ty: strip.ty,
+            panel_bytes: strip.panel_bytes,
+            panel: strip.panels.as_ptr(),
+            column: columns.start,
+            quarter: 0,
+            tile: to,
+            left: panels * columns.len() / COLUMNS * QUARTERS,
+            columns,
+            ahead,
+            next: with_format!(
+                strip.ty,
+                F => [next::<F, 0>, next::<F, 1>, next::<F, 2>, next::<F, 3>],
+                else [next_floats; QUARTERS]
+            ),
         }
-        // SAFETY: the group lies inside the panel, and its tile inside `to`.
-        unsafe {
-            let from = self
-                .strip
-                .panels
-                .as_ptr()
-                .add(panel * self.strip.panel_bytes);
-            let tile = self.to.add((group * STRIP_PANELS + panel) * TILE);
-            (from, self.first + group * COLUMNS, quarter, tile)
+    }
+
+    /// Goes on to the next quarter.
+    #[inline(always)]
+    fn advance(&mut self) {
+        self.left -= 1;
+        self.quarter = (self.quarter + 1) % QUARTERS;
+        if self.quarter > 0 {
+            return;
+        }
+        self.column += COLUMNS;
+        self.tile = self.tile.wrapping_add(STRIP_PANELS * TILE);
+        if self.column == self.columns.end {
+            self.column = self.columns.start;
+            self.panel = self.panel.wrapping_add(self.panel_bytes);
+            let groups = self.columns.len() / COLUMNS;
+            self.tile = self.tile.wrapping_sub((groups * STRIP_PANELS - 1) * TILE);
         }
     }
 }
 
-/// [`Unpacking::next`] of quantised weights.
+/// [`Unpacking::next`] of quantised weights, quarter `Q`.
 ///
 /// # Safety
 /// As there.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
-unsafe fn next<F: crate::layout::Format>(it: &mut Unpacking) {
-    // SAFETY: passed on.
+unsafe fn next<F: Format, const Q: usize>(it: &mut Unpacking, scales: &mut Scales) {
+    let layout = F::LAYOUT;
+    let bytes = layout.block_bytes() * COLUMNS / (layout.cols * QUARTERS);
+    let done = (it.column / COLUMNS * QUARTERS + Q) * bytes;
+    let later = it.panel.wrapping_add(done).wrapping_add(it.ahead);
+    // SAFETY: what cannot be fetched ahead is not; the group lies inside the panel, and its tile inside the room.
     unsafe {
-        let (panel, column, quarter, tile) = it.advance();
-        match quarter {
-            0 => unpack::<F, 0>(panel, column, &mut it.scales, tile),
-            1 => unpack::<F, 1>(panel, column, &mut it.scales, tile),
-            2 => unpack::<F, 2>(panel, column, &mut it.scales, tile),
-            _ => unpack::<F, 3>(panel, column, &mut it.scales, tile),
+        for line in (0..bytes).step_by(64) {
+            _mm_prefetch::<_MM_HINT_T1>(later.wrapping_add(line).cast());
         }
+        unpack::<F, Q>(it.panel, it.column, scales, it.tile);
     }
+    it.advance();
 }
 
 /// [`Unpacking::next`] of weights that are floats.
@@ -429,10 +479,8 @@ unsafe fn next<F: crate::layout::Format>(it: &mut Unpacking) {
 /// # Safety
 /// As there.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
-unsafe fn next_floats(it: &mut Unpacking) {
-    // SAFETY: passed on.
-    unsafe {
-        let (panel, column, quarter, tile) = it.advance();
-        unpack_floats(it.strip.ty, panel, column, quarter, tile);
-    }
+unsafe fn next_floats(it: &mut Unpacking, _: &mut Scales) {
+    // SAFETY: the group lies inside the panel, and its tile inside the room.
+    unsafe { unpack_floats(it.ty, it.panel, it.column, it.quarter, it.tile) };
+    it.advance();
 }
