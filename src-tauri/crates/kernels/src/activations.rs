@@ -87,10 +87,10 @@ impl Rounded {
 pub(crate) type Arrange = unsafe fn(Grain, &[f32], usize, Range<usize>, &mut [u16]);
 
 /// How a level lays out the activations of many tokens: `[slab][block of tokens][column / 32]`, and a tile each time.
-/// The columns of a slab lie together because strips pass over them while they are in a cache.
+/// The columns of a slab lie together because a strip is multiplied with all their tokens before more.
 #[derive(Clone, Copy)]
 pub(crate) struct TileShape {
-    /// Tokens of a tile.
+    /// Tokens of a tile, or of tiles that lie together.
     pub tokens: usize,
     /// There are tiles for whole multiples of so many tokens.
     pub room: usize,

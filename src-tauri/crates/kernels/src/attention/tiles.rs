@@ -21,7 +21,7 @@ const ROWS: usize = amx::PAIR;
 /// A desk's tiles, 16 × 32 numbers each.
 #[derive(Default)]
 pub(super) struct Tiled {
-    /// `[row / 16][component / 32]`.
+    /// `[row / 32][component / 32][2]`.
     q: Buffer<u16>,
     /// `[position / 32][component / 32][2]`, a tile being 16 positions.
     keys: Buffer<u16>,
@@ -29,7 +29,7 @@ pub(super) struct Tiled {
     values: Buffer<u16>,
     /// Scores, then weights, of some rows: `[row][SLAB]`.
     scores: Buffer<f32>,
-    /// `[row / 16][position / 32]`.
+    /// `[row / 32][position / 32][2]`.
     weights: Buffer<u16>,
 }
 

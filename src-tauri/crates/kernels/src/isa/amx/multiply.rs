@@ -177,11 +177,10 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// Multiplies it, and does what is to be done aside. The first pair's sums are in the registers before, and the
-    /// next slab's afterwards.
+    /// Multiplies it, and does what is to be done aside; leaves the next slab's first sums in the registers.
     ///
     /// # Safety
-    /// As [`multiply`]; the weights are unpacked.
+    /// As [`multiply`]; the weights are unpacked, and its own first sums are in the registers.
     #[inline(always)]
     unsafe fn run(&self, aside: &mut Aside<'a>) {
         let Bunch { m, cols, x, .. } = *self.bunch;
@@ -400,7 +399,7 @@ struct Unpacking {
     tile: *mut u16,
     /// Quarters still to do.
     left: usize,
-    /// From weights to those that are unpacked a slab later, which are asked for meanwhile.
+    /// From weights to those that are unpacked a slab later, which are asked for meanwhile if they are quantised.
     ahead: usize,
     /// Unpack the next quarter, according to which it is.
     ///
