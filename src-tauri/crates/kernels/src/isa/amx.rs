@@ -200,33 +200,7 @@ unsafe fn load_sums(sums: Sums) {
     }
 }
 
-/// Takes sums out of the registers, and at once begins others anew: each register as soon as it is free.
-///
-/// # Safety
-/// The tiles are configured, and there is room for the sums.
-#[inline(always)]
-unsafe fn store_and_zero_sums(sums: Sums) {
-    // SAFETY: by contract.
-    unsafe {
-        asm!(
-            "tilestored [{first} + {stride}], tmm0",
-            "tilezero tmm0",
-            "tilestored [{first} + {stride} + 64], tmm1",
-            "tilezero tmm1",
-            "tilestored [{second} + {stride}], tmm2",
-            "tilezero tmm2",
-            "tilestored [{second} + {stride} + 64], tmm3",
-            "tilezero tmm3",
-            first = in(reg) sums.at,
-            second = in(reg) sums.at.add(TOKENS * sums.stride),
-            stride = in(reg) sums.stride * size_of::<f32>(),
-            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            options(nostack),
-        );
-    }
-}
-
-/// Takes sums out of the registers, and at once goes on with those at `next`.
+/// Takes sums out of the registers, and goes on with those at `next`: each register as soon as it is free.
 ///
 /// # Safety
 /// As [`store_sums`] and [`load_sums`]; they are as far apart.

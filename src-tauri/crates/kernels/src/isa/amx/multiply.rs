@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use super::{COLUMNS, PAIR, SHAPE, TILE, Tiles};
 use super::{Scales, Sums, silu_mul_to_row, unpack, unpack_floats};
-use super::{add_products_of_four, store_and_load_sums, store_and_zero_sums, zero_sums};
+use super::{add_products_of_four, store_and_load_sums, store_sums, zero_sums};
 use crate::block::BlockType;
 use crate::isa::{Avx512, LANES};
 use crate::layout::{Format, with_format};
@@ -213,7 +213,10 @@ impl<'a> Pass<'a> {
                 };
                 match next {
                     Some(next) => store_and_load_sums(sums, next),
-                    None => store_and_zero_sums(sums),
+                    None => {
+                        store_sums(sums);
+                        zero_sums();
+                    }
                 }
             }
             aside.finish_unpacking();
