@@ -1,15 +1,20 @@
 /** All whole sentences and lines. A full stop ends one only before a space: 5.5 is a number. */
 const SENTENCES = /^[\s\S]*(?:[.!?](?=\s)|\n)/u;
 
+/** What comes within this time is spoken as one, so that nothing is gone before it is heard. */
+const GATHER_MS = 100;
+
 /** Speaks the growing answer to screen readers, a sentence at a time. */
 export class Announcer {
   /** What the polite live region holds. */
   spoken = $state("");
   #pending = "";
+  #due: string[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   say(text: string): void {
     this.#pending = "";
-    this.spoken = text;
+    this.#speak(text);
   }
 
   hear(text: string): void {
@@ -17,13 +22,25 @@ export class Announcer {
     const sentences = SENTENCES.exec(this.#pending)?.[0];
     if (sentences === undefined) return;
     this.#pending = this.#pending.slice(sentences.length);
-    this.spoken = plain(sentences);
+    this.#speak(plain(sentences));
   }
 
   /** Speaks what is left, then `closing`. */
   finish(closing: string): void {
-    this.spoken = [plain(this.#pending), closing].filter(Boolean).join(" ");
+    this.#speak(plain(this.#pending));
+    this.#speak(closing);
     this.#pending = "";
+  }
+
+  #speak(words: string): void {
+    // The break between two paragraphs says nothing, and must not take away what is being read out.
+    if (words === "") return;
+    this.#due.push(words);
+    this.#timer ??= setTimeout(() => {
+      this.spoken = this.#due.join(" ");
+      this.#due = [];
+      this.#timer = undefined;
+    }, GATHER_MS);
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { answered, ask, Stand } from "./window.js";
+import { answered, ask, resume, soon, Stand } from "./window.js";
 
 let stand;
 before(async () => (stand = await Stand.open()));
@@ -30,7 +30,7 @@ scene(
 
 scene(
   "the status pill tells model, state and device, and opens another model",
-  { scene: "starter" },
+  { scene: "starter", pause: 1 },
   async (page) => {
     await page.getByRole("button", { name: "Model: Starter, ready, CPU" }).click();
     const card = page.getByRole("dialog", { name: "Model" });
@@ -41,6 +41,7 @@ scene(
     );
     await card.getByRole("button", { name: "Open a model…" }).click();
     await page.getByText(/Loading \d+ %/).waitFor();
+    await resume(page);
     await page.getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU" }).waitFor();
   },
 );
@@ -103,14 +104,15 @@ scene("settings are saved, and the theme is worn at once", {}, async (page) => {
   await guess.click();
   await page.getByRole("tab", { name: "Model" }).click();
   await page.getByRole("radio", { name: "8 bits" }).check();
-  await page.waitForTimeout(500);
-  const settings = await saved();
-  assert.equal(settings.lookup, !guessed);
-  assert.equal(settings.kvType, "q8_0");
-  assert.equal(settings.theme, "dark");
-  assert.equal(settings.sampling.temperature, 2, "kept within its bounds");
-  assert.equal(settings.instructions, "Answer briefly.");
-  assert.equal(settings.thinking, false);
+  await soon(async () => {
+    const settings = await saved();
+    assert.equal(settings?.kvType, "q8_0");
+    assert.equal(settings.lookup, !guessed);
+    assert.equal(settings.theme, "dark");
+    assert.equal(settings.sampling.temperature, 2, "kept within its bounds");
+    assert.equal(settings.instructions, "Answer briefly.");
+    assert.equal(settings.thinking, false);
+  });
 });
 
 scene("Ctrl+Enter sends where a person wants it so", { rate: 4000 }, async (page) => {
@@ -203,7 +205,7 @@ for (const colorScheme of ["light", "dark"]) {
   );
 }
 
-scene("who wants no motion sees none", { rate: 20, reducedMotion: "reduce" }, async (page) => {
+scene("who wants no motion sees none", { pause: 6, reducedMotion: "reduce" }, async (page) => {
   await ask(page, "Tell me a story");
   await page.getByText("Thinking…").waitFor();
   assert.equal(

@@ -1,6 +1,7 @@
 // The built UI with the scripted host, in Chromium, under the policy that the app ships with.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { preview } from "vite";
@@ -10,6 +11,9 @@ const configuration = join(ui, "..", "src-tauri", "tauri.conf.json");
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome-stable"].map((name) =>
   join("/usr/bin", name),
 );
+
+/** How long to wait for what should come; a busy machine may stand still for seconds. */
+const PATIENCE_MS = 20_000;
 
 /** The app's own content security policy, as the header that a server sends. */
 function policy() {
@@ -45,20 +49,22 @@ export class Stand {
     scene = "usual",
     rate = 400,
     reading = 60,
+    pause = 0,
     width = 1100,
     height = 720,
     ...rest
   } = {}) {
     const context = await this.browser.newContext({ viewport: { width, height }, ...rest });
     const page = await context.newPage();
-    page.setDefaultTimeout(8000);
+    page.setDefaultTimeout(PATIENCE_MS);
     page.faults = [];
     page.on("pageerror", (error) => page.faults.push(String(error)));
     page.on("console", (message) => {
       if (message.type() === "error") page.faults.push(message.text());
     });
     const { port } = this.server.httpServer.address();
-    await page.goto(`http://127.0.0.1:${port}/?scene=${scene}&rate=${rate}&reading=${reading}`);
+    const query = new URLSearchParams({ scene, rate, reading, pause });
+    await page.goto(`http://127.0.0.1:${port}/?${query}`);
     await page.getByRole("textbox", { name: "Message" }).waitFor();
     await page.evaluate(() => document.fonts.ready);
     return page;
@@ -67,6 +73,24 @@ export class Stand {
   async close() {
     await this.browser.close();
     await this.server.close();
+  }
+}
+
+/** Lets the answer go on that waits at `pause`. */
+export function resume(page) {
+  return page.evaluate(() => window.stage.resume());
+}
+
+/** Waits until `look` finds what it asserts; where that never comes, its own error says what was there. */
+export async function soon(look) {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await look();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+    await sleep(50);
   }
 }
 

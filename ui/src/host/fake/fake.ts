@@ -24,6 +24,8 @@ export type Script = {
   settings?: Partial<Settings>;
   /** Milliseconds of "reading" before the first token. */
   readingMs?: number;
+  /** So that there is time to look: an answer waits for `resume` after this token, a file when half is loaded. */
+  pauseAt?: number;
 };
 
 const FLUSH_MS = 50;
@@ -41,6 +43,7 @@ export class FakeHost implements Host {
   #model: ModelStatus;
   #running = new Map<number, () => void>();
   #newDraft = "";
+  #paused = true;
 
   constructor(script: Script = {}) {
     this.#script = {
@@ -51,6 +54,7 @@ export class FakeHost implements Host {
       model: big,
       settings: {},
       readingMs: 500,
+      pauseAt: Infinity,
       ...script,
     };
     this.#settings = { ...defaults, ...this.#script.settings };
@@ -65,6 +69,11 @@ export class FakeHost implements Host {
   /** Sends an event as the application would; for tests and for the screenshot sheet. */
   emit(event: HostEvent): void {
     this.#listener(structuredClone(event));
+  }
+
+  /** Lets go on what waits because of `pauseAt`, now and from now on. */
+  resume(): void {
+    this.#paused = false;
   }
 
   subscribe(listener: (event: HostEvent) => void): Promise<null> {
@@ -244,6 +253,7 @@ export class FakeHost implements Host {
   #load(next: ModelStatus): void {
     let progress = 0;
     const timer = setInterval(() => {
+      if (this.#paused && this.#script.pauseAt < Infinity && progress >= 0.5) return;
       progress += 0.04;
       const done = progress >= 1;
       if (done) clearInterval(timer);
@@ -276,7 +286,7 @@ export class FakeHost implements Host {
     const thoughts = words(rest.thinking);
     const answer = words(rest.text);
     const breakAt = /\b(fail|crash|limit)\b/.test(question) ? thoughts.length + 12 : Infinity;
-    const { rate, readingMs } = this.#script;
+    const { rate, readingMs, pauseAt } = this.#script;
     const begun = Date.now();
     let sent = 0;
     let thoughtUntil = begun;
@@ -320,10 +330,12 @@ export class FakeHost implements Host {
         stage("reading", Math.round((elapsed / readingMs) * total), total);
         return;
       }
+      if (this.#paused && sent === pauseAt) return;
       const due = Math.min(
         Math.max(sent + 1, Math.round(((elapsed - readingMs) / 1000) * rate)),
         thoughts.length + answer.length,
         breakAt,
+        this.#paused ? pauseAt : Infinity,
       );
       const thinking = thoughts.slice(sent, due).join("");
       const text = answer

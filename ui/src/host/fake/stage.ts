@@ -1,7 +1,7 @@
 import { FakeHost, type Script } from "./fake";
 import { big, distrusting, starter } from "./library";
 
-/** What the page can be asked to show: `?scene=…`, and `rate=` words a second. */
+/** What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`. */
 const scenes: Record<string, Script> = {
   usual: {},
   first: { firstStart: true, filled: false, model: starter },
@@ -35,6 +35,8 @@ export function openStage(query: string): FakeHost {
   const script = { ...scenes[asked.get("scene") ?? "usual"] };
   const rate = Number(asked.get("rate"));
   if (rate > 0) script.rate = rate;
+  const pauseAt = Number(asked.get("pause"));
+  if (pauseAt > 0) script.pauseAt = pauseAt;
   const reading = asked.get("reading");
   if (reading !== null) script.readingMs = Number(reading);
   window.stage = new FakeHost(script);
