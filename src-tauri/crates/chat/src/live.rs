@@ -63,30 +63,30 @@ impl Live {
         }
     }
 
-    /// Takes a token. Returns the stage when it is a new one.
-    pub fn token(&mut self, now: Instant, id: u32, text: &str, part: Part) -> Option<Stage> {
-        self.first_token.get_or_insert(now);
+    /// Takes a token that was made `at` this time. Returns the stage when it is a new one.
+    pub fn token(&mut self, at: Instant, id: u32, text: &str, part: Part) -> Option<Stage> {
+        self.first_token.get_or_insert(at);
         self.tokens += 1;
         if self.keeps_ids {
             self.progress.tokens.push(id);
         }
-        self.journal_due.get_or_insert(now + JOURNAL);
+        self.journal_due.get_or_insert(at + JOURNAL);
         let stage = match part {
             Part::Control => return None,
             Part::Thinking => {
-                self.thinking_since.get_or_insert(now);
+                self.thinking_since.get_or_insert(at);
                 let thinking = self.progress.thinking.get_or_insert_default();
                 append(thinking, text);
                 Stage::Thinking
             }
             Part::Answer => {
-                self.end_thinking(now);
+                self.end_thinking(at);
                 append(&mut self.progress.text, text);
                 Stage::Writing
             }
         };
         if self.has_growth() {
-            let due = self.last_told.map_or(now, |last| last + GATHER);
+            let due = self.last_told.map_or(at, |last| last + GATHER);
             self.tell_due.get_or_insert(due);
         }
         (std::mem::replace(&mut self.stage, stage) != stage).then_some(stage)

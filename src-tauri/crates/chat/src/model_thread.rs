@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
 
 use crate::desk::Letter;
 use crate::failure::{Failure, FailureCode};
@@ -41,6 +42,8 @@ pub(crate) enum Report {
         id: u32,
         text: String,
         part: Part,
+        /// When it was there; the desk may come to it later.
+        at: Instant,
     },
     /// The job of answering is over. After a panic the model cannot be trusted.
     Ended {
@@ -104,6 +107,7 @@ fn answer(
             id,
             text: text.to_owned(),
             part,
+            at: Instant::now(),
         }),
     })
 }

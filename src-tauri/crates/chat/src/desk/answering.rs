@@ -187,12 +187,12 @@ impl Desk {
         });
     }
 
-    pub(super) fn token(&mut self, id: u32, text: &str, part: Part) {
+    pub(super) fn token(&mut self, at: Instant, id: u32, text: &str, part: Part) {
         let Some(active) = &mut self.answers.active else {
             return;
         };
         let (chat, message) = (active.chat, active.message);
-        if let Some(stage) = active.live.token(Instant::now(), id, text, part) {
+        if let Some(stage) = active.live.token(at, id, text, part) {
             self.tell(Event::Stage {
                 chat,
                 message,

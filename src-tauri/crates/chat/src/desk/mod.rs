@@ -147,7 +147,7 @@ impl Desk {
             Report::Opened { result, open } => self.opened(result, open.map(|info| *info)),
             Report::Fitted(fitted) => self.fitted(fitted),
             Report::Reading { done, total } => self.reading(done, total),
-            Report::Token { id, text, part } => self.token(id, &text, part),
+            Report::Token { id, text, part, at } => self.token(at, id, &text, part),
             Report::Ended {
                 result,
                 panicked,
