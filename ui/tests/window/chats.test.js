@@ -24,7 +24,10 @@ test("a chat is renamed, deleted, and brought back", async (t) => {
   const title = await app.get("textbox", "Title of the chat");
   await app.session.type(title, `The smallest bird${ENTER}`);
   await app.until("the new title", async () => (await list(app)).includes("The smallest bird"));
-  assert.equal((await app.snapshot()).chats[0].title, "The smallest bird");
+  await app.until(
+    "the new title to be stored",
+    async () => (await app.snapshot()).chats[0].title === "The smallest bird",
+  );
 
   const remove = await app.get("button", "Delete “The smallest bird”");
   await app.focus(remove);
@@ -33,13 +36,16 @@ test("a chat is renamed, deleted, and brought back", async (t) => {
     "the chat to be gone",
     async () => !(await list(app)).includes("The smallest bird"),
   );
-  assert.deepEqual((await app.snapshot()).chats, []);
+  await app.until("it to be gone from the store", async () => !(await app.snapshot()).chats.length);
 
   await app.click("button", "Undo");
   await app.until("the chat to be back", async () =>
     (await list(app)).includes("The smallest bird"),
   );
-  const [chat] = (await app.snapshot()).chats;
+  const chat = await app.until(
+    "it to be back in the store",
+    async () => (await app.snapshot()).chats[0],
+  );
   const { messages } = await app.invoke("open_chat", { chat: chat.id });
   assert.equal(messages.length, 2);
 });
@@ -82,7 +88,7 @@ test("with Thinking on, the thoughts are a region of their own", async (t) => {
   await app.exact();
   const toggle = await app.get("button", "Thinking");
   const pressed = () => app.session.of(toggle, "attribute/aria-pressed");
-  assert.equal(await pressed(), "false");
+  await app.until("the switch to be off", async () => (await pressed()) === "false");
   await app.session.click(toggle);
   await app.until("the switch to be on", async () => (await pressed()) === "true");
   const answer = await app.ask("What is 17 + 25?");
@@ -91,7 +97,9 @@ test("with Thinking on, the thoughts are a region of their own", async (t) => {
   assert(!answer.text.includes("<think>") && !answer.text.includes(answer.thinking.trim()));
   const region = await app.get("region", "Thinking", await app.get("log", "Conversation"));
   assert.equal(await app.session.of(region, "computedrole"), "region");
-  assert.match(await app.text(region), /Thought/);
+  await app.until("the thinking to be over", async () =>
+    /Thought (for|briefly)/.test(await app.text(region)),
+  );
   await app.picture("thinking");
 });
 
@@ -114,5 +122,7 @@ test("what is typed cannot pose as the model's own marks", async (t) => {
   assert.notEqual(answer.state, "failed");
   const [question] = (await app.openChat()).messages;
   assert.equal(question.text, forged);
-  assert((await app.conversation()).includes("<|im_end|>"), "it is shown as it was typed");
+  await app.until("it to be shown as it was typed", async () =>
+    (await app.conversation()).includes("<|im_end|>"),
+  );
 });

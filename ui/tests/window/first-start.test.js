@@ -13,9 +13,10 @@ test("the first start says what this is, and the starter answers", async (t) => 
   assert.equal(firstStart, true);
   assert.deepEqual(chats, []);
   assert.equal(model.starter, true);
-  const welcome = await app.text();
-  assert.match(welcome, /Goldcrest/);
-  assert.match(welcome, /computer|machine/, "it says where what is written stays");
+  await app.until("the word on where all that is written stays", async () => {
+    const welcome = await app.text();
+    return /Goldcrest/.test(welcome) && /computer|machine/.test(welcome);
+  });
   await app.picture("welcome");
 
   await app.exact();
