@@ -81,6 +81,18 @@ test("a finished block is the same object ever after", () => {
   expect(later).toHaveLength(4);
 });
 
+test("a block that another follows is the same object while that one's first line grows", () => {
+  const reader = new BlockReader();
+  const list = "- one\n- two\n\n";
+  const first = reader.read(`${list}A line`, true)[0];
+  expect(reader.read(`${list}A line that goes`, true)[0]).toBe(first);
+  expect(reader.read(`${list}A line that goes on.\n\nNext`, true)[0]).toBe(first);
+  const code = "```sh\nls\n```\n\n";
+  reader.read(`${code}A line`, true);
+  const second = reader.read(`${code}A line that`, true)[0];
+  expect(reader.read(`${code}A line that goes`, true)[0]).toBe(second);
+});
+
 test("a list goes on after a number that came alone", () => {
   const reader = new BlockReader();
   reader.read("1. a\n\n2", true);

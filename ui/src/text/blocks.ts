@@ -8,12 +8,14 @@ export type Block =
   | { id: number; kind: "code"; code: string; language: string; open: boolean };
 
 /**
- * Reads a growing Markdown text as blocks. Blocks that can no longer change keep their identity and
- * are never parsed again, so an update costs what its last block costs.
+ * Reads a growing Markdown text as blocks. Blocks that can no longer change are never parsed again, and
+ * those that have not changed keep their identity, so an update costs what its last block costs.
  */
 export class BlockReader {
   #source = "";
   #fixed: Block[] = [];
+  /** What was read last, fixed or not. */
+  #blocks: Block[] = [];
   /** How much of the source the fixed blocks cover. */
   #offset = 0;
   #env: Env = {};
@@ -35,21 +37,26 @@ export class BlockReader {
     let consumed = 0;
     for (const [at, group] of groups.entries()) {
       const next = groups[at + 1];
-      const block = this.#block(group, text, lineStarts, open && next === undefined);
+      const id = this.#fixed.length + live.length;
+      const made = { ...this.#block(group, text, lineStarts, open && next === undefined), id };
+      const before = this.#blocks[id];
+      const block = before && alike(before, made) ? before : made;
       const fixed = open && next !== undefined && next.from < completeLines && live.length === 0;
       if (!fixed) {
-        live.push({ ...block, id: this.#fixed.length + live.length });
+        live.push(block);
         continue;
       }
-      this.#fixed = [...this.#fixed, { ...block, id: this.#fixed.length }];
+      this.#fixed = [...this.#fixed, block];
       consumed = lineStarts[next.from] ?? 0;
     }
     this.#offset += consumed;
-    return [...this.#fixed, ...live];
+    this.#blocks = [...this.#fixed, ...live];
+    return this.#blocks;
   }
 
   #restart(): void {
     this.#fixed = [];
+    this.#blocks = [];
     this.#offset = 0;
     this.#env = {};
   }
@@ -64,6 +71,11 @@ export class BlockReader {
     }
     return { id: 0, kind: "html", html: md.renderer.render(group.tokens, md.options, this.#env) };
   }
+}
+
+function alike(a: Block, b: Block): boolean {
+  if (a.kind === "html") return b.kind === "html" && a.html === b.html;
+  return b.kind === "code" && a.code === b.code && a.language === b.language && a.open === b.open;
 }
 
 type Group = { tokens: Token[]; from: number; to: number };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { ask, soon, Stand } from "./window.js";
+import { ask, ENDLESS, soon, Stand } from "./window.js";
 
 let stand;
 before(async () => (stand = await Stand.open()));
@@ -64,13 +64,12 @@ scene(
   "an answer goes on while another chat is read, and its chat shows that",
   { rate: 60 },
   async (page) => {
-    const question = "A long answer of 20000 tokens";
-    await ask(page, question);
+    await ask(page, ENDLESS);
     await list(page).getByText("Sourdough").click();
-    const row = list(page).getByRole("listitem").filter({ hasText: question });
+    const row = list(page).getByRole("listitem").filter({ hasText: ENDLESS });
     await row.getByRole("img", { name: "Writing" }).waitFor();
     assert.equal(await button(page, "Stop").count(), 0);
-    await row.getByText(question).click();
+    await row.getByText(ENDLESS).click();
     await button(page, "Stop").waitFor();
     await page.getByText("is not the same as").first().waitFor({ timeout: 20_000 });
   },

@@ -76,7 +76,10 @@ export class Stand {
   }
 }
 
-/** Lets the answer go on that waits at `pause`. */
+/** A question whose answer goes on for minutes, so that there is time to do something meanwhile. */
+export const ENDLESS = "A long answer of 20000 tokens";
+
+/** Lets what waits because of `pause` go on. */
 export function resume(page) {
   return page.evaluate(() => window.stage.resume());
 }

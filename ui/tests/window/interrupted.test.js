@@ -23,7 +23,7 @@ test("Stop ends the answer at once and keeps what was written", async (t) => {
   const stop = await app.get("button", "Stop");
   const pressed = Date.now();
   await app.session.click(stop);
-  const answer = await app.answered(10_000);
+  const answer = await app.answered(2_000);
   t.diagnostic(`stopped after ${Date.now() - pressed} ms, the driver's own time included`);
   assert.equal(answer.state, "stopped");
   assert(answer.text.length > 0);
@@ -59,18 +59,17 @@ test("a chat is there after a restart", async (t) => {
   );
 });
 
-test("kill -9 amid an answer loses only its very end, and it can be continued", async (t) => {
+test("kill -9 amid an answer loses at most half a second of it, and it can be continued", async (t) => {
   const data = dataFolder(t);
   const first = await App.open(t, display, { data });
   const written = await underWay(first);
-  // It is to be kept within half a second; a busy machine has as long again for its disk.
-  await sleep(1_000);
+  await sleep(500);
   first.crash();
 
   const second = await App.open(t, display, { data });
   const partial = (await second.openChat()).messages.at(-1);
   assert.equal(partial.state, "interrupted");
-  assert(partial.text.startsWith(written.text), "what was there a second before is lost");
+  assert(partial.text.startsWith(written.text), "what was there half a second before is lost");
   await second.until("the interruption on the screen", async () =>
     /interrupted/i.test(await second.text()),
   );

@@ -42,7 +42,7 @@ pub(crate) enum Report {
         id: u32,
         text: String,
         part: Part,
-        /// When it was there; the desk may come to it later.
+        /// When it was made; the desk may come to it later.
         at: Instant,
     },
     /// The job of answering is over. After a panic the model cannot be trusted.
