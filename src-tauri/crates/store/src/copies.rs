@@ -1,15 +1,23 @@
 //! Copies of the database: one before each migration, and one a day.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
+use crate::open::APPLICATION_ID;
+use crate::{migrate, private, recovery, table};
 
 /// Daily copies that are kept.
 const KEPT: usize = 5;
+/// Days that a copy made before a migration is kept: as long as a deleted chat in the bin.
+const DAYS_KEPT: i64 = 30;
 const DAILY: &str = "day-";
+const BEFORE_MIGRATION: &str = "version-";
+const UNFINISHED: &str = "unfinished";
 
 /// What became of a daily copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,32 +26,66 @@ pub enum Copy {
     Made(PathBuf),
     /// That day has one already.
     Present,
-    /// The database failed SQLite's check, so that no good copy should give way to one of it.
+    /// The database failed SQLite's check, so that no good copy should give way to one of it. The
+    /// next [`Store::open`](crate::Store::open) fails with [`StoreError::Damaged`].
     Refused(String),
 }
 
-/// Lays a copy of the database into the folder `copies` beside it, and removes all but the last
-/// five.
+/// A copy that can be put in the database's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoodCopy {
+    /// Its file name.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The ISO date when it was made; `None`: it was made before an update of the app.
+    pub day: Option<String>,
+    /// Its size.
+    pub bytes: u64,
+    /// The chats in it that are not deleted.
+    pub chats: u32,
+}
+
+/// The copies that SQLite finds whole and that this version can open: the daily ones, the newest
+/// first, then those made before a migration.
 ///
-/// `day` is an ISO date. The copy appears under its name only when it is whole. This reads the
-/// whole file through a connection of its own, so that it can run beside the
-/// [`Store`](crate::Store).
+/// This reads them all.
+pub fn good(database: &Path) -> Vec<GoodCopy> {
+    let usable = |path: PathBuf| examine(&path).ok();
+    let mut found: Vec<GoodCopy> = named(database, DAILY)
+        .into_iter()
+        .rev()
+        .filter_map(usable)
+        .collect();
+    let mut others = named(database, BEFORE_MIGRATION);
+    others.sort_by_key(|path| std::cmp::Reverse(days_of(path)));
+    found.extend(others.into_iter().filter_map(usable));
+    found
+}
+
+/// Lays a copy of the database into the folder `copies` beside it, and removes what is no longer
+/// kept: all daily copies but the last five, those made before a migration after 30 days, and what
+/// was not finished.
+///
+/// `day` is an ISO date. The copy is of one moment, whatever is written meanwhile, and appears under
+/// its name only when it is whole. This reads the whole file through a connection of its own, so
+/// that it can run beside the [`Store`](crate::Store).
 pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
     let target = folder(database).join(format!("{DAILY}{day}.db"));
     if target.exists() {
         return Ok(Copy::Present);
     }
+    remove_all(with_extension(database, UNFINISHED))?;
     let db = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let state: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if state != "ok" {
-        return Ok(Copy::Refused(state));
+    if let Some(detail) = recovery::fault(&db) {
+        recovery::ask_for_check(database)?;
+        return Ok(Copy::Refused(detail));
     }
     write(&db, &target)?;
-    for old in daily(database)?.iter().rev().skip(KEPT) {
-        fs::remove_file(old).map_err(|source| StoreError::Io {
-            path: old.clone(),
-            source,
-        })?;
+    remove_all(named(database, DAILY).into_iter().rev().skip(KEPT))?;
+    if let Some(today) = days_since_1970(day) {
+        let is_old = |path: &PathBuf| days_of(path).is_some_and(|made| made + DAYS_KEPT < today);
+        remove_all(named(database, BEFORE_MIGRATION).into_iter().filter(is_old))?;
     }
     Ok(Copy::Made(target))
 }
@@ -52,53 +94,198 @@ pub(crate) fn folder(database: &Path) -> PathBuf {
     database.with_file_name("copies")
 }
 
-/// Never overwrites an earlier one: it may be the only good one.
+/// Whether there is any copy.
+pub(crate) fn any(database: &Path) -> bool {
+    [DAILY, BEFORE_MIGRATION]
+        .iter()
+        .any(|kind| !named(database, kind).is_empty())
+}
+
+/// Never overwrites an earlier one: it may be the only good one. One that would be the same as the
+/// last is not kept, so that a migration that fails at each start does not fill the disk.
 pub(crate) fn before_migration(
     db: &Connection,
     database: &Path,
     version: u32,
 ) -> Result<(), StoreError> {
     let folder = folder(database);
-    let name = |n: u32| folder.join(format!("version-{version}-{n}.db"));
-    let free = (1..).map(name).find(|path| !path.exists());
-    free.map_or(Ok(()), |target| write(db, &target))
-}
-
-fn write(db: &Connection, target: &Path) -> Result<(), StoreError> {
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |source| StoreError::Io { path, source }
+    let name = |n: u32| folder.join(format!("{BEFORE_MIGRATION}{version}-{n}.db"));
+    let Some(n) = (1..).find(|n| !name(*n).exists()) else {
+        return Ok(());
     };
+    let target = name(n);
+    write(db, &target)?;
+    let last = name(n - 1);
+    if n > 1 && same(&last, &target).map_err(StoreError::io(&last))? {
+        fs::remove_file(&target).map_err(StoreError::io(&target))?;
+    }
+    Ok(())
+}
+
+/// In one read transaction, so that a commit meanwhile does not make it begin again, and without
+/// the pages that are free, so that nothing deleted is in it.
+fn write(db: &Connection, target: &Path) -> Result<(), StoreError> {
     if let Some(folder) = target.parent() {
-        fs::create_dir_all(folder).map_err(io(folder))?;
+        private::folder(folder).map_err(StoreError::io(folder))?;
     }
-    let unfinished = target.with_extension("unfinished");
-    if unfinished.exists() {
-        fs::remove_file(&unfinished).map_err(io(&unfinished))?;
+    let unfinished = target.with_extension(UNFINISHED);
+    remove_all(unfinished.exists().then(|| unfinished.clone()))?;
+    // SQLite writes into an empty file that is there, and leaves its mode.
+    private::file(&unfinished).map_err(StoreError::io(&unfinished))?;
+    let written = vacuum(db, &unfinished).and_then(|()| {
+        let sync = || File::open(&unfinished)?.sync_all();
+        sync().map_err(StoreError::io(&unfinished))?;
+        fs::rename(&unfinished, target).map_err(StoreError::io(target))
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
     }
-    db.backup("main", &unfinished, None::<fn(rusqlite::backup::Progress)>)?;
-    fs::rename(&unfinished, target).map_err(io(target))
+    recovery::sync_folder(target);
+    written
 }
 
-/// Oldest first: ISO dates sort by time.
-fn daily(database: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let folder = folder(database);
-    let entries = fs::read_dir(&folder).map_err(|source| StoreError::Io {
-        path: folder.clone(),
-        source,
+fn vacuum(db: &Connection, target: &Path) -> Result<(), StoreError> {
+    let name = target.to_str().ok_or_else(|| StoreError::Io {
+        path: target.to_owned(),
+        source: std::io::ErrorKind::InvalidFilename.into(),
     })?;
-    let mut copies: Vec<PathBuf> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| is_daily(path))
-        .collect();
-    copies.sort();
-    Ok(copies)
+    db.execute("VACUUM INTO ?1", [name])?;
+    Ok(())
 }
 
-fn is_daily(path: &Path) -> bool {
-    let name = path
-        .file_name()
+/// A copy that nothing writes any more, so that SQLite needs no file beside it.
+fn examine(path: &Path) -> Result<GoodCopy, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(immutable(path), flags)?;
+    let application: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let is_known = migrate::version(&db)? <= migrate::latest(&table::steps());
+    if application != APPLICATION_ID || !is_known {
+        return Err(StoreError::NotFound("copy"));
+    }
+    if let Some(detail) = recovery::fault(&db) {
+        return Err(recovery::damaged(path, &detail, true));
+    }
+    let chats = db.query_row(
+        "SELECT count(*) FROM chat WHERE deleted_at IS NULL",
+        [],
+        |row| row.get(0),
+    )?;
+    let name = file_name(path).to_owned();
+    let day = name
+        .strip_prefix(DAILY)
+        .and_then(|name| name.strip_suffix(".db"))
+        .map(str::to_owned);
+    let bytes = fs::metadata(path).map_err(StoreError::io(path))?.len();
+    Ok(GoodCopy {
+        name,
+        path: path.to_owned(),
+        day,
+        bytes,
+        chats,
+    })
+}
+
+/// The address by which SQLite opens a file without locks and journal.
+fn immutable(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                uri.push(char::from(*byte));
+            }
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}
+
+/// Whether two files hold the same bytes.
+fn same(a: &Path, b: &Path) -> std::io::Result<bool> {
+    let (mut a, mut b) = (File::open(a)?, File::open(b)?);
+    if a.metadata()?.len() != b.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    loop {
+        left.clear();
+        right.clear();
+        let n = a.by_ref().take(1 << 16).read_to_end(&mut left)?;
+        b.by_ref().take(1 << 16).read_to_end(&mut right)?;
+        if left != right {
+            return Ok(false);
+        }
+        if n == 0 {
+            return Ok(true);
+        }
+    }
+}
+
+/// The copies of one kind, by name: of the daily ones the oldest first, for ISO dates sort by time.
+fn named(database: &Path, kind: &str) -> Vec<PathBuf> {
+    let mut found = with_extension(database, "db");
+    found.retain(|path| file_name(path).starts_with(kind));
+    found.sort();
+    found
+}
+
+fn with_extension(database: &Path, extension: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder(database)) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .collect()
+}
+
+fn remove_all(files: impl IntoIterator<Item = PathBuf>) -> Result<(), StoreError> {
+    for file in files {
+        fs::remove_file(&file).map_err(StoreError::io(&file))?;
+    }
+    Ok(())
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name()
         .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    name.starts_with(DAILY) && name.ends_with(".db")
+        .unwrap_or_default()
+}
+
+/// The day when a file was written, counted from 1970.
+fn days_of(path: &Path) -> Option<i64> {
+    let written = fs::metadata(path).ok()?.modified().ok()?;
+    let seconds = written.duration_since(UNIX_EPOCH).ok()?.as_secs();
+    i64::try_from(seconds / 86_400).ok()
+}
+
+/// Of an ISO date. Months are counted from March, so that a leap day is a year's last.
+fn days_since_1970(day: &str) -> Option<i64> {
+    let mut parts = day.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let year = if month > 2 { year } else { year - 1 };
+    let month = (month + 9) % 12;
+    let leap_days = year / 4 - year / 100 + year / 400;
+    Some(365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::days_since_1970;
+
+    #[test]
+    fn days_are_counted_over_leap_years() {
+        for (day, days) in [
+            ("1970-01-01", 0),
+            ("1970-03-01", 59),
+            ("2000-02-29", 11_016),
+            ("2000-03-01", 11_017),
+            ("2026-11-22", 20_779),
+        ] {
+            assert_eq!(days_since_1970(day), Some(days), "{day}");
+        }
+        assert_eq!(days_since_1970("yesterday"), None);
+    }
 }

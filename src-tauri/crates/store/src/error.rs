@@ -1,9 +1,9 @@
 //! What can go wrong with the file.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 /// Why the store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +31,8 @@ pub enum StoreError {
         copies: PathBuf,
         /// What SQLite says.
         detail: String,
+        /// Whether it opens all the same: the damage is in a part that opening does not read.
+        opens: bool,
     },
     /// The file is a database of another program.
     #[error("{} is not a Goldcrest database. Nothing was changed.", path.display())]
@@ -38,11 +40,39 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The file cannot be opened.
+    #[error("{} cannot be opened ({detail}).", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite or the system says.
+        detail: String,
+    },
+    /// The file can be read, not written.
+    #[error("{} can be read, but not written.", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nothing can be written in the folder.
+    #[error("Nothing can be written in the folder {} ({source}).", path.display())]
+    FolderNotWritable {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Another program holds the file.
+    #[error("Another program holds {}.", path.display())]
+    Held {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no such row.
     #[error("This {0} does not exist any more.")]
     NotFound(&'static str),
     /// The disk is full.
-    #[error("The disk is full: the chat could not be saved.")]
+    #[error("The disk is full: this could not be saved. Free some space and try again.")]
     DiskFull,
     /// A folder could not be made, or a copy not written.
     #[error("{}: {source}", path.display())]
@@ -57,10 +87,25 @@ pub enum StoreError {
     Sqlite(Box<dyn std::error::Error + Send + Sync>),
 }
 
+impl StoreError {
+    /// The error of an operation on this file or folder.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+        let path = path.to_owned();
+        |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
+            _ => StoreError::Io { path, source },
+        }
+    }
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => StoreError::DiskFull,
+        // The shared memory of the journal is a file too, and it too needs room.
+        let no_room = |error: &ffi::Error| {
+            error.code == ErrorCode::DiskFull || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
+        };
+        match error.sqlite_error() {
+            Some(cause) if no_room(cause) => StoreError::DiskFull,
             _ => StoreError::Sqlite(Box::new(error)),
         }
     }

@@ -7,17 +7,23 @@
 #![warn(missing_docs)]
 
 mod copies;
+mod deadline;
 mod error;
 mod migrate;
 mod open;
+pub mod private;
+mod recovery;
 mod table;
 
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-pub use copies::{Copy, daily_copy};
+use deadline::Deadline;
+
+pub use copies::{Copy, GoodCopy, daily_copy, good as good_copies};
 pub use error::StoreError;
+pub use recovery::{ask_for_check, check, forget_check, name_aside, restore_copy, set_aside};
 pub use table::chat::{ChatId, ChatRow, Chats};
 pub use table::draft::{DraftPlace, Drafts};
 pub use table::message::{
@@ -30,6 +36,7 @@ pub use table::window::{WindowRow, Windows};
 /// The open database: one connection, the only writer.
 pub struct Store {
     db: Connection,
+    deadline: Deadline,
     path: Option<PathBuf>,
 }
 
@@ -39,22 +46,28 @@ impl Store {
     ///
     /// Answers that were being written when the last process ended become
     /// [`MessageState::Interrupted`]. A file that is damaged, foreign or of a newer version is an
-    /// error, and is left as it is.
+    /// error, and is left as it is. The file and its folder become private to the user.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
-        let db = open::file(path)?;
+        let (db, deadline) = open::file(path)?;
         let store = Store {
             db,
+            deadline,
             path: Some(path.to_owned()),
         };
-        store.messages().interrupt_writing()?;
+        store
+            .messages()
+            .interrupt_writing()
+            .map_err(|error| open::explain(path, error))?;
         Ok(store)
     }
 
     /// A store that lives as long as this value: for tests, and for conversations that leave no
     /// trace.
     pub fn in_memory() -> Result<Store, StoreError> {
+        let (db, deadline) = open::memory()?;
         Ok(Store {
-            db: open::memory()?,
+            db,
+            deadline,
             path: None,
         })
     }
@@ -91,7 +104,10 @@ impl Store {
 
     /// Full-text search.
     pub fn search(&self) -> Search<'_> {
-        Search { db: &self.db }
+        Search {
+            db: &self.db,
+            deadline: &self.deadline,
+        }
     }
 
     /// Makes all writes of `act` together, or none of them when it fails.

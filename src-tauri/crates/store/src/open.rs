@@ -1,38 +1,42 @@
 //! The one opener.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::copies;
+use crate::deadline::Deadline;
 use crate::error::StoreError;
-use crate::migrate;
-use crate::table;
+use crate::{copies, migrate, private, recovery, table};
 
 /// "GLDC": tells our files from those of other programs.
-const APPLICATION_ID: i32 = 0x474c_4443;
+pub(crate) const APPLICATION_ID: i32 = 0x474c_4443;
 /// How long to wait for another process that holds the file, such as a backup tool.
 const BUSY: Duration = Duration::from_secs(5);
 
-pub(crate) fn file(path: &Path) -> Result<Connection, StoreError> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|source| StoreError::Io {
-            path: folder.to_owned(),
-            source,
-        })?;
+pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    private::folder(folder).map_err(|source| not_writable(folder, source))?;
+    recovery::finish_restoring(path)?;
+    if recovery::was_emptied(path) {
+        return Err(recovery::damaged(path, "the file is empty", false));
     }
-    let db = read(path).map_err(|error| explain(path, error))?;
-    prepare(&db).map_err(|error| explain(path, error.into()))?;
-    Ok(db)
+    private::file(path).map_err(|source| not_writable(folder, source))?;
+    let open = || {
+        let mut db = read(path)?;
+        let deadline = prepare(&mut db)?;
+        Ok((db, deadline))
+    };
+    open().map_err(|error| explain(path, error))
 }
 
-pub(crate) fn memory() -> Result<Connection, StoreError> {
+pub(crate) fn memory() -> Result<(Connection, Deadline), StoreError> {
     let mut db = Connection::open_in_memory()?;
-    prepare(&db)?;
+    let deadline = prepare(&mut db)?;
     migrate::run(&mut db, &table::steps())?;
-    Ok(db)
+    Ok((db, deadline))
 }
 
 /// Nothing is written before the file is known to be ours, whole, and of a version that we know.
@@ -41,6 +45,12 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
+    // Before it is read, for the files that SQLite then makes beside it would be read-only for ever.
+    if db.is_readonly("main")? {
+        return Err(StoreError::ReadOnly {
+            path: path.to_owned(),
+        });
+    }
     db.busy_timeout(BUSY)?;
     let steps = table::steps();
     let known = migrate::latest(&steps);
@@ -59,36 +69,80 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
             known,
         });
     }
+    recovery::check_where_asked(&db, path)?;
     if tables > 0 && found < known {
         copies::before_migration(&db, path, found)?;
     }
     db.pragma_update(None, "journal_mode", "WAL")?;
-    db.pragma_update(None, "application_id", APPLICATION_ID)?;
+    // Setting it writes even where nothing changes, and a disk may be full.
+    if application != APPLICATION_ID {
+        db.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
     migrate::run(&mut db, &steps)?;
+    table::search::delete_securely(&db)?;
     Ok(db)
 }
 
-fn prepare(db: &Connection) -> rusqlite::Result<()> {
+fn prepare(db: &mut Connection) -> rusqlite::Result<Deadline> {
     db.pragma_update(None, "foreign_keys", true)?;
     db.pragma_update(None, "synchronous", "FULL")?;
+    // What is deleted for good is overwritten.
+    db.pragma_update(None, "secure_delete", true)?;
     db.set_prepared_statement_cache_capacity(64);
-    Ok(())
+    Deadline::install(db)
 }
 
-fn explain(path: &Path, error: StoreError) -> StoreError {
-    let StoreError::Sqlite(cause) = error else {
-        return error;
+/// What SQLite says is often no more than "unable to open": what the system says tells the cause.
+pub(crate) fn explain(path: &Path, error: StoreError) -> StoreError {
+    let cause = match error {
+        StoreError::Sqlite(cause) => cause,
+        StoreError::ReadOnly { .. } => return no_room(path).unwrap_or(error),
+        other => return other,
     };
     let code = cause
         .downcast_ref::<rusqlite::Error>()
         .and_then(rusqlite::Error::sqlite_error_code);
+    let path = path.to_owned();
     match code {
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Damaged {
-            path: path.to_owned(),
-            copies: copies::folder(path),
-            detail: cause.to_string(),
-        },
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            recovery::damaged(&path, &cause.to_string(), false)
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Held { path },
+        Some(
+            ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::ReadOnly,
+        ) => no_room(&path).unwrap_or_else(|| {
+            let detail = match File::open(&path).and_then(|file| file.metadata()) {
+                Err(error) => error.to_string(),
+                Ok(metadata) if metadata.is_dir() => "it is a folder".to_owned(),
+                Ok(_) => cause.to_string(),
+            };
+            StoreError::Unreadable { path, detail }
+        }),
         _ => StoreError::Sqlite(cause),
+    }
+}
+
+/// Whether it is the folder or the disk that takes nothing: SQLite keeps two files beside its own.
+fn no_room(path: &Path) -> Option<StoreError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let probe = path.with_extension("probe");
+    let written = private::file(&probe)
+        .and_then(|()| File::create(&probe))
+        .and_then(|mut file| file.write_all(&[0; 1 << 16]));
+    let _ = fs::remove_file(&probe);
+    written.err().map(|source| not_writable(folder, source))
+}
+
+fn not_writable(folder: &Path, source: io::Error) -> StoreError {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
+        _ => StoreError::FolderNotWritable {
+            path: folder.to_owned(),
+            source,
+        },
     }
 }
 
@@ -99,7 +153,7 @@ mod tests {
     #[test]
     fn the_file_is_opened_for_safety() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
-        let db = file(&folder.path().join("goldcrest.db"))?;
+        let (db, _) = file(&folder.path().join("goldcrest.db"))?;
         let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let journal: String = db.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         assert_eq!(journal, "wal");
@@ -112,6 +166,7 @@ mod tests {
             (number("foreign_keys")?, number("busy_timeout")?),
             (1, 5000)
         );
+        assert_eq!(number("secure_delete")?, 1);
         Ok(())
     }
 }

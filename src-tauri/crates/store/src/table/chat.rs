@@ -137,13 +137,20 @@ impl Chats<'_> {
         )
     }
 
-    /// Removes for good the chats that were deleted before a moment, with their messages. Returns
-    /// how many.
+    /// Removes for good the chats that were deleted before a moment, with their messages, from the
+    /// journal too. Returns how many.
     pub fn purge(&self, deleted_before: i64) -> Result<usize, StoreError> {
-        Ok(self
+        let purged = self
             .db
             .prepare_cached("DELETE FROM chat WHERE deleted_at < ?1")?
-            .execute([deleted_before])?)
+            .execute([deleted_before])?;
+        if purged > 0 {
+            // While another connection reads, this does nothing, and closing the file does it.
+            let _ = self
+                .db
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
+        Ok(purged)
     }
 
     fn change(

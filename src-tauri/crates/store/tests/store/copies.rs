@@ -1,7 +1,10 @@
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
-use store::{Copy, Store, daily_copy};
+use store::{Copy, Store, daily_copy, good_copies};
 
 use crate::{chat, say};
 
@@ -39,11 +42,10 @@ fn a_copy_that_was_not_finished_is_made_anew() {
     let path = folder.path().join("goldcrest.db");
     let _store = Store::open(&path).unwrap();
     fs::create_dir(folder.path().join("copies")).unwrap();
-    fs::write(
-        folder.path().join("copies/day-2026-03-05.unfinished"),
-        "half",
-    )
-    .unwrap();
+    for day in ["2026-03-05", "2025-12-24"] {
+        let half = folder.path().join(format!("copies/day-{day}.unfinished"));
+        fs::write(half, "half").unwrap();
+    }
     daily_copy(&path, "2026-03-05").unwrap();
     assert_eq!(copies(folder.path()), ["day-2026-03-05.db"]);
 }
@@ -68,4 +70,177 @@ fn a_damaged_database_pushes_no_good_copy_out() {
         "{refused:?}"
     );
     assert!(!folder.path().join("copies/day-2026-03-05.db").exists());
+}
+
+/// A database that takes a while to copy.
+fn large(path: &Path, megabytes: usize) -> Store {
+    let store = Store::open(path).unwrap();
+    let (id, first) = chat(&store, "Goldcrests", "How heavy?");
+    // Without words, so that the index takes no time.
+    let text = "-".repeat(100_000);
+    store
+        .transaction(|store| {
+            for _ in 0..megabytes * 10 {
+                say(store, id, Some(first), &text);
+            }
+            Ok::<_, store::StoreError>(())
+        })
+        .unwrap();
+    store
+}
+
+#[test]
+fn a_copy_is_of_one_moment_and_ends_however_much_is_written_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    drop(large(&path, 16));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let (copied, commits) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let store = Store::open(&path).unwrap();
+            // Two rows in one transaction: a copy that has one of them is of no moment.
+            while !copied.load(Ordering::Acquire) && Instant::now() < deadline {
+                store
+                    .transaction(|store| {
+                        let n = commits.fetch_add(1, Ordering::Relaxed);
+                        chat(store, &format!("left {n}"), "x");
+                        chat(store, &format!("right {n}"), "x");
+                        Ok::<_, store::StoreError>(())
+                    })
+                    .unwrap();
+            }
+        });
+        while commits.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        let made = daily_copy(&path, "2026-03-05");
+        copied.store(true, Ordering::Release);
+        assert!(matches!(made, Ok(Copy::Made(_))), "{made:?}");
+    });
+    assert!(
+        Instant::now() < deadline,
+        "the copy was begun again at each commit"
+    );
+    let copy = good_copies(&path).remove(0);
+    let chats = usize::try_from(copy.chats).unwrap();
+    assert_eq!(chats % 2, 1, "half of a transaction is in the copy");
+}
+
+const FILE: &str = "GOLDCREST_COPY_TEST_FILE";
+
+#[test]
+#[ignore = "the child process of the test below"]
+fn copies_until_it_is_killed() {
+    let Some(file) = std::env::var_os(FILE) else {
+        return;
+    };
+    daily_copy(Path::new(&file), "2026-03-05").unwrap();
+}
+
+#[test]
+fn a_copy_that_is_broken_off_has_no_name_of_a_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    drop(large(&path, 32));
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "copies::copies_until_it_is_killed", "--ignored"])
+        .env(FILE, &path)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // As soon as some of it is there.
+    let begun = || {
+        let entries = fs::read_dir(folder.path().join("copies")).ok()?;
+        entries.flatten().find(|entry| {
+            let length = entry.metadata().map_or(0, |file| file.len());
+            length > 0
+        })
+    };
+    while begun().is_none() {
+        assert!(child.try_wait().unwrap().is_none(), "nothing was copied");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for name in copies(folder.path()) {
+        if name.ends_with(".db") {
+            assert_eq!(good_copies(&path).len(), 1, "{name} is not whole");
+        }
+    }
+    daily_copy(&path, "2026-03-05").unwrap();
+    assert_eq!(copies(folder.path()), ["day-2026-03-05.db"]);
+    assert_eq!(good_copies(&path).len(), 1);
+}
+
+#[test]
+fn copies_made_before_an_update_go_after_thirty_days() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let _store = Store::open(&path).unwrap();
+    fs::create_dir(folder.path().join("copies")).unwrap();
+    // 2026-03-31 is 30 days after 2026-03-01, whose first second this is.
+    let made = SystemTime::UNIX_EPOCH + Duration::from_secs(20_513 * 86_400);
+    let copy = folder.path().join("copies/version-1-1.db");
+    File::create(&copy).unwrap().set_modified(made).unwrap();
+    daily_copy(&path, "2026-03-31").unwrap();
+    assert!(copy.exists(), "30 days");
+    daily_copy(&path, "2026-04-01").unwrap();
+    assert!(!copy.exists(), "31 days");
+}
+
+/// All bytes of all files below a folder.
+fn bytes_below(folder: &Path) -> Vec<u8> {
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                bytes_below(&path)
+            } else {
+                fs::read(path).unwrap()
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn what_was_purged_is_in_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let store = Store::open(&path).unwrap();
+    let contains = |word: &str| {
+        let bytes = bytes_below(folder.path());
+        bytes
+            .windows(word.len())
+            .any(|part| part == word.as_bytes())
+    };
+    chat(&store, "Goldcrests", "How heavy?");
+    let (secret, first) = chat(&store, "Xylophones", "quartzite quartzite");
+    (0..40).fold(first, |parent, n| {
+        say(
+            &store,
+            secret,
+            Some(parent),
+            &format!("quartzite {n} zzyzx{n}"),
+        )
+    });
+    let words = [
+        "Xylophones",
+        "xylophones",
+        "quartzite",
+        "uartzite",
+        "zzyzx7",
+    ];
+    assert!(contains("quartzite") && contains("Xylophones"));
+    store.chats().delete(secret, 500).unwrap();
+    assert_eq!(store.chats().purge(501).unwrap(), 1);
+    daily_copy(&path, "2026-03-05").unwrap();
+    for word in words {
+        assert!(!contains(word), "{word} while the store is open");
+    }
+    drop(store);
+    for word in words {
+        assert!(!contains(word), "{word} once it is closed");
+    }
 }

@@ -8,6 +8,8 @@ mod crashing;
 mod drafts;
 mod messages;
 mod opening;
+mod private;
+mod recovering;
 mod search;
 mod settings;
 mod upgrading;

@@ -1,0 +1,52 @@
+//! A limit on how long a statement may run: the thread that owns the store has others to serve.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode};
+
+/// Instructions of SQLite's virtual machine between two looks at the time: some microseconds.
+const INSTRUCTIONS: i32 = 500;
+const NONE: u64 = u64::MAX;
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Interrupts the statements of a connection that run beyond it.
+#[derive(Clone)]
+pub(crate) struct Deadline(Arc<AtomicU64>);
+
+impl Deadline {
+    pub(crate) fn install(db: &mut Connection) -> rusqlite::Result<Deadline> {
+        let deadline = Deadline(Arc::new(AtomicU64::new(NONE)));
+        let at = Arc::clone(&deadline.0);
+        db.progress_handler(
+            INSTRUCTIONS,
+            Some(move || match at.load(Ordering::Relaxed) {
+                NONE => false,
+                at => at <= elapsed(),
+            }),
+        )?;
+        Ok(deadline)
+    }
+
+    /// Runs `act`, whose statements fail with [`is_over`] after `limit`.
+    pub(crate) fn within<T>(&self, limit: Duration, act: impl FnOnce() -> T) -> T {
+        let limit = u64::try_from(limit.as_micros()).unwrap_or(NONE);
+        self.0
+            .store(elapsed().saturating_add(limit), Ordering::Relaxed);
+        let result = act();
+        self.0.store(NONE, Ordering::Relaxed);
+        result
+    }
+}
+
+/// Whether a statement failed because its time was over.
+pub(crate) fn is_over(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+}
+
+/// Microseconds since this was first asked.
+fn elapsed() -> u64 {
+    u64::try_from(START.elapsed().as_micros()).unwrap_or(NONE)
+}
