@@ -11,6 +11,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 900,
   },
+  worker: { format: "es" },
   // Without this, tests would get Svelte's server half, where runes are plain values.
   ...(process.env["VITEST"] && { resolve: { conditions: ["browser"] } }),
   test: { include: ["src/**/*.test.ts"] },

@@ -1,75 +1,231 @@
 import type { Env, Token } from "markdown-it";
+import { LongFence } from "./fence";
 import { languageOf, md } from "./markdown";
 import { mend } from "./mend";
+import { cutFor, endOfWindow } from "./window";
 
 /** A top-level piece of an answer. `html` still has to pass the sanitiser. */
 export type Block =
   | { id: number; kind: "html"; html: string }
   | { id: number; kind: "code"; code: string; language: string; open: boolean };
 
+/** What was read: the blocks in groups, of which full ones stay the same object; whether that is all. */
+export type Reading = { groups: Block[][]; done: boolean };
+
+/** So many blocks are drawn as one, so that an update does not look at every block of a long answer. */
+const GROUP = 32;
+
 /**
  * Reads a growing Markdown text as blocks. Blocks that can no longer change are never parsed again, and
  * those that have not changed keep their identity, so an update costs what its last block costs.
+ *
+ * No block is longer than a window: a longer one is cut where it hurts least, always at the same place
+ * however the text arrives. So an update costs no more than a window, whatever a model writes.
  */
 export class BlockReader {
   #source = "";
-  #fixed: Block[] = [];
-  /** What was read last, fixed or not. */
-  #blocks: Block[] = [];
+  /** Full groups of blocks that no longer change, and the blocks of the group that is being filled. */
+  #full: Block[][] = [];
+  #part: Block[] = [];
+  #count = 0;
+  /** What was shown last, fixed or not, by id. */
+  #shown: Block[] = [];
   /** How much of the source the fixed blocks cover. */
   #offset = 0;
+  /** The head of a table that was cut, for its next part. */
+  #head = "";
+  #fence: LongFence | null = null;
   #env: Env = {};
+  /** The link addresses of the whole text, once it was read to its end. */
+  #found: Env = {};
+  /** The text defines link addresses; those may come after the links. */
+  #defines = false;
+  /** The ended text was read from its beginning, with the addresses of all of it. */
+  #complete = false;
 
-  /** The blocks of `source`; `open` while more text may follow. */
-  read(source: string, open: boolean): Block[] {
-    if (!source.startsWith(this.#source)) this.#restart();
-    this.#source = source;
-    const tail = source.slice(this.#offset);
+  /**
+   * The blocks of `source`; `open` while more text may follow. When `enough` says so, what is left of a
+   * long text is for the next call.
+   */
+  read(source: string, open: boolean, enough: () => boolean = () => false): Reading {
+    const text = source.includes("\r") ? source.replace(/\r\n?/gu, "\n") : source;
+    if (!text.startsWith(this.#source)) this.#restart();
+    if (open && this.#complete) this.#again();
+    this.#source = text;
+    for (;;) {
+      this.#found = this.#env;
+      const live = this.#advance(open, enough);
+      if (live === null) return this.#reading(this.#shown.slice(this.#count), false);
+      if (open || this.#complete || !this.#defines) {
+        this.#shown.length = this.#count + live.length;
+        return this.#reading(live, true);
+      }
+      // A link is read before its address when that comes in a later block.
+      this.#again(this.#found);
+      this.#complete = true;
+    }
+  }
+
+  /** Fixes what can be fixed and returns the blocks after that; null when there is more to read. */
+  #advance(open: boolean, enough: () => boolean): Block[] | null {
+    for (let windows = 1; ; windows++) {
+      const end = endOfWindow(this.#source, this.#offset);
+      if (this.#fence) {
+        const live = this.#readFence(this.#fence, open);
+        if (live) return live;
+      } else if (end < this.#source.length) this.#readWindow(end);
+      else return this.#readTail(open);
+      if (windows > 1 && enough()) return null;
+    }
+  }
+
+  /** The text after the fixed blocks, which is shorter than a window. */
+  #readTail(open: boolean): Block[] {
+    const tail = this.#head + this.#source.slice(this.#offset);
     const text = open ? mend(tail) : tail;
-    const tokens = md.parse(text, this.#env);
-    const groups = topLevel(tokens);
-    const lineStarts = starts(text);
+    const env: Env = { references: { ...this.#env.references } };
+    const groups = topLevel(md.parse(text, env));
+    const lines = starts(text);
+    this.#defines ||= Object.keys(env.references ?? {}).length > 0;
+    if (!open) {
+      this.#found = env;
+      return groups.map((group, at) =>
+        this.#keep(group, text, lines, env, this.#count + at, false),
+      );
+    }
     // Only the last line may still turn out to be something else, so a block is fixed when the one
     // after it begins on a complete line.
     const completeLines = tail.split("\n").length - 1;
-
+    const next = groups.findLastIndex((group, at) => at > 0 && group.from < completeLines);
     const live: Block[] = [];
-    let consumed = 0;
     for (const [at, group] of groups.entries()) {
-      const next = groups[at + 1];
-      const id = this.#fixed.length + live.length;
-      const made = { ...this.#block(group, text, lineStarts, open && next === undefined), id };
-      const before = this.#blocks[id];
-      const block = before && alike(before, made) ? before : made;
-      const fixed = open && next !== undefined && next.from < completeLines && live.length === 0;
-      if (!fixed) {
-        live.push(block);
-        continue;
-      }
-      this.#fixed = [...this.#fixed, block];
-      consumed = lineStarts[next.from] ?? 0;
+      const last = at === groups.length - 1;
+      const block = this.#keep(group, text, lines, env, this.#count + live.length, last);
+      if (at < next) this.#fix(block);
+      else live.push(block);
     }
-    this.#offset += consumed;
-    this.#blocks = [...this.#fixed, ...live];
-    return this.#blocks;
+    if (next > 0) this.#consume(tail, lines[groups[next]?.from ?? 0] ?? 0);
+    return live;
+  }
+
+  /** A window of a text that goes on after it: all blocks but its last are there in full. */
+  #readWindow(end: number): void {
+    const text = this.#head + this.#source.slice(this.#offset, end);
+    const env: Env = { references: { ...this.#env.references } };
+    const groups = topLevel(md.parse(text, env));
+    const lines = starts(text);
+    const last = groups.at(-1);
+    if (!last) {
+      this.#consume(text, text.length);
+      return;
+    }
+    for (const group of groups.slice(0, -1)) {
+      this.#fix(this.#keep(group, text, lines, env, this.#count, false));
+    }
+    const from = lines[last.from] ?? 0;
+    if (groups.length > 1) {
+      this.#consume(text, from);
+      return;
+    }
+    const [first] = last.tokens;
+    if (first?.type === "fence") {
+      const content = lines[last.from + 1] ?? text.length;
+      const indent = text.slice(from).search(/[^ ]/u);
+      this.#fence = new LongFence(first, indent, this.#offset - this.#head.length + content);
+      return;
+    }
+    const { at, head } = cutFor(last.tokens, text, lines);
+    const piece = text.slice(0, at);
+    const [group] = topLevel(md.parse(piece, env));
+    if (group) this.#fix(this.#keep(group, piece, starts(piece), env, this.#count, false));
+    this.#consume(text, at);
+    this.#head = head;
+  }
+
+  /** A block of code that is longer than a window; null when its end was found. */
+  #readFence(fence: LongFence, open: boolean): Block[] | null {
+    const end = fence.read(this.#source);
+    const { code, language } = fence;
+    const live = open && end === null;
+    const block = this.#same({ id: this.#count, kind: "code", code, language, open: live });
+    if (end === null || !end.final) return [block];
+    this.#fix(block);
+    this.#fence = null;
+    this.#head = "";
+    this.#offset = end.at;
+    return null;
+  }
+
+  /** What lies before `to` in `text` is read for good. */
+  #consume(text: string, to: number): void {
+    this.#offset += to - this.#head.length;
+    const known = Object.keys(this.#env.references ?? {}).length;
+    const env: Env = { references: { ...this.#env.references } };
+    if (text.slice(0, to).includes("]:")) md.parse(text.slice(0, to), env);
+    if (Object.keys(env.references ?? {}).length > known) {
+      this.#env = env;
+      this.#defines = true;
+    }
+    this.#head = "";
+  }
+
+  #fix(block: Block): void {
+    this.#part.push(block);
+    this.#count += 1;
+    if (this.#part.length < GROUP) return;
+    this.#full.push(this.#part);
+    this.#part = [];
+  }
+
+  #reading(live: Block[], done: boolean): Reading {
+    const rest = [...this.#part, ...live];
+    const groups = [...this.#full];
+    for (let at = 0; at < rest.length; at += GROUP) groups.push(rest.slice(at, at + GROUP));
+    return { groups, done };
   }
 
   #restart(): void {
-    this.#fixed = [];
-    this.#blocks = [];
-    this.#offset = 0;
-    this.#env = {};
+    this.#again();
+    this.#shown = [];
+    this.#defines = false;
   }
 
-  #block(group: Group, text: string, lineStarts: number[], last: boolean): Block {
+  /** Begins at the beginning, with what is shown staying until it is read. */
+  #again(env: Env = {}): void {
+    this.#env = env;
+    this.#complete = false;
+    this.#full = [];
+    this.#part = [];
+    this.#count = 0;
+    this.#offset = 0;
+    this.#head = "";
+    this.#fence = null;
+  }
+
+  #keep(group: Group, text: string, lines: number[], env: Env, id: number, open: boolean): Block {
     const [first] = group.tokens;
     if (group.tokens.length === 1 && first?.type === "fence") {
-      const end = text.slice(lineStarts[group.to - 1], lineStarts[group.to]);
+      const end = text.slice(lines[group.to - 1], lines[group.to]);
       const closed = end.trim().startsWith(first.markup) && group.to - group.from > 1;
       const code = first.content.replace(/\n$/u, "");
-      return { id: 0, kind: "code", code, language: languageOf(first), open: last && !closed };
+      return this.#same({
+        id,
+        kind: "code",
+        code,
+        language: languageOf(first),
+        open: open && !closed,
+      });
     }
-    return { id: 0, kind: "html", html: md.renderer.render(group.tokens, md.options, this.#env) };
+    const html = md.renderer.render(group.tokens, md.options, env);
+    return this.#same({ id, kind: "html", html });
+  }
+
+  /** The block as it was shown before, where it is still the same. */
+  #same(block: Block): Block {
+    const before = this.#shown[block.id];
+    const kept = before && alike(before, block) ? before : block;
+    this.#shown[block.id] = kept;
+    return kept;
   }
 }
 

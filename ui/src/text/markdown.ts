@@ -1,5 +1,6 @@
 import markdownIt, { type MarkdownIt, type Token } from "markdown-it";
-import { escapeHtml, highlight, languageName } from "./code";
+import { escapeHtml } from "./code";
+import { languageName } from "./languages";
 import { address, withoutDeceptiveCharacters } from "./links";
 import { math } from "./math";
 
@@ -50,11 +51,14 @@ export function languageOf(token: Token | undefined): string {
   return token?.info.trim().split(/\s+/u)[0]?.toLowerCase() ?? "";
 }
 
-/** Code inside a list or a quotation; `CodeBlock.svelte` draws the same for code at the top level. */
+/**
+ * Code inside a list or a quotation; `CodeBlock.svelte` draws the same for code at the top level.
+ * `colourCode` gives it its colours where it is drawn.
+ */
 function codeFigure(code: string, language: string): string {
   const name = escapeHtml(languageName(language));
   return (
     `<figure class="code"><figcaption>${name}<button type="button" class="copy" data-made aria-label="Copy code">Copy</button></figcaption>` +
-    `<pre tabindex="0"><code>${highlight(code, language)}</code></pre></figure>\n`
+    `<pre tabindex="0"><code data-language="${escapeHtml(language)}">${escapeHtml(code)}</code></pre></figure>\n`
   );
 }

@@ -36,9 +36,27 @@ function joinPunctuation(state: StateCore): void {
   }
 }
 
+/** Longer ones are no formula that anybody wrote, and would take long to set. */
+const LONGEST = 2000;
+
+const made = new Map<string, string>();
+const MOST_MADE = 500;
+
 /** TeX as MathML; the source itself when it is not TeX that KaTeX knows. */
 export function formula(tex: string, display: boolean): string {
+  // While a paragraph grows, it is drawn again with the formulas that it has already.
+  const key = `${display ? "block" : "inline"} ${tex}`;
+  const known = made.get(key);
+  if (known !== undefined) return known;
+  const html = make(tex, display);
+  if (made.size >= MOST_MADE) made.clear();
+  made.set(key, html);
+  return html;
+}
+
+function make(tex: string, display: boolean): string {
   try {
+    if (tex.length > LONGEST) throw new Error("too long");
     const html = katex.renderToString(tex, {
       displayMode: display,
       output: "mathml",
@@ -80,7 +98,7 @@ function inlineMath(state: StateInline, silent: boolean): boolean {
   const marks = marksAt(src, pos, posMax);
   if (!marks) return false;
   const from = pos + marks.open;
-  const to = endOf(src, from, posMax, marks.close);
+  const to = endFor(state, from, marks.close);
   if (to < 0 || src.slice(from, to).trim() === "") return false;
   if (!silent) {
     const token = state.push("math_inline", "math", 0);
@@ -89,6 +107,20 @@ function inlineMath(state: StateInline, silent: boolean): boolean {
   }
   state.pos = to + marks.close.length;
   return true;
+}
+
+/** In each text, the place from which on a closing mark is known not to come. */
+const without = new WeakMap<StateInline, Map<string, number>>();
+
+/** As `endOf`, but a text full of opening marks is searched for the closing one only once. */
+function endFor(state: StateInline, from: number, close: string): number {
+  const known = without.get(state) ?? new Map<string, number>();
+  without.set(state, known);
+  if (from >= (known.get(close) ?? Infinity)) return -1;
+  const to = endOf(state.src, from, state.posMax, close);
+  // A dollar sign that cannot close says nothing of those after it.
+  if (to < 0 && close.startsWith("\\")) known.set(close, from);
+  return to;
 }
 
 /** Where the closing mark is; -1 when there is none, or the first one found cannot close. */

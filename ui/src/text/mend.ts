@@ -35,15 +35,31 @@ function holdBackTable(lines: string[]): string[] {
   const from =
     lines.findLastIndex((line, at) => at < lines.length - 1 && !line.startsWith("|")) + 1;
   const rows = lines.slice(from, -1);
-  const isTable = rows.length === 0 || DELIMITER_ROW.test(rows[1] ?? "");
+  const below = rows[1] ?? "";
+  const isTable = rows.length === 0 || (below.length < 1000 && DELIMITER_ROW.test(below));
   return isTable ? lines : [...lines.slice(0, from), ""];
 }
 
+/** A link whose address is still coming shows its text. */
+function closeLink(line: string): string {
+  const ended = Math.max(line.lastIndexOf(")"), line.search(/\s\S*$/u));
+  let at = line.indexOf("](", ended + 1);
+  while (at >= 0) {
+    const open = line.indexOf("[", line.lastIndexOf("]", at - 1) + 1);
+    if (open < 0) return line;
+    if (open < at) {
+      const from = line[open - 1] === "!" ? open - 1 : open;
+      return line.slice(0, from) + line.slice(open + 1, at);
+    }
+    at = line.indexOf("](", open);
+  }
+  return line;
+}
+
 function closeInline(line: string): string {
-  let mended = line
-    // A link whose address is still coming shows its text.
-    .replace(/!?\[([^\]]*)\]\([^)\s]*$/u, "$1")
-    .replace(/(?:\*{1,2}|`)$/u, (mark, at: number) => (isOpening(line, mark, at) ? "" : mark));
+  let mended = closeLink(line).replace(/(?:\*{1,2}|`)$/u, (mark, at: number) =>
+    isOpening(line, mark, at) ? "" : mark,
+  );
   if (count(mended, /`/gu) % 2 === 1) return `${mended}\``;
   if (count(mended, /\*\*/gu) % 2 === 1) mended = `${mended.trimEnd()}**`;
   return mended;

@@ -37,6 +37,8 @@ const FLUSH_MS = 50;
 export class FakeHost implements Host {
   readonly calls: [string, ...unknown[]][] = [];
   readonly library: Library;
+  /** What every answer says from now on; null where the question decides. */
+  says: string | null = null;
   #listener: (event: HostEvent) => void = () => undefined;
   #script: Required<Script>;
   #settings: Settings;
@@ -270,7 +272,10 @@ export class FakeHost implements Host {
       thinking: thinks ? "" : null,
       createdAt: this.#now(),
     });
-    const { thinking, text } = answerTo(question);
+    const { thinking, text } = {
+      ...answerTo(question),
+      ...(this.says !== null && { text: this.says }),
+    };
     this.#write(chat, message, { thinking: thinks ? thinking : "", text }, question);
     return this.#reply(this.#view(chat));
   }
@@ -282,7 +287,7 @@ export class FakeHost implements Host {
     rest: { thinking: string; text: string },
     question = "",
   ): void {
-    const words = (part: string): string[] => part.split(/(?<=\s)/).filter(Boolean);
+    const words = (part: string): string[] => part.match(/\S{0,15}\s|\S{1,15}/gu) ?? [];
     const thoughts = words(rest.thinking);
     const answer = words(rest.text);
     const breakAt = /\b(fail|crash|limit)\b/.test(question) ? thoughts.length + 12 : Infinity;

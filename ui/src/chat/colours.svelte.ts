@@ -1,0 +1,67 @@
+import { isKnownLanguage } from "../text/languages";
+import type { Job } from "../text/highlighter";
+import type { Run } from "../text/runs";
+import { highlighter } from "../text/worker";
+
+/** Above this, closed code keeps the colours that its pieces have. */
+const LONGEST = 200_000;
+
+class Piece {
+  runs = $state.raw<Run[]>([]);
+  /** The text that colours were asked for last, and whether they are still to come. */
+  asked = "";
+  pending = false;
+}
+
+/** The colours of one block of code: piece by piece while it grows, and of the whole once it is closed. */
+export class Colours {
+  #pieces: Piece[] = [];
+  #whole = "";
+  /** Nothing more is asked: the block is gone, or its code takes too long to be tried at each update. */
+  readonly #over = new AbortController();
+
+  of(index: number): Run[] {
+    return this.#piece(index).runs;
+  }
+
+  /** Asks for what has no colours yet; they come later. */
+  follow(texts: string[], language: string, open: boolean): void {
+    if (!isKnownLanguage(language)) return;
+    if (open) {
+      for (const [index, text] of texts.entries()) void this.#ask(index, text, language);
+      return;
+    }
+    const code = texts.join("");
+    if (code === this.#whole || code.length > LONGEST) return;
+    this.#whole = code;
+    void this.#run(0, { code, language, lengths: texts.map((text) => text.length) });
+  }
+
+  leave(): void {
+    this.#over.abort();
+  }
+
+  async #ask(index: number, text: string, language: string): Promise<void> {
+    const piece = this.#piece(index);
+    // While colours are to come, the next update asks again.
+    if (piece.pending || piece.asked === text) return;
+    piece.asked = text;
+    piece.pending = true;
+    await this.#run(index, { code: text, language, lengths: [text.length] });
+    piece.pending = false;
+  }
+
+  async #run(first: number, job: Job): Promise<void> {
+    if (this.#over.signal.aborted) return;
+    const outcome = await highlighter.run(
+      job,
+      (index, runs) => (this.#piece(first + index).runs = runs),
+      this.#over.signal,
+    );
+    if (outcome !== "done") this.#over.abort();
+  }
+
+  #piece(index: number): Piece {
+    return (this.#pieces[index] ??= new Piece());
+  }
+}

@@ -1,0 +1,113 @@
+import type { Run } from "./runs";
+
+/** Code to colour, and how long the pieces are that it is wanted in. */
+export type Job = { code: string; language: string; lengths: number[] };
+
+/** What the worker answers: that it can begin, the runs of each piece, that a job is done. */
+export type Reply = "ready" | "done" | { index: number; runs: Run[] };
+
+/** A worker as seen from the page. */
+export type Port = { post(job: Job): void; end(): void };
+
+/** Starts a worker that answers to `hear`. */
+export type Start = (hear: (reply: Reply | "failed") => void) => Port;
+
+/** How a job ended: `late` when it took longer than its time, `failed` when there is no worker. */
+export type Outcome = "done" | "late" | "failed";
+
+type Waiting = Job & {
+  onPiece: (index: number, runs: Run[]) => void;
+  signal: AbortSignal | undefined;
+  resolve: (outcome: Outcome) => void;
+};
+
+const DEADLINE_MS = 500;
+/** A worker that has not started after this time never will. */
+const START_MS = 20_000;
+
+/** Colours code in a worker, one job after the other. A job past its deadline ends with its worker. */
+export class Highlighter {
+  #queue: Waiting[] = [];
+  #current: Waiting | undefined;
+  #port: Port | undefined;
+  #ready = false;
+  #broken = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly start: Start) {}
+
+  run(
+    job: Job,
+    onPiece: (index: number, runs: Run[]) => void,
+    signal?: AbortSignal,
+  ): Promise<Outcome> {
+    return new Promise((resolve) => {
+      this.#queue.push({ ...job, onPiece, signal, resolve });
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    if (this.#broken) {
+      for (const { resolve } of this.#queue.splice(0)) resolve("failed");
+      return;
+    }
+    if (this.#current || this.#queue.length === 0) return;
+    if (!this.#port) this.#open();
+    if (!this.#ready) return;
+    let next = this.#queue.shift();
+    while (next?.signal?.aborted) {
+      next.resolve("failed");
+      next = this.#queue.shift();
+    }
+    if (!next) return;
+    this.#current = next;
+    const { code, language, lengths } = next;
+    this.#port?.post({ code, language, lengths });
+    this.#timer = setTimeout(() => this.#close("late"), DEADLINE_MS);
+  }
+
+  #open(): void {
+    try {
+      const port = this.start((reply) => {
+        if (this.#port === port) this.#hear(reply);
+      });
+      this.#port = port;
+      this.#timer = setTimeout(() => this.#fail(), START_MS);
+    } catch {
+      this.#fail();
+    }
+  }
+
+  #hear(reply: Reply | "failed"): void {
+    if (reply === "failed" && !this.#ready) this.#fail();
+    else if (reply === "failed") this.#close("failed");
+    else if (reply === "ready") {
+      clearTimeout(this.#timer);
+      this.#ready = true;
+      this.#next();
+    } else if (reply === "done") this.#finish("done");
+    else if (!this.#current?.signal?.aborted) this.#current?.onPiece(reply.index, reply.runs);
+  }
+
+  /** Ends the worker together with its job; the next job gets a new one. */
+  #close(outcome: Outcome): void {
+    this.#port?.end();
+    this.#port = undefined;
+    this.#ready = false;
+    this.#finish(outcome);
+  }
+
+  #fail(): void {
+    this.#broken = true;
+    this.#close("failed");
+  }
+
+  #finish(outcome: Outcome): void {
+    clearTimeout(this.#timer);
+    const finished = this.#current;
+    this.#current = undefined;
+    finished?.resolve(outcome);
+    this.#next();
+  }
+}

@@ -1,0 +1,55 @@
+import type { Token } from "markdown-it";
+import { beforePair } from "./pieces";
+
+/** What a window may cost to parse and to draw: characters, with more for what costs more. */
+const MOST = 8_000;
+const LINE_COST = 20;
+const FORMULA_COST = 100;
+
+/** Where the window ends that begins at `from`: at the end of the text, or of a line if one is near. */
+export function endOfWindow(source: string, from: number): number {
+  let cost = 0;
+  let line = from;
+  let at = from;
+  for (; at < source.length && cost < MOST; at++) {
+    const code = source.charCodeAt(at);
+    cost += 1;
+    if (code === 10) {
+      cost += LINE_COST;
+      line = at + 1;
+    } else if (code === 36 || (code === 92 && /[([]/.test(source[at + 1] ?? ""))) {
+      cost += FORMULA_COST;
+    }
+  }
+  if (at === source.length) return at;
+  return line > (from + at) / 2 ? line : beforePair(source, at);
+}
+
+/** Where a block that fills its window is cut, and what the next part begins with. */
+export function cutFor(
+  tokens: Token[],
+  text: string,
+  lines: number[],
+): { at: number; head: string } {
+  const [first] = tokens;
+  if (first?.type === "table_open") {
+    const rows = tokens.filter((token) => token.type === "tr_open");
+    const head = lines[rows[0]?.map?.[0] ?? 0] ?? 0;
+    const body = lines[rows[1]?.map?.[0] ?? 0] ?? 0;
+    const at = lines[rows.at(-1)?.map?.[0] ?? 0] ?? 0;
+    if (rows.length > 2) return { at, head: text.slice(head, body) };
+  }
+  const item = tokens.findLast((token) => token.type === "list_item_open" && token.level === 1);
+  const at = lines[item?.map?.[0] ?? 0] ?? 0;
+  if (at > text.length / 2) return { at, head: "" };
+  return { at: endOfPiece(text), head: "" };
+}
+
+/** The last end of a line or a word in the second half of a text; its end where there is none. */
+function endOfPiece(text: string): number {
+  for (const end of ["\n", " "]) {
+    const at = text.lastIndexOf(end, text.length - 2) + 1;
+    if (at > text.length / 2) return at;
+  }
+  return text.length;
+}

@@ -1,0 +1,20 @@
+import { Highlighter, type Reply } from "./highlighter";
+import url from "./highlight.worker?worker&url";
+
+// Where the page enforces Trusted Types, a worker's address is to come from a policy: this one, made
+// before anything else can make it, knows a single address.
+const policy = window.trustedTypes?.createPolicy("goldcrest-worker", {
+  createScriptURL: (address: string) => {
+    if (address !== url) throw new TypeError(`${address} is no worker of this page`);
+    return address;
+  },
+});
+
+/** The page's one highlighter. */
+export const highlighter = new Highlighter((hear) => {
+  const address = policy?.createScriptURL(url) ?? url;
+  const worker = new Worker(address as unknown as string, { type: "module" });
+  worker.addEventListener("message", ({ data }: MessageEvent<Reply>) => hear(data));
+  worker.addEventListener("error", () => hear("failed"));
+  return { post: (job) => worker.postMessage(job), end: () => worker.terminate() };
+});
