@@ -38,6 +38,12 @@ export class App {
   readonly chat = $derived.by(() => this.chats.find(this.conversation.chat));
   /** Nobody has written here yet. */
   readonly firstStart = $derived.by(() => this.#firstStart && this.chats.list.length === 0);
+  /** Only of a model that is there is it known that it cannot think. */
+  readonly mayThink = $derived.by(
+    () => this.model.status.state !== "ready" || this.model.status.canThink,
+  );
+  /** What the thinking switch shows, and what is asked for. */
+  readonly thinking = $derived.by(() => this.composer.thinking && this.mayThink);
   readonly dialogOpen = $derived(this.settingsOpen || this.link !== null);
 
   /** Takes over the host's state, then follows its events. */
@@ -91,14 +97,23 @@ export class App {
 
   async send(): Promise<void> {
     const { composer, conversation } = this;
-    if (composer.empty || conversation.writing) return;
-    const thinking = composer.thinking && this.model.status.canThink;
-    if (await conversation.send(composer.text.trim(), thinking)) composer.sent(conversation.chat);
+    if (composer.empty || conversation.writing || conversation.busy) return;
+    // Out of the box at once: what is typed while the message is on its way is another one.
+    const taken = composer.take();
+    const sent = await conversation.send(taken.text.trim(), this.thinking);
+    if (sent === null) composer.putBack(taken);
+    else if (conversation.chat === sent) composer.settle(sent);
   }
 
   async removeChat(chat: ChatSummary): Promise<void> {
     if (chat.id === this.conversation.chat) this.newChat();
     await this.chats.remove(chat);
+  }
+
+  /** Saves at once what would be saved in a moment: the window is about to go. */
+  flush(): void {
+    this.composer.flush();
+    this.preferences.flush();
   }
 
   async openLink(): Promise<void> {
@@ -114,6 +129,7 @@ export class App {
         break;
       case "chatChanged":
         this.chats.put(event.chat);
+        this.conversation.receive(event);
         break;
       case "chatRemoved":
         this.chats.drop(event.chat);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost, type Script } from "../host/fake/fake";
-import { big, starter } from "../host/fake/library";
+import { big, loading, starter } from "../host/fake/library";
 import { App } from "./app.svelte";
 
 beforeEach(() => vi.useFakeTimers());
@@ -56,6 +56,176 @@ test("sending empties the box; a refused message stays in it", async () => {
   expect(app.composer.text).toBe("refuse this");
 });
 
+/** Makes a request of the host be answered only after so many milliseconds. */
+function delay(host: FakeHost, verb: "send" | "renameChat", ms: number): void {
+  const request = host[verb].bind(host) as (...given: unknown[]) => Promise<never>;
+  host[verb] = async (...given: unknown[]) => {
+    const answer = await request(...given);
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    return answer;
+  };
+}
+
+async function openFirst(app: App): Promise<[first: number, second: number]> {
+  const [first, second] = app.chats.list;
+  if (!first || !second) throw new Error("no chats");
+  await app.openChat(first.id);
+  return [first.id, second.id];
+}
+
+test("what is sent while the model loads asks for thinking, as the switch shows", async () => {
+  const { app, host } = await start({ model: loading });
+  expect(app.thinking).toBe(true);
+  expect(app.mayThink).toBe(true);
+  app.composer.write("Why is the sky blue?");
+  await app.send();
+  expect(sends(host)).toEqual([["send", null, "Why is the sky blue?", true]]);
+});
+
+test("what is typed while a message is on its way stays, and is the next draft", async () => {
+  const { app, host } = await start();
+  delay(host, "send", 120);
+  app.composer.write("Hello");
+  const sent = app.send();
+  await vi.advanceTimersByTimeAsync(60);
+  app.composer.write("and one more thing");
+  await vi.advanceTimersByTimeAsync(1000);
+  await sent;
+  expect(app.composer.text).toBe("and one more thing");
+  expect(host.library.chats.get(app.conversation.chat ?? 0)?.draft).toBe("and one more thing");
+  app.newChat();
+  expect(app.composer.text).toBe("");
+});
+
+test("a refused message comes back before what was typed since", async () => {
+  const { app, host } = await start();
+  host.send = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    throw { code: "store", message: "The disk is full." };
+  };
+  app.composer.write("Hello");
+  const sent = app.send();
+  await vi.advanceTimersByTimeAsync(50);
+  app.composer.write("and one more thing");
+  await vi.advanceTimersByTimeAsync(100);
+  await sent;
+  expect(app.composer.text).toBe("Hello\n\nand one more thing");
+  expect(app.notices.list.at(-1)?.text).toBe("The disk is full.");
+});
+
+test("who leaves while a message is on its way does not find it again as a draft", async () => {
+  const { app, host } = await start();
+  const [first, second] = await openFirst(app);
+  delay(host, "send", 60);
+  app.composer.write("Hello");
+  const sent = app.send();
+  await app.openChat(second);
+  await vi.advanceTimersByTimeAsync(1000);
+  await sent;
+  expect(app.composer.text).toBe("");
+  await app.openChat(first);
+  expect(app.conversation.entries.some((entry) => entry.text === "Hello")).toBe(true);
+  expect(app.composer.text).toBe("");
+});
+
+test("who leaves a new chat while its first message is on its way finds the next new chat empty", async () => {
+  const { app, host } = await start();
+  const [first] = app.chats.list;
+  if (!first) throw new Error("no chats");
+  delay(host, "send", 60);
+  app.composer.write("Hello");
+  const sent = app.send();
+  await app.openChat(first.id);
+  await vi.advanceTimersByTimeAsync(1000);
+  await sent;
+  app.newChat();
+  expect(app.composer.text).toBe("");
+});
+
+test("opening the chat that is open keeps what was just typed", async () => {
+  const { app } = await start();
+  const [first] = await openFirst(app);
+  app.composer.write("Half a sen");
+  await app.openChat(first);
+  expect(app.composer.text).toBe("Half a sen");
+});
+
+test("an answer can be stopped from another branch of its chat, and nothing is sent meanwhile", async () => {
+  const { app, host } = await start({ rate: 5 });
+  app.composer.write("Tell me a story");
+  await app.send();
+  await vi.advanceTimersByTimeAsync(600_000);
+  const { last, chat } = app.conversation;
+  if (!last || chat === null) throw new Error("no answer");
+  await app.conversation.regenerate(last, false);
+  await vi.advanceTimersByTimeAsync(1000);
+  await app.openChat(chat, last.id);
+  expect(app.conversation.entries.some((entry) => entry.writing)).toBe(false);
+  expect(app.conversation.writing).toBe(true);
+  app.composer.write("And another");
+  await app.send();
+  expect(sends(host)).toHaveLength(1);
+  const stop = vi.spyOn(host, "stop");
+  await app.conversation.stop();
+  expect(stop).toHaveBeenCalledWith(chat);
+  expect(app.conversation.writing).toBe(false);
+});
+
+test("a message that stayed in writing without an answer does not block its chat", async () => {
+  const { app, host } = await start();
+  const [first, second] = await openFirst(app);
+  const { last } = app.conversation;
+  if (!last) throw new Error("no answer");
+  const stuck = host.library.find(last.id);
+  if (!stuck) throw new Error("no message");
+  stuck.message.state = "writing";
+  await app.openChat(second);
+  await app.openChat(first);
+  app.composer.write("Hello");
+  await app.send();
+  expect(sends(host)).toHaveLength(1);
+});
+
+test("a renaming that is answered late does not bring the spinner back", async () => {
+  const { app, host } = await start();
+  app.composer.write("Tell me a story");
+  await app.send();
+  await vi.advanceTimersByTimeAsync(200);
+  const { chat } = app.conversation;
+  if (chat === null) throw new Error("no chat");
+  expect(app.chats.find(chat)?.writing).toBe(true);
+  delay(host, "renameChat", 60_000);
+  const renamed = app.chats.rename(chat, "Other");
+  await vi.advanceTimersByTimeAsync(61_000);
+  await renamed;
+  expect(app.chats.find(chat)).toMatchObject({ writing: false, title: "Other" });
+});
+
+test("what is not saved yet is saved when the window goes", async () => {
+  const { app, host } = await start();
+  app.preferences.change({ theme: "dark" });
+  app.composer.write("Half a sen");
+  app.flush();
+  expect(host.calls.map(([verb]) => verb)).toEqual(["saveDraft", "saveSettings"]);
+  await vi.advanceTimersByTimeAsync(1000);
+  app.flush();
+  expect(host.calls).toHaveLength(2);
+});
+
+test("screen readers hear of thinking, and of a failure with its reason", async () => {
+  const { app } = await start({ rate: 40 });
+  app.composer.write("please fail");
+  await app.send();
+  const heard = new Set<string>();
+  for (let step = 0; step < 100; step++) {
+    await vi.advanceTimersByTimeAsync(100);
+    heard.add(app.announcer.spoken);
+  }
+  const all = [...heard].join(" | ");
+  expect(all).toContain("Thinking");
+  expect(all).toContain("The answer failed. The device ran out of memory: 512 MB more are needed.");
+});
+
 test("nothing is sent while an answer is being written, or from an empty box", async () => {
   const { app, host } = await start();
   await app.send();
@@ -82,7 +252,8 @@ test("the thinking switch follows the chat that is open", async () => {
   const quiet = app.conversation.chat;
   app.newChat();
   expect(app.composer.thinking).toBe(true);
-  if (quiet !== null) await app.openChat(quiet);
+  if (quiet === null) throw new Error("no chat");
+  await app.openChat(quiet);
   expect(app.composer.thinking).toBe(false);
 });
 

@@ -3,7 +3,10 @@ import type { Notices } from "./notices.svelte";
 
 export type ChatGroup = { name: string; chats: ChatSummary[] };
 
-/** All chats, newest first. */
+/**
+ * All chats, newest first. What the host's events say of a chat counts, in their order; the answer to a
+ * request may come after a newer event, so it is not looked at.
+ */
 export class Chats {
   list = $state.raw<ChatSummary[]>([]);
 
@@ -40,8 +43,7 @@ export class Chats {
   async rename(id: number, title: string): Promise<void> {
     const trimmed = title.trim();
     if (trimmed === "" || trimmed === this.find(id)?.title) return;
-    const chat = await this.notices.guard(this.host.renameChat(id, trimmed));
-    if (chat) this.put(chat);
+    await this.notices.guard(this.host.renameChat(id, trimmed));
   }
 
   async remove(chat: ChatSummary): Promise<void> {
@@ -49,7 +51,7 @@ export class Chats {
     try {
       await this.host.deleteChat(chat.id);
     } catch (error) {
-      this.put(chat);
+      if (!this.find(chat.id)) this.put(chat);
       await this.notices.guard(Promise.reject(error));
       return;
     }
@@ -60,8 +62,7 @@ export class Chats {
   }
 
   async #restore(id: number): Promise<void> {
-    const chat = await this.notices.guard(this.host.restoreChat(id));
-    if (chat) this.put(chat);
+    await this.notices.guard(this.host.restoreChat(id));
   }
 }
 

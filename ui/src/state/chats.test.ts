@@ -49,41 +49,51 @@ test("a chat that was written in comes first, and neighbours follow what is show
   expect(chats.neighbour(null, 1)?.id).toBe(3);
 });
 
-test("deleting can be undone, and says what was deleted", async () => {
-  const host = new FakeHost();
-  const notices = new Notices();
+/** Chats that hear of what happens to them, as the application's do. */
+async function listed(
+  host: FakeHost,
+  notices: Notices,
+): Promise<{ chats: Chats; first: ChatSummary }> {
   const chats = new Chats(host, notices);
+  await host.subscribe((event) => {
+    if (event.type === "chatChanged") chats.put(event.chat);
+    if (event.type === "chatRemoved") chats.drop(event.chat);
+  });
   chats.take((await host.snapshot()).chats);
   const [first] = chats.list;
   if (!first) throw new Error("no chats");
+  return { chats, first };
+}
+
+test("deleting can be undone, and says what was deleted", async () => {
+  const host = new FakeHost();
+  const notices = new Notices();
+  const { chats, first } = await listed(host, notices);
   await chats.remove(first);
   expect(chats.find(first.id)).toBeUndefined();
+  expect(host.library.chats.get(first.id)?.deleted).toBe(true);
   const [notice] = notices.list;
   expect(notice?.text).toContain(first.title);
   notice?.action?.run();
   await vi.advanceTimersByTimeAsync(1);
   expect(chats.list[0]?.id).toBe(first.id);
+  expect(host.library.chats.get(first.id)?.deleted).toBe(false);
 });
 
 test("a chat that could not be deleted comes back", async () => {
   const host = new FakeHost();
   host.deleteChat = () => Promise.reject({ code: "store", message: "The disk is full." });
   const notices = new Notices();
-  const chats = new Chats(host, notices);
-  chats.take((await host.snapshot()).chats);
-  const [first] = chats.list;
-  if (first) await chats.remove(first);
-  expect(chats.list[0]?.id).toBe(first?.id);
+  const { chats, first } = await listed(host, notices);
+  await chats.remove(first);
+  expect(chats.list[0]?.id).toBe(first.id);
   expect(notices.list[0]?.text).toBe("The disk is full.");
 });
 
 test("an empty or unchanged title is no renaming", async () => {
   const host = new FakeHost();
   const rename = vi.spyOn(host, "renameChat");
-  const chats = new Chats(host, new Notices());
-  chats.take((await host.snapshot()).chats);
-  const [first] = chats.list;
-  if (!first) throw new Error("no chats");
+  const { chats, first } = await listed(host, new Notices());
   await chats.rename(first.id, "   ");
   await chats.rename(first.id, ` ${first.title} `);
   expect(rename).not.toHaveBeenCalled();

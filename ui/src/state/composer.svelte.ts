@@ -3,6 +3,9 @@ import type { Notices } from "./notices.svelte";
 
 const SAVE_AFTER_MS = 400;
 
+/** A message that was taken out of the box of a chat; null is the new chat. */
+export type Taken = { chat: number | null; text: string };
+
 /** The message being written: its text, its thinking switch, and its draft in every chat. */
 export class Composer {
   text = $state("");
@@ -27,9 +30,10 @@ export class Composer {
   }
 
   /** Moves to another chat, with that chat's draft; null is the new chat. */
-  move(chat: number | null, draft = this.#newDraft): void {
+  move(chat: number | null, draft?: string): void {
+    if (chat === this.#chat) return;
     this.flush();
-    this.#load(chat, draft);
+    this.#load(chat, draft ?? this.#newDraft);
   }
 
   write(text: string): void {
@@ -38,11 +42,39 @@ export class Composer {
     this.#timer = setTimeout(() => this.flush(), SAVE_AFTER_MS);
   }
 
-  /** Empties the box after its message was sent to `chat`. */
-  sent(chat: number | null): void {
+  /** Takes the message out of the box, to be sent. Its draft is the host's to clear. */
+  take(): Taken {
+    clearTimeout(this.#timer);
+    const taken = { chat: this.#chat, text: this.text };
     this.text = "";
-    this.flush();
+    this.#saved = "";
+    if (this.#chat === null) this.#newDraft = "";
+    return taken;
+  }
+
+  /** What is written from now on belongs to `chat`, which the message of a new chat has made. */
+  settle(chat: number): void {
+    const before = this.#chat;
     this.#chat = chat;
+    if (before !== null || this.text === "") return;
+    // Typed while the message was on its way: no draft of a new chat any more.
+    this.#newDraft = "";
+    if (this.#saved !== "") void this.notices.guard(this.host.saveDraft(null, ""));
+    this.#saved = "";
+    this.write(this.text);
+  }
+
+  /** Puts a refused message back where it came from, before what was written there since. */
+  putBack({ chat, text }: Taken): void {
+    if (chat === this.#chat) {
+      this.write(this.text === "" ? text : `${text}\n\n${this.text}`);
+      return;
+    }
+    if (chat === null) {
+      text = this.#newDraft === "" ? text : `${text}\n\n${this.#newDraft}`;
+      this.#newDraft = text;
+    }
+    void this.notices.guard(this.host.saveDraft(chat, text));
   }
 
   focus(): void {

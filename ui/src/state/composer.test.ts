@@ -32,16 +32,47 @@ test("who leaves for another chat finds the draft again", () => {
   expect(composer.text).toBe("for a new chat");
 });
 
-test("a sent message is no draft any more", async () => {
+test("a message that was taken is no draft any more, and what is typed since is the new chat's", async () => {
   const { composer, drafts } = stage();
   composer.write("Hello");
-  await vi.advanceTimersByTimeAsync(1000);
-  composer.sent(3);
+  expect(composer.take()).toEqual({ chat: null, text: "Hello" });
   expect(composer.text).toBe("");
-  expect(drafts().at(-1)).toEqual(["saveDraft", null, ""]);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(drafts()).toEqual([]);
   composer.write("more");
   await vi.advanceTimersByTimeAsync(1000);
-  expect(drafts().at(-1)).toEqual(["saveDraft", 3, "more"]);
+  composer.settle(3);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(drafts()).toEqual([
+    ["saveDraft", null, "more"],
+    ["saveDraft", null, ""],
+    ["saveDraft", 3, "more"],
+  ]);
+  composer.move(null);
+  expect(composer.text).toBe("");
+});
+
+test("a refused message comes back before what was typed since, where it was written", async () => {
+  const { composer, drafts } = stage();
+  composer.write("Hello");
+  const taken = composer.take();
+  composer.write("and more");
+  composer.putBack(taken);
+  expect(composer.text).toBe("Hello\n\nand more");
+  composer.putBack({ chat: 7, text: "for another chat" });
+  expect(composer.text).toBe("Hello\n\nand more");
+  expect(drafts()).toEqual([["saveDraft", 7, "for another chat"]]);
+});
+
+test("a message of a new chat that is refused while another is read waits in the new chat", () => {
+  const { composer } = stage();
+  composer.write("Hello");
+  const taken = composer.take();
+  composer.move(7, "");
+  composer.putBack(taken);
+  expect(composer.text).toBe("");
+  composer.move(null);
+  expect(composer.text).toBe("Hello");
 });
 
 test("spaces alone are nothing to send", () => {

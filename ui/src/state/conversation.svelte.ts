@@ -2,24 +2,27 @@ import type { ChatView, Host, HostEvent, Message } from "../host/host";
 import { Entry } from "./entry.svelte";
 import type { Notices } from "./notices.svelte";
 
-type MessageEvent = Extract<HostEvent, { type: "stage" | "delta" | "ended" }>;
+type ChatEvent = Extract<HostEvent, { type: "stage" | "delta" | "ended" | "chatChanged" }>;
 
 /** The chat that is open: its shown branch, and what a person can do with it. */
 export class Conversation {
   /** The open chat; null for a new one that has no message yet. */
   chat = $state<number | null>(null);
   entries = $state.raw<Entry[]>([]);
+  /** An answer is being written in this chat, on the branch that is shown or on another one. */
+  writing = $state(false);
   /** A request that changes the branch is under way. */
   busy = $state(false);
   /** The message whose text is open for editing. */
   editing = $state<number | null>(null);
   /** The message that a search led to. */
   sought = $state<number | null>(null);
-  #early: MessageEvent[] = [];
+  /** Texts of messages that are being edited, kept while another chat is looked at. */
+  readonly edits = new Map<number, string>();
+  #early: ChatEvent[] = [];
   #visit = 0;
 
   readonly last = $derived(this.entries.at(-1));
-  readonly writing = $derived(this.entries.some((entry) => entry.writing));
   readonly lastQuestion = $derived(this.entries.findLast((entry) => entry.role === "user"));
 
   constructor(
@@ -34,6 +37,7 @@ export class Conversation {
     this.entries = [];
     this.sought = null;
     this.editing = null;
+    this.writing = false;
     this.busy = false;
   }
 
@@ -48,8 +52,15 @@ export class Conversation {
     return view.draft;
   }
 
-  send(text: string, thinking: boolean): Promise<boolean> {
-    return this.#act(() => this.host.send(this.chat, text, thinking));
+  /** The chat that the message was sent to; null when it was refused. */
+  async send(text: string, thinking: boolean): Promise<number | null> {
+    let taken: number | null = null;
+    await this.#act(async () => {
+      const view = await this.host.send(this.chat, text, thinking);
+      taken = view.chat.id;
+      return view;
+    });
+    return taken;
   }
 
   regenerate(entry: Entry, thinking: boolean): Promise<boolean> {
@@ -76,8 +87,12 @@ export class Conversation {
     await this.notices.guard(this.host.stop(this.chat));
   }
 
-  receive(event: MessageEvent): void {
+  receive(event: ChatEvent): void {
     if (this.busy) this.#early.push(event);
+    if (event.type === "chatChanged") {
+      if (event.chat.id === this.chat) this.writing = event.chat.writing;
+      return;
+    }
     if (event.chat !== this.chat) return;
     const id = event.type === "ended" ? event.message.id : event.message;
     const entry = this.entries.find((each) => each.id === id);
@@ -111,7 +126,11 @@ export class Conversation {
     this.busy = false;
     if (!view) return null;
     this.chat = view.chat.id;
+    this.writing = view.chat.writing;
     this.entries = this.#merge(view.messages);
+    if (!this.entries.some((entry) => entry.id === this.editing)) {
+      this.editing = this.entries.find((entry) => this.edits.has(entry.id))?.id ?? null;
+    }
     // Events may overtake the answer that introduces their message.
     for (const event of this.#early.splice(0)) this.receive(event);
     return view;

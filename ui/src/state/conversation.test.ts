@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost, type Script } from "../host/fake/fake";
 import { Conversation } from "./conversation.svelte";
+import type { Entry } from "./entry.svelte";
 import { Notices } from "./notices.svelte";
 
 beforeEach(() => vi.useFakeTimers());
@@ -15,9 +16,8 @@ function stage(script: Script = {}): {
   const notices = new Notices();
   const conversation = new Conversation(host, notices);
   void host.subscribe((event) => {
-    if (event.type === "stage" || event.type === "delta" || event.type === "ended") {
-      conversation.receive(event);
-    }
+    if (event.type === "model" || event.type === "chatRemoved" || event.type === "dragging") return;
+    conversation.receive(event);
   });
   return { host, conversation, notices };
 }
@@ -43,6 +43,12 @@ test("a message is sent, thought about, answered and ended", async () => {
   expect(answer?.stats?.tokens).toBeGreaterThan(20);
   expect(conversation.writing).toBe(false);
 });
+
+/** The last message that is shown. */
+function lastOf({ last }: Conversation): Entry {
+  if (!last) throw new Error("no messages");
+  return last;
+}
 
 test("a delta that is already there changes nothing; a missing one opens the chat again", async () => {
   const { host, conversation } = stage();
@@ -103,7 +109,7 @@ test("who opens another chat meanwhile stays there", async () => {
 
 test("a refused message changes nothing and says why", async () => {
   const { conversation, notices } = stage();
-  expect(await conversation.send("please refuse this", false)).toBe(false);
+  expect(await conversation.send("please refuse this", false)).toBeNull();
   expect(conversation.entries).toEqual([]);
   expect(notices.list[0]?.text).toContain("40,120 tokens");
 });
@@ -120,7 +126,7 @@ test("stop keeps what is there, and continue goes on from it", async () => {
   await untilDone();
   expect(last?.text).toBe(kept);
 
-  if (last) await conversation.continue(last);
+  await conversation.continue(lastOf(conversation));
   expect(conversation.last).toBe(last);
   await untilDone();
   expect(last?.text.startsWith(kept)).toBe(true);
@@ -131,15 +137,15 @@ test("regenerate makes a version beside the first, and one can turn back", async
   const { conversation } = stage();
   await conversation.send("Tell me a story", false);
   await untilDone();
-  const first = conversation.last;
-  if (first) await conversation.regenerate(first, true);
+  const first = lastOf(conversation);
+  await conversation.regenerate(first, true);
   await untilDone();
-  const second = conversation.last;
-  expect(second?.id).not.toBe(first?.id);
-  expect([second?.place, second?.siblings.length]).toEqual([2, 2]);
-  if (second) await conversation.turn(second, -1);
-  expect(conversation.last?.id).toBe(first?.id);
-  if (conversation.last) expect(await conversation.turn(conversation.last, -1)).toBe(false);
+  const second = lastOf(conversation);
+  expect(second.id).not.toBe(first.id);
+  expect([second.place, second.siblings.length]).toEqual([2, 2]);
+  expect(await conversation.turn(second, -1)).toBe(true);
+  expect(lastOf(conversation).id).toBe(first.id);
+  expect(await conversation.turn(lastOf(conversation), -1)).toBe(false);
 });
 
 test("an edited question is a version of its own, with an answer when it is asked for", async () => {
@@ -147,7 +153,8 @@ test("an edited question is a version of its own, with an answer when it is aske
   await conversation.send("Tell me a story", false);
   await untilDone();
   const [question] = conversation.entries;
-  if (question) await conversation.edit(question, "What is Goldcrest?", true);
+  if (!question) throw new Error("no question");
+  await conversation.edit(question, "What is Goldcrest?", true);
   await untilDone();
   expect(conversation.entries.map((entry) => entry.text)[0]).toBe("What is Goldcrest?");
   expect(conversation.entries[0]?.siblings).toHaveLength(2);
@@ -175,7 +182,8 @@ test("an answer in another chat goes on without a word here", async () => {
   conversation.clear();
   await untilDone();
   expect(conversation.entries).toEqual([]);
-  if (writing !== null) await conversation.open(writing);
+  if (writing === null) throw new Error("no chat");
+  await conversation.open(writing);
   expect(conversation.last?.state).toBe("done");
 });
 
@@ -183,13 +191,15 @@ test("a found message on another branch is shown", async () => {
   const { host, conversation } = stage();
   await conversation.send("Tell me a story", false);
   await untilDone();
-  const first = conversation.last;
-  if (first) await conversation.regenerate(first, false);
+  const first = lastOf(conversation);
+  await conversation.regenerate(first, false);
   await untilDone();
+  expect(lastOf(conversation).id).not.toBe(first.id);
   const chat = conversation.chat;
-  if (first && chat !== null) await conversation.open(chat, first.id);
-  expect(conversation.last?.id).toBe(first?.id);
-  expect(conversation.sought).toBe(first?.id);
+  if (chat === null) throw new Error("no chat");
+  await conversation.open(chat, first.id);
+  expect(lastOf(conversation).id).toBe(first.id);
+  expect(conversation.sought).toBe(first.id);
   expect(host.library.chats.size).toBe(1);
 });
 
@@ -205,4 +215,20 @@ test("thinking time runs from the first thought to the first word", async () => 
   expect(thought).toBeGreaterThan(300);
   await vi.advanceTimersByTimeAsync(300);
   expect(answer?.thinkingMs).toBe(thought);
+});
+
+test("an edit that is not saved is there again when its chat is opened again", async () => {
+  const { host, conversation } = stage({ filled: true });
+  const [first, second] = [...host.library.chats.keys()];
+  if (first === undefined || second === undefined) throw new Error("no chats");
+  await conversation.open(first);
+  const [question] = conversation.entries;
+  if (!question) throw new Error("no question");
+  conversation.editing = question.id;
+  conversation.edits.set(question.id, "half an edit");
+  await conversation.open(second);
+  expect(conversation.editing).toBeNull();
+  await conversation.open(first);
+  expect(conversation.editing).toBe(question.id);
+  expect(conversation.edits.get(question.id)).toBe("half an edit");
 });

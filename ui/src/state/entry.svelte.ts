@@ -56,10 +56,15 @@ export class Entry {
     this.omitted = message.omitted;
     this.siblings = message.siblings;
     this.#seq = message.seq;
+    this.thinkingSince = null;
     if (message.state !== "writing") return;
     if (this.text !== "") this.stage = "writing";
-    else if (this.thinking !== "") this.enter("thinking");
-    else this.stage = "waiting";
+    else if (this.thinking !== "") {
+      // The time so far goes on from here.
+      this.thinkingSince = Date.now() - (message.thinkingMs ?? 0);
+      this.thinkingMs = null;
+      this.stage = "thinking";
+    } else this.stage = "waiting";
   }
 
   enter(stage: Stage, done = 0, total = 0): void {

@@ -38,7 +38,14 @@ export class Preferences {
     this.change({ sampling: { ...this.value.sampling, ...part } });
   }
 
+  /** Saves now what was changed and is not saved yet. */
+  flush(): void {
+    if (this.#timer !== undefined) void this.#save();
+  }
+
   async #save(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     const sent = this.value;
     const saved = await this.notices.guard(this.host.saveSettings(sent));
     if (saved && this.value === sent) this.value = saved;

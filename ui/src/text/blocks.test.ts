@@ -131,7 +131,7 @@ const floods = {
 
 describe("a text longer than any window", () => {
   test.each(Object.entries(floods))("%s: is the same however it arrives", (_, text) => {
-    const pieces = read(text, [3_000, 7, 11_111]);
+    const pieces = read(text, [9_000, 7, 11_111]);
     expect(shown(pieces)).toBe(whole(text));
     expect(pieces.map(({ id }) => id)).toEqual(pieces.map((_, at) => at));
   });
@@ -145,7 +145,7 @@ describe("a text longer than any window", () => {
         return parse(part, env);
       };
       const reader = new BlockReader();
-      for (let at = 0; at < length; at += 2_500) reader.read(text.slice(0, at), true);
+      for (let at = 0; at < length; at += 6_000) reader.read(text.slice(0, at), true);
       reader.read(text.slice(0, length), false);
       new BlockReader().read(text.slice(0, length), false);
       md.parse = parse;
@@ -193,7 +193,9 @@ describe("a text longer than any window", () => {
       counts.push(reading.groups.flat().length);
       done = reading.done;
     }
-    expect(counts).toEqual([2, 4, 6]);
+    expect(counts.length).toBeGreaterThan(3);
+    for (const [at, count] of counts.entries())
+      expect(count - (counts[at - 1] ?? 0)).toBeLessThan(4);
     expect(shown(blocksOf(reader, text, false))).toBe(whole(text));
   });
 

@@ -47,7 +47,7 @@ scene(
 );
 
 scene("while a GPU is tried the pill and its card say so", { scene: "checking" }, async (page) => {
-  await page.getByRole("button", { name: "Model: SmolLM3-3B, trying the GPU" }).click();
+  await page.getByRole("button", { name: "Model: SmolLM3-Q4_K_M, trying the GPU" }).click();
   const card = page.getByRole("dialog", { name: "Model" });
   await card.getByText("measured against the CPU").waitFor();
 });

@@ -12,7 +12,7 @@ import type {
   WireError,
 } from "../host";
 import { answerTo } from "./answers";
-import { big, defaults, type FakeChat, Library, starter, stats } from "./library";
+import { big, defaults, type FakeChat, Library, starter, stats, unopened } from "./library";
 
 export type Script = {
   /** Tokens (words, here) a second. */
@@ -259,7 +259,7 @@ export class FakeHost implements Host {
       progress += 0.04;
       const done = progress >= 1;
       if (done) clearInterval(timer);
-      this.#model = { ...next, state: done ? "ready" : "loading", progress: Math.min(progress, 1) };
+      this.#model = done ? next : { ...unopened(next), progress };
       this.emit({ type: "model", status: this.#model });
     }, 60);
   }

@@ -33,6 +33,28 @@ export const big: ModelStatus = {
   kvMb: 2415.9,
 };
 
+/** What the host says of a model before it is open: its name by the file, and nothing else. */
+export function unopened(model: ModelStatus): ModelStatus {
+  const stem = model.file
+    ?.split("/")
+    .at(-1)
+    ?.replace(/\.gguf$/u, "");
+  return {
+    ...model,
+    state: "loading",
+    name: stem ?? model.name,
+    quantisation: "",
+    sizeMb: 0,
+    contextLength: 0,
+    kvMb: 0,
+    device: null,
+    progress: 0,
+    canThink: false,
+  };
+}
+
+export const loading: ModelStatus = { ...unopened(big), progress: 0.42 };
+
 /** On the CPU, because the GPU's driver is not to be trusted. */
 export const distrusting: ModelStatus = {
   ...big,

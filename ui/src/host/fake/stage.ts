@@ -1,5 +1,5 @@
 import { FakeHost, type Script } from "./fake";
-import { big, distrusting, starter } from "./library";
+import { distrusting, loading, starter } from "./library";
 
 /** What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`. */
 const scenes: Record<string, Script> = {
@@ -8,8 +8,8 @@ const scenes: Record<string, Script> = {
   starter: { model: starter },
   long: { exchanges: 60 },
   distrusting: { model: distrusting },
-  checking: { model: { ...big, state: "checking", progress: 0 } },
-  loading: { model: { ...big, state: "loading", progress: 0.42 } },
+  checking: { model: { ...loading, state: "checking", progress: 0 } },
+  loading: { model: loading },
   none: { filled: false, model: { ...starter, state: "none", name: "", device: null } },
   error: {
     model: {
