@@ -13,7 +13,7 @@ const chat = (page, title) => page.getByRole("list", { name: "Chats" }).getByTex
 const screens = {
   "first-start": { scene: "first" },
   empty: {},
-  "empty-starter": { scene: "starter" },
+  "empty-demo-model": { scene: "starter" },
   reading: { reading: 60_000, act: (page) => ask(page, QUESTION) },
   thinking: {
     rate: 30,

@@ -18,7 +18,7 @@ function scene(name, view, run) {
 }
 
 scene(
-  "the first start says what this is, and the starter answers right there",
+  "the first start says what this is, and the demo model answers right there",
   { scene: "first" },
   async (page) => {
     await page.getByText("runs on this computer. Nothing you write leaves it").waitFor();
@@ -32,7 +32,7 @@ scene(
   "the status pill tells model, state and device, and opens another model",
   { scene: "starter", pause: 1 },
   async (page) => {
-    await page.getByRole("button", { name: "Model: Starter, ready, CPU" }).click();
+    await page.getByRole("button", { name: "Model: Demo model, ready, CPU" }).click();
     const card = page.getByRole("dialog", { name: "Model" });
     await card.getByText("No GPU").waitFor();
     assert.match(

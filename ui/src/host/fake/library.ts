@@ -5,7 +5,7 @@ import { answerTo } from "./answers";
 
 export const starter: ModelStatus = {
   state: "ready",
-  name: "Starter",
+  name: "Demo model",
   file: null,
   starter: true,
   quantisation: "Q4_K_M",

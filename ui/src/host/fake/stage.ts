@@ -17,7 +17,7 @@ const scenes: Record<string, Script> = {
       error: {
         code: "bad-model",
         message:
-          "llama-2-7b.Q4_K_M.gguf holds a “llama” model. Goldcrest runs SmolLM3 (“smollm3”) only. The starter goes on.",
+          "llama-2-7b.Q4_K_M.gguf holds a “llama” model. Goldcrest runs SmolLM3 (“smollm3”) only. The demo model goes on.",
       },
     },
   },
