@@ -80,12 +80,13 @@ async fn continue_answer(message: u32, desk: State<'_, Chat>) -> Answer<ChatView
     )
 }
 
+/// `answer`: the edited question is answered, with thinking or without.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn edit_message(
     message: u32,
     text: String,
-    answer: bool,
+    answer: Option<bool>,
     desk: State<'_, Chat>,
 ) -> Answer<ChatView> {
     Ok(ask(&desk, move |desk| {

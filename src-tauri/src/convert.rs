@@ -32,6 +32,7 @@ impl From<chat::Failure> for WireError {
             chat::FailureCode::NotFound => ErrorCode::NotFound,
             chat::FailureCode::Busy => ErrorCode::Busy,
             chat::FailureCode::TooLong => ErrorCode::TooLong,
+            chat::FailureCode::AnswerFull => ErrorCode::AnswerFull,
             chat::FailureCode::Generation => ErrorCode::Generation,
             chat::FailureCode::Store => ErrorCode::Store,
             chat::FailureCode::Invalid => ErrorCode::Invalid,
@@ -336,6 +337,9 @@ impl From<chat::Event> for HostEvent {
             chat::Event::Ended { chat, message } => Self::Ended {
                 chat: narrow(chat.0),
                 message: message.into(),
+            },
+            chat::Event::CopyFailed(failure) => Self::CopyFailed {
+                error: failure.into(),
             },
         }
     }

@@ -12,6 +12,7 @@ pub enum ErrorCode {
     NotFound,
     Busy,
     TooLong,
+    AnswerFull,
     Generation,
     Store,
     Invalid,

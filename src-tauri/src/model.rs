@@ -12,6 +12,9 @@ use engine::{
 use crate::gpus::{self, Gpu, Gpus, Opened, watched};
 use crate::{device, starter};
 
+/// Bytes of the longest token of the vocabularies that the engine reads.
+const LONGEST_TOKEN: usize = 256;
+
 /// At most one model, in memory once.
 #[derive(Default)]
 pub struct EngineModel {
@@ -59,7 +62,7 @@ impl Generate for EngineModel {
         self.open.as_ref().map(|open| &open.info)
     }
 
-    fn count(&mut self, turn: &chat::Turn) -> Result<usize, Failure> {
+    fn count(&mut self, turn: &chat::Turn, _cancel: &AtomicBool) -> Result<usize, Failure> {
         let open = self.open.as_ref().ok_or_else(no_model)?;
         Ok(open.prompt(turn)?.ids.len())
     }
@@ -193,6 +196,7 @@ fn info(engine: &Engine, choice: &ModelChoice, report: Option<String>) -> ModelI
         quantisation: summary.quantisation.clone(),
         file_bytes: summary.file_bytes,
         context_length: summary.context_length,
+        longest_token: LONGEST_TOKEN,
         kv_bytes: engine.full_kv_bytes(),
         fingerprint: summary.fingerprint.clone(),
         can_think: summary.can_think,

@@ -45,7 +45,7 @@ impl Generate for NoModel {
         None
     }
 
-    fn count(&mut self, _: &Turn) -> Result<usize, Failure> {
+    fn count(&mut self, _: &Turn, _: &AtomicBool) -> Result<usize, Failure> {
         Err(Failure::new(FailureCode::NoModel, "there is none"))
     }
 

@@ -313,6 +313,10 @@ pub enum HostEvent {
         chat: u32,
         message: Message,
     },
+    /// The day's copy of the chats was not made; the sentence says why, and what to do.
+    CopyFailed {
+        error: WireError,
+    },
     /// A file is held over the window.
     Dragging {
         over: bool,

@@ -74,7 +74,9 @@ fn a_second_turn_goes_on_from_the_first() {
     assert_eq!(finish.stats.tokens as usize, ids.len());
     assert_eq!(
         finish.stats.prompt_tokens as usize,
-        model.count(&first).expect("counted")
+        model
+            .count(&first, &AtomicBool::new(false))
+            .expect("counted")
     );
 
     let more = said(Role::User, "Who are you?", None);
@@ -153,6 +155,8 @@ fn an_unknown_device_leaves_the_model_before_as_it_was() {
 fn without_a_model_there_is_no_answer() {
     let mut model = EngineModel::default();
     let question = turn(vec![said(Role::User, "Hello?", None)]);
-    let failure = model.count(&question).expect_err("no model");
+    let failure = model
+        .count(&question, &AtomicBool::new(false))
+        .expect_err("no model");
     assert_eq!(failure.code, FailureCode::NoModel);
 }

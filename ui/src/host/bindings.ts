@@ -13,7 +13,8 @@ export const commands = {
 	send: (chat: number | null, text: string, thinking: boolean) => __TAURI_INVOKE<ChatView>("send", { chat, text, thinking }),
 	regenerate: (message: number, thinking: boolean) => __TAURI_INVOKE<ChatView>("regenerate", { message, thinking }),
 	continueAnswer: (message: number) => __TAURI_INVOKE<ChatView>("continue_answer", { message }),
-	editMessage: (message: number, text: string, answer: boolean) => __TAURI_INVOKE<ChatView>("edit_message", { message, text, answer }),
+	/**  `answer`: the edited question is answered, with thinking or without. */
+	editMessage: (message: number, text: string, answer: boolean | null) => __TAURI_INVOKE<ChatView>("edit_message", { message, text, answer }),
 	showSibling: (message: number) => __TAURI_INVOKE<ChatView>("show_sibling", { message }),
 	stop: (chat: number) => __TAURI_INVOKE<null>("stop", { chat }),
 	renameChat: (chat: number, title: string) => __TAURI_INVOKE<ChatSummary>("rename_chat", { chat, title }),
@@ -65,12 +66,14 @@ export type Drafts = {
 };
 
 /**  What the page does differently; it never reads the sentence. */
-export type ErrorCode = "no-model" | "bad-model" | "not-found" | "busy" | "too-long" | "generation" | "store" | "invalid";
+export type ErrorCode = "no-model" | "bad-model" | "not-found" | "busy" | "too-long" | "answer-full" | "generation" | "store" | "invalid";
 
 /**  What the host tells the page without being asked. */
 export type HostEvent = { type: "model"; status: ModelStatus } | { type: "chatChanged"; chat: ChatSummary } | { type: "chatRemoved"; chat: number } | { type: "stage"; chat: number; message: number; stage: Stage; done: number; total: number } | 
 /**  Text to append; to be applied only when `seq` follows the message's own. */
 { type: "delta"; chat: number; message: number; seq: number; thinking: string; text: string; tokens: number; tokensPerSecond: number } | { type: "ended"; chat: number; message: Message } | 
+/**  The day's copy of the chats was not made; the sentence says why, and what to do. */
+{ type: "copyFailed"; error: WireError } | 
 /**  A file is held over the window. */
 { type: "dragging"; over: boolean };
 

@@ -135,6 +135,9 @@ export class App {
         this.chats.drop(event.chat);
         if (event.chat === this.conversation.chat) this.newChat();
         break;
+      case "copyFailed":
+        this.notices.warn(event.error.message);
+        break;
       case "dragging":
         this.model.dragging = event.over;
         break;

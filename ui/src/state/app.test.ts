@@ -318,3 +318,14 @@ test("an address is opened only once it was confirmed", async () => {
   expect(host.calls).toEqual([["openLink", "https://a.example/"]]);
   expect(app.link).toBeNull();
 });
+
+test("that no copy of the chats was made stays on the screen until it is read", async () => {
+  const { app, host } = await start();
+  const message = "The file with your chats is damaged.";
+  host.emit({ type: "copyFailed", error: { code: "store", message } });
+  for (const each of ["one", "two", "three", "four"]) app.notices.show(each);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(app.notices.list).toMatchObject([{ text: message, tone: "error" }]);
+  app.notices.dismiss(app.notices.list[0]?.id ?? 0);
+  expect(app.notices.list).toEqual([]);
+});

@@ -71,7 +71,8 @@ export class Conversation {
     return this.#act(() => this.host.continueAnswer(entry.id));
   }
 
-  edit(entry: Entry, text: string, answer: boolean): Promise<boolean> {
+  /** `answer`: the edited question is answered, with thinking or without. */
+  edit(entry: Entry, text: string, answer: boolean | null): Promise<boolean> {
     return this.#act(() => this.host.editMessage(entry.id, text, answer));
   }
 

@@ -16,8 +16,7 @@ function stage(script: Script = {}): {
   const notices = new Notices();
   const conversation = new Conversation(host, notices);
   void host.subscribe((event) => {
-    if (event.type === "model" || event.type === "chatRemoved" || event.type === "dragging") return;
-    conversation.receive(event);
+    if ("chat" in event && event.type !== "chatRemoved") conversation.receive(event);
   });
   return { host, conversation, notices };
 }
@@ -159,6 +158,31 @@ test("an edited question is a version of its own, with an answer when it is aske
   expect(conversation.entries.map((entry) => entry.text)[0]).toBe("What is Goldcrest?");
   expect(conversation.entries[0]?.siblings).toHaveLength(2);
   expect(conversation.last?.text).toMatch(/^Goldcrest is/u);
+  expect(conversation.last?.thinking).not.toBe("");
+  const [edited] = conversation.entries;
+  if (edited) await conversation.edit(edited, "Tell me a poem", false);
+  await untilDone();
+  expect(conversation.last?.thinking).toBe("");
+  expect(conversation.entries).toHaveLength(2);
+  const [third] = conversation.entries;
+  if (third) await conversation.edit(third, "Kept as it is", null);
+  expect(conversation.entries.map((entry) => entry.text)).toEqual(["Kept as it is"]);
+});
+
+test("an answer that fills the context is not to be continued", async () => {
+  const { conversation, host } = stage();
+  const view = await host.send(null, "a limit please", false);
+  await conversation.open(view.chat.id);
+  await untilDone();
+  expect(conversation.last).toMatchObject({ state: "limit", canGoOn: true });
+  const answer = view.messages[1];
+  expect(answer).toBeDefined();
+  const error = { code: "answer-full" as const, message: "The answer fills the context." };
+  if (answer) {
+    const message = { ...answer, state: "failed" as const, error };
+    host.emit({ type: "ended", chat: view.chat.id, message });
+  }
+  expect(conversation.last).toMatchObject({ state: "failed", canGoOn: false });
 });
 
 test("failure, interruption and limit are told apart", async () => {

@@ -5,6 +5,8 @@ export type Notice = {
   text: string;
   tone: "plain" | "error";
   action?: { label: string; run: () => void };
+  /** It stays until the person dismisses it. */
+  stays?: boolean;
 };
 
 const LIFE_MS = 8000;
@@ -20,6 +22,11 @@ export class Notices {
 
   fail(error: WireError): void {
     this.#add({ text: error.message, tone: "error" });
+  }
+
+  /** What a person has to know, whenever they look: it stays until they dismiss it. */
+  warn(text: string): void {
+    this.#add({ text, tone: "error", stays: true });
   }
 
   dismiss(id: number): void {
@@ -38,8 +45,10 @@ export class Notices {
 
   #add(notice: Omit<Notice, "id">): void {
     const id = this.#next++;
-    this.list = [...this.list.slice(-2), { ...notice, id }];
-    setTimeout(() => this.dismiss(id), LIFE_MS);
+    const passing = this.list.filter((each) => !each.stays).slice(-2);
+    const kept = this.list.filter((each) => each.stays || passing.includes(each));
+    this.list = [...kept, { ...notice, id }];
+    if (!notice.stays) setTimeout(() => this.dismiss(id), LIFE_MS);
   }
 }
 

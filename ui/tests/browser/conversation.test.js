@@ -124,8 +124,14 @@ scene("versions: regenerate, turn back, edit by ArrowUp", { rate: 4000 }, async 
   await editor.waitFor({ state: "detached" });
   await message(page).press("ArrowUp");
   await editor.fill("What is Goldcrest?");
+  const thinks = () =>
+    page.evaluate(() => window.stage.calls.filter(([verb]) => verb === "editMessage").at(-1)?.[3]);
+  const toggle = button(page, "Thinking");
+  const on = (await toggle.getAttribute("aria-pressed")) === "true";
+  await toggle.click();
   await button(page, "Save and answer").click();
   await log(page).getByText("Goldcrest is a desktop chat app").waitFor();
+  assert.equal(await thinks(), !on, "it is answered as the switch says");
 });
 
 scene(

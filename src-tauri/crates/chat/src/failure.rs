@@ -4,6 +4,11 @@ use std::fmt;
 
 use store::StoreError;
 
+use crate::text;
+
+/// The most characters of a message. Paths may be long.
+const MAX_MESSAGE: usize = 10_000;
+
 /// A verb that was refused, or an answer that could not be given.
 ///
 /// `code` is what callers switch on; `message` is for people and says what to do about it.
@@ -17,12 +22,13 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of the given kind.
+    /// A failure of the given kind. A message that quotes a file without end is cut.
     pub fn new(code: FailureCode, message: impl Into<String>) -> Failure {
-        Failure {
-            code,
-            message: message.into(),
+        let mut message = message.into();
+        if message.len() > MAX_MESSAGE {
+            message = text::cut(&message, MAX_MESSAGE);
         }
+        Failure { code, message }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Failure {
@@ -60,6 +66,8 @@ pub enum FailureCode {
     Busy,
     /// The message does not fit the model's context.
     TooLong,
+    /// The answer fills the context, so that it cannot be continued.
+    AnswerFull,
     /// The model failed while it answered.
     Generation,
     /// The database failed.
@@ -69,12 +77,13 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    const ALL: [FailureCode; 8] = [
+    const ALL: [FailureCode; 9] = [
         FailureCode::NoModel,
         FailureCode::BadModel,
         FailureCode::NotFound,
         FailureCode::Busy,
         FailureCode::TooLong,
+        FailureCode::AnswerFull,
         FailureCode::Generation,
         FailureCode::Store,
         FailureCode::Invalid,
@@ -88,6 +97,7 @@ impl FailureCode {
             FailureCode::NotFound => "not-found",
             FailureCode::Busy => "busy",
             FailureCode::TooLong => "too-long",
+            FailureCode::AnswerFull => "answer-full",
             FailureCode::Generation => "generation",
             FailureCode::Store => "store",
             FailureCode::Invalid => "invalid",

@@ -9,7 +9,7 @@
 use store::{MessageId, OmittedRow, Role};
 
 use crate::failure::{Failure, FailureCode};
-use crate::generate::{HistoryMessage, Turn};
+use crate::generate::{HistoryMessage, ModelInfo, Turn};
 
 /// The share of the context, in percent, from which on earlier thinking is left out.
 const THINKING_SHARE: usize = 70;
@@ -17,8 +17,30 @@ const THINKING_SHARE: usize = 70;
 const KEPT_SHARE: usize = 60;
 /// Tokens kept free for an answer whose length has no limit; at most a quarter of the context.
 const ROOM: usize = 1024;
-/// A history of more bytes a token than this is not even counted: no text has tokens so long.
-const LONGEST_TOKEN: usize = 16;
+/// Of that, what a continued answer gets at least, though it has had its room: this share of the
+/// context, and no more than [`ROOM_TO_CONTINUE`].
+const SHARE_TO_CONTINUE: usize = 64;
+const ROOM_TO_CONTINUE: usize = 64;
+/// A long history of more bytes a token than this is taken for too long without being counted.
+const USUAL_TOKEN: usize = 16;
+
+/// What a model can take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Tokens of context.
+    pub context: usize,
+    /// Bytes of the longest token.
+    pub longest_token: usize,
+}
+
+impl Limits {
+    pub fn of(info: &ModelInfo) -> Limits {
+        Limits {
+            context: info.context_length,
+            longest_token: info.longest_token.max(1),
+        }
+    }
+}
 
 /// A turn with the whole history.
 pub(crate) struct Unfitted {
@@ -42,20 +64,26 @@ struct Cut {
 
 type Count<'a> = &'a mut dyn FnMut(&Turn) -> Result<usize, Failure>;
 
-/// Cuts as little as the context of `context` tokens allows.
+/// Cuts as little as the context allows.
 pub(crate) fn fit(
     whole: Unfitted,
-    context: usize,
+    limits: Limits,
     count: Count<'_>,
 ) -> Result<(Turn, Fitted), Failure> {
     let Unfitted { turn, ids, before } = &whole;
-    let room = turn.max_tokens.unwrap_or(ROOM).min(context / 4);
+    let context = limits.context;
+    // What cannot fit whatever its tokens are is not counted: that would take long.
+    let count: Count<'_> = &mut |turn| match least_tokens(turn, limits) {
+        least if least > context => Ok(least),
+        _ => count(turn),
+    };
+    let room = room(turn, context, count)?;
     let limit = context - room;
     let comfortable = (context * THINKING_SHARE / 100).min(limit);
     let history = &turn.history;
 
     let mut cut = Cut::default();
-    let mut tokens = if bytes(history) > context * LONGEST_TOKEN {
+    let mut tokens = if history.len() > 2 && bytes(turn) > context * USUAL_TOKEN {
         usize::MAX
     } else {
         count(turn)?
@@ -92,7 +120,12 @@ pub(crate) fn fit(
         tokens = count(&apply(turn, cut))?;
     }
     if tokens > limit {
-        return Err(too_long(tokens, limit, context, room));
+        return Err(if turn.resume {
+            answer_full(context)
+        } else {
+            let counted = least_tokens(&apply(turn, cut), limits) <= context;
+            too_long(tokens, counted, limit, context, room)
+        });
     }
     let fitted = Fitted(omitted(&whole, cut));
     let turn = if cut == Cut::default() {
@@ -101,6 +134,27 @@ pub(crate) fn fit(
         apply(&whole.turn, cut)
     };
     Ok((turn, fitted))
+}
+
+/// The tokens kept free for what is to be written. An answer that is continued has used some.
+fn room(turn: &Turn, context: usize, count: Count<'_>) -> Result<usize, Failure> {
+    let room = turn.max_tokens.unwrap_or(ROOM).min(context / 4);
+    let Some((partial, before)) = turn.history.split_last().filter(|_| turn.resume) else {
+        return Ok(room);
+    };
+    let written = match &partial.ids {
+        Some(ids) => ids.len(),
+        None => {
+            let without = Turn {
+                history: before.to_vec(),
+                resume: false,
+                ..turn.clone()
+            };
+            count(turn)?.saturating_sub(count(&without)?)
+        }
+    };
+    let least = (context / SHARE_TO_CONTINUE).clamp(1, ROOM_TO_CONTINUE);
+    Ok(room.saturating_sub(written).max(least.min(room)))
 }
 
 /// The first turn from which on all the rest has at most `target` tokens, or else the last turn.
@@ -131,11 +185,17 @@ fn oldest_kept(turn: &Turn, cut: Cut, target: usize, count: Count<'_>) -> Result
     Ok(starts.get(low).copied().unwrap_or(cut.messages))
 }
 
-fn bytes(history: &[HistoryMessage]) -> usize {
+/// No text has fewer tokens than this.
+fn least_tokens(turn: &Turn, limits: Limits) -> usize {
+    bytes(turn) / limits.longest_token
+}
+
+fn bytes(turn: &Turn) -> usize {
     let bytes = |message: &HistoryMessage| {
         message.text.len() + message.thinking.as_ref().map_or(0, String::len)
     };
-    history.iter().map(bytes).sum()
+    let instructions = turn.instructions.as_ref().map_or(0, String::len);
+    instructions + turn.history.iter().map(bytes).sum::<usize>()
 }
 
 fn apply(turn: &Turn, cut: Cut) -> Turn {
@@ -177,12 +237,23 @@ fn omitted(whole: &Unfitted, cut: Cut) -> OmittedRow {
     }
 }
 
-fn too_long(tokens: usize, limit: usize, context: usize, room: usize) -> Failure {
+fn too_long(tokens: usize, counted: bool, limit: usize, context: usize, room: usize) -> Failure {
+    let at_least = if counted { "" } else { "at least " };
     Failure::new(
         FailureCode::TooLong,
         format!(
-            "This is too long for the model: it comes to {tokens} tokens, and {limit} fit \
+            "This is too long for the model: it comes to {at_least}{tokens} tokens, and {limit} fit \
              (a context of {context}, less {room} for the answer). Shorten it, or choose a larger context in the settings."
+        ),
+    )
+}
+
+fn answer_full(context: usize) -> Failure {
+    Failure::new(
+        FailureCode::AnswerFull,
+        format!(
+            "The question and this answer fill the model’s context of {context} tokens, so the answer cannot go on. \
+             Ask again with a larger context in the settings, or for a part of it."
         ),
     )
 }

@@ -9,6 +9,7 @@ use store::Role;
 
 use crate::failure::Failure;
 use crate::settings::Sampling;
+use crate::text;
 
 /// How far a model that is being opened has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,8 +35,8 @@ pub trait Generate: Send {
     /// The model that is open. Answering may change where it computes.
     fn info(&self) -> Option<&ModelInfo>;
 
-    /// How many tokens the prompt of this turn has.
-    fn count(&mut self, turn: &Turn) -> Result<usize, Failure>;
+    /// How many tokens the prompt of this turn has. Fails within 100 ms once `cancel` is set.
+    fn count(&mut self, turn: &Turn, cancel: &AtomicBool) -> Result<usize, Failure>;
 
     /// Answers a turn, and returns within 100 ms once `cancel` is set, also while it reads the
     /// prompt.
@@ -99,6 +100,8 @@ pub struct ModelInfo {
     pub file_bytes: u64,
     /// Tokens that prompt and answer may have together.
     pub context_length: usize,
+    /// Bytes of the longest text that one token stands for.
+    pub longest_token: usize,
     /// Memory that the keys and values of a full context take, in bytes.
     pub kv_bytes: u64,
     /// Names the file's content: stored token ids are used again only under the same fingerprint.
@@ -107,6 +110,20 @@ pub struct ModelInfo {
     pub can_think: bool,
     /// Where it computes.
     pub device: Device,
+}
+
+impl ModelInfo {
+    /// What files and drivers call themselves goes into rows and events, so it has an end.
+    pub(crate) fn with_names_cut(mut self) -> ModelInfo {
+        for name in [
+            &mut self.name,
+            &mut self.quantisation,
+            &mut self.device.name,
+        ] {
+            *name = text::cut(name, text::MAX_NAME);
+        }
+        self
+    }
 }
 
 /// Where a model computes, and why there.
@@ -257,4 +274,12 @@ pub struct Stats {
     pub model: String,
     /// The device's name.
     pub device: String,
+}
+
+impl Stats {
+    pub(crate) fn with_names_cut(mut self) -> Stats {
+        self.model = text::cut(&self.model, text::MAX_NAME);
+        self.device = text::cut(&self.device, text::MAX_NAME);
+        self
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use store::{ChatId, MessageId, Store, WindowRow};
 
 use crate::clock::{Clock, SystemClock};
-use crate::desk::{self, Desk, Letter};
+use crate::desk::{self, Desk, Letter, Timing};
 use crate::failure::{Failure, FailureCode};
 use crate::generate::{Generate, ModelChoice};
 use crate::settings::Settings;
@@ -31,17 +31,24 @@ impl Chat {
         generate: Box<dyn Generate>,
         on_event: Box<dyn Fn(Event) + Send + Sync>,
     ) -> Result<Chat, Failure> {
-        Chat::start_with_clock(store, generate, Box::new(SystemClock), on_event)
+        Chat::start_with(
+            store,
+            generate,
+            Box::new(SystemClock),
+            Timing::default(),
+            on_event,
+        )
     }
 
-    /// The same, with a clock of the caller's.
-    pub fn start_with_clock(
+    /// The same, with a clock and a timing of the caller's.
+    pub fn start_with(
         store: Store,
         generate: Box<dyn Generate>,
         clock: Box<dyn Clock>,
+        timing: Timing,
         on_event: Box<dyn Fn(Event) + Send + Sync>,
     ) -> Result<Chat, Failure> {
-        let letters = desk::start(store, generate, clock, on_event)?;
+        let letters = desk::start(store, generate, clock, timing, on_event)?;
         Ok(Chat {
             _last: Arc::new(LastHandle(letters.clone())),
             letters,
@@ -80,12 +87,12 @@ impl Chat {
     }
 
     /// Makes a sibling of a message with another text, and shows it. `answer`: of a user's message,
-    /// answers it.
+    /// answers it, with thinking or without.
     pub fn edit_message(
         &self,
         message: MessageId,
         text: &str,
-        answer: bool,
+        answer: Option<bool>,
     ) -> Result<ChatView, Failure> {
         let text = text.to_owned();
         self.ask(move |desk| desk.edit_message(message, &text, answer))

@@ -18,10 +18,12 @@ mod handle;
 mod live;
 mod model_thread;
 mod settings;
+mod text;
 mod title;
 mod view;
 
 pub use clock::{Clock, SystemClock};
+pub use desk::Timing;
 pub use failure::{Failure, FailureCode};
 pub use generate::{
     Device, DeviceKind, Finish, Generate, HistoryMessage, KvType, LoadOptions, ModelChoice,

@@ -9,8 +9,6 @@ use crate::view::Stage;
 
 /// How long tokens are gathered before the window gets them. The first goes at once.
 const GATHER: Duration = Duration::from_millis(50);
-/// How long a token waits at most to be journaled.
-const JOURNAL: Duration = Duration::from_millis(250);
 
 pub(crate) struct Live {
     progress: Progress,
@@ -23,9 +21,13 @@ pub(crate) struct Live {
     stage: Stage,
     first_token: Option<Instant>,
     thinking_since: Option<Instant>,
+    /// Whether a tag has closed the thinking.
+    thought: bool,
     tell_due: Option<Instant>,
     last_told: Option<Instant>,
     journal_due: Option<Instant>,
+    /// How long a token waits at most to be journaled.
+    journal_after: Duration,
 }
 
 /// What the window does not have yet.
@@ -36,7 +38,7 @@ pub(crate) struct Growth {
 
 impl Live {
     /// An answer that begins with what it has: nothing, or what is to be continued.
-    pub fn new(mut progress: Progress, model: &str) -> Live {
+    pub fn new(mut progress: Progress, model: &str, journal_after: Duration) -> Live {
         let empty = progress.text.is_empty() && progress.thinking.is_none();
         let keeps_ids =
             empty || (progress.model.as_deref() == Some(model) && !progress.tokens.is_empty());
@@ -57,9 +59,11 @@ impl Live {
             stage: Stage::Reading,
             first_token: None,
             thinking_since: None,
+            thought: false,
             tell_due: None,
             last_told: None,
             journal_due: None,
+            journal_after,
         }
     }
 
@@ -70,10 +74,14 @@ impl Live {
         if self.keeps_ids {
             self.progress.tokens.push(id);
         }
-        self.journal_due.get_or_insert(at + JOURNAL);
+        self.journal_due.get_or_insert(at + self.journal_after);
         let stage = match part {
-            Part::Control => return None,
+            Part::Control => {
+                self.thought = self.progress.thinking.is_some();
+                return None;
+            }
             Part::Thinking => {
+                self.thought = false;
                 self.thinking_since.get_or_insert(at);
                 let thinking = self.progress.thinking.get_or_insert_default();
                 append(thinking, text);
@@ -131,14 +139,19 @@ impl Live {
         Some(self.progress_at(now))
     }
 
-    /// All of it, at its end.
-    pub fn finish(&mut self, now: Instant) -> Progress {
+    /// All of it, when the model has stopped. Thinking that can go on keeps the blanks at its end:
+    /// they stand before what comes then. `whole`: the answer is not to go on.
+    pub fn finish(&mut self, now: Instant, whole: bool) -> Progress {
         self.end_thinking(now);
         let mut progress = self.progress.clone();
-        if let Some(thinking) = &mut progress.thinking {
+        if let Some(thinking) = &mut progress.thinking
+            && (whole || self.thought || !progress.text.is_empty())
+        {
             thinking.truncate(thinking.trim_end().len());
         }
-        progress.thinking = progress.thinking.filter(|thinking| !thinking.is_empty());
+        progress.thinking = progress
+            .thinking
+            .filter(|thinking| !thinking.trim().is_empty());
         progress
     }
 

@@ -3,13 +3,13 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
 use crate::desk::Letter;
 use crate::failure::{Failure, FailureCode};
-use crate::fit::{self, Fitted, Unfitted};
+use crate::fit::{self, Fitted, Limits, Unfitted};
 use crate::generate::{
     Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Opening, Part, Piece,
 };
@@ -70,7 +70,7 @@ pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, desk: &
                 };
                 let result = unless_it_panics(FailureCode::BadModel, open).0;
                 let open =
-                    unless_it_panics(FailureCode::BadModel, || Ok(generate.info().cloned())).0;
+                    unless_it_panics(FailureCode::BadModel, || Ok(generate.info().map(named))).0;
                 report(Report::Opened {
                     result: result.map(drop),
                     open: open.ok().flatten().map(Box::new),
@@ -79,7 +79,11 @@ pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, desk: &
             Job::Answer { unfitted, cancel } => {
                 let answer = || answer(generate.as_mut(), unfitted, &cancel, &report);
                 let (result, panicked) = unless_it_panics(FailureCode::Generation, answer);
-                let open = generate.info().filter(|_| !panicked).cloned().map(Box::new);
+                let open = generate
+                    .info()
+                    .filter(|_| !panicked)
+                    .map(named)
+                    .map(Box::new);
                 report(Report::Ended {
                     result,
                     panicked,
@@ -96,12 +100,17 @@ fn answer(
     cancel: &AtomicBool,
     report: &dyn Fn(Report),
 ) -> Result<Finish, Failure> {
-    let Some(context) = generate.info().map(|info| info.context_length) else {
+    let Some(limits) = generate.info().map(Limits::of) else {
         return Err(Failure::new(FailureCode::NoModel, "No model is open."));
     };
-    let (turn, fitted) = fit::fit(unfitted, context, &mut |turn| generate.count(turn))?;
+    let (turn, fitted) = fit::fit(unfitted, limits, &mut |turn| {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(Failure::new(FailureCode::Generation, "It was cancelled."));
+        }
+        generate.count(turn, cancel)
+    })?;
     report(Report::Fitted(fitted));
-    generate.generate(&turn, cancel, &mut |piece| match piece {
+    let finish = generate.generate(&turn, cancel, &mut |piece| match piece {
         Piece::Reading { done, total, .. } => report(Report::Reading { done, total }),
         Piece::Token { id, text, part } => report(Report::Token {
             id,
@@ -109,7 +118,15 @@ fn answer(
             part,
             at: Instant::now(),
         }),
+    })?;
+    Ok(Finish {
+        stats: finish.stats.with_names_cut(),
+        ..finish
     })
+}
+
+fn named(info: &ModelInfo) -> ModelInfo {
+    info.clone().with_names_cut()
 }
 
 /// A panic becomes a failure, so that the thread lives on. Returns whether there was one.

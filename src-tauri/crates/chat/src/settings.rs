@@ -6,6 +6,7 @@ use store::{Store, StoreError};
 
 use crate::failure::Failure;
 use crate::generate::{KvType, LoadOptions};
+use crate::text;
 
 /// All settings. A change of what [`LoadOptions`] holds opens the model anew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,7 +131,7 @@ impl Settings {
         if !is_device(&self.device) {
             return Err(Failure::invalid(format!(
                 "Device: “{}” is unknown. It is auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal.",
-                self.device
+                text::cut(&self.device, 64)
             )));
         }
         let Sampling {
@@ -214,7 +215,11 @@ fn is_device(name: &str) -> bool {
     let ordinal = |digits: &str| !digits.is_empty() && digits.parse::<u8>().is_ok();
     matches!(name, "auto" | "cpu" | "gpu" | "cuda" | "metal")
         || name.strip_prefix("cuda:").is_some_and(ordinal)
-        || name.strip_prefix("gpu:").is_some_and(|id| !id.is_empty())
+        || name.strip_prefix("gpu:").is_some_and(is_gpu_id)
+}
+
+fn is_gpu_id(id: &str) -> bool {
+    (1..=64).contains(&id.len()) && id.chars().all(|c| c.is_ascii_graphic() || c == ' ')
 }
 
 /// NaN is in no range.

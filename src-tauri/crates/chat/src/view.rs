@@ -199,6 +199,8 @@ pub enum Event {
         /// The answer, whole.
         message: Message,
     },
+    /// The day's copy of the database was not made: the file is damaged, or it cannot be written.
+    CopyFailed(Failure),
 }
 
 /// The steps of an answer.

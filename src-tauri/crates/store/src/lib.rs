@@ -9,6 +9,8 @@
 mod copies;
 mod deadline;
 mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
 mod migrate;
 mod open;
 pub mod private;

@@ -139,13 +139,13 @@ export class FakeHost implements Host {
     return this.#reply(this.#view(found.chat));
   }
 
-  editMessage(id: number, text: string, answer: boolean): Promise<ChatView> {
+  editMessage(id: number, text: string, answer: boolean | null): Promise<ChatView> {
     this.calls.push(["editMessage", id, text, answer]);
     const found = this.library.find(id);
     if (!found) return refuse("not-found", "This message is not there any more.");
     const { chat, message } = found;
     this.library.add(chat, message.role, { ...message, id: this.library.id(), text });
-    return answer ? this.#answer(chat, message.thinks) : this.#reply(this.#view(chat));
+    return answer === null ? this.#reply(this.#view(chat)) : this.#answer(chat, answer);
   }
 
   showSibling(id: number): Promise<ChatView> {

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use store::{ChatId, ErrorRow, MessageId, MessageRow, MessageState, OmittedRow};
+use store::{ChatId, MessageId, MessageState, OmittedRow};
 
 use crate::desk::Desk;
+use crate::desk::unsaved::End;
 use crate::failure::{Failure, FailureCode};
 use crate::fit::Fitted;
 use crate::generate::{Finish, ModelInfo, Part, StopReason};
 use crate::live::Live;
 use crate::model_thread::Job;
-use crate::view::{ChatView, Event, Message, Stage};
+use crate::view::{ChatView, Event, Stage};
 
 #[derive(Default)]
 pub(crate) struct Answers {
@@ -62,6 +63,13 @@ impl Answers {
             .map(|(_, message)| message)
     }
 
+    /// Whether this message is written or waits.
+    pub fn has(&self, message: MessageId) -> bool {
+        let active = self.active.iter().map(|active| active.message);
+        let waiting = self.waiting.iter().map(|waiting| waiting.message);
+        active.chain(waiting).any(|of| of == message)
+    }
+
     /// What is written of a message at this moment.
     pub fn live(&self, message: MessageId) -> Option<&Live> {
         self.active
@@ -107,13 +115,12 @@ impl Desk {
             };
             match begun {
                 Ok(()) => return,
-                Err(failure) => self.settle(
-                    waiting.message,
-                    MessageState::Failed,
-                    None,
-                    Some(failure),
-                    0,
-                ),
+                Err(failure) => {
+                    self.settle(End {
+                        failure: Some(failure),
+                        ..End::unwritten(waiting.chat, waiting.message, MessageState::Failed)
+                    });
+                }
             }
         }
     }
@@ -125,7 +132,7 @@ impl Desk {
             resume,
         } = *waiting;
         let (unfitted, progress) = self.turn(chat, message, resume, info)?;
-        let live = Live::new(progress, &info.fingerprint);
+        let live = Live::new(progress, &info.fingerprint, self.timing.journal_after);
         let cancel = Arc::new(AtomicBool::new(false));
         self.give(Job::Answer {
             unfitted,
@@ -203,7 +210,8 @@ impl Desk {
         }
     }
 
-    /// Tells the window, and journals, what is due. At the `end`, the window gets the rest.
+    /// Tells the window, and journals, what is due. At the `end`, the window gets the rest, and the
+    /// row is left to what saves the end.
     pub(super) fn tend_answer(&mut self, end: bool) {
         let now = Instant::now();
         let Some(active) = &mut self.answers.active else {
@@ -211,7 +219,7 @@ impl Desk {
         };
         let (chat, message) = (active.chat, active.message);
         let growth = active.live.growth(now, end);
-        let journal = active.live.journal(now);
+        let journal = active.live.journal(now).filter(|_| !end);
         if let Some(progress) = journal
             && let Err(error) = self.store.messages().journal(message, &progress)
         {
@@ -241,68 +249,26 @@ impl Desk {
         let Some(mut active) = self.answers.active.take() else {
             return;
         };
-        let progress = active.live.finish(Instant::now());
+        let whole = matches!(&result, Ok(finish) if finish.reason == StopReason::EndOfTurn);
+        let progress = active.live.finish(Instant::now(), whole);
         let cancelled = active.cancel.load(Ordering::Relaxed);
-        let saved = self
-            .store
-            .messages()
-            .journal(active.message, &progress)
-            .map_err(Failure::from);
-        let unsaved = saved.err().or(active.unsaved);
-        let (state, finish, failure) = match (unsaved, result) {
+        let (state, finish, failure) = match (active.unsaved, result) {
             (Some(failure), result) => (MessageState::Failed, result.ok(), Some(failure)),
             (None, Ok(finish)) => (state_of(&finish, active.cancelled), Some(finish), None),
             (None, Err(_)) if cancelled && !panicked => (active.cancelled, None, None),
             (None, Err(failure)) => (MessageState::Failed, None, Some(failure)),
         };
-        self.settle(active.message, state, finish, failure, active.live.seq);
+        self.settle(End {
+            chat: active.chat,
+            message: active.message,
+            progress: Some(progress),
+            state,
+            stats: finish.and_then(|finish| serde_json::to_value(finish.stats).ok()),
+            failure,
+            seq: active.live.seq,
+        });
         if panicked {
             self.reopen_model();
-        }
-    }
-
-    /// Saves how an answer ended, and tells the window, unless its chat was deleted meanwhile.
-    fn settle(
-        &mut self,
-        message: MessageId,
-        state: MessageState,
-        finish: Option<Finish>,
-        failure: Option<Failure>,
-        seq: u32,
-    ) {
-        if let Some(failure) = &failure {
-            tracing::warn!(%failure, "an answer failed");
-        }
-        let stats = finish.and_then(|finish| serde_json::to_value(finish.stats).ok());
-        let error = failure.map(|failure| ErrorRow {
-            code: failure.code.to_string(),
-            message: failure.message,
-        });
-        let ended = self
-            .store
-            .messages()
-            .end(message, state, stats.as_ref(), error.as_ref());
-        if let Err(error) = ended {
-            tracing::error!(%error, "the end of an answer was not saved");
-        }
-        let Ok(row) = self.store.messages().get(message) else {
-            return;
-        };
-        let chat = row.chat;
-        // As it is, even where it could not be saved.
-        match self.one_message(MessageRow {
-            state,
-            error,
-            ..row
-        }) {
-            Ok(message) => self.tell(Event::Ended {
-                chat,
-                message: Message { seq, ..message },
-            }),
-            Err(failure) => tracing::error!(%failure, "an answer cannot be shown"),
-        }
-        if let Err(failure) = self.tell_changed(chat) {
-            tracing::error!(%failure, "a chat cannot be shown");
         }
     }
 
@@ -325,7 +291,7 @@ impl Desk {
             .partition(taken);
         self.answers.waiting = stay;
         for waiting in gone {
-            self.settle(waiting.message, state, None, None, 0);
+            self.settle(End::unwritten(waiting.chat, waiting.message, state));
         }
     }
 

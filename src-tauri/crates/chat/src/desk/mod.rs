@@ -4,6 +4,7 @@ mod answering;
 mod opening;
 mod showing;
 mod turn;
+mod unsaved;
 mod verbs;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,10 +13,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use store::{Copy, Store};
+use store::{Copy, Store, StoreError};
 
 use self::answering::Answers;
 use self::opening::Model;
+use self::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};
 use crate::generate::{Generate, ModelChoice};
@@ -25,12 +27,32 @@ use crate::view::Event;
 
 /// Seconds that a deleted chat can be restored.
 const BIN: i64 = 30 * 24 * 60 * 60;
-/// How long after the start the day's copy of the database is made: when nobody waits for the first
-/// screen any more.
-const COPY_AFTER: Duration = Duration::from_secs(20);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long closing waits for the model to stop.
-const PATIENCE: Duration = Duration::from_secs(5);
+
+/// When the work is done that nobody asks for. Tests do not wait so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// How long after the start the day's copy of the database is made: when nobody waits for the
+    /// first screen any more.
+    pub copy_after: Duration,
+    /// How long a token waits at most to be journaled.
+    pub journal_after: Duration,
+    /// How long what could not be saved waits to be tried again.
+    pub retry_after: Duration,
+    /// How long closing waits for the model to stop.
+    pub close_within: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing {
+            copy_after: Duration::from_secs(20),
+            journal_after: Duration::from_millis(250),
+            retry_after: Duration::from_secs(5),
+            close_within: Duration::from_secs(5),
+        }
+    }
+}
 
 /// Rows in which the app remembers things for itself.
 const CURRENT: &str = "app.current";
@@ -52,25 +74,31 @@ pub(crate) struct Desk {
     settings: Settings,
     model: Model,
     answers: Answers,
+    unsaved: Unsaved,
+    timing: Timing,
     copy_due: Instant,
+    /// For threads that report to this one.
+    letters: Sender<Letter>,
 }
 
 pub(crate) fn start(
     store: Store,
     generate: Box<dyn Generate>,
     clock: Box<dyn Clock>,
+    timing: Timing,
     on_event: Box<dyn Fn(Event) + Send + Sync>,
 ) -> Result<Sender<Letter>, Failure> {
     let (letters, inbox) = channel();
     let (jobs, work) = channel();
-    let purged = store
-        .chats()
-        .purge(clock.now().timestamp().as_second() - BIN)?;
-    if purged > 0 {
-        tracing::info!(purged, "chats that were deleted long ago are gone");
+    let expired = clock.now().timestamp().as_second() - BIN;
+    match store.chats().purge(expired) {
+        Ok(0) => {}
+        Ok(purged) => tracing::info!(purged, "purged expired chats"),
+        // With a full disk the chats can still be read.
+        Err(error) => tracing::warn!(%error, "expired chats were not purged"),
     }
     let settings = Settings::read(&store)?;
-    let copy_due = Instant::now() + COPY_AFTER;
+    let copy_due = Instant::now() + timing.copy_after;
     let desk = Desk {
         store,
         clock,
@@ -79,7 +107,10 @@ pub(crate) fn start(
         settings,
         model: Model::default(),
         answers: Answers::default(),
+        unsaved: Unsaved::default(),
+        timing,
         copy_due,
+        letters: letters.clone(),
     };
     let remembered = desk.store.settings().get(MODEL)?;
     let remembered = remembered
@@ -162,6 +193,7 @@ impl Desk {
     /// Does what is due, and gives the model its next job.
     fn tend(&mut self) {
         self.tend_answer(false);
+        self.retry_unsaved();
         self.next_job();
         if self.copy_due <= Instant::now() && !self.answers.busy() {
             self.copy_due = Instant::now() + DAY;
@@ -175,12 +207,21 @@ impl Desk {
             return;
         };
         let day = self.clock.now().date().to_string();
-        let copy = move || match store::daily_copy(&path, &day) {
-            Ok(Copy::Refused(cause)) => {
-                tracing::error!(cause, "the database is damaged; no copy was made")
-            }
-            Ok(copy) => tracing::debug!(?copy, "the day's copy"),
-            Err(error) => tracing::warn!(%error, "the day's copy failed"),
+        let letters = self.letters.clone();
+        let copy = move || {
+            let problem = match store::daily_copy(&path, &day) {
+                Ok(Copy::Refused(cause)) => damaged(&path, &cause),
+                Ok(copy) => {
+                    tracing::debug!(?copy, "the day's copy");
+                    return;
+                }
+                Err(error) => not_copied(&error),
+            };
+            tracing::error!(%problem, "the day's copy was not made");
+            // An error means that the desk has ended.
+            let _ = letters.send(Letter::Verb(Box::new(move |desk| {
+                desk.tell(Event::CopyFailed(problem));
+            })));
         };
         if let Err(error) = thread::Builder::new().name("copy".into()).spawn(copy) {
             tracing::warn!(%error, "the day's copy was not begun");
@@ -193,7 +234,8 @@ impl Desk {
         } else {
             self.copy_due
         };
-        self.answers.due().map_or(copy, |due| due.min(copy))
+        let others = [self.answers.due(), self.unsaved.due()];
+        others.into_iter().flatten().fold(copy, Instant::min)
     }
 
     /// An opening comes before the answers that wait: they are to be given by the model that was
@@ -224,7 +266,7 @@ impl Desk {
     /// Stops and saves what is being written, and ends the model thread.
     fn close(mut self, inbox: &Receiver<Letter>, model: JoinHandle<()>) {
         self.quit_answers();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.timing.close_within;
         while self.answers.busy() {
             match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Letter::Report(report)) => self.report(report),
@@ -236,6 +278,9 @@ impl Desk {
                 }
             }
         }
+        if self.unsaved.due().is_some() {
+            self.save_unsaved();
+        }
         // A model that still loads holds nothing to save, and a process that ends need not wait for
         // it.
         let idle = !self.model.opening();
@@ -244,4 +289,33 @@ impl Desk {
             tracing::error!("the model thread ended in a panic");
         }
     }
+}
+
+fn damaged(database: &Path, cause: &str) -> Failure {
+    tracing::error!(cause, "the database is damaged");
+    if let Err(error) = store::ask_for_check(database) {
+        tracing::error!(%error, "the next start will not check the database");
+    }
+    Failure::new(
+        FailureCode::Store,
+        format!(
+            "The file with your chats is damaged, so no copy of it was made today. Save what you need from \
+             the chats that still open, then start Goldcrest again: it offers to restore an earlier copy. \
+             The file is {}.",
+            database.display()
+        ),
+    )
+}
+
+fn not_copied(error: &StoreError) -> Failure {
+    let cause = match error {
+        StoreError::DiskFull => {
+            "the disk is full. Make some room; it will be tried again tomorrow".to_owned()
+        }
+        error => error.to_string(),
+    };
+    Failure::new(
+        FailureCode::Store,
+        format!("Today’s copy of your chats could not be made: {cause}."),
+    )
 }

@@ -111,7 +111,7 @@ impl Model {
 /// All that is known of a model before it is open.
 fn unknown(choice: &ModelChoice) -> ModelStatus {
     let (name, file) = match choice {
-        ModelChoice::Starter => ("Goldcrest starter".to_owned(), None),
+        ModelChoice::Starter => ("Demo model".to_owned(), None),
         ModelChoice::File(path) => (
             path.file_stem()
                 .unwrap_or(path.as_os_str())

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use store::{ChatId, ChatRow, MessageId, MessageRow};
+use store::{ChatId, ChatRow, MessageId, MessageRow, MessageState};
 
 use crate::desk::{CURRENT, Desk};
 use crate::failure::{Failure, FailureCode};
@@ -50,7 +50,7 @@ impl Desk {
     /// The shown branch of a chat.
     pub(super) fn view(&self, chat: ChatId) -> Result<ChatView, Failure> {
         let row = self.store.chats().get(chat)?;
-        let path = match row.leaf {
+        let path = match self.unsaved.leaf(chat).or(row.leaf) {
             Some(leaf) => self.store.messages().path(leaf)?,
             None => Vec::new(),
         };
@@ -84,6 +84,12 @@ impl Desk {
         if let Some(live) = self.answers.live(row.id) {
             row.progress = live.told(Instant::now());
             seq = live.seq;
+        } else if !self.unsaved.lay_over(&mut row)
+            && row.state == MessageState::Writing
+            && !self.answers.has(row.id)
+        {
+            // Whatever its row says: nobody writes it.
+            row.state = MessageState::Interrupted;
         }
         let error = row
             .error

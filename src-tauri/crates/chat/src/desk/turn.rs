@@ -19,15 +19,17 @@ impl Desk {
         let mut path = self.store.messages().path(message)?;
         let row = path.pop().ok_or(StoreError::NotFound("message"))?;
         let today = self.store.chats().get(chat)?.today;
-        let before = path
-            .iter()
-            .rev()
-            .find(|row| row.role == Role::Assistant)
-            .map(|row| row.omitted);
         let thinking = row.thinks && info.can_think;
 
         let begun = !row.progress.text.is_empty() || row.progress.thinking.is_some();
         let resume = resume && begun;
+        // An answer goes on with what it was begun with.
+        let before = if resume {
+            Some(row.omitted)
+        } else {
+            let answer = path.iter().rfind(|row| row.role == Role::Assistant);
+            answer.map(|row| row.omitted)
+        };
         // An answer without text says nothing: it failed, or was stopped before it began.
         path.retain(|row| !row.progress.text.is_empty());
         let in_history =

@@ -5,6 +5,7 @@ use store::{ChatId, DraftPlace, MessageId, MessageState, NewMessage, Role, Windo
 use crate::desk::{CURRENT, Desk};
 use crate::failure::Failure;
 use crate::settings::Settings;
+use crate::text::refuse_too_large;
 use crate::title;
 use crate::view::{ChatSummary, ChatView, Event, SearchHit};
 
@@ -14,7 +15,10 @@ const HITS: u32 = 50;
 impl Desk {
     pub(crate) fn open_chat(&mut self, chat: ChatId) -> Result<ChatView, Failure> {
         let view = self.view(chat)?;
-        self.store.settings().set(CURRENT, &chat.0.into())?;
+        if let Err(error) = self.store.settings().set(CURRENT, &chat.0.into()) {
+            // It can be read all the same.
+            tracing::warn!(%error, "which chat is open was not saved");
+        }
         Ok(view)
     }
 
@@ -24,9 +28,9 @@ impl Desk {
         text: &str,
         thinking: bool,
     ) -> Result<ChatView, Failure> {
-        let text = not_empty(text)?;
+        let text = message_text(text)?;
         if let Some(chat) = chat {
-            self.refuse_if_writing(chat)?;
+            self.refuse_change(chat)?;
         }
         let now = self.clock.now();
         let at = now.timestamp().as_second();
@@ -62,7 +66,7 @@ impl Desk {
         thinking: bool,
     ) -> Result<ChatView, Failure> {
         let row = self.store.messages().get(message)?;
-        self.refuse_if_writing(row.chat)?;
+        self.refuse_change(row.chat)?;
         let asked = match row.role {
             Role::User => row.id,
             Role::Assistant => row
@@ -82,12 +86,11 @@ impl Desk {
     }
 
     pub(crate) fn continue_answer(&mut self, message: MessageId) -> Result<ChatView, Failure> {
+        let chat = self.store.messages().get(message)?.chat;
+        self.refuse_change(chat)?;
         let row = self.store.messages().get(message)?;
-        self.refuse_if_writing(row.chat)?;
         if row.role != Role::Assistant || row.state == MessageState::Done {
-            return Err(Failure::invalid(
-                "This message is whole: there is nothing to go on with.",
-            ));
+            return Err(Failure::invalid("This answer is already complete."));
         }
         self.store.transaction(|store| {
             store.messages().reopen(message)?;
@@ -100,12 +103,12 @@ impl Desk {
         &mut self,
         message: MessageId,
         text: &str,
-        answered: bool,
+        answered: Option<bool>,
     ) -> Result<ChatView, Failure> {
-        let text = not_empty(text)?;
+        let text = message_text(text)?;
         let row = self.store.messages().get(message)?;
-        self.refuse_if_writing(row.chat)?;
-        if answered && row.role != Role::User {
+        self.refuse_change(row.chat)?;
+        if answered.is_some() && row.role != Role::User {
             return Err(Failure::invalid("Only a message of yours can be answered."));
         }
         let at = self.now();
@@ -113,16 +116,13 @@ impl Desk {
             let edited = NewMessage {
                 text,
                 role: row.role,
-                thinks: row.thinks,
+                thinks: answered.unwrap_or(row.thinks),
                 ..user(row.chat, row.parent, at)
             };
             let edited = store.messages().add(&edited)?;
             store.chats().touch(row.chat, at)?;
-            let queued = answered.then(|| {
-                store
-                    .messages()
-                    .add(&answer(row.chat, edited, row.thinks, at))
-            });
+            let queued =
+                answered.map(|thinks| store.messages().add(&answer(row.chat, edited, thinks, at)));
             Ok::<_, Failure>(queued.transpose()?)
         })?;
         match queued {
@@ -133,7 +133,15 @@ impl Desk {
 
     pub(crate) fn show_sibling(&mut self, message: MessageId) -> Result<ChatView, Failure> {
         let row = self.store.messages().get(message)?;
-        self.store.messages().show(message)?;
+        match self.store.messages().show(message) {
+            Ok(()) => self.forget_leaf(row.chat),
+            Err(error) => {
+                // It can be read all the same.
+                tracing::warn!(%error, "which branch is shown was not saved");
+                let leaf = self.store.messages().leaf_below(message)?;
+                self.keep_leaf(row.chat, leaf);
+            }
+        }
         self.view(row.chat)
     }
 
@@ -144,8 +152,8 @@ impl Desk {
 
     pub(crate) fn delete(&mut self, chat: ChatId) -> Result<(), Failure> {
         self.store.chats().get(chat)?;
-        self.stop(chat)?;
         self.store.chats().delete(chat, self.now())?;
+        self.stop(chat)?;
         self.tell(Event::ChatRemoved(chat));
         Ok(())
     }
@@ -168,6 +176,7 @@ impl Desk {
     }
 
     pub(crate) fn save_draft(&self, chat: Option<ChatId>, text: &str) -> Result<(), Failure> {
+        refuse_too_large(text)?;
         let place = match chat {
             Some(chat) => DraftPlace::Chat(self.store.chats().get(chat)?.id),
             None => DraftPlace::NewChat,
@@ -199,15 +208,17 @@ impl Desk {
         Ok(summary)
     }
 
-    fn refuse_if_writing(&self, chat: ChatId) -> Result<(), Failure> {
+    /// What is written next builds on what the chat's rows say, so they have to be final.
+    fn refuse_change(&mut self, chat: ChatId) -> Result<(), Failure> {
         match self.answers.of_chat(chat) {
             Some(_) => Err(Failure::busy()),
-            None => Ok(()),
+            None => self.refuse_if_unsaved(chat),
         }
     }
 }
 
-fn not_empty(text: &str) -> Result<&str, Failure> {
+fn message_text(text: &str) -> Result<&str, Failure> {
+    refuse_too_large(text)?;
     match text.trim_start_matches(['\n', '\r']).trim_end() {
         text if text.trim().is_empty() => Err(Failure::invalid("The message is empty.")),
         text => Ok(text),

@@ -1,6 +1,6 @@
 //! The tree: regenerate, edit, and going from branch to branch.
 
-use chat::{FailureCode, MessageState, Role};
+use chat::{FailureCode, MessageState, Role, StopReason};
 
 use crate::scripted::{Bench, Step, texts};
 
@@ -40,18 +40,31 @@ fn an_edited_message_is_a_sibling_and_is_answered() {
     let asked = view.messages[0].id;
 
     bench.script.answer([Step::Say("Nine centimetres.")]);
-    let view = bench.chat.edit_message(asked, "How long?", true).unwrap();
+    let view = bench
+        .chat
+        .edit_message(asked, "How long?", Some(true))
+        .unwrap();
     assert_eq!(texts(&view), ["How long?", ""]);
     assert_eq!(view.messages[0].siblings.len(), 2);
     assert!(
-        !view.messages[1].thinks,
-        "answered in the mode in which it was asked"
+        view.messages[0].thinks && view.messages[1].thinks,
+        "answered in the mode that was chosen now, not in that of the first time"
     );
     bench.until_ended();
     assert_eq!(bench.script.last_turn().history[0].text, "How long?");
+    assert!(bench.script.last_turn().thinking);
+
+    let view = bench
+        .chat
+        .edit_message(asked, "How old?", Some(false))
+        .unwrap();
+    assert!(!view.messages[0].thinks && !view.messages[1].thinks);
+    bench.until_ended();
+    assert!(!bench.script.last_turn().thinking);
 
     let view = bench.chat.show_sibling(asked).unwrap();
     assert_eq!(texts(&view), ["How heavy?", "Six grams."]);
+    assert!(!view.messages[0].thinks, "the first version is as it was");
 }
 
 #[test]
@@ -60,7 +73,7 @@ fn an_edit_can_be_saved_without_an_answer_and_answered_later() {
     let view = bench.ask(None, "How heavy?");
     let view = bench
         .chat
-        .edit_message(view.messages[0].id, "How old?", false)
+        .edit_message(view.messages[0].id, "How old?", None)
         .unwrap();
     assert_eq!(texts(&view), ["How old?"]);
     assert!(!view.chat.writing);
@@ -74,12 +87,12 @@ fn an_answer_can_be_edited_and_the_chat_goes_on_from_it() {
     let mut bench = Bench::new();
     let view = bench.ask(None, "How heavy?");
     let answer = view.messages[1].id;
-    let refused = bench.chat.edit_message(answer, "Six.", true).unwrap_err();
-    assert_eq!(refused.code, FailureCode::Invalid);
-    let view = bench
+    let refused = bench
         .chat
-        .edit_message(answer, "Six grams.", false)
-        .unwrap();
+        .edit_message(answer, "Six.", Some(true))
+        .unwrap_err();
+    assert_eq!(refused.code, FailureCode::Invalid);
+    let view = bench.chat.edit_message(answer, "Six grams.", None).unwrap();
     assert_eq!(
         (view.messages[1].role, view.messages[1].state),
         (Role::Assistant, MessageState::Done)
@@ -104,7 +117,7 @@ fn going_back_to_a_branch_goes_to_where_it_was_left() {
     bench.chat.show_sibling(last).unwrap();
 
     let root = deep.messages[0].id;
-    let other = bench.chat.edit_message(root, "Z", true).unwrap();
+    let other = bench.chat.edit_message(root, "Z", Some(true)).unwrap();
     bench.until_ended();
     assert_eq!(texts(&other), ["Z", ""]);
     let back = bench.chat.show_sibling(root).unwrap();
@@ -127,7 +140,11 @@ fn a_chat_that_writes_can_be_looked_through_but_not_changed() {
         FailureCode::Busy
     );
     assert_eq!(
-        bench.chat.edit_message(asked, "B", true).unwrap_err().code,
+        bench
+            .chat
+            .edit_message(asked, "B", Some(true))
+            .unwrap_err()
+            .code,
         FailureCode::Busy
     );
     assert_eq!(
@@ -140,5 +157,26 @@ fn a_chat_that_writes_can_be_looked_through_but_not_changed() {
         texts(&bench.chat.open_chat(chat).unwrap()),
         ["A", "Yes."],
         "the view stays"
+    );
+}
+
+#[test]
+fn continuing_an_answer_shows_its_branch() {
+    let mut bench = Bench::new();
+    bench
+        .script
+        .answer([Step::Say("Six "), Step::End(StopReason::MaxTokens)]);
+    let first = bench.ask(None, "How heavy?").messages[1].id;
+    bench.chat.regenerate(first, true).unwrap();
+    bench.until_ended();
+
+    bench.script.answer([Step::Say("grams.")]);
+    let view = bench.chat.continue_answer(first).unwrap();
+    assert_eq!(view.messages[1].id, first);
+    bench.until_ended();
+    assert_eq!(
+        texts(&bench.chat.open_chat(view.chat.id).unwrap()),
+        ["How heavy?", "Six grams."],
+        "and it stays shown"
     );
 }

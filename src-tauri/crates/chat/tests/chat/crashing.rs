@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chat::{MessageState, Store};
+use chat::{MessageState, Store, Timing};
 
-use crate::scripted::{Bench, Script, Step};
+use crate::scripted::{Bench, Script, Step, TIMING, TODAY, texts};
 
 /// Tells the child where to write; without it, the child's test does nothing.
 const FILE: &str = "GOLDCREST_CRASH_TEST_FILE";
@@ -78,6 +78,93 @@ fn a_killed_process_loses_at_most_half_a_second_and_the_answer_goes_on() {
     assert_eq!(whole.text, format!("{}y", answer.text));
     let ids = script.last_turn().history[1].ids.clone().unwrap();
     assert_eq!(ids.len(), answer.text.len(), "an id for each letter");
+}
+
+/// The child: is gone before its model says anything.
+#[test]
+#[ignore = "the child process of the test below"]
+fn sends_and_is_gone() {
+    let Some(file) = std::env::var_os(FILE) else {
+        return;
+    };
+    let script = Script::default();
+    script.answer([Step::Wait]);
+    let bench = Bench::on_file(Path::new(&file), &script);
+    bench.chat.send(None, "How heavy?", true).unwrap();
+    std::process::abort();
+}
+
+#[test]
+fn a_message_survives_a_crash_before_the_first_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let ended = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crashing::sends_and_is_gone", "--ignored"])
+        .env(FILE, &path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(ended.code(), None, "it was aborted: {ended}");
+
+    let mut bench = Bench::on_file(&path, &Script::default());
+    let chats = bench.chat.snapshot().unwrap().chats;
+    assert_eq!(chats.len(), 1);
+    let view = bench.chat.open_chat(chats[0].id).unwrap();
+    assert_eq!(texts(&view), ["How heavy?", ""]);
+    assert_eq!(view.messages[1].state, MessageState::Interrupted);
+    bench.chat.continue_answer(view.messages[1].id).unwrap();
+    assert_eq!(bench.until_ended().text, "Yes.");
+}
+
+#[test]
+fn closing_waits_for_the_last_report_of_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let script = Script::default();
+    let mut bench = Bench::on_file(&path, &script);
+    script.answer([
+        Step::Say("Six "),
+        Step::Wait,
+        Step::LastWords(&["grams", " or ", "so"]),
+    ]);
+    bench.chat.send(None, "How heavy?", true).unwrap();
+    bench.until_delta();
+    bench.chat.shutdown();
+
+    let store = Store::open(&path).unwrap();
+    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
+    let row = store.messages().get(leaf).unwrap();
+    assert_eq!(
+        (row.progress.text.as_str(), row.state),
+        ("Six grams or so", MessageState::Interrupted)
+    );
+    assert!(row.stats.is_some(), "what it took is known at its end");
+}
+
+#[test]
+fn closing_does_not_wait_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let script = Script::default();
+    let stuck = script.stuck();
+    script.answer([Step::Say("Six "), Step::Stuck]);
+    let timing = Timing {
+        close_within: Duration::from_millis(50),
+        ..TIMING
+    };
+    let mut bench = Bench::timed(Store::open(&path).unwrap(), &script, TODAY, timing);
+    bench.chat.send(None, "How heavy?", true).unwrap();
+    bench.until_delta();
+    bench.chat.shutdown();
+    let store = Store::open(&path).unwrap();
+    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
+    let row = store.messages().get(leaf).unwrap();
+    assert_eq!(
+        (row.progress.text.as_str(), row.state),
+        ("Six ", MessageState::Interrupted)
+    );
+    drop(stuck);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! A conversation that outgrows the context. The scripted model counts a token a word, and ten for
 //! the header.
 
-use chat::{FailureCode, MessageState, Omitted, Settings};
+use chat::{FailureCode, MessageState, ModelChoice, Omitted, Settings, StopReason};
 
-use crate::scripted::{Bench, Script, Step};
+use crate::scripted::{Bench, LONGEST_TOKEN, Script, Step};
 
 /// With answers of at most 20 tokens, prompts up to 80 tokens fit.
 fn bench() -> Bench {
@@ -134,7 +134,7 @@ fn a_message_that_does_not_fit_fails_with_the_numbers_and_is_kept() {
     // An edit that is shorter is answered.
     bench
         .chat
-        .edit_message(view.messages[2].id, "Shorter.", true)
+        .edit_message(view.messages[2].id, "Shorter.", Some(true))
         .unwrap();
     assert_eq!(bench.until_ended().state, MessageState::Done);
 }
@@ -146,7 +146,7 @@ fn a_continued_answer_keeps_its_question() {
     let long = "a b c d e f g h i j k l m n o p q r s t u v w x y z";
     bench
         .script
-        .answer([Step::Say(long), Step::End(chat::StopReason::MaxTokens)]);
+        .answer([Step::Say(long), Step::End(StopReason::MaxTokens)]);
     bench.chat.send(Some(chat), &words(20), true).unwrap();
     let answer = bench.until_ended();
     bench.script.answer([Step::Say(" and so on")]);
@@ -174,4 +174,156 @@ fn a_text_that_only_looks_too_long_is_kept() {
         3,
         "2000 letters, but one token"
     );
+}
+
+/// An answer of so many words, each a token, that meets its limit.
+fn limited(words: usize) -> Vec<Step> {
+    let mut steps = vec![Step::Say("word "); words];
+    steps.push(Step::End(StopReason::MaxTokens));
+    steps
+}
+
+#[test]
+fn a_long_answer_goes_on_as_long_as_the_context_has_room() {
+    let mut bench = bench();
+    let chat = bench.ask(None, "One?").chat.id;
+    bench.script.answer(limited(68));
+    let answer = bench.ask(Some(chat), &words(5)).messages[3].id;
+    // 10 + 2 + 5 + 68 tokens are there; the answer has had the 20 that others get.
+    bench.script.answer(limited(13));
+    bench.chat.continue_answer(answer).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!((ended.state, ended.omitted), (MessageState::Limit, None));
+    assert_eq!(bench.script.last_turn().history.len(), 4);
+    assert_eq!(ended.text.split_whitespace().count(), 81);
+
+    // At 98 tokens another one fits, beside the turn that it belongs to and the one before.
+    bench.script.answer(limited(2));
+    bench.chat.continue_answer(answer).unwrap();
+    assert_eq!(bench.until_ended().state, MessageState::Limit);
+    assert_eq!(bench.script.last_turn().history.len(), 4);
+
+    // At 100 nothing does. Without the first turn there is room for two.
+    bench.script.answer(limited(2));
+    bench.chat.continue_answer(answer).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(
+        ended.omitted,
+        Some(Omitted {
+            messages: 2,
+            thinking: 0
+        })
+    );
+    assert_eq!(ended.text.split_whitespace().count(), 85);
+
+    // Now the answer and its question fill it all.
+    let asked = bench.script.turns().len();
+    bench.chat.continue_answer(answer).unwrap();
+    let full = bench.until_ended();
+    let error = full.error.unwrap();
+    assert_eq!(
+        (full.state, error.code),
+        (MessageState::Failed, FailureCode::AnswerFull)
+    );
+    assert!(
+        error.message.contains("context of 100 tokens"),
+        "{}",
+        error.message
+    );
+    assert_eq!(full.text, ended.text, "it is kept");
+    assert_eq!(bench.script.turns().len(), asked);
+}
+
+#[test]
+fn an_answer_of_another_model_has_had_its_room_too() {
+    let mut bench = bench();
+    bench.script.answer(limited(70));
+    let answer = bench.ask(None, &words(5)).messages[1].id;
+    bench
+        .chat
+        .open_model(ModelChoice::File("other.gguf".into()))
+        .unwrap();
+    bench.until_ready();
+    bench.chat.continue_answer(answer).unwrap();
+    assert_eq!(bench.until_ended().state, MessageState::Done);
+    assert_eq!(bench.script.last_turn().history[1].ids, None);
+}
+
+#[test]
+fn a_short_answer_that_is_continued_has_the_rest_of_its_room() {
+    let mut bench = bench();
+    let chat = bench.ask(None, "One?").chat.id;
+    // 10 + 2 + 65 + 5 tokens: 5 of the 20 for the answer are used, so 85 are the limit.
+    bench.script.answer(limited(5));
+    let answer = bench.ask(Some(chat), &words(65)).messages[3].id;
+    bench.script.answer([Step::End(StopReason::MaxTokens)]);
+    bench.chat.continue_answer(answer).unwrap();
+    assert_eq!(bench.until_ended().omitted, None);
+    assert_eq!(bench.script.last_turn().history.len(), 4);
+
+    // Of 25 tokens it still has 20 to come: 80 are the limit.
+    let settings = Settings {
+        max_tokens: Some(25),
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    bench.chat.continue_answer(answer).unwrap();
+    assert_eq!(bench.until_ended().state, MessageState::Done);
+    assert_eq!(bench.script.last_turn().history.len(), 2);
+}
+
+#[test]
+fn an_answer_goes_on_with_what_it_was_begun_with() {
+    let mut bench = bench();
+    let chat = bench.ask(None, &words(30)).chat.id;
+    bench.ask(Some(chat), &words(20));
+    // 10 + 31 + 21 + 19 tokens do not fit 80; without the first turn they are 50.
+    bench.script.answer(limited(17));
+    let view = bench.ask(Some(chat), &words(19));
+    let answer = view.messages.last().unwrap();
+    let omitted = Some(Omitted {
+        messages: 2,
+        thinking: 0,
+    });
+    assert_eq!(answer.omitted, omitted);
+    bench.chat.continue_answer(answer.id).unwrap();
+    assert_eq!(bench.until_ended().omitted, omitted);
+    assert_eq!(bench.script.last_turn().history.len(), 4);
+}
+
+#[test]
+fn what_cannot_fit_is_refused_without_being_counted() {
+    let mut bench = bench();
+    let chat = bench.ask(None, "Short.").chat.id;
+    let counted = bench.script.counted().len();
+    // One token for the scripted model; but no model's tokens are so long.
+    let long = "x".repeat(101 * LONGEST_TOKEN);
+    for chat in [None, Some(chat)] {
+        bench.chat.send(chat, &long, true).unwrap();
+        let error = bench.until_ended().error.unwrap();
+        assert_eq!(error.code, FailureCode::TooLong);
+        assert!(
+            error.message.contains("at least 101 tokens"),
+            "{}",
+            error.message
+        );
+    }
+    assert_eq!(bench.script.counted().len(), counted);
+
+    bench
+        .chat
+        .send(Some(chat), &"x".repeat(99 * LONGEST_TOKEN), true)
+        .unwrap();
+    assert_eq!(bench.until_ended().state, MessageState::Done);
+}
+
+#[test]
+fn stop_works_while_tokens_are_counted() {
+    let mut bench = bench();
+    bench.script.slow_count();
+    let view = bench.chat.send(None, "How heavy?", true).unwrap();
+    bench.chat.stop(view.chat.id).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!((ended.state, ended.error), (MessageState::Stopped, None));
+    assert_eq!(bench.script.turns().len(), 0);
 }

@@ -4,6 +4,7 @@
 
 mod branching;
 mod chats;
+mod copies;
 mod crashing;
 mod failing;
 mod fitting;
@@ -13,3 +14,4 @@ mod scripted;
 mod sending;
 mod settings;
 mod stopping;
+mod unsaved;

@@ -197,3 +197,24 @@ fn other_settings_try_again_a_model_that_did_not_open() {
     assert_eq!(settled(&mut bench).state, ModelState::Failed);
     assert_eq!(script.opens()[1].1.device, "cpu");
 }
+
+#[test]
+fn names_that_files_give_themselves_have_an_end() {
+    let script = Script::default();
+    script.name(&"ü".repeat(100_000));
+    let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
+    bench.chat.open_model(file("long.gguf")).unwrap();
+    let named =
+        |event: &Event| matches!(event, Event::Model(status) if status.state == ModelState::Ready);
+    let Some(Event::Model(status)) = bench.until(named).pop() else {
+        panic!("no status")
+    };
+    let cut = format!("{}…", "ü".repeat(200));
+    assert_eq!(status.name, cut);
+    let answer = bench.ask(None, "Hello?").messages.pop().unwrap();
+    assert_eq!(answer.stats.unwrap().model, cut);
+    assert_eq!(bench.chat.snapshot().unwrap().model.name, cut);
+
+    let failure = chat::Failure::new(FailureCode::BadModel, "x".repeat(3_000_000));
+    assert!(failure.message.len() < 11_000);
+}

@@ -9,11 +9,14 @@ use std::time::Duration;
 use chat::{
     Chat, ChatId, ChatView, Clock, Device, DeviceKind, Event, Failure, FailureCode, Finish,
     Generate, LoadOptions, Message, ModelChoice, ModelInfo, ModelState, Opening, Part, Piece,
-    Stats, StopReason, Store, Turn,
+    Stats, StopReason, Store, Timing, Turn,
 };
 
 /// Longer than anything here takes, and short enough to fail.
 pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes that the scripted model's longest token has.
+pub const LONGEST_TOKEN: usize = 256;
 
 /// One step of a scripted answer.
 #[derive(Clone)]
@@ -25,6 +28,10 @@ pub enum Step {
     Sleep(u64),
     /// Goes on when the test says so, or when it is cancelled.
     Wait,
+    /// Tokens that come though it was cancelled.
+    LastWords(&'static [&'static str]),
+    /// Hears of no cancel: it goes on when the sender of [`Script::stuck`] is dropped.
+    Stuck,
     Fail(&'static str),
     Panic,
     End(StopReason),
@@ -44,6 +51,10 @@ struct Inner {
     open_panics: bool,
     go: Option<Receiver<()>>,
     context: usize,
+    name: Option<String>,
+    counted: Vec<usize>,
+    slow_count: bool,
+    stuck: Option<Receiver<()>>,
 }
 
 impl Script {
@@ -78,8 +89,25 @@ impl Script {
         self.0.lock().unwrap().go = Some(wait);
         go
     }
+    pub fn stuck(&self) -> Sender<()> {
+        let (go, wait) = channel();
+        self.0.lock().unwrap().stuck = Some(wait);
+        go
+    }
     pub fn context(&self, tokens: usize) {
         self.0.lock().unwrap().context = tokens;
+    }
+    /// What the models call themselves.
+    pub fn name(&self, name: &str) {
+        self.0.lock().unwrap().name = Some(name.to_owned());
+    }
+    /// The bytes of each history that was counted.
+    pub fn counted(&self) -> Vec<usize> {
+        self.0.lock().unwrap().counted.clone()
+    }
+    /// Counting goes on until it is cancelled.
+    pub fn slow_count(&self) {
+        self.0.lock().unwrap().slow_count = true;
     }
 }
 
@@ -104,12 +132,13 @@ impl Generate for Scripted {
         options: &LoadOptions,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
-        let (bad, slow, panics, context) = {
+        let (bad, slow, panics, context, named) = {
             let mut inner = self.script.0.lock().unwrap();
             inner.opens.push((model.clone(), options.clone()));
             let bad = inner.bad.contains(model);
             let panics = std::mem::take(&mut inner.open_panics);
-            (bad, inner.slow_open.take(), panics, inner.context)
+            let named = inner.name.clone();
+            (bad, inner.slow_open.take(), panics, inner.context, named)
         };
         on_progress(Opening::Checking);
         on_progress(Opening::Loading(0.5));
@@ -132,12 +161,13 @@ impl Generate for Scripted {
         };
         let info = ModelInfo {
             fingerprint: name.clone(),
-            name,
+            name: named.unwrap_or(name),
             starter: file.is_none(),
             file,
             quantisation: "Q4_K_M".into(),
             file_bytes: 1000,
             context_length: if context == 0 { 4096 } else { context },
+            longest_token: LONGEST_TOKEN,
             kv_bytes: 4096,
             can_think: true,
             device: Device {
@@ -156,7 +186,19 @@ impl Generate for Scripted {
     }
 
     /// A token a word, and ten for the header.
-    fn count(&mut self, turn: &Turn) -> Result<usize, Failure> {
+    fn count(&mut self, turn: &Turn, cancel: &AtomicBool) -> Result<usize, Failure> {
+        let bytes = turn.history.iter().map(|m| m.text.len()).sum();
+        let slow = {
+            let mut inner = self.script.0.lock().unwrap();
+            inner.counted.push(bytes);
+            inner.slow_count
+        };
+        while slow && !cancel.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(Failure::new(FailureCode::Generation, "cancelled"));
+        }
         let words = |text: &str| text.split_whitespace().count();
         let history = turn.history.iter();
         let said: usize = history
@@ -171,7 +213,7 @@ impl Generate for Scripted {
         cancel: &AtomicBool,
         on_piece: &mut dyn FnMut(Piece<'_>),
     ) -> Result<Finish, Failure> {
-        let (steps, go) = {
+        let (steps, go, stuck) = {
             let mut inner = self.script.0.lock().unwrap();
             inner.turns.push(turn.clone());
             let steps = if inner.answers.is_empty() {
@@ -179,12 +221,12 @@ impl Generate for Scripted {
             } else {
                 inner.answers.remove(0)
             };
-            (steps, inner.go.take())
+            (steps, inner.go.take(), inner.stuck.take())
         };
         let mut tokens = 0;
         let mut reason = StopReason::EndOfTurn;
         for step in steps {
-            if cancel.load(Ordering::Relaxed) {
+            if cancel.load(Ordering::Relaxed) && !matches!(step, Step::LastWords(_)) {
                 reason = StopReason::Cancelled;
                 break;
             }
@@ -210,6 +252,19 @@ impl Generate for Scripted {
                     text: "<tag>",
                     part: Part::Control,
                 }),
+                Step::LastWords(texts) => {
+                    for text in texts {
+                        tokens += 1;
+                        on_piece(Piece::Token {
+                            id: 100 + tokens,
+                            text,
+                            part: Part::Answer,
+                        });
+                    }
+                }
+                Step::Stuck => {
+                    let _ = stuck.as_ref().map(Receiver::recv);
+                }
                 Step::Sleep(ms) => std::thread::sleep(Duration::from_millis(ms)),
                 Step::Wait => {
                     let pause = Duration::from_millis(1);
@@ -245,12 +300,23 @@ impl Generate for Scripted {
             drafted_tokens: 0,
             accepted_tokens: 0,
             seed: turn.sampling.seed.unwrap_or(7),
-            model: "scripted".into(),
+            model: self
+                .open
+                .as_ref()
+                .map_or_else(String::new, |open| open.name.clone()),
             device: "CPU".into(),
         };
         Ok(Finish { reason, stats })
     }
 }
+
+/// No copies, and no long waits.
+pub const TIMING: Timing = Timing {
+    copy_after: Duration::from_secs(3600),
+    journal_after: Duration::from_millis(250),
+    retry_after: Duration::from_millis(20),
+    close_within: Duration::from_secs(5),
+};
 
 pub struct FixedClock(pub &'static str);
 
@@ -286,13 +352,17 @@ impl Bench {
     }
 
     pub fn start(store: Store, script: &Script, now: &'static str) -> Bench {
+        Bench::timed(store, script, now, TIMING)
+    }
+
+    pub fn timed(store: Store, script: &Script, now: &'static str, timing: Timing) -> Bench {
         let (tell, events) = channel();
         let on_event = Box::new(move |event| {
             let _ = tell.send(event);
         });
         let generate = Box::new(Scripted::new(script));
-        let chat =
-            Chat::start_with_clock(store, generate, Box::new(FixedClock(now)), on_event).unwrap();
+        let clock = Box::new(FixedClock(now));
+        let chat = Chat::start_with(store, generate, clock, timing, on_event).unwrap();
         Bench {
             chat,
             script: script.clone(),

@@ -73,7 +73,10 @@ fn events_come_in_the_order_of_the_work() {
             }
             Event::Stage { stage, .. } => story.push(format!("{stage:?}")),
             Event::Ended { .. } => story.push("ended".into()),
-            Event::Delta { .. } | Event::Model(_) | Event::ChatRemoved(_) => {}
+            Event::Delta { .. }
+            | Event::Model(_)
+            | Event::ChatRemoved(_)
+            | Event::CopyFailed(_) => {}
         }
     }
     let expected = [
@@ -272,4 +275,33 @@ fn an_empty_message_is_refused() {
         .send(Some(chat::ChatId(99)), "Hello?", true)
         .unwrap_err();
     assert_eq!(missing.code, FailureCode::NotFound);
+}
+
+#[test]
+fn a_text_of_more_than_four_megabytes_is_refused_at_once() {
+    let mut bench = Bench::new();
+    let view = bench.ask(None, "How heavy?");
+    let (chat, asked) = (view.chat.id, view.messages[0].id);
+    let long = "x".repeat(4_000_001);
+    let refused = [
+        bench.chat.send(None, &long, true).map(drop),
+        bench.chat.send(Some(chat), &long, true).map(drop),
+        bench.chat.edit_message(asked, &long, Some(true)).map(drop),
+        bench.chat.edit_message(asked, &long, None).map(drop),
+        bench.chat.save_draft(Some(chat), &long),
+        bench.chat.save_draft(None, &long),
+    ];
+    for refused in refused {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code, FailureCode::TooLong);
+        assert!(
+            refused.message.contains("at most 4 MB"),
+            "{}",
+            refused.message
+        );
+    }
+    assert_eq!(bench.chat.snapshot().unwrap().chats.len(), 1);
+    assert_eq!(bench.chat.open_chat(chat).unwrap(), view);
+    bench.chat.save_draft(None, &long[1..]).unwrap();
+    bench.chat.send(Some(chat), &long[1..], true).unwrap();
 }

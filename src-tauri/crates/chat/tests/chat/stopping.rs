@@ -205,6 +205,37 @@ fn time_of_thinking_adds_up_over_a_stop() {
             .unwrap()
             .thinking
             .as_deref(),
-        Some("One.")
+        Some("One. "),
+        "it goes on after the blank"
     );
+    assert_eq!(whole.thinking.as_deref(), Some("One. Two."));
+}
+
+#[test]
+fn blanks_at_the_end_of_thinking_go_once_it_has_ended() {
+    let mut bench = Bench::new();
+    // Stopped in the thinking, after its closing tag, and in the answer.
+    let thinking = [Step::Tag(1), Step::Think("Hm.\n\n")];
+    let closed = [&thinking[..], &[Step::Tag(2)][..]].concat();
+    let answering = [&closed[..], &[Step::Say("Six ")][..]].concat();
+    for (steps, expected) in [
+        (&thinking[..], "Hm.\n\n"),
+        (&closed[..], "Hm."),
+        (&answering[..], "Hm."),
+    ] {
+        let last = Step::End(StopReason::MaxTokens);
+        bench.script.answer([steps, &[last][..]].concat());
+        bench.chat.send(None, "How heavy?", true).unwrap();
+        assert_eq!(bench.until_ended().thinking.as_deref(), Some(expected));
+    }
+    // A turn that ends in its thinking has nothing to come.
+    bench.script.answer(thinking);
+    bench.chat.send(None, "How heavy?", true).unwrap();
+    assert_eq!(bench.until_ended().thinking.as_deref(), Some("Hm."));
+    // Blanks alone are no thinking.
+    bench
+        .script
+        .answer([Step::Think(" \n"), Step::End(StopReason::MaxTokens)]);
+    bench.chat.send(None, "How heavy?", true).unwrap();
+    assert_eq!(bench.until_ended().thinking, None);
 }

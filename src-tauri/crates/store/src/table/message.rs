@@ -196,6 +196,16 @@ const COLUMNS: &str = "message.id, message.chat, message.parent, role, state, te
      model, thinks, stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, \
      message.created_at";
 
+/// From a message down to where its branch was last left, or along the latest messages.
+const DOWN: &str = "WITH RECURSIVE down (id, depth) AS (
+         SELECT ?1, 0
+         UNION ALL
+         SELECT coalesce(shown, (SELECT max(id) FROM message AS child WHERE child.parent = message.id)),
+                depth + 1
+         FROM down JOIN message ON message.id = down.id
+     )";
+const LEAF: &str = "SELECT id FROM down WHERE id IS NOT NULL ORDER BY depth DESC LIMIT 1";
+
 impl MessageRow {
     fn read(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
         let id = |column: usize| {
@@ -343,23 +353,24 @@ impl Messages<'_> {
             .execute([message.0])?;
         let shown = self
             .db
-            .prepare_cached(
-                "WITH RECURSIVE down (id, depth) AS (
-                     SELECT ?1, 0
-                     UNION ALL
-                     SELECT coalesce(shown, (SELECT max(id) FROM message AS child WHERE child.parent = message.id)),
-                            depth + 1
-                     FROM down JOIN message ON message.id = down.id
-                 )
-                 UPDATE chat SET leaf = (SELECT id FROM down WHERE id IS NOT NULL ORDER BY depth DESC LIMIT 1)
-                 WHERE id = (SELECT chat FROM message WHERE id = ?1)",
-            )?
+            .prepare_cached(&format!(
+                "{DOWN} UPDATE chat SET leaf = ({LEAF}) WHERE id = (SELECT chat FROM message WHERE id = ?1)"
+            ))?
             .execute([message.0])?;
         if shown == 0 {
             Err(StoreError::NotFound("message"))
         } else {
             Ok(())
         }
+    }
+
+    /// The last message of the branch that [`Messages::show`] would show. Nothing is written.
+    pub fn leaf_below(&self, message: MessageId) -> Result<MessageId, StoreError> {
+        let leaf = self
+            .db
+            .prepare_cached(&format!("{DOWN} {LEAF}"))?
+            .query_row([message.0], |row| row.get(0))?;
+        Ok(MessageId(leaf))
     }
 
     /// Journals an answer that is being written.

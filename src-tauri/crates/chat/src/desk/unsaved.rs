@@ -1,0 +1,208 @@
+//! What could not be written, because the disk is full or the file is busy. It is kept here, shown
+//! as it is, and written as soon as that is possible.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use serde_json::Value;
+use store::{ChatId, ErrorRow, MessageId, MessageRow, MessageState, Progress, StoreError};
+
+use crate::desk::Desk;
+use crate::failure::Failure;
+use crate::view::{Event, Message};
+
+#[derive(Default)]
+pub(crate) struct Unsaved {
+    ends: Vec<UnsavedEnd>,
+    /// The last message of the branch that is shown, for chats whose row names another.
+    leaves: HashMap<ChatId, MessageId>,
+    /// When to try again.
+    due: Option<Instant>,
+}
+
+struct UnsavedEnd {
+    end: End,
+    /// Why it is not saved.
+    reason: Failure,
+}
+
+/// How an answer ended.
+pub(super) struct End {
+    pub chat: ChatId,
+    pub message: MessageId,
+    /// All that was written; `None`: the row has it.
+    pub progress: Option<Progress>,
+    pub state: MessageState,
+    pub stats: Option<Value>,
+    pub failure: Option<Failure>,
+    /// The number of the last delta.
+    pub seq: u32,
+}
+
+impl End {
+    /// Of an answer that has no more than its row.
+    pub fn unwritten(chat: ChatId, message: MessageId, state: MessageState) -> End {
+        End {
+            chat,
+            message,
+            progress: None,
+            state,
+            stats: None,
+            failure: None,
+            seq: 0,
+        }
+    }
+}
+
+impl Unsaved {
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// The last message of the branch that is shown, where the chat's row names another.
+    pub fn leaf(&self, chat: ChatId) -> Option<MessageId> {
+        self.leaves.get(&chat).copied()
+    }
+
+    /// Puts an end that is not saved over its row. Returns whether there is one.
+    pub fn lay_over(&self, row: &mut MessageRow) -> bool {
+        let of_row = |unsaved: &&UnsavedEnd| unsaved.end.message == row.id;
+        let Some(UnsavedEnd { end, reason }) = self.ends.iter().find(of_row) else {
+            return false;
+        };
+        if let Some(progress) = &end.progress {
+            row.progress = progress.clone();
+        }
+        row.state = MessageState::Failed;
+        row.stats = end.stats.clone().or(row.stats.take());
+        row.error = Some(error_row(reason));
+        true
+    }
+}
+
+impl Desk {
+    /// Saves how an answer ended, and tells the window, unless its chat was deleted meanwhile.
+    pub(super) fn settle(&mut self, end: End) {
+        if let Some(failure) = &end.failure {
+            tracing::warn!(%failure, "an answer failed");
+        }
+        let (message, seq) = (end.message, end.seq);
+        if let Err(error) = self.save_end(&end) {
+            tracing::error!(%error, "the end of an answer was not saved; it will be tried again");
+            let reason = error.into();
+            self.unsaved.ends.push(UnsavedEnd { end, reason });
+            self.retry_later();
+        }
+        self.tell_ended(message, seq);
+    }
+
+    fn save_end(&self, end: &End) -> Result<(), StoreError> {
+        let error = end.failure.as_ref().map(error_row);
+        self.store.transaction(|store| {
+            if let Some(progress) = &end.progress {
+                store.messages().journal(end.message, progress)?;
+            }
+            store
+                .messages()
+                .end(end.message, end.state, end.stats.as_ref(), error.as_ref())
+        })
+    }
+
+    fn tell_ended(&self, message: MessageId, seq: u32) {
+        let row = match self.store.messages().get(message) {
+            Ok(row) => row,
+            Err(StoreError::NotFound(_)) => return,
+            Err(error) => {
+                tracing::error!(%error, "an answer cannot be read");
+                return;
+            }
+        };
+        let chat = row.chat;
+        match self.one_message(row) {
+            Ok(message) => self.tell(Event::Ended {
+                chat,
+                message: Message { seq, ..message },
+            }),
+            Err(failure) => tracing::error!(%failure, "an answer cannot be shown"),
+        }
+        if let Err(failure) = self.tell_changed(chat) {
+            tracing::error!(%failure, "a chat cannot be shown");
+        }
+    }
+
+    /// The branch that is shown ends with this message, though the chat's row could not be changed.
+    pub(super) fn keep_leaf(&mut self, chat: ChatId, leaf: MessageId) {
+        self.unsaved.leaves.insert(chat, leaf);
+        self.retry_later();
+    }
+
+    pub(super) fn forget_leaf(&mut self, chat: ChatId) {
+        self.unsaved.leaves.remove(&chat);
+    }
+
+    /// Tries again when it is time to.
+    pub(super) fn retry_unsaved(&mut self) {
+        if self.unsaved.due.is_some_and(|due| due <= Instant::now()) {
+            self.save_unsaved();
+        }
+    }
+
+    /// Writes what can be written now.
+    pub(super) fn save_unsaved(&mut self) {
+        let mut saved = Vec::new();
+        for mut unsaved in std::mem::take(&mut self.unsaved.ends) {
+            match self.save_end(&unsaved.end) {
+                Ok(()) => saved.push((unsaved.end.message, unsaved.end.seq)),
+                Err(error) => {
+                    unsaved.reason = error.into();
+                    self.unsaved.ends.push(unsaved);
+                }
+            }
+        }
+        let store = &self.store;
+        self.unsaved
+            .leaves
+            .retain(|_, leaf| match store.messages().show(*leaf) {
+                Ok(()) | Err(StoreError::NotFound(_)) => false,
+                Err(_) => true,
+            });
+        for (message, seq) in saved {
+            tracing::info!(message = message.0, "the end of an answer is saved now");
+            self.tell_ended(message, seq);
+        }
+        self.unsaved.due = None;
+        if !self.unsaved.ends.is_empty() || !self.unsaved.leaves.is_empty() {
+            self.retry_later();
+        }
+    }
+
+    fn retry_later(&mut self) {
+        let due = Instant::now() + self.timing.retry_after;
+        self.unsaved.due.get_or_insert(due);
+    }
+
+    /// What is written next in this chat builds on its rows, so they have to be true.
+    pub(super) fn refuse_if_unsaved(&mut self, chat: ChatId) -> Result<(), Failure> {
+        if self.unsaved.due.is_none() {
+            return Ok(());
+        }
+        self.save_unsaved();
+        let of_chat = |unsaved: &&UnsavedEnd| unsaved.end.chat == chat;
+        if let Some(unsaved) = self.unsaved.ends.iter().find(of_chat) {
+            return Err(unsaved.reason.clone());
+        }
+        match self.unsaved.leaf(chat) {
+            Some(leaf) => self.store.messages().show(leaf)?,
+            None => return Ok(()),
+        }
+        self.forget_leaf(chat);
+        Ok(())
+    }
+}
+
+fn error_row(failure: &Failure) -> ErrorRow {
+    ErrorRow {
+        code: failure.code.to_string(),
+        message: failure.message.clone(),
+    }
+}

@@ -1,0 +1,55 @@
+//! Limits of texts: what users write, and what files and drivers call themselves.
+
+use crate::failure::{Failure, FailureCode};
+
+/// The most bytes of a message or a draft.
+pub(crate) const MAX_TEXT: usize = 4_000_000;
+/// The most characters of a name that comes from a file or a driver.
+pub(crate) const MAX_NAME: usize = 200;
+
+/// Refuses a text that no model could read, by its bytes, before anything looks at its content.
+pub(crate) fn refuse_too_large(text: &str) -> Result<(), Failure> {
+    if text.len() <= MAX_TEXT {
+        return Ok(());
+    }
+    let megabytes = text.len() as f64 / 1e6;
+    Err(Failure::new(
+        FailureCode::TooLong,
+        format!(
+            "This text is too long: it has {megabytes:.1} MB, and a message has at most {} MB. \
+             Shorten it, or send it in parts.",
+            MAX_TEXT / 1_000_000
+        ),
+    ))
+}
+
+/// The first `max` characters, with an ellipsis where there are more.
+pub(crate) fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_after_so_many_characters() {
+        assert_eq!(cut("Grüße", 5), "Grüße");
+        assert_eq!(cut("Grüße!", 5), "Grüße…");
+        assert_eq!(cut("", 0), "");
+    }
+
+    #[test]
+    fn the_limit_itself_is_allowed() {
+        assert_eq!(refuse_too_large(&"x".repeat(MAX_TEXT)), Ok(()));
+        let refused = refuse_too_large(&"x".repeat(MAX_TEXT + 100_000));
+        let told = refused.map_err(|failure| (failure.code, failure.message));
+        assert!(
+            matches!(&told, Err((FailureCode::TooLong, message)) if message.contains("4.1 MB, and a message has at most 4 MB")),
+            "{told:?}"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! The day's copy of the database.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use chat::{Event, Failure, FailureCode, Store, StoreError, Timing};
+
+use crate::scripted::{Bench, PATIENCE, Script, TIMING, TODAY};
+
+const AT_ONCE: Timing = Timing {
+    copy_after: Duration::ZERO,
+    ..TIMING
+};
+
+fn bench(path: &Path) -> Bench {
+    let store = Store::open(path).unwrap();
+    Bench::timed(store, &Script::default(), TODAY, AT_ONCE)
+}
+
+fn failed(bench: &mut Bench) -> Failure {
+    match bench
+        .until(|event| matches!(event, Event::CopyFailed(_)))
+        .pop()
+    {
+        Some(Event::CopyFailed(failure)) => failure,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_copy_of_the_day_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let bench = bench(&path);
+    let copy = folder.path().join("copies/day-2026-03-05.db");
+    let begun = Instant::now();
+    while !copy.exists() {
+        assert!(begun.elapsed() < PATIENCE, "no copy was made");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    bench.chat.shutdown();
+    assert!(
+        Store::open(&copy)
+            .unwrap()
+            .chats()
+            .list()
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn the_window_learns_that_the_database_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    drop(Store::open(&path).unwrap());
+    // The number of free pages, which is wrong now: the file opens, but fails SQLite's check.
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[36..40].copy_from_slice(&7_u32.to_be_bytes());
+    fs::write(&path, bytes).unwrap();
+
+    let mut bench = bench(&path);
+    let failure = failed(&mut bench);
+    assert_eq!(failure.code, FailureCode::Store);
+    for part in ["damaged", "start Goldcrest again", &*path.to_string_lossy()] {
+        assert!(failure.message.contains(part), "{}", failure.message);
+    }
+    let copy = folder.path().join("copies/day-2026-03-05.db");
+    assert!(!copy.exists(), "no good copy gives way to it");
+    bench.ask(None, "How heavy?");
+    bench.chat.shutdown();
+    let next = Store::open(&path).err();
+    assert!(
+        matches!(next, Some(StoreError::Damaged { .. })),
+        "the next start checks the file, and says so: {next:?}"
+    );
+}
+
+#[test]
+fn the_window_learns_that_no_copy_can_be_made() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("copies"), "no folder").unwrap();
+    let mut bench = bench(&folder.path().join("goldcrest.db"));
+    let failure = failed(&mut bench);
+    assert_eq!(failure.code, FailureCode::Store);
+    assert!(failure.message.contains("copies"), "{}", failure.message);
+}

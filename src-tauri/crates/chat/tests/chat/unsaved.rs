@@ -1,0 +1,296 @@
+//! A database that cannot be written: a full disk, or another process that holds the file.
+
+use std::time::Duration;
+
+use chat::{Event, FailureCode, MessageState, Role, StopReason, Store, Timing};
+use store::{NewMessage, faults};
+
+use crate::scripted::{Bench, Script, Step, TIMING, TODAY, texts};
+
+/// Saves at the end alone, and tries again only when it has to.
+const UNHURRIED: Timing = Timing {
+    journal_after: Duration::from_secs(3600),
+    retry_after: Duration::from_secs(3600),
+    ..TIMING
+};
+
+const TABLES: [&str; 5] = ["chat", "message", "setting", "draft", "window"];
+
+/// A file, and a bench over it.
+fn on_file() -> (tempfile::TempDir, std::path::PathBuf, Bench) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    (folder, path, bench)
+}
+
+#[test]
+fn an_answer_that_cannot_be_saved_is_stopped_and_saved_when_that_is_possible() {
+    let (_folder, path, mut bench) = on_file();
+    let go = bench.script.go();
+    bench.script.answer([
+        Step::Say("Six "),
+        Step::Wait,
+        Step::Say("grams"),
+        // Nothing but a cancel ends this.
+        Step::Wait,
+    ]);
+    let chat = bench.chat.send(None, "How heavy?", true).unwrap().chat.id;
+    bench.until_delta();
+    faults::refuse_writes(&path, &["message"]).unwrap();
+    go.send(()).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(
+        (ended.state, ended.text.as_str()),
+        (MessageState::Failed, "Six grams")
+    );
+    let error = ended.error.clone().unwrap();
+    assert_eq!(error.code, FailureCode::Store);
+    assert!(error.message.contains("disk is full"), "{}", error.message);
+
+    let view = bench.chat.open_chat(chat).unwrap();
+    assert!(!view.chat.writing);
+    assert_eq!(
+        (view.messages[1].state, view.messages[1].text.as_str()),
+        (MessageState::Failed, "Six grams"),
+        "nothing of it is gone"
+    );
+    assert_eq!(view.messages[1].error.as_ref(), Some(&error));
+    for refused in [
+        bench.chat.send(Some(chat), "Sure?", true),
+        bench.chat.continue_answer(ended.id),
+        bench.chat.regenerate(ended.id, true),
+    ] {
+        assert_eq!(refused.unwrap_err().code, FailureCode::Store);
+    }
+
+    faults::allow_writes(&path).unwrap();
+    let saved = bench.until_ended();
+    assert_eq!(
+        (saved.id, saved.state, saved.text.as_str()),
+        (ended.id, MessageState::Failed, "Six grams")
+    );
+    assert_eq!(bench.chat.search("grams").unwrap().len(), 1);
+    let view = bench.ask(Some(chat), "Sure?");
+    assert_eq!(texts(&view), ["How heavy?", "Six grams", "Sure?", "Yes."]);
+    assert_eq!(bench.script.last_turn().history[1].text, "Six grams");
+}
+
+#[test]
+fn an_answer_that_fills_the_disk_is_whole_once_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    drop(Store::open(&path).unwrap());
+    faults::lay_ballast(&path, 4_000_000).unwrap();
+    let store = Store::open(&path).unwrap();
+    faults::fill_disk(&store, 40).unwrap();
+    let script = Script::default();
+    let timing = Timing {
+        journal_after: UNHURRIED.journal_after,
+        ..TIMING
+    };
+    let mut bench = Bench::timed(store, &script, TODAY, timing);
+    let long: &'static str = "gold ".repeat(100_000).leak();
+    script.answer([Step::Say(long)]);
+    let chat = bench.chat.send(None, "A long one.", true).unwrap().chat.id;
+    let ended = bench.until_ended();
+    assert_eq!(ended.state, MessageState::Failed);
+    let error = ended.error.unwrap();
+    assert_eq!(error.code, FailureCode::Store);
+    assert!(
+        error.message.starts_with("The disk is full"),
+        "{}",
+        error.message
+    );
+    assert_eq!(ended.text, long);
+    assert_eq!(
+        bench.chat.open_chat(chat).unwrap().messages[1].text,
+        long,
+        "it can be read meanwhile"
+    );
+
+    faults::make_room(&path).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!((ended.state, ended.error), (MessageState::Done, None));
+    assert_eq!(ended.stats.unwrap().tokens, 1);
+    bench.chat.shutdown();
+    let store = Store::open(&path).unwrap();
+    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
+    let row = store.messages().get(leaf).unwrap();
+    assert_eq!(
+        (row.state, row.progress.text.as_str()),
+        (MessageState::Done, long)
+    );
+}
+
+#[test]
+fn an_end_that_was_not_saved_is_saved_when_the_app_closes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let store = Store::open(&path).unwrap();
+    let mut bench = Bench::timed(store, &Script::default(), TODAY, UNHURRIED);
+    let go = bench.script.go();
+    bench.script.answer([Step::Say("Six grams."), Step::Wait]);
+    bench.chat.send(None, "How heavy?", true).unwrap();
+    bench.until_delta();
+    faults::refuse_writes(&path, &["message"]).unwrap();
+    go.send(()).unwrap();
+    assert_eq!(bench.until_ended().state, MessageState::Failed);
+    faults::allow_writes(&path).unwrap();
+    bench.chat.shutdown();
+
+    let store = Store::open(&path).unwrap();
+    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
+    let row = store.messages().get(leaf).unwrap();
+    assert_eq!(
+        (row.state, row.progress.text.as_str(), row.error),
+        (MessageState::Done, "Six grams.", None)
+    );
+}
+
+#[test]
+fn what_is_saved_by_the_next_request_need_not_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let script = Script::default();
+    let mut bench = Bench::timed(Store::open(&path).unwrap(), &script, TODAY, UNHURRIED);
+    let go = script.go();
+    script.answer([
+        Step::Say("Once "),
+        Step::Wait,
+        Step::End(StopReason::MaxTokens),
+    ]);
+    bench.chat.send(None, "A story.", true).unwrap();
+    bench.until_delta();
+    faults::refuse_writes(&path, &["message"]).unwrap();
+    go.send(()).unwrap();
+    let answer = bench.until_ended().id;
+    faults::allow_writes(&path).unwrap();
+    script.answer([Step::Say("upon")]);
+    bench.chat.continue_answer(answer).unwrap();
+    assert_eq!(
+        bench.until_ended().state,
+        MessageState::Limit,
+        "as it ended"
+    );
+    assert_eq!(bench.until_ended().text, "Once upon");
+}
+
+#[test]
+fn an_answer_that_nobody_writes_is_shown_as_interrupted() {
+    let (_folder, path, mut bench) = on_file();
+    let view = bench.ask(None, "How heavy?");
+    let elsewhere = Store::open(&path).unwrap();
+    let stranded = elsewhere
+        .messages()
+        .add(&NewMessage {
+            chat: view.chat.id,
+            parent: Some(view.messages[0].id),
+            role: Role::Assistant,
+            state: MessageState::Writing,
+            text: "Six ",
+            thinks: false,
+            created_at: 0,
+        })
+        .unwrap();
+    let view = bench.chat.open_chat(view.chat.id).unwrap();
+    assert_eq!(
+        (view.messages[1].id, view.messages[1].state),
+        (stranded, MessageState::Interrupted)
+    );
+    bench.script.answer([Step::Say("grams.")]);
+    let view = bench.chat.continue_answer(stranded).unwrap();
+    assert_eq!(view.messages[1].state, MessageState::Writing);
+    assert_eq!(bench.until_ended().text, "Six grams.");
+}
+
+#[test]
+fn chats_can_be_read_though_nothing_can_be_written() {
+    let (_folder, path, mut bench) = on_file();
+    bench.script.answer([Step::Say("Six grams.")]);
+    let first = bench.ask(None, "How heavy?");
+    bench.script.answer([Step::Say("Five grams.")]);
+    bench.chat.regenerate(first.messages[1].id, true).unwrap();
+    bench.until_ended();
+    let second = bench.ask(None, "How long?");
+    faults::refuse_writes(&path, &TABLES).unwrap();
+
+    let (chat, answer) = (first.chat.id, first.messages[1].id);
+    assert_eq!(
+        texts(&bench.chat.open_chat(chat).unwrap()),
+        ["How heavy?", "Five grams."]
+    );
+    assert_eq!(
+        texts(&bench.chat.show_sibling(answer).unwrap()),
+        ["How heavy?", "Six grams."]
+    );
+    assert_eq!(
+        texts(&bench.chat.open_chat(chat).unwrap()),
+        ["How heavy?", "Six grams."],
+        "it stays shown"
+    );
+    assert_eq!(bench.chat.search("grams").unwrap().len(), 2);
+    bench.chat.open_chat(second.chat.id).unwrap();
+    let refused = bench.chat.send(Some(chat), "Sure?", true).unwrap_err();
+    assert_eq!(refused.code, FailureCode::Store);
+    let refused = bench.chat.delete(chat).unwrap_err();
+    assert_eq!(refused.code, FailureCode::Store);
+
+    faults::allow_writes(&path).unwrap();
+    // What is sent goes under what is shown.
+    let view = bench.ask(Some(chat), "Sure?");
+    assert_eq!(texts(&view), ["How heavy?", "Six grams.", "Sure?", "Yes."]);
+}
+
+#[test]
+fn a_shown_branch_that_could_not_be_saved_is_saved_later() {
+    let (_folder, path, mut bench) = on_file();
+    let first = bench.ask(None, "How heavy?");
+    let (chat, answer) = (first.chat.id, first.messages[1].id);
+    bench.chat.regenerate(answer, true).unwrap();
+    bench.until_ended();
+    faults::refuse_writes(&path, &TABLES).unwrap();
+    bench.chat.show_sibling(answer).unwrap();
+    faults::allow_writes(&path).unwrap();
+    bench.chat.shutdown();
+    let bench = Bench::on_file(&path, &Script::default());
+    assert_eq!(bench.chat.open_chat(chat).unwrap().messages[1].id, answer);
+}
+
+#[test]
+fn a_chat_that_cannot_be_deleted_goes_on_with_its_answer() {
+    let (_folder, path, mut bench) = on_file();
+    let go = bench.script.go();
+    bench
+        .script
+        .answer([Step::Say("Six "), Step::Wait, Step::Say("grams.")]);
+    let chat = bench.chat.send(None, "How heavy?", true).unwrap().chat.id;
+    bench.until_delta();
+    faults::refuse_writes(&path, &["chat"]).unwrap();
+    assert_eq!(
+        bench.chat.delete(chat).unwrap_err().code,
+        FailureCode::Store
+    );
+    faults::allow_writes(&path).unwrap();
+    go.send(()).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(
+        (ended.state, ended.text.as_str()),
+        (MessageState::Done, "Six grams.")
+    );
+}
+
+#[test]
+fn the_app_starts_though_expired_chats_cannot_be_purged() {
+    let (_folder, path, mut bench) = on_file();
+    let kept = bench.ask(None, "How heavy?").chat.id;
+    let gone = bench.ask(None, "How long?").chat.id;
+    bench.chat.delete(gone).unwrap();
+    bench.chat.shutdown();
+    faults::refuse_writes(&path, &TABLES).unwrap();
+    let later = "2027-03-05T12:00:00+00:00[UTC]";
+    let mut bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), later);
+    assert_eq!(texts(&bench.chat.open_chat(kept).unwrap())[0], "How heavy?");
+    bench.until(|event| matches!(event, Event::Model(_)));
+}

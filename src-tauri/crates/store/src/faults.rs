@@ -1,0 +1,68 @@
+//! A database that cannot be written, for tests: all through a connection of its own, so that it
+//! happens to a [`Store`] that is in use.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::{Store, StoreError};
+
+/// From now on every write to these tables fails, until [`allow_writes`].
+pub fn refuse_writes(database: &Path, tables: &[&str]) -> Result<(), StoreError> {
+    let db = Connection::open(database)?;
+    for table in tables {
+        for act in ["INSERT", "UPDATE", "DELETE"] {
+            db.execute_batch(&format!(
+                "CREATE TRIGGER IF NOT EXISTS fault_{table}_{act} BEFORE {act} ON {table}
+                 BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends what [`refuse_writes`] began.
+pub fn allow_writes(database: &Path) -> Result<(), StoreError> {
+    let db = Connection::open(database)?;
+    let mut faults = db.prepare(
+        "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'fault#_%' ESCAPE '#'",
+    )?;
+    let names: Vec<String> = faults
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for name in names {
+        db.execute_batch(&format!("DROP TRIGGER {name}"))?;
+    }
+    Ok(())
+}
+
+/// Fills a disk: the file may not grow beyond `pages` more than it has now.
+pub fn fill_disk(store: &Store, pages: u32) -> Result<(), StoreError> {
+    let count: u32 = store
+        .db
+        .pragma_query_value(None, "page_count", |row| row.get(0))?;
+    // It answers with the limit, so it is a query.
+    store.db.query_row(
+        &format!("PRAGMA max_page_count = {}", count + pages),
+        [],
+        |_| Ok(()),
+    )?;
+    Ok(())
+}
+
+/// Lays something of so many bytes into the database that [`make_room`] can take away.
+pub fn lay_ballast(database: &Path, bytes: u32) -> Result<(), StoreError> {
+    let db = Connection::open(database)?;
+    db.execute_batch(&format!(
+        "CREATE TABLE fault_ballast (content BLOB); INSERT INTO fault_ballast VALUES (zeroblob({bytes}))"
+    ))?;
+    Ok(())
+}
+
+/// Takes the ballast away: a full file has room again.
+pub fn make_room(database: &Path) -> Result<(), StoreError> {
+    let db = Connection::open(database)?;
+    db.busy_timeout(std::time::Duration::from_secs(5))?;
+    db.execute_batch("DROP TABLE fault_ballast")?;
+    Ok(())
+}
