@@ -2,7 +2,7 @@
 
 use chat::{ChatId, Event, FailureCode, MessageState, Store, WindowRow};
 
-use crate::scripted::{Bench, Script, Step, TODAY};
+use crate::scripted::{Bench, Script, Step, SteppingClock, TIMING, TODAY};
 
 fn titles(bench: &Bench) -> Vec<String> {
     bench
@@ -21,6 +21,42 @@ fn the_latest_chat_comes_first() {
     bench.ask(None, "One");
     bench.ask(None, "Two");
     assert_eq!(titles(&bench), ["Two", "One"]);
+}
+
+#[test]
+fn a_chat_in_which_something_is_written_becomes_the_latest() {
+    let clock = Box::new(SteppingClock::default());
+    let script = Script::default();
+    let mut bench = Bench::clocked(Store::in_memory().unwrap(), &script, clock, TIMING);
+    let one = bench.ask(None, "One");
+    let two = bench.ask(None, "Two");
+    assert_eq!(titles(&bench), ["Two", "One"]);
+    bench.ask(Some(one.chat.id), "More");
+    assert_eq!(titles(&bench), ["One", "Two"], "a message");
+    bench.chat.regenerate(two.messages[1].id, true).unwrap();
+    bench.until_ended();
+    assert_eq!(titles(&bench), ["Two", "One"], "another answer");
+    bench
+        .chat
+        .edit_message(one.messages[0].id, "One more", None)
+        .unwrap();
+    assert_eq!(titles(&bench), ["One", "Two"], "an edit");
+    bench.chat.rename(two.chat.id, "Second").unwrap();
+    bench.chat.open_chat(two.chat.id).unwrap();
+    assert_eq!(
+        titles(&bench),
+        ["One", "Second"],
+        "not what is only looked at"
+    );
+}
+
+#[test]
+fn the_first_start_is_over_with_the_first_chat_though_it_was_deleted() {
+    let mut bench = Bench::new();
+    let chat = bench.ask(None, "One").chat.id;
+    bench.chat.delete(chat).unwrap();
+    let snapshot = bench.chat.snapshot().unwrap();
+    assert!(snapshot.chats.is_empty() && !snapshot.first_start);
 }
 
 #[test]

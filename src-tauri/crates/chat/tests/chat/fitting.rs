@@ -318,6 +318,50 @@ fn what_cannot_fit_is_refused_without_being_counted() {
 }
 
 #[test]
+fn instructions_count_among_what_cannot_fit() {
+    let mut bench = bench();
+    let settings = Settings {
+        instructions: "x".repeat(60 * LONGEST_TOKEN),
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    bench
+        .chat
+        .send(None, &"x".repeat(41 * LONGEST_TOKEN), true)
+        .unwrap();
+    let error = bench.until_ended().error.unwrap();
+    assert_eq!(error.code, FailureCode::TooLong);
+    assert!(bench.script.counted().is_empty());
+}
+
+#[test]
+fn thinking_of_messages_that_are_left_out_is_not_counted_again() {
+    let mut bench = bench();
+    for _ in 0..3 {
+        bench.script.answer([LONG_THOUGHT, Step::Say("Yes.")]);
+    }
+    let chat = bench.ask(None, &words(10)).chat.id;
+    bench.ask(Some(chat), &words(10));
+    let view = bench.ask(Some(chat), &words(20));
+    assert_eq!(
+        view.messages.last().unwrap().omitted,
+        Some(Omitted {
+            messages: 0,
+            thinking: 1
+        })
+    );
+    let view = bench.ask(Some(chat), &words(9));
+    assert_eq!(
+        view.messages.last().unwrap().omitted,
+        Some(Omitted {
+            messages: 4,
+            thinking: 0
+        }),
+        "60 tokens are left: the last turn, and this"
+    );
+}
+
+#[test]
 fn stop_works_while_tokens_are_counted() {
     let mut bench = bench();
     bench.script.slow_count();

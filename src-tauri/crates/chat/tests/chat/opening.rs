@@ -143,7 +143,13 @@ fn without_any_model_an_answer_fails_and_the_message_stays() {
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     let view = bench.chat.send(None, "Hello?", true).unwrap();
     let ended = bench.until_ended();
-    assert_eq!(ended.error.unwrap().code, FailureCode::NoModel);
+    let error = ended.error.unwrap();
+    assert_eq!(error.code, FailureCode::NoModel);
+    assert!(
+        error.message.contains("Starter is not a model"),
+        "it says why there is none: {}",
+        error.message
+    );
     assert_eq!(
         bench.chat.snapshot().unwrap().model.state,
         ModelState::Failed
@@ -217,4 +223,95 @@ fn names_that_files_give_themselves_have_an_end() {
 
     let failure = chat::Failure::new(FailureCode::BadModel, "x".repeat(3_000_000));
     assert!(failure.message.len() < 11_000);
+}
+
+#[test]
+fn the_window_learns_that_an_answer_went_over_to_another_device() {
+    let mut bench = Bench::new();
+    bench.script.moves();
+    bench.chat.send(None, "How heavy?", true).unwrap();
+    let moved = |event: &Event| {
+        matches!(event, Event::Model(status)
+            if status.device.as_ref().is_some_and(|device| device.reason == "The GPU failed."))
+    };
+    bench.until(moved);
+    let device = bench.chat.snapshot().unwrap().model.device.unwrap();
+    assert_eq!(device.reason, "The GPU failed.");
+}
+
+/// Waits until a model is half open.
+fn half_open(bench: &mut Bench) {
+    bench.until(|event| matches!(event, Event::Model(status) if status.progress == 0.5));
+}
+
+#[test]
+fn settings_that_change_while_a_model_opens_open_it_again() {
+    let mut bench = Bench::new();
+    let loaded = bench.script.slow_open();
+    bench.chat.open_model(file("a.gguf")).unwrap();
+    half_open(&mut bench);
+    let settings = Settings {
+        threads: Some(2),
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    drop(loaded);
+    bench.until_ready();
+    let opens = bench.script.opens();
+    let last = opens.last().unwrap();
+    assert_eq!((&last.0, last.1.threads), (&file("a.gguf"), Some(2)));
+    // It was the user's wish both times.
+    assert_eq!(opens.len(), 3);
+}
+
+#[test]
+fn settings_that_change_while_another_model_waits_leave_that_one_to_come() {
+    let mut bench = Bench::new();
+    let loaded = bench.script.slow_open();
+    bench.chat.open_model(file("a.gguf")).unwrap();
+    half_open(&mut bench);
+    bench.chat.open_model(file("b.gguf")).unwrap();
+    let settings = Settings {
+        threads: Some(2),
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    drop(loaded);
+    assert_eq!(settled(&mut bench).name, "b");
+    let opens = bench.script.opens();
+    assert_eq!(opens.len(), 3, "the starter, a and b");
+    assert_eq!(opens[2].1.threads, Some(2));
+}
+
+#[test]
+fn a_model_picked_while_the_remembered_one_fails_is_opened_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let store = Store::open(&path).unwrap();
+    let remembered = serde_json::to_value(file("lost.gguf")).unwrap();
+    store.settings().set("app.model", &remembered).unwrap();
+    let script = Script::default();
+    script.refuse(file("lost.gguf"));
+    let loaded = script.slow_open();
+    let mut bench = Bench::start(store, &script, TODAY);
+    half_open(&mut bench);
+    bench.chat.open_model(file("good.gguf")).unwrap();
+    drop(loaded);
+    assert_eq!(settled(&mut bench).name, "good");
+    let opened: Vec<_> = script
+        .opens()
+        .into_iter()
+        .map(|(choice, _)| choice)
+        .collect();
+    assert_eq!(opened, [file("lost.gguf"), file("good.gguf")]);
+}
+
+#[test]
+fn a_remembered_model_that_makes_no_sense_gives_way_to_the_starter() {
+    let store = Store::in_memory().unwrap();
+    let nonsense = serde_json::json!({ "cloud": "big" });
+    store.settings().set("app.model", &nonsense).unwrap();
+    let mut bench = Bench::start(store, &Script::default(), TODAY);
+    let status = settled(&mut bench);
+    assert_eq!((status.state, status.starter), (ModelState::Ready, true));
 }

@@ -90,3 +90,64 @@ fn a_chat_keeps_its_first_day() {
     bench.ask(None, "And here?");
     assert_eq!(script.last_turn().today, jiff::civil::date(2026, 3, 9));
 }
+
+#[test]
+fn a_model_without_thinking_mode_is_not_asked_to_think() {
+    let script = Script::default();
+    script.cannot_think();
+    let mut bench = Bench::scripted(&script);
+    let view = bench.ask(None, "How heavy?");
+    assert!(!script.last_turn().thinking);
+    assert!(
+        view.messages[1].thinks,
+        "the wish is kept, for a model that can"
+    );
+}
+
+#[test]
+fn an_answer_that_begins_again_forgets_the_ids_of_its_first_attempt() {
+    let mut bench = Bench::new();
+    // Stopped between the tag and the first thought: there is no text to go on with.
+    bench
+        .script
+        .answer([Step::Tag(1), Step::End(chat::StopReason::MaxTokens)]);
+    let view = bench.ask(None, "How heavy?");
+    bench.script.answer(THOUGHT);
+    bench.chat.continue_answer(view.messages[1].id).unwrap();
+    bench.until_ended();
+    assert!(!bench.script.last_turn().resume);
+    bench.ask(Some(view.chat.id), "Sure?");
+    assert_eq!(
+        bench.script.last_turn().history[1].ids.as_deref(),
+        Some([1, 101, 2, 103].as_slice())
+    );
+}
+
+#[test]
+fn an_answer_goes_on_with_its_thoughts_though_the_model_cannot_think() {
+    let mut bench = Bench::new();
+    bench.script.answer([
+        Step::Think("Hm."),
+        Step::Say("Six "),
+        Step::End(chat::StopReason::MaxTokens),
+    ]);
+    let answer = bench.ask(None, "How heavy?").messages[1].id;
+    bench.script.cannot_think();
+    bench
+        .chat
+        .open_model(ModelChoice::File("other.gguf".into()))
+        .unwrap();
+    bench.until_ready();
+    bench.script.answer([Step::Say("grams.")]);
+    bench.chat.continue_answer(answer).unwrap();
+    let whole = bench.until_ended();
+    assert_eq!(
+        (whole.text.as_str(), whole.thinking.as_deref()),
+        ("Six grams.", Some("Hm."))
+    );
+    let turn = bench.script.last_turn();
+    assert_eq!(
+        (turn.thinking, turn.history[1].thinking.as_deref()),
+        (false, Some("Hm."))
+    );
+}

@@ -54,6 +54,8 @@ struct Inner {
     name: Option<String>,
     counted: Vec<usize>,
     slow_count: bool,
+    cannot_think: bool,
+    moves: bool,
     stuck: Option<Receiver<()>>,
 }
 
@@ -88,6 +90,14 @@ impl Script {
         let (go, wait) = channel();
         self.0.lock().unwrap().go = Some(wait);
         go
+    }
+    /// The models have no thinking mode.
+    pub fn cannot_think(&self) {
+        self.0.lock().unwrap().cannot_think = true;
+    }
+    /// The next answer goes over to another device.
+    pub fn moves(&self) {
+        self.0.lock().unwrap().moves = true;
     }
     pub fn stuck(&self) -> Sender<()> {
         let (go, wait) = channel();
@@ -169,7 +179,7 @@ impl Generate for Scripted {
             context_length: if context == 0 { 4096 } else { context },
             longest_token: LONGEST_TOKEN,
             kv_bytes: 4096,
-            can_think: true,
+            can_think: !self.script.0.lock().unwrap().cannot_think,
             device: Device {
                 kind: DeviceKind::Cpu,
                 name: "CPU".into(),
@@ -223,6 +233,11 @@ impl Generate for Scripted {
             };
             (steps, inner.go.take(), inner.stuck.take())
         };
+        if std::mem::take(&mut self.script.0.lock().unwrap().moves)
+            && let Some(open) = &mut self.open
+        {
+            open.device.reason = "The GPU failed.".into();
+        }
         let mut tokens = 0;
         let mut reason = StopReason::EndOfTurn;
         for step in steps {
@@ -326,6 +341,20 @@ impl Clock for FixedClock {
     }
 }
 
+/// Each time it is looked at, a second has gone by.
+#[derive(Default)]
+pub struct SteppingClock(std::sync::atomic::AtomicI64);
+
+impl Clock for SteppingClock {
+    fn now(&self) -> jiff::Zoned {
+        let seconds = self.0.fetch_add(1, Ordering::Relaxed);
+        let begin: jiff::Zoned = TODAY.parse().unwrap();
+        begin
+            .checked_add(jiff::Span::new().seconds(seconds))
+            .unwrap()
+    }
+}
+
 pub const TODAY: &str = "2026-03-05T12:00:00+00:00[UTC]";
 
 /// A chat over a scripted model.
@@ -356,12 +385,15 @@ impl Bench {
     }
 
     pub fn timed(store: Store, script: &Script, now: &'static str, timing: Timing) -> Bench {
+        Bench::clocked(store, script, Box::new(FixedClock(now)), timing)
+    }
+
+    pub fn clocked(store: Store, script: &Script, clock: Box<dyn Clock>, timing: Timing) -> Bench {
         let (tell, events) = channel();
         let on_event = Box::new(move |event| {
             let _ = tell.send(event);
         });
         let generate = Box::new(Scripted::new(script));
-        let clock = Box::new(FixedClock(now));
         let chat = Chat::start_with(store, generate, clock, timing, on_event).unwrap();
         Bench {
             chat,

@@ -278,6 +278,53 @@ fn an_empty_message_is_refused() {
 }
 
 #[test]
+fn a_view_has_exactly_what_its_number_says() {
+    let mut bench = Bench::new();
+    let mut steps = vec![Step::Tag(1)];
+    for say in [Step::Think("thought "), Step::Say("word ")] {
+        if matches!(say, Step::Say(_)) {
+            steps.push(Step::Tag(2));
+        }
+        for _ in 0..60 {
+            steps.extend([say.clone(), Step::Sleep(3)]);
+        }
+    }
+    bench.script.answer(steps);
+    let chat = bench.chat.send(None, "Sixty words.", true).unwrap().chat.id;
+    let (mut thinking, mut text) = (String::new(), String::new());
+    let (mut last, mut views) = (0, 0);
+    loop {
+        let view = bench.chat.open_chat(chat).unwrap();
+        let shown = &view.messages[1];
+        if shown.state != MessageState::Writing {
+            break;
+        }
+        // What was told before the view was made is on its way already.
+        while last < shown.seq {
+            let Some(Event::Delta {
+                seq,
+                thinking: thought,
+                text: said,
+                ..
+            }) = bench
+                .until(|event| matches!(event, Event::Delta { .. }))
+                .pop()
+            else {
+                panic!("no delta")
+            };
+            last = seq;
+            thinking += &thought;
+            text += &said;
+        }
+        let told = shown.thinking.as_deref().unwrap_or_default();
+        assert_eq!((told, shown.text.as_str()), (&*thinking, &*text));
+        views += usize::from(shown.seq > 0);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(views > 0, "it was looked at while it was written");
+}
+
+#[test]
 fn a_text_of_more_than_four_megabytes_is_refused_at_once() {
     let mut bench = Bench::new();
     let view = bench.ask(None, "How heavy?");

@@ -42,16 +42,31 @@ type Wrong = (&'static str, fn(&mut Settings));
 
 #[test]
 fn values_out_of_range_are_refused_and_nothing_changes() {
-    let bench = Bench::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let bench = Bench::on_file(&path, &Script::default());
     let good = Settings {
         instructions: "Be brief.".into(),
         ..Settings::default()
     };
     bench.chat.save_settings(good.clone()).unwrap();
-    let wrong: [Wrong; 12] = [
+    let wrong: [Wrong; 25] = [
         ("Temperature", |s| s.sampling.temperature = -0.1),
         ("Temperature", |s| s.sampling.temperature = f32::NAN),
+        ("Temperature", |s| s.sampling.temperature = 5.1),
         ("Top p", |s| s.sampling.top_p = 1.5),
+        ("Top p", |s| s.sampling.top_p = 0.0),
+        ("Top k", |s| s.sampling.top_k = 200_001),
+        ("Min p", |s| s.sampling.min_p = -0.1),
+        ("Min p", |s| s.sampling.min_p = 1.1),
+        ("Repeat penalty", |s| s.sampling.repeat_penalty = 3.1),
+        ("Threads", |s| s.threads = Some(513)),
+        ("Context length", |s| s.context_length = Some(255)),
+        ("Context length", |s| s.context_length = Some((1 << 20) + 1)),
+        ("Longest answer", |s| s.max_tokens = Some((1 << 20) + 1)),
+        ("Device", |s| s.device = format!("gpu:{}", "x".repeat(65))),
+        ("Device", |s| s.device = "gpu:\u{1b}[2J".into()),
+        ("Device", |s| s.device = "x".repeat(100_000)),
         ("Min p", |s| s.sampling.min_p = f32::INFINITY),
         ("Repeat penalty", |s| s.sampling.repeat_penalty = 0.0),
         ("Seed", |s| s.sampling.seed = Some(1 << 53)),
@@ -68,13 +83,24 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         let refused = bench.chat.save_settings(settings).unwrap_err();
         assert_eq!(refused.code, FailureCode::Invalid);
         assert!(
-            refused.message.contains(name),
+            refused.message.contains(name) && refused.message.len() < 300,
             "{name}: {}",
             refused.message
         );
     }
     assert_eq!(bench.chat.snapshot().unwrap().settings, good);
-    for device in ["auto", "cpu", "gpu", "cuda", "cuda:0", "metal"] {
+    bench.chat.shutdown();
+    let bench = Bench::on_file(&path, &Script::default());
+    assert_eq!(bench.chat.snapshot().unwrap().settings, good, "on disk too");
+    for device in [
+        "auto",
+        "cpu",
+        "gpu",
+        "gpu:0000:01:00.0",
+        "cuda",
+        "cuda:0",
+        "metal",
+    ] {
         bench
             .chat
             .save_settings(Settings {

@@ -232,6 +232,13 @@ fn blanks_at_the_end_of_thinking_go_once_it_has_ended() {
     bench.script.answer(thinking);
     bench.chat.send(None, "How heavy?", true).unwrap();
     assert_eq!(bench.until_ended().thinking.as_deref(), Some("Hm."));
+    // Thinking that begins again after its tag can go on.
+    let again = [&closed[..], &[Step::Think("More ")][..]].concat();
+    let last = Step::End(StopReason::MaxTokens);
+    bench.script.answer([&again[..], &[last][..]].concat());
+    bench.chat.send(None, "How heavy?", true).unwrap();
+    let ended = bench.until_ended();
+    assert_eq!(ended.thinking.as_deref(), Some("Hm.\n\nMore "));
     // Blanks alone are no thinking.
     bench
         .script

@@ -104,6 +104,7 @@ fn an_answer_that_fills_the_disk_is_whole_once_there_is_room() {
         error.message
     );
     assert_eq!(ended.text, long);
+    assert_eq!(ended.stats.unwrap().tokens, 1);
     assert_eq!(
         bench.chat.open_chat(chat).unwrap().messages[1].text,
         long,
