@@ -293,9 +293,6 @@ impl Desk {
 
 fn damaged(database: &Path, cause: &str) -> Failure {
     tracing::error!(cause, "the database is damaged");
-    if let Err(error) = store::ask_for_check(database) {
-        tracing::error!(%error, "the next start will not check the database");
-    }
     Failure::new(
         FailureCode::Store,
         format!(
@@ -316,6 +313,9 @@ fn not_copied(error: &StoreError) -> Failure {
     };
     Failure::new(
         FailureCode::Store,
-        format!("Today’s copy of your chats could not be made: {cause}."),
+        format!(
+            "Today’s copy of your chats could not be made: {}.",
+            cause.trim_end_matches('.')
+        ),
     )
 }

@@ -85,4 +85,13 @@ fn the_window_learns_that_no_copy_can_be_made() {
     let failure = failed(&mut bench);
     assert_eq!(failure.code, FailureCode::Store);
     assert!(failure.message.contains("copies"), "{}", failure.message);
+    bench.ask(None, "How heavy?");
+    bench.chat.snapshot().unwrap();
+    assert!(
+        !bench
+            .events
+            .try_iter()
+            .any(|event| matches!(event, Event::CopyFailed(_))),
+        "it is tried once a day"
+    );
 }

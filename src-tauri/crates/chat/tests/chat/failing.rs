@@ -105,3 +105,28 @@ fn a_listener_that_panics_does_not_end_the_desk() {
     assert!(chat.snapshot().is_ok());
     assert!(chat.send(None, "Hello?", true).is_ok());
 }
+
+#[test]
+fn a_failure_of_a_later_version_is_shown_with_its_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    let view = bench.ask(None, "How heavy?");
+    let error = store::ErrorRow {
+        code: "of-a-later-version".into(),
+        message: "The scales are broken.".into(),
+    };
+    let elsewhere = Store::open(&path).unwrap();
+    let answer = view.messages[1].id;
+    let failed = MessageState::Failed;
+    elsewhere
+        .messages()
+        .end(answer, failed, None, Some(&error))
+        .unwrap();
+    let view = bench.chat.open_chat(view.chat.id).unwrap();
+    let shown = view.messages[1].error.as_ref().unwrap();
+    assert_eq!(
+        (shown.code, shown.message.as_str()),
+        (FailureCode::Generation, "The scales are broken.")
+    );
+}

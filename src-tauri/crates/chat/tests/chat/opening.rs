@@ -315,3 +315,40 @@ fn a_remembered_model_that_makes_no_sense_gives_way_to_the_starter() {
     let status = settled(&mut bench);
     assert_eq!((status.state, status.starter), (ModelState::Ready, true));
 }
+
+#[test]
+fn without_any_model_all_answers_that_wait_fail() {
+    let script = Script::default();
+    script.refuse(ModelChoice::Starter);
+    let loaded = script.slow_open();
+    let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
+    half_open(&mut bench);
+    for text in ["One", "Two", "Three"] {
+        bench.chat.send(None, text, true).unwrap();
+    }
+    drop(loaded);
+    for _ in 0..3 {
+        let ended = bench.until_ended();
+        assert_eq!(ended.error.unwrap().code, FailureCode::NoModel);
+    }
+}
+
+#[test]
+fn an_old_failure_is_not_shown_while_another_model_opens() {
+    let mut bench = Bench::new();
+    bench.script.refuse(file("bad.gguf"));
+    bench.chat.open_model(file("bad.gguf")).unwrap();
+    assert!(settled(&mut bench).error.is_some());
+    bench.chat.open_model(file("good.gguf")).unwrap();
+    loop {
+        let Some(Event::Model(status)) =
+            bench.until(|event| matches!(event, Event::Model(_))).pop()
+        else {
+            panic!("no status")
+        };
+        assert_eq!(status.error, None);
+        if status.state == ModelState::Ready {
+            break;
+        }
+    }
+}

@@ -246,3 +246,42 @@ fn blanks_at_the_end_of_thinking_go_once_it_has_ended() {
     bench.chat.send(None, "How heavy?", true).unwrap();
     assert_eq!(bench.until_ended().thinking, None);
 }
+
+#[test]
+fn stopping_one_answer_that_waits_leaves_the_others_waiting() {
+    let mut bench = Bench::new();
+    let go = bench.script.go();
+    bench.script.answer([Step::Say("first"), Step::Wait]);
+    bench.chat.send(None, "One", true).unwrap();
+    bench.until_delta();
+    let second = bench.chat.send(None, "Two", true).unwrap();
+    let third = bench.chat.send(None, "Three", true).unwrap();
+    bench.chat.stop(second.chat.id).unwrap();
+    assert_eq!(bench.until_ended().id, second.messages[1].id);
+    go.send(()).unwrap();
+    assert_eq!(bench.until_ended().text, "first");
+    let ended = bench.until_ended();
+    assert_eq!(
+        (ended.id, ended.state),
+        (third.messages[1].id, MessageState::Done)
+    );
+}
+
+#[test]
+fn an_answer_that_is_written_or_waits_is_not_continued() {
+    let mut bench = Bench::new();
+    bench.script.answer([Step::Say("first"), Step::Wait]);
+    let first = bench.chat.send(None, "One", true).unwrap();
+    bench.until_delta();
+    let second = bench.chat.send(None, "Two", true).unwrap();
+    for view in [&first, &second] {
+        assert_eq!(view.messages[1].state, MessageState::Writing);
+        let refused = bench.chat.continue_answer(view.messages[1].id).unwrap_err();
+        assert_eq!(refused.code, FailureCode::Busy);
+        let shown = bench.chat.open_chat(view.chat.id).unwrap();
+        assert_eq!(shown.messages[1].state, MessageState::Writing);
+    }
+    bench.chat.stop(first.chat.id).unwrap();
+    assert_eq!(bench.until_ended().text, "first");
+    assert_eq!(bench.until_ended().text, "Yes.");
+}
