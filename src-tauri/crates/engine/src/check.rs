@@ -295,7 +295,7 @@ where
                 ty,
                 rows,
                 cols,
-                stored: &tensor.bytes,
+                stored: tensor.stored(),
             };
             for tokens in COUNTS {
                 // Logits are never wanted of many.
@@ -316,7 +316,6 @@ where
                 without += product.seconds(&mut self.exec, how(TIMED_TOGETHER, false))?;
                 with += product.seconds(&mut self.exec, how(TIMED_TOGETHER, true))?;
             }
-            source.release(&name);
         }
         if let Some(matrices) = &mut self.found.matrices {
             matrices.speedup = Some(without / with);

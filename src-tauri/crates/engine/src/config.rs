@@ -1,14 +1,20 @@
 //! The model's dimensions, all read from the file and checked against each other.
 
-use crate::gguf::{Gguf, Value};
+use crate::gguf::{Gguf, TensorInfo, Value, quote};
 use crate::rope::{Rope, Scaling, Yarn};
 
 /// The only architecture that this engine knows.
 pub const ARCHITECTURE: &str = "smollm3";
 
-/// Bounds that no model comes near; inside them, products of dimensions cannot overflow.
+/// Bounds that no model comes near; inside them, products of dimensions cannot overflow, and scratch for a few hundred
+/// tokens of any width is small.
 const MOST_LAYERS: usize = 1 << 10;
-const MOST_WIDTH: usize = 1 << 20;
+const MOST_WIDTH: usize = 1 << 17;
+/// Below these widths the padding to whole vectors would take many times what the weights do.
+const LEAST_EMBEDDING: usize = 32;
+const HEAD_DIM: std::ops::RangeInclusive<usize> = 16..=512;
+/// The stretch of YaRN for a context that the model was not trained for: SmolLM3's own recipe.
+const STRETCH: usize = 2;
 
 /// Why the metadata does not describe a model that this engine runs.
 #[derive(Debug, thiserror::Error)]
@@ -62,10 +68,14 @@ impl Config {
     pub fn from_gguf(gguf: &Gguf) -> Result<Config, ConfigError> {
         let architecture = gguf.str("general.architecture").unwrap_or("nameless");
         if architecture != ARCHITECTURE {
-            return Err(ConfigError::Architecture(architecture.to_owned()));
+            return Err(ConfigError::Architecture(quote(architecture)));
         }
         let keys = Keys(gguf);
         let embedding = keys.dimension("embedding_length", MOST_WIDTH)?;
+        if embedding < LEAST_EMBEDDING {
+            let problem = format!("{embedding} is not between {LEAST_EMBEDDING} and {MOST_WIDTH}");
+            return Err(invalid("embedding_length", problem));
+        }
         let heads = keys.dimension("attention.head_count", MOST_WIDTH)?;
         let kv_heads = keys
             .optional("attention.head_count_kv", MOST_WIDTH)?
@@ -87,6 +97,46 @@ impl Config {
             eps: keys.positive("attention.layer_norm_rms_epsilon", None)?,
             rope: rope(&keys, head_dim)?,
         })
+    }
+
+    /// The longest context that the model runs with: what it was trained for, or what YaRN stretches that to. A file
+    /// with another kind of scaling says itself how far it goes.
+    pub fn longest_context(&self) -> usize {
+        match &self.rope.scaling {
+            Scaling::Linear { factor: 1.0 } => self.context.saturating_mul(STRETCH),
+            Scaling::Linear { .. } => self.context,
+            Scaling::Yarn(yarn) => {
+                let stretched = f64::from(yarn.factor) * yarn.original_context as f64;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a positive number of tokens, cut to what fits"
+                )]
+                let stretched = stretched.min(f64::from(u32::MAX)) as usize;
+                self.context.max(stretched)
+            }
+        }
+    }
+
+    /// Whether a context of so many tokens needs the positions to be stretched, where the file does not do so itself.
+    pub fn stretches(&self, context: usize) -> bool {
+        context > self.context && self.rope.scaling == Scaling::Linear { factor: 1.0 }
+    }
+
+    /// The model as it runs with a context of so many tokens: with YaRN where that is longer than it was trained for.
+    #[must_use]
+    pub fn for_context(&self, context: usize) -> Config {
+        let mut config = self.clone();
+        if self.stretches(context) {
+            config.rope.scaling = Scaling::Yarn(Yarn {
+                factor: STRETCH as f32,
+                original_context: self.context,
+                beta_fast: 32.0,
+                beta_slow: 1.0,
+                attention_factor: 1.0,
+            });
+        }
+        config
     }
 
     /// Whether block `layer` (from 0) has rotary embedding: every fourth has none. The files carry no flag for it.
@@ -113,17 +163,20 @@ impl Config {
 }
 
 fn head_dim(keys: &Keys<'_>, embedding: usize, heads: usize) -> Result<usize, ConfigError> {
-    let Some(head_dim) = keys.optional("attention.key_length", MOST_WIDTH)? else {
-        if !embedding.is_multiple_of(heads) {
-            let problem = format!("{heads} heads do not divide an embedding of {embedding}");
-            return Err(invalid("attention.head_count", problem));
-        }
-        return Ok(embedding / heads);
-    };
-    if head_dim * heads > MOST_WIDTH {
+    let given = keys.optional("attention.key_length", MOST_WIDTH)?;
+    if given.is_none() && !embedding.is_multiple_of(heads) {
+        let problem = format!("{heads} heads do not divide an embedding of {embedding}");
+        return Err(invalid("attention.head_count", problem));
+    }
+    let head_dim = given.unwrap_or(embedding / heads);
+    if !HEAD_DIM.contains(&head_dim) || head_dim * heads > MOST_WIDTH {
+        let key = match given {
+            Some(_) => "attention.key_length",
+            None => "attention.head_count",
+        };
         return Err(invalid(
-            "attention.key_length",
-            format!("{heads} heads of {head_dim} are absurd"),
+            key,
+            format!("{heads} heads of {head_dim} values are not supported"),
         ));
     }
     if keys
@@ -143,7 +196,7 @@ fn vocab(gguf: &Gguf) -> Result<usize, ConfigError> {
     const TOKENS: &str = "tokenizer.ggml.tokens";
     let tokens = match gguf.get(TOKENS) {
         Some(Value::Array(tokens)) => Some(tokens.len()),
-        _ => gguf.tensor("token_embd.weight").map(|table| table.rows),
+        _ => gguf.tensor_info("token_embd.weight").map(TensorInfo::rows),
     };
     tokens
         .filter(|&tokens| tokens > 0 && tokens <= u32::MAX as usize)
@@ -191,7 +244,10 @@ fn scaling(keys: &Keys<'_>) -> Result<Scaling, ConfigError> {
                 attention_factor: keys.positive("rope.scaling.attn_factor", Some(1.0))?,
             }))
         }
-        Some(other) => Err(invalid(TYPE, format!("`{other}` is not supported"))),
+        Some(other) => Err(invalid(
+            TYPE,
+            format!("`{}` is not supported", quote(other)),
+        )),
     }
 }
 

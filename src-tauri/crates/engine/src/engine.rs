@@ -9,10 +9,11 @@ use kernels::{CpuLevel, CpuLevelError, KvType};
 use crate::backend::BackendError;
 use crate::check::Rates;
 use crate::config::{Config, ConfigError};
+use crate::context::{Context, kv_bytes_per_token};
 use crate::device::{DeviceChoice, DeviceRequest};
 use crate::generate::{Event, Finished, GenerateError, GenerateParams, Generator};
 use crate::gguf::{Gguf, GgufError};
-use crate::place::{Placed, Reopen, kv_bytes_per_token, place};
+use crate::place::{Placed, Reopen, place};
 use crate::prompt::{Conversation, Prompt, PromptError};
 use crate::session::Session;
 use crate::summary::ModelSummary;
@@ -218,13 +219,16 @@ impl Engine {
             mut summary,
         } = Description::read(gguf)?;
         weights::check(source, &config)?;
+        let wanted = Context::new(&config, source, options)?;
+        let config = config.for_context(wanted.tokens);
         let Placed {
             model,
             device,
             context,
             kv,
-        } = place(&config, source, again, options, progress)?;
+        } = place(&config, source, again, options, wanted.tokens, progress)?;
         summary.context_length = context;
+        summary.context_note = wanted.note;
         let load_s = started.elapsed().as_secs_f64();
         tracing::info!(
             name = summary.name,
@@ -281,6 +285,18 @@ impl Engine {
     /// When it is empty, or the model's template refuses it.
     pub fn prompt(&self, conversation: &Conversation) -> Result<Prompt, PromptError> {
         Prompt::new(conversation, &self.template, &self.tokenizer)
+    }
+
+    /// As [`Engine::prompt`], looking at `cancel` while text is encoded.
+    ///
+    /// # Errors
+    /// As [`Engine::prompt`], and when `cancel` was set.
+    pub fn prompt_unless(
+        &self,
+        conversation: &Conversation,
+        cancel: &AtomicBool,
+    ) -> Result<Prompt, PromptError> {
+        Prompt::unless(conversation, &self.template, &self.tokenizer, cancel)
     }
 
     /// Memory that the KV cache holds now, in bytes.

@@ -67,8 +67,4 @@ impl WeightSource for Excerpt<'_> {
     fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
         self.source.tensor(&self.name(name))
     }
-
-    fn release(&self, name: &str) {
-        self.source.release(&self.name(name));
-    }
 }

@@ -7,9 +7,9 @@ use kernels::KvType;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::engine::Engine;
+use crate::context::{Context, kv_bytes_per_token};
+use crate::engine::{Engine, LoadOptions};
 use crate::gguf::{Gguf, GgufError, Value};
-use crate::place::kv_bytes_per_token;
 use crate::rope::Scaling;
 use crate::summary;
 use crate::weights;
@@ -89,6 +89,12 @@ pub struct ModelLine {
     pub tied_head: bool,
     /// The context that the following is reckoned for.
     pub context: usize,
+    /// The longest context that the model can be asked for.
+    pub longest_context: usize,
+    /// The context that it would run with here and now; 0 where the memory is too small for any.
+    pub usable_context: usize,
+    /// What is to be known of that.
+    pub context_note: Option<String>,
     /// Memory of weights as stored.
     pub weights_bytes: u64,
     /// Memory of the KV cache, by how it is kept.
@@ -142,6 +148,15 @@ impl Inspection {
 
 impl ModelLine {
     fn new(gguf: &Gguf, config: &Config, context: Option<usize>) -> ModelLine {
+        let options = LoadOptions {
+            context,
+            ..LoadOptions::default()
+        };
+        let (usable_context, context_note) = match Context::new(config, gguf, &options) {
+            Ok(context) => (context.tokens, context.note),
+            Err(error) => (0, Some(error.to_string())),
+        };
+        let config = &config.for_context(usable_context);
         let context = context.unwrap_or(config.context);
         let kv = |ty: KvType| {
             (
@@ -169,8 +184,11 @@ impl ModelLine {
             layers_without_rope: (0..config.layers)
                 .filter(|&layer| !config.rotates(layer))
                 .collect(),
-            tied_head: gguf.tensor("output.weight").is_none(),
+            tied_head: gguf.tensor_info("output.weight").is_none(),
             context,
+            longest_context: config.longest_context(),
+            usable_context,
+            context_note,
             weights_bytes: weights::bytes(gguf, config),
             kv_bytes: [KvType::F32, KvType::F16, KvType::Q8_0].map(kv).into(),
         }

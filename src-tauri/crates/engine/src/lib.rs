@@ -8,6 +8,7 @@ mod backend;
 mod bench;
 mod check;
 mod config;
+mod context;
 mod device;
 mod engine;
 mod excerpt;

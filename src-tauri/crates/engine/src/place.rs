@@ -11,10 +11,9 @@ use crate::config::Config;
 use crate::device::{self, DeviceChoice, DeviceKind, DeviceRequest};
 use crate::engine::{LoadOptions, OpenError};
 use crate::forward::{Evaluate, Model};
-use crate::process;
 use crate::split::Split;
 use crate::survival::Surviving;
-use crate::weights::{self, WeightSource, Weights};
+use crate::weights::{WeightSource, Weights};
 
 /// Gives a model's weights once more, for the CPU when a GPU has failed.
 pub type Reopen = Box<dyn Fn() -> Result<Box<dyn WeightSource>, OpenError> + Send>;
@@ -66,70 +65,31 @@ impl From<OpenError> for NoGpu {
     }
 }
 
-/// Memory beside weights and cache: activations, the tokenizer, a margin for everything else.
-const OVERHEAD: u64 = 256 << 20;
-/// The shortest context that is of any use.
-const SHORTEST_CONTEXT: usize = 1024;
 /// The shortest context for which a GPU is worth it.
 const SHORTEST_ON_GPU: usize = 4096;
 
-/// How long a context can be.
-fn context(
-    config: &Config,
-    source: &dyn WeightSource,
-    options: &LoadOptions,
-) -> Result<usize, OpenError> {
-    let wanted = options
-        .context
-        .unwrap_or(config.context)
-        .clamp(1, config.context);
-    let Some(available) = process::available() else {
-        return Ok(wanted);
-    };
-    let per_token = kv_bytes_per_token(config, options.kv);
-    let fixed = weights::bytes(source, config) + OVERHEAD;
-    let needed = |context: usize| fixed.saturating_add(per_token.saturating_mul(context as u64));
-    let least = if options.context.is_some() {
-        wanted
-    } else {
-        wanted.min(SHORTEST_CONTEXT)
-    };
-    if needed(least) > available {
-        return Err(OpenError::Memory {
-            needed: needed(least),
-            available,
-        });
-    }
-    let room = usize::try_from((available - fixed) / per_token).unwrap_or(usize::MAX);
-    Ok(wanted.min(room))
+/// CPU threads to compute with.
+pub fn threads(options: &LoadOptions) -> usize {
+    options
+        .threads
+        .filter(|&threads| threads > 0)
+        .unwrap_or_else(device::physical_cores)
 }
 
-/// Bytes that one token takes in the cache.
-pub fn kv_bytes_per_token(config: &Config, kv: KvType) -> u64 {
-    let values = 2 * (config.layers * config.kv_width()) as u64;
-    match kv {
-        KvType::F32 => 4 * values,
-        KvType::F16 => 2 * values,
-        KvType::Q8_0 => values * 34 / 32,
-    }
-}
-
-/// Loads the weights on the device that was asked for, or on the CPU where that does not work.
+/// Loads the weights on the device that was asked for, or on the CPU where that does not work, for a context of so
+/// many tokens.
 ///
 /// # Errors
-/// When the CPU has no room either, or the CPU level that was asked for is not one of this machine's.
+/// When the CPU has no room for them, or the CPU level that was asked for is not one of this machine's.
 pub fn place(
     config: &Config,
     source: &dyn WeightSource,
     again: Reopen,
     options: &LoadOptions,
+    context: usize,
     progress: &mut dyn FnMut(f32),
 ) -> Result<Placed, OpenError> {
-    let context = context(config, source, options)?;
-    let threads = options
-        .threads
-        .filter(|&threads| threads > 0)
-        .unwrap_or_else(device::physical_cores);
+    let threads = threads(options);
     let (level, refused) = device::cpu_level(options.cpu_level, CpuLevel::detect())?;
     let exact = options.exact;
     let cpu = move || {
@@ -433,6 +393,8 @@ where
 /// Tokens per pass on a GPU.
 pub const GPU_CHUNK: usize = 512;
 const CANDLE_CHUNK: usize = 512;
+/// Tokens per pass on the CPU, at most.
+pub const MOST_CPU_CHUNK: usize = 512;
 
 /// Tokens per pass on the CPU: enough to make good use of every weight read, yet so few that a block takes no
 /// longer than Stop may. The same for a model everywhere that a level is in use, so that answers do not depend on
@@ -443,7 +405,7 @@ pub fn cpu_chunk(config: &Config, level: CpuLevel) -> usize {
         _ => 12_000_000_000,
     };
     let block = config.products_per_token() as usize / config.layers;
-    let fits = (products_per_block / block).clamp(32, 512);
+    let fits = (products_per_block / block).clamp(32, MOST_CPU_CHUNK);
     1 << fits.ilog2()
 }
 

@@ -3,6 +3,7 @@
 mod guard;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 
 use jiff::civil::Date;
 use serde_json::{Value, json};
@@ -103,6 +104,9 @@ pub enum PromptError {
     /// The template gave up.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// It was told to stop.
+    #[error("stopped")]
+    Cancelled,
     /// The template leaves out or changes the answer that is to be continued.
     #[error("this model's chat template cannot continue an answer")]
     Continue,
@@ -117,6 +121,19 @@ impl Prompt {
         conversation: &Conversation,
         template: &ChatTemplate,
         tokenizer: &Tokenizer,
+    ) -> Result<Self, PromptError> {
+        Prompt::unless(conversation, template, tokenizer, &AtomicBool::new(false))
+    }
+
+    /// As [`Prompt::new`], looking at `cancel` while text is encoded.
+    ///
+    /// # Errors
+    /// As [`Prompt::new`], and when `cancel` was set.
+    pub fn unless(
+        conversation: &Conversation,
+        template: &ChatTemplate,
+        tokenizer: &Tokenizer,
+        cancel: &AtomicBool,
     ) -> Result<Self, PromptError> {
         if conversation.messages.is_empty() {
             return Err(PromptError::Empty);
@@ -142,7 +159,9 @@ impl Prompt {
             let cut = segments.iter().position(|segment| *segment == Segment::Cut);
             segments.truncate(cut.ok_or(PromptError::Continue)?);
         }
-        Ok(draft.assemble(&segments, &answers))
+        draft
+            .assemble(&segments, &answers, cancel)
+            .ok_or(PromptError::Cancelled)
     }
 }
 
@@ -286,12 +305,20 @@ impl Draft<'_> {
         content
     }
 
-    fn assemble(&self, segments: &[Segment], answers: &[Option<Vec<u32>>]) -> Prompt {
+    /// The prompt of these segments; `None` when `cancel` was set.
+    fn assemble(
+        &self,
+        segments: &[Segment],
+        answers: &[Option<Vec<u32>>],
+        cancel: &AtomicBool,
+    ) -> Option<Prompt> {
         let (mut ids, mut text) = (Vec::new(), String::new());
         for segment in segments {
             match segment {
                 Segment::Text(piece) => {
-                    self.tokenizer.encode_ordinary(piece, &mut ids);
+                    if !self.tokenizer.encode_unless(piece, &mut ids, cancel) {
+                        return None;
+                    }
                     text.push_str(piece);
                 }
                 Segment::Special(id) => {
@@ -315,10 +342,10 @@ impl Draft<'_> {
             ids.insert(0, start);
         }
         let starts_in = think::part_after(self.tokenizer, &ids);
-        Prompt {
+        Some(Prompt {
             ids,
             text,
             starts_in,
-        }
+        })
     }
 }

@@ -115,3 +115,65 @@ impl Yarn {
         (low, high)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn angles(scaling: Scaling, position: usize) -> Vec<f32> {
+        let rope = Rope {
+            rotary: 64,
+            theta: 10_000.0,
+            scaling,
+        };
+        let mut cos_sin = Vec::new();
+        Rotation::new(&rope).fill(position, 1, &mut cos_sin);
+        cos_sin
+    }
+
+    #[test]
+    fn a_linear_factor_brings_positions_closer() {
+        let linear = |factor| Scaling::Linear { factor };
+        // A quarter and four times are exact in binary.
+        assert_eq!(angles(linear(4.0), 4), angles(linear(1.0), 1));
+        assert_eq!(angles(linear(4.0), 4_000), angles(linear(1.0), 1_000));
+        assert_ne!(angles(linear(4.0), 4), angles(linear(1.0), 4));
+    }
+
+    #[test]
+    fn yarn_keeps_fast_pairs_and_divides_slow_ones() {
+        let yarn = Yarn {
+            factor: 2.0,
+            original_context: 4096,
+            beta_fast: 32.0,
+            beta_slow: 1.0,
+            attention_factor: 1.0,
+        };
+        let magnitude = 1.0 + 0.1 * std::f32::consts::LN_2;
+        let stretched = angles(Scaling::Yarn(yarn), 1);
+        let plain = |position| angles(Scaling::Linear { factor: 1.0 }, position);
+        let (fast, slow) = (&stretched[..2], &stretched[62..]);
+        for i in 0..2 {
+            assert!(
+                (fast[i] - magnitude * plain(1)[i]).abs() < 1e-6,
+                "the fastest pair"
+            );
+        }
+        // The slowest pair has come half as far: what it was at position 1 it is at 2.
+        let yarn = Scaling::Yarn(Yarn {
+            factor: 2.0,
+            original_context: 4096,
+            beta_fast: 32.0,
+            beta_slow: 1.0,
+            attention_factor: 1.0,
+        });
+        let at_two = angles(yarn, 2);
+        for i in 62..64 {
+            assert!(
+                (at_two[i] - magnitude * plain(1)[i]).abs() < 1e-7,
+                "the slowest pair"
+            );
+        }
+        assert!(slow[1] < at_two[63]);
+    }
+}

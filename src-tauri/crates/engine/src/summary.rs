@@ -1,9 +1,12 @@
 //! What a model file is, in the words that people and settings need.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
 
 use crate::config::Config;
-use crate::gguf::Gguf;
+use crate::gguf::{Gguf, quote};
 use crate::template::ChatTemplate;
 
 /// Facts about a model.
@@ -23,6 +26,8 @@ pub struct ModelSummary {
     pub vocab: usize,
     /// Length of the context in use, in tokens.
     pub context_length: usize,
+    /// What is to be known of that length, for people: that it is not what was asked for, or longer than trained.
+    pub context_note: Option<String>,
     /// Length of the context that the model was trained for.
     pub trained_context: usize,
     /// Whether its chat template can switch thinking on and off.
@@ -51,6 +56,7 @@ impl ModelSummary {
             file_bytes: gguf.file_bytes() as u64,
             vocab: config.vocab,
             context_length: config.context,
+            context_note: None,
             trained_context: config.context,
             can_think: capabilities.thinking,
             has_tools: capabilities.tools,
@@ -64,7 +70,7 @@ fn name(gguf: &Gguf) -> String {
         .str("general.name")
         .filter(|name| !name.trim().is_empty());
     let file = || gguf.path()?.file_stem()?.to_str();
-    named.or_else(file).unwrap_or("unnamed model").to_owned()
+    quote(named.or_else(file).unwrap_or("unnamed model"))
 }
 
 /// The mix by the file's own word, else the type that most bytes have.
@@ -101,15 +107,17 @@ pub(crate) fn quantisation(gguf: &Gguf) -> String {
     known.to_owned()
 }
 
-/// FNV-1a over the header and the size of the file.
+/// SHA-256 over the header and the size of the file: no file can be made that passes for another.
 fn fingerprint(gguf: &Gguf) -> String {
     let size = (gguf.file_bytes() as u64).to_le_bytes();
-    let hash = gguf
-        .header_bytes()
+    let hash = Sha256::new()
+        .chain_update(gguf.header_bytes())
+        .chain_update(size);
+    hash.finalize()
         .iter()
-        .chain(&size)
-        .fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-    format!("{hash:016x}")
+        .fold(String::with_capacity(64), |mut hex, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
 }

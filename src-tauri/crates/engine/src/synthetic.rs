@@ -1,6 +1,5 @@
 //! Models of random weights in the shape of real ones: for measurements and tests that need no file.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use half::f16;
@@ -10,7 +9,7 @@ use crate::config::{ARCHITECTURE, Config};
 use crate::gguf::write::{self, Description, Field};
 use crate::gguf::{Gguf, GgufError};
 use crate::random::Random;
-use crate::weights::{Expected, Tensor, WeightSource, expected};
+use crate::weights::{Expected, Tensor, TensorBytes, WeightSource, expected};
 
 /// No synthetic model has this name.
 #[derive(Debug, thiserror::Error)]
@@ -198,7 +197,7 @@ impl WeightSource for Synthetic {
 
     fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
         let Expected { rows, cols, .. } = self.find(name)?;
-        let bytes = Cow::Owned(self.generate(name, rows, cols));
+        let bytes = TensorBytes::Made(self.generate(name, rows, cols));
         Some(Tensor {
             ty: self.stored_as(name),
             rows,
@@ -206,8 +205,6 @@ impl WeightSource for Synthetic {
             bytes,
         })
     }
-
-    fn release(&self, _: &str) {}
 }
 
 /// The block that a tensor belongs to.

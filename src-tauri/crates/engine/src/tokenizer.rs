@@ -3,9 +3,12 @@
 //! Byte-level BPE. Special tokens are no part of the BPE vocabulary: they are matched beside it,
 //! and only where the caller asks for it, so ordinary text can never become one.
 
+mod cutting;
 mod pieces;
 mod specials;
 mod vocabulary;
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokenizers::models::bpe::BPE;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
@@ -173,9 +176,31 @@ impl Tokenizer {
 
     /// Appends the ids of `text`, none of them special.
     pub(crate) fn encode_ordinary(&self, text: &str, ids: &mut Vec<u32>) {
-        if text.is_empty() {
-            return;
+        let _complete = self.encode_unless(text, ids, &AtomicBool::new(false));
+    }
+
+    /// As [`Tokenizer::encode_ordinary`], looking at `cancel` from piece to piece; false when it was set, and then `ids`
+    /// lack the rest.
+    #[must_use]
+    pub(crate) fn encode_unless(
+        &self,
+        text: &str,
+        ids: &mut Vec<u32>,
+        cancel: &AtomicBool,
+    ) -> bool {
+        /// The encoder takes more than a hundred bytes of memory for each byte that it is given at once.
+        const PIECE: usize = 64 << 10;
+        for piece in cutting::pieces(text, PIECE) {
+            if cancel.load(Ordering::Relaxed) {
+                return false;
+            }
+            self.encode_whole(piece, ids);
         }
+        true
+    }
+
+    /// Appends the ids of `text`, encoded at once.
+    fn encode_whole(&self, text: &str, ids: &mut Vec<u32>) {
         match self.bpe.encode_fast(text, false) {
             Ok(encoding) => ids.extend_from_slice(encoding.get_ids()),
             Err(error) => {
@@ -246,6 +271,12 @@ impl Tokenizer {
         self.begin.filter(|_| self.starts_with_begin)
     }
 
+    /// Bytes of the longest token: so many at least take a token.
+    #[must_use]
+    pub fn longest_token(&self) -> usize {
+        self.pieces.longest()
+    }
+
     /// Number of ids in the vocabulary.
     #[must_use]
     pub fn vocabulary_size(&self) -> usize {
@@ -267,5 +298,106 @@ impl std::fmt::Debug for Tokenizer {
         f.debug_struct("Tokenizer")
             .field("tokens", &self.pieces.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn tiny() -> Tokenizer {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
+        let file = Gguf::open(&path).expect("the fixture is committed");
+        Tokenizer::from_gguf(&file).expect("its vocabulary is good")
+    }
+
+    #[test]
+    fn text_in_pieces_has_the_tokens_of_the_whole() {
+        let tokenizer = tiny();
+        let parts = [
+            "a",
+            "Wort",
+            "don't",
+            "'s",
+            "'ll",
+            "'LL",
+            "\u{17f}",
+            "12",
+            "7",
+            "1234",
+            " ",
+            "  ",
+            "\t",
+            "\n",
+            "\r\n",
+            "\n\n",
+            " \n ",
+            "!",
+            "?!",
+            "...",
+            "-",
+            "(",
+            "é",
+            "e\u{301}",
+            "ß",
+            "中文",
+            "，",
+            "。",
+            "かな",
+            "・",
+            "٣",
+            "Ⅷ",
+            "ⓐ",
+            "\u{a0}",
+            "\u{3000}",
+            "\u{85}",
+            "\u{200b}",
+            "🦀",
+            "<|im_end|>",
+        ];
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below as u64) as usize
+        };
+        let mut cuts = 0;
+        for _ in 0..3_000 {
+            let text: String = (0..1 + random(24))
+                .map(|_| parts[random(parts.len())])
+                .collect();
+            let (mut whole, mut pieced) = (Vec::new(), Vec::new());
+            tokenizer.encode_whole(&text, &mut whole);
+            let size = 1 + random(12);
+            let pieces: Vec<&str> = cutting::pieces(&text, size).collect();
+            assert_eq!(pieces.concat(), text);
+            for piece in &pieces {
+                tokenizer.encode_whole(piece, &mut pieced);
+            }
+            assert_eq!(whole, pieced, "{text:?} cut into {pieces:?}");
+            cuts += pieces.len() - 1;
+        }
+        assert!(cuts > 3_000, "{cuts} cuts are too few to show anything");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_short_by_cancel() {
+        let tokenizer = tiny();
+        let text = "some words and 12 numbers\n".repeat(20_000);
+        let (mut ids, cancel) = (Vec::new(), AtomicBool::new(true));
+        assert!(!tokenizer.encode_unless(&text, &mut ids, &cancel));
+        assert!(ids.is_empty());
+        assert!(tokenizer.encode_unless(&text, &mut ids, &AtomicBool::new(false)));
+        assert_eq!(tokenizer.decode(&ids), text);
+    }
+
+    #[test]
+    fn no_token_is_longer_than_the_longest() {
+        let tokenizer = tiny();
+        let lengths = (0..tokenizer.vocabulary_size() as u32).map(|id| tokenizer.piece(id).len());
+        assert_eq!(lengths.max(), Some(tokenizer.longest_token()));
     }
 }

@@ -1,9 +1,9 @@
 //! The model's weights: every tensor by name, with the shape it must have.
 
-use std::borrow::Cow;
+use std::io;
 use std::ops::Range;
 
-use kernels::BlockType;
+use kernels::{BlockType, Stored};
 
 use crate::backend::{BackendError, Memory};
 use crate::config::Config;
@@ -19,6 +19,14 @@ pub enum WeightError {
         name: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// The file's bytes cannot be read.
+    #[error("tensor `{name}` cannot be read: {source}")]
+    Read {
+        /// The tensor.
+        name: String,
+        /// What the system says.
+        source: io::Error,
     },
     /// The device does not take it.
     #[error("tensor `{name}` cannot be brought to the device: {source}")]
@@ -54,7 +62,25 @@ pub struct Tensor<'a> {
     /// Values in a row.
     pub cols: usize,
     /// The stored values, row by row.
-    pub bytes: Cow<'a, [u8]>,
+    pub bytes: TensorBytes<'a>,
+}
+
+/// The bytes of a tensor, wherever they come from.
+pub enum TensorBytes<'a> {
+    /// Made on the spot.
+    Made(Vec<u8>),
+    /// In a file or its image.
+    Stored(Stored<'a>),
+}
+
+impl Tensor<'_> {
+    /// Its bytes, which may have to be read.
+    pub fn stored(&self) -> Stored<'_> {
+        match &self.bytes {
+            TensorBytes::Made(bytes) => Stored::Memory(bytes),
+            TensorBytes::Stored(stored) => *stored,
+        }
+    }
 }
 
 /// Where weights come from: a file, or a generator of the same shape.
@@ -63,13 +89,12 @@ pub trait WeightSource {
     fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)>;
     /// The tensor itself.
     fn tensor(&self, name: &str) -> Option<Tensor<'_>>;
-    /// The tensor has been brought to the device and will not be asked for again.
-    fn release(&self, name: &str);
 }
 
 impl WeightSource for Gguf {
     fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)> {
-        Gguf::tensor(self, name).map(|tensor| (tensor.ty, tensor.rows, tensor.cols))
+        let tensor = self.tensor_info(name)?;
+        Some((tensor.ty, tensor.rows(), tensor.cols()))
     }
 
     fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
@@ -83,12 +108,8 @@ impl WeightSource for Gguf {
             ty,
             rows,
             cols,
-            bytes: Cow::Borrowed(bytes),
+            bytes: TensorBytes::Stored(bytes),
         })
-    }
-
-    fn release(&self, name: &str) {
-        Gguf::release(self, name);
     }
 }
 
@@ -369,17 +390,11 @@ impl<'a, B: Memory> Loader<'a, B> {
 
     fn matrix(&mut self, name: &str) -> Result<B::Matrix, WeightError> {
         let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
-        let Tensor {
-            ty,
-            rows,
-            cols,
-            ref bytes,
-        } = tensor;
         let matrix = self.backend.matrix(TensorView {
-            ty,
-            rows,
-            cols,
-            bytes,
+            ty: tensor.ty,
+            rows: tensor.rows,
+            cols: tensor.cols,
+            bytes: tensor.stored(),
         });
         self.finish(name, matrix)
     }
@@ -387,19 +402,25 @@ impl<'a, B: Memory> Loader<'a, B> {
     fn norm(&mut self, name: &str) -> Result<B::Norm, WeightError> {
         let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
         let mut values = vec![0.0; tensor.cols];
-        let norm = kernels::dequantise(tensor.ty, &tensor.bytes, &mut values)
-            .map_err(|error| BackendError::Failed(error.to_string()))
+        let stored = tensor.stored().read().map_err(BackendError::Read);
+        let norm = stored
+            .and_then(|stored| {
+                kernels::dequantise(tensor.ty, &stored, &mut values)
+                    .map_err(|error| BackendError::Failed(error.to_string()))
+            })
             .and_then(|()| self.backend.norm(&values));
         self.finish(name, norm)
     }
 
     fn finish<T>(&mut self, name: &str, loaded: Result<T, BackendError>) -> Result<T, WeightError> {
-        self.source.release(name);
         self.loaded += 1;
         (self.progress)((self.loaded as f32 / self.total as f32).min(1.0));
-        loaded.map_err(|source| WeightError::Device {
-            name: name.to_owned(),
-            source,
+        loaded.map_err(|error| {
+            let name = name.to_owned();
+            match error {
+                BackendError::Read(source) => WeightError::Read { name, source },
+                source => WeightError::Device { name, source },
+            }
         })
     }
 }
@@ -411,6 +432,24 @@ pub fn bytes(source: &dyn WeightSource, config: &Config) -> u64 {
         .chain([OUTPUT.to_owned()])
         .map(|name| stored(source, &name))
         .sum()
+}
+
+/// Bytes that they take in memory on the CPU, where rows are packed by whole vectors of them.
+pub fn packed_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
+    let names = expected(config).into_iter().map(|tensor| tensor.name);
+    let packed = |name: String| {
+        let (ty, rows, cols) = source.shape(&name)?;
+        let rows = if rows == 1 {
+            1
+        } else {
+            rows.checked_next_multiple_of(kernels::Matrix::ROWS)?
+        };
+        Some(ty.row_bytes(cols)? as u64 * rows as u64)
+    };
+    names
+        .chain([OUTPUT.to_owned()])
+        .filter_map(packed)
+        .fold(0, u64::saturating_add)
 }
 
 /// Bytes of the weights that each generated token reads: all but an embedding table that is not the head too.

@@ -2,6 +2,7 @@
 //! before together with the answer that was generated.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use engine::{
     ChatTemplate, Conversation, Gguf, KeepThinking, Part, Prompt, PromptError, Role, Tokenizer,
@@ -415,4 +416,18 @@ fn an_empty_conversation_has_no_prompt() {
         Prompt::new(&empty, &template, &tokenizer),
         Err(PromptError::Empty)
     ));
+}
+
+#[test]
+fn a_prompt_in_the_making_can_be_stopped() {
+    let (tokenizer, template) = starter();
+    let talk = conversation(vec![user(&"many words ".repeat(50_000))], true);
+    let stop = AtomicBool::new(true);
+    let stopped = Prompt::unless(&talk, &template, &tokenizer, &stop);
+    assert!(
+        matches!(stopped, Err(PromptError::Cancelled)),
+        "{stopped:?}"
+    );
+    let whole = Prompt::unless(&talk, &template, &tokenizer, &AtomicBool::new(false));
+    assert!(whole.expect("a prompt").ids.len() > 50_000);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use gpu::{Allowed, Input, LayerWeights, Model, Options, Sampling, Shape, Wanted, Weights, Wgpu};
-use kernels::{BlockType, KvType};
+use kernels::{BlockType, KvType, Stored};
 
 const LAYERS: usize = 36;
 const ALLOWED: Allowed = Allowed {
@@ -40,7 +40,7 @@ fn main() -> Result<(), gpu::Failure> {
     let ty = BlockType::Q4K;
     let mut matrix = |rows| {
         let zeros = vec![0; ty.row_bytes(256).unwrap_or(0) * rows];
-        gpu::load_matrix(&mut exec, ty, rows, 256, &zeros)
+        gpu::load_matrix(&mut exec, ty, rows, 256, Stored::Memory(&zeros))
     };
     let mut layers = Vec::new();
     for _ in 0..LAYERS {

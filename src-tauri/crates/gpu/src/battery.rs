@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use half::f16;
-use kernels::BlockType;
+use kernels::{BlockType, Stored};
 
 use crate::check::{How, Product};
 use crate::device::Allowed;
@@ -70,7 +70,7 @@ fn error_of(exec: &mut Wgpu, ty: BlockType, rows: usize, cols: usize, how: How) 
         ty,
         rows,
         cols,
-        stored: &stored,
+        stored: Stored::Memory(&stored),
     };
     product.error(exec, how).expect("it is computed")
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use kernels::BlockType;
+use kernels::{BlockType, Stored};
 
 use crate::exec::{Dispatch, Executor};
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ pub struct Product<'a> {
     /// Weights in a row.
     pub cols: usize,
     /// The weights.
-    pub stored: &'a [u8],
+    pub stored: Stored<'a>,
 }
 
 /// Which of the kernels for it.
@@ -53,9 +53,11 @@ impl Product<'_> {
         let step = self.rows.div_ceil(COMPARED);
         let row_bytes = self.stored.len() / self.rows;
         let (mut error, mut size) = (0.0, 0.0);
-        let mut weights = vec![0.0; self.cols];
+        let (mut weights, mut buffer) = (vec![0.0; self.cols], Vec::new());
         for row in (0..self.rows).step_by(step) {
-            let stored = &self.stored[row * row_bytes..(row + 1) * row_bytes];
+            let range = row * row_bytes..(row + 1) * row_bytes;
+            let stored = (self.stored.get(range, &mut buffer))
+                .map_err(|error| Failure::Read(error.to_string()))?;
             kernels::dequantise(self.ty, stored, &mut weights)
                 .map_err(|error| Failure::Unsupported(error.to_string()))?;
             for (token, x) in x.chunks_exact(self.cols).enumerate() {

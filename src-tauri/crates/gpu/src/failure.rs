@@ -10,6 +10,9 @@ pub enum Failure {
     /// No memory left.
     #[error("the GPU's memory is full ({0})")]
     OutOfMemory(String),
+    /// The weights that it was to take cannot be read.
+    #[error("{0}")]
+    Read(String),
     /// The driver has given the device up, or it left the machine.
     #[error("the GPU was lost: {0}")]
     Lost(String),

@@ -1,6 +1,6 @@
 //! A model's weights on the device.
 
-use kernels::BlockType;
+use kernels::{BlockType, Stored};
 
 use crate::exec::Executor;
 use crate::failure::Failure;
@@ -111,17 +111,18 @@ impl<B> Matrix<B> {
 /// Brings a matrix to the device, repacked.
 ///
 /// # Errors
-/// When its width does not suit the kernels, its bytes are not those of its shape, or the device has no room.
+/// When its width does not suit the kernels, its bytes are not those of its shape or cannot be read, or the device has
+/// no room.
 pub fn load_matrix<E: Executor>(
     exec: &mut E,
     ty: BlockType,
     rows: usize,
     cols: usize,
-    stored: &[u8],
+    stored: Stored<'_>,
 ) -> Result<Matrix<E::Buffer>, Failure> {
     let row_bytes = ty
         .row_bytes(cols)
-        .filter(|bytes| bytes * rows == stored.len());
+        .filter(|bytes| bytes.checked_mul(rows) == Some(stored.len()));
     let (Some(row_bytes), 0) = (row_bytes, cols % GROUP) else {
         return Err(Failure::Unsupported(format!(
             "a matrix of {rows} × {cols} in {}",
@@ -130,14 +131,17 @@ pub fn load_matrix<E: Executor>(
     };
     let format = Format::of(ty);
     let most_rows = most_rows(format, cols, exec.limits().binding);
-    let mut parts = Vec::new();
+    let (mut parts, mut piece) = (Vec::new(), Vec::new());
     for first in (0..rows).step_by(most_rows) {
         let part_rows = most_rows.min(rows - first);
         let buffer = exec.buffer("weights", format.bytes(part_rows, cols))?;
         let step = (PIECE / row_bytes).next_multiple_of(8);
         for row in (0..part_rows).step_by(step) {
             let last = part_rows.min(row + step);
-            let stored = &stored[(first + row) * row_bytes..(first + last) * row_bytes];
+            let range = (first + row) * row_bytes..(first + last) * row_bytes;
+            let stored = stored
+                .get(range, &mut piece)
+                .map_err(|error| Failure::Read(error.to_string()))?;
             for section in format.repack(ty, stored, part_rows, cols, row) {
                 exec.write(&buffer, section.offset, &section.data)?;
             }

@@ -12,10 +12,12 @@ const BUFFER: usize = 512 << 20;
 const PIECE: usize = 4 << 20;
 
 /// Bytes per second at which `threads` threads together read memory: the best of a few passes
-/// over a buffer larger than the caches, in the same kind of memory as packed weights.
+/// over a buffer larger than the caches, in the same kind of memory as packed weights. NaN where there is no room for it.
 pub fn read_bandwidth(threads: usize) -> f64 {
     let pool = Pool::new(threads);
-    let fresh = Arena::default().take(BUFFER);
+    let Ok(fresh) = Arena::default().take(BUFFER) else {
+        return f64::NAN;
+    };
     pool.pieces(BUFFER / PIECE, |_, i| {
         // SAFETY: each part is handed to one piece.
         unsafe { fresh.part(i, PIECE) }.fill(MaybeUninit::new(0));

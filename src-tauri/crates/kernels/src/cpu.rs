@@ -4,7 +4,7 @@ mod products;
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::ShapeError;
+use crate::PackError;
 use crate::attention::{Attention, Desks, attend};
 use crate::block::BlockType;
 use crate::kv::KvLayer;
@@ -14,6 +14,7 @@ use crate::memory::Arena;
 use crate::pool::{Parts, Pool};
 use crate::product::STREAM;
 use crate::routines::Routines;
+use crate::stored::Stored;
 use products::Scratch;
 
 /// Runs the kernels on a fixed number of threads at one instruction-set level.
@@ -81,14 +82,28 @@ impl Cpu {
     /// Lays out `rows × cols` weights for the products, in as many bytes as the file's.
     ///
     /// # Errors
-    /// When the type cannot hold such rows, or `bytes` is not exactly as long as they take.
+    /// When the type cannot hold such rows, or `bytes` is not exactly as long as they take, or there is no memory.
     pub fn pack(
         &self,
         ty: BlockType,
         rows: usize,
         cols: usize,
         bytes: &[u8],
-    ) -> Result<Matrix, ShapeError> {
+    ) -> Result<Matrix, PackError> {
+        self.pack_stored(ty, rows, cols, Stored::Memory(bytes))
+    }
+
+    /// As [`Cpu::pack`], from memory or from a file, of which threads read a little at a time.
+    ///
+    /// # Errors
+    /// As [`Cpu::pack`], and when the file cannot be read.
+    pub fn pack_stored(
+        &self,
+        ty: BlockType,
+        rows: usize,
+        cols: usize,
+        bytes: Stored<'_>,
+    ) -> Result<Matrix, PackError> {
         let mut arena = self.arena.lock().unwrap_or_else(PoisonError::into_inner);
         Matrix::pack(&self.pool, self.routines, &mut arena, ty, rows, cols, bytes)
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
+use crate::OutOfMemory;
 use crate::isa::LANES;
 
 /// How keys and values are kept.
@@ -75,6 +76,15 @@ pub(crate) enum Tile<'a> {
     Q8(&'a [i8], &'a [f16]),
 }
 
+/// `count` cells with `value` in them.
+fn filled<T: Clone>(count: usize, value: T) -> Result<Box<[T]>, OutOfMemory> {
+    let bytes = count.saturating_mul(size_of::<T>());
+    let mut cells = Vec::new();
+    (cells.try_reserve_exact(count)).map_err(|_| OutOfMemory { bytes })?;
+    cells.resize(count, value);
+    Ok(cells.into())
+}
+
 /// Where one position's components go: component `i` to `at + i · stride`, and the scale of group
 /// `g` to `scale_at + g · stride` of its own array.
 struct Place {
@@ -85,12 +95,12 @@ struct Place {
 
 impl Cells {
     /// `cells` values that need `scales` scales if they are quantised.
-    fn new(ty: KvType, cells: usize, scales: usize) -> Self {
-        match ty {
-            KvType::F32 => Cells::F32(vec![0.0; cells].into()),
-            KvType::F16 => Cells::F16(vec![f16::ZERO; cells].into()),
-            KvType::Q8_0 => Cells::Q8(vec![0; cells].into(), vec![f16::ZERO; scales].into()),
-        }
+    fn new(ty: KvType, cells: usize, scales: usize) -> Result<Self, OutOfMemory> {
+        Ok(match ty {
+            KvType::F32 => Cells::F32(filled(cells, 0.0)?),
+            KvType::F16 => Cells::F16(filled(cells, f16::ZERO)?),
+            KvType::Q8_0 => Cells::Q8(filled(cells, 0)?, filled(scales, f16::ZERO)?),
+        })
     }
 
     /// Stores one position's components `x`; `halves` is room for as many.
@@ -217,10 +227,40 @@ impl KvLayer {
         self.head_dim.div_ceil(GROUP)
     }
 
+    /// Bytes that a layer of so many positions holds.
+    pub fn bytes_for(ty: KvType, kv_heads: usize, head_dim: usize, positions: usize) -> u64 {
+        let positions = positions.next_multiple_of(GROWTH) as u64;
+        let cells = (head_dim + head_dim.next_multiple_of(LANES)) as u64;
+        let of_a_head = match ty {
+            KvType::F32 => 4 * cells,
+            KvType::F16 => 2 * cells,
+            KvType::Q8_0 => cells + 2 * 2 * head_dim.div_ceil(GROUP) as u64,
+        };
+        positions
+            .saturating_mul(kv_heads as u64)
+            .saturating_mul(of_a_head)
+    }
+
+    /// Makes room for `m` more positions.
+    ///
+    /// # Errors
+    /// When the system has no memory left. What the layer holds stays.
+    pub fn reserve(&mut self, m: usize) -> Result<(), OutOfMemory> {
+        let heads = self.kv_heads;
+        while self.tiles.len() * GROWTH < self.len + m {
+            let scales = GROWTH * heads * self.groups();
+            self.tiles.push(Tiles {
+                keys: Cells::new(self.ty, GROWTH * heads * self.head_dim, scales)?,
+                values: Cells::new(self.ty, GROWTH * heads * self.value_dim(), scales)?,
+            });
+        }
+        Ok(())
+    }
+
     /// Appends `m` positions; `k` and `v` are `[m][kv_heads][head_dim]`.
     ///
     /// # Panics
-    /// When the lengths are not those.
+    /// When the lengths are not those, or there is neither room nor memory for them: see [`KvLayer::reserve`].
     pub fn append(&mut self, k: &[f32], v: &[f32], m: usize) {
         let (heads, dim, groups) = (self.kv_heads, self.head_dim, self.groups());
         assert!(
@@ -228,12 +268,8 @@ impl KvLayer {
             "keys and values of m positions"
         );
         let value_dim = self.value_dim();
-        while self.tiles.len() * GROWTH < self.len + m {
-            let scales = GROWTH * heads * groups;
-            self.tiles.push(Tiles {
-                keys: Cells::new(self.ty, GROWTH * heads * dim, scales),
-                values: Cells::new(self.ty, GROWTH * heads * value_dim, scales),
-            });
+        if let Err(error) = self.reserve(m) {
+            panic!("{m} positions have no room: {error}");
         }
         let mut halves = vec![f16::ZERO; if self.ty == KvType::F16 { dim } else { 0 }];
         for i in 0..m {
@@ -310,5 +346,113 @@ impl KvLayer {
         let rows = |n: usize| first * n..(first + tiles.len() * TILE) * n;
         let cells = of(&self.tiles[tiles.start * TILE / GROWTH]);
         cells.tile(rows(dim), rows(self.groups()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that follow no short pattern, some groups of them small and one of them nothing.
+    fn numbers(n: usize) -> Vec<f32> {
+        (0..n)
+            .map(|i| {
+                let bits = (i as u32).wrapping_add(7).wrapping_mul(0x9e37_79b9);
+                let bits = (bits ^ bits >> 15).wrapping_mul(0x85eb_ca6b);
+                let size = [3.0, 0.01, 0.0, 40.0][i / GROUP % 4];
+                size * ((bits >> 8) as f32 / (1 << 23) as f32 - 1.0)
+            })
+            .collect()
+    }
+
+    /// Round to nearest, in plain arithmetic: integers and the scale of a group.
+    fn rounded(x: &[f32]) -> (Vec<i8>, f16) {
+        let largest = x
+            .iter()
+            .fold(0.0_f64, |most, &v| most.max(f64::from(v).abs()));
+        let scale = f16::from_f64(largest / 127.0);
+        let nearest = |&v: &f32| match scale.to_f64() {
+            0.0 => 0,
+            scale => (f64::from(v) / scale).round() as i8,
+        };
+        (x.iter().map(nearest).collect(), scale)
+    }
+
+    #[test]
+    fn eight_bits_are_the_nearest_bit_for_bit() {
+        const DIM: usize = 80;
+        let groups = DIM.div_ceil(GROUP);
+        let (heads, m) = (2, 37);
+        let (k, v) = (numbers(m * heads * DIM), numbers(2 * m * heads * DIM));
+        let v = &v[m * heads * DIM..];
+        let mut layer = KvLayer::new(KvType::Q8_0, heads, DIM);
+        layer.append(&k, v, m);
+        for position in 0..m {
+            let (tile, lane) = (position / TILE, position % TILE);
+            for head in 0..heads {
+                let x = (position * heads + head) * DIM;
+                let (Tile::Q8(keys, key_scales), Tile::Q8(values, value_scales)) = (
+                    layer.keys(head, tile..tile + 1),
+                    layer.values(head, tile..tile + 1),
+                ) else {
+                    panic!("8 bits");
+                };
+                for g in 0..groups {
+                    let part = g * GROUP..((g + 1) * GROUP).min(DIM);
+                    let (want, scale) = rounded(&k[x..x + DIM][part.clone()]);
+                    assert_eq!(key_scales[g * TILE + lane], scale);
+                    let found: Vec<i8> = part.clone().map(|i| keys[i * TILE + lane]).collect();
+                    assert_eq!(found, want, "key {position} of head {head}, group {g}");
+                    let (want, scale) = rounded(&v[x..x + DIM][part.clone()]);
+                    assert_eq!(value_scales[lane * groups + g], scale);
+                    let found = &values[lane * layer.value_dim()..][part];
+                    assert_eq!(found, want, "value {position} of head {head}, group {g}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn half_precision_is_the_nearest_half() {
+        const DIM: usize = 20;
+        let k = numbers(3 * DIM);
+        let mut layer = KvLayer::new(KvType::F16, 1, DIM);
+        layer.append(&k, &k, 3);
+        let (Tile::F16(keys), Tile::F16(values)) = (layer.keys(0, 0..1), layer.values(0, 0..1))
+        else {
+            panic!("half precision");
+        };
+        for (at, x) in k.iter().enumerate() {
+            let (position, i) = (at / DIM, at % DIM);
+            assert_eq!(keys[i * TILE + position], f16::from_f32(*x));
+            assert_eq!(values[position * layer.value_dim() + i], f16::from_f32(*x));
+        }
+    }
+
+    #[test]
+    fn bytes_are_foretold() {
+        for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
+            for (heads, dim) in [(1, 16), (2, 20), (4, 128), (3, 80)] {
+                for positions in [1, GROWTH, GROWTH + 1] {
+                    let mut layer = KvLayer::new(ty, heads, dim);
+                    let x = numbers(positions * heads * dim);
+                    layer.append(&x, &x, positions);
+                    let foretold = KvLayer::bytes_for(ty, heads, dim, positions);
+                    assert_eq!(
+                        layer.bytes() as u64,
+                        foretold,
+                        "{} {heads} × {dim}",
+                        ty.name()
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cache_that_no_memory_holds_is_an_error() {
+        let mut layer = KvLayer::new(KvType::F32, 1 << 30, 512);
+        assert!(layer.reserve(1).is_err());
+        assert_eq!((layer.len(), layer.bytes()), (0, 0));
     }
 }

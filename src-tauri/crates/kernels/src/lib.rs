@@ -83,13 +83,13 @@ mod isa;
 mod kv;
 mod layout;
 mod level;
-mod map;
 mod matrix;
 mod memory;
 mod pack;
 mod pool;
 mod product;
 mod routines;
+mod stored;
 mod unpack;
 
 pub use arithmetic::integer_rate;
@@ -98,8 +98,23 @@ pub use block::{BlockType, Levels, dequantise};
 pub use cpu::Cpu;
 pub use kv::{KvLayer, KvType};
 pub use level::{CpuLevel, CpuLevelError};
-pub use map::FileMap;
 pub use matrix::Matrix;
+pub use memory::OutOfMemory;
+pub use stored::{Stored, read_exact_at};
+
+/// Why a matrix cannot be laid out.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    /// Its bytes are not those of its shape.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// There is no memory for it.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+    /// Its bytes cannot be read.
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+}
 
 /// Bytes that cannot be the tensor they are said to be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! A weight matrix, laid out for the product.
 
-use crate::ShapeError;
+use std::sync::{Mutex, PoisonError};
+
 use crate::block::BlockType;
 use crate::isa::LANES;
 use crate::layout::Layout;
@@ -9,7 +10,16 @@ use crate::pool::Pool;
 use crate::product::tiles::{self, End};
 use crate::product::{STRIP, STRIP_PANELS};
 use crate::routines::Routines;
+use crate::stored::Stored;
 use crate::unpack::unpack_row;
+use crate::{PackError, ShapeError};
+
+/// Bytes of a file that a thread reads at a time, if that is a panel.
+const READ: usize = 256 << 10;
+
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A weight matrix of `rows × cols`: a product takes `cols` activations to `rows` results.
 #[derive(Debug)]
@@ -22,6 +32,9 @@ pub struct Matrix {
 }
 
 impl Matrix {
+    /// Rows are packed by so many; those that a matrix lacks take memory too.
+    pub const ROWS: usize = LANES;
+
     pub(crate) fn pack(
         pool: &Pool,
         routines: &Routines,
@@ -29,19 +42,16 @@ impl Matrix {
         ty: BlockType,
         rows: usize,
         cols: usize,
-        bytes: &[u8],
-    ) -> Result<Matrix, ShapeError> {
+        stored: Stored<'_>,
+    ) -> Result<Matrix, PackError> {
         let row_bytes = ty
             .row_bytes(cols)
             .filter(|_| rows > 0 && cols > 0)
             .ok_or(ShapeError::Dimensions { ty, rows, cols })?;
-        if row_bytes.checked_mul(rows) != Some(bytes.len()) {
+        let bytes = stored.len();
+        if row_bytes.checked_mul(rows) != Some(bytes) {
             let values = rows.saturating_mul(cols);
-            return Err(ShapeError::Length {
-                ty,
-                values,
-                bytes: bytes.len(),
-            });
+            return Err(ShapeError::Length { ty, values, bytes }.into());
         }
         let layout = Layout::of(ty);
         let panel_bytes = row_bytes * LANES;
@@ -49,17 +59,40 @@ impl Matrix {
             ty.block_len() == 1 || panel_bytes == cols / layout.cols * layout.block_bytes()
         );
         let panels = rows.div_ceil(LANES);
-        let fresh = arena.take(panels * panel_bytes);
-        pool.pieces(fresh.pages(), |_, page| {
-            for p in fresh.parts_in(page, panel_bytes) {
-                let end = ((p + 1) * panel_bytes).min(bytes.len());
-                let source = &bytes[p * panel_bytes..end];
-                // SAFETY: each panel is one piece's own; the routines are the machine's.
-                unsafe { (routines.pack)(ty, source, row_bytes, fresh.part(p, panel_bytes)) };
+        let packed = panels
+            .checked_mul(panel_bytes)
+            .ok_or(crate::OutOfMemory { bytes: usize::MAX })?;
+        let fresh = arena.take(packed)?;
+        // What is read from a file at a time is to be in the cache still when it is packed.
+        let at_once = (READ / panel_bytes).max(1);
+        let buffers: Vec<_> = (0..pool.threads())
+            .map(|_| Mutex::new(Vec::new()))
+            .collect();
+        let failed = Mutex::new(None);
+        pool.pieces(fresh.pages(), |worker, page| {
+            let parts = fresh.parts_in(page, panel_bytes);
+            let mut buffer = lock(&buffers[worker]);
+            for first in parts.clone().step_by(at_once) {
+                let last = (first + at_once).min(parts.end);
+                let range = first * panel_bytes..(last * panel_bytes).min(bytes);
+                let source = match stored.get(range, &mut buffer) {
+                    Ok(source) => source,
+                    Err(error) => {
+                        *lock(&failed) = Some(error);
+                        return;
+                    }
+                };
+                for (p, source) in (first..last).zip(source.chunks(panel_bytes)) {
+                    // SAFETY: each panel is one piece's own; the routines are the machine's.
+                    unsafe { (routines.pack)(ty, source, row_bytes, fresh.part(p, panel_bytes)) };
+                }
             }
         });
-        // SAFETY: the pieces are done, together they were all panels, and packing writes all of
-        // a panel.
+        if let Some(error) = lock(&failed).take() {
+            return Err(error.into());
+        }
+        // SAFETY: the pieces are done and none has failed, together they were all panels, and packing
+        // writes all of a panel.
         let weights = unsafe { fresh.finish() };
         Ok(Matrix {
             ty,

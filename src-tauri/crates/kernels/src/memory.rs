@@ -11,6 +11,14 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Small matrices share an allocation of this size; what is never written takes no memory.
 const REGION: usize = 64 << 20;
 
+/// The system has no memory left for what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the system has no {} MB of memory left", bytes.div_ceil(1 << 20))]
+pub struct OutOfMemory {
+    /// Bytes that were asked for.
+    pub bytes: usize,
+}
+
 /// Memory that is handed out piece by piece and freed as a whole.
 struct Region {
     start: NonNull<u8>,
@@ -30,7 +38,10 @@ impl Region {
         Layout::from_size_align(bytes, align).unwrap_or(Layout::new::<u8>())
     }
 
-    fn new(bytes: usize) -> Region {
+    fn new(bytes: usize) -> Result<Region, OutOfMemory> {
+        if bytes > isize::MAX as usize - HUGE_PAGE {
+            return Err(OutOfMemory { bytes });
+        }
         let mut layout = Self::layout(bytes);
         if layout.align() == HUGE_PAGE {
             // The system gives no huge page to a part of one.
@@ -39,16 +50,14 @@ impl Region {
         let bytes = layout.size();
         // SAFETY: the size is not zero.
         let start = unsafe { alloc(layout) };
-        let Some(start) = NonNull::new(start) else {
-            std::alloc::handle_alloc_error(layout)
-        };
+        let start = NonNull::new(start).ok_or(OutOfMemory { bytes })?;
         // Miri, which watches what unsafe code does to memory, does not know the call.
         #[cfg(all(target_os = "linux", not(miri)))]
         if layout.align() == HUGE_PAGE {
             // SAFETY: the advice changes no contents, and the last page may be shared with others.
             unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
         }
-        Region { start, bytes }
+        Ok(Region { start, bytes })
     }
 }
 
@@ -67,17 +76,23 @@ pub(crate) struct Arena {
 
 impl Arena {
     /// `bytes` of memory, aligned to a cache line, with nothing in it.
-    pub fn take(&mut self, bytes: usize) -> Fresh {
-        let room = bytes.next_multiple_of(64);
+    ///
+    /// # Errors
+    /// When the system has no more.
+    pub fn take(&mut self, bytes: usize) -> Result<Fresh, OutOfMemory> {
+        let room = bytes
+            .checked_next_multiple_of(64)
+            .ok_or(OutOfMemory { bytes })?;
         let (region, at) = match self.current.take() {
             Some((region, used)) if region.bytes - used >= room => (region, used),
-            _ => (
-                Arc::new(Region::new(room.max(REGION).next_multiple_of(HUGE_PAGE))),
-                0,
-            ),
+            _ => {
+                let bytes = room.max(REGION).checked_next_multiple_of(HUGE_PAGE);
+                let bytes = bytes.ok_or(OutOfMemory { bytes: room })?;
+                (Arc::new(Region::new(bytes)?), 0)
+            }
         };
         self.current = Some((Arc::clone(&region), at + room));
-        Fresh { region, at, bytes }
+        Ok(Fresh { region, at, bytes })
     }
 }
 
@@ -177,17 +192,34 @@ impl<T> Default for Buffer<T> {
 
 impl<T: Plain> Buffer<T> {
     /// Makes it `len` numbers long; what they are is left open.
+    ///
+    /// # Panics
+    /// When the system has no memory left, which ends the pass but not the process.
     pub fn resize(&mut self, len: usize) {
-        let bytes = len * size_of::<T>();
+        if let Err(error) = self.try_resize(len) {
+            panic!("no scratch for {len} numbers: {error}");
+        }
+    }
+
+    /// As [`Buffer::resize`].
+    ///
+    /// # Errors
+    /// When the system has no memory left; the buffer is empty then.
+    pub fn try_resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .ok_or(OutOfMemory { bytes: usize::MAX })?;
         if bytes > self.region.as_ref().map_or(0, |region| region.bytes) {
             // Free the old one first.
-            self.region = None;
-            let region = Region::new(bytes);
-            // SAFETY: a new region is this much memory, which nobody else sees.
-            unsafe { region.start.write_bytes(0, bytes) };
+            (self.region, self.len) = (None, 0);
+            let region = Region::new(bytes)?;
+            // SAFETY: a new region is this much memory, which nobody else sees. All of it is written, because a later
+            // call may use what the region has beyond `bytes`.
+            unsafe { region.start.write_bytes(0, region.bytes) };
             self.region = Some(region);
         }
         self.len = len;
+        Ok(())
     }
 }
 
@@ -226,7 +258,7 @@ mod tests {
     fn every_part_begins_in_one_page() {
         let mut arena = Arena::default();
         for (parts, len) in [(1, 64), (40, 18_432), (700, 99_072), (3, 5 << 20), (9, 640)] {
-            let fresh = arena.take(parts * len);
+            let fresh = arena.take(parts * len).expect("memory");
             let pages = (0..fresh.pages()).flat_map(|page| {
                 let parts = fresh.parts_in(page, len);
                 for i in parts.clone() {
@@ -236,5 +268,27 @@ mod tests {
             });
             assert!(pages.eq(0..parts), "{parts} parts of {len} bytes");
         }
+    }
+
+    #[test]
+    fn a_buffer_is_written_as_far_as_it_may_be_read() {
+        let mut buffer = Buffer::<f32>::default();
+        // A region of two megabytes, of which a little is asked for first.
+        buffer.resize(HUGE_PAGE / 16 + 1);
+        let room = buffer.region.as_ref().map_or(0, |region| region.bytes) / size_of::<f32>();
+        assert!(room > buffer.len(), "the region is padded");
+        buffer.resize(room);
+        assert!(buffer.iter().all(|&value| value.to_bits() == 0));
+    }
+
+    #[test]
+    fn memory_that_the_system_does_not_have_is_an_error() {
+        let absurd = isize::MAX as usize / 2;
+        assert!(Arena::default().take(absurd).is_err());
+        assert!(Arena::default().take(usize::MAX).is_err());
+        let mut buffer = Buffer::<f32>::default();
+        buffer.resize(4);
+        assert!(buffer.try_resize(absurd / 4).is_err());
+        assert!(buffer.is_empty());
     }
 }

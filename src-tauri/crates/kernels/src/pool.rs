@@ -102,6 +102,8 @@ impl Pool {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = &*self.shared;
         shared.drawn.store(0, Ordering::Relaxed);
+        // A panic of the caller's own part unwinds past the look at this mark.
+        shared.panicked.store(false, Ordering::Relaxed);
         shared.running.store(self.workers.len(), Ordering::Relaxed);
         {
             // SAFETY: only the lifetime changes. `Finish` below waits for every worker, on return
@@ -277,6 +279,25 @@ mod tests {
             });
             assert_eq!(sum.into_inner(), 4950);
         }
+    }
+
+    #[test]
+    fn a_job_is_not_blamed_for_the_panic_of_the_one_before() {
+        let pool = Pool::new(2);
+        // Both parts panic: the caller's unwinds, and the worker's stays marked.
+        let both = std::sync::Barrier::new(2);
+        let boom = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pool.on_all(&|worker| {
+                both.wait();
+                panic!("part {worker}");
+            });
+        }));
+        assert!(boom.is_err());
+        let sum = AtomicUsize::new(0);
+        pool.pieces(10, |_, i| {
+            sum.fetch_add(i, Ordering::Relaxed);
+        });
+        assert_eq!(sum.into_inner(), 45);
     }
 
     #[test]

@@ -50,17 +50,12 @@ impl Memory for Candle {
     type Norm = Tensor;
 
     fn matrix(&self, weights: TensorView<'_>) -> Result<QMatMul, BackendError> {
-        // candle asserts that the bytes are aligned for the type; tensors in a checked file always are.
-        if !weights
-            .bytes
-            .as_ptr()
-            .addr()
-            .is_multiple_of(align_of::<f32>())
-        {
+        let bytes = weights.bytes.read().map_err(BackendError::Read)?;
+        // candle asserts that the bytes are aligned for the type; memory of this size always is.
+        if !bytes.as_ptr().addr().is_multiple_of(align_of::<f32>()) {
             return Err(BackendError::Failed("its bytes are not aligned".to_owned()));
         }
-        let storage =
-            QStorage::from_data(weights.bytes.into(), &self.device, ggml_type(weights.ty))?;
+        let storage = QStorage::from_data(bytes, &self.device, ggml_type(weights.ty))?;
         let tensor = QTensor::new(storage, (weights.rows, weights.cols))?;
         let half = matches!(weights.ty, BlockType::F16 | BlockType::BF16);
         if half && !self.device.is_cpu() {

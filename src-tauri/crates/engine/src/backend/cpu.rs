@@ -1,6 +1,6 @@
 //! The CPU, through our own kernels. Scratch is made once; running a token allocates nothing.
 
-use kernels::{Cpu, KvLayer, KvType, Matrix};
+use kernels::{Cpu, KvLayer, KvType, Matrix, OutOfMemory};
 
 use super::{Backend, BackendError, Done, Memory};
 use crate::gguf::TensorView;
@@ -30,6 +30,17 @@ impl Rows {
     }
 }
 
+/// Makes `values` `len` long.
+fn grow(values: &mut Vec<f32>, len: usize) -> Done {
+    let bytes = len.saturating_mul(size_of::<f32>());
+    let missing = len.saturating_sub(values.len());
+    values
+        .try_reserve_exact(missing)
+        .map_err(|_| OutOfMemory { bytes })?;
+    values.resize(len, 0.0);
+    Ok(())
+}
+
 /// Cosine and sine of every pair: `[m][pairs][2]`.
 pub struct Positions {
     cos_sin: Vec<f32>,
@@ -41,8 +52,13 @@ impl Memory for Cpu {
     type Norm = Vec<f32>;
 
     fn matrix(&self, weights: TensorView<'_>) -> Result<Matrix, BackendError> {
-        self.pack(weights.ty, weights.rows, weights.cols, weights.bytes)
-            .map_err(|error| BackendError::Failed(error.to_string()))
+        let TensorView {
+            ty,
+            rows,
+            cols,
+            bytes,
+        } = weights;
+        Ok(self.pack_stored(ty, rows, cols, bytes)?)
     }
 
     fn norm(&self, weights: &[f32]) -> Result<Vec<f32>, BackendError> {
@@ -58,11 +74,9 @@ impl Backend for Cpu {
     const FEW: usize = Cpu::FEW;
 
     fn rows(&self, most: usize, cols: usize) -> Result<Rows, BackendError> {
-        Ok(Rows {
-            values: vec![0.0; most * cols],
-            cols,
-            m: 0,
-        })
+        let mut values = Vec::new();
+        grow(&mut values, most.saturating_mul(cols))?;
+        Ok(Rows { values, cols, m: 0 })
     }
 
     fn positions(&self) -> Result<Positions, BackendError> {
@@ -137,6 +151,7 @@ impl Backend for Cpu {
         out: &mut Rows,
     ) -> Done {
         let past = kv.len();
+        kv.reserve(k.m)?;
         kv.append(k.get(), v.get(), k.m);
         let heads = q.cols / kv.head_dim();
         Cpu::attention(self, q.get(), q.m, heads, kv, past, out.resize(q.m));
@@ -160,7 +175,7 @@ impl Backend for Cpu {
     }
 
     fn logits(&self, x: &Rows, head: &Matrix, logits: &mut Vec<f32>) -> Done {
-        logits.resize(x.m * head.rows(), 0.0);
+        grow(logits, x.m * head.rows())?;
         self.product(x.get(), x.m, head, logits);
         Ok(())
     }

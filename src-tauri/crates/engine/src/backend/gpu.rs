@@ -1,6 +1,7 @@
 //! Any GPU, through crate `gpu`: whole passes instead of single operations, because its kernels fuse across them.
 
 use std::cell::RefCell;
+use std::io;
 use std::sync::atomic::AtomicBool;
 
 use gpu::{Executor, Failure, Input, LayerWeights, Matrix, Norm, Options, Shape, Wanted};
@@ -25,6 +26,7 @@ impl From<Failure> for BackendError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::OutOfMemory(_) => BackendError::Full(failure.to_string()),
+            Failure::Read(error) => BackendError::Read(io::Error::other(error)),
             _ => BackendError::Failed(failure.to_string()),
         }
     }

@@ -4,7 +4,9 @@ pub mod candle;
 pub mod cpu;
 pub mod gpu;
 
-use kernels::KvType;
+use std::io;
+
+use kernels::{KvType, OutOfMemory, PackError};
 
 use crate::gguf::TensorView;
 use crate::rope::Rotation;
@@ -18,6 +20,25 @@ pub enum BackendError {
     /// It failed: a missing kernel, a lost GPU.
     #[error("{0}")]
     Failed(String),
+    /// What it was to take cannot be read.
+    #[error("{0}")]
+    Read(#[source] io::Error),
+}
+
+impl From<OutOfMemory> for BackendError {
+    fn from(error: OutOfMemory) -> Self {
+        BackendError::Full(error.to_string())
+    }
+}
+
+impl From<PackError> for BackendError {
+    fn from(error: PackError) -> Self {
+        match error {
+            PackError::Shape(error) => BackendError::Failed(error.to_string()),
+            PackError::Memory(error) => error.into(),
+            PackError::Read(error) => BackendError::Read(error),
+        }
+    }
 }
 
 /// Where weights are brought to.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kernels::BlockType;
 
 use super::value::{Reader, Value};
-use super::{GgufError, Span};
+use super::{GgufError, Span, quote};
 
 /// More entries than any model has; keeps the tables of a hostile file small.
 const MOST_ENTRIES: usize = 1 << 16;
@@ -47,9 +47,29 @@ pub(super) struct Header {
     pub(super) end: usize,
 }
 
+/// Why a header is not there.
+pub(super) enum Unread {
+    /// More of the file has to be in memory.
+    Short,
+    /// It is damaged.
+    Bad(GgufError),
+}
+
 impl Header {
-    pub(super) fn parse(file: &[u8]) -> Result<Header, GgufError> {
-        let mut reader = Reader::new(file);
+    /// The header of a file of `file_len` bytes that begins with `file`.
+    pub(super) fn parse(file: &[u8], file_len: usize) -> Result<Header, Unread> {
+        let mut reader = Reader::beginning(file, file_len);
+        let header = Header::read(&mut reader, file, file_len);
+        header.map_err(|error| {
+            if reader.is_short() {
+                Unread::Short
+            } else {
+                Unread::Bad(error)
+            }
+        })
+    }
+
+    fn read(reader: &mut Reader<'_>, file: &[u8], file_len: usize) -> Result<Header, GgufError> {
         if !file.starts_with(b"GGUF") {
             return Err(GgufError::NotGguf);
         }
@@ -60,9 +80,9 @@ impl Header {
         }
         // A tensor takes a name's length, a dimension count, one dimension, a type and an offset; a field takes a
         // key's length, a type and at least one byte.
-        let tensor_count = entries(&mut reader, 32, "tensors")?;
-        let field_count = entries(&mut reader, 13, "metadata keys")?;
-        let fields = fields(&mut reader, field_count)?;
+        let tensor_count = entries(reader, 32, "tensors")?;
+        let field_count = entries(reader, 13, "metadata keys")?;
+        let fields = fields(reader, field_count)?;
         let mut header = Header {
             version,
             fields,
@@ -71,10 +91,10 @@ impl Header {
             end: 0,
         };
         let alignment = header.alignment(file)?;
-        let descriptions = descriptions(&mut reader, tensor_count)?;
+        let descriptions = descriptions(reader, tensor_count)?;
         header.end = reader.at();
         for description in descriptions {
-            let tensor = description.place(file.len(), header.end, alignment)?;
+            let tensor = description.place(file_len, header.end, alignment)?;
             if header
                 .by_name
                 .insert(tensor.name.clone(), header.tensors.len())
@@ -117,7 +137,7 @@ impl Header {
             if pair[1].data.start < pair[0].data.end {
                 return Err(tensor_error(
                     &pair[1].name,
-                    format!("its data overlaps that of `{}`", pair[0].name),
+                    format!("its data overlaps that of `{}`", quote(&pair[0].name)),
                 ));
             }
         }
@@ -268,14 +288,14 @@ fn type_name(id: u32) -> String {
 
 fn key_error(key: &str, problem: impl Into<String>) -> GgufError {
     GgufError::Key {
-        key: key.to_owned(),
+        key: quote(key),
         problem: problem.into(),
     }
 }
 
 fn tensor_error(name: &str, problem: impl Into<String>) -> GgufError {
     GgufError::Tensor {
-        name: name.to_owned(),
+        name: quote(name),
         problem: problem.into(),
     }
 }

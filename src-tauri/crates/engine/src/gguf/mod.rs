@@ -1,29 +1,30 @@
 //! GGUF, the file format of the model: a bounded reader and a small writer.
 //!
 //! The reader trusts nothing. Every count and offset is checked against the bytes that are really there before
-//! it is used, arrays are left in the file and decoded when asked for, and tensors may not overlap, so whatever a
-//! file says, reading it cannot allocate more than the file holds. Errors name the key or the tensor at fault.
+//! it is used, arrays are decoded when asked for, and tensors may not overlap, so whatever a file says, reading it
+//! cannot allocate more than the file holds. The header is in memory; tensors are read when they are packed. Errors
+//! name the key or the tensor at fault.
 
 mod header;
 mod value;
 pub mod write;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use kernels::FileMap;
+use kernels::{Stored, read_exact_at};
 
-use header::Header;
 pub use header::TensorInfo;
+use header::{Header, Unread};
 pub use kernels::BlockType;
 pub use value::{Array, Value};
 
 /// Why a file cannot be read as GGUF.
 #[derive(Debug, thiserror::Error)]
 pub enum GgufError {
-    /// The file cannot be opened or mapped.
+    /// The file cannot be opened or read.
     #[error("cannot read the file: {0}")]
     Io(#[from] io::Error),
     /// The first four bytes are not `GGUF`.
@@ -63,43 +64,61 @@ pub struct TensorView<'a> {
     /// Values in a row.
     pub cols: usize,
     /// `rows × ty.row_bytes(cols)` bytes.
-    pub bytes: &'a [u8],
+    pub bytes: Stored<'a>,
 }
 
+/// Where the data of tensors is.
 enum Backing {
-    Map(FileMap),
+    File(File),
     Memory(Vec<u8>),
 }
+
+/// How much of a file is read first: the header of most models.
+const FIRST_READ: usize = 1 << 20;
+/// The longest header that is read. That of SmolLM3-3B, with 128,256 tokens, takes 8 MB.
+const LONGEST_HEADER: usize = 128 << 20;
 
 /// An open GGUF file: its checked header over its bytes.
 pub struct Gguf {
     backing: Backing,
     header: Header,
+    /// The file's first bytes, up to the end of the header at least; all of an image in memory is in `backing`.
+    start: Vec<u8>,
+    /// Length of the whole file.
+    len: usize,
     path: Option<PathBuf>,
 }
 
 impl Gguf {
-    /// Maps `path` and checks its whole header. Tensor data is not touched.
+    /// Reads the header of `path` and checks all of it. Tensor data is not touched.
     pub fn open(path: &Path) -> Result<Gguf, GgufError> {
-        // Mapping a folder or a device gives odd errors or none; ask first.
+        // Reading a folder or a device gives odd errors or none; ask first.
         if !fs::metadata(path)?.is_file() {
             return Err(GgufError::NotGguf);
         }
-        let map = FileMap::open(path)?;
-        let header = Header::parse(map.as_slice())?;
+        let file = File::open(path)?;
+        let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        let (header, start) = read_header(&file, len)?;
         Ok(Gguf {
-            backing: Backing::Map(map),
+            backing: Backing::File(file),
             header,
+            start,
+            len,
             path: Some(path.to_owned()),
         })
     }
 
     /// Reads a GGUF image that is in memory already.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Gguf, GgufError> {
-        let header = Header::parse(&bytes)?;
+        let header = Header::parse(&bytes, bytes.len()).map_err(|unread| match unread {
+            Unread::Bad(error) => error,
+            Unread::Short => GgufError::NotGguf,
+        })?;
         Ok(Gguf {
+            len: bytes.len(),
             backing: Backing::Memory(bytes),
             header,
+            start: Vec::new(),
             path: None,
         })
     }
@@ -111,12 +130,12 @@ impl Gguf {
 
     /// Size of the whole file in bytes.
     pub fn file_bytes(&self) -> usize {
-        self.bytes().len()
+        self.len
     }
 
     /// The bytes before the tensor data: metadata and tensor descriptions.
     pub fn header_bytes(&self) -> &[u8] {
-        &self.bytes()[..self.header.end]
+        &self.start()[..self.header.end]
     }
 
     /// GGUF version of the file, 2 or 3.
@@ -131,7 +150,7 @@ impl Gguf {
 
     /// The value of a metadata key.
     pub fn get(&self, key: &str) -> Option<Value<'_>> {
-        self.header.value(self.bytes(), key)
+        self.header.value(self.start(), key)
     }
 
     /// A string value.
@@ -167,6 +186,14 @@ impl Gguf {
         }
     }
 
+    /// The number of entries of an array.
+    pub fn array_len(&self, key: &str) -> Option<usize> {
+        match self.get(key)? {
+            Value::Array(array) => Some(array.len()),
+            _ => None,
+        }
+    }
+
     /// An array of strings.
     pub fn strings(&self, key: &str) -> Option<Vec<&str>> {
         match self.get(key)? {
@@ -188,10 +215,22 @@ impl Gguf {
         &self.header.tensors
     }
 
-    /// One tensor's bytes.
+    /// One tensor's description.
+    pub fn tensor_info(&self, name: &str) -> Option<&TensorInfo> {
+        self.header.tensor(name)
+    }
+
+    /// One tensor, whose bytes are where they are stored.
     pub fn tensor(&self, name: &str) -> Option<TensorView<'_>> {
         let info = self.header.tensor(name)?;
-        let bytes = &self.bytes()[info.data.clone()];
+        let bytes = match &self.backing {
+            Backing::Memory(bytes) => Stored::Memory(&bytes[info.data.clone()]),
+            Backing::File(file) => Stored::File {
+                file,
+                start: info.data.start as u64,
+                len: info.data.len(),
+            },
+        };
         Some(TensorView {
             ty: info.ty,
             rows: info.rows(),
@@ -200,19 +239,48 @@ impl Gguf {
         })
     }
 
-    /// Tells the operating system that a tensor's pages are not needed any more: they leave the resident set and
-    /// are read again from the file should they be touched.
-    pub fn release(&self, name: &str) {
-        if let (Backing::Map(map), Some(info)) = (&self.backing, self.header.tensor(name)) {
-            map.release(info.data.clone());
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
+    /// The file's first bytes, with the whole header among them.
+    fn start(&self) -> &[u8] {
         match &self.backing {
-            Backing::Map(map) => map.as_slice(),
+            Backing::File(_) => &self.start,
             Backing::Memory(bytes) => bytes,
         }
+    }
+}
+
+/// Reads as much of the file as its header takes.
+fn read_header(file: &File, len: usize) -> Result<(Header, Vec<u8>), GgufError> {
+    let mut start = Vec::new();
+    loop {
+        let have = start.len();
+        let want = (2 * have).clamp(FIRST_READ, LONGEST_HEADER).min(len);
+        start
+            .try_reserve_exact(want - have)
+            .map_err(io::Error::from)?;
+        start.resize(want, 0);
+        read_exact_at(file, have as u64, &mut start[have..])?;
+        match Header::parse(&start, len) {
+            Ok(header) => {
+                start.truncate(header.end);
+                start.shrink_to_fit();
+                return Ok((header, start));
+            }
+            Err(Unread::Bad(error)) => return Err(error),
+            Err(Unread::Short) if want < LONGEST_HEADER.min(len) => {}
+            Err(Unread::Short) => {
+                let problem = format!("it is longer than {} MB", LONGEST_HEADER >> 20);
+                return Err(GgufError::Header(problem));
+            }
+        }
+    }
+}
+
+/// Words of a file, at a length that people can read: a file may hold megabytes of them.
+pub fn quote(text: &str) -> String {
+    const LONGEST: usize = 200;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

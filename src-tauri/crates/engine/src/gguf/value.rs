@@ -115,16 +115,34 @@ impl<'a> Array<'a> {
     }
 }
 
-/// Reads little-endian values from the front of a slice; an error says what did not fit.
-#[derive(Clone)]
+/// Reads little-endian values from the front of a file of which `bytes` are in memory; an error says what did not fit.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Length of the whole file.
+    total: usize,
+    /// Something lies behind what is in memory, and within the file.
+    short: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Reader { bytes, at: 0 }
+        Reader::beginning(bytes, bytes.len())
+    }
+
+    /// Of a file of `total` bytes that begins so.
+    pub(super) fn beginning(bytes: &'a [u8], total: usize) -> Self {
+        Reader {
+            bytes,
+            at: 0,
+            total: total.max(bytes.len()),
+            short: false,
+        }
+    }
+
+    /// Whether more of the file has to be in memory to say whether it is good.
+    pub(super) fn is_short(&self) -> bool {
+        self.short
     }
 
     /// Bytes read so far.
@@ -133,7 +151,7 @@ impl<'a> Reader<'a> {
     }
 
     fn remaining(&self) -> usize {
-        self.bytes.len() - self.at
+        self.total - self.at
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
@@ -143,7 +161,10 @@ impl<'a> Reader<'a> {
                 self.remaining()
             ));
         }
-        let taken = &self.bytes[self.at..self.at + len];
+        let Some(taken) = self.bytes.get(self.at..self.at + len) else {
+            self.short = true;
+            return Err("it lies behind what was read".to_owned());
+        };
         self.at += len;
         Ok(taken)
     }

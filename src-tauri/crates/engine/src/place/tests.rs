@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::check::Rate;
+use crate::context::kv_bytes_per_token;
 use crate::faulty::{Fault, Faulty, device};
 use crate::forward::{Pass, Want};
 use crate::gguf::Gguf;

@@ -24,6 +24,13 @@ impl Pieces {
         Self { bytes, ends }
     }
 
+    /// Bytes of the longest token.
+    pub(super) fn longest(&self) -> usize {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        let lengths = starts.zip(&self.ends).map(|(start, end)| end - start);
+        lengths.max().unwrap_or(0)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }

@@ -1,13 +1,16 @@
 //! Reading a vocabulary and making sure that it can be used.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
 use serde::Deserialize;
 use tokenizers::models::bpe::Vocab;
 
 use super::TokenizerError;
 use super::pieces::char_of;
-use crate::gguf::Gguf;
+use crate::gguf::{Gguf, quote};
 
 /// Llama 3's split into words: `smaug-bpe` and `llama-bpe` are two names for it.
 pub(super) const SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -50,16 +53,24 @@ pub(super) struct Vocabulary {
 
 impl Vocabulary {
     pub(super) fn from_gguf(file: &Gguf) -> Result<Self, TokenizerError> {
+        // Counted before they are decoded: an entry takes eight bytes of a file, and many times that in memory.
+        for (key, most) in [
+            (TOKENS, MOST_TOKENS),
+            (TYPES, MOST_TOKENS),
+            (MERGES, MOST_MERGES),
+        ] {
+            check_count(key, file.array_len(key).unwrap_or(0), most)?;
+        }
         let Some(tokens) = file.strings(TOKENS) else {
             return Self::beside(file);
         };
         match file.str("tokenizer.ggml.model") {
             Some("gpt2") => {}
-            other => return Err(TokenizerError::Model(other.unwrap_or("(none)").to_owned())),
+            other => return Err(TokenizerError::Model(quote(other.unwrap_or("(none)")))),
         }
         match file.str("tokenizer.ggml.pre") {
             Some(name) if SPLIT_NAMES.contains(&name) => {}
-            other => return Err(TokenizerError::Split(other.unwrap_or("(none)").to_owned())),
+            other => return Err(TokenizerError::Split(quote(other.unwrap_or("(none)")))),
         }
         let kinds = match file.i32s(TYPES) {
             Some(types) => types.into_iter().map(kind_of_type).collect(),
@@ -85,7 +96,7 @@ impl Vocabulary {
         let Some(path) = path.filter(|path| path.is_file()) else {
             return Err(TokenizerError::Missing(TOKENS));
         };
-        let json = std::fs::read(path).map_err(|error| TokenizerError::Json(error.to_string()))?;
+        let json = read_json(&path).map_err(|error| TokenizerError::Json(error.to_string()))?;
         let Self {
             begin,
             end,
@@ -117,7 +128,7 @@ impl Vocabulary {
         let file: Json = serde_json::from_slice(json)
             .map_err(|error| TokenizerError::Json(error.to_string()))?;
         if file.model.kind != "BPE" {
-            return Err(TokenizerError::Model(file.model.kind));
+            return Err(TokenizerError::Model(quote(&file.model.kind)));
         }
         if file
             .normalizer
@@ -225,7 +236,7 @@ impl Vocabulary {
         let longest = ordinary.keys().map(String::len).max().unwrap_or(0);
         for (index, (left, right)) in self.merges.iter().enumerate() {
             if left.len() + right.len() > longest {
-                let merge = format!("{left} {right}");
+                let merge = quote(&format!("{left} {right}"));
                 return Err(TokenizerError::Merge {
                     index,
                     merge,
@@ -241,6 +252,19 @@ impl Vocabulary {
         }
         Ok(bytes)
     }
+}
+
+/// The bytes of a `tokenizer.json`. The longest published ones take 33 MB.
+fn read_json(path: &Path) -> io::Result<Vec<u8>> {
+    const LONGEST: u64 = 64 << 20;
+    let mut json = Vec::new();
+    // Whatever the folder says of its length, no more than that is read.
+    File::open(path)?.take(LONGEST + 1).read_to_end(&mut json)?;
+    if json.len() as u64 > LONGEST {
+        let message = format!("it is longer than {} MB", LONGEST >> 20);
+        return Err(io::Error::other(message));
+    }
+    Ok(json)
 }
 
 /// GGUF's token types; what the format does not name is taken as ordinary.
@@ -274,7 +298,7 @@ fn pairs<'a>(
             Some((left, right)) => Ok((left.to_owned(), right.to_owned())),
             None => Err(TokenizerError::Merge {
                 index,
-                merge: merge.to_owned(),
+                merge: quote(merge),
                 problem: "is no pair",
             }),
         })

@@ -1,8 +1,11 @@
 //! Whole models: against exact logits, against another implementation, and the starter's own words.
 
+mod context;
 mod fidelity;
 mod files;
 mod generate;
 mod golden;
+#[cfg(unix)]
+mod hostile;
 mod reference;
 mod twin;

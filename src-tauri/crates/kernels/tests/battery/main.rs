@@ -3,6 +3,7 @@
 
 mod attention;
 mod blocks;
+mod elementwise;
 mod levels;
 mod products;
 mod random;

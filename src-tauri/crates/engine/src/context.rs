@@ -1,0 +1,247 @@
+//! How long a context is: as long as was asked for, as far as model and memory allow; and what is said where it is not.
+
+use kernels::{Cpu, KvLayer, KvType};
+
+use crate::config::Config;
+use crate::engine::{LoadOptions, OpenError};
+use crate::place::{MOST_CPU_CHUNK, threads};
+use crate::process;
+use crate::weights::{self, WeightSource};
+
+/// Memory beside all that is reckoned: the tokenizer, and a margin for everything else.
+const OVERHEAD: u64 = 256 << 20;
+/// The shortest context that is of any use.
+const SHORTEST_CONTEXT: usize = 1024;
+
+/// How long a context can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// In tokens.
+    pub tokens: usize,
+    /// What is to be known of that, for people.
+    pub note: Option<String>,
+}
+
+impl Context {
+    /// As long as was asked for, or as the model was trained for, as far as model and memory allow.
+    ///
+    /// # Errors
+    /// When the memory has no room for a short one either.
+    pub fn new(
+        config: &Config,
+        source: &dyn WeightSource,
+        options: &LoadOptions,
+    ) -> Result<Context, OpenError> {
+        let threads = threads(options);
+        Context::within(config, source, options, threads, process::available())
+    }
+
+    fn within(
+        config: &Config,
+        source: &dyn WeightSource,
+        options: &LoadOptions,
+        threads: usize,
+        available: Option<u64>,
+    ) -> Result<Context, OpenError> {
+        let asked = options.context.unwrap_or(config.context).max(1);
+        let longest = asked.min(config.longest_context());
+        let Some(available) = available else {
+            return Ok(Context::given(config, options, longest, None));
+        };
+        let per_token = kv_bytes_per_token(config, options.kv)
+            .saturating_add(attention_bytes_per_token(config));
+        // The longest pass of any level: which one is used is not known yet.
+        let fixed = weights::packed_bytes(source, config)
+            .saturating_add(scratch_bytes(config, MOST_CPU_CHUNK, threads))
+            .saturating_add(OVERHEAD);
+        let needed =
+            |context: usize| fixed.saturating_add(per_token.saturating_mul(context as u64));
+        let least = longest.min(SHORTEST_CONTEXT);
+        if needed(least) > available {
+            return Err(OpenError::Memory {
+                needed: needed(least),
+                available,
+            });
+        }
+        let room = usize::try_from((available - fixed) / per_token).unwrap_or(usize::MAX);
+        Ok(Context::given(
+            config,
+            options,
+            longest.min(room),
+            Some(room),
+        ))
+    }
+
+    /// What is given, and why it is not what was asked for.
+    fn given(
+        config: &Config,
+        options: &LoadOptions,
+        tokens: usize,
+        room: Option<usize>,
+    ) -> Context {
+        let trained = config.context;
+        let cut = |because: String| match options.context {
+            Some(asked) => {
+                format!("{asked} tokens were asked for, {tokens} are used: {because}")
+            }
+            None => {
+                format!("The model was trained for {trained} tokens, {tokens} are used: {because}")
+            }
+        };
+        let asked = options.context.unwrap_or(trained).max(1);
+        let cut = if tokens >= asked {
+            None
+        } else if room.is_some_and(|room| room <= tokens) {
+            Some(cut("the free memory has room for no more.".to_owned()))
+        } else if config.stretches(tokens) {
+            let because =
+                "that is twice what the model was trained for, and the longest that it can do.";
+            Some(cut(because.to_owned()))
+        } else {
+            Some(cut("the model cannot do more.".to_owned()))
+        };
+        let stretched = config.stretches(tokens).then(|| {
+            format!(
+                "More than the {trained} tokens that the model was trained for: positions are stretched by YaRN, and answers to short chats may be slightly worse."
+            )
+        });
+        let note = [cut, stretched].into_iter().flatten().collect::<Vec<_>>();
+        Context {
+            tokens,
+            note: (!note.is_empty()).then(|| note.join(" ")),
+        }
+    }
+}
+
+/// Bytes that one token takes in the cache.
+pub fn kv_bytes_per_token(config: &Config, kv: KvType) -> u64 {
+    /// Storage grows by blocks of positions; of this many any number of blocks is made.
+    const POSITIONS: usize = 4096;
+    let layer = KvLayer::bytes_for(kv, config.kv_heads, config.head_dim, POSITIONS);
+    (config.layers as u64).saturating_mul(layer) / POSITIONS as u64
+}
+
+/// Bytes for each token of context that attention of a few queries takes beside the cache: a partial result for every
+/// stretch of positions.
+fn attention_bytes_per_token(config: &Config) -> u64 {
+    const STRETCH: u64 = 512;
+    let record = 4 * (config.head_dim + 2) as u64;
+    (Cpu::FEW as u64 * config.heads as u64 * record).div_ceil(STRETCH)
+}
+
+/// Bytes that passes of `chunk` tokens take beside weights and cache, at most.
+fn scratch_bytes(config: &Config, chunk: usize, threads: usize) -> u64 {
+    const FLOAT: u64 = 4;
+    let [e, h, k, f] = [
+        config.embedding,
+        config.q_width(),
+        config.kv_width(),
+        config.feed_forward,
+    ]
+    .map(|width| width as u64);
+    let rows = 2 * (e + h + k) * FLOAT;
+    // The two halves of a feed-forward layer as floats, and the second as tiles.
+    let feed_forward = 2 * f * FLOAT + 2 * f;
+    // Activations in 8 bits with their scales, in both grains, and as tiles.
+    let rounded = 6 * e.max(h).max(f);
+    // A partial result for every query of every piece of attention's, of which each thread has a few.
+    let queries = 4 * threads as u64 * 128 * (h / k) + (chunk * config.heads) as u64;
+    let attention = queries * (config.head_dim.next_multiple_of(16) as u64 + 2) * FLOAT;
+    let logits = 2 * config.vocab as u64 * FLOAT;
+    (rows + feed_forward + rounded) * chunk as u64 + attention + logits
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::gguf::Gguf;
+
+    fn tiny() -> (Gguf, Config) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
+        let gguf = Gguf::open(&path).expect("the fixture is committed");
+        let config = Config::from_gguf(&gguf).expect("a SmolLM3 file");
+        (gguf, config)
+    }
+
+    /// The context where so many bytes are free.
+    fn with(available: u64, context: Option<usize>) -> Result<Context, OpenError> {
+        let (gguf, config) = tiny();
+        let options = LoadOptions {
+            context,
+            ..LoadOptions::default()
+        };
+        Context::within(&config, &gguf, &options, 2, Some(available))
+    }
+
+    /// Bytes that the model takes with so many tokens.
+    fn taken(tokens: u64) -> u64 {
+        let Err(OpenError::Memory { needed, .. }) = with(0, None) else {
+            panic!("nothing has room in no memory");
+        };
+        let (_, config) = tiny();
+        let per_token =
+            kv_bytes_per_token(&config, KvType::F16) + attention_bytes_per_token(&config);
+        needed - per_token * SHORTEST_CONTEXT as u64 + per_token * tokens
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_and_said() {
+        let whole = with(taken(4096), None).expect("it fits");
+        assert_eq!((whole.tokens, whole.note), (4096, None));
+        let cut = with(taken(3000), None).expect("it fits");
+        assert_eq!(cut.tokens, 3000);
+        let note = cut.note.expect("it is cut");
+        assert!(
+            note.contains("trained for 4096 tokens, 3000 are used: the free memory"),
+            "{note}"
+        );
+        let cut = with(taken(3000), Some(4000)).expect("it fits");
+        assert_eq!(cut.tokens, 3000);
+        let note = cut.note.expect("it is cut");
+        assert!(
+            note.contains("4000 tokens were asked for, 3000 are used: the free memory"),
+            "{note}"
+        );
+        // Stretched, but not as far as was asked for.
+        let cut = with(taken(6000), Some(8192)).expect("it fits");
+        assert_eq!(cut.tokens, 6000);
+        let note = cut.note.expect("it is cut");
+        assert!(
+            note.contains("6000 are used") && note.contains("YaRN"),
+            "{note}"
+        );
+        // Less than was trained is not stretched, whatever was asked for.
+        let cut = with(taken(2000), Some(8192)).expect("it fits");
+        let note = cut.note.expect("it is cut");
+        assert!(cut.tokens == 2000 && !note.contains("YaRN"), "{note}");
+        assert!(with(taken(1024) - 1, None).is_err());
+        assert!(with(taken(1024) - 1, Some(8192)).is_err());
+        assert!(with(taken(300), Some(300)).is_ok());
+    }
+
+    #[test]
+    fn a_wide_model_is_reckoned_with_its_scratch_and_padding() {
+        let (gguf, config) = tiny();
+        let stored = weights::bytes(&gguf, &config);
+        let packed = weights::packed_bytes(&gguf, &config);
+        // 525 rows of the vocabulary are packed as 528.
+        assert!(packed > stored && packed < stored + stored / 50);
+        let wide = Config {
+            feed_forward: 1 << 17,
+            ..config.clone()
+        };
+        let scratch = |config| scratch_bytes(config, 512, 2);
+        assert!(scratch(&wide) - scratch(&config) > 512 * ((1 << 17) - 512) * 10);
+        // Values are padded to whole vectors, and scales are counted.
+        let odd = Config {
+            head_dim: 20,
+            kv_heads: 2,
+            layers: 1,
+            ..config
+        };
+        assert_eq!(kv_bytes_per_token(&odd, KvType::F16), 2 * 2 * (20 + 32));
+        assert_eq!(kv_bytes_per_token(&odd, KvType::Q8_0), 2 * (20 + 32 + 4));
+    }
+}

@@ -1,0 +1,109 @@
+//! How long a context is, and what is said of it.
+
+use std::path::{Path, PathBuf};
+
+use engine::gguf::write::Field;
+use engine::{Engine, Inspection, LoadOptions};
+
+use crate::files::altered;
+use crate::reference::{distance, exact_logits, exactly, fixture, on_cpu, open, reference};
+
+const MODEL: &str = "tiny-q4_k_m";
+
+/// The length that is given for one that is asked for, and what is said of it.
+fn given(context: Option<usize>) -> (usize, Option<String>) {
+    let options = LoadOptions {
+        context,
+        ..on_cpu()
+    };
+    let engine = open(MODEL, &options);
+    let summary = engine.summary();
+    (summary.context_length, summary.context_note.clone())
+}
+
+#[test]
+fn what_is_asked_for_is_given_or_the_difference_is_said() {
+    assert_eq!(given(None), (4096, None));
+    assert_eq!(given(Some(100)), (100, None));
+    assert_eq!(given(Some(4096)), (4096, None));
+    let (length, note) = given(Some(8192));
+    let note = note.expect("it is longer than trained");
+    assert_eq!(length, 8192);
+    assert!(
+        note.contains("4096 tokens that the model was trained for") && note.contains("YaRN"),
+        "{note}"
+    );
+    assert!(!note.contains("asked for"), "{note}");
+    let (length, note) = given(Some(1_000_000));
+    let note = note.expect("it is cut");
+    assert_eq!(length, 8192);
+    assert!(
+        note.contains("1000000 tokens were asked for, 8192 are used")
+            && note.contains("twice what the model was trained for"),
+        "{note}"
+    );
+}
+
+#[test]
+fn an_inspection_says_what_context_there_would_be() {
+    let inspect = |context| {
+        let found = Inspection::of(&fixture(&format!("{MODEL}.gguf")), Some(context));
+        found.expect("a GGUF file").model.expect("a SmolLM3 file")
+    };
+    let model = inspect(4096);
+    assert_eq!((model.usable_context, model.context_note), (4096, None));
+    assert_eq!(model.rope_scaling, "none");
+    let model = inspect(10_000);
+    assert_eq!((model.usable_context, model.longest_context), (8192, 8192));
+    let note = model.context_note.expect("it is cut");
+    assert!(note.contains("10000 tokens were asked for"), "{note}");
+    assert_eq!(model.rope_scaling, "yarn 2 from 4096");
+}
+
+/// The model with YaRN in its file, which stretches 64 tokens to 128, without the keys that say so.
+fn unstretched(folder: &Path) -> PathBuf {
+    let change = |key: &str, field| match key {
+        "smollm3.rope.scaling.type" => Field::String("none".to_owned()),
+        "smollm3.context_length" => Field::U32(64),
+        _ => field,
+    };
+    altered("tiny-yarn-q8_0", folder, change, "")
+}
+
+#[test]
+fn twice_the_trained_context_is_read_as_a_file_with_yarn_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = unstretched(folder.path());
+    let logits = |context| {
+        let options = LoadOptions {
+            context,
+            ..exactly()
+        };
+        let mut engine = Engine::open(&path, &options, &mut |_| {}).expect("a good file");
+        let length = engine.summary().context_length;
+        let tokens = reference().tokens[..length].to_vec();
+        engine.logits(&tokens, true).expect("the tokens fit")
+    };
+    let exact = exact_logits("tiny-yarn-q8_0", reference().vocab);
+    let stretched = logits(Some(128));
+    let found = distance(&stretched, &exact[..128]);
+    assert!(found.relative_error < 1e-4, "{found:?}");
+    // Up to the length that it was trained for, the model is as it was trained.
+    for context in [None, Some(64)] {
+        let found = distance(&logits(context), &exact[..64]);
+        assert!(found.relative_error > 1e-2, "{found:?}");
+    }
+}
+
+#[test]
+fn a_file_that_stretches_itself_is_not_stretched_again() {
+    let options = LoadOptions {
+        context: Some(1_000_000),
+        ..on_cpu()
+    };
+    let engine = open("tiny-yarn-q8_0", &options);
+    let trained = engine.summary().trained_context;
+    assert_eq!(engine.summary().context_length, trained.max(128));
+    let note = engine.summary().context_note.clone().expect("it is cut");
+    assert!(note.contains("the model cannot do more"), "{note}");
+}

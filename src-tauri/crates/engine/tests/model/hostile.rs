@@ -1,0 +1,440 @@
+//! Files that fail while they are read, and files that promise more than any memory holds. What would end the process
+//! runs in a child.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use engine::gguf::BlockType;
+use engine::gguf::write::{self, Description, Field};
+use engine::{DeviceRequest, Engine, Gguf, LoadOptions};
+
+use crate::files::refusal;
+use crate::reference::{fixture, on_cpu};
+
+/// Names the file that a child works on.
+const FILE: &str = "GOLDCREST_TEST_HOSTILE_FILE";
+
+/// The file that this process works on, where it is a child.
+fn in_child() -> Option<PathBuf> {
+    env::var_os(FILE).map(PathBuf::from)
+}
+
+/// What a child has to say of its file.
+fn said(file: &Path) -> PathBuf {
+    file.with_extension("said")
+}
+
+/// Runs a test of this module in a child, in so many megabytes of addresses, and gives what it says.
+fn child(test: &str, file: &Path, megabytes: Option<u64>) -> String {
+    let limit = megabytes.map_or("unlimited".to_owned(), |limit| (limit << 10).to_string());
+    let mut arguments = vec![OsString::from("-c")];
+    arguments.push(format!("ulimit -v {limit}; exec \"$0\" \"$@\"").into());
+    arguments.push(env::current_exe().expect("this binary").into());
+    let test = format!("hostile::{test}");
+    arguments.extend(["--exact", &test, "--test-threads=1"].map(OsString::from));
+    let output = Command::new("sh")
+        .args(arguments)
+        .env(FILE, file)
+        .output()
+        .expect("it starts");
+    assert!(
+        output.status.success(),
+        "the child ended with {}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    fs::read_to_string(said(file)).expect("the child has said something")
+}
+
+fn error(path: &Path, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> String {
+    let opened = Engine::open(path, options, progress);
+    opened
+        .err()
+        .map_or("it opens".to_owned(), |error| error.to_string())
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_loads_is_an_error() {
+    if let Some(path) = in_child() {
+        let on_gpu = LoadOptions {
+            device: DeviceRequest::Gpu(None),
+            software_gpu: true,
+            ..on_cpu()
+        };
+        let whole = fs::read(&path).expect("the file");
+        let said_of = [on_cpu(), on_gpu].map(|options| {
+            fs::write(&path, &whole).expect("it is written");
+            error(&path, &options, &mut |_| {
+                // Once the first tensor is there, the data of the last ones is gone.
+                let file = File::options().write(true).open(&path).expect("the file");
+                file.set_len(whole.len() as u64 / 2).expect("it shrinks");
+            })
+        });
+        fs::write(said(&path), said_of.join("\n")).expect("it is written");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("shrinking.gguf");
+    fs::copy(fixture("tiny-q8_0.gguf"), &path).expect("it is copied");
+    let said = child(
+        "a_file_that_shrinks_while_it_loads_is_an_error",
+        &path,
+        None,
+    );
+    assert_eq!(said.lines().count(), 2, "{said}");
+    for line in said.lines() {
+        assert!(
+            line.starts_with("tensor `")
+                && line.ends_with("cannot be read: the file has become shorter"),
+            "{line}"
+        );
+    }
+}
+
+/// A file in which every tensor of `model` is zeros that take no room on a disk.
+fn sparse(path: &Path, model: &Shape) {
+    let gguf = Gguf::open(&fixture("tiny-q8_0.gguf")).expect("the fixture is committed");
+    let fields = gguf.keys().filter_map(|key| {
+        let number = |value: usize| Some((key, Field::U32(value as u32)));
+        match key.strip_prefix("smollm3.") {
+            Some("embedding_length") => number(model.embedding),
+            Some("feed_forward_length") => number(model.feed_forward),
+            Some("block_count") => number(model.layers),
+            Some("attention.head_count") => number(model.heads),
+            Some("attention.head_count_kv") => number(model.kv_heads),
+            Some("attention.key_length" | "attention.value_length") => number(model.head_dim),
+            Some("rope.dimension_count") => number(model.head_dim),
+            _ => Some((key, Field::from_value(&gguf.get(key)?)?)),
+        }
+    });
+    let mut fields: Vec<_> = fields.collect();
+    fields.retain(|(key, _)| !key.ends_with("key_length") && !key.ends_with("value_length"));
+    let dim = model.head_dim as u32;
+    fields.push(("smollm3.attention.key_length", Field::U32(dim)));
+    let tensors = model.tensors(gguf.tensor("token_embd.weight").expect("a table").rows);
+    let image = write::header(fields, &tensors);
+    let data: usize = tensors
+        .iter()
+        .map(|tensor| tensor.len + write::padding(tensor.len))
+        .sum();
+    let mut file = File::create(path).expect("a file");
+    file.write_all(&image).expect("it is written");
+    file.set_len((image.len() + data) as u64)
+        .expect("a sparse file");
+}
+
+struct Shape {
+    layers: usize,
+    embedding: usize,
+    feed_forward: usize,
+    heads: usize,
+    kv_heads: usize,
+    head_dim: usize,
+}
+
+impl Shape {
+    fn tensors(&self, vocab: usize) -> Vec<Description> {
+        let describe = |name: String, cols: usize, rows: usize| {
+            let ty = match rows {
+                1 => BlockType::F32,
+                // Blocks of 32 need rows of as many.
+                _ if cols.is_multiple_of(32) => BlockType::Q4_0,
+                _ => BlockType::F16,
+            };
+            let dims = if rows == 1 {
+                vec![cols]
+            } else {
+                vec![cols, rows]
+            };
+            Description {
+                len: ty.row_bytes(cols).expect("whole blocks") * rows,
+                name,
+                ty,
+                dims,
+            }
+        };
+        let (e, f) = (self.embedding, self.feed_forward);
+        let (h, k) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
+        let mut all = vec![
+            describe("token_embd.weight".to_owned(), e, vocab),
+            describe("output_norm.weight".to_owned(), e, 1),
+        ];
+        for layer in 0..self.layers {
+            for (part, cols, rows) in [
+                ("attn_norm", e, 1),
+                ("attn_q", e, h),
+                ("attn_k", e, k),
+                ("attn_v", e, k),
+                ("attn_output", h, e),
+                ("ffn_norm", e, 1),
+                ("ffn_gate", e, f),
+                ("ffn_up", e, f),
+                ("ffn_down", f, e),
+            ] {
+                all.push(describe(format!("blk.{layer}.{part}.weight"), cols, rows));
+            }
+        }
+        all
+    }
+}
+
+const NARROW: Shape = Shape {
+    layers: 1,
+    embedding: 64,
+    feed_forward: 64,
+    heads: 2,
+    kv_heads: 1,
+    head_dim: 32,
+};
+
+#[test]
+fn shapes_that_padding_makes_many_times_larger_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("wide.gguf");
+    sparse(&path, &NARROW);
+    Engine::check(&path).expect("a model of no use, but a model");
+    for (shape, expected) in [
+        (
+            Shape {
+                layers: 40,
+                embedding: 1,
+                feed_forward: 1 << 20,
+                ..NARROW
+            },
+            "`smollm3.embedding_length`",
+        ),
+        (
+            Shape {
+                feed_forward: 1 << 18,
+                ..NARROW
+            },
+            "`smollm3.feed_forward_length`",
+        ),
+        (
+            Shape {
+                heads: 1 << 15,
+                ..NARROW
+            },
+            "32768 heads of 32 values",
+        ),
+        (
+            Shape {
+                heads: 1 << 16,
+                kv_heads: 1 << 16,
+                head_dim: 2,
+                ..NARROW
+            },
+            "65536 heads of 2 values",
+        ),
+        (
+            Shape {
+                head_dim: 1024,
+                ..NARROW
+            },
+            "2 heads of 1024 values",
+        ),
+    ] {
+        sparse(&path, &shape);
+        let error = refusal(&path);
+        assert!(
+            error.contains(expected),
+            "`{error}` does not say `{expected}`"
+        );
+    }
+}
+
+#[test]
+fn a_model_that_the_system_has_no_memory_for_is_an_error() {
+    if let Some(path) = in_child() {
+        fs::write(said(&path), error(&path, &on_cpu(), &mut |_| {})).expect("it is written");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("large.gguf");
+    // Three matrices of 151 MB.
+    let large = Shape {
+        embedding: 2048,
+        feed_forward: 1 << 17,
+        heads: 16,
+        kv_heads: 4,
+        head_dim: 128,
+        ..NARROW
+    };
+    sparse(&path, &large);
+    let said = child(
+        "a_model_that_the_system_has_no_memory_for_is_an_error",
+        &path,
+        Some(500),
+    );
+    assert!(
+        said.contains("cannot be brought to the device") && said.contains("MB of memory left"),
+        "{said}"
+    );
+}
+
+const TOKENS: &str = "tokenizer.ggml.tokens";
+
+/// A file with so many empty texts for a vocabulary, each eight bytes that take no room on a disk.
+fn empty_texts(path: &Path, count: u64, key: &str) {
+    let fields = [
+        ("general.architecture", Field::String("smollm3".to_owned())),
+        ("tokenizer.ggml.model", Field::String("gpt2".to_owned())),
+        ("tokenizer.ggml.pre", Field::String("smaug-bpe".to_owned())),
+    ];
+    let numbers = [
+        "block_count",
+        "embedding_length",
+        "feed_forward_length",
+        "attention.head_count",
+        "context_length",
+    ]
+    .map(|key| (format!("smollm3.{key}"), Field::U32(64)));
+    let numbers = numbers.iter().map(|(key, field)| {
+        let field = match key.as_str() {
+            "smollm3.attention.head_count" => Field::U32(2),
+            _ => field.clone(),
+        };
+        (key.as_str(), field)
+    });
+    let eps = ("smollm3.attention.layer_norm_rms_epsilon", Field::F32(1e-6));
+    // Without a token there is no vocabulary whose size could be known.
+    let token = (key != TOKENS).then(|| (TOKENS, Field::Strings(vec!["a".to_owned()])));
+    let texts = (key, Field::Strings(Vec::new()));
+    let fields: Vec<_> = fields
+        .into_iter()
+        .chain(numbers)
+        .chain([eps])
+        .chain(token)
+        .chain([texts])
+        .collect();
+    let mut image = write::header(fields, &[]);
+    // The array is the last field: its count is the last eight bytes before the padding.
+    let texts = 9u32.to_le_bytes().into_iter().chain(8u32.to_le_bytes());
+    let marker: Vec<u8> = key.bytes().chain(texts).collect();
+    let at = image
+        .windows(marker.len())
+        .position(|bytes| bytes == marker);
+    let at = at.expect("the array") + marker.len();
+    image.truncate(at);
+    image.extend(count.to_le_bytes());
+    let mut file = File::create(path).expect("a file");
+    file.write_all(&image).expect("it is written");
+    file.set_len(image.len() as u64 + 8 * count + 64)
+        .expect("a sparse file");
+}
+
+#[test]
+fn lists_are_counted_before_they_are_decoded() {
+    if let Some(path) = in_child() {
+        let error = Engine::check(&path).err().map(|error| error.to_string());
+        fs::write(said(&path), error.unwrap_or_default()).expect("it is written");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("texts.gguf");
+    for (key, count, expected) in [
+        (
+            "tokenizer.ggml.tokens",
+            10_000_000,
+            "10000000 entries where at most 1048576 belong",
+        ),
+        ("tokenizer.ggml.tokens", 50_000_000, "longer than 128 MB"),
+        (
+            "tokenizer.ggml.merges",
+            10_000_000,
+            "10000000 entries where at most 4194304 belong",
+        ),
+    ] {
+        empty_texts(&path, count, key);
+        let said = child(
+            "lists_are_counted_before_they_are_decoded",
+            &path,
+            Some(500),
+        );
+        assert!(
+            said.contains(expected),
+            "`{said}` does not say `{expected}`"
+        );
+    }
+}
+
+#[test]
+fn a_tokenizer_of_any_size_is_not_read() {
+    if let Some(path) = in_child() {
+        let error = Engine::check(&path).err().map(|error| error.to_string());
+        fs::write(said(&path), error.unwrap_or_default()).expect("it is written");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bare.gguf");
+    let without = |key: &str, field| match key {
+        // Another type is as good as no vocabulary.
+        "tokenizer.ggml.tokens" => Field::U32(0),
+        _ => field,
+    };
+    let altered = crate::files::altered("tiny-q8_0", folder.path(), without, "");
+    fs::rename(altered, &path).expect("it is renamed");
+    let json = File::create(folder.path().join("tokenizer.json")).expect("a file");
+    json.set_len(3 << 30).expect("a sparse file");
+    let said = child("a_tokenizer_of_any_size_is_not_read", &path, Some(500));
+    assert!(
+        said.contains("tokenizer.json: it is longer than 64 MB"),
+        "{said}"
+    );
+}
+
+#[test]
+fn words_of_a_file_are_cut_in_errors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let long = "x".repeat(3_000_000);
+    for key in [
+        "general.architecture",
+        "tokenizer.ggml.model",
+        "tokenizer.ggml.pre",
+        "smollm3.rope.scaling.type",
+    ] {
+        let change = |found: &str, field| {
+            if found == key {
+                Field::String(long.clone())
+            } else {
+                field
+            }
+        };
+        let path = crate::files::altered("tiny-yarn-q8_0", folder.path(), change, "");
+        let error = refusal(&path);
+        assert!(
+            error.contains("xxx…") && error.len() < 400,
+            "{key}: {} bytes",
+            error.len()
+        );
+    }
+    let change = |key: &str, field| match key {
+        "general.name" => Field::String(long.clone()),
+        _ => field,
+    };
+    let path = crate::files::altered("tiny-q8_0", folder.path(), change, "");
+    let summary = Engine::check(&path).expect("a good file");
+    assert_eq!(summary.name.chars().count(), 201);
+}
+
+#[test]
+fn a_long_text_takes_little_memory() {
+    if let Some(path) = in_child() {
+        let file = Gguf::open(&path).expect("the fixture");
+        let tokenizer = engine::Tokenizer::from_gguf(&file).expect("a vocabulary");
+        let text = "some words, and 12 numbers ".repeat(6 << 20 >> 5);
+        let ids = tokenizer.encode(&text, false);
+        let same = tokenizer.decode(&ids) == text;
+        fs::write(said(&path), same.to_string()).expect("it is written");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tiny.gguf");
+    fs::copy(fixture("tiny-q8_0.gguf"), &path).expect("it is copied");
+    let said = child("a_long_text_takes_little_memory", &path, Some(500));
+    assert_eq!(said, "true");
+}
