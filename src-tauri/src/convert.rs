@@ -165,6 +165,7 @@ impl From<chat::ModelStatus> for ModelStatus {
             quantisation: status.quantisation,
             size_mb: megabytes(status.file_bytes),
             context_length: narrow(status.context_length),
+            context_note: status.context_note,
             kv_mb: megabytes(status.kv_bytes),
             device: status.device.map(Into::into),
             progress: figure(status.progress),

@@ -12,9 +12,6 @@ use engine::{
 use crate::gpus::{self, Gpu, Gpus, Opened, watched};
 use crate::{device, starter};
 
-/// Bytes of the longest token of the vocabularies that the engine reads.
-const LONGEST_TOKEN: usize = 256;
-
 /// At most one model, in memory once.
 #[derive(Default)]
 pub struct EngineModel {
@@ -62,9 +59,9 @@ impl Generate for EngineModel {
         self.open.as_ref().map(|open| &open.info)
     }
 
-    fn count(&mut self, turn: &chat::Turn, _cancel: &AtomicBool) -> Result<usize, Failure> {
+    fn count(&mut self, turn: &chat::Turn, cancel: &AtomicBool) -> Result<usize, Failure> {
         let open = self.open.as_ref().ok_or_else(no_model)?;
-        Ok(open.prompt(turn)?.ids.len())
+        Ok(open.prompt(turn, cancel)?.ids.len())
     }
 
     fn generate(
@@ -75,7 +72,8 @@ impl Generate for EngineModel {
     ) -> Result<chat::Finish, Failure> {
         let gpus = self.gpus.as_ref();
         let open = self.open.as_mut().ok_or_else(no_model)?;
-        let prompt = open.prompt(turn)?;
+        // It was counted before and fits, so that this takes no time to speak of.
+        let prompt = open.prompt(turn, &AtomicBool::new(false))?;
         let params = GenerateParams {
             sampling: sampling(&turn.sampling),
             max_tokens: turn.max_tokens,
@@ -131,9 +129,9 @@ impl Open {
         })
     }
 
-    fn prompt(&self, turn: &chat::Turn) -> Result<engine::Prompt, Failure> {
+    fn prompt(&self, turn: &chat::Turn, cancel: &AtomicBool) -> Result<engine::Prompt, Failure> {
         self.engine
-            .prompt(&conversation(turn))
+            .prompt_unless(&conversation(turn), cancel)
             .map_err(|error| Failure::new(FailureCode::Generation, error.to_string()))
     }
 }
@@ -196,7 +194,8 @@ fn info(engine: &Engine, choice: &ModelChoice, report: Option<String>) -> ModelI
         quantisation: summary.quantisation.clone(),
         file_bytes: summary.file_bytes,
         context_length: summary.context_length,
-        longest_token: LONGEST_TOKEN,
+        context_note: summary.context_note.clone(),
+        longest_token: engine.tokenizer().longest_token(),
         kv_bytes: engine.full_kv_bytes(),
         fingerprint: summary.fingerprint.clone(),
         can_think: summary.can_think,

@@ -154,6 +154,8 @@ pub struct ModelStatus {
     pub quantisation: String,
     pub size_mb: f64,
     pub context_length: u32,
+    /// That this is not what was asked for, or longer than the model was trained for.
+    pub context_note: Option<String>,
     /// What the keys and values of a full context take.
     pub kv_mb: f64,
     pub device: Option<Device>,

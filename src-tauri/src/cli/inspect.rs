@@ -87,9 +87,17 @@ fn write_model(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "  trained for {} tokens of context",
-        model.trained_context
+        "  trained for {} tokens of context, can do {}",
+        model.trained_context, model.longest_context
     )?;
+    writeln!(
+        out,
+        "  would run with {} tokens of context here",
+        model.usable_context
+    )?;
+    if let Some(note) = &model.context_note {
+        writeln!(out, "  {note}")?;
+    }
     writeln!(out, "\nMemory with {} tokens of context", model.context)?;
     writeln!(out, "  weights {}", megabytes(model.weights_bytes))?;
     for (kind, bytes) in &model.kv_bytes {

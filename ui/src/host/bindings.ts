@@ -118,6 +118,8 @@ export type ModelStatus = {
 	quantisation: string,
 	sizeMb: number,
 	contextLength: number,
+	/**  That this is not what was asked for, or longer than the model was trained for. */
+	contextNote: string | null,
 	/**  What the keys and values of a full context take. */
 	kvMb: number,
 	device: Device | null,

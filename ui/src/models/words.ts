@@ -30,3 +30,15 @@ export function size(megabytes: number): string {
 export function fileName(path: string): string {
   return path.split(/[\\/]/u).at(-1) ?? path;
 }
+
+/** What the context setting does, how long the context is now, and why it is not what was asked for. */
+export function contextHint({
+  state,
+  contextLength,
+  contextNote,
+}: Pick<ModelStatus, "state" | "contextLength" | "contextNote">): string {
+  const what = "How many tokens of a chat the model sees at once. More needs more memory.";
+  if (state !== "ready" || contextLength === 0) return what;
+  const now = `Now: ${contextLength.toLocaleString("en-US")}.`;
+  return [what, now, contextNote].filter(Boolean).join(" ");
+}

@@ -11,6 +11,7 @@ export class Model {
     quantisation: "",
     sizeMb: 0,
     contextLength: 0,
+    contextNote: null,
     kvMb: 0,
     device: null,
     progress: 0,

@@ -100,6 +100,8 @@ pub struct ModelInfo {
     pub file_bytes: u64,
     /// Tokens that prompt and answer may have together.
     pub context_length: usize,
+    /// What is to be known of that length, for people: that it is not what was asked for, or longer than trained.
+    pub context_note: Option<String>,
     /// Bytes of the longest text that one token stands for.
     pub longest_token: usize,
     /// Memory that the keys and values of a full context take, in bytes.

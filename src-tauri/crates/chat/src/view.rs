@@ -126,6 +126,8 @@ pub struct ModelStatus {
     pub file_bytes: u64,
     /// Tokens of context; 0 while loading.
     pub context_length: usize,
+    /// What is to be known of that length: that it is not what was asked for, or longer than trained.
+    pub context_note: Option<String>,
     /// Memory that the keys and values of a full context take, in bytes; 0 while loading.
     pub kv_bytes: u64,
     /// Where it computes; `None` while loading.

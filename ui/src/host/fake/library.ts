@@ -11,6 +11,7 @@ export const starter: ModelStatus = {
   quantisation: "Q4_K_M",
   sizeMb: 4.6,
   contextLength: 2048,
+  contextNote: null,
   kvMb: 8.4,
   device: {
     kind: "cpu",

@@ -177,6 +177,7 @@ impl Generate for Scripted {
             quantisation: "Q4_K_M".into(),
             file_bytes: 1000,
             context_length: if context == 0 { 4096 } else { context },
+            context_note: None,
             longest_token: LONGEST_TOKEN,
             kv_bytes: 4096,
             can_think: !self.script.0.lock().unwrap().cannot_think,
