@@ -278,10 +278,13 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
             a.kv.keys(piece.kv_head, at.clone()),
             a.kv.values(piece.kv_head, at),
         );
-        // Many queries are worth a slab in integers; one query's heads meet it as it is.
+        // Many queries are worth a slab in integers; one query's heads meet it as it is. The integers are made of the
+        // floats, so that the last query of many, alone in its block, needs these too.
         let in_words = I::WORDS && !a.exact && a.m > STREAM && words::fit(dim);
         let as_it_is = match (keys, values) {
-            (Tile::F16(k), Tile::F16(v)) if rows <= 4 => Some((k.as_ptr(), v.as_ptr())),
+            (Tile::F16(k), Tile::F16(v)) if rows <= 4 && !in_words => {
+                Some((k.as_ptr(), v.as_ptr()))
+            }
             _ => None,
         };
         // SAFETY: buffers were sized by `start` for whole slabs; tiles exist for all positions.
