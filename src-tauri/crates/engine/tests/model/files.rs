@@ -222,3 +222,39 @@ fn where_no_gpu_works_the_cpu_does_and_says_why() {
         engine.device().reason
     );
 }
+
+#[test]
+fn progress_rises_to_the_end() {
+    let mut heard = Vec::new();
+    let path = fixture(&format!("{MODEL}.gguf"));
+    Engine::open(&path, &on_cpu(), &mut |part| heard.push(part)).expect("the fixture opens");
+    // 9 tensors for each of 5 blocks, the table and the last norm.
+    assert_eq!((heard.len(), heard.last()), (47, Some(&1.0)));
+    assert!(heard[0] > 0.0 && heard.is_sorted(), "{heard:?}");
+}
+
+#[test]
+fn the_fingerprint_is_of_the_whole_header_and_the_size() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fingerprint = |path: &Path| Engine::check(path).expect("a good file").fingerprint;
+    let original = fixture(&format!("{MODEL}.gguf"));
+    let first = fingerprint(&original);
+    assert!(first.len() == 64 && first.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let longer = folder.path().join("longer.gguf");
+    let mut bytes = fs::read(&original).expect("the fixture is committed");
+    bytes.push(0);
+    fs::write(&longer, &bytes).expect("the folder can be written to");
+    assert_ne!(fingerprint(&longer), first);
+    bytes.pop();
+    fs::write(&longer, &bytes).expect("the folder can be written to");
+    assert_eq!(fingerprint(&longer), first);
+    let same = fingerprint(&altered(MODEL, folder.path(), |_, field| field, ""));
+    let renamed = |key: &str, field| match key {
+        "general.name" => Field::String("Another".to_owned()),
+        _ => field,
+    };
+    assert_ne!(
+        fingerprint(&altered(MODEL, folder.path(), renamed, "")),
+        same
+    );
+}

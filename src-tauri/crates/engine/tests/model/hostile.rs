@@ -97,6 +97,11 @@ fn a_file_that_shrinks_while_it_loads_is_an_error() {
 
 /// A file in which every tensor of `model` is zeros that take no room on a disk.
 fn sparse(path: &Path, model: &Shape) {
+    sparse_with_head(path, model, None);
+}
+
+/// The same, with a head of its own of so many rows and columns.
+fn sparse_with_head(path: &Path, model: &Shape, head: Option<(usize, usize)>) {
     let gguf = Gguf::open(&fixture("tiny-q8_0.gguf")).expect("the fixture is committed");
     let fields = gguf.keys().filter_map(|key| {
         let number = |value: usize| Some((key, Field::U32(value as u32)));
@@ -115,7 +120,13 @@ fn sparse(path: &Path, model: &Shape) {
     fields.retain(|(key, _)| !key.ends_with("key_length") && !key.ends_with("value_length"));
     let dim = model.head_dim as u32;
     fields.push(("smollm3.attention.key_length", Field::U32(dim)));
-    let tensors = model.tensors(gguf.tensor("token_embd.weight").expect("a table").rows);
+    let mut tensors = model.tensors(gguf.tensor("token_embd.weight").expect("a table").rows);
+    tensors.extend(head.map(|(rows, cols)| Description {
+        name: "output.weight".to_owned(),
+        ty: BlockType::F16,
+        dims: vec![cols, rows],
+        len: 2 * rows * cols,
+    }));
     let image = write::header(fields, &tensors);
     let data: usize = tensors
         .iter()
@@ -437,4 +448,22 @@ fn a_long_text_takes_little_memory() {
     fs::copy(fixture("tiny-q8_0.gguf"), &path).expect("it is copied");
     let said = child("a_long_text_takes_little_memory", &path, Some(500));
     assert_eq!(said, "true");
+}
+
+#[test]
+fn a_head_of_its_own_must_have_the_shape_of_the_vocabulary() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("untied.gguf");
+    sparse_with_head(&path, &NARROW, Some((525, 64)));
+    let mut engine = Engine::open(&path, &on_cpu(), &mut |_| {}).expect("a good file");
+    let logits = engine.logits(&[1, 2], false).expect("logits");
+    assert!(logits[0].len() == 525 && logits[0].iter().all(|&logit| logit == 0.0));
+    for head in [(524, 64), (525, 32), (64, 525)] {
+        sparse_with_head(&path, &NARROW, Some(head));
+        let error = refusal(&path);
+        assert!(
+            error.contains("tensor `output.weight`: its shape is"),
+            "{error}"
+        );
+    }
 }
