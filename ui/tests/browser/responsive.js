@@ -23,24 +23,43 @@ export const fences = {
   "php A9": "```php\n" + long("A9", 200_000),
   "ini _": "```ini\n" + long("_", 200_000),
   "typescript __a": "```typescript\n" + long("__a", 200_000),
-  "javascript `": "```js\n" + long("`", 200_000),
+  "javascript `": "```js\n" + long("a`", 200_000),
   "xml <a ": "```xml\n" + long("<a ", 200_000),
   "python lines":
     "```python\n" + long("def f(x):\n    return [x + 1, 'two', 3.0]  # four\n\n", 200_000),
 };
 
-/** Begins to gather the page's long tasks, in milliseconds, in `window.stalls`. */
-export function watchStalls(page) {
-  return page.evaluate(() => {
-    window.stalls = [];
-    new PerformanceObserver((list) => {
-      for (const { duration } of list.getEntries()) window.stalls.push(Math.round(duration));
-    }).observe({ type: "longtask" });
-  });
+/**
+ * The processor time in milliseconds of the page thread's longest task while `act` runs, and of all of
+ * them. Other work of the machine makes a task longer but does not make it cost more.
+ */
+export async function pageTasks(stand, page, act) {
+  await stand.browser.startTracing(page, { categories: ["toplevel", "__metadata"] });
+  await act();
+  const trace = JSON.parse((await stand.browser.stopTracing()).toString());
+  const events = trace.traceEvents;
+  const threads = new Set(
+    events
+      .filter((event) => event.name === "thread_name" && event.args.name === "CrRendererMain")
+      .map((event) => `${event.pid} ${event.tid}`),
+  );
+  const costs = events
+    .filter((event) => /RunTask$/.test(event.name) && threads.has(`${event.pid} ${event.tid}`))
+    .map((event) => (event.tdur ?? 0) / 1000);
+  return {
+    count: costs.length,
+    longest: Math.round(Math.max(0, ...costs)),
+    sum: Math.round(costs.reduce((sum, each) => sum + each, 0)),
+  };
 }
 
-/** The tasks of more than 50 ms since the last call: the longest and their sum. */
-export async function stalls(page) {
-  const all = await page.evaluate(() => window.stalls.splice(0));
-  return { longest: Math.max(0, ...all), sum: all.reduce((sum, each) => sum + each, 0), all };
+/** Waits until an answer has begun and ended, without a look at what it holds. */
+export async function answeredLong(page) {
+  const writing = (is) =>
+    page.waitForFunction((is) => !!document.querySelector("[aria-label=Stop]") === is, is, {
+      polling: 100,
+      timeout: 120_000,
+    });
+  await writing(true);
+  await writing(false);
 }

@@ -1,3 +1,4 @@
+import { sanitise } from "../../text/sanitise";
 import { FakeHost, type Script } from "./fake";
 import { distrusting, loading, starter } from "./library";
 
@@ -27,6 +28,8 @@ declare global {
   interface Window {
     /** The scripted host, for tests. */
     stage?: FakeHost;
+    /** What answers pass before they are drawn, for tests. */
+    sanitise?: typeof sanitise;
   }
 }
 
@@ -39,6 +42,7 @@ export function openStage(query: string): FakeHost {
   if (pauseAt > 0) script.pauseAt = pauseAt;
   const reading = asked.get("reading");
   if (reading !== null) script.readingMs = Number(reading);
+  window.sanitise = sanitise;
   window.stage = new FakeHost(script);
   return window.stage;
 }

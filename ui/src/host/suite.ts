@@ -1,0 +1,347 @@
+import type { ChatView, ErrorCode, Host, HostEvent, Message, WireError } from "./host";
+
+/**
+ * What every host does, the scripted one and the real one: each case runs against both. The cases know
+ * nothing of where they run, so that they can be carried into the real window.
+ */
+export type HostCase = { name: string; run: (stage: HostStage) => Promise<void> };
+
+/** Questions of which the host's model answers one soon, and one not before it is stopped. */
+export type Questions = { short: string; endless: string };
+
+type Of<Type extends HostEvent["type"]> = Extract<HostEvent, { type: Type }>;
+
+const PATIENCE_MS = 60_000;
+
+/** A host, what it has told so far, and the means to wait for more. */
+export class HostStage {
+  readonly events: HostEvent[] = [];
+
+  private constructor(
+    readonly host: Host,
+    readonly questions: Questions,
+  ) {}
+
+  static async open(host: Host, questions: Questions): Promise<HostStage> {
+    const stage = new HostStage(host, questions);
+    await host.subscribe((event) => stage.events.push(event));
+    return stage;
+  }
+
+  /** The first event from `from` on that is wanted, waited for. */
+  async event<Type extends HostEvent["type"]>(
+    type: Type,
+    isWanted: (event: Of<Type>) => boolean = () => true,
+    from = 0,
+  ): Promise<Of<Type>> {
+    const end = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const found = this.events
+        .slice(from)
+        .find((event) => event.type === type && isWanted(event as Of<Type>));
+      if (found) return found as Of<Type>;
+      if (Date.now() > end) throw new Error(`no ${type} came: ${JSON.stringify(this.events)}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** Sends in a new chat. */
+  async send(text: string, thinking = false): Promise<ChatView> {
+    return this.host.send(null, text, thinking);
+  }
+
+  /** The message as it ended. */
+  async ended(message: number, from = 0): Promise<Message> {
+    return (await this.event("ended", (event) => event.message.id === message, from)).message;
+  }
+
+  /** Sends in a new chat and waits for the answer. */
+  async answered(text = this.questions.short): Promise<{ view: ChatView; answer: Message }> {
+    const view = await this.send(text);
+    return { view, answer: await this.ended(last(view).id) };
+  }
+
+  /** An answer of which some is there and more is to come. */
+  async underWay(): Promise<{ view: ChatView; answer: number }> {
+    const view = await this.send(this.questions.endless);
+    const answer = last(view).id;
+    await this.event("delta", (event) => event.message === answer && event.text !== "");
+    return { view, answer };
+  }
+
+  /** The deltas of a message. */
+  deltas(message: number, from = 0): Of<"delta">[] {
+    const isDelta = (event: HostEvent): event is Of<"delta"> =>
+      event.type === "delta" && event.message === message;
+    return this.events.slice(from).filter(isDelta);
+  }
+}
+
+function last(view: ChatView): Message {
+  const message = view.messages.at(-1);
+  if (!message) throw new Error("the chat is empty");
+  return message;
+}
+
+function equal(actual: unknown, expected: unknown, what: string): void {
+  const [is, should] = [JSON.stringify(actual), JSON.stringify(expected)];
+  if (is !== should) throw new Error(`${what}: ${is}, not ${should}`);
+}
+
+function holds(fact: boolean, what: string): void {
+  if (!fact) throw new Error(what);
+}
+
+async function refused(request: Promise<unknown>, code: ErrorCode): Promise<void> {
+  const error = await request.then(
+    () => null,
+    (reason: WireError) => reason,
+  );
+  if (error === null) throw new Error(`not refused as ${code}`);
+  equal(error.code, code, "the refusal's code");
+  holds(error.message.length > 10, "a refusal says why");
+}
+
+const textOf = (deltas: { text: string }[]): string => deltas.map(({ text }) => text).join("");
+
+export const hostCases: HostCase[] = [
+  {
+    name: "a sent message is there with an answer to come, and its draft is gone",
+    async run(stage) {
+      const { host, questions } = stage;
+      await host.saveDraft(null, questions.short);
+      const view = await stage.send(`  ${questions.short}\n`);
+      equal(
+        view.messages.map(({ role, state }) => [role, state]),
+        [
+          ["user", "done"],
+          ["assistant", "writing"],
+        ],
+        "the branch",
+      );
+      equal(view.messages[0]?.text, questions.short, "the question");
+      equal(view.chat.writing, true, "the chat is being written in");
+      equal(view.draft, "", "the chat's draft");
+      const { drafts, current, chats } = await host.snapshot();
+      equal(drafts.newChat, "", "the new chat's draft");
+      equal(current, view.chat.id, "the open chat");
+      holds(
+        chats.some(({ id }) => id === view.chat.id),
+        "the chat is listed",
+      );
+      await stage.ended(last(view).id);
+    },
+  },
+  {
+    name: "an answer is told in deltas that follow each other, and ends with all of them",
+    async run(stage) {
+      const { view, answer } = await stage.answered();
+      const deltas = stage.deltas(answer.id);
+      holds(deltas.length > 0, "there are deltas");
+      equal(
+        deltas.map(({ seq }) => seq),
+        deltas.map((_, at) => at + 1),
+        "their numbers",
+      );
+      equal(answer.seq, deltas.length, "the answer's number");
+      equal(answer.text, textOf(deltas).trim(), "the answer's text");
+      equal([answer.state, answer.error, answer.omitted], ["done", null, null], "its end");
+      equal(answer.siblings, [answer.id], "its versions");
+      const { stats } = answer;
+      if (!stats) throw new Error("no stats");
+      holds(stats.tokens > 0 && stats.promptTokens >= stats.cachedTokens, "tokens are counted");
+      holds(stats.firstTokenMs >= 0 && stats.tokensPerSecond > 0, "time is taken");
+      holds(stats.model !== "" && stats.device !== "", "model and device are named");
+
+      const stages = stage.events.filter((event) => event.type === "stage");
+      holds(
+        stages.some((event) => event.message === answer.id && event.stage === "writing"),
+        "writing is told as a stage",
+      );
+      const writing = stage.events.flatMap((event) =>
+        event.type === "chatChanged" && event.chat.id === view.chat.id ? [event.chat.writing] : [],
+      );
+      equal([writing[0], writing.at(-1)], [true, false], "the chat in the list");
+    },
+  },
+  {
+    name: "while an answer is written its chat takes nothing else, and Stop keeps what is there",
+    async run(stage) {
+      const { host, questions } = stage;
+      const { view, answer } = await stage.underWay();
+      const [question] = view.messages;
+      if (!question) throw new Error("no question");
+      await refused(host.send(view.chat.id, questions.short, false), "busy");
+      await refused(host.regenerate(answer, false), "busy");
+      await refused(host.continueAnswer(answer), "busy");
+      await host.stop(view.chat.id);
+      const stopped = await stage.ended(answer);
+      equal(stopped.state, "stopped", "its end");
+      equal(stopped.text.trimEnd(), textOf(stage.deltas(answer)).trim(), "what is there");
+      equal((await host.openChat(view.chat.id)).chat.writing, false, "the chat is free");
+      await host.stop(view.chat.id);
+    },
+  },
+  {
+    name: "a stopped answer goes on where it was",
+    async run(stage) {
+      const { host } = stage;
+      const { view, answer } = await stage.underWay();
+      await host.stop(view.chat.id);
+      const stopped = await stage.ended(answer);
+      const from = stage.events.length;
+      const again = await host.continueAnswer(answer);
+      equal([last(again).id, last(again).state], [answer, "writing"], "the answer");
+      holds(last(again).text.startsWith(stopped.text.trimEnd()), "what was there is there");
+      await stage.event("delta", (event) => event.message === answer, from);
+      await host.stop(view.chat.id);
+      const whole = await stage.ended(answer, from);
+      holds(whole.text.startsWith(stopped.text.trimEnd()), "it goes on");
+      holds(whole.text.length > stopped.text.length, "there is more of it");
+    },
+  },
+  {
+    name: "a whole answer cannot be continued",
+    async run(stage) {
+      const { answer } = await stage.answered();
+      await refused(stage.host.continueAnswer(answer.id), "invalid");
+    },
+  },
+  {
+    name: "an answer has versions, of which one is shown",
+    async run(stage) {
+      const { host } = stage;
+      const { view, answer } = await stage.answered();
+      const second = last(await host.regenerate(answer.id, false));
+      equal(second.siblings, [answer.id, second.id], "its versions");
+      equal(second.parent, answer.parent, "what it answers");
+      await stage.ended(second.id);
+      equal(last(await host.showSibling(answer.id)).id, answer.id, "the first one");
+      equal(last(await host.openChat(view.chat.id)).id, answer.id, "it stays shown");
+    },
+  },
+  {
+    name: "an edited question is a version of its own, without an answer",
+    async run(stage) {
+      const { host } = stage;
+      const { view } = await stage.answered();
+      const [question] = view.messages;
+      if (!question) throw new Error("no question");
+      const edited = await host.editMessage(question.id, "What is a wren?", null);
+      equal(edited.messages.length, 1, "what is shown");
+      equal(edited.messages[0]?.siblings, [question.id, last(edited).id], "its versions");
+      equal(edited.messages[0]?.text, "What is a wren?", "its text");
+      const back = await host.showSibling(question.id);
+      equal(back.messages.length, 2, "the first question has its answer");
+    },
+  },
+  {
+    name: "nothing is no message",
+    async run({ host }) {
+      await refused(host.send(null, " \n ", false), "invalid");
+    },
+  },
+  {
+    name: "a title is one line, and its change is told",
+    async run(stage) {
+      const { host } = stage;
+      const { view } = await stage.answered();
+      const from = stage.events.length;
+      equal((await host.renameChat(view.chat.id, "  A wren ")).title, "A wren", "the title");
+      const { chat } = await stage.event("chatChanged", ({ chat }) => chat.id === view.chat.id, from);
+      equal(chat.title, "A wren", "the title that is told");
+      await refused(host.renameChat(view.chat.id, "  "), "invalid");
+    },
+  },
+  {
+    name: "a deleted chat's answer stops; the chat is gone until it is restored",
+    async run(stage) {
+      const { host } = stage;
+      const { view, answer } = await stage.underWay();
+      const id = view.chat.id;
+      await host.deleteChat(id);
+      await stage.event("chatRemoved", ({ chat }) => chat === id);
+      equal((await stage.ended(answer)).state, "stopped", "its answer");
+      const listed = async (): Promise<boolean> =>
+        (await host.snapshot()).chats.some((chat) => chat.id === id);
+      equal(await listed(), false, "it is listed");
+      const from = stage.events.length;
+      equal((await host.restoreChat(id)).id, id, "the restored chat");
+      await stage.event("chatChanged", ({ chat }) => chat.id === id, from);
+      equal(await listed(), true, "it is listed again");
+      equal((await host.openChat(id)).messages.length, 2, "its messages");
+    },
+  },
+  {
+    name: "a word is found where it was said, but not in a deleted chat",
+    async run(stage) {
+      const { host } = stage;
+      const word = `quetzal${stage.events.length}x${Date.now()}`;
+      const { view } = await stage.answered(`${stage.questions.short} ${word}`);
+      const [question] = view.messages;
+      const hit = (await host.search(word)).find(({ message }) => message === question?.id);
+      equal(hit?.chat, view.chat.id, "the chat");
+      holds(!!hit?.snippet.includes(`\uE000${word}\uE001`), "the snippet marks the word");
+      await host.deleteChat(view.chat.id);
+      equal(await host.search(word), [], "after it was deleted");
+      equal(await host.search(" "), [], "no question");
+    },
+  },
+  {
+    name: "a draft stays with its chat until its message is sent",
+    async run(stage) {
+      const { host } = stage;
+      const { view } = await stage.answered();
+      const id = view.chat.id;
+      await host.saveDraft(id, "half a sen");
+      equal((await host.openChat(id)).draft, "half a sen", "the draft");
+      const sent = await host.send(id, stage.questions.short, false);
+      equal(sent.draft, "", "the draft of what was sent");
+      equal(sent.messages.length, 4, "the branch");
+      await stage.ended(last(sent).id);
+    },
+  },
+  {
+    name: "settings are kept as they were saved",
+    async run({ host }) {
+      const { settings } = await host.snapshot();
+      const changed = { ...settings, theme: "dark" as const, maxTokens: 321, thinking: false };
+      equal(await host.saveSettings(changed), changed, "the answer");
+      equal((await host.snapshot()).settings, changed, "the snapshot");
+      await host.saveSettings(settings);
+    },
+  },
+  {
+    name: "what is not there is not found",
+    async run({ host }) {
+      const nowhere = 987_654_321;
+      await refused(host.openChat(nowhere), "not-found");
+      await refused(host.send(nowhere, "Hello", false), "not-found");
+      await refused(host.regenerate(nowhere, false), "not-found");
+      await refused(host.showSibling(nowhere), "not-found");
+      await refused(host.renameChat(nowhere, "Title"), "not-found");
+      await refused(host.deleteChat(nowhere), "not-found");
+    },
+  },
+  {
+    name: "of a model that is loading nothing is known; what is sent meanwhile waits, thinking and all",
+    async run(stage) {
+      const { host } = stage;
+      await host.useStarter();
+      const { status } = await stage.event("model", (event) => event.status.state === "loading");
+      equal(
+        [status.canThink, status.contextLength, status.kvMb, status.device, status.error],
+        [false, 0, 0, null, null],
+        "the status",
+      );
+      const view = await stage.send(stage.questions.short, true);
+      equal(last(view).thinks, true, "thinking was asked for");
+      const ready = (await stage.event("model", (event) => event.status.state === "ready")).status;
+      equal([ready.starter, ready.progress, ready.canThink], [true, 1, true], "the model");
+      holds(ready.contextLength > 0 && ready.kvMb > 0 && ready.sizeMb > 0, "its sizes are known");
+      holds(!!ready.device?.name && ready.device.reason !== "", "its device is known");
+      const answer = await stage.ended(last(view).id);
+      holds((answer.thinking ?? "") !== "", "it was thought about");
+    },
+  },
+];
