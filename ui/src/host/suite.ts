@@ -248,7 +248,11 @@ export const hostCases: HostCase[] = [
       const { view } = await stage.answered();
       const from = stage.events.length;
       equal((await host.renameChat(view.chat.id, "  A wren ")).title, "A wren", "the title");
-      const { chat } = await stage.event("chatChanged", ({ chat }) => chat.id === view.chat.id, from);
+      const { chat } = await stage.event(
+        "chatChanged",
+        ({ chat }) => chat.id === view.chat.id,
+        from,
+      );
       equal(chat.title, "A wren", "the title that is told");
       await refused(host.renameChat(view.chat.id, "  "), "invalid");
     },

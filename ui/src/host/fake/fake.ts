@@ -45,6 +45,7 @@ export class FakeHost implements Host {
   #model: ModelStatus;
   #running = new Map<number, () => void>();
   #newDraft = "";
+  #current: number | null = null;
   #paused = true;
 
   constructor(script: Script = {}) {
@@ -90,16 +91,23 @@ export class FakeHost implements Host {
       logFile: "~/.local/share/goldcrest/logs/goldcrest.log",
       firstStart: this.#script.firstStart,
       chats: [...this.library.chats.values()].filter((c) => !c.deleted).map((c) => c.summary),
-      current: null,
+      current: this.#open(this.#current) ? this.#current : null,
       settings: this.#settings,
       model: this.#model,
       drafts: { newChat: this.#newDraft },
     });
   }
 
+  /** A chat that is there and was not deleted. */
+  #open(id: number | null): FakeChat | undefined {
+    const chat = id === null ? undefined : this.library.chats.get(id);
+    return chat?.deleted ? undefined : chat;
+  }
+
   openChat(id: number): Promise<ChatView> {
-    const chat = this.library.chats.get(id);
-    if (!chat || chat.deleted) return refuse("not-found", "This chat is not there any more.");
+    const chat = this.#open(id);
+    if (!chat) return noChat();
+    this.#current = id;
     return this.#reply(this.#view(chat));
   }
 
@@ -108,20 +116,28 @@ export class FakeHost implements Host {
     if (text.includes("refuse")) {
       return refuse("too-long", "This message needs 40,120 tokens, and the context holds 32,768.");
     }
+    const said = text.trim();
+    if (said === "") return refuse("invalid", "There is no text in this message.");
+    if (id !== null && this.#running.has(id)) return busy();
     const now = this.#now();
     const chat =
       id === null
-        ? this.library.create(text.split("\n")[0]?.slice(0, 60) ?? text, now)
-        : this.library.chats.get(id);
-    if (!chat) return refuse("not-found", "This chat is not there any more.");
+        ? this.library.create(said.split("\n")[0]?.slice(0, 60) ?? said, now)
+        : this.#open(id);
+    if (!chat) return noChat();
+    if (id === null) {
+      this.#newDraft = "";
+      this.#current = chat.summary.id;
+    }
     chat.draft = "";
-    this.library.add(chat, "user", { text, createdAt: now });
+    this.library.add(chat, "user", { text: said, createdAt: now });
     return this.#answer(chat, thinking);
   }
 
   regenerate(id: number, thinking: boolean): Promise<ChatView> {
     const found = this.library.find(id);
     if (!found) return refuse("not-found", "This message is not there any more.");
+    if (this.#running.has(found.chat.summary.id)) return busy();
     found.chat.leaf = found.message.parent;
     return this.#answer(found.chat, thinking);
   }
@@ -129,6 +145,10 @@ export class FakeHost implements Host {
   continueAnswer(id: number): Promise<ChatView> {
     const found = this.library.find(id);
     if (!found) return refuse("not-found", "This message is not there any more.");
+    if (this.#running.has(found.chat.summary.id)) return busy();
+    if (found.message.state === "done") {
+      return refuse("invalid", "This message is whole: there is nothing to go on with.");
+    }
     found.message.state = "writing";
     found.message.error = null;
     const rest = {
@@ -144,6 +164,7 @@ export class FakeHost implements Host {
     const found = this.library.find(id);
     if (!found) return refuse("not-found", "This message is not there any more.");
     const { chat, message } = found;
+    if (this.#running.has(chat.summary.id)) return busy();
     this.library.add(chat, message.role, { ...message, id: this.library.id(), text });
     return answer === null ? this.#reply(this.#view(chat)) : this.#answer(chat, answer);
   }
@@ -161,23 +182,26 @@ export class FakeHost implements Host {
   }
 
   renameChat(id: number, title: string): Promise<ChatSummary> {
-    const chat = this.library.chats.get(id);
-    if (!chat) return refuse("not-found", "This chat is not there any more.");
-    chat.summary = { ...chat.summary, title };
+    const chat = this.#open(id);
+    if (!chat) return noChat();
+    if (title.trim() === "") return refuse("invalid", "A chat needs a title.");
+    chat.summary = { ...chat.summary, title: title.trim() };
     this.emit({ type: "chatChanged", chat: chat.summary });
     return this.#reply(chat.summary);
   }
 
   deleteChat(id: number): Promise<null> {
-    const chat = this.library.chats.get(id);
-    if (chat) chat.deleted = true;
+    const chat = this.#open(id);
+    if (!chat) return noChat();
+    this.#running.get(id)?.();
+    chat.deleted = true;
     this.emit({ type: "chatRemoved", chat: id });
     return Promise.resolve(null);
   }
 
   restoreChat(id: number): Promise<ChatSummary> {
     const chat = this.library.chats.get(id);
-    if (!chat) return refuse("not-found", "This chat is not there any more.");
+    if (!chat) return noChat();
     chat.deleted = false;
     this.emit({ type: "chatChanged", chat: chat.summary });
     return this.#reply(chat.summary);
@@ -186,6 +210,7 @@ export class FakeHost implements Host {
   search(query: string): Promise<SearchHit[]> {
     const wanted = query.trim().toLowerCase();
     const hits: SearchHit[] = [];
+    if (wanted === "") return this.#reply(hits);
     for (const { summary, messages, deleted } of this.library.chats.values()) {
       if (deleted) continue;
       for (const message of messages) {
@@ -292,7 +317,7 @@ export class FakeHost implements Host {
     const answer = words(rest.text);
     const breakAt = /\b(fail|crash|limit)\b/.test(question) ? thoughts.length + 12 : Infinity;
     const { rate, readingMs, pauseAt } = this.#script;
-    const begun = Date.now();
+    let begun = Date.now();
     let sent = 0;
     let thoughtUntil = begun;
     this.#setWriting(chat, true);
@@ -329,6 +354,11 @@ export class FakeHost implements Host {
     };
 
     const step = (): void => {
+      if (this.#model.state === "loading" || this.#model.state === "checking") {
+        begun = Date.now();
+        return;
+      }
+      if (!this.#model.canThink) thoughts.length = 0;
       const elapsed = Date.now() - begun;
       if (elapsed < readingMs) {
         const total = 2040;
@@ -380,6 +410,10 @@ export class FakeHost implements Host {
     this.emit({ type: "chatChanged", chat: chat.summary });
   }
 }
+
+const noChat = (): Promise<never> => refuse("not-found", "This chat is not there any more.");
+const busy = (): Promise<never> =>
+  refuse("busy", "An answer is still being written in this chat. Stop it first.");
 
 function refuse(code: WireError["code"], message: string): Promise<never> {
   return Promise.reject({ code, message } satisfies WireError);
