@@ -1,4 +1,4 @@
-import type { ChatView, ErrorCode, Host, HostEvent, Message, WireError } from "./host";
+import type { ChatView, ErrorCode, Host, HostEvent, Message, Settings, WireError } from "./host";
 
 /**
  * What every host does, the scripted one and the real one: each case runs against both. The cases know
@@ -6,8 +6,11 @@ import type { ChatView, ErrorCode, Host, HostEvent, Message, WireError } from ".
  */
 export type HostCase = { name: string; run: (stage: HostStage) => Promise<void> };
 
-/** Questions of which the host's model answers one soon, and one not before it is stopped. */
-export type Questions = { short: string; endless: string };
+/** A question and the settings under which the host's model answers it as wanted. */
+type Asked = { text: string; settings: Partial<Settings> };
+
+/** Questions of which one is answered soon, and one not before it is stopped. */
+export type Questions = { short: Asked; endless: Asked };
 
 type Of<Type extends HostEvent["type"]> = Extract<HostEvent, { type: Type }>;
 
@@ -47,7 +50,12 @@ export class HostStage {
 
   /** Sends in a new chat. */
   async send(text: string, thinking = false): Promise<ChatView> {
+    await this.#set(this.questions.short);
     return this.host.send(null, text, thinking);
+  }
+
+  async #set({ settings }: Asked): Promise<void> {
+    await this.host.saveSettings({ ...(await this.host.snapshot()).settings, ...settings });
   }
 
   /** The message as it ended. */
@@ -56,14 +64,15 @@ export class HostStage {
   }
 
   /** Sends in a new chat and waits for the answer. */
-  async answered(text = this.questions.short): Promise<{ view: ChatView; answer: Message }> {
+  async answered(text = this.questions.short.text): Promise<{ view: ChatView; answer: Message }> {
     const view = await this.send(text);
     return { view, answer: await this.ended(last(view).id) };
   }
 
   /** An answer of which some is there and more is to come. */
   async underWay(): Promise<{ view: ChatView; answer: number }> {
-    const view = await this.send(this.questions.endless);
+    await this.#set(this.questions.endless);
+    const view = await this.host.send(null, this.questions.endless.text, false);
     const answer = last(view).id;
     await this.event("delta", (event) => event.message === answer && event.text !== "");
     return { view, answer };
@@ -109,8 +118,8 @@ export const hostCases: HostCase[] = [
     name: "a sent message is there with an answer to come, and its draft is gone",
     async run(stage) {
       const { host, questions } = stage;
-      await host.saveDraft(null, questions.short);
-      const view = await stage.send(`  ${questions.short}\n`);
+      await host.saveDraft(null, questions.short.text);
+      const view = await stage.send(`  ${questions.short.text}\n`);
       equal(
         view.messages.map(({ role, state }) => [role, state]),
         [
@@ -119,7 +128,7 @@ export const hostCases: HostCase[] = [
         ],
         "the branch",
       );
-      equal(view.messages[0]?.text, questions.short, "the question");
+      equal(view.messages[0]?.text, questions.short.text, "the question");
       equal(view.chat.writing, true, "the chat is being written in");
       equal(view.draft, "", "the chat's draft");
       const { drafts, current, chats } = await host.snapshot();
@@ -171,7 +180,7 @@ export const hostCases: HostCase[] = [
       const { view, answer } = await stage.underWay();
       const [question] = view.messages;
       if (!question) throw new Error("no question");
-      await refused(host.send(view.chat.id, questions.short, false), "busy");
+      await refused(host.send(view.chat.id, questions.short.text, false), "busy");
       await refused(host.regenerate(answer, false), "busy");
       await refused(host.continueAnswer(answer), "busy");
       await host.stop(view.chat.id);
@@ -281,7 +290,7 @@ export const hostCases: HostCase[] = [
     async run(stage) {
       const { host } = stage;
       const word = `quetzal${stage.events.length}x${Date.now()}`;
-      const { view } = await stage.answered(`${stage.questions.short} ${word}`);
+      const { view } = await stage.answered(`${stage.questions.short.text} ${word}`);
       const [question] = view.messages;
       const hit = (await host.search(word)).find(({ message }) => message === question?.id);
       equal(hit?.chat, view.chat.id, "the chat");
@@ -299,7 +308,7 @@ export const hostCases: HostCase[] = [
       const id = view.chat.id;
       await host.saveDraft(id, "half a sen");
       equal((await host.openChat(id)).draft, "half a sen", "the draft");
-      const sent = await host.send(id, stage.questions.short, false);
+      const sent = await host.send(id, stage.questions.short.text, false);
       equal(sent.draft, "", "the draft of what was sent");
       equal(sent.messages.length, 4, "the branch");
       await stage.ended(last(sent).id);
@@ -338,7 +347,7 @@ export const hostCases: HostCase[] = [
         [false, 0, 0, null, null],
         "the status",
       );
-      const view = await stage.send(stage.questions.short, true);
+      const view = await stage.send(stage.questions.short.text, true);
       equal(last(view).thinks, true, "thinking was asked for");
       const ready = (await stage.event("model", (event) => event.status.state === "ready")).status;
       equal([ready.starter, ready.progress, ready.canThink], [true, 1, true], "the model");

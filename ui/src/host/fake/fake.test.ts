@@ -9,8 +9,8 @@ describe("the scripted host does what every host does", () => {
   test.each(hostCases)("$name", async ({ run }) => {
     const host = new FakeHost({ filled: false, readingMs: 100, rate: 60 });
     const stage = await HostStage.open(host, {
-      short: "What is Goldcrest?",
-      endless: "A long answer of 20000 tokens",
+      short: { text: "What is Goldcrest?", settings: {} },
+      endless: { text: "A long answer of 20000 tokens", settings: {} },
     });
     let ended = false;
     const running = run(stage).finally(() => (ended = true));
