@@ -20,8 +20,16 @@ export class Colours {
   /** Nothing more is asked: the block is gone, or its code takes too long to be tried at each update. */
   readonly #over = new AbortController();
 
+  /**
+   * Makes room for so many pieces. Not in `of`: what is made where it is read is not followed by what
+   * reads it.
+   */
+  prepare(count: number): void {
+    while (this.#pieces.length < count) this.#pieces.push(new Piece());
+  }
+
   of(index: number): Run[] {
-    return this.#piece(index).runs;
+    return this.#pieces[index]?.runs ?? [];
   }
 
   /** Asks for what has no colours yet; they come later. */
@@ -42,7 +50,8 @@ export class Colours {
   }
 
   async #ask(index: number, text: string, language: string): Promise<void> {
-    const piece = this.#piece(index);
+    const piece = this.#pieces[index];
+    if (!piece) return;
     // While colours are to come, the next update asks again.
     if (piece.pending || piece.asked === text) return;
     piece.asked = text;
@@ -55,13 +64,12 @@ export class Colours {
     if (this.#over.signal.aborted) return;
     const outcome = await highlighter.run(
       job,
-      (index, runs) => (this.#piece(first + index).runs = runs),
+      (index, runs) => {
+        const piece = this.#pieces[first + index];
+        if (piece) piece.runs = runs;
+      },
       this.#over.signal,
     );
     if (outcome !== "done") this.#over.abort();
-  }
-
-  #piece(index: number): Piece {
-    return (this.#pieces[index] ??= new Piece());
   }
 }

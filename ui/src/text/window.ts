@@ -4,7 +4,7 @@ import { beforePair } from "./pieces";
 /** What a window may cost to parse and to draw: characters, with more for what costs more. */
 const MOST = 8_000;
 const LINE_COST = 40;
-const FORMULA_COST = 100;
+const FORMULA_COST = 30;
 
 /** Where the window ends that begins at `from`: at the end of the text, or of a line if one is near. */
 export function endOfWindow(source: string, from: number): number {

@@ -149,6 +149,8 @@ scene(
       ["<math><mi>x</mi></math>", "<math><mi>x</mi></math>"],
     ])
       assert.equal(await clean(hostile), left, hostile);
+    // The browser says what its policy refuses of the hostile texts, while they are parsed.
+    page.faults = page.faults.filter((fault) => !fault.includes("Content Security Policy"));
   },
 );
 

@@ -53,13 +53,11 @@ export async function pageTasks(stand, page, act) {
   };
 }
 
-/** Waits until an answer has begun and ended, without a look at what it holds. */
-export async function answeredLong(page) {
-  const writing = (is) =>
-    page.waitForFunction((is) => !!document.querySelector("[aria-label=Stop]") === is, is, {
-      polling: 100,
-      timeout: 120_000,
-    });
-  await writing(true);
-  await writing(false);
+/** Waits until an answer is there and nothing is being written, without a look at what it holds. */
+export function answeredLong(page) {
+  return page.waitForFunction(
+    () => document.querySelector(".answer") && !document.querySelector("[aria-label=Stop]"),
+    undefined,
+    { polling: 100, timeout: 120_000 },
+  );
 }
