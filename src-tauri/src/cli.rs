@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use engine::{DeviceRequest, KvType};
 
+use crate::sandbox;
 pub use output::CliError;
 
 /// A private, offline chat with SmolLM3 on your own machine.
@@ -61,6 +62,9 @@ pub enum Command {
     /// What the app asks of itself about GPUs, in a process that may crash
     #[command(hide = true)]
     GpuCheck(GpuCheckArgs),
+    /// What the app has a chat template of unknown text rendered by, in a process that may crash
+    #[command(hide = true)]
+    RenderTemplate,
 }
 
 /// Which model runs, and on what.
@@ -69,6 +73,9 @@ pub struct ModelArgs {
     /// GGUF file [default: the starter model]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
+    /// Use the file's own chat template, though its text is unknown; it runs in a process of its own
+    #[arg(long)]
+    pub own_template: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
 }
@@ -169,6 +176,9 @@ pub struct RenderArgs {
     /// GGUF file whose template is used [default: the starter model]
     #[arg(long, short, value_name = "FILE", conflicts_with = "template")]
     pub model: Option<PathBuf>,
+    /// Use the file's own chat template, though its text is unknown; it runs in a process of its own
+    #[arg(long, conflicts_with = "template")]
+    pub own_template: bool,
     /// A Jinja file
     #[arg(long, value_name = "FILE")]
     pub template: Option<PathBuf>,
@@ -306,6 +316,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::GpuCheck(args) => gpu_check::run(args),
+        Command::RenderTemplate => sandbox::render_from_stdin().map_err(CliError::Output),
     };
     output::exit_code(result)
 }

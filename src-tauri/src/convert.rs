@@ -148,6 +148,20 @@ impl From<chat::Device> for Device {
     }
 }
 
+impl From<chat::Template> for Template {
+    fn from(template: chat::Template) -> Self {
+        Self {
+            used: match template.used {
+                chat::TemplateUse::BuiltIn => TemplateUse::BuiltIn,
+                chat::TemplateUse::Known => TemplateUse::Known,
+                chat::TemplateUse::Unknown => TemplateUse::Unknown,
+                chat::TemplateUse::Own => TemplateUse::Own,
+            },
+            fault: template.fault,
+        }
+    }
+}
+
 impl From<chat::ModelStatus> for ModelStatus {
     fn from(status: chat::ModelStatus) -> Self {
         let state = match status.state {
@@ -167,6 +181,8 @@ impl From<chat::ModelStatus> for ModelStatus {
             context_length: narrow(status.context_length),
             context_note: status.context_note,
             kv_mb: megabytes(status.kv_bytes),
+            fingerprint: status.fingerprint,
+            template: status.template.map(Into::into),
             device: status.device.map(Into::into),
             progress: figure(status.progress),
             error: status.error.map(Into::into),
@@ -216,6 +232,7 @@ impl From<chat::Settings> for Settings {
                 chat::KvType::F16 => KvType::F16,
                 chat::KvType::Q8_0 => KvType::Q8_0,
             },
+            own_templates: settings.own_templates,
             sampling: settings.sampling.into(),
             max_tokens: settings.max_tokens,
             lookup: settings.lookup,
@@ -245,6 +262,7 @@ impl From<Settings> for chat::Settings {
                 KvType::F16 => chat::KvType::F16,
                 KvType::Q8_0 => chat::KvType::Q8_0,
             },
+            own_templates: settings.own_templates,
             sampling: settings.sampling.into(),
             max_tokens: settings.max_tokens,
             lookup: settings.lookup,

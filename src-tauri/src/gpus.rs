@@ -21,9 +21,10 @@ use engine::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::child::Child;
 use crate::folders::Folders;
 use crate::starter;
-use child::{Child, NoAnswer};
+use child::{NoAnswer, ask, ask_once};
 pub use in_use::InUse;
 use known::{Key, Knowledge, Off};
 
@@ -120,6 +121,9 @@ pub struct Verdict {
 /// Models smaller than this are fast anywhere: a start does not wait for a check.
 const SMALL: u64 = 64 << 20;
 
+/// Bytes that a list or a check may have.
+const OUTPUT_LIMIT: usize = 1 << 20;
+
 /// The GPUs of this machine.
 pub struct Gpus {
     folder: PathBuf,
@@ -144,7 +148,9 @@ impl Gpus {
         let child = |seconds| Child {
             program: program.clone(),
             leading: leading.clone(),
-            patience: Duration::from_secs(seconds),
+            startup: None,
+            timeout: Duration::from_secs(seconds),
+            output_limit: OUTPUT_LIMIT,
         };
         let mut gpus = Self {
             folder: folder.to_owned(),
@@ -302,7 +308,7 @@ impl Gpus {
     }
 
     fn list(&self) -> Result<Vec<Gpu>, NoAnswer> {
-        self.list.ask(&[])
+        ask(&self.list, &[])
     }
 
     fn judge(&self, gpu: &Gpu, trial: &Trial<'_>, on_check: &mut dyn FnMut()) -> Verdict {
@@ -338,12 +344,12 @@ impl Gpus {
     /// Has a GPU checked. Where that crashes or hangs, cooperative matrices, which drivers know least, may be why.
     fn ask(&self, gpu: &Gpu, trial: &Trial<'_>) -> Result<GpuCheck, NoAnswer> {
         let mut arguments = trial.arguments(gpu);
-        self.check.ask(&arguments).or_else(|no_answer| {
+        ask(&self.check, &arguments).or_else(|no_answer| {
             if !no_answer.blames_the_driver() {
                 return Err(no_answer);
             }
             arguments.push("--without-matrices".into());
-            let check = self.check.run::<GpuCheck>(&arguments, None);
+            let check = ask_once::<GpuCheck>(&self.check, &arguments, None);
             let check = check.map_err(|_| no_answer.clone())?;
             let matrices = MatrixCheck {
                 fault: Some(no_answer.reason),
@@ -585,5 +591,5 @@ fn report(gpu: &Gpu, check: &GpuCheck, complaints: &str) -> String {
         let _ = writeln!(text, "cooperative matrices: {words}");
     }
     let _ = writeln!(text, "{}", check.fault.as_deref().unwrap_or("no fault"));
-    text + child::last_words(complaints)
+    text + complaints
 }

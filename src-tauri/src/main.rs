@@ -8,6 +8,7 @@
 #[macro_use]
 mod each_command;
 mod app;
+mod child;
 mod cli;
 mod commands;
 mod convert;
@@ -20,6 +21,7 @@ mod folders;
 mod gpus;
 mod logging;
 mod model;
+mod sandbox;
 mod starter;
 mod window;
 mod wire;

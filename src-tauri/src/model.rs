@@ -1,16 +1,19 @@
 //! The engine as chat's `Generate`.
 
+mod template;
+
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use chat::{Failure, FailureCode, Generate, ModelChoice, ModelInfo, Opening};
 use engine::{
     DeviceChoice, DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, KvType,
-    Part,
+    Part, TemplateSandbox,
 };
 
 use crate::gpus::{self, Gpu, Gpus, Opened, watched};
-use crate::{device, starter};
+use crate::{device, sandbox, starter};
 
 /// At most one model, in memory once.
 #[derive(Default)]
@@ -18,6 +21,8 @@ pub struct EngineModel {
     open: Option<Open>,
     /// What is known of GPUs; without it none is taken unless it is asked for.
     gpus: Option<Gpus>,
+    /// Where files' own chat templates run; without it none does.
+    sandbox: Option<Arc<dyn TemplateSandbox>>,
 }
 
 struct Open {
@@ -25,6 +30,8 @@ struct Open {
     info: ModelInfo,
     choice: ModelChoice,
     options: chat::LoadOptions,
+    /// Where its own chat template runs, if that is used.
+    sandbox: Option<Arc<dyn TemplateSandbox>>,
     /// The GPU that it is on.
     gpu: Option<Gpu>,
 }
@@ -36,16 +43,24 @@ impl Generate for EngineModel {
         options: &chat::LoadOptions,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
-        Engine::check(&file_of(choice)?).map_err(|error| bad_model(choice, error))?;
+        let summary = Engine::check(&file_of(choice)?).map_err(|error| bad_model(choice, error))?;
+        let sandbox = self.sandbox_for(options, &summary.fingerprint);
+        if let Some(open) = &mut self.open
+            && open.differs_in_template_only(choice, options, &summary.fingerprint)
+        {
+            open.set_sandbox(sandbox, options);
+            return Ok(open.info.clone());
+        }
         // The file is good. Two models may be more than the memory holds, so the old one goes first,
         // and comes back should the new one not find room.
-        let before = self.open.take().map(|open| (open.choice, open.options));
+        let before = self.open.take();
+        let before = before.map(|open| (open.choice, open.options, open.sandbox));
         let gpus = self.gpus.as_ref();
-        match Open::new(choice, options, gpus, on_progress) {
+        match Open::new(choice, options, sandbox, gpus, on_progress) {
             Ok(open) => Ok(self.open.insert(open).info.clone()),
             Err(failure) => {
-                if let Some((choice, options)) = before {
-                    match Open::new(&choice, &options, gpus, &mut |_| {}) {
+                if let Some((choice, options, sandbox)) = before {
+                    match Open::new(&choice, &options, sandbox, gpus, &mut |_| {}) {
                         Ok(open) => self.open = Some(open),
                         Err(error) => tracing::error!("the model before is gone too: {error}"),
                     }
@@ -60,7 +75,7 @@ impl Generate for EngineModel {
     }
 
     fn count(&mut self, turn: &chat::Turn, cancel: &AtomicBool) -> Result<usize, Failure> {
-        let open = self.open.as_ref().ok_or_else(no_model)?;
+        let open = self.open.as_mut().ok_or_else(no_model)?;
         Ok(open.prompt(turn, cancel)?.ids.len())
     }
 
@@ -97,7 +112,14 @@ impl Generate for EngineModel {
 impl EngineModel {
     /// A model that chooses its device by what is known of the GPUs.
     pub fn choosing(gpus: Option<Gpus>) -> Self {
-        Self { open: None, gpus }
+        let sandbox = sandbox::of_this_program().inspect_err(
+            |error| tracing::error!(%error, "no chat template of unknown text can run"),
+        );
+        Self {
+            open: None,
+            gpus,
+            sandbox: sandbox.ok(),
+        }
     }
 }
 
@@ -109,11 +131,15 @@ impl Open {
     fn new(
         choice: &ModelChoice,
         options: &chat::LoadOptions,
+        sandbox: Option<Arc<dyn TemplateSandbox>>,
         gpus: Option<&Gpus>,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<Self, Failure> {
         let file = file_of(choice)?;
-        let load = load_options(options)?;
+        let load = engine::LoadOptions {
+            sandbox: sandbox.clone(),
+            ..load_options(options)?
+        };
         let Opened {
             engine,
             gpu,
@@ -125,14 +151,9 @@ impl Open {
             info,
             choice: choice.clone(),
             options: options.clone(),
+            sandbox,
             gpu,
         })
-    }
-
-    fn prompt(&self, turn: &chat::Turn, cancel: &AtomicBool) -> Result<engine::Prompt, Failure> {
-        self.engine
-            .prompt_unless(&conversation(turn), cancel)
-            .map_err(|error| Failure::new(FailureCode::Generation, error.to_string()))
     }
 }
 
@@ -198,6 +219,7 @@ fn info(engine: &Engine, choice: &ModelChoice, report: Option<String>) -> ModelI
         longest_token: engine.tokenizer().longest_token(),
         kv_bytes: engine.full_kv_bytes(),
         fingerprint: summary.fingerprint.clone(),
+        template: template::info(engine),
         can_think: summary.can_think,
         device: told(engine.device(), report),
     }
@@ -280,6 +302,7 @@ fn piece(event: Event<'_>) -> chat::Piece<'_> {
 }
 
 fn generation(error: &GenerateError) -> Failure {
+    tracing::warn!(%error, "generation failed");
     let code = match error {
         GenerateError::TooLong { .. } => FailureCode::TooLong,
         _ => FailureCode::Generation,

@@ -129,6 +129,27 @@ pub struct Device {
     pub report: Option<String>,
 }
 
+/// Which chat template is used. `Unknown`: the built-in one, as the file's text is unknown. `Own`: the file's all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum TemplateUse {
+    BuiltIn,
+    Known,
+    Unknown,
+    Own,
+}
+
+/// The chat template of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct Template {
+    pub used: TemplateUse,
+    /// Why it gave no prompt when it was last asked for one.
+    pub fault: Option<String>,
+}
+
 /// Whether there is a model to talk to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
@@ -158,6 +179,9 @@ pub struct ModelStatus {
     pub context_note: Option<String>,
     /// What the keys and values of a full context take.
     pub kv_mb: f64,
+    /// Names the file's content; empty while it loads.
+    pub fingerprint: String,
+    pub template: Option<Template>,
     pub device: Option<Device>,
     /// 0 to 1 while loading.
     pub progress: f64,
@@ -217,6 +241,8 @@ pub struct Settings {
     pub threads: Option<u32>,
     pub context_length: Option<u32>,
     pub kv_type: KvType,
+    /// Fingerprints of the files whose own chat template is used though its text is unknown.
+    pub own_templates: Vec<String>,
     pub sampling: Sampling,
     pub max_tokens: Option<u32>,
     /// Text that repeats the context is guessed.

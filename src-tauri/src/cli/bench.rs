@@ -36,6 +36,7 @@ fn open(args: &BenchArgs) -> Result<load::Model, CliError> {
         return load::open(&ModelArgs {
             model: args.model.clone(),
             place: args.place.clone(),
+            ..ModelArgs::default()
         });
     };
     // Random weights are measured on any GPU that was asked for, checked or not.

@@ -2,14 +2,15 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chat::Opening;
-use engine::{CpuLevel, Engine, LoadOptions};
+use engine::{CpuLevel, Engine, LoadOptions, TemplateSandbox, TemplateUse};
 
 use super::{CliError, ModelArgs, PlaceArgs};
 use crate::folders::Folders;
 use crate::gpus::{self, Gpu, Gpus, Opened, watched};
-use crate::{device, starter};
+use crate::{device, sandbox, starter};
 
 /// The named file, or the starter.
 pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
@@ -52,7 +53,10 @@ impl Model {
 /// Loads a model.
 pub fn open(args: &ModelArgs) -> Result<Model, CliError> {
     let file = file(args.model.as_deref())?;
-    let options = load_options(&args.place)?;
+    let options = LoadOptions {
+        sandbox: sandbox(args.own_template)?,
+        ..load_options(&args.place)?
+    };
     let gpus = gpus();
     let on_progress = &mut |progress| {
         if progress == Opening::Checking {
@@ -61,7 +65,27 @@ pub fn open(args: &ModelArgs) -> Result<Model, CliError> {
     };
     let Opened { engine, gpu, .. } = gpus::open(gpus.as_ref(), &file, options, on_progress)
         .map_err(|error| CliError::file(&file, error))?;
+    tell_of_template(engine.template().origin());
     Ok(Model { engine, gpus, gpu })
+}
+
+/// Where a chat template of unknown text runs, if one is wanted.
+pub fn sandbox(wanted: bool) -> Result<Option<Arc<dyn TemplateSandbox>>, CliError> {
+    wanted
+        .then(sandbox::of_this_program)
+        .transpose()
+        .map_err(|error| CliError::message(format!("the chat template cannot be run: {error}")))
+}
+
+/// Says that a file's chat template is not used.
+pub fn tell_of_template(origin: TemplateUse) {
+    if origin == TemplateUse::Unknown {
+        // A terminal that is gone needs no words.
+        let _ = writeln!(
+            io::stderr(),
+            "The file's chat template is unknown: the built-in SmolLM3 protocol is used (--own-template uses the file's)."
+        );
+    }
 }
 
 /// Says what takes so long.

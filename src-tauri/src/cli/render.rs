@@ -12,9 +12,11 @@ use super::{CliError, RenderArgs, load};
 
 pub fn run(args: &RenderArgs) -> Result<(), CliError> {
     let (context, today) = read_messages(&args.messages)?;
-    let prompt = template(args)?
-        .render(&context, today)
-        .map_err(|error| CliError::message(error.to_string()))?;
+    let rendered = template(args)?.render(&context, today);
+    let prompt = rendered.map_err(|error| match &args.template {
+        Some(file) => CliError::file(file, error),
+        None => CliError::message(error.to_string()),
+    })?;
     let mut out = io::stdout().lock();
     out.write_all(prompt.as_bytes())?;
     Ok(out.flush()?)
@@ -23,14 +25,14 @@ pub fn run(args: &RenderArgs) -> Result<(), CliError> {
 fn template(args: &RenderArgs) -> Result<ChatTemplate, CliError> {
     if let Some(file) = &args.template {
         let source = fs::read_to_string(file).map_err(|error| CliError::file(file, error))?;
-        return ChatTemplate::parse(&source).map_err(|error| CliError::file(file, error));
+        return Ok(ChatTemplate::of_file(Some(&source), load::sandbox(true)?));
     }
     let file = load::file(args.model.as_deref())?;
     let gguf = Gguf::open(&file).map_err(|error| CliError::file(&file, error))?;
-    match gguf.str("tokenizer.chat_template") {
-        Some(source) => ChatTemplate::parse(source).map_err(|error| CliError::file(&file, error)),
-        None => Ok(ChatTemplate::built_in()),
-    }
+    let source = gguf.str("tokenizer.chat_template");
+    let template = ChatTemplate::of_file(source, load::sandbox(args.own_template)?);
+    load::tell_of_template(template.origin());
+    Ok(template)
 }
 
 /// The template's variables, and the day: `{"context": {…}, "today": "2026-03-05"}`, or the

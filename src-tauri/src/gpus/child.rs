@@ -1,25 +1,10 @@
-//! Asks a child process, because a driver that crashes or hangs takes its process with it.
+//! Asks a child process about GPUs, because a driver that crashes or hangs takes its process with it.
 
 use std::ffi::OsString;
-use std::io::Read;
-use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::channel;
-use std::thread;
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-/// Bytes of a child's complaints that are kept.
-const COMPLAINTS: usize = 4000;
-
-/// The program that looks at GPUs, and for how long it is waited.
-pub struct Child {
-    pub program: PathBuf,
-    /// What it is told before what it is asked.
-    pub leading: Vec<OsString>,
-    pub patience: Duration,
-}
+use crate::child::{Call, Child, ChildFault};
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,111 +29,59 @@ impl NoAnswer {
 /// What keeps Vulkan's loader from putting other programs' layers (overlays, recorders) above a driver, and its value.
 pub const WITHOUT_LAYERS: (&str, &str) = ("VK_LOADER_LAYERS_DISABLE", "~implicit~");
 
-impl Child {
-    /// Runs the subcommand and reads what it prints. Where it crashes it is run once more without layers, to tell
-    /// whose fault it is.
-    pub fn ask<T: DeserializeOwned>(&self, arguments: &[OsString]) -> Result<T, NoAnswer> {
-        self.run(arguments, None).map_err(|no_answer| {
-            let crashed = no_answer.crashed;
-            if crashed && self.run::<T>(arguments, Some(WITHOUT_LAYERS)).is_ok() {
-                let (variable, value) = WITHOUT_LAYERS;
-                let reason = format!(
-                    "another program's Vulkan layer makes it crash; with {variable}={value} in Goldcrest's environment \
-                     it works"
-                );
-                NoAnswer {
-                    reason,
-                    ..no_answer
-                }
-            } else {
-                no_answer
+/// Runs the subcommand and reads what it prints. Where it crashes it is run once more without layers, to tell whose
+/// fault it is.
+pub fn ask<T: DeserializeOwned>(child: &Child, arguments: &[OsString]) -> Result<T, NoAnswer> {
+    ask_once(child, arguments, None).map_err(|no_answer| {
+        let crashed = no_answer.crashed;
+        if crashed && ask_once::<T>(child, arguments, Some(WITHOUT_LAYERS)).is_ok() {
+            let (variable, value) = WITHOUT_LAYERS;
+            let reason = format!(
+                "another program's Vulkan layer makes it crash; with {variable}={value} in Goldcrest's environment \
+                 it works"
+            );
+            NoAnswer {
+                reason,
+                ..no_answer
             }
-        })
-    }
-
-    /// Runs the subcommand once, with another variable in its environment.
-    pub fn run<T: DeserializeOwned>(
-        &self,
-        arguments: &[OsString],
-        variable: Option<(&str, &str)>,
-    ) -> Result<T, NoAnswer> {
-        let failed = |reason: String| NoAnswer {
-            reason,
-            complaints: String::new(),
-            crashed: false,
-            hung: false,
-        };
-        let mut child = Command::new(&self.program)
-            .args(&self.leading)
-            .args(arguments)
-            .envs(variable)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| failed(format!("it cannot be looked at ({error})")))?;
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let complaints = thread::spawn(move || read(stderr));
-        let (sender, answer) = channel();
-        thread::spawn(move || sender.send(read(stdout)));
-        let answer = answer.recv_timeout(self.patience);
-        if answer.is_err() {
-            // It may be gone by itself meanwhile.
-            let _ = child.kill();
+        } else {
+            no_answer
         }
-        let status = child.wait();
-        let complaints = complaints.join().unwrap_or_default();
-        let (mut crashed, hung) = (false, answer.is_err());
-        let reason = match (answer, status) {
-            (Err(_), _) => format!("its driver hangs ({} s)", self.patience.as_secs()),
-            (_, Err(error)) => format!("it cannot be looked at ({error})"),
-            (Ok(_), Ok(status)) if was_ended(status) => "its check was broken off".to_owned(),
-            (Ok(_), Ok(status)) if !status.success() => {
-                crashed = true;
-                format!("its driver crashes ({status})")
-            }
-            (Ok(text), Ok(_)) => match serde_json::from_str(&text) {
-                Ok(answer) => return Ok(answer),
-                Err(error) => format!("its check cannot be read ({error})"),
-            },
+    })
+}
+
+/// Runs the subcommand once, with another variable in its environment.
+pub fn ask_once<T: DeserializeOwned>(
+    child: &Child,
+    arguments: &[OsString],
+    variable: Option<(&str, &str)>,
+) -> Result<T, NoAnswer> {
+    let call = Call {
+        arguments,
+        variable,
+        input: None,
+    };
+    let failed = |reason: String| NoAnswer {
+        reason,
+        complaints: String::new(),
+        crashed: false,
+        hung: false,
+    };
+    let output = child.run(call).map_err(|error| {
+        let reason = match &error.fault {
+            ChildFault::NotRun(error) => format!("it cannot be looked at ({error})"),
+            ChildFault::TimedOut => format!("its driver hangs ({} s)", child.timeout.as_secs()),
+            ChildFault::Interrupted => "its check was broken off".to_owned(),
+            ChildFault::Crashed(status) => format!("its driver crashes ({status})"),
+            ChildFault::TooMuchOutput => "its check cannot be read (it is too long)".to_owned(),
         };
-        Err(NoAnswer {
-            reason,
-            complaints,
-            crashed,
-            hung,
-        })
-    }
-}
-
-/// Whether somebody has ended a process, as Ctrl+C in a terminal ends all that was started there.
-#[cfg(unix)]
-fn was_ended(status: ExitStatus) -> bool {
-    use std::os::unix::process::ExitStatusExt;
-    const HANGUP_INTERRUPT_TERMINATE: [i32; 3] = [1, 2, 15];
-    status
-        .signal()
-        .is_some_and(|signal| HANGUP_INTERRUPT_TERMINATE.contains(&signal))
-}
-
-#[cfg(not(unix))]
-fn was_ended(_: ExitStatus) -> bool {
-    false
-}
-
-/// All that comes, as far as it is kept.
-fn read(from: Option<impl Read>) -> String {
-    let mut bytes = Vec::new();
-    if let Some(mut from) = from {
-        // What came until an error is all that there is.
-        let _ = from.read_to_end(&mut bytes);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The last of what a child said.
-pub fn last_words(complaints: &str) -> &str {
-    let from = complaints.len().saturating_sub(COMPLAINTS);
-    let from = (from..complaints.len()).find(|&at| complaints.is_char_boundary(at));
-    &complaints[from.unwrap_or(0)..]
+        NoAnswer {
+            complaints: error.stderr,
+            crashed: matches!(error.fault, ChildFault::Crashed(_)),
+            hung: matches!(error.fault, ChildFault::TimedOut),
+            ..failed(reason)
+        }
+    })?;
+    serde_json::from_slice(&output)
+        .map_err(|error| failed(format!("its check cannot be read ({error})")))
 }

@@ -147,7 +147,7 @@ fn a_gpu_that_hangs_with_cooperative_matrices_is_used_without_them() {
     let with = "case $* in *--without-matrices*) ;; *) exec sleep 60 ;; esac";
     let machine = Machine::new(&[CARD], &format!("{with}; {}", writes(50)));
     let mut gpus = machine.gpus();
-    gpus.check.patience = Duration::from_secs(5);
+    gpus.check.timeout = Duration::from_secs(5);
     let model = starter::file().expect("the starter is there");
     let decision = gpus.decide(DeviceRequest::Auto, &model, Some(1), &mut || {});
     assert!(decision.gpu.is_some() && !decision.matrices);
@@ -191,7 +191,7 @@ fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
         let machine = Machine::new(&[CARD], &check);
         let mut gpus = machine.gpus();
         if why == "hangs" {
-            gpus.check.patience = Duration::from_secs(1);
+            gpus.check.timeout = Duration::from_secs(1);
         }
         let model = starter::file().expect("the starter is there");
         no_gpu(
@@ -287,6 +287,7 @@ fn a_layer_that_crashes_while_gpus_are_listed_leaves_a_chat_on_the_cpu() {
         threads: Some(1),
         context_length: None,
         kv_type: chat::KvType::F16,
+        own_templates: Vec::new(),
     };
     let info = model
         .open(&ModelChoice::Starter, &options, &mut |_| {})

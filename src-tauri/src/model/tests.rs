@@ -15,6 +15,7 @@ fn options() -> LoadOptions {
         threads: Some(1),
         context_length: None,
         kv_type: chat::KvType::F16,
+        own_templates: Vec::new(),
     }
 }
 
@@ -149,6 +150,99 @@ fn an_unknown_device_leaves_the_model_before_as_it_was() {
         .expect_err("refused");
     assert_eq!(failure.code, FailureCode::Invalid);
     assert!(model.info().is_some());
+}
+
+/// A sandbox whose templates write `Hi` until they have to write about something else.
+#[derive(Debug)]
+struct Moody;
+
+impl TemplateSandbox for Moody {
+    fn render(
+        &self,
+        _: &str,
+        context: &serde_json::Value,
+        _: jiff::civil::Date,
+    ) -> Result<String, engine::TemplateError> {
+        match context["messages"][0]["content"].as_str() {
+            Some("Hi") => Ok("Hi".to_owned()),
+            _ => Err(engine::TemplateError::Stopped {
+                reason: "it took longer than 2 s".to_owned(),
+            }),
+        }
+    }
+}
+
+/// The demo model with a chat template of unknown text and the same length.
+fn foreign(folder: &tempfile::TempDir) -> ModelChoice {
+    let image = std::fs::read(starter::file().expect("the demo model")).expect("read");
+    let known: &[u8] = b"{#- Chat template of the Goldcrest";
+    let at = image.windows(known.len()).position(|part| part == known);
+    let mut image = image.clone();
+    image[at.expect("its template") + 4] = b'X';
+    let file = folder.path().join("foreign.gguf");
+    std::fs::write(&file, image).expect("written");
+    ModelChoice::File(file)
+}
+
+#[test]
+fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let choice = foreign(&folder);
+    let mut model = EngineModel {
+        sandbox: Some(Arc::new(Moody)),
+        ..EngineModel::default()
+    };
+    let mut loads = 0;
+    let mut open = |model: &mut EngineModel, options: &LoadOptions| {
+        let progress = &mut |_| loads += 1;
+        let info = model.open(&choice, options, progress).expect("it opens");
+        (info, std::mem::take(&mut loads))
+    };
+    let asked = |text| turn(vec![said(Role::User, text, None)]);
+    let cancel = AtomicBool::new(false);
+
+    let (info, _) = open(&mut model, &options());
+    assert_eq!(info.template.used, chat::TemplateUse::Unknown);
+    assert!(info.can_think);
+    let built_in = model.count(&asked("Hello"), &cancel).expect("a prompt");
+    assert!(built_in > 20);
+
+    // The file's own, without loading the weights again.
+    let own = LoadOptions {
+        own_templates: vec!["0123".into(), info.fingerprint],
+        ..options()
+    };
+    let (info, loads) = open(&mut model, &own);
+    assert_eq!((info.template.used, loads), (chat::TemplateUse::Own, 0));
+    assert!(!info.can_think);
+    assert!(model.count(&asked("Hi"), &cancel).expect("a prompt") < 5);
+    let failure = model.count(&asked("Hello"), &cancel).expect_err("stopped");
+    assert_eq!(failure.code, FailureCode::Generation);
+    for words in ["it took longer than 2 s", "built-in protocol"] {
+        assert!(failure.message.contains(words), "{failure}");
+    }
+    let fault = |model: &EngineModel| model.info().and_then(|info| info.template.fault.clone());
+    assert!(fault(&model).is_some_and(|fault| fault.contains("longer than 2 s")));
+    assert!(model.count(&asked("Hi"), &cancel).is_ok());
+    assert_eq!(fault(&model), None);
+
+    // Another setting loads it again, with the same template.
+    let threads = LoadOptions {
+        threads: Some(2),
+        ..own
+    };
+    let (info, loads) = open(&mut model, &threads);
+    assert_eq!(info.template.used, chat::TemplateUse::Own);
+    assert!(loads > 0);
+    let (info, loads) = open(
+        &mut model,
+        &LoadOptions {
+            own_templates: Vec::new(),
+            ..threads
+        },
+    );
+    assert_eq!((info.template.used, loads), (chat::TemplateUse::Unknown, 0));
+    assert_eq!(model.count(&asked("Hello"), &cancel), Ok(built_in));
 }
 
 #[test]

@@ -122,6 +122,9 @@ export type ModelStatus = {
 	contextNote: string | null,
 	/**  What the keys and values of a full context take. */
 	kvMb: number,
+	/**  Names the file's content; empty while it loads. */
+	fingerprint: string,
+	template: Template | null,
 	device: Device | null,
 	/**  0 to 1 while loading. */
 	progress: number,
@@ -170,6 +173,8 @@ export type Settings = {
 	threads: number | null,
 	contextLength: number | null,
 	kvType: KvType,
+	/**  Fingerprints of the files whose own chat template is used though its text is unknown. */
+	ownTemplates: string[],
 	sampling: Sampling,
 	maxTokens: number | null,
 	/**  Text that repeats the context is guessed. */
@@ -212,6 +217,16 @@ export type Stats = {
 	model: string,
 	device: string,
 };
+
+/**  The chat template of a model. */
+export type Template = {
+	used: TemplateUse,
+	/**  Why it gave no prompt when it was last asked for one. */
+	fault: string | null,
+};
+
+/**  Which chat template is used. `Unknown`: the built-in one, as the file's text is unknown. `Own`: the file's all the same. */
+export type TemplateUse = "built-in" | "known" | "unknown" | "own";
 
 /**  Which colours the page wears. */
 export type Theme = "system" | "light" | "dark";

@@ -13,6 +13,8 @@ export class Model {
     contextLength: 0,
     contextNote: null,
     kvMb: 0,
+    fingerprint: "",
+    template: null,
     device: null,
     progress: 0,
     error: null,

@@ -9,6 +9,7 @@ export const standard: Settings = {
   threads: null,
   contextLength: null,
   kvType: "f16",
+  ownTemplates: [],
   sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1, seed: null },
   maxTokens: null,
   lookup: true,
@@ -32,6 +33,16 @@ export class Preferences {
     this.value = { ...this.value, ...part };
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#save(), SAVE_AFTER_MS);
+  }
+
+  /** Whether the chat template of the file with this fingerprint is used though its text is unknown. */
+  usesOwnTemplate(fingerprint: string): boolean {
+    return this.value.ownTemplates.includes(fingerprint);
+  }
+
+  useOwnTemplate(fingerprint: string, own: boolean): void {
+    const others = this.value.ownTemplates.filter((each) => each !== fingerprint);
+    this.change({ ownTemplates: own ? [...others, fingerprint] : others });
   }
 
   sample(part: Partial<Sampling>): void {

@@ -131,6 +131,14 @@ const screens = {
     scene: "distrusting",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
   },
+  "model-template": {
+    scene: "template",
+    act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
+  },
+  "model-template-fault": {
+    scene: "template-fault",
+    act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
+  },
   loading: {
     scene: "loading",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),

@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Session, until } from "./driver.js";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
+export const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 export const starterFile = join(root, "models", "starter", "starter-q4_k_m.gguf");
 const pictures = join(root, "ui", "tests", "out", "window");
 

@@ -72,6 +72,8 @@ pub struct LoadOptions {
     pub context_length: Option<u32>,
     /// How exactly keys and values are kept.
     pub kv_type: KvType,
+    /// Fingerprints of the files whose own chat template is used though its text is unknown.
+    pub own_templates: Vec<String>,
 }
 
 /// How exactly a model keeps the keys and values of what it has read.
@@ -108,6 +110,8 @@ pub struct ModelInfo {
     pub kv_bytes: u64,
     /// Names the file's content: stored token ids are used again only under the same fingerprint.
     pub fingerprint: String,
+    /// Which chat template writes its prompts.
+    pub template: Template,
     /// Whether its template has a thinking mode.
     pub can_think: bool,
     /// Where it computes.
@@ -126,6 +130,28 @@ impl ModelInfo {
         }
         self
     }
+}
+
+/// The chat template that writes a model's prompts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// Which one it is.
+    pub used: TemplateUse,
+    /// Why it gave no prompt when it was last asked for one.
+    pub fault: Option<String>,
+}
+
+/// Which chat template is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TemplateUse {
+    /// The built-in one: the file brings none.
+    BuiltIn,
+    /// The file's, whose text is known.
+    Known,
+    /// The built-in one, in place of the file's, whose text is unknown.
+    Unknown,
+    /// The file's, whose text is unknown, as the user wishes.
+    Own,
 }
 
 /// Where a model computes, and why there.

@@ -27,7 +27,7 @@ pub use desk::Timing;
 pub use failure::{Failure, FailureCode};
 pub use generate::{
     Device, DeviceKind, Finish, Generate, HistoryMessage, KvType, LoadOptions, ModelChoice,
-    ModelInfo, Opening, Part, Piece, Stats, StopReason, Turn,
+    ModelInfo, Opening, Part, Piece, Stats, StopReason, Template, TemplateUse, Turn,
 };
 pub use handle::Chat;
 pub use settings::{Sampling, SendWith, Settings, Theme};

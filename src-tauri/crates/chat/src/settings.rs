@@ -22,6 +22,8 @@ pub struct Settings {
     pub context_length: Option<u32>,
     /// How exactly the model keeps what it has read.
     pub kv_type: KvType,
+    /// Fingerprints of the files whose own chat template is used though its text is unknown.
+    pub own_templates: Vec<String>,
     /// How tokens are chosen.
     pub sampling: Sampling,
     /// The most tokens of one answer; `None`: until the context is full.
@@ -46,6 +48,7 @@ impl Default for Settings {
             threads: None,
             context_length: None,
             kv_type: KvType::default(),
+            own_templates: Vec::new(),
             sampling: Sampling::default(),
             max_tokens: None,
             lookup: true,
@@ -115,6 +118,7 @@ const ROW: &str = "user.";
 /// The largest integer that JSON readers agree on.
 const MAX_SEED: u64 = (1 << 53) - 1;
 const MAX_INSTRUCTIONS: usize = 20_000;
+const MAX_OWN_TEMPLATES: usize = 1000;
 
 impl Settings {
     pub(crate) fn load_options(&self) -> LoadOptions {
@@ -123,6 +127,7 @@ impl Settings {
             threads: self.threads,
             context_length: self.context_length,
             kv_type: self.kv_type,
+            own_templates: self.own_templates.clone(),
         }
     }
 
@@ -156,6 +161,17 @@ impl Settings {
         within("Min p", min_p, 0.0, 1.0)?;
         within("Repeat penalty", repeat_penalty, 0.5, 3.0)?;
         within("Seed", seed.unwrap_or(0), 0, MAX_SEED)?;
+        within(
+            "Files with a chat template of their own",
+            self.own_templates.len(),
+            0,
+            MAX_OWN_TEMPLATES,
+        )?;
+        if !self.own_templates.iter().all(|name| is_fingerprint(name)) {
+            return Err(Failure::invalid(
+                "This is not the fingerprint of a model file.",
+            ));
+        }
         within(
             "Length of the instructions",
             self.instructions.chars().count(),
@@ -209,6 +225,10 @@ impl Settings {
             _ => None,
         }
     }
+}
+
+fn is_fingerprint(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn is_device(name: &str) -> bool {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use store::{ChatId, MessageId, MessageState, Role};
 
 use crate::failure::Failure;
-use crate::generate::{Device, Stats};
+use crate::generate::{Device, Stats, Template};
 use crate::settings::Settings;
 
 /// Everything the window needs to begin.
@@ -130,6 +130,10 @@ pub struct ModelStatus {
     pub context_note: Option<String>,
     /// Memory that the keys and values of a full context take, in bytes; 0 while loading.
     pub kv_bytes: u64,
+    /// Names the file's content; empty while loading.
+    pub fingerprint: String,
+    /// The chat template that writes its prompts; `None` while loading.
+    pub template: Option<Template>,
     /// Where it computes; `None` while loading.
     pub device: Option<Device>,
     /// While loading: the fraction done, 0 to 1.

@@ -1,6 +1,7 @@
 //! The engine as its owner sees it: one loaded model with one sequence.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ use crate::prompt::{Conversation, Prompt, PromptError};
 use crate::session::Session;
 use crate::summary::ModelSummary;
 use crate::synthetic::{Synthetic, UnknownShape};
-use crate::template::{ChatTemplate, TemplateError};
+use crate::template::{ChatTemplate, TemplateSandbox};
 use crate::tokenizer::{Tokenizer, TokenizerError};
 use crate::weights::{self, WeightError, WeightSource};
 
@@ -45,6 +46,8 @@ pub struct LoadOptions {
     pub software_gpu: bool,
     /// Use a GPU's cooperative matrices, where it has them.
     pub gpu_matrices: bool,
+    /// Where the file's chat template runs if its text is unknown; without, the built-in SmolLM3 protocol is used then.
+    pub sandbox: Option<Arc<dyn TemplateSandbox>>,
 }
 
 impl Default for LoadOptions {
@@ -60,6 +63,7 @@ impl Default for LoadOptions {
             cpu_level: None,
             software_gpu: false,
             gpu_matrices: false,
+            sandbox: None,
         }
     }
 }
@@ -79,9 +83,6 @@ pub enum OpenError {
     /// The tokenizer in the file cannot be used.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// The chat template in the file cannot be used.
-    #[error(transparent)]
-    Template(#[from] TemplateError),
     /// The CPU level that was asked for is not one of this machine's.
     #[error(transparent)]
     CpuLevel(#[from] CpuLevelError),
@@ -123,6 +124,8 @@ pub struct Engine {
     config: Config,
     tokenizer: Tokenizer,
     template: ChatTemplate,
+    /// The template that the file brings.
+    file_template: Option<String>,
     summary: ModelSummary,
     device: DeviceChoice,
     /// How keys and values are kept.
@@ -131,6 +134,8 @@ pub struct Engine {
     /// Bytes of weights that every generated token reads.
     pub(crate) bytes_per_token: u64,
 }
+
+const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
 
 /// A model's file, read but not loaded.
 struct Description {
@@ -141,13 +146,13 @@ struct Description {
 }
 
 impl Description {
-    fn read(gguf: &Gguf) -> Result<Description, OpenError> {
+    fn read(
+        gguf: &Gguf,
+        sandbox: Option<Arc<dyn TemplateSandbox>>,
+    ) -> Result<Description, OpenError> {
         let config = Config::from_gguf(gguf)?;
         let tokenizer = Tokenizer::from_gguf(gguf)?;
-        let template = match gguf.str("tokenizer.chat_template") {
-            Some(source) => ChatTemplate::parse(source)?,
-            None => ChatTemplate::built_in(),
-        };
+        let template = ChatTemplate::of_file(gguf.str(CHAT_TEMPLATE), sandbox);
         let summary = ModelSummary::new(gguf, &config, &template);
         Ok(Description {
             config,
@@ -160,13 +165,13 @@ impl Description {
 
 impl Engine {
     /// Everything that can be wrong with a file, without loading its weights: header, dimensions, tensor shapes and
-    /// offsets, tokenizer, template.
+    /// offsets, tokenizer. A chat template of unknown text does not run, and is no error.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(path: &Path) -> Result<ModelSummary, OpenError> {
         let gguf = Gguf::open(path)?;
-        let description = Description::read(&gguf)?;
+        let description = Description::read(&gguf, None)?;
         weights::check(&gguf, &description.config)?;
         Ok(description.summary)
     }
@@ -217,7 +222,7 @@ impl Engine {
             tokenizer,
             template,
             mut summary,
-        } = Description::read(gguf)?;
+        } = Description::read(gguf, options.sandbox.clone())?;
         weights::check(source, &config)?;
         let wanted = Context::new(&config, source, options)?;
         let config = config.for_context(wanted.tokens);
@@ -246,6 +251,7 @@ impl Engine {
             config,
             tokenizer,
             template,
+            file_template: gguf.str(CHAT_TEMPLATE).map(str::to_owned),
             summary,
             device,
             kv,
@@ -277,6 +283,12 @@ impl Engine {
     /// The model's chat template.
     pub fn template(&self) -> &ChatTemplate {
         &self.template
+    }
+
+    /// Has the file's chat template run in `sandbox` from now on if its text is unknown, or the built-in one in its place.
+    pub fn set_sandbox(&mut self, sandbox: Option<Arc<dyn TemplateSandbox>>) {
+        self.template = ChatTemplate::of_file(self.file_template.as_deref(), sandbox);
+        self.summary.set_template(&self.template);
     }
 
     /// What the model reads to go on with `conversation`.

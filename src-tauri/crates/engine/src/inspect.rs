@@ -31,6 +31,8 @@ pub struct Inspection {
     pub types: BTreeMap<&'static str, TypeTotal>,
     /// Every tensor, in the order of the file.
     pub tensors: Vec<TensorLine>,
+    /// What the chat template is to the engine, if the file is a model that it runs: `built-in`, `known` or `unknown`.
+    pub chat_template: Option<&'static str>,
     /// What the engine makes of it, if it is a model that it runs.
     pub model: Option<ModelLine>,
     /// Why it cannot be run.
@@ -118,6 +120,7 @@ impl Inspection {
                 bytes: tensor.data.len(),
             })
             .collect();
+        let checked = Engine::check(path);
         let mut types = BTreeMap::<_, TypeTotal>::new();
         for tensor in &tensors {
             let total = types.entry(tensor.ty).or_default();
@@ -141,7 +144,8 @@ impl Inspection {
             model: Config::from_gguf(&gguf)
                 .ok()
                 .map(|config| ModelLine::new(&gguf, &config, context)),
-            problem: Engine::check(path).err().map(|error| error.to_string()),
+            chat_template: checked.as_ref().ok().map(|summary| summary.template.name()),
+            problem: checked.err().map(|error| error.to_string()),
         })
     }
 }

@@ -51,6 +51,8 @@ pub use prompt::{Conversation, KeepThinking, Prompt, PromptError, Role, Turn};
 pub use sampler::Sampling;
 pub use summary::ModelSummary;
 pub use synthetic::{Synthetic, UnknownShape};
-pub use template::{Capabilities, ChatTemplate, TemplateError};
+pub use template::{
+    Capabilities, ChatTemplate, TemplateError, TemplateSandbox, TemplateUse, render_template,
+};
 pub use think::Part;
 pub use tokenizer::{Decoder, Tokenizer, TokenizerError};

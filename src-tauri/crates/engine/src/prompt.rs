@@ -241,7 +241,7 @@ impl Draft<'_> {
             .enumerate()
             .map(|(index, turn)| {
                 let (role, content) = match turn.role {
-                    Role::System => ("system", self.guard.content(&turn.text)),
+                    Role::System => ("system", self.guard.protocol(&turn.text)),
                     Role::User => ("user", self.guard.content(&turn.text)),
                     Role::Tool => ("tool", self.guard.content(&turn.text)),
                     Role::Assistant => ("assistant", self.answer(index, turn, verbatim)),

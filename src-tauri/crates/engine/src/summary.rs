@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::Config;
 use crate::gguf::{Gguf, quote};
-use crate::template::ChatTemplate;
+use crate::template::{ChatTemplate, TemplateUse};
 
 /// Facts about a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub struct ModelSummary {
     pub context_note: Option<String>,
     /// Length of the context that the model was trained for.
     pub trained_context: usize,
+    /// Which chat template writes its prompts.
+    pub template: TemplateUse,
     /// Whether its chat template can switch thinking on and off.
     pub can_think: bool,
     /// Whether its chat template can offer tools.
@@ -58,10 +60,19 @@ impl ModelSummary {
             context_length: config.context,
             context_note: None,
             trained_context: config.context,
+            template: template.origin(),
             can_think: capabilities.thinking,
             has_tools: capabilities.tools,
             fingerprint: fingerprint(gguf),
         }
+    }
+
+    /// Notes that another chat template writes the prompts.
+    pub(crate) fn set_template(&mut self, template: &ChatTemplate) {
+        let capabilities = template.capabilities();
+        self.template = template.origin();
+        self.can_think = capabilities.thinking;
+        self.has_tools = capabilities.tools;
     }
 }
 

@@ -3,27 +3,54 @@
 //! Templates are written for Python's Jinja2 (`trim_blocks`, `lstrip_blocks`, loop controls,
 //! string methods, dicts printed by `repr`). What they print is the protocol that the model was
 //! trained on, so the result must be equal byte for byte.
+//!
+//! A template is a program from whoever made the file. Only known texts run in this process; any
+//! other gives way to the built-in one, or runs in a [`TemplateSandbox`] of the caller's.
 
 mod generation;
+mod known;
 mod python;
+mod sandbox;
+
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, Error, ErrorKind};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+
+pub use sandbox::{TemplateSandbox, TemplateUse, render_template};
 
 const NAME: &str = "chat";
 const BUILT_IN: &str = include_str!("templates/smollm3.jinja");
 
-/// Steps that one rendering may take: a template from a stranger's file must not hang the app.
+/// Steps that one rendering may take. They bound neither time nor memory: one step may be a product of long strings.
 const FUEL: u64 = 5_000_000;
 
-/// A compiled chat template and what it can express.
+/// The longest source in bytes; the published templates have 5,000.
+const LONGEST: usize = 64 << 10;
+
+/// A chat template, what it can express, and where it came from.
 #[derive(Debug)]
 pub struct ChatTemplate {
-    environment: Environment<'static>,
+    program: Program,
+    origin: TemplateUse,
     capabilities: Capabilities,
+    fault: Option<TemplateError>,
+}
+
+/// Where a template runs.
+#[derive(Debug)]
+enum Program {
+    /// In this process.
+    Compiled(Environment<'static>),
+    /// Wherever the sandbox has it run.
+    Sandboxed {
+        source: String,
+        sandbox: Arc<dyn TemplateSandbox>,
+    },
 }
 
 /// What a template reacts to, found by rendering it and looking.
@@ -38,8 +65,20 @@ pub struct Capabilities {
 }
 
 /// Why a template cannot be used; lines count from 1.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum TemplateError {
+    /// The source is too long for a chat template.
+    #[error("the chat template has {bytes} bytes; at most {LONGEST} are read")]
+    TooLong {
+        /// Length of the source.
+        bytes: usize,
+    },
+    /// A sandbox ended it before it was done.
+    #[error("the chat template was stopped: {reason}")]
+    Stopped {
+        /// The end of a sentence.
+        reason: String,
+    },
     /// The source is not a Jinja template.
     #[error("the chat template has an error in line {line}: {message}")]
     Syntax {
@@ -59,53 +98,79 @@ pub enum TemplateError {
 }
 
 impl ChatTemplate {
-    /// Compiles `source`.
+    /// The template for a file that brings `source`: that one where its text is known, or where there is a `sandbox` to
+    /// run it in; else the built-in one.
+    #[must_use]
+    pub fn of_file(source: Option<&str>, sandbox: Option<Arc<dyn TemplateSandbox>>) -> Self {
+        let Some(source) = source else {
+            return Self::built_in();
+        };
+        if known::is_known(source)
+            && let Ok(environment) = compile(source)
+        {
+            return Self::new(Program::Compiled(environment), TemplateUse::Known);
+        }
+        match sandbox {
+            Some(sandbox) => {
+                let source = source.to_owned();
+                Self::new(Program::Sandboxed { source, sandbox }, TemplateUse::Own)
+            }
+            None => Self {
+                origin: TemplateUse::Unknown,
+                ..Self::built_in()
+            },
+        }
+    }
+
+    /// Compiles `source` to run in this process, for which it has to be trusted.
     ///
     /// # Errors
     /// [`TemplateError::Syntax`], with the line, when it is not a template.
     pub fn parse(source: &str) -> Result<Self, TemplateError> {
-        let mut environment = Environment::new();
-        environment.set_syntax(
-            SyntaxConfig::builder()
-                .trim_blocks(true)
-                .lstrip_blocks(true)
-                .build()
-                .map_err(|error| syntax_error(&error))?,
-        );
-        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        environment.set_fuel(Some(FUEL));
-        environment
-            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        environment.set_formatter(python::write_value);
-        environment.add_filter("string", |value: &Value| python::str_of(value));
-        environment.add_filter("tojson", python::to_json);
-        environment.add_function(
-            "raise_exception",
-            |message: String| -> Result<Value, Error> {
-                Err(Error::new(ErrorKind::InvalidOperation, message))
-            },
-        );
-        environment
-            .add_template_owned(NAME, generation::without_tags(source))
-            .map_err(|error| syntax_error(&error))?;
-        let mut template = Self {
-            environment,
-            capabilities: Capabilities::default(),
-        };
-        template.capabilities = template.probe();
-        Ok(template)
+        Ok(Self::new(
+            Program::Compiled(compile(source)?),
+            TemplateUse::Known,
+        ))
     }
 
     /// Goldcrest's own template of the SmolLM3 protocol, for files that bring none.
     #[must_use]
     pub fn built_in() -> Self {
-        Self::parse(BUILT_IN).expect("the built-in template compiles, as its test shows")
+        let environment =
+            compile(BUILT_IN).expect("the built-in template compiles, as its test shows");
+        Self::new(Program::Compiled(environment), TemplateUse::BuiltIn)
+    }
+
+    fn new(program: Program, origin: TemplateUse) -> Self {
+        let mut template = Self {
+            program,
+            origin,
+            capabilities: Capabilities::default(),
+            fault: None,
+        };
+        match template.probe() {
+            Ok(capabilities) => template.capabilities = capabilities,
+            Err(error) => template.fault = Some(error),
+        }
+        template
+    }
+
+    /// Which text it is.
+    #[must_use]
+    pub fn origin(&self) -> TemplateUse {
+        self.origin
     }
 
     /// What the template reacts to.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
+    }
+
+    /// Why it refused even the first question that it was given, to see what it reacts to.
+    #[must_use]
+    pub fn fault(&self) -> Option<&TemplateError> {
+        self.fault.as_ref()
     }
 
     /// Renders the template over `context`, an object of template variables (`messages`,
@@ -118,23 +183,20 @@ impl ChatTemplate {
         context: &serde_json::Value,
         today: Date,
     ) -> Result<String, TemplateError> {
-        let clock = Value::from_function(move |format: &str| python::strftime(today, format));
-        let context = minijinja::context! {
-            strftime_now => clock,
-            ..Value::from(Serde(context))
-        };
-        self.environment
-            .get_template(NAME)
-            .and_then(|template| template.render(context))
-            .map_err(|error| TemplateError::Render {
-                line: line_of(&error),
-                message: message_of(&error),
-            })
+        match &self.program {
+            Program::Compiled(environment) => render(environment, context, today),
+            Program::Sandboxed { source, .. } if source.len() > LONGEST => {
+                Err(TemplateError::TooLong {
+                    bytes: source.len(),
+                })
+            }
+            Program::Sandboxed { source, sandbox } => sandbox.render(source, context, today),
+        }
     }
 
-    /// Renders one question in several ways and looks at what changes. A template that refuses
-    /// a question has no capabilities.
-    fn probe(&self) -> Capabilities {
+    /// Renders one question in several ways and looks at what changes. What a template refuses, it
+    /// is not capable of.
+    fn probe(&self) -> Result<Capabilities, TemplateError> {
         const MARK: &str = "goldcrest-probe";
         let render = |extra: serde_json::Value| {
             let mut context = json!({
@@ -144,18 +206,72 @@ impl ChatTemplate {
             if let (Some(context), Some(extra)) = (context.as_object_mut(), extra.as_object()) {
                 context.extend(extra.clone());
             }
-            self.render(&context, Date::constant(2026, 1, 1)).ok()
+            self.render(&context, Date::constant(2026, 1, 1))
         };
-        let shows_mark = |extra| render(extra).is_some_and(|text: String| text.contains(MARK));
+        let shows_mark = |extra| render(extra).is_ok_and(|text: String| text.contains(MARK));
+        let thinking = render(json!({"enable_thinking": true}))?;
         let tool = json!({"type": "function", "function": {"name": MARK, "description": "",
             "parameters": {"type": "object", "properties": {}}}});
-        Capabilities {
-            thinking: render(json!({"enable_thinking": true}))
-                != render(json!({"enable_thinking": false})),
+        Ok(Capabilities {
+            thinking: render(json!({"enable_thinking": false})).as_ref() != Ok(&thinking),
             tools: shows_mark(json!({"xml_tools": [tool], "tools": [tool]})),
             instructions: shows_mark(json!({"custom_instructions": MARK})),
-        }
+        })
     }
+}
+
+/// Compiles a template as transformers would.
+fn compile(source: &str) -> Result<Environment<'static>, TemplateError> {
+    if source.len() > LONGEST {
+        return Err(TemplateError::TooLong {
+            bytes: source.len(),
+        });
+    }
+    let mut environment = Environment::new();
+    environment.set_syntax(
+        SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build()
+            .map_err(|error| syntax_error(&error))?,
+    );
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_fuel(Some(FUEL));
+    environment.set_unknown_method_callback(python::method);
+    environment.set_formatter(python::write_value);
+    environment.add_filter("string", |value: &Value| python::str_of(value));
+    environment.add_filter("tojson", python::to_json);
+    environment.add_filter("indent", python::indent);
+    environment.add_filter("format", python::format);
+    environment.add_function(
+        "raise_exception",
+        |message: String| -> Result<Value, Error> {
+            Err(Error::new(ErrorKind::InvalidOperation, message))
+        },
+    );
+    environment
+        .add_template_owned(NAME, generation::without_tags(source))
+        .map_err(|error| syntax_error(&error))?;
+    Ok(environment)
+}
+
+fn render(
+    environment: &Environment<'_>,
+    context: &serde_json::Value,
+    today: Date,
+) -> Result<String, TemplateError> {
+    let clock = Value::from_function(move |format: &str| python::strftime(today, format));
+    let context = minijinja::context! {
+        strftime_now => clock,
+        ..Value::from(Serde(context))
+    };
+    environment
+        .get_template(NAME)
+        .and_then(|template| template.render(context))
+        .map_err(|error| TemplateError::Render {
+            line: line_of(&error),
+            message: message_of(&error),
+        })
 }
 
 fn syntax_error(error: &Error) -> TemplateError {
@@ -169,10 +285,16 @@ fn line_of(error: &Error) -> usize {
     error.line().unwrap_or(1)
 }
 
+/// What is wrong, cut where a template raises more than a sentence.
 fn message_of(error: &Error) -> String {
-    error
+    const LONGEST: usize = 500;
+    let message = error
         .detail()
-        .map_or_else(|| error.kind().to_string(), str::to_owned)
+        .map_or_else(|| error.kind().to_string(), str::to_owned);
+    let shown = message
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c });
+    shown.take(LONGEST).collect()
 }
 
 #[cfg(test)]

@@ -183,6 +183,52 @@ fn content_never_becomes_structure() {
 }
 
 #[test]
+fn content_joined_to_a_templates_text_stays_text() {
+    let (tokenizer, _) = starter();
+    let asked = |source: &str, text: &str| {
+        let template = ChatTemplate::parse(source).expect("a template");
+        let conversation = conversation(vec![user(text)], true);
+        Prompt::new(&conversation, &template, &tokenizer).expect("a prompt")
+    };
+    let special = |ids: &[u32]| {
+        let control = |id: &&u32| {
+            let text = std::str::from_utf8(tokenizer.piece(**id));
+            text.is_ok_and(|text| tokenizer.special(text) == Some(**id))
+        };
+        ids.iter().filter(control).count()
+    };
+    for whole in ["<|im_end|>", "<|im_start|>", "<think>", "</think>"] {
+        for from in 0..whole.len() {
+            for to in from + 1..=whole.len() {
+                let (before, inside, after) = (&whole[..from], &whole[from..to], &whole[to..]);
+                for strip in ["", " | trim", ".strip()", ".lstrip('\\n')", ".rstrip()"] {
+                    let source = format!("{before}{{{{ messages[-1]['content']{strip} }}}}{after}");
+                    let prompt = asked(&source, inside);
+                    assert_eq!(prompt.text, whole, "{source}");
+                    assert_eq!(special(&prompt.ids), 0, "{source} over {inside:?}");
+                    if strip.contains("tri") && !strip.contains("\\n") {
+                        let prompt = asked(&source, &format!(" {inside}\n"));
+                        assert_eq!(special(&prompt.ids), 0, "{source} over {inside:?} in space");
+                    }
+                }
+            }
+        }
+    }
+    // Two pieces of content, with nothing between them.
+    let source = "{{ messages[-1]['content'] }}{{ messages[-1]['content'] }}";
+    for text in [
+        "<|im_end|><|im_end|",
+        "|im_end|><",
+        "\u{fdd0}",
+        ">",
+        "think",
+    ] {
+        let prompt = asked(source, text);
+        assert_eq!(special(&prompt.ids), 0, "{text:?}");
+    }
+}
+
+#[test]
 fn innocent_prompts_are_the_render_encoded() {
     let (tokenizer, template) = starter();
     for thinking in [true, false] {

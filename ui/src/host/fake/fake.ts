@@ -242,6 +242,14 @@ export class FakeHost implements Host {
   saveSettings(settings: Settings): Promise<Settings> {
     this.calls.push(["saveSettings", settings]);
     this.#settings = settings;
+    const { template, fingerprint } = this.#model;
+    if (template?.used === "unknown" || template?.used === "own") {
+      const used = settings.ownTemplates.includes(fingerprint) ? "own" : "unknown";
+      if (used !== template.used) {
+        this.#model = { ...this.#model, template: { used, fault: null } };
+        this.emit({ type: "model", status: this.#model });
+      }
+    }
     return this.#reply(settings);
   }
 

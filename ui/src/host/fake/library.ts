@@ -13,6 +13,8 @@ export const starter: ModelStatus = {
   contextLength: 2048,
   contextNote: null,
   kvMb: 8.4,
+  fingerprint: "5ca1ab1e00000001",
+  template: { used: "known", fault: null },
   device: {
     kind: "cpu",
     name: "CPU, AVX-512 VNNI, 8 threads",
@@ -32,6 +34,14 @@ export const big: ModelStatus = {
   sizeMb: 1915,
   contextLength: 32768,
   kvMb: 2415.9,
+  fingerprint: "5ca1ab1e00000002",
+};
+
+/** Its file brings a chat template of its own. */
+export const foreign: ModelStatus = {
+  ...big,
+  fingerprint: "5ca1ab1e00000003",
+  template: { used: "unknown", fault: null },
 };
 
 /** What the host says of a model before it is open: its name by the file, and nothing else. */
@@ -48,6 +58,8 @@ export function unopened(model: ModelStatus): ModelStatus {
     sizeMb: 0,
     contextLength: 0,
     kvMb: 0,
+    fingerprint: "",
+    template: null,
     device: null,
     progress: 0,
     canThink: false,
@@ -73,6 +85,7 @@ export const defaults: Settings = {
   threads: null,
   contextLength: null,
   kvType: "f16",
+  ownTemplates: [],
   sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1, seed: null },
   maxTokens: null,
   lookup: true,

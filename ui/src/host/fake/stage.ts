@@ -1,6 +1,6 @@
 import { sanitise } from "../../text/sanitise";
 import { FakeHost, type Script } from "./fake";
-import { distrusting, loading, starter } from "./library";
+import { distrusting, foreign, loading, starter } from "./library";
 
 /** What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`. */
 const scenes: Record<string, Script> = {
@@ -11,6 +11,14 @@ const scenes: Record<string, Script> = {
   distrusting: { model: distrusting },
   checking: { model: { ...loading, state: "checking", progress: 0 } },
   loading: { model: loading },
+  template: { model: foreign },
+  "template-fault": {
+    model: {
+      ...foreign,
+      template: { used: "own", fault: "the chat template was stopped: it took longer than 2 s" },
+    },
+    settings: { ownTemplates: [foreign.fingerprint] },
+  },
   none: { filled: false, model: { ...starter, state: "none", name: "", device: null } },
   error: {
     model: {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use chat::{
     Chat, ChatId, ChatView, Clock, Device, DeviceKind, Event, Failure, FailureCode, Finish,
     Generate, LoadOptions, Message, ModelChoice, ModelInfo, ModelState, Opening, Part, Piece,
-    Stats, StopReason, Store, Timing, Turn,
+    Stats, StopReason, Store, Template, TemplateUse, Timing, Turn,
 };
 
 /// Longer than anything here takes, and short enough to fail.
@@ -180,6 +180,10 @@ impl Generate for Scripted {
             context_note: None,
             longest_token: LONGEST_TOKEN,
             kv_bytes: 4096,
+            template: Template {
+                used: TemplateUse::Known,
+                fault: None,
+            },
             can_think: !self.script.0.lock().unwrap().cannot_think,
             device: Device {
                 kind: DeviceKind::Cpu,

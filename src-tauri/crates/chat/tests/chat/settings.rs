@@ -16,6 +16,7 @@ fn settings_survive_a_restart() {
         threads: Some(4),
         context_length: Some(8192),
         kv_type: KvType::Q8_0,
+        own_templates: vec!["0123456789abcdef".into()],
         sampling: Sampling {
             temperature: 0.7,
             seed: Some(42),
@@ -50,7 +51,7 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ..Settings::default()
     };
     bench.chat.save_settings(good.clone()).unwrap();
-    let wrong: [Wrong; 25] = [
+    let wrong: [Wrong; 28] = [
         ("Temperature", |s| s.sampling.temperature = -0.1),
         ("Temperature", |s| s.sampling.temperature = f32::NAN),
         ("Temperature", |s| s.sampling.temperature = 5.1),
@@ -75,6 +76,11 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ("Longest answer", |s| s.max_tokens = Some(0)),
         ("Device", |s| s.device = "cuda:".into()),
         ("Device", |s| s.device = "tpu".into()),
+        ("fingerprint", |s| s.own_templates = vec!["model".into()]),
+        ("fingerprint", |s| s.own_templates = vec![String::new()]),
+        ("chat template", |s| {
+            s.own_templates = vec!["0".into(); 1001];
+        }),
         ("instructions", |s| s.instructions = "x".repeat(20_001)),
     ];
     for (name, make_wrong) in wrong {

@@ -1,9 +1,11 @@
 //! Keeps what people write apart from what the template writes.
 //!
-//! After each character of content that could begin a special token stands a mark, so that no
-//! special token's text occurs in content when it comes out of the template, however the
-//! template cut or joined it: what matches is structure. Then the marks go. The marks are
-//! noncharacters; where content holds one itself, it is marked as well.
+//! Content carries marks, so that no special token's text that has a character of content in it
+//! comes out of the template, however the template joined it to its own text or to other content:
+//! what matches is structure. A mark stands after each character of content that could begin a
+//! special token, before each that could end one, and after content that could lie in the middle
+//! of one. Then the marks go. The marks are noncharacters; where content holds one itself, it is
+//! marked as well.
 
 use serde_json::Value;
 
@@ -42,6 +44,17 @@ impl<'a> Guard<'a> {
 
     /// `text` as content.
     pub(super) fn content(&self, text: &str) -> String {
+        let mut content = self.marked(text, |c| self.is_start(c));
+        let words = text.trim_end();
+        // Before the white space that templates strip.
+        if !words.is_empty() && self.specials.contain(words.trim_start()) {
+            content.insert(content.len() - (text.len() - words.len()), MARK);
+        }
+        content
+    }
+
+    /// `text` as part of the protocol, in which templates look for switches such as `/think`.
+    pub(super) fn protocol(&self, text: &str) -> String {
         self.marked(text, |c| self.is_start(c))
     }
 
@@ -59,7 +72,7 @@ impl<'a> Guard<'a> {
             Value::Object(fields) => {
                 let fields = fields.iter();
                 fields
-                    .map(|(key, field)| (self.content(key), self.json(field)))
+                    .map(|(key, field)| (self.protocol(key), self.json(field)))
                     .collect()
             }
             other => other.clone(),
@@ -85,8 +98,12 @@ impl<'a> Guard<'a> {
                 rest = &rest[length..];
                 continue;
             }
-            text.push(c);
             rest = &rest[c.len_utf8()..];
+            if c == MARK && !rest.starts_with(MARK) {
+                // It stood before or after content.
+                continue;
+            }
+            text.push(c);
             if c == '/' || self.is_start(c) {
                 rest = rest.strip_prefix(MARK).unwrap_or(rest);
             }
@@ -122,9 +139,13 @@ impl<'a> Guard<'a> {
         matches!(c, MARK | PLACE | END) || self.specials.starts().binary_search(&c).is_ok()
     }
 
+    /// With a mark before each character that could end a special token, and after each that `marks` names.
     fn marked(&self, text: &str, marks: impl Fn(char) -> bool) -> String {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
+            if self.specials.ends().binary_search(&c).is_ok() {
+                out.push(MARK);
+            }
             out.push(c);
             if marks(c) {
                 out.push(MARK);

@@ -3,10 +3,18 @@
 use std::fmt::Write as _;
 
 use jiff::civil::Date;
-use minijinja::value::{Kwargs, Value, ValueKind};
+use minijinja::filters;
+use minijinja::value::{Kwargs, Rest, StringInput, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Error, ErrorKind, Output, State};
 use serde::Serialize as _;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+
+/// How deep a printed value may be nested.
+const DEEPEST: usize = 64;
+/// The widest indent.
+const WIDEST_INDENT: usize = 32;
+/// The widest field of a formatted string.
+const WIDEST_FIELD: u32 = 1000;
 
 /// Writes what `{{ value }}` prints.
 pub(super) fn write_value(
@@ -26,38 +34,71 @@ pub(super) fn str_of(value: &Value) -> Result<String, Error> {
     match value.as_str() {
         Some(text) => out.push_str(text),
         None if value.is_undefined() => {}
-        None => repr(value, &mut out)?,
+        None => repr(value, DEEPEST, &mut out)?,
     }
     Ok(out)
 }
 
-fn repr(value: &Value, out: &mut String) -> Result<(), Error> {
+/// `room` is how deep the value may still be nested.
+fn repr(value: &Value, room: usize, out: &mut String) -> Result<(), Error> {
+    let deeper = || room.checked_sub(1).ok_or_else(too_deep);
     match value.kind() {
         ValueKind::String => repr_string(value.as_str().unwrap_or_default(), out),
         ValueKind::Number if !value.is_integer() => {
             repr_float(f64::try_from(value.clone())?, out);
         }
         ValueKind::Seq => {
+            let room = deeper()?;
             out.push('[');
             for (index, item) in value.try_iter()?.enumerate() {
                 out.push_str(if index == 0 { "" } else { ", " });
-                repr(&item, out)?;
+                repr(&item, room, out)?;
             }
             out.push(']');
         }
         ValueKind::Map => {
+            let room = deeper()?;
             out.push('{');
             for (index, key) in value.try_iter()?.enumerate() {
                 out.push_str(if index == 0 { "" } else { ", " });
-                repr(&key, out)?;
+                repr(&key, room, out)?;
                 out.push_str(": ");
-                repr(&value.get_item(&key)?, out)?;
+                repr(&value.get_item(&key)?, room, out)?;
             }
             out.push('}');
         }
         _ => out.push_str(&value.to_string()),
     }
     Ok(())
+}
+
+fn too_deep() -> Error {
+    let message = format!("a printed value is nested more than {DEEPEST} deep");
+    Error::new(ErrorKind::InvalidOperation, message)
+}
+
+/// Refuses a value that is nested deeper than `room`, as one that contains itself is.
+fn check_depth(value: &Value, room: usize) -> Result<(), Error> {
+    let items = matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
+    if !items && value.kind() != ValueKind::Map {
+        return Ok(());
+    }
+    let room = room.checked_sub(1).ok_or_else(too_deep)?;
+    for item in value.try_iter()? {
+        check_depth(&item, room)?;
+        if !items {
+            check_depth(&value.get_item(&item)?, room)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_indent(width: usize) -> Result<usize, Error> {
+    if width <= WIDEST_INDENT {
+        return Ok(width);
+    }
+    let message = format!("an indent of {width} is more than {WIDEST_INDENT}");
+    Err(Error::new(ErrorKind::InvalidOperation, message))
 }
 
 /// Single quotes, unless the text has one and no double quote.
@@ -127,10 +168,11 @@ pub(super) fn to_json(
         Some(indent) => Some(indent),
         None => options.get::<Option<usize>>("indent")?,
     };
+    check_depth(value, DEEPEST)?;
     let mut out = Vec::new();
     let written = match indent {
         Some(width) => {
-            let spaces = " ".repeat(width);
+            let spaces = " ".repeat(check_indent(width)?);
             let style = PrettyFormatter::with_indent(spaces.as_bytes());
             value.serialize(&mut Serializer::with_formatter(&mut out, style))
         }
@@ -139,6 +181,65 @@ pub(super) fn to_json(
     written.map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
     String::from_utf8(out)
         .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
+}
+
+/// `value | indent`, of a sensible width.
+pub(super) fn indent(
+    value: StringInput<'_>,
+    width: Option<usize>,
+    first: Option<bool>,
+    blank: Option<bool>,
+    options: Kwargs,
+) -> Result<Value, Error> {
+    let width = match width {
+        Some(width) => width,
+        None => options.get::<Option<usize>>("width")?.unwrap_or(4),
+    };
+    filters::indent(value, Some(check_indent(width)?), first, blank, options)
+}
+
+/// `"%5s" | format(value)`, with fields of a sensible width.
+pub(super) fn format(
+    state: &mut State<'_, '_>,
+    format: &Value,
+    arguments: Rest<ValueOrKwargs>,
+) -> Result<Value, Error> {
+    check_fields(format.as_str().unwrap_or_default())?;
+    filters::format(state, format, arguments)
+}
+
+/// Python's methods of strings, lists and dicts; fields of `format` have a sensible width.
+pub(super) fn method(
+    state: &mut State<'_, '_>,
+    value: &Value,
+    method: &str,
+    arguments: &[Value],
+) -> Result<Value, Error> {
+    if method == "format" {
+        check_fields(value.as_str().unwrap_or_default())?;
+    }
+    minijinja_contrib::pycompat::unknown_method_callback(state, value, method, arguments)
+}
+
+/// Refuses a format with a wide field: a large number, or `*`, between `%` and its letter or between braces.
+fn check_fields(format: &str) -> Result<(), Error> {
+    let until = |field: &'_ str, end: Option<usize>| field[..end.unwrap_or(field.len())].to_owned();
+    let after_percent = format.split('%').skip(1);
+    let after_percent = after_percent.map(|field| until(field, field.find(char::is_alphabetic)));
+    let in_braces = format.split('{').skip(1);
+    let in_braces = in_braces.map(|field| until(field, field.find('}')));
+    let is_wide = |digits: &str| {
+        let width = digits.parse::<u32>();
+        !digits.is_empty() && !width.is_ok_and(|width| width <= WIDEST_FIELD)
+    };
+    let is_wide = |field: String| {
+        field.contains('*') || field.split(|c: char| !c.is_ascii_digit()).any(is_wide)
+    };
+    if after_percent.chain(in_braces).any(is_wide) {
+        let message = format!("a format has a field wider than {WIDEST_FIELD}");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
+    Ok(())
 }
 
 /// One line with `, ` and `: `, the separators of `json.dumps`.

@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
@@ -67,7 +68,8 @@ fn published_templates_render_byte_for_byte() {
         let Some((source, cases)) = reference_cases(name) else {
             return;
         };
-        let template = ChatTemplate::parse(&source).expect("published template");
+        let template = ChatTemplate::of_file(Some(&source), None);
+        assert_eq!(template.origin(), TemplateUse::Known, "{name}");
         assert_eq!(cases.len(), 270);
         for case in cases {
             let rendered = template.render(&case.context, TODAY).expect(&case.name);
@@ -241,4 +243,173 @@ fn bad_templates_name_the_line() {
         template.render(&json!({}), TODAY).is_err(),
         "an endless template must stop"
     );
+}
+
+/// A sandbox that only notes what it was given, and answers or refuses.
+#[derive(Debug, Default)]
+struct Noted {
+    refuses: bool,
+    sources: Mutex<Vec<String>>,
+}
+
+impl TemplateSandbox for Noted {
+    fn render(&self, source: &str, context: &Value, _: Date) -> Result<String, TemplateError> {
+        self.sources
+            .lock()
+            .expect("not poisoned")
+            .push(source.to_owned());
+        if self.refuses {
+            let reason = "it took longer than 2 s".to_owned();
+            return Err(TemplateError::Stopped { reason });
+        }
+        Ok(context.to_string())
+    }
+}
+
+impl Noted {
+    fn taken(&self) -> usize {
+        self.sources.lock().expect("not poisoned").drain(..).count()
+    }
+}
+
+const UNKNOWN: &str = "{{ messages[0].content }}";
+
+#[test]
+fn an_unknown_template_gives_way_to_the_built_in_one() {
+    let template = ChatTemplate::of_file(Some(UNKNOWN), None);
+    assert_eq!(template.origin(), TemplateUse::Unknown);
+    let built_in = ChatTemplate::of_file(None, None);
+    assert_eq!(built_in.origin(), TemplateUse::BuiltIn);
+    assert_eq!(template.capabilities(), built_in.capabilities());
+    let context = json!({"messages": [{"role": "user", "content": "Hi"}]});
+    assert_eq!(
+        template.render(&context, TODAY),
+        built_in.render(&context, TODAY)
+    );
+    // What cannot even be compiled is never looked at.
+    let broken = ChatTemplate::of_file(Some("{% if %}"), None);
+    assert_eq!(broken.origin(), TemplateUse::Unknown);
+}
+
+#[test]
+fn every_render_of_an_unknown_template_goes_to_the_sandbox() {
+    let sandbox = Arc::new(Noted::default());
+    let template = ChatTemplate::of_file(Some(UNKNOWN), Some(sandbox.clone()));
+    assert_eq!(template.origin(), TemplateUse::Own);
+    let all = Capabilities {
+        thinking: true,
+        tools: true,
+        instructions: true,
+    };
+    assert_eq!(template.capabilities(), all);
+    assert_eq!(sandbox.taken(), 4, "the probe");
+    let context = json!({"messages": [{"role": "user", "content": "Hi"}]});
+    let rendered = template.render(&context, TODAY);
+    assert_eq!(rendered, Ok(context.to_string()));
+    assert_eq!(*sandbox.sources.lock().expect("not poisoned"), [UNKNOWN]);
+
+    // A known one needs none.
+    sandbox.taken();
+    let known = include_str!("../../../../../models/starter/template.jinja");
+    let known = ChatTemplate::of_file(Some(known), Some(sandbox.clone()));
+    assert_eq!(known.origin(), TemplateUse::Known);
+    assert!(known.render(&context, TODAY).is_ok());
+    assert_eq!(sandbox.taken(), 0);
+}
+
+#[test]
+fn a_template_that_the_sandbox_stops_is_probed_once_and_fails_with_the_reason() {
+    let sandbox = Arc::new(Noted {
+        refuses: true,
+        ..Noted::default()
+    });
+    let template = ChatTemplate::of_file(Some(UNKNOWN), Some(sandbox.clone()));
+    assert_eq!(template.capabilities(), Capabilities::default());
+    assert!(matches!(
+        template.fault(),
+        Some(TemplateError::Stopped { .. })
+    ));
+    assert_eq!(sandbox.taken(), 1);
+    let error = template.render(&json!({}), TODAY).expect_err("stopped");
+    assert_eq!(
+        error.to_string(),
+        "the chat template was stopped: it took longer than 2 s"
+    );
+
+    let long = format!("{UNKNOWN}{}", "x".repeat(64 << 10));
+    sandbox.taken();
+    let template = ChatTemplate::of_file(Some(&long), Some(sandbox.clone()));
+    let error = template.render(&json!({}), TODAY).expect_err("refused");
+    assert_eq!(error, TemplateError::TooLong { bytes: long.len() });
+    assert_eq!(sandbox.taken(), 0, "it is refused here");
+    assert_eq!(
+        render_template(&long, &json!({}), TODAY),
+        Err(TemplateError::TooLong { bytes: long.len() })
+    );
+}
+
+/// These ended the process: by a stack overflow, or by an allocation of a terabyte.
+#[test]
+fn values_without_end_and_fields_without_bounds_are_errors() {
+    let selfmap = "{% set ns = namespace(a=1) %}{% set ns.a = ns %}";
+    for source in [
+        &*format!("{selfmap}{{{{ ns }}}}"),
+        &format!("{selfmap}{{{{ ns | string }}}}"),
+        &format!("{selfmap}{{{{ ns | tojson }}}}"),
+        &format!("{selfmap}{{{{ [ns] | tojson(indent=2) }}}}"),
+        "{{ [1] | tojson(indent=1000000000000) }}",
+        "{{ [1] | tojson(1000000000000) }}",
+        "{{ 'a\nb' | indent(1000000000000) }}",
+        "{{ 'a\nb' | indent(width=9300000000000000000) }}",
+        "{{ '%1000000000000s' | format('x') }}",
+        "{{ '%-1000000000000s' | format('x') }}",
+        "{{ '%.1000000000000f' | format(1.5) }}",
+        "{{ '%*s' | format(1000000000000, 'x') }}",
+        "{{ '{:>1000000000000}'.format('x') }}",
+        "{{ '{0:1000000000000}'.format('x') }}",
+        "{{ strftime_now('%1000000000000d') }}",
+    ] {
+        let rendered = render_template(source, &json!({}), TODAY);
+        assert!(
+            matches!(rendered, Err(TemplateError::Render { .. })),
+            "{source}: {rendered:?}"
+        );
+    }
+    // As deep and as wide as values and fields are.
+    let mut nested = json!(1);
+    for _ in 0..60 {
+        nested = json!([nested]);
+    }
+    let context = json!({"nested": nested});
+    for (source, expected) in [
+        (
+            "{{ nested | length }}{{ nested | string | length }}",
+            "1121",
+        ),
+        ("{{ nested | tojson | length }}", "121"),
+        ("{{ 'a\nb' | indent }}", "a\n    b"),
+        ("{{ 'a\nb' | indent(2, true) }}", "  a\n  b"),
+        (
+            "{{ '%5s|%-3d|%.2f 100%%' | format('x', 1, 1.5) }}",
+            "    x|1  |1.50 100%",
+        ),
+        ("{{ '{:>4}|{}'.format('x', 20250101) }}", "   x|20250101"),
+    ] {
+        assert_eq!(
+            render_template(source, &context, TODAY).as_deref(),
+            Ok(expected),
+            "{source}"
+        );
+    }
+}
+
+#[test]
+fn what_a_template_raises_is_one_line_of_bounded_length() {
+    let source = "{{ raise_exception('a\\u001b[2J\\n' ~ 'x' * 10000) }}";
+    let error = render_template(source, &json!({}), TODAY).expect_err("raised");
+    let TemplateError::Render { message, .. } = error else {
+        panic!("{error}");
+    };
+    assert!(message.starts_with("a [2J xxx"), "{message}");
+    assert_eq!(message.chars().count(), 500);
 }

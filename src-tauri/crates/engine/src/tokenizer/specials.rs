@@ -12,6 +12,8 @@ pub(crate) struct Specials {
     texts: Vec<String>,
     /// Characters that begin a special token's text.
     starts: Vec<char>,
+    /// Characters that end one.
+    ends: Vec<char>,
     control: HashSet<u32>,
 }
 
@@ -28,16 +30,13 @@ impl Specials {
         }
         let mut texts: Vec<String> = ids.keys().cloned().collect();
         texts.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        let mut starts: Vec<char> = texts
-            .iter()
-            .filter_map(|text| text.chars().next())
-            .collect();
-        starts.sort_unstable();
-        starts.dedup();
+        let starts = sorted(texts.iter().filter_map(|text| text.chars().next()));
+        let ends = sorted(texts.iter().filter_map(|text| text.chars().next_back()));
         Self {
             ids,
             texts,
             starts,
+            ends,
             control,
         }
     }
@@ -54,6 +53,16 @@ impl Specials {
     /// Characters that begin a special token's text, sorted.
     pub(crate) fn starts(&self) -> &[char] {
         &self.starts
+    }
+
+    /// Characters that end a special token's text, sorted.
+    pub(crate) fn ends(&self) -> &[char] {
+        &self.ends
+    }
+
+    /// Whether `text` is part of a special token's text.
+    pub(crate) fn contain(&self, text: &str) -> bool {
+        self.texts.iter().any(|special| special.contains(text))
     }
 
     /// The first special token in `text`, the longest where several begin.
@@ -73,4 +82,12 @@ impl Specials {
             .find(|special| text.starts_with(special.as_str()))?;
         Some((special.len(), self.ids[special]))
     }
+}
+
+/// Each of them once.
+fn sorted(characters: impl Iterator<Item = char>) -> Vec<char> {
+    let mut characters: Vec<char> = characters.collect();
+    characters.sort_unstable();
+    characters.dedup();
+    characters
 }

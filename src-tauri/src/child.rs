@@ -1,0 +1,212 @@
+//! Runs hidden subcommands of this program as child processes, for work that may crash, hang or take all memory: drivers
+//! of GPUs, and chat templates from strangers.
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{self, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a child with a `startup` writes first, when it is ready to work.
+pub const STARTED: u8 = b'>';
+
+/// Bytes of its stderr that are kept, the last ones.
+const STDERR_LIMIT: usize = 4000;
+/// How long the stderr of a child that has ended is waited for.
+const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A program to run, and its limits.
+#[derive(Debug, Clone)]
+pub struct Child {
+    pub program: PathBuf,
+    /// Arguments that come before those of a call.
+    pub leading: Vec<OsString>,
+    /// How long it may take until it writes [`STARTED`], from where its `timeout` counts; none where it writes no such
+    /// byte.
+    pub startup: Option<Duration>,
+    pub timeout: Duration,
+    /// Bytes that it may write to stdout.
+    pub output_limit: usize,
+}
+
+/// What a child is asked.
+#[derive(Debug, Default)]
+pub struct Call<'a> {
+    pub arguments: &'a [OsString],
+    /// One more variable for its environment.
+    pub variable: Option<(&'a str, &'a str)>,
+    /// What it reads from stdin.
+    pub input: Option<Vec<u8>>,
+}
+
+/// Why there is no output.
+#[derive(Debug)]
+pub struct ChildError {
+    pub fault: ChildFault,
+    /// The last of what it wrote to stderr.
+    pub stderr: String,
+}
+
+#[derive(Debug)]
+pub enum ChildFault {
+    /// The program could not be run, or not be waited for.
+    NotRun(io::Error),
+    /// It was not done in time, and was ended.
+    TimedOut,
+    /// Somebody else ended it.
+    Interrupted,
+    /// It ended by itself, and not well.
+    Crashed(ExitStatus),
+    /// It wrote more than it may, and was ended.
+    TooMuchOutput,
+}
+
+/// What comes from stdout.
+enum Report {
+    Started,
+    /// All of it, or one byte more than it may be.
+    Output(Vec<u8>),
+}
+
+impl Child {
+    /// Runs the program once and returns what it writes to stdout.
+    pub fn run(&self, call: Call<'_>) -> Result<Vec<u8>, ChildError> {
+        let stdin = match call.input {
+            Some(_) => Stdio::piped(),
+            None => Stdio::null(),
+        };
+        let not_run = |error| ChildError {
+            fault: ChildFault::NotRun(error),
+            stderr: String::new(),
+        };
+        let mut child = Command::new(&self.program)
+            .args(&self.leading)
+            .args(call.arguments)
+            .envs(call.variable)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(not_run)?;
+        if let (Some(mut stdin), Some(input)) = (child.stdin.take(), call.input) {
+            // A child that ends before it has read all of it shows why by its status.
+            thread::spawn(move || stdin.write_all(&input));
+        }
+        let stderr = stderr_of(&mut child);
+        let output = self.output_of(&mut child);
+        let ended = match output {
+            Ok((output, deadline)) => {
+                status(&mut child, deadline).and_then(|status| match status {
+                    status if was_interrupted(status) => Err(ChildFault::Interrupted),
+                    status if !status.success() => Err(ChildFault::Crashed(status)),
+                    _ => Ok(output),
+                })
+            }
+            Err(fault) => {
+                end(&mut child);
+                Err(fault)
+            }
+        };
+        ended.map_err(|fault| ChildError {
+            fault,
+            stderr: stderr.recv_timeout(STDERR_TIMEOUT).unwrap_or_default(),
+        })
+    }
+
+    /// All that it writes, and the time at which it has to have ended.
+    fn output_of(&self, child: &mut process::Child) -> Result<(Vec<u8>, Instant), ChildFault> {
+        let (sender, reports) = channel();
+        let (starts, limit) = (self.startup.is_some(), self.output_limit);
+        if let Some(stdout) = child.stdout.take() {
+            thread::spawn(move || read(stdout, starts, limit, &sender));
+        }
+        let mut deadline = Instant::now() + self.startup.unwrap_or(self.timeout);
+        loop {
+            match next(&reports, deadline)? {
+                Report::Started => deadline = Instant::now() + self.timeout,
+                Report::Output(output) if output.len() > limit => {
+                    return Err(ChildFault::TooMuchOutput);
+                }
+                Report::Output(output) => return Ok((output, deadline)),
+            }
+        }
+    }
+}
+
+fn next(reports: &Receiver<Report>, deadline: Instant) -> Result<Report, ChildFault> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    reports.recv_timeout(left).map_err(|_| ChildFault::TimedOut)
+}
+
+/// Reads until the end, or one byte further than the limit: then the pipe stays full until the child is ended. What
+/// came until an error is all that there is; that nobody listens any more is no error.
+fn read(mut stdout: impl Read, starts: bool, limit: usize, reports: &Sender<Report>) {
+    let mut first = [0];
+    if starts && stdout.read_exact(&mut first).is_ok() && first == [STARTED] {
+        let _ = reports.send(Report::Started);
+    }
+    let mut output = Vec::new();
+    let more = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let _ = stdout.take(more).read_to_end(&mut output);
+    let _ = reports.send(Report::Output(output));
+}
+
+/// The last of what a child writes to stderr, once it has ended.
+fn stderr_of(child: &mut process::Child) -> Receiver<String> {
+    let (sender, stderr) = channel();
+    if let Some(mut from) = child.stderr.take() {
+        thread::spawn(move || {
+            let (mut tail, mut part) = (Vec::new(), [0; STDERR_LIMIT]);
+            while let Ok(read @ 1..) = from.read(&mut part) {
+                tail.extend_from_slice(&part[..read]);
+                tail.drain(..tail.len().saturating_sub(STDERR_LIMIT));
+            }
+            let tail = String::from_utf8_lossy(&tail).into_owned();
+            // An error means that nobody waits for it any more.
+            let _ = sender.send(tail);
+        });
+    }
+    stderr
+}
+
+/// How a child ends whose output has come.
+fn status(child: &mut process::Child, deadline: Instant) -> Result<ExitStatus, ChildFault> {
+    const PAUSE: Duration = Duration::from_millis(2);
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) if Instant::now() < deadline => thread::sleep(PAUSE),
+            Ok(None) => {
+                end(child);
+                return Err(ChildFault::TimedOut);
+            }
+            Err(error) => return Err(ChildFault::NotRun(error)),
+        }
+    }
+}
+
+/// It may have ended by itself meanwhile, which is as good.
+fn end(child: &mut process::Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Whether somebody has ended a process, as Ctrl+C in a terminal ends all that was started there.
+#[cfg(unix)]
+fn was_interrupted(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    const HANGUP_INTERRUPT_TERMINATE: [i32; 3] = [1, 2, 15];
+    status
+        .signal()
+        .is_some_and(|signal| HANGUP_INTERRUPT_TERMINATE.contains(&signal))
+}
+
+#[cfg(not(unix))]
+fn was_interrupted(_: ExitStatus) -> bool {
+    false
+}

@@ -1,0 +1,129 @@
+//! Children that do all that a child should not do. They are lines of shell.
+
+#![cfg(unix)]
+
+use super::*;
+
+fn shell(script: &str) -> Child {
+    Child {
+        program: "/bin/sh".into(),
+        leading: vec!["-c".into(), script.into(), "child".into()],
+        startup: None,
+        timeout: Duration::from_secs(60),
+        output_limit: 1000,
+    }
+}
+
+fn fault(child: &Child) -> ChildError {
+    child.run(Call::default()).expect_err("no output")
+}
+
+#[test]
+fn a_child_that_ends_well_gives_what_it_wrote() {
+    let arguments = ["one".into(), "two".into()];
+    let call = Call {
+        arguments: &arguments,
+        variable: Some(("GOLDCREST_TEST_WORD", "word")),
+        input: Some(b"input".to_vec()),
+    };
+    let output = shell(r#"echo "$1 $2 $GOLDCREST_TEST_WORD"; cat"#).run(call);
+    assert_eq!(output.expect("an output"), b"one two word\ninput");
+    // Without an input there is nothing to wait for on stdin.
+    let output = shell("cat; echo end").run(Call::default());
+    assert_eq!(output.expect("an output"), b"end\n");
+}
+
+#[test]
+fn a_child_that_does_not_end_in_time_is_ended() {
+    // It hangs with an output to come, after its output, and with stdout closed.
+    for script in [
+        "exec sleep 1000",
+        "echo x; exec sleep 1000",
+        "exec >&-; exec sleep 1000",
+    ] {
+        let child = Child {
+            timeout: Duration::from_millis(300),
+            ..shell(script)
+        };
+        let started = Instant::now();
+        assert!(
+            matches!(fault(&child).fault, ChildFault::TimedOut),
+            "{script}"
+        );
+        assert!(started.elapsed() < Duration::from_secs(500), "{script}");
+    }
+}
+
+#[test]
+fn the_timeout_counts_from_when_a_child_has_started() {
+    let child = |script, startup, timeout| Child {
+        startup: Some(Duration::from_millis(startup)),
+        timeout: Duration::from_millis(timeout),
+        ..shell(script)
+    };
+    let late = child("sleep 1; printf '>'; echo done", 60_000, 60_000);
+    assert_eq!(late.run(Call::default()).expect("an output"), b"done\n");
+    let hangs = child("printf '>'; exec sleep 1000", 60_000, 300);
+    assert!(matches!(fault(&hangs).fault, ChildFault::TimedOut));
+    let never = child("exec sleep 1000", 300, 60_000);
+    assert!(matches!(fault(&never).fault, ChildFault::TimedOut));
+    let other = child("echo '>'; false", 60_000, 60_000);
+    assert!(matches!(fault(&other).fault, ChildFault::Crashed(_)));
+}
+
+#[test]
+fn a_child_that_crashes_or_is_ended_is_told_apart() {
+    let crashed = fault(&shell("echo why >&2; kill -SEGV $$"));
+    assert!(
+        matches!(crashed.fault, ChildFault::Crashed(_)),
+        "{crashed:?}"
+    );
+    assert_eq!(crashed.stderr, "why\n");
+    assert!(matches!(
+        fault(&shell("exit 3")).fault,
+        ChildFault::Crashed(_)
+    ));
+    let interrupted = fault(&shell("kill -INT $$"));
+    assert!(
+        matches!(interrupted.fault, ChildFault::Interrupted),
+        "{interrupted:?}"
+    );
+    let missing = Child {
+        program: "/nonexistent/goldcrest".into(),
+        ..shell("")
+    };
+    assert!(matches!(fault(&missing).fault, ChildFault::NotRun(_)));
+}
+
+#[test]
+fn what_a_child_writes_is_bounded() {
+    let endless = fault(&shell("while :; do echo yyyyyyyyyyyyyyyyyyyyyyyy; done"));
+    assert!(
+        matches!(endless.fault, ChildFault::TooMuchOutput),
+        "{endless:?}"
+    );
+    let whole = shell("head -c 1000 /dev/zero").run(Call::default());
+    assert_eq!(whole.expect("an output").len(), 1000);
+    let over = fault(&shell("head -c 1001 /dev/zero"));
+    assert!(matches!(over.fault, ChildFault::TooMuchOutput), "{over:?}");
+    let loud = fault(&shell(
+        "head -c 1000000 /dev/zero >&2; echo end >&2; exit 1",
+    ));
+    assert!(loud.stderr.ends_with("end\n") && loud.stderr.len() <= STDERR_LIMIT);
+}
+
+#[test]
+fn an_input_that_is_not_read_does_not_block() {
+    let call = || Call {
+        input: Some(vec![b'x'; 1 << 20]),
+        ..Call::default()
+    };
+    let output = shell("echo done").run(call());
+    assert_eq!(output.expect("an output"), b"done\n");
+    let child = Child {
+        timeout: Duration::from_millis(300),
+        ..shell("exec sleep 1000")
+    };
+    let error = child.run(call()).expect_err("no output");
+    assert!(matches!(error.fault, ChildFault::TimedOut));
+}
