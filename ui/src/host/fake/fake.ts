@@ -116,8 +116,8 @@ export class FakeHost implements Host {
     if (text.includes("refuse")) {
       return refuse("too-long", "This message needs 40,120 tokens, and the context holds 32,768.");
     }
-    const said = text.trim();
-    if (said === "") return refuse("invalid", "There is no text in this message.");
+    const said = text.trimEnd();
+    if (said.trim() === "") return refuse("invalid", "There is no text in this message.");
     if (id !== null && this.#running.has(id)) return busy();
     const now = this.#now();
     const chat =
@@ -193,8 +193,8 @@ export class FakeHost implements Host {
   deleteChat(id: number): Promise<null> {
     const chat = this.#open(id);
     if (!chat) return noChat();
-    this.#running.get(id)?.();
     chat.deleted = true;
+    this.#running.get(id)?.();
     this.emit({ type: "chatRemoved", chat: id });
     return Promise.resolve(null);
   }
@@ -358,6 +358,8 @@ export class FakeHost implements Host {
       });
       this.#setWriting(chat, false);
       const siblings = this.library.branch(chat).find((m) => m.id === message.id)?.siblings ?? [];
+      // Of a chat that is gone nothing is told.
+      if (chat.deleted) return;
       this.emit({ type: "ended", chat: chat.summary.id, message: { ...message, siblings } });
     };
 
@@ -415,7 +417,7 @@ export class FakeHost implements Host {
 
   #setWriting(chat: FakeChat, writing: boolean): void {
     chat.summary = { ...chat.summary, writing, updatedAt: this.#now() };
-    this.emit({ type: "chatChanged", chat: chat.summary });
+    if (!chat.deleted) this.emit({ type: "chatChanged", chat: chat.summary });
   }
 }
 
