@@ -11,6 +11,9 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::view::{Event, Message};
 
+/// How often the time until the next try is doubled at most.
+const MOST_DOUBLINGS: u32 = 4;
+
 #[derive(Default)]
 pub(crate) struct Unsaved {
     ends: Vec<UnsavedEnd>,
@@ -18,6 +21,8 @@ pub(crate) struct Unsaved {
     leaves: HashMap<ChatId, MessageId>,
     /// When to try again.
     due: Option<Instant>,
+    /// How often it was in vain.
+    tries: u32,
 }
 
 struct UnsavedEnd {
@@ -84,8 +89,7 @@ impl Desk {
     /// Saves how an answer ended, and tells the window, unless its chat was deleted meanwhile.
     pub(super) fn settle(&mut self, end: End) {
         if let Some(failure) = &end.failure {
-            // Its sentence may quote the chat: a template raises errors in words of its own.
-            tracing::warn!(code = %failure.code, "an answer failed");
+            tracing::warn!(%failure, "an answer failed");
         }
         let (message, seq) = (end.message, end.seq);
         if let Err(error) = self.save_end(&end) {
@@ -151,14 +155,17 @@ impl Desk {
     /// Writes what can be written now.
     pub(super) fn save_unsaved(&mut self) {
         let mut saved = Vec::new();
-        for mut unsaved in std::mem::take(&mut self.unsaved.ends) {
-            match self.save_end(&unsaved.end) {
-                Ok(()) => saved.push((unsaved.end.message, unsaved.end.seq)),
-                Err(error) => {
-                    unsaved.reason = error.into();
-                    self.unsaved.ends.push(unsaved);
-                }
-            }
+        let mut ends = std::mem::take(&mut self.unsaved.ends).into_iter();
+        while let Some(mut unsaved) = ends.next() {
+            let Err(error) = self.save_end(&unsaved.end) else {
+                saved.push((unsaved.end.message, unsaved.end.seq));
+                continue;
+            };
+            unsaved.reason = error.into();
+            // Each may wait for another process, and nobody is served meanwhile: the others, which
+            // come first the next time, would likely fail as well.
+            self.unsaved.ends.extend(ends.by_ref());
+            self.unsaved.ends.push(unsaved);
         }
         let store = &self.store;
         self.unsaved
@@ -172,14 +179,18 @@ impl Desk {
             self.tell_ended(message, seq);
         }
         self.unsaved.due = None;
-        if !self.unsaved.ends.is_empty() || !self.unsaved.leaves.is_empty() {
+        if self.unsaved.ends.is_empty() && self.unsaved.leaves.is_empty() {
+            self.unsaved.tries = 0;
+        } else {
+            self.unsaved.tries += 1;
             self.retry_later();
         }
     }
 
+    /// Seldom, where it was often in vain.
     fn retry_later(&mut self) {
-        let due = Instant::now() + self.timing.retry_after;
-        self.unsaved.due.get_or_insert(due);
+        let wait = self.timing.retry_after * (1 << self.unsaved.tries.min(MOST_DOUBLINGS));
+        self.unsaved.due.get_or_insert(Instant::now() + wait);
     }
 
     /// What is written next in this chat builds on its rows, so they have to be true.

@@ -295,3 +295,31 @@ fn the_app_starts_though_expired_chats_cannot_be_purged() {
     assert_eq!(texts(&bench.chat.open_chat(kept).unwrap())[0], "How heavy?");
     bench.until(|event| matches!(event, Event::Model(_)));
 }
+
+#[test]
+fn all_ends_are_saved_once_that_is_possible() {
+    let (_folder, path, mut bench) = on_file();
+    let chats: Vec<_> = ["One", "Two", "Three"]
+        .map(|text| bench.ask(None, text).chat.id)
+        .into();
+    let go = bench.script.go();
+    bench.script.answer([Step::Wait, Step::Say("Six.")]);
+    bench.script.answer([Step::Say("Seven.")]);
+    bench.script.answer([Step::Say("Eight.")]);
+    for chat in &chats {
+        bench.chat.send(Some(*chat), "And?", true).unwrap();
+    }
+    faults::refuse_writes(&path, &["message"]).unwrap();
+    go.send(()).unwrap();
+    for _ in &chats {
+        assert_eq!(bench.until_ended().state, MessageState::Failed);
+    }
+    faults::allow_writes(&path).unwrap();
+    let mut saved: Vec<_> = chats.iter().map(|_| bench.until_ended().text).collect();
+    saved.sort();
+    assert_eq!(saved, ["Eight.", "Seven.", "Six."]);
+    for chat in chats {
+        let view = bench.chat.open_chat(chat).unwrap();
+        assert_eq!(view.messages[3].error, None);
+    }
+}
