@@ -1,4 +1,5 @@
 import type { ChatSummary, Host } from "../host/host";
+import { withoutDeceptiveCharacters } from "../text/links";
 import type { Notices } from "./notices.svelte";
 
 export type ChatGroup = { name: string; chats: ChatSummary[] };
@@ -18,7 +19,12 @@ export class Chats {
   readonly groups = $derived(groupByDate(this.list, new Date()));
 
   take(chats: ChatSummary[]): void {
-    this.list = [...chats].sort(newestFirst);
+    // A title must not read otherwise than it is written.
+    const plain = (chat: ChatSummary): ChatSummary => ({
+      ...chat,
+      title: withoutDeceptiveCharacters(chat.title),
+    });
+    this.list = chats.map(plain).sort(newestFirst);
   }
 
   put(chat: ChatSummary): void {

@@ -100,3 +100,9 @@ test("an empty or unchanged title is no renaming", async () => {
   await chats.rename(first.id, " Interest ");
   expect(chats.find(first.id)?.title).toBe("Interest");
 });
+
+test("a title cannot be reordered or hidden", () => {
+  const chats = new Chats(new FakeHost(), new Notices());
+  chats.take([{ ...chat(1, at(17, 8)), title: "a\u202Erorre\u202C b" }]);
+  expect(chats.list[0]?.title).toBe("arorre b");
+});
