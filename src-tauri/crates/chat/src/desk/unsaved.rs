@@ -89,7 +89,8 @@ impl Desk {
     /// Saves how an answer ended, and tells the window, unless its chat was deleted meanwhile.
     pub(super) fn settle(&mut self, end: End) {
         if let Some(failure) = &end.failure {
-            tracing::warn!(%failure, "an answer failed");
+            // Its sentence may quote the chat: a template raises errors in words of its own.
+            tracing::warn!(code = %failure.code, "an answer failed");
         }
         let (message, seq) = (end.message, end.seq);
         if let Err(error) = self.save_end(&end) {
