@@ -1,72 +1,128 @@
 //! Puts the app together: the store, the desk, the model and the window.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use chat::{Chat, Store};
+use chat::{Chat, Failure, Store};
 use tauri::{AppHandle, Manager, RunEvent, Runtime};
 
 use crate::desktop::{Desktop, NativeDesktop};
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::gpus::Gpus;
+use crate::instance::{self, DataLock};
 use crate::model::EngineModel;
+use crate::startup::{self, Open, StartError, Startup};
 use crate::wire::HostEvent;
 use crate::{commands, window};
 
-/// Opens the window and returns when it is closed.
+/// Opens the window and returns when it is closed. Where another app has the data folder, raises
+/// that one's window and returns.
 pub fn run(folders: Folders) -> tauri::Result<()> {
-    let one_instance = tauri_plugin_single_instance::Builder::new()
-        .callback(|app, _, _| window::bring_forward(app))
-        .build();
+    // What fails here fails again at the start proper, which says why.
+    let lock = match instance::lock(&folders.data) {
+        Ok(None) if is_raised(&folders) => return Ok(()),
+        lock => lock.ok().flatten(),
+    };
     tauri::Builder::default()
-        .plugin(one_instance)
         .plugin(tauri_plugin_dialog::init())
         .invoke_handler(commands::handler())
         .on_window_event(window::on_event)
-        .setup(move |app| Ok(start(app.handle(), folders)?))
+        .setup(move |app| Ok(start(app.handle(), folders, lock)?))
         .build(tauri::generate_context!())?
         .run(|app, event| match event {
             RunEvent::ExitRequested { .. } => window::leave(app),
-            RunEvent::Exit => app.state::<Chat>().shutdown(),
+            RunEvent::Exit => {
+                if let Some(desk) = app.try_state::<Chat>() {
+                    desk.shutdown();
+                }
+            }
             _ => {}
         });
     Ok(())
 }
 
-fn start<R: Runtime>(app: &AppHandle<R>, folders: Folders) -> Result<(), StartError> {
-    let desk = open_desk(&folders, app)?;
-    let theme = desk.snapshot()?.settings.theme;
+#[cfg(target_os = "linux")]
+fn is_raised(folders: &Folders) -> bool {
+    let raised = instance::raise_first(&folders.data);
+    if let Err(error) = &raised {
+        tracing::warn!("the window of the app that runs already was not raised: {error}");
+    }
+    raised.is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_raised(_: &Folders) -> bool {
+    false
+}
+
+fn start<R: Runtime>(
+    app: &AppHandle<R>,
+    folders: Folders,
+    lock: Option<DataLock>,
+) -> tauri::Result<()> {
     let desktop: Arc<dyn Desktop> = Arc::new(NativeDesktop(app.clone()));
     app.manage(desktop);
-    app.manage(desk.clone());
+    app.manage(Events::default());
     app.manage(folders.clone());
+    if lock.is_some() {
+        serve(app, &folders);
+    }
+    let open = opener(app.clone(), folders.clone(), lock);
+    app.manage(Arc::new(Startup::begin(folders.clone(), open)));
     let quit = app.clone();
     // Ctrl+C in the terminal, or the end of the session, ends the app as closing the window does.
     if let Err(error) = ctrlc::set_handler(move || quit.exit(0)) {
         tracing::warn!("Ctrl+C will not be heard: {error}");
     }
-    Ok(window::open(app, &desk, &folders, theme)?)
+    window::open(app, &folders)
 }
 
-fn open_desk<R: Runtime>(folders: &Folders, app: &AppHandle<R>) -> Result<Chat, StartError> {
-    let store = Store::open(&folders.database())?;
-    let events = Events::default();
-    app.manage(events.clone());
+/// Lets later starts raise this window, where there is a session bus.
+fn serve<R: Runtime>(app: &AppHandle<R>, folders: &Folders) {
+    #[cfg(target_os = "linux")]
+    match instance::serve(app, &folders.data) {
+        Ok(name) => {
+            app.manage(name);
+        }
+        Err(error) => tracing::warn!("a second start cannot raise the window: {error}"),
+    }
+}
+
+/// Locks the data folder, where that is not done, and opens the store in it.
+fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<DataLock>) -> Open {
+    let held = Mutex::new(lock);
+    Box::new(move || {
+        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.is_none() {
+            let lock = instance::lock(&folders.data)
+                .map_err(|error| StartError::data_folder(&folders.data, error))?;
+            let in_use = || StartError::InUse(folders.data.display().to_string());
+            *held = Some(lock.ok_or_else(in_use)?);
+            serve(&app, &folders);
+        }
+        let store = Store::open(&folders.database())?;
+        let desk = start_desk(&app, &folders, store)
+            .map_err(|failure| startup::cause(&folders, failure))?;
+        app.state::<Arc<dyn Desktop>>()
+            .wear(window::theme_of(&desk));
+        app.manage(desk);
+        Ok(())
+    })
+}
+
+fn start_desk<R: Runtime>(
+    app: &AppHandle<R>,
+    folders: &Folders,
+    store: Store,
+) -> Result<Chat, Failure> {
+    let events = Events::clone(&app.state::<Events>());
     let on_event = move |event| events.send(HostEvent::from(event));
-    Ok(Chat::start(
-        store,
-        Box::new(EngineModel::choosing(Gpus::new(folders))),
-        Box::new(on_event),
-    )?)
-}
-
-/// Why the app did not come up.
-#[derive(Debug, thiserror::Error)]
-enum StartError {
-    #[error("{0}")]
-    Store(#[from] chat::StoreError),
-    #[error("{0}")]
-    Chat(#[from] chat::Failure),
-    #[error("the window did not open: {0}")]
-    Window(#[from] tauri::Error),
+    let model = EngineModel::choosing(Gpus::new(folders));
+    let desk = Chat::start(store, Box::new(model), Box::new(on_event))?;
+    // What the page asks for first: where it cannot be read, there is nothing to show.
+    if let Err(failure) = desk.snapshot() {
+        desk.shutdown();
+        return Err(failure);
+    }
+    Ok(desk)
 }

@@ -13,13 +13,77 @@ use crate::desktop::{Desktop, link};
 use crate::error::{ErrorCode, WireError};
 use crate::events::Events;
 use crate::folders::Folders;
-use crate::wire::{ChatSummary, ChatView, HostEvent, SearchHit, Settings, Snapshot};
+use crate::startup::Startup;
+use crate::wire::{self, ChatSummary, ChatView, HostEvent, SearchHit, Settings, Snapshot};
 
 type Answer<T> = Result<T, WireError>;
 
 /// Hands every command to Tauri.
 pub fn handler<R: Runtime>() -> impl Fn(Invoke<R>) -> bool + Send + Sync + 'static {
     each_command!(tauri::generate_handler)
+}
+
+/// Asked before anything else: while there is a problem there are no chats to ask for.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn startup(startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> {
+    let startup = Arc::clone(&startup);
+    blocking(move || startup.view()).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn retry_start(startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> {
+    let startup = Arc::clone(&startup);
+    blocking(move || startup.retry()).await
+}
+
+/// Puts a copy in the place of a database that does not open, which is kept.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn restore_copy(copy: String, startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> {
+    let startup = Arc::clone(&startup);
+    blocking(move || startup.restore(&copy)).await?
+}
+
+/// Begins an empty database in the place of one that does not open, which is kept.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn start_empty(startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> {
+    let startup = Arc::clone(&startup);
+    blocking(move || startup.start_empty()).await?
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn open_damaged(startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> {
+    let startup = Arc::clone(&startup);
+    blocking(move || startup.open_damaged()).await?
+}
+
+/// Whether a disk that was full is so no more.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn has_room(folders: State<'_, Folders>) -> Answer<bool> {
+    let database = folders.database();
+    blocking(move || chat::has_room(&database)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn show_data_folder(
+    folders: State<'_, Folders>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Answer<()> {
+    let (folder, desktop) = (folders.data.clone(), Arc::clone(&desktop));
+    blocking(move || desktop.show_folder(&folder)).await?
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn quit(desktop: State<'_, Arc<dyn Desktop>>) -> Answer<()> {
+    desktop.quit();
+    Ok(())
 }
 
 /// The latest subscriber gets the events from now on.

@@ -34,6 +34,7 @@ impl From<chat::Failure> for WireError {
             chat::FailureCode::TooLong => ErrorCode::TooLong,
             chat::FailureCode::AnswerFull => ErrorCode::AnswerFull,
             chat::FailureCode::Generation => ErrorCode::Generation,
+            chat::FailureCode::DiskFull => ErrorCode::DiskFull,
             chat::FailureCode::Store => ErrorCode::Store,
             chat::FailureCode::Invalid => ErrorCode::Invalid,
         };
@@ -304,6 +305,17 @@ impl Snapshot {
             drafts: Drafts {
                 new_chat: snapshot.new_chat_draft,
             },
+        }
+    }
+}
+
+impl From<chat::GoodCopy> for DatabaseCopy {
+    fn from(copy: chat::GoodCopy) -> Self {
+        Self {
+            name: copy.name,
+            day: copy.day,
+            size_mb: megabytes(copy.bytes),
+            chats: copy.chats,
         }
     }
 }

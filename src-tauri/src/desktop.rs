@@ -1,6 +1,6 @@
 //! What the app asks of the desktop around it: a file picker and the browser.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tauri::{AppHandle, Manager, Runtime};
 use tauri_plugin_dialog::DialogExt;
@@ -12,7 +12,7 @@ use crate::window;
 /// Names the file that the picker returns, for tests: native dialogs have no WebDriver.
 const PICK_FILE: &str = "GOLDCREST_PICK_FILE";
 
-/// The desktop. The first two calls block.
+/// The desktop. The first three calls block.
 pub trait Desktop: Send + Sync {
     /// Lets the person choose a model file.
     fn pick_model(&self) -> Option<PathBuf>;
@@ -20,8 +20,14 @@ pub trait Desktop: Send + Sync {
     /// Opens an address in the person's browser.
     fn browse(&self, url: &Url) -> Result<(), WireError>;
 
+    /// Opens a folder in the person's file manager.
+    fn show_folder(&self, folder: &Path) -> Result<(), WireError>;
+
     /// Gives the window's frame these colours.
     fn wear(&self, theme: chat::Theme);
+
+    /// Ends the app as closing the window does.
+    fn quit(&self);
 }
 
 /// The real one: the window's own.
@@ -45,6 +51,15 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
     fn browse(&self, url: &Url) -> Result<(), WireError> {
         tauri_plugin_opener::open_url(url.as_str(), None::<&str>)
             .map_err(|error| WireError::invalid(format!("The browser did not open: {error}")))
+    }
+
+    fn show_folder(&self, folder: &Path) -> Result<(), WireError> {
+        tauri_plugin_opener::open_path(folder, None::<&str>)
+            .map_err(|error| WireError::invalid(format!("The folder did not open: {error}")))
+    }
+
+    fn quit(&self) {
+        self.0.exit(0);
     }
 
     fn wear(&self, theme: chat::Theme) {

@@ -3,6 +3,14 @@
 macro_rules! each_command {
     ($($then:tt)+) => {
         $($then)+![
+            startup,
+            retry_start,
+            restore_copy,
+            start_empty,
+            open_damaged,
+            has_room,
+            show_data_folder,
+            quit,
             subscribe,
             snapshot,
             open_chat,

@@ -14,6 +14,7 @@ pub enum ErrorCode {
     TooLong,
     AnswerFull,
     Generation,
+    DiskFull,
     Store,
     Invalid,
 }

@@ -19,10 +19,12 @@ mod error;
 mod events;
 mod folders;
 mod gpus;
+mod instance;
 mod logging;
 mod model;
 mod sandbox;
 mod starter;
+mod startup;
 mod window;
 mod wire;
 
@@ -62,9 +64,10 @@ fn open_window() -> ExitCode {
         say("goldcrest: no home folder was found; set GOLDCREST_DATA_DIR");
         return ExitCode::FAILURE;
     };
+    // The window says what is wrong with the folder, and needs no log for it.
     if let Err(error) = logging::to_files(&folders.logs()) {
         say(&format!("goldcrest: {}: {error}", folders.logs().display()));
-        return ExitCode::FAILURE;
+        logging::to_stderr();
     }
     match app::run(folders) {
         Ok(()) => ExitCode::SUCCESS,

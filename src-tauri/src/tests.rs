@@ -1,7 +1,7 @@
 //! The commands through Tauri's own door, with the capabilities that ship: what the page can ask
 //! for, and what it cannot.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -21,6 +21,7 @@ use crate::desktop::Desktop;
 use crate::error::WireError;
 use crate::events::Events;
 use crate::folders::Folders;
+use crate::startup::{StartError, Startup};
 use crate::wire::HostEvent;
 use crate::{commands, window};
 
@@ -77,6 +78,21 @@ impl Desktop for QuietDesktop {
             .expect("not poisoned")
             .push(url.to_string());
         Ok(())
+    }
+
+    fn show_folder(&self, folder: &Path) -> Result<(), WireError> {
+        self.opened
+            .lock()
+            .expect("not poisoned")
+            .push(folder.display().to_string());
+        Ok(())
+    }
+
+    fn quit(&self) {
+        self.opened
+            .lock()
+            .expect("not poisoned")
+            .push("quit".to_owned());
     }
 
     fn wear(&self, theme: chat::Theme) {
@@ -330,4 +346,41 @@ fn a_model_dropped_on_the_window_is_opened() {
         .collect();
     let over = |over| HostEvent::Dragging { over };
     assert_eq!(dragging, [over(true), over(false)]);
+}
+
+#[test]
+fn a_start_that_failed_is_mended_through_the_door() {
+    let window = Window::open();
+    let folders = Folders {
+        data: window._data.path().to_owned(),
+    };
+    let database = folders.database();
+    std::fs::write(&database, [7; 5000]).expect("written");
+    let open = move || Ok::<_, StartError>(drop(Store::open(&database)?));
+    let startup = Startup::begin(folders.clone(), Box::new(open));
+    window.app.manage(Arc::new(startup));
+
+    let problem = window.invoke("startup", json!({})).expect("allowed");
+    assert_eq!(problem["type"], "problem");
+    assert_eq!(problem["kind"], "damaged");
+    assert_eq!(problem["folder"], json!(folders.data));
+    let retried = window.invoke("retry_start", json!({})).expect("allowed");
+    assert_eq!(retried, problem);
+    let error = window
+        .invoke("restore_copy", json!({ "copy": "../goldcrest.db" }))
+        .expect_err("there is none");
+    assert_eq!(error["code"], "not-found");
+    window
+        .invoke("open_damaged", json!({}))
+        .expect("allowed, though it does not help");
+    assert_eq!(window.invoke("has_room", json!({})), Ok(json!(true)));
+    for command in ["show_data_folder", "quit"] {
+        window.invoke(command, json!({})).expect("allowed");
+    }
+    assert_eq!(
+        *window.desktop.opened.lock().expect("not poisoned"),
+        [folders.data.display().to_string(), "quit".to_owned()]
+    );
+    let started = window.invoke("start_empty", json!({})).expect("allowed");
+    assert_eq!(started, json!({ "type": "ready" }));
 }

@@ -22,13 +22,9 @@ const SMALLEST: (f64, f64) = (720.0, 540.0);
 const LIGHT: Color = Color(0xfb, 0xf9, 0xf5, 0xff);
 const DARK: Color = Color(0x16, 0x13, 0x10, 0xff);
 
-/// Opens the window where it stood last.
-pub fn open<R: Runtime>(
-    app: &AppHandle<R>,
-    desk: &Chat,
-    folders: &Folders,
-    theme: chat::Theme,
-) -> tauri::Result<()> {
+/// Opens the window where it stood last, if the store could be read.
+pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<()> {
+    let desk = app.try_state::<Chat>();
     let window = WebviewWindowBuilder::new(app, MAIN, WebviewUrl::default())
         .title("Goldcrest")
         .inner_size(SIZE.0, SIZE.1)
@@ -41,13 +37,22 @@ pub fn open<R: Runtime>(
             NewWindowResponse::Deny
         })
         .build()?;
-    wear(&window, theme)?;
-    match desk.window(MAIN) {
-        Ok(Some(row)) => place(&window, row)?,
-        Ok(None) => {}
-        Err(error) => tracing::warn!("the window's place is not known: {error}"),
+    wear(
+        &window,
+        desk.as_deref().map_or(chat::Theme::System, theme_of),
+    )?;
+    match desk.map(|desk| desk.window(MAIN)) {
+        Some(Ok(Some(row))) => place(&window, row)?,
+        Some(Ok(None)) | None => {}
+        Some(Err(error)) => tracing::warn!("the window's place is not known: {error}"),
     }
     window.show()
+}
+
+/// The colours that the person chose.
+pub fn theme_of(desk: &Chat) -> chat::Theme {
+    desk.snapshot()
+        .map_or(chat::Theme::System, |snapshot| snapshot.settings.theme)
 }
 
 /// Brings the window before the others, for a second start.
@@ -98,10 +103,10 @@ fn on_drag<R: Runtime>(window: &tauri::Window<R>, event: &DragDropEvent) {
     let Some(file) = paths.iter().find(is_gguf).or(paths.first()) else {
         return;
     };
-    if let Err(error) = window
-        .state::<Chat>()
-        .open_model(ModelChoice::File(file.clone()))
-    {
+    let Some(desk) = window.try_state::<Chat>() else {
+        return;
+    };
+    if let Err(error) = desk.open_model(ModelChoice::File(file.clone())) {
         tracing::warn!("the dropped file was not opened: {error}");
     }
 }
@@ -153,7 +158,9 @@ fn place<R: Runtime>(window: &WebviewWindow<R>, row: WindowRow) -> tauri::Result
 
 /// Keeps where the window stands. While it fills the screen, that is where it stood before.
 fn remember<R: Runtime>(window: &WebviewWindow<R>) -> tauri::Result<()> {
-    let desk = window.state::<Chat>();
+    let Some(desk) = window.try_state::<Chat>() else {
+        return Ok(());
+    };
     let maximised = window.is_maximized()?;
     let before = desk.window(MAIN).ok().flatten();
     let row = match before.filter(|_| maximised) {

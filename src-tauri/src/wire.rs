@@ -261,6 +261,61 @@ pub struct Drafts {
     pub new_chat: String,
 }
 
+/// Why the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another
+/// program has the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum StartProblemKind {
+    Damaged,
+    Newer,
+    Foreign,
+    Unreadable,
+    ReadOnly,
+    FolderNotWritable,
+    Held,
+    DiskFull,
+    InUse,
+    Other,
+}
+
+/// A copy that can be put in the database's place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct DatabaseCopy {
+    pub name: String,
+    /// The ISO date when it was made; none: before an update of the app.
+    pub day: Option<String>,
+    pub size_mb: f64,
+    pub chats: u32,
+}
+
+/// What is wrong, and what can be done about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct StartProblem {
+    pub kind: StartProblemKind,
+    pub message: String,
+    pub folder: String,
+    /// Those that are whole, the newest first.
+    pub copies: Vec<DatabaseCopy>,
+    /// The name that the database would get; none where another in its place would not help.
+    pub kept_as: Option<String>,
+    /// The database is damaged in a part that opening does not read, and can be used as it is.
+    pub opens: bool,
+}
+
+/// Whether there is a snapshot to ask for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum Startup {
+    Ready,
+    Problem(StartProblem),
+}
+
 /// Everything that the page needs to draw itself at start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]

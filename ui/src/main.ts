@@ -1,8 +1,10 @@
-import { mount } from "svelte";
+import { mount, unmount } from "svelte";
 import App from "./App.svelte";
 import type { Host } from "./host/host";
+import RecoveryView from "./recovery/RecoveryView.svelte";
 import { App as AppState } from "./state/app.svelte";
 import { reason } from "./state/notices.svelte";
+import { Recovery } from "./state/recovery.svelte";
 import "./styles/app.css";
 
 /** The scripted host serves `npm run dev:ui` and the browser tests; it is not in the shipped app. */
@@ -22,11 +24,26 @@ function fonts(): Promise<unknown> {
   return Promise.race([Promise.all(loaded), new Promise((resolve) => setTimeout(resolve, 400))]);
 }
 
+/** Shows what is wrong until the app has started; returns what is to be said about it then. */
+async function recovered(host: Host, target: HTMLElement): Promise<string | null> {
+  const startup = await host.startup();
+  if (startup.type === "ready") return null;
+  const recovery = new Recovery(host, startup);
+  await fonts();
+  const view = mount(RecoveryView, { target, props: { recovery } });
+  const note = await recovery.started;
+  await unmount(view);
+  return note;
+}
+
 const target = document.getElementById("app") ?? document.body;
-const app = new AppState(await host());
 try {
+  const door = await host();
+  const note = await recovered(door, target);
+  const app = new AppState(door);
   await Promise.all([app.start(), fonts()]);
   mount(App, { target, props: { app } });
+  if (note !== null) app.notices.show(note);
 } catch (error) {
   // The store could not be read, say: the reason is better than an empty window.
   target.className = "not-started";

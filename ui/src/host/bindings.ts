@@ -6,6 +6,18 @@ import { invoke as __TAURI_INVOKE, Channel } from "@tauri-apps/api/core";
 
 /** Commands */
 export const commands = {
+	/**  Asked before anything else: while there is a problem there are no chats to ask for. */
+	startup: () => __TAURI_INVOKE<Startup>("startup"),
+	retryStart: () => __TAURI_INVOKE<Startup>("retry_start"),
+	/**  Puts a copy in the place of a database that does not open, which is kept. */
+	restoreCopy: (copy: string) => __TAURI_INVOKE<Startup>("restore_copy", { copy }),
+	/**  Begins an empty database in the place of one that does not open, which is kept. */
+	startEmpty: () => __TAURI_INVOKE<Startup>("start_empty"),
+	openDamaged: () => __TAURI_INVOKE<Startup>("open_damaged"),
+	/**  Whether a disk that was full is so no more. */
+	hasRoom: () => __TAURI_INVOKE<boolean>("has_room"),
+	showDataFolder: () => __TAURI_INVOKE<null>("show_data_folder"),
+	quit: () => __TAURI_INVOKE<null>("quit"),
 	/**  The latest subscriber gets the events from now on. */
 	subscribe: (channel: Channel<HostEvent>) => __TAURI_INVOKE<null>("subscribe", { channel }),
 	snapshot: () => __TAURI_INVOKE<Snapshot>("snapshot"),
@@ -48,6 +60,15 @@ export type ChatView = {
 	draft: string,
 };
 
+/**  A copy that can be put in the database's place. */
+export type DatabaseCopy = {
+	name: string,
+	/**  The ISO date when it was made; none: before an update of the app. */
+	day: string | null,
+	sizeMb: number,
+	chats: number,
+};
+
 /**  Where the model runs, and why there. */
 export type Device = {
 	kind: DeviceKind,
@@ -66,7 +87,7 @@ export type Drafts = {
 };
 
 /**  What the page does differently; it never reads the sentence. */
-export type ErrorCode = "no-model" | "bad-model" | "not-found" | "busy" | "too-long" | "answer-full" | "generation" | "store" | "invalid";
+export type ErrorCode = "no-model" | "bad-model" | "not-found" | "busy" | "too-long" | "answer-full" | "generation" | "disk-full" | "store" | "invalid";
 
 /**  What the host tells the page without being asked. */
 export type HostEvent = { type: "model"; status: ModelStatus } | { type: "chatChanged"; chat: ChatSummary } | { type: "chatRemoved"; chat: number } | { type: "stage"; chat: number; message: number; stage: Stage; done: number; total: number } | 
@@ -200,6 +221,30 @@ export type Snapshot = {
 
 /**  What an answer is waiting for. */
 export type Stage = "waiting" | "reading" | "thinking" | "writing";
+
+/**  What is wrong, and what can be done about it. */
+export type StartProblem = {
+	kind: StartProblemKind,
+	message: string,
+	folder: string,
+	/**  Those that are whole, the newest first. */
+	copies: DatabaseCopy[],
+	/**  The name that the database would get; none where another in its place would not help. */
+	keptAs: string | null,
+	/**  The database is damaged in a part that opening does not read, and can be used as it is. */
+	opens: boolean,
+};
+
+/**
+ *  Why the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another
+ *  program has the database.
+ */
+export type StartProblemKind = "damaged" | "newer" | "foreign" | "unreadable" | "read-only" | "folder-not-writable" | "held" | "disk-full" | "in-use" | "other";
+
+/**  Whether there is a snapshot to ask for. */
+export type Startup = { type: "ready" } | {
+	type: "problem",
+} & StartProblem;
 
 /**  What an answer cost. */
 export type Stats = {

@@ -4,6 +4,7 @@ import { Announcer } from "./announcer.svelte";
 import { Chats } from "./chats.svelte";
 import { Composer } from "./composer.svelte";
 import { Conversation } from "./conversation.svelte";
+import { Disk } from "./disk.svelte";
 import { Model } from "./model.svelte";
 import { Notices } from "./notices.svelte";
 import { Preferences } from "./preferences.svelte";
@@ -19,6 +20,7 @@ export class App {
   readonly preferences: Preferences;
   readonly composer: Composer;
   readonly search: Search;
+  readonly disk: Disk;
   sidebarOpen = $state(true);
   settingsOpen = $state(false);
   /** The address that a person asked to open and has yet to confirm. */
@@ -33,6 +35,8 @@ export class App {
     this.preferences = new Preferences(host, this.notices);
     this.composer = new Composer(host, this.notices);
     this.search = new Search(host, this.notices);
+    this.disk = new Disk(host, () => this.composer.resave());
+    this.notices.onfail = (error) => this.disk.hear(error);
   }
 
   readonly chat = $derived.by(() => this.chats.find(this.conversation.chat));
@@ -144,6 +148,7 @@ export class App {
       case "stage":
       case "delta":
       case "ended":
+        if (event.type === "ended") this.disk.hear(event.message.error);
         this.#speak(event);
         this.conversation.receive(event);
         break;

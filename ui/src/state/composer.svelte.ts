@@ -89,6 +89,13 @@ export class Composer {
     void this.notices.guard(this.host.saveDraft(this.#chat, this.text));
   }
 
+  /** Saves the draft that is in the box once more: the last time may have failed. */
+  resave(): void {
+    if (this.text === "") return;
+    this.#saved = "";
+    this.flush();
+  }
+
   #load(chat: number | null, draft: string): void {
     this.#chat = chat;
     this.#saved = draft;

@@ -20,7 +20,11 @@ export class Notices {
     this.#add({ text, tone: "plain", ...(action && { action }) });
   }
 
+  /** Called with a failure in place of its short message, where it says that it has shown it. */
+  onfail: (error: WireError) => boolean = () => false;
+
   fail(error: WireError): void {
+    if (this.onfail(error)) return;
     this.#add({ text: error.message, tone: "error" });
   }
 

@@ -156,6 +156,16 @@ const screens = {
     height: 540,
     act: (page) => chat(page, "How does compound interest work?"),
   },
+  damaged: { scene: "damaged", first: ["heading"] },
+  "damaged-copies": {
+    scene: "damaged",
+    first: ["heading"],
+    act: (page) => page.getByText("Other copies").click(),
+  },
+  "damaged-part": { scene: "damaged-part", first: ["heading"] },
+  "damaged-alone": { scene: "damaged-alone", first: ["heading"] },
+  "damaged-narrow": { scene: "damaged", first: ["heading"], width: 420, height: 720 },
+  "disk-full-start": { scene: "full", first: ["heading"] },
   "small-first": { scene: "first", width: 720, height: 540 },
   "no-sidebar": {
     width: 720,

@@ -50,6 +50,8 @@ export class Stand {
     rate = 400,
     reading = 60,
     pause = 0,
+    /** What is there once the page is. */
+    first = ["textbox", { name: "Message" }],
     width = 1100,
     height = 720,
     ...rest
@@ -65,7 +67,7 @@ export class Stand {
     const { port } = this.server.httpServer.address();
     const query = new URLSearchParams({ scene, rate, reading, pause });
     await page.goto(`http://127.0.0.1:${port}/?${query}`);
-    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await page.getByRole(...first).waitFor();
     await page.evaluate(() => document.fonts.ready);
     return page;
   }

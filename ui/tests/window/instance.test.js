@@ -27,3 +27,22 @@ test("a second start ends, and the first window stays", async (t) => {
   assert.equal(app.pid(), first);
   assert.equal((await app.snapshot()).model.state, "ready");
 });
+
+test("on another session bus a second start says so, and does not touch the chats", async (t) => {
+  const app = await App.open(t, display);
+  await app.sendEndless();
+  const written = async () => (await app.openChat())?.messages.at(-1);
+  await app.until("some of the answer", async () => (await written())?.text.length > 40);
+  // Each session of the driver has a bus of its own.
+  const second = await App.open(t, display, {
+    data: app.data,
+    ready: false,
+  });
+  await second.get("button", "Try again");
+  assert.match(await second.text(), /Goldcrest is open already/);
+  assert.equal((await written()).state, "writing", "the first one's answer goes on");
+  await second.picture("in-use");
+  await app.close();
+  await second.click("button", "Try again");
+  await second.get("textbox", "Message");
+});

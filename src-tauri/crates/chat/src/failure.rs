@@ -47,6 +47,7 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         let code = match error {
             StoreError::NotFound(_) => FailureCode::NotFound,
+            StoreError::DiskFull => FailureCode::DiskFull,
             _ => FailureCode::Store,
         };
         Failure::new(code, error.to_string())
@@ -70,6 +71,8 @@ pub enum FailureCode {
     AnswerFull,
     /// The model failed while it answered.
     Generation,
+    /// The disk is full.
+    DiskFull,
     /// The database failed.
     Store,
     /// A value was refused.
@@ -77,7 +80,7 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    const ALL: [FailureCode; 9] = [
+    const ALL: [FailureCode; 10] = [
         FailureCode::NoModel,
         FailureCode::BadModel,
         FailureCode::NotFound,
@@ -85,6 +88,7 @@ impl FailureCode {
         FailureCode::TooLong,
         FailureCode::AnswerFull,
         FailureCode::Generation,
+        FailureCode::DiskFull,
         FailureCode::Store,
         FailureCode::Invalid,
     ];
@@ -99,6 +103,7 @@ impl FailureCode {
             FailureCode::TooLong => "too-long",
             FailureCode::AnswerFull => "answer-full",
             FailureCode::Generation => "generation",
+            FailureCode::DiskFull => "disk-full",
             FailureCode::Store => "store",
             FailureCode::Invalid => "invalid",
         }

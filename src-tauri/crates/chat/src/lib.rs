@@ -31,7 +31,11 @@ pub use generate::{
 };
 pub use handle::Chat;
 pub use settings::{Sampling, SendWith, Settings, Theme};
-pub use store::{ChatId, MessageId, MessageState, Role, Store, StoreError, WindowRow};
+pub use store::{
+    ChatId, Copy, DraftPlace, GoodCopy, MessageId, MessageState, Role, Store, StoreError,
+    WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside, private,
+    restore_copy, set_aside,
+};
 pub use view::{
     ChatSummary, ChatView, Event, Message, ModelState, ModelStatus, Omitted, SearchHit, Snapshot,
     Stage,

@@ -25,6 +25,7 @@ use deadline::Deadline;
 
 pub use copies::{Copy, GoodCopy, daily_copy, good as good_copies};
 pub use error::StoreError;
+pub use open::has_room;
 pub use recovery::{ask_for_check, check, forget_check, name_aside, restore_copy, set_aside};
 pub use table::chat::{ChatId, ChatRow, Chats};
 pub use table::draft::{DraftPlace, Drafts};

@@ -125,6 +125,11 @@ pub(crate) fn explain(path: &Path, error: StoreError) -> StoreError {
     }
 }
 
+/// Whether something can be written beside the database: whether a disk that was full is so no more.
+pub fn has_room(database: &Path) -> bool {
+    no_room(database).is_none()
+}
+
 /// Whether it is the folder or the disk that takes nothing: SQLite keeps two files beside its own.
 fn no_room(path: &Path) -> Option<StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));

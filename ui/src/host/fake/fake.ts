@@ -9,6 +9,8 @@ import type {
   Settings,
   Snapshot,
   Stage,
+  StartProblem,
+  Startup,
   WireError,
 } from "../host";
 import { answerTo } from "./answers";
@@ -26,6 +28,8 @@ export type Script = {
   readingMs?: number;
   /** So that there is time to look: an answer waits for `resume` after this token, a file when half is loaded. */
   pauseAt?: number;
+  /** The app has not started; every way out of it works. */
+  problem?: StartProblem | null;
 };
 
 const FLUSH_MS = 50;
@@ -58,6 +62,7 @@ export class FakeHost implements Host {
       settings: {},
       readingMs: 500,
       pauseAt: Infinity,
+      problem: null,
       ...script,
     };
     this.#settings = { ...defaults, ...this.#script.settings };
@@ -77,6 +82,51 @@ export class FakeHost implements Host {
   /** Lets go on what waits because of `pauseAt`, now and from now on. */
   resume(): void {
     this.#paused = false;
+  }
+
+  startup(): Promise<Startup> {
+    const { problem } = this.#script;
+    return this.#reply<Startup>(problem ? { type: "problem", ...problem } : { type: "ready" });
+  }
+
+  retryStart(): Promise<Startup> {
+    return this.#recover("retryStart");
+  }
+
+  restoreCopy(copy: string): Promise<Startup> {
+    return this.#recover("restoreCopy", copy);
+  }
+
+  startEmpty(): Promise<Startup> {
+    this.library.chats.clear();
+    return this.#recover("startEmpty");
+  }
+
+  openDamaged(): Promise<Startup> {
+    return this.#recover("openDamaged");
+  }
+
+  /** Whether the disk is full, for tests. */
+  full = false;
+
+  hasRoom(): Promise<boolean> {
+    return Promise.resolve(!this.full);
+  }
+
+  showDataFolder(): Promise<null> {
+    this.calls.push(["showDataFolder"]);
+    return Promise.resolve(null);
+  }
+
+  quit(): Promise<null> {
+    this.calls.push(["quit"]);
+    return Promise.resolve(null);
+  }
+
+  #recover(...call: [string, ...unknown[]]): Promise<Startup> {
+    this.calls.push(call);
+    this.#script.problem = null;
+    return this.startup();
   }
 
   subscribe(listener: (event: HostEvent) => void): Promise<null> {

@@ -1,4 +1,4 @@
-import type { ChatSummary, Message, ModelStatus, Settings, Stats } from "../host";
+import type { ChatSummary, Message, ModelStatus, Settings, Stats, StartProblem } from "../host";
 import { answerTo } from "./answers";
 
 /** The chats and models that the scripted host starts with. */
@@ -247,3 +247,18 @@ export class Library {
     return child ? this.leafBelow(chat, child.id) : message;
   }
 }
+
+/** A start that failed because the database is damaged, as of a machine with some copies. */
+export const damaged: StartProblem = {
+  kind: "damaged",
+  message:
+    "/home/ada/.local/share/goldcrest/goldcrest.db is damaged (database disk image is malformed). Nothing was changed; earlier copies are in /home/ada/.local/share/goldcrest/copies.",
+  folder: "/home/ada/.local/share/goldcrest",
+  copies: [
+    { name: "day-2026-11-21.db", day: "2026-11-21", sizeMb: 3.4, chats: 12 },
+    { name: "day-2026-11-20.db", day: "2026-11-20", sizeMb: 3.2, chats: 11 },
+    { name: "version-1-1.db", day: null, sizeMb: 0.2, chats: 1 },
+  ],
+  keptAs: "goldcrest-set-aside-2026-11-22.db",
+  opens: false,
+};

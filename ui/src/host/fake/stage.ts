@@ -1,6 +1,6 @@
 import { sanitise } from "../../text/sanitise";
 import { FakeHost, type Script } from "./fake";
-import { distrusting, foreign, loading, starter } from "./library";
+import { damaged, distrusting, foreign, loading, starter } from "./library";
 
 /** What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`. */
 const scenes: Record<string, Script> = {
@@ -20,6 +20,18 @@ const scenes: Record<string, Script> = {
     settings: { ownTemplates: [foreign.fingerprint] },
   },
   none: { filled: false, model: { ...starter, state: "none", name: "", device: null } },
+  damaged: { problem: damaged },
+  "damaged-part": { problem: { ...damaged, opens: true, copies: damaged.copies.slice(0, 1) } },
+  "damaged-alone": { problem: { ...damaged, copies: [] } },
+  full: {
+    problem: {
+      ...damaged,
+      kind: "disk-full",
+      message: "The disk is full: this could not be saved. Free some space and try again.",
+      copies: [],
+      keptAs: null,
+    },
+  },
   error: {
     model: {
       ...starter,

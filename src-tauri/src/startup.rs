@@ -1,0 +1,325 @@
+//! The start: the data folder is locked and the store opened. Where that fails, the window says why
+//! and offers what can be done; the app then goes on without a restart.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chat::{Failure, FailureCode, StoreError};
+
+use crate::error::WireError;
+use crate::folders::Folders;
+use crate::wire::{self, StartProblem, StartProblemKind};
+
+/// Why the app did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another Goldcrest has the lock of the data folder.
+    #[error("Goldcrest is running already with the data folder {0}.")]
+    InUse(String),
+    /// The store did not open.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// The threads did not start, or what they read first could not be read.
+    #[error("{0}")]
+    Chat(#[from] Failure),
+}
+
+impl StartError {
+    /// The error of making or locking the data folder.
+    pub fn data_folder(data: &Path, source: io::Error) -> StartError {
+        StartError::Store(match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
+            _ => StoreError::FolderNotWritable {
+                path: data.to_owned(),
+                source,
+            },
+        })
+    }
+
+    fn kind(&self) -> StartProblemKind {
+        let StartError::Store(error) = self else {
+            return match self {
+                StartError::InUse(_) => StartProblemKind::InUse,
+                _ => StartProblemKind::Other,
+            };
+        };
+        match error {
+            StoreError::Damaged { .. } => StartProblemKind::Damaged,
+            StoreError::Newer { .. } => StartProblemKind::Newer,
+            StoreError::Foreign { .. } => StartProblemKind::Foreign,
+            StoreError::Unreadable { .. } => StartProblemKind::Unreadable,
+            StoreError::ReadOnly { .. } => StartProblemKind::ReadOnly,
+            StoreError::FolderNotWritable { .. } => StartProblemKind::FolderNotWritable,
+            StoreError::Held { .. } => StartProblemKind::Held,
+            StoreError::DiskFull => StartProblemKind::DiskFull,
+            StoreError::NotFound(_) | StoreError::Io { .. } | StoreError::Sqlite(_) => {
+                StartProblemKind::Other
+            }
+        }
+    }
+
+    /// Whether another file in the database's place would help.
+    fn is_of_the_file(&self) -> bool {
+        matches!(
+            self.kind(),
+            StartProblemKind::Damaged
+                | StartProblemKind::Newer
+                | StartProblemKind::Foreign
+                | StartProblemKind::Unreadable
+                | StartProblemKind::ReadOnly
+        )
+    }
+}
+
+/// Puts the app together; called again after each attempt to mend what was wrong.
+pub type Open = Box<dyn Fn() -> Result<(), StartError> + Send + Sync>;
+
+/// Whether the app has started, and what is wrong where it has not.
+pub struct Startup {
+    folders: Folders,
+    open: Open,
+    error: Mutex<Option<StartError>>,
+}
+
+impl Startup {
+    /// Opens for the first time.
+    pub fn begin(folders: Folders, open: Open) -> Startup {
+        let error = said(open());
+        Startup {
+            folders,
+            open,
+            error: Mutex::new(error),
+        }
+    }
+
+    /// What the page is to show. Reads all copies where they would help.
+    pub fn view(&self) -> wire::Startup {
+        self.show(self.error().as_ref())
+    }
+
+    /// Opens again: what was wrong may have been mended.
+    pub fn retry(&self) -> wire::Startup {
+        self.mend(|_| Ok(())).unwrap_or_else(|_| self.view())
+    }
+
+    /// Puts a copy in the database's place and opens it.
+    pub fn restore(&self, copy: &str) -> Result<wire::Startup, WireError> {
+        self.mend(|database| chat::restore_copy(database, copy, &today()).map(|_| ()))
+    }
+
+    /// Moves the database away and opens an empty one.
+    pub fn start_empty(&self) -> Result<wire::Startup, WireError> {
+        self.mend(|database| chat::set_aside(database, &today()).map(|_| ()))
+    }
+
+    /// Opens a damaged database as it is, where it opens at all.
+    pub fn open_damaged(&self) -> Result<wire::Startup, WireError> {
+        self.mend(|database| {
+            chat::forget_check(database);
+            Ok(())
+        })
+    }
+
+    /// Opens after `act`, which may touch the database only where it is the cause. One at a time.
+    fn mend(
+        &self,
+        act: impl FnOnce(&Path) -> Result<(), StoreError>,
+    ) -> Result<wire::Startup, WireError> {
+        let mut error = self.error();
+        let Some(found) = error.as_ref() else {
+            return Ok(wire::Startup::Ready);
+        };
+        if found.is_of_the_file() {
+            act(&self.folders.database()).map_err(|error| WireError::from(Failure::from(error)))?;
+        }
+        *error = said((self.open)());
+        Ok(self.show(error.as_ref()))
+    }
+
+    fn error(&self) -> MutexGuard<'_, Option<StartError>> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show(&self, error: Option<&StartError>) -> wire::Startup {
+        let Some(error) = error else {
+            return wire::Startup::Ready;
+        };
+        let database = self.folders.database();
+        let replaceable = error.is_of_the_file();
+        let copies = if replaceable {
+            chat::good_copies(&database)
+        } else {
+            Vec::new()
+        };
+        let kept_as = replaceable.then(|| chat::name_aside(&database, &today()));
+        let opens = matches!(
+            error,
+            StartError::Store(StoreError::Damaged { opens: true, .. })
+        );
+        wire::Startup::Problem(StartProblem {
+            kind: error.kind(),
+            message: error.to_string(),
+            folder: self.folders.data.to_string_lossy().into_owned(),
+            copies: copies.into_iter().map(Into::into).collect(),
+            kept_as: kept_as
+                .as_deref()
+                .and_then(Path::file_name)
+                .map(|name| name.to_string_lossy().into_owned()),
+            opens,
+        })
+    }
+}
+
+/// What a start that failed after the store was open fails of: reading the whole file tells.
+pub fn cause(folders: &Folders, failure: Failure) -> StartError {
+    if failure.code != FailureCode::Store {
+        return failure.into();
+    }
+    match chat::check(&folders.database()) {
+        Err(error @ StoreError::Damaged { .. }) => error.into(),
+        _ => failure.into(),
+    }
+}
+
+fn said(opened: Result<(), StartError>) -> Option<StartError> {
+    opened.err().inspect(|error| tracing::error!("{error}"))
+}
+
+fn today() -> String {
+    jiff::Zoned::now().date().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use chat::Store;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A start that opens the store of a folder, and keeps it no longer.
+    fn startup(harm: impl Fn(&Path)) -> (TempDir, Startup) {
+        let home = tempfile::tempdir().expect("a folder");
+        let folders = Folders {
+            data: home.path().join("data"),
+        };
+        let database = folders.database();
+        let store = Store::open(&database).expect("made");
+        store.chats().create("Kept", "2026-03-05", 1).expect("made");
+        chat::daily_copy(&database, "2026-03-05").expect("copied");
+        drop(store);
+        harm(&database);
+        let open: Open = Box::new(move || Ok(drop(Store::open(&database)?)));
+        (home, Startup::begin(folders, open))
+    }
+
+    fn garbage(database: &Path) {
+        fs::write(database, [7; 5000]).expect("written");
+    }
+
+    fn problem(startup: wire::Startup) -> StartProblem {
+        match startup {
+            wire::Startup::Problem(problem) => problem,
+            wire::Startup::Ready => panic!("it started"),
+        }
+    }
+
+    fn chats(home: &TempDir) -> usize {
+        let store = Store::open(&home.path().join("data/goldcrest.db")).expect("opens");
+        store.chats().list().expect("listed").len()
+    }
+
+    #[test]
+    fn a_copy_is_restored_and_the_damaged_file_is_kept_as_announced() {
+        let (home, startup) = startup(garbage);
+        let problem = problem(startup.view());
+        assert_eq!(problem.kind, StartProblemKind::Damaged);
+        assert_eq!(problem.copies[0].day.as_deref(), Some("2026-03-05"));
+        assert_eq!(problem.copies[0].chats, 1);
+        assert!(!problem.opens);
+
+        let unknown = startup.restore("day-1999-01-01.db");
+        assert!(unknown.is_err(), "{unknown:?}");
+        let restored = startup.restore(&problem.copies[0].name);
+        assert_eq!(restored, Ok(wire::Startup::Ready));
+        assert_eq!(startup.view(), wire::Startup::Ready);
+        assert_eq!(chats(&home), 1);
+        let kept = home
+            .path()
+            .join("data")
+            .join(problem.kept_as.expect("named"));
+        assert_eq!(fs::read(kept).expect("kept"), [7; 5000]);
+    }
+
+    #[test]
+    fn an_empty_file_is_begun_once_and_the_damaged_one_is_kept() {
+        let (home, startup) = startup(garbage);
+        let kept_as = problem(startup.view()).kept_as.expect("named");
+        assert_eq!(startup.start_empty(), Ok(wire::Startup::Ready));
+        // A second press does not set the new file aside.
+        assert_eq!(startup.start_empty(), Ok(wire::Startup::Ready));
+        assert_eq!(chats(&home), 0);
+        let data = home.path().join("data");
+        assert_eq!(fs::read(data.join(kept_as)).expect("kept"), [7; 5000]);
+        let aside = |name: &str| name.contains("set-aside");
+        let names = fs::read_dir(data).expect("read");
+        let names = names.map(|entry| entry.expect("read").file_name());
+        let kept = names.filter(|name| aside(&name.to_string_lossy()));
+        assert_eq!(kept.count(), 1);
+    }
+
+    #[test]
+    fn what_is_found_damaged_in_part_can_be_used_as_it_is() {
+        let (home, startup) = startup(|database| {
+            let store = Store::open(database).expect("opens");
+            let text = "-".repeat(100_000);
+            store
+                .drafts()
+                .set(chat::DraftPlace::NewChat, &text)
+                .expect("saved");
+            drop(store);
+            let mut bytes = fs::read(database).expect("read");
+            let at = bytes.windows(64).position(|part| part == [b'-'; 64]);
+            let at = at.expect("the text") + 8192;
+            bytes[at..at + 8192].fill(0xff);
+            fs::write(database, bytes).expect("written");
+            let copy = chat::daily_copy(database, "2026-03-06").expect("looked at");
+            assert!(matches!(copy, chat::Copy::Refused(_)), "{copy:?}");
+        });
+        let found = problem(startup.view());
+        assert_eq!((found.kind, found.opens), (StartProblemKind::Damaged, true));
+        assert_eq!(found.copies.len(), 1);
+        assert_eq!(problem(startup.retry()).kind, StartProblemKind::Damaged);
+        assert_eq!(startup.open_damaged(), Ok(wire::Startup::Ready));
+        assert_eq!(chats(&home), 1);
+    }
+
+    #[test]
+    fn where_the_file_is_not_the_cause_it_stays_and_only_trying_again_is_offered() {
+        let home = tempfile::tempdir().expect("a folder");
+        let data = home.path().join("data");
+        let folders = Folders { data: data.clone() };
+        drop(Store::open(&folders.database()).expect("made"));
+        for (kind, fail) in [
+            (StartProblemKind::DiskFull, io::ErrorKind::StorageFull),
+            (
+                StartProblemKind::FolderNotWritable,
+                io::ErrorKind::PermissionDenied,
+            ),
+        ] {
+            let data = data.clone();
+            let open: Open = Box::new(move || Err(StartError::data_folder(&data, fail.into())));
+            let startup = Startup::begin(folders.clone(), open);
+            assert!(startup.start_empty().is_ok());
+            let problem = problem(startup.view());
+            assert_eq!((problem.kind, problem.kept_as), (kind, None));
+            assert!(folders.database().exists());
+        }
+        let in_use: Open = Box::new(|| Err(StartError::InUse("/home/ada".into())));
+        let problem = problem(Startup::begin(folders, in_use).view());
+        assert_eq!(problem.kind, StartProblemKind::InUse);
+        assert!(problem.message.contains("/home/ada"));
+    }
+}

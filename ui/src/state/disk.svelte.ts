@@ -1,0 +1,33 @@
+import type { Host, WireError } from "../host/host";
+
+const ASK_AFTER_MS = 3000;
+
+/** Whether the disk is full: from the first failure that says so until the host can write again. */
+export class Disk {
+  full = $state(false);
+
+  constructor(
+    private readonly host: Host,
+    private readonly onroom: () => void,
+  ) {}
+
+  /** Takes note of a failure; true where it is shown here, for as long as it lasts. */
+  hear(error: WireError | null): boolean {
+    if (error?.code !== "disk-full") return false;
+    if (!this.full) {
+      this.full = true;
+      this.#askLater();
+    }
+    return true;
+  }
+
+  #askLater(): void {
+    setTimeout(() => void this.#ask(), ASK_AFTER_MS);
+  }
+
+  async #ask(): Promise<void> {
+    if (!(await this.host.hasRoom().catch(() => false))) return this.#askLater();
+    this.full = false;
+    this.onroom();
+  }
+}

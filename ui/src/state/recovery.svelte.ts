@@ -1,0 +1,136 @@
+import type { DatabaseCopy, Host, StartProblem, Startup } from "../host/host";
+import { reason } from "./notices.svelte";
+
+/** A start that failed: what is wrong, and the ways out of it. */
+export class Recovery {
+  problem: StartProblem;
+  /** What is being done, in words; null while there is a choice. */
+  busy = $state<string | null>(null);
+  /** Why the last choice did not work. */
+  error = $state("");
+  #started: (note: string | null) => void = () => undefined;
+  /** Fulfilled once the app has started, with what is to be said about it. */
+  readonly started = new Promise<string | null>((resolve) => (this.#started = resolve));
+
+  constructor(
+    private readonly host: Host,
+    problem: StartProblem,
+  ) {
+    this.problem = $state.raw(problem);
+  }
+
+  restore(copy: DatabaseCopy): Promise<void> {
+    const note = `Goldcrest goes on from ${copyName(copy)}. ${this.#kept()}`;
+    return this.#act("Restoring the copy…", () => this.host.restoreCopy(copy.name), note);
+  }
+
+  startEmpty(): Promise<void> {
+    const note = `Goldcrest begins with no chats. ${this.#kept()}`;
+    return this.#act("Making an empty file…", () => this.host.startEmpty(), note);
+  }
+
+  openDamaged(): Promise<void> {
+    const note = "The damaged file is in use. Copy what matters to you out of it.";
+    return this.#act("Opening the file as it is…", () => this.host.openDamaged(), note);
+  }
+
+  retry(): Promise<void> {
+    return this.#act("Trying again…", () => this.host.retryStart(), null);
+  }
+
+  async showFolder(): Promise<void> {
+    this.error = "";
+    await this.host.showDataFolder().catch((error: unknown) => (this.error = reason(error)));
+  }
+
+  quit(): void {
+    void this.host.quit();
+  }
+
+  #kept(): string {
+    return `The file that was there is kept as ${this.problem.keptAs ?? "another file"}.`;
+  }
+
+  async #act(busy: string, act: () => Promise<Startup>, note: string | null): Promise<void> {
+    if (this.busy !== null) return;
+    this.busy = busy;
+    this.error = "";
+    try {
+      const startup = await act();
+      if (startup.type === "ready") this.#started(note);
+      else {
+        this.problem = startup;
+        this.error = "That did not help.";
+      }
+    } catch (error) {
+      this.error = reason(error);
+    }
+    this.busy = null;
+  }
+}
+
+/** What a person calls a copy: by its day. */
+export function copyName({ day }: DatabaseCopy): string {
+  if (day === null) return "the copy made before the last update";
+  const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
+  const options = { day: "numeric", month: "long", year: "numeric" } as const;
+  const words = new Date(year, month - 1, date).toLocaleDateString("en-GB", options);
+  return `the copy of ${words}`;
+}
+
+/** How a start that failed is shown: the heading, and what a person can do. */
+export function explain({ kind, copies, opens }: StartProblem): { title: string; text: string } {
+  switch (kind) {
+    case "damaged": {
+      const rest = copies.length
+        ? "It can go on from a copy. What was written after the copy stays in the damaged file, which is kept."
+        : "There is no whole copy of it, but a new file can be begun, and the damaged one is kept.";
+      return {
+        title: "The file with your chats is damaged",
+        text: `Goldcrest has not changed it. ${opens ? "It still opens, but parts of it may be missing or wrong. " : ""}${rest}`,
+      };
+    }
+    case "newer":
+      return {
+        title: "A newer Goldcrest wrote your chats",
+        text: "This version cannot read them. Install the newer version, and they are there again.",
+      };
+    case "foreign":
+      return {
+        title: "This file is not Goldcrest’s",
+        text: "Where your chats should be, there is the database of another program. Goldcrest has not changed it.",
+      };
+    case "unreadable":
+      return {
+        title: "The file with your chats cannot be opened",
+        text: "Look in the folder whether you may read and write the file, then try again.",
+      };
+    case "read-only":
+      return {
+        title: "The file with your chats cannot be written",
+        text: "Goldcrest may read it, but not write. Allow yourself to write it, then try again.",
+      };
+    case "folder-not-writable":
+      return {
+        title: "Nothing can be written in the data folder",
+        text: "Goldcrest keeps your chats there. Make it a folder that you may write in, then try again.",
+      };
+    case "held":
+      return {
+        title: "Another program holds the file with your chats",
+        text: "A backup, perhaps, or a program that synchronises. Wait for it or close it, then try again.",
+      };
+    case "disk-full":
+      return {
+        title: "The disk is full",
+        text: "Goldcrest needs a little room to open your chats. Nothing is lost: free some space, then try again.",
+      };
+    case "in-use":
+      return {
+        title: "Goldcrest is open already",
+        text: "It uses the same data folder, but its window could not be brought to the front. Go on there, or close it and try again.",
+      };
+    case "other":
+      return { title: "Goldcrest could not start", text: "Your chats were not changed." };
+  }
+}

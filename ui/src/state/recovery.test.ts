@@ -1,0 +1,78 @@
+import { expect, test } from "vitest";
+import { FakeHost } from "../host/fake/fake";
+import { damaged } from "../host/fake/library";
+import type { StartProblem } from "../host/host";
+import { copyName, explain, Recovery } from "./recovery.svelte";
+
+function recovery(change: Partial<StartProblem> = {}): { host: FakeHost; recovery: Recovery } {
+  const problem = { ...damaged, ...change };
+  const host = new FakeHost({ problem });
+  return { host, recovery: new Recovery(host, problem) };
+}
+
+test("a copy is restored, and what became of the damaged file is said", async () => {
+  const { host, recovery: start } = recovery();
+  const [newest] = start.problem.copies;
+  if (!newest) throw new Error("no copies");
+  await start.restore(newest);
+  expect(host.calls).toEqual([["restoreCopy", "day-2026-11-21.db"]]);
+  expect(await start.started).toBe(
+    "Goldcrest goes on from the copy of 21 November 2026. The file that was there is kept as goldcrest-set-aside-2026-11-22.db.",
+  );
+});
+
+test("an empty file is begun, the damaged one is used, or it is tried again", async () => {
+  const ways = [
+    ["startEmpty", (start: Recovery) => start.startEmpty(), /no chats.*set-aside/],
+    ["openDamaged", (start: Recovery) => start.openDamaged(), /damaged file is in use/],
+  ] as const;
+  for (const [call, take, said] of ways) {
+    const { host, recovery: start } = recovery();
+    await take(start);
+    expect(host.calls).toEqual([[call]]);
+    expect(await start.started).toMatch(said);
+  }
+  const { host, recovery: start } = recovery({ kind: "disk-full" });
+  await start.retry();
+  expect(host.calls).toEqual([["retryStart"]]);
+  expect(await start.started).toBeNull();
+});
+
+test("what fails is said, and every way stays open", async () => {
+  const { host, recovery: start } = recovery();
+  host.startEmpty = () => Promise.reject({ code: "store", message: "The disk is full." });
+  await start.startEmpty();
+  expect([start.error, start.busy]).toEqual(["The disk is full.", null]);
+
+  const other: StartProblem = { ...damaged, kind: "disk-full", copies: [], keptAs: null };
+  host.retryStart = () => Promise.resolve({ type: "problem", ...other });
+  await start.retry();
+  expect(start.problem.kind).toBe("disk-full");
+  expect(start.error).not.toBe("");
+
+  host.showDataFolder = () => Promise.reject({ code: "invalid", message: "No file manager." });
+  await start.showFolder();
+  expect(start.error).toBe("No file manager.");
+});
+
+test("one thing is done at a time", async () => {
+  const { host, recovery: start } = recovery();
+  const first = start.startEmpty();
+  expect(start.busy).not.toBeNull();
+  await start.retry();
+  await first;
+  expect(host.calls).toEqual([["startEmpty"]]);
+});
+
+test("copies have the names that people give them", () => {
+  const copy = { name: "x", sizeMb: 1, chats: 1 };
+  expect(copyName({ ...copy, day: "2026-03-05" })).toBe("the copy of 5 March 2026");
+  expect(copyName({ ...copy, day: null })).toBe("the copy made before the last update");
+});
+
+test("damage is explained with the copies that there are", () => {
+  expect(explain(damaged).text).toMatch(/go on from a copy/);
+  expect(explain({ ...damaged, copies: [] }).text).toMatch(/no whole copy/);
+  expect(explain(damaged).text).not.toMatch(/still opens/);
+  expect(explain({ ...damaged, opens: true }).text).toMatch(/still opens/);
+});

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Stand } from "./window.js";
+
+let stand;
+before(async () => (stand = await Stand.open()));
+after(() => stand.close());
+
+const first = ["heading"];
+const calls = (page) => page.evaluate(() => window.stage.calls);
+const button = (page, name) => page.getByRole("button", { name });
+
+test("a damaged database is explained, and a copy is restored without a restart", async () => {
+  const page = await stand.page({ scene: "damaged", first });
+  const heading = page.getByRole("heading", { name: "The file with your chats is damaged" });
+  assert(await heading.evaluate((element) => element === document.activeElement));
+  const main = page.getByRole("main");
+  assert.match(await main.innerText(), /goldcrest-set-aside-2026-11-22\.db/);
+  assert.match(await main.innerText(), /12 chats, 3\.4 MB/);
+  await button(page, "Show the folder").click();
+  // By keyboard: the first button is the way that is best.
+  await heading.focus();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByRole("textbox", { name: "Message" }).waitFor();
+  await page.getByText(/goes on from the copy of 21 November 2026/).waitFor();
+  assert.equal(await heading.count(), 0);
+  assert.deepEqual(await calls(page), [["showDataFolder"], ["restoreCopy", "day-2026-11-21.db"]]);
+  assert.deepEqual(page.faults, []);
+});
+
+test("an older copy or an empty file can be had instead", async () => {
+  const page = await stand.page({ scene: "damaged", first });
+  await page.getByText("Other copies").click();
+  await button(page, "Copy of 20 November 2026").click();
+  await page.getByRole("textbox", { name: "Message" }).waitFor();
+  assert.deepEqual(await calls(page), [["restoreCopy", "day-2026-11-20.db"]]);
+
+  const other = await stand.page({ scene: "damaged", first });
+  await button(other, "Start with an empty one").click();
+  await other.getByRole("textbox", { name: "Message" }).waitFor();
+  assert.deepEqual(await calls(other), [["startEmpty"]]);
+});
+
+test("only what helps is offered, and nothing is cut off at 420 pixels", async () => {
+  for (const [scene, names] of [
+    ["full", ["Try again", "Show the folder", "Quit"]],
+    ["damaged-alone", ["Start with an empty one", "Try again", "Show the folder", "Quit"]],
+    [
+      "damaged-part",
+      [
+        "Restore the copy of 21 November 2026",
+        "Start with an empty one",
+        "Open it as it is",
+        "Try again",
+        "Show the folder",
+        "Quit",
+      ],
+    ],
+  ]) {
+    const page = await stand.page({ scene, first, width: 420, height: 720 });
+    assert.deepEqual(await page.getByRole("button").allInnerTexts(), names, scene);
+    const cut = await page.evaluate(
+      () =>
+        [...document.querySelectorAll("main *")].filter(
+          (element) => element.getBoundingClientRect().right > innerWidth,
+        ).length,
+    );
+    assert.equal(cut, 0, scene);
+  }
+});

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { App, dataFolder } from "./app.js";
+import { Display } from "./driver.js";
+
+let display;
+before(async () => (display = await Display.open()));
+after(() => display.close());
+
+const setAside = (data) =>
+  readdirSync(data).find((name) => /^goldcrest-set-aside-.*\.db$/.test(name));
+
+/** A data folder with a chat in it, whose app has ended. */
+async function withChat(t) {
+  const data = dataFolder(t);
+  const app = await App.open(t, display, { data });
+  await app.exact();
+  await app.ask("What is Goldcrest?");
+  const copied = () =>
+    existsSync(join(data, "copies")) &&
+    readdirSync(join(data, "copies")).some((name) => name.endsWith(".db"));
+  await app.until("the day's copy", copied, 60_000);
+  await app.close();
+  // What the journal holds is not damaged with the file, and SQLite would use it.
+  for (const suffix of ["-wal", "-shm"])
+    rmSync(join(data, `goldcrest.db${suffix}`), { force: true });
+  return data;
+}
+
+test("a damaged database: the app says so, and an empty one is begun without a restart", async (t) => {
+  const data = await withChat(t);
+  const database = join(data, "goldcrest.db");
+  assert.equal(statSync(database).mode & 0o777, 0o600);
+  assert.equal(statSync(data).mode & 0o777, 0o700);
+  const damaged = Buffer.alloc(9000, 7);
+  writeFileSync(database, damaged);
+
+  const app = await App.open(t, display, { data, ready: false });
+  await app.get("button", "Start with an empty one");
+  assert.match(await app.text(), /The file with your chats is damaged/);
+  assert.match(await app.text(), /goldcrest\.db is damaged/);
+  assert.deepEqual(readFileSync(database), damaged, "nothing is changed before a choice");
+  await app.picture("damaged");
+  await app.click("button", "Start with an empty one");
+  await app.get("textbox", "Message");
+  assert.deepEqual(readFileSync(join(data, setAside(data))), damaged);
+  assert.deepEqual((await app.snapshot()).chats, []);
+  await app.until("the model to be ready", async () => {
+    return (await app.snapshot()).model.state === "ready";
+  });
+  await app.exact();
+  await app.ask("What is Goldcrest?");
+});
+
+test("a damaged database: a copy of it is restored without a restart", async (t) => {
+  const data = await withChat(t);
+  const database = join(data, "goldcrest.db");
+  const length = 5000;
+  writeFileSync(database, readFileSync(database).subarray(0, length));
+
+  const app = await App.open(t, display, { data, ready: false });
+  await app.click("button", /^Restore the copy of /);
+  const list = await app.get("list", "Chats");
+  await app.until("the chat in the list", async () =>
+    (await app.text(list)).includes("What is Goldcrest?"),
+  );
+  await app.until("what was done to be said", async () =>
+    /goes on from the copy of /.test(await app.text()),
+  );
+  assert.equal(statSync(join(data, setAside(data))).size, length);
+  await app.close();
+  assert(existsSync(database), "the window closes in order afterwards");
+});
+
+test("a folder in which nothing can be written is said, and the app goes on once it can", async (t) => {
+  const home = dataFolder(t);
+  const data = join(home, "data");
+  writeFileSync(data, "a file in the folder's place");
+  const app = await App.open(t, display, { data, ready: false });
+  await app.get("button", "Try again");
+  assert.match(await app.text(), /Nothing can be written in the data folder/);
+  rmSync(data);
+  await app.click("button", "Try again");
+  await app.get("textbox", "Message");
+  assert.equal((await app.snapshot()).firstStart, true);
+});
