@@ -57,6 +57,10 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
     let found = migrate::version(&db)?;
     let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let application: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    // All that is left is the first page: the journal with the rest is gone.
+    if tables == 0 && fs::metadata(path).is_ok_and(|file| file.len() > 0) && copies::any(path) {
+        return Err(recovery::damaged(path, "the file is empty", false));
+    }
     if tables > 0 && application != APPLICATION_ID {
         return Err(StoreError::Foreign {
             path: path.to_owned(),

@@ -69,7 +69,14 @@ fn overwrite(path: &Path, from: usize, length: usize) {
 #[test]
 fn every_kind_of_damage_is_said_and_changes_nothing() {
     type Harm = (&'static str, fn(&Path));
-    let harms: [Harm; 5] = [
+    let harms: [Harm; 6] = [
+        ("without its journal", |path| {
+            let empty = path.with_file_name("empty.db");
+            let db = rusqlite::Connection::open(&empty).unwrap();
+            db.pragma_update(None, "journal_mode", "WAL").unwrap();
+            drop(db);
+            fs::rename(empty, path).unwrap();
+        }),
         ("truncated", |path| {
             let half = fs::metadata(path).unwrap().len() / 2;
             let file = fs::OpenOptions::new().write(true).open(path).unwrap();
