@@ -1,6 +1,8 @@
 //! The window: how it looks before the page is there, where it stands, and what it lets through.
 
-use chat::{Chat, ModelChoice, WindowRow};
+use std::path::PathBuf;
+
+use chat::{Chat, ModelChoice, WindowRow, private};
 use tauri::webview::NewWindowResponse;
 use tauri::window::Color;
 use tauri::{
@@ -30,7 +32,7 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<
         .inner_size(SIZE.0, SIZE.1)
         .min_inner_size(SMALLEST.0, SMALLEST.1)
         .visible(false)
-        .data_directory(folders.web_view())
+        .data_directory(web_view_folder(folders))
         .on_navigation(is_own)
         .on_new_window(|url, _| {
             tracing::warn!(%url, "the page asked for a window and was refused");
@@ -47,6 +49,15 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<
         Some(Err(error)) => tracing::warn!("the window's place is not known: {error}"),
     }
     window.show()
+}
+
+/// Where nothing can be written beside the chats, the window that says so needs another folder.
+fn web_view_folder(folders: &Folders) -> PathBuf {
+    let folder = folders.web_view();
+    if private::folder(&folder).is_ok() {
+        return folder;
+    }
+    std::env::temp_dir().join(format!("goldcrest-webview-{}", std::process::id()))
 }
 
 /// The colours that the person chose.

@@ -78,7 +78,10 @@ test("a folder in which nothing can be written is said, and the app goes on once
   const home = dataFolder(t);
   const data = join(home, "data");
   writeFileSync(data, "a file in the folder's place");
-  const app = await App.open(t, display, { data, ready: false });
+  // The desktop's own folders are elsewhere.
+  const names = ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"];
+  const env = Object.fromEntries(names.map((name) => [name, join(home, name)]));
+  const app = await App.open(t, display, { data, env, ready: false });
   await app.get("button", "Try again");
   assert.match(await app.text(), /Nothing can be written in the data folder/);
   rmSync(data);
