@@ -97,7 +97,7 @@ fn an_answer_that_fills_the_disk_is_whole_once_there_is_room() {
     let ended = bench.until_ended();
     assert_eq!(ended.state, MessageState::Failed);
     let error = ended.error.unwrap();
-    assert_eq!(error.code, FailureCode::Store);
+    assert_eq!(error.code, FailureCode::DiskFull);
     assert!(
         error.message.starts_with("The disk is full"),
         "{}",
