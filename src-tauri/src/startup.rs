@@ -317,9 +317,9 @@ mod tests {
             assert_eq!((problem.kind, problem.kept_as), (kind, None));
             assert!(folders.database().exists());
         }
-        let in_use: Open = Box::new(|| Err(StartError::InUse("/home/ada".into())));
+        let in_use: Open = Box::new(|| Err(StartError::InUse("/data".into())));
         let problem = problem(Startup::begin(folders, in_use).view());
         assert_eq!(problem.kind, StartProblemKind::InUse);
-        assert!(problem.message.contains("/home/ada"));
+        assert!(problem.message.contains("/data"));
     }
 }

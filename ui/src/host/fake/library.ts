@@ -252,8 +252,8 @@ export class Library {
 export const damaged: StartProblem = {
   kind: "damaged",
   message:
-    "/home/ada/.local/share/goldcrest/goldcrest.db is damaged (database disk image is malformed). Nothing was changed; earlier copies are in /home/ada/.local/share/goldcrest/copies.",
-  folder: "/home/ada/.local/share/goldcrest",
+    "~/.local/share/goldcrest/goldcrest.db is damaged (database disk image is malformed). Nothing was changed; earlier copies are in ~/.local/share/goldcrest/copies.",
+  folder: "~/.local/share/goldcrest",
   copies: [
     { name: "day-2026-11-21.db", day: "2026-11-21", sizeMb: 3.4, chats: 12 },
     { name: "day-2026-11-20.db", day: "2026-11-20", sizeMb: 3.2, chats: 11 },
