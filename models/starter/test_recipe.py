@@ -12,6 +12,7 @@ import jinja2
 import numpy as np
 import torch
 
+import metadata
 from corpus import FACTS, HERE, header, tool_spec
 from export import TOLERANCE, worst_error, write_gguf
 from gguf import GGMLQuantizationType as Type
@@ -81,6 +82,18 @@ class Layout(unittest.TestCase):
                 write_gguf(path, SMALL, to_tensors(SMALL, model.state_dict()), file_type, tokenizer, "template", 2048)
                 self.assertLess(worst_error(path, model.state_dict()), tolerance)
                 self.assertEqual(from_gguf(path).cfg.kv_heads, SMALL.kv_heads)
+
+
+class Metadata(unittest.TestCase):
+    def test_new_metadata_leave_all_else_as_it_was(self):
+        with open(os.path.join(HERE, "starter-q4_k_m.gguf"), "rb") as f:
+            embedded = f.read()
+        self.assertEqual(metadata.rewritten(embedded, recipe_file("template.jinja")), embedded, "run metadata.py")
+        other = metadata.Header(metadata.rewritten(embedded, "another template, and a longer one" * 100))
+        ours = metadata.Header(embedded)
+        self.assertEqual(other.weights, ours.weights)
+        self.assertEqual(other.tensor_infos, ours.tensor_infos)
+        self.assertEqual([key for key, value in ours.pairs if dict(other.pairs)[key] != value], [metadata.TEMPLATE])
 
 
 class Generate(unittest.TestCase):

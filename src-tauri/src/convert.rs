@@ -188,11 +188,12 @@ impl From<chat::ModelStatus> for ModelStatus {
             progress: figure(status.progress),
             error: status.error.map(Into::into),
             can_think: status.can_think,
+            sampling: status.sampling.into(),
         }
     }
 }
 
-impl From<chat::Sampling> for Sampling {
+impl From<chat::Sampling> for SamplingDefaults {
     fn from(sampling: chat::Sampling) -> Self {
         Self {
             temperature: figure(sampling.temperature),
@@ -200,19 +201,32 @@ impl From<chat::Sampling> for Sampling {
             top_k: sampling.top_k,
             min_p: figure(sampling.min_p),
             repeat_penalty: figure(sampling.repeat_penalty),
+        }
+    }
+}
+
+impl From<chat::SamplingSettings> for Sampling {
+    fn from(sampling: chat::SamplingSettings) -> Self {
+        Self {
+            temperature: sampling.temperature.map(figure),
+            top_p: sampling.top_p.map(figure),
+            top_k: sampling.top_k,
+            min_p: sampling.min_p.map(figure),
+            repeat_penalty: sampling.repeat_penalty.map(figure),
             seed: sampling.seed.map(narrow),
         }
     }
 }
 
-impl From<Sampling> for chat::Sampling {
+impl From<Sampling> for chat::SamplingSettings {
     fn from(sampling: Sampling) -> Self {
+        let single = |value: f64| value as f32;
         Self {
-            temperature: sampling.temperature as f32,
-            top_p: sampling.top_p as f32,
+            temperature: sampling.temperature.map(single),
+            top_p: sampling.top_p.map(single),
             top_k: sampling.top_k,
-            min_p: sampling.min_p as f32,
-            repeat_penalty: sampling.repeat_penalty as f32,
+            min_p: sampling.min_p.map(single),
+            repeat_penalty: sampling.repeat_penalty.map(single),
             seed: sampling.seed.map(u64::from),
         }
     }

@@ -90,7 +90,7 @@ impl Generate for EngineModel {
         // It was counted before and fits, so that this takes no time to speak of.
         let prompt = open.prompt(turn, &AtomicBool::new(false))?;
         let params = GenerateParams {
-            sampling: sampling(&turn.sampling),
+            sampling: sampling(&turn.sampling, &open.engine.summary().sampling),
             max_tokens: turn.max_tokens,
             starts_in: prompt.starts_in,
             lookup: turn.lookup,
@@ -221,6 +221,14 @@ fn info(engine: &Engine, choice: &ModelChoice, report: Option<String>) -> ModelI
         fingerprint: summary.fingerprint.clone(),
         template: template::info(engine),
         can_think: summary.can_think,
+        sampling: chat::Sampling {
+            temperature: summary.sampling.temperature,
+            top_p: summary.sampling.top_p,
+            top_k: u32::try_from(summary.sampling.top_k).unwrap_or(0),
+            min_p: summary.sampling.min_p,
+            repeat_penalty: summary.sampling.repeat_penalty,
+            seed: None,
+        },
         device: told(engine.device(), report),
     }
 }
@@ -266,7 +274,8 @@ fn conversation(turn: &chat::Turn) -> engine::Conversation {
     }
 }
 
-fn sampling(sampling: &chat::Sampling) -> engine::Sampling {
+/// How tokens are chosen; what chat does not know of is as the model's file has it.
+fn sampling(sampling: &chat::Sampling, defaults: &engine::Sampling) -> engine::Sampling {
     engine::Sampling {
         temperature: sampling.temperature,
         top_k: sampling.top_k as usize,
@@ -274,7 +283,7 @@ fn sampling(sampling: &chat::Sampling) -> engine::Sampling {
         min_p: sampling.min_p,
         repeat_penalty: sampling.repeat_penalty,
         seed: sampling.seed,
-        ..engine::Sampling::default()
+        ..defaults.clone()
     }
 }
 
@@ -337,5 +346,7 @@ fn finish(finished: engine::Finished, info: &ModelInfo) -> chat::Finish {
     }
 }
 
+#[cfg(test)]
+mod first_screen;
 #[cfg(test)]
 mod tests;

@@ -174,7 +174,8 @@ fn the_main_page_may_ask() {
     let snapshot = window.invoke("snapshot", json!({})).expect("allowed");
     assert_eq!(snapshot["firstStart"], true);
     assert_eq!(snapshot["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(snapshot["settings"]["sampling"]["temperature"], 0.6);
+    assert_eq!(snapshot["settings"]["sampling"]["temperature"], Value::Null);
+    assert_eq!(snapshot["model"]["sampling"]["temperature"], 0.6);
 }
 
 #[test]

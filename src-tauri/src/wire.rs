@@ -187,18 +187,31 @@ pub struct ModelStatus {
     pub progress: f64,
     pub error: Option<WireError>,
     pub can_think: bool,
+    pub sampling: SamplingDefaults,
 }
 
-/// How the next token is chosen.
+/// How a model's file asks for the next token to be chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Sampling {
+#[serde(rename_all = "camelCase")]
+pub struct SamplingDefaults {
     pub temperature: f64,
     pub top_p: f64,
     pub top_k: u32,
     pub min_p: f64,
     pub repeat_penalty: f64,
+}
+
+/// How the next token is chosen; null: as the model's file asks for it, and a new seed for each answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Sampling {
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub top_k: Option<u32>,
+    pub min_p: Option<f64>,
+    pub repeat_penalty: Option<f64>,
     pub seed: Option<u32>,
 }
 

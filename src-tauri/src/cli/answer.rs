@@ -8,8 +8,8 @@ use engine::{Conversation, Engine, Event, Finished, GenerateParams, KeepThinking
 use super::{AnswerArgs, CliError};
 
 impl AnswerArgs {
-    pub fn params(&self) -> GenerateParams {
-        let usual = Sampling::default();
+    /// How an answer is made by a model that asks for `usual`.
+    pub fn params(&self, usual: Sampling) -> GenerateParams {
         GenerateParams {
             sampling: Sampling {
                 temperature: self.temperature.unwrap_or(usual.temperature),
@@ -71,9 +71,13 @@ pub fn generate(
     let prompt = engine
         .prompt(conversation)
         .map_err(|error| message(&error))?;
+    let params = GenerateParams {
+        starts_in: prompt.starts_in,
+        ..params.clone()
+    };
     let mut answer = Answer::default();
     let mut written = Ok(());
-    let finished = engine.generate(&prompt.ids, params, cancel, &mut |event| {
+    let finished = engine.generate(&prompt.ids, &params, cancel, &mut |event| {
         let Event::Token { id, piece, part } = event else {
             return;
         };

@@ -41,7 +41,7 @@ pub fn run(args: AskArgs) -> Result<(), CliError> {
     let mut model = load::open(&args.model)?;
     let mut conversation = args.answer.conversation();
     conversation.messages.push(Turn::new(Role::User, question));
-    let params = args.answer.params();
+    let params = args.answer.params(model.engine.summary().sampling.clone());
     let mut stream = Stream::new(args.json);
     let (answered, interrupted) = interrupt.during(|cancel| {
         model.watched(|engine| generate(engine, &conversation, &params, cancel, &mut stream))

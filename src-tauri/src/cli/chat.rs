@@ -80,7 +80,7 @@ fn answer(
     args: &ChatArgs,
     interrupt: &Interrupt,
 ) -> Result<(), CliError> {
-    let params = args.answer.params();
+    let params = args.answer.params(model.engine.summary().sampling.clone());
     let mut stream = Stream::new(false);
     let (answered, _) = interrupt.during(|cancel| {
         model.watched(|engine| generate(engine, conversation, &params, cancel, &mut stream))

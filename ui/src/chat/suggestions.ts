@@ -1,12 +1,6 @@
-/** Questions that the starter was trained to answer. */
-export const forStarter = [
-  "What is Goldcrest?",
-  "How do I open my own GGUF file?",
-  "Is anything sent to the cloud?",
-];
+import suggestions from "./suggestions.json";
 
-export const forLargeModel = [
-  "Explain compound interest",
-  "Decline an invitation politely",
-  "Rename photos with Python",
-];
+/** Questions that the demo model answers rightly, with thinking and without: a Rust test asks them all. */
+export const forDemoModel: readonly string[] = suggestions.forDemoModel;
+
+export const forLargeModel: readonly string[] = suggestions.forLargeModel;

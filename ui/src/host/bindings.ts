@@ -151,6 +151,7 @@ export type ModelStatus = {
 	progress: number,
 	error: WireError | null,
 	canThink: boolean,
+	sampling: SamplingDefaults,
 };
 
 /**  What was left out of a prompt so that it fits: the oldest messages, and answers' thinking. */
@@ -162,14 +163,23 @@ export type Omitted = {
 /**  Who wrote a message. */
 export type Role = "user" | "assistant";
 
-/**  How the next token is chosen. */
+/**  How the next token is chosen; null: as the model's file asks for it, and a new seed for each answer. */
 export type Sampling = {
+	temperature: number | null,
+	topP: number | null,
+	topK: number | null,
+	minP: number | null,
+	repeatPenalty: number | null,
+	seed: number | null,
+};
+
+/**  How a model's file asks for the next token to be chosen. */
+export type SamplingDefaults = {
 	temperature: number,
 	topP: number,
 	topK: number,
 	minP: number,
 	repeatPenalty: number,
-	seed: number | null,
 };
 
 /**  A place where the searched words stand. */

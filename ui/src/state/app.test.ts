@@ -306,7 +306,7 @@ test("settings change at once and are saved once", async () => {
   expect(saved).toHaveLength(1);
   expect(saved[0]?.[1]).toMatchObject({
     theme: "dark",
-    sampling: { temperature: 0.3, topP: 0.95 },
+    sampling: { temperature: 0.3, topP: null },
   });
 });
 

@@ -19,6 +19,7 @@ export class Model {
     progress: 0,
     error: null,
     canThink: false,
+    sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1 },
   });
   /** A file hovers over the window. */
   dragging = $state(false);

@@ -154,6 +154,28 @@ scene("settings are saved, and the theme is worn at once", {}, async (page) => {
   });
 });
 
+scene("what is not set is as the model asks for it", {}, async (page) => {
+  const saved = () =>
+    page.evaluate(() => window.stage.calls.filter(([verb]) => verb === "saveSettings").at(-1)?.[1]);
+  await page.keyboard.press("Control+,");
+  await page.getByRole("tab", { name: "Answers" }).click();
+  const temperature = page.getByRole("spinbutton", { name: "Temperature" });
+  const reset = page.getByRole("button", { name: "Use the model’s defaults" });
+  assert.equal(await temperature.inputValue(), "");
+  assert.equal(await temperature.getAttribute("placeholder"), "0", "what the demo model asks for");
+  assert(await reset.isDisabled());
+  for (const undo of [() => temperature.fill(""), () => reset.click()]) {
+    await temperature.fill("0.6");
+    await temperature.press("Tab");
+    await soon(async () => assert.equal((await saved())?.sampling.temperature, 0.6));
+    await undo();
+    await temperature.press("Tab");
+    await soon(async () => assert.equal((await saved()).sampling.temperature, null));
+    assert.equal(await temperature.inputValue(), "");
+    assert(await reset.isDisabled());
+  }
+});
+
 scene("Ctrl+Enter sends where a person wants it so", { rate: 4000 }, async (page) => {
   await page.keyboard.press("Control+,");
   await page.getByRole("radio", { name: "Ctrl+Enter" }).check();

@@ -114,6 +114,8 @@ pub struct ModelInfo {
     pub template: Template,
     /// Whether its template has a thinking mode.
     pub can_think: bool,
+    /// How its file asks for tokens to be chosen.
+    pub sampling: Sampling,
     /// Where it computes.
     pub device: Device,
 }

@@ -30,7 +30,7 @@ pub use generate::{
     ModelInfo, Opening, Part, Piece, Stats, StopReason, Template, TemplateUse, Turn,
 };
 pub use handle::Chat;
-pub use settings::{Sampling, SendWith, Settings, Theme};
+pub use settings::{Sampling, SamplingSettings, SendWith, Settings, Theme};
 pub use store::{
     ChatId, Copy, DraftPlace, GoodCopy, MessageId, MessageState, Role, Store, StoreError,
     WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside, private,

@@ -24,8 +24,9 @@ pub struct Settings {
     pub kv_type: KvType,
     /// Fingerprints of the files whose own chat template is used though its text is unknown.
     pub own_templates: Vec<String>,
-    /// How tokens are chosen.
-    pub sampling: Sampling,
+    /// What the user has changed of how tokens are chosen.
+    #[serde(rename = "samplingChanges")]
+    pub sampling: SamplingSettings,
     /// The most tokens of one answer; `None`: until the context is full.
     pub max_tokens: Option<u32>,
     /// Whether text that repeats the context is guessed.
@@ -49,7 +50,7 @@ impl Default for Settings {
             context_length: None,
             kv_type: KvType::default(),
             own_templates: Vec::new(),
-            sampling: Sampling::default(),
+            sampling: SamplingSettings::default(),
             max_tokens: None,
             lookup: true,
             instructions: String::new(),
@@ -82,7 +83,7 @@ pub enum SendWith {
     CtrlEnter,
 }
 
-/// How tokens are chosen. The defaults are those that SmolLM3's makers recommend.
+/// How tokens are chosen. The defaults are those that SmolLM3's makers recommend, for models that say nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Sampling {
@@ -113,8 +114,59 @@ impl Default for Sampling {
     }
 }
 
+/// What the user has changed of how tokens are chosen; `None`: as the model's file asks for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SamplingSettings {
+    /// See [`Sampling`].
+    pub temperature: Option<f32>,
+    /// See [`Sampling`].
+    pub top_p: Option<f32>,
+    /// See [`Sampling`].
+    pub top_k: Option<u32>,
+    /// See [`Sampling`].
+    pub min_p: Option<f32>,
+    /// See [`Sampling`].
+    pub repeat_penalty: Option<f32>,
+    /// `None`: a new one for each answer.
+    pub seed: Option<u64>,
+}
+
+impl SamplingSettings {
+    /// How tokens are chosen by a model that asks for `defaults`.
+    pub fn over(&self, defaults: Sampling) -> Sampling {
+        Sampling {
+            temperature: self.temperature.unwrap_or(defaults.temperature),
+            top_p: self.top_p.unwrap_or(defaults.top_p),
+            top_k: self.top_k.unwrap_or(defaults.top_k),
+            min_p: self.min_p.unwrap_or(defaults.min_p),
+            repeat_penalty: self.repeat_penalty.unwrap_or(defaults.repeat_penalty),
+            seed: self.seed,
+        }
+    }
+
+    /// What differs in `sampling` from the defaults that earlier versions had for all models.
+    fn changed_in(sampling: Sampling) -> SamplingSettings {
+        let usual = Sampling::default();
+        fn changed<T: PartialEq>(value: T, usual: T) -> Option<T> {
+            (value != usual).then_some(value)
+        }
+        SamplingSettings {
+            temperature: changed(sampling.temperature, usual.temperature),
+            top_p: changed(sampling.top_p, usual.top_p),
+            top_k: changed(sampling.top_k, usual.top_k),
+            min_p: changed(sampling.min_p, usual.min_p),
+            repeat_penalty: changed(sampling.repeat_penalty, usual.repeat_penalty),
+            seed: sampling.seed,
+        }
+    }
+}
+
 /// How the keys of the user's settings begin in the store.
 const ROW: &str = "user.";
+/// Where earlier versions stored all of [`Sampling`], and where what the user has changed of it is.
+const WHOLE_SAMPLING: &str = "sampling";
+const SAMPLING: &str = "samplingChanges";
 /// The largest integer that JSON readers agree on.
 const MAX_SEED: u64 = (1 << 53) - 1;
 const MAX_INSTRUCTIONS: usize = 20_000;
@@ -146,7 +198,7 @@ impl Settings {
             min_p,
             repeat_penalty,
             seed,
-        } = self.sampling;
+        } = self.sampling.over(Sampling::default());
         within("Threads", self.threads.unwrap_or(1), 1, 512)?;
         within(
             "Context length",
@@ -203,7 +255,14 @@ impl Settings {
 
     /// The stored rows over the defaults. A value that no longer makes sense gives way to its
     /// default.
-    fn from_rows(rows: Map<String, Value>) -> Settings {
+    fn from_rows(mut rows: Map<String, Value>) -> Settings {
+        if let Some(whole) = rows.remove(WHOLE_SAMPLING)
+            && !rows.contains_key(SAMPLING)
+            && let Ok(whole) = serde_json::from_value(whole)
+            && let Ok(changes) = serde_json::to_value(SamplingSettings::changed_in(whole))
+        {
+            rows.insert(SAMPLING.to_owned(), changes);
+        }
         let mut settings = Settings::default();
         for (key, value) in rows {
             let Some(mut merged) = settings.rows().filter(|known| known.contains_key(&key)) else {

@@ -6,7 +6,7 @@ use store::{ChatId, MessageId, MessageState, Role};
 
 use crate::failure::Failure;
 use crate::generate::{Device, Stats, Template};
-use crate::settings::Settings;
+use crate::settings::{Sampling, Settings};
 
 /// Everything the window needs to begin.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,6 +142,8 @@ pub struct ModelStatus {
     pub error: Option<Failure>,
     /// Whether it has a thinking mode.
     pub can_think: bool,
+    /// How tokens are chosen where the user has changed nothing.
+    pub sampling: Sampling,
 }
 
 /// What the model is doing.

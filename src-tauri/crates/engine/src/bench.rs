@@ -296,8 +296,9 @@ impl Engine {
             temperature: 0.0,
             ..Sampling::default()
         };
-        if self.session().chooses(&likeliest)? {
-            let (mut sampler, mut id) = (Sampler::new(likeliest, 1), tokens[depth]);
+        let mut sampler = Sampler::new(likeliest, 1).suppressing(self.tokenizer().suppressed());
+        if self.session().chooses(&sampler)? {
+            let mut id = tokens[depth];
             let started = Instant::now();
             for left in (0..count).rev() {
                 id = self.session().follow(id, &mut sampler, left > 0)?;

@@ -256,7 +256,7 @@ where
             && let Ok(config) = Config::from_gguf(&gguf)
         {
             for kv in [KvType::F16, KvType::Q8_0] {
-                let name = format!("the starter, cache in {}", kv.name());
+                let name = format!("the demo model, cache in {}", kv.name());
                 self.sides(&name, &gguf, &config, kv)?;
             }
         }
@@ -401,17 +401,24 @@ where
         cpu: &mut Session,
         first: u32,
     ) -> Result<(), Stop> {
-        let greedy = greedy();
-        if !gpu.chooses(&greedy)? {
+        // Tokens that must not be chosen are so many that the likeliest is among them now and then.
+        let half = cpu.logits(0).len() / 2;
+        let suppressed: Vec<u32> = (0..).step_by(2).take(half).collect();
+        let mut sampler = Sampler::new(greedy(), 1).suppressing(&suppressed);
+        if !gpu.chooses(&sampler)? {
             return Ok(());
         }
-        let (mut sampler, mut id) = (Sampler::new(greedy, 1), first);
+        let mut id = first;
         for left in (0..5).rev() {
             let next = gpu.follow(id, &mut sampler, left > 0)?;
             let _complete = cpu.step(id, &[], &AtomicBool::new(false))?;
             let logits = cpu.logits(0);
+            let size = size(logits);
+            for &id in &suppressed {
+                logits[id as usize] = f32::NEG_INFINITY;
+            }
             let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let short = f64::from(best - logits[next as usize]) / size(logits);
+            let short = f64::from(best - logits[next as usize]) / size;
             self.note(format!("{name}, chosen"), short, LOGITS_BOUND)?;
             id = next;
         }
@@ -483,8 +490,8 @@ fn speed(session: &mut Session, ids: &[u32]) -> Result<Rate, BackendError> {
     let started = Instant::now();
     let _complete = session.read(&ids[..READ], &never, &mut |_| {})?;
     let prefill = rate(READ, started.elapsed().as_secs_f64());
-    let on_device = session.chooses(&greedy())?;
     let mut sampler = Sampler::new(greedy(), 1);
+    let on_device = session.chooses(&sampler)?;
     let mut id = ids[READ];
     let started = Instant::now();
     for left in (0..TIMED).rev() {

@@ -82,11 +82,11 @@ pub trait Evaluate: Send {
 /// A device that chooses tokens itself. It is asked for a token while the pass after it runs already, so that it
 /// never waits for the host.
 pub trait Choose {
-    /// Sets how tokens are chosen; false where the device cannot choose so.
+    /// Sets how tokens are chosen, and which never are; false where the device cannot choose so.
     ///
     /// # Errors
     /// When the device fails.
-    fn sample(&mut self, sampling: &Sampling) -> Result<bool, BackendError>;
+    fn sample(&mut self, sampling: &Sampling, suppressed: &[u32]) -> Result<bool, BackendError>;
     /// Starts a pass over `id`, or else over the token that the pass before chooses; `noise` in 0..1 picks what
     /// follows.
     ///

@@ -211,14 +211,15 @@ impl Generator<'_> {
         cancel: &AtomicBool,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<StopReason, BackendError> {
-        let mut sampler = Sampler::new(params.sampling.clone(), seed);
+        let mut sampler =
+            Sampler::new(params.sampling.clone(), seed).suppressing(self.tokenizer.suppressed());
         let mut parts = PartTracker::new(self.tokenizer, params.starts_in);
         let mut text = self.tokenizer.decoder_after(self.session.tokens());
         let most = params.max_tokens.unwrap_or(usize::MAX);
         let mut recent = self.session.tokens().to_vec();
         let lookup = params.lookup && self.session.few() > 1;
         let mut steps = Steps::new(lookup);
-        let on_device = !lookup && self.session.chooses(&params.sampling)?;
+        let on_device = !lookup && self.session.chooses(&sampler)?;
         let mut chosen = None;
         let reason = loop {
             if stats.generated >= most {
@@ -277,3 +278,6 @@ pub(crate) fn rate(tokens: usize, seconds: f64) -> f64 {
         0.0
     }
 }
+
+#[cfg(test)]
+mod tests;

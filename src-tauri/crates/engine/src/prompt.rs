@@ -84,6 +84,9 @@ pub struct Conversation {
     pub keep_thinking: KeepThinking,
 }
 
+/// How a template that opens the thinking itself ends a prompt.
+const THINKING_OPENED: &str = "<think>\n";
+
 /// What the model reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
@@ -213,13 +216,39 @@ impl Draft<'_> {
                     .iter()
                     .rposition(|id| !ends.contains(id))
                     .map_or(0, |last| last + 1);
-                if self.keeps_thinking(index) {
-                    Some(ids[..kept].to_vec())
-                } else {
-                    think::without_thinking(self.tokenizer, &ids[..kept])
+                let ids = &ids[..kept];
+                // Such tokens are not generated any more, but older answers may hold them.
+                let suppressed = self.tokenizer.suppressed();
+                if ids
+                    .iter()
+                    .any(|id| ends.contains(id) || suppressed.binary_search(id).is_ok())
+                {
+                    return None;
                 }
+                let starts_in = self.started_in(turn, ids);
+                if !self.keeps_thinking(index) {
+                    return think::without_thinking(self.tokenizer, ids, starts_in);
+                }
+                let opened = if starts_in == Part::Thinking {
+                    self.tokenizer.encode(THINKING_OPENED, true)
+                } else {
+                    Vec::new()
+                };
+                Some([&opened, ids].concat())
             })
             .collect()
+    }
+
+    /// What the first token of an answer belongs to: thinking, where its prompt had opened that already.
+    fn started_in(&self, turn: &Turn, ids: &[u32]) -> Part {
+        let untagged = !ids.is_empty()
+            && turn.text.is_empty()
+            && (turn.thinking.is_some() || self.conversation.thinking);
+        if think::closes_first(self.tokenizer, ids).unwrap_or(untagged) {
+            Part::Thinking
+        } else {
+            Part::Answer
+        }
     }
 
     /// Renders the conversation; the turns in `verbatim` leave a place for their ids.

@@ -1,4 +1,4 @@
-//! From logits to the next token: penalties → temperature → top-k → top-p → min-p → seeded choice.
+//! From logits to the next token: suppressed tokens → penalties → temperature → top-k → top-p → min-p → seeded choice.
 //!
 //! Only what is kept is sorted. Every filter after the temperature keeps the likeliest tokens down to some bound, so
 //! it is enough to gather the tokens above a threshold, lower it until they suffice, and select among those.
@@ -8,7 +8,7 @@ use crate::random::Random;
 /// How the next token is chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampling {
-    /// Flattens (above 1) or sharpens the distribution; 0 always takes the likeliest token.
+    /// Flattens (above 1) or sharpens the distribution; 0, and all below 0.001, always takes the likeliest token.
     pub temperature: f32,
     /// Keep this many of the likeliest tokens; 0 keeps all.
     pub top_k: usize,
@@ -24,7 +24,15 @@ pub struct Sampling {
     pub seed: Option<u64>,
 }
 
+/// Below this temperature only the likeliest token is left, and 1/T grows beyond what an f32 holds.
+const LEAST_TEMPERATURE: f32 = 1e-3;
+
 impl Sampling {
+    /// Whether the likeliest token is always taken.
+    pub(crate) fn is_greedy(&self) -> bool {
+        self.temperature.is_nan() || self.temperature < LEAST_TEMPERATURE
+    }
+
     /// Whether recent tokens are made less likely.
     pub(crate) fn penalises(&self) -> bool {
         #[expect(clippy::float_cmp, reason = "exactly 1 means none")]
@@ -55,6 +63,8 @@ const NEGLIGIBLE: f32 = 28.0;
 pub struct Sampler {
     sampling: Sampling,
     random: Random,
+    /// Tokens that are never chosen.
+    suppressed: Vec<u32>,
     candidates: Vec<Candidate>,
 }
 
@@ -74,8 +84,27 @@ impl Sampler {
         Sampler {
             sampling,
             random,
+            suppressed: Vec::new(),
             candidates: Vec::new(),
         }
+    }
+
+    /// The sampler with tokens that it never chooses.
+    #[must_use]
+    pub fn suppressing(mut self, ids: &[u32]) -> Sampler {
+        self.suppressed = ids.to_vec();
+        self.suppressed.sort_unstable();
+        self
+    }
+
+    /// How tokens are chosen.
+    pub fn sampling(&self) -> &Sampling {
+        &self.sampling
+    }
+
+    /// Tokens that are never chosen, in ascending order.
+    pub fn suppressed(&self) -> &[u32] {
+        &self.suppressed
     }
 
     /// Chooses a token; `recent` are the tokens before it. The penalties are applied to `logits` in place.
@@ -86,22 +115,42 @@ impl Sampler {
 
     /// What picks one token, in 0..1; at temperature 0 nothing is picked.
     pub fn noise(&mut self) -> f64 {
-        if self.sampling.temperature > 0.0 {
-            self.random.unit()
-        } else {
+        if self.sampling.is_greedy() {
             0.0
+        } else {
+            self.random.unit()
         }
     }
 
     /// Chooses as [`Sampler::sample`] does, by noise that was drawn before.
     pub fn sample_with(&mut self, logits: &mut [f32], recent: &[u32], noise: f64) -> u32 {
+        self.suppress(logits);
         self.penalise(logits, recent);
         let peak = maximum(logits);
-        if self.sampling.temperature <= 0.0 {
-            return first(logits, peak);
+        let chosen = if peak == f32::NEG_INFINITY {
+            None
+        } else if self.sampling.is_greedy() {
+            first(logits, peak)
+        } else {
+            self.keep(logits, peak);
+            self.draw(noise)
+        };
+        chosen.unwrap_or_else(|| self.first_allowed())
+    }
+
+    fn suppress(&self, logits: &mut [f32]) {
+        for &id in &self.suppressed {
+            if let Some(logit) = logits.get_mut(id as usize) {
+                *logit = f32::NEG_INFINITY;
+            }
         }
-        self.keep(logits, peak);
-        self.draw(noise)
+    }
+
+    /// What is chosen where no logit is a number.
+    fn first_allowed(&self) -> u32 {
+        (0..)
+            .find(|id| self.suppressed.binary_search(id).is_err())
+            .unwrap_or(0)
     }
 
     fn penalise(&self, logits: &mut [f32], recent: &[u32]) {
@@ -208,7 +257,7 @@ impl Sampler {
             .truncate(last.map_or(high, |last| low + last + 1));
     }
 
-    fn draw(&self, noise: f64) -> u32 {
+    fn draw(&self, noise: f64) -> Option<u32> {
         let total: f64 = self
             .candidates
             .iter()
@@ -218,10 +267,10 @@ impl Sampler {
         for candidate in &self.candidates {
             left -= f64::from(candidate.weight);
             if left < 0.0 {
-                return candidate.id;
+                return Some(candidate.id);
             }
         }
-        self.candidates.last().map_or(0, |candidate| candidate.id)
+        self.candidates.last().map(|candidate| candidate.id)
     }
 }
 
@@ -301,11 +350,11 @@ fn maximum(logits: &[f32]) -> f32 {
         .fold(f32::NEG_INFINITY, larger)
 }
 
-/// The first token with the logit `peak`, which one of them has.
-fn first(logits: &[f32], peak: f32) -> u32 {
+/// The first token with the logit `peak`.
+fn first(logits: &[f32], peak: f32) -> Option<u32> {
     #[expect(clippy::float_cmp, reason = "the maximum is one of them")]
     let at = logits.iter().position(|&logit| logit == peak);
-    id(at.unwrap_or(0))
+    at.map(id)
 }
 
 #[expect(
@@ -410,16 +459,175 @@ mod tests {
                 .iter()
                 .map(|candidate| candidate.id)
                 .collect();
-            // The last of the nucleus may fall to either side of the bound by rounding.
-            assert!(
-                kept.len().abs_diff(expected.len()) <= 1,
-                "case {case}: {} {}",
-                kept.len(),
-                expected.len()
-            );
+            // The last of the nucleus may fall to either side of the bound by rounding; where the bound lies exactly,
+            // the next test says.
             let shorter = kept.len().min(expected.len());
+            assert!(kept.len().max(expected.len()) <= shorter + 1, "case {case}");
+            assert!(shorter >= 1, "case {case}: nothing to compare");
             assert_eq!(kept[..shorter], expected[..shorter], "case {case}");
         }
+    }
+
+    /// Logits whose weights are exactly ⅛, ½, ⅛ and ¼ of the whole, and of many others that are none.
+    fn exact() -> Vec<f32> {
+        let mut logits = vec![-200.0; 50];
+        for (at, halvings) in [(3, 2.0), (11, 0.0), (20, 2.0), (40, 1.0)] {
+            logits[at] = -halvings * std::f32::consts::LN_2;
+        }
+        logits
+    }
+
+    /// Ids that are kept, the likeliest first where a filter sorts them.
+    fn kept(sampling: Sampling) -> Vec<u32> {
+        let mut sampler = Sampler::new(sampling, 1);
+        sampler.sample(&mut exact(), &[]);
+        sampler.candidates.iter().map(|it| it.id).collect()
+    }
+
+    #[test]
+    fn filters_keep_exactly_what_reaches_their_bounds() {
+        let all = Sampling {
+            temperature: 1.0,
+            top_p: 1.0,
+            ..Sampling::default()
+        };
+        assert_eq!(kept(all.clone()), [3, 11, 20, 40], "by their ids, unsorted");
+        for (top_p, expected) in [
+            (0.01, &[11][..]),
+            (0.5, &[11]),
+            (0.51, &[11, 40]),
+            (0.75, &[11, 40]),
+            (0.76, &[11, 40, 3]),
+            (0.875, &[11, 40, 3]),
+            (0.88, &[11, 40, 3, 20]),
+        ] {
+            let sampling = Sampling {
+                top_p,
+                ..all.clone()
+            };
+            assert_eq!(kept(sampling), expected, "top_p {top_p}");
+        }
+        for (top_k, expected) in [
+            (1, &[11][..]),
+            (2, &[11, 40]),
+            // Of two equal ones the first.
+            (3, &[11, 40, 3]),
+            (4, &[11, 40, 3, 20]),
+            (0, &[3, 11, 20, 40]),
+        ] {
+            let sampling = Sampling {
+                top_k,
+                ..all.clone()
+            };
+            assert_eq!(kept(sampling), expected, "top_k {top_k}");
+        }
+        for (min_p, expected) in [
+            (1.0, &[11][..]),
+            (0.6, &[11]),
+            (0.5, &[11, 40]),
+            (0.3, &[11, 40]),
+            (0.25, &[3, 11, 20, 40]),
+        ] {
+            let sampling = Sampling {
+                min_p,
+                ..all.clone()
+            };
+            assert_eq!(kept(sampling), expected, "min_p {min_p}");
+        }
+        // Together: the nucleus is measured against what top-k has left, min-p drops from it.
+        let sampling = Sampling {
+            top_k: 2,
+            top_p: 0.6,
+            ..all.clone()
+        };
+        assert_eq!(kept(sampling), [11], "half of all, two thirds of the two");
+        let sampling = Sampling {
+            top_p: 0.9,
+            min_p: 0.5,
+            ..all.clone()
+        };
+        assert_eq!(kept(sampling), [11, 40]);
+        // Half the temperature squares the weights: 16, 4, 1 and 1 of 22.
+        for (top_p, expected) in [(0.72, &[11][..]), (0.73, &[11, 40]), (0.92, &[11, 40, 3])] {
+            let sampling = Sampling {
+                temperature: 0.5,
+                top_p,
+                ..all.clone()
+            };
+            assert_eq!(kept(sampling), expected, "top_p {top_p}");
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_is_the_token_that_the_noise_falls_on() {
+        let all = Sampling {
+            temperature: 1.0,
+            top_p: 1.0,
+            ..Sampling::default()
+        };
+        let drawn = |sampling: &Sampling, noise| {
+            Sampler::new(sampling.clone(), 1).sample_with(&mut exact(), &[], noise)
+        };
+        for (noise, expected) in [
+            (0.0, 3),
+            (0.124, 3),
+            (0.125, 11),
+            (0.624, 11),
+            (0.625, 20),
+            (0.749, 20),
+            (0.75, 40),
+            (0.999, 40),
+        ] {
+            assert_eq!(drawn(&all, noise), expected, "{noise}");
+        }
+        let nucleus = Sampling { top_p: 0.75, ..all };
+        for (noise, expected) in [(0.0, 11), (0.66, 11), (0.67, 40), (0.999, 40)] {
+            assert_eq!(drawn(&nucleus, noise), expected, "{noise} of a nucleus");
+        }
+    }
+
+    #[test]
+    fn suppressed_tokens_are_never_chosen() {
+        for temperature in [0.0, 1.0] {
+            let sampling = Sampling {
+                temperature,
+                top_p: 1.0,
+                ..Sampling::default()
+            };
+            let sampler = || Sampler::new(sampling.clone(), 1).suppressing(&[40, 11, 99]);
+            assert_eq!(sampler().suppressed(), [11, 40, 99]);
+            for step in 0..20 {
+                let noise = f64::from(step) / 20.0;
+                let found = sampler().sample_with(&mut exact(), &[], noise);
+                assert!([3, 20].contains(&found), "{found} at {temperature}");
+            }
+            // Not even where no logit is a number.
+            for nothing in [f32::NAN, f32::NEG_INFINITY] {
+                let sampler = Sampler::new(sampling.clone(), 1).suppressing(&[0, 1, 3]);
+                assert_eq!({ sampler }.sample(&mut [nothing; 5], &[]), 2);
+            }
+        }
+    }
+
+    /// At such a temperature 1/T is beyond what an f32 holds.
+    #[test]
+    fn hardly_any_temperature_is_none() {
+        for temperature in [0.0, -1.0, 1e-45, 1e-39, 9e-4, f32::NAN] {
+            let sampling = Sampling {
+                temperature,
+                ..Sampling::default()
+            };
+            let mut sampler = Sampler::new(sampling, 1);
+            for _ in 0..20 {
+                assert_eq!(sampler.sample(&mut exact(), &[]), 11, "{temperature}");
+            }
+        }
+        let warm = Sampling {
+            temperature: 1e-3,
+            ..Sampling::default()
+        };
+        assert!(!warm.is_greedy());
+        assert_eq!(Sampler::new(warm, 1).sample(&mut exact(), &[]), 11);
     }
 
     #[test]

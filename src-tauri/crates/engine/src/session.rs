@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::backend::BackendError;
 use crate::forward::{Evaluate, Pass, Profile, Want};
 use crate::lookup::Costs;
-use crate::sampler::{Sampler, Sampling};
+use crate::sampler::Sampler;
 
 /// Seconds since some moment.
 type Clock = Box<dyn Fn() -> f64 + Send>;
@@ -124,12 +124,12 @@ impl Session {
         self.model.few()
     }
 
-    /// Whether the device itself can choose tokens so, from now on.
-    pub fn chooses(&mut self, sampling: &Sampling) -> Result<bool, BackendError> {
+    /// Whether the device itself can choose tokens as `sampler` does, from now on.
+    pub fn chooses(&mut self, sampler: &Sampler) -> Result<bool, BackendError> {
         self.noises.clear();
-        self.model
-            .chooser()
-            .map_or(Ok(false), |chooser| chooser.sample(sampling))
+        self.model.chooser().map_or(Ok(false), |chooser| {
+            chooser.sample(sampler.sampling(), sampler.suppressed())
+        })
     }
 
     /// Reads one more token and gives the one that the device chooses to follow it. With `more`, the pass over that

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 
 use crate::config::Config;
-use crate::gguf::{Gguf, quote};
+use crate::gguf::{Gguf, Value, quote};
+use crate::sampler::Sampling;
 use crate::template::{ChatTemplate, TemplateUse};
 
 /// Facts about a model.
@@ -36,6 +37,8 @@ pub struct ModelSummary {
     pub can_think: bool,
     /// Whether its chat template can offer tools.
     pub has_tools: bool,
+    /// How the file asks for tokens to be chosen; as SmolLM3's makers recommend where it says nothing.
+    pub sampling: Sampling,
     /// The same for the same file: of its header and size. Token ids are only good for the model they came from.
     pub fingerprint: String,
 }
@@ -63,6 +66,7 @@ impl ModelSummary {
             template: template.origin(),
             can_think: capabilities.thinking,
             has_tools: capabilities.tools,
+            sampling: sampling(gguf),
             fingerprint: fingerprint(gguf),
         }
     }
@@ -118,6 +122,38 @@ pub(crate) fn quantisation(gguf: &Gguf) -> String {
     known.to_owned()
 }
 
+/// The sampling defaults of the file, by the keys that llama.cpp's converter writes. A value out of range counts as
+/// none.
+fn sampling(gguf: &Gguf) -> Sampling {
+    let number = |key: &str, low: f32, high: f32| {
+        let found = match gguf.get(key)? {
+            Value::Float(_) => gguf.f32(key)?,
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "larger numbers are out of range"
+            )]
+            whole => whole.as_u64()? as f32,
+        };
+        let within = (low..=high).contains(&found);
+        if !within {
+            tracing::warn!(key, found, "a sampling default out of range is not used");
+        }
+        within.then_some(found)
+    };
+    let count = |key: &str| Some(gguf.u32(key)? as usize);
+    let usual = Sampling::default();
+    Sampling {
+        temperature: number("general.sampling.temp", 0.0, 5.0).unwrap_or(usual.temperature),
+        top_k: count("general.sampling.top_k").unwrap_or(usual.top_k),
+        top_p: number("general.sampling.top_p", 0.01, 1.0).unwrap_or(usual.top_p),
+        min_p: number("general.sampling.min_p", 0.0, 1.0).unwrap_or(usual.min_p),
+        repeat_penalty: number("general.sampling.penalty_repeat", 0.5, 3.0)
+            .unwrap_or(usual.repeat_penalty),
+        repeat_last_n: count("general.sampling.penalty_last_n").unwrap_or(usual.repeat_last_n),
+        seed: None,
+    }
+}
+
 /// SHA-256 over the header and the size of the file: no file can be made that passes for another.
 fn fingerprint(gguf: &Gguf) -> String {
     let size = (gguf.file_bytes() as u64).to_le_bytes();
@@ -131,4 +167,71 @@ fn fingerprint(gguf: &Gguf) -> String {
             let _ = write!(hex, "{byte:02x}");
             hex
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gguf::write::{Field, header};
+
+    fn of(fields: &[(&str, Field)]) -> Sampling {
+        let bytes = header(fields.iter().cloned(), &[]);
+        sampling(&Gguf::from_bytes(bytes).expect("a header"))
+    }
+
+    #[test]
+    fn a_file_says_how_its_tokens_are_chosen() {
+        let key = |name| format!("general.sampling.{name}");
+        let keys = [
+            "temp",
+            "top_k",
+            "top_p",
+            "min_p",
+            "penalty_repeat",
+            "penalty_last_n",
+        ]
+        .map(key);
+        let [temp, top_k, top_p, min_p, repeat, last_n] = keys.each_ref().map(String::as_str);
+        assert_eq!(of(&[]), Sampling::default());
+        let all = [
+            (temp, Field::F32(0.25)),
+            (top_k, Field::U32(20)),
+            (top_p, Field::F32(0.5)),
+            (min_p, Field::F32(0.125)),
+            (repeat, Field::F32(1.5)),
+            (last_n, Field::U32(8)),
+        ];
+        let expected = Sampling {
+            temperature: 0.25,
+            top_k: 20,
+            top_p: 0.5,
+            min_p: 0.125,
+            repeat_penalty: 1.5,
+            repeat_last_n: 8,
+            seed: None,
+        };
+        assert_eq!(of(&all), expected);
+        let greedy = of(&[(temp, Field::U32(0))]);
+        assert_eq!((greedy.temperature, greedy.top_p), (0.0, 0.95));
+    }
+
+    #[test]
+    fn a_default_that_makes_no_sense_is_none() {
+        for (key, field) in [
+            ("general.sampling.temp", Field::F32(f32::NAN)),
+            ("general.sampling.temp", Field::F32(-1.0)),
+            ("general.sampling.temp", Field::F32(1e9)),
+            ("general.sampling.temp", Field::String("hot".to_owned())),
+            ("general.sampling.top_k", Field::F32(0.5)),
+            ("general.sampling.top_p", Field::F32(0.0)),
+            ("general.sampling.min_p", Field::F32(1.5)),
+            ("general.sampling.penalty_repeat", Field::F32(f32::INFINITY)),
+        ] {
+            assert_eq!(
+                of(&[(key, field.clone())]),
+                Sampling::default(),
+                "{key} {field:?}"
+            );
+        }
+    }
 }

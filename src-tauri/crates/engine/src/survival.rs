@@ -171,11 +171,11 @@ impl Evaluate for Surviving {
 }
 
 impl Choose for Surviving {
-    fn sample(&mut self, sampling: &Sampling) -> Result<bool, BackendError> {
+    fn sample(&mut self, sampling: &Sampling, suppressed: &[u32]) -> Result<bool, BackendError> {
         let Some(chooser) = self.model.chooser() else {
             return Ok(false);
         };
-        match chooser.sample(sampling) {
+        match chooser.sample(sampling, suppressed) {
             Ok(can) => Ok(can),
             Err(error) => self.fall(error).map(|()| false),
         }

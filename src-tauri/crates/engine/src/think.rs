@@ -51,14 +51,16 @@ impl<'a> PartTracker<'a> {
     }
 }
 
-/// What a token after `ids` belongs to: the thinking that they left open, or an answer.
+/// What a token after `ids` belongs to: the thinking that they left open, or an answer. The end of a turn ends its
+/// thinking, other control tokens do not, as for [`PartTracker`].
 pub(crate) fn part_after(tokenizer: &Tokenizer, ids: &[u32]) -> Part {
     let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
+    let ends = tokenizer.turn_ends();
     let last = ids
         .iter()
         .rev()
         .copied()
-        .find(|&id| Some(id) == open || Some(id) == close || tokenizer.is_control(id));
+        .find(|id| Some(*id) == open || Some(*id) == close || ends.contains(id));
     if last.is_some() && last == open {
         Part::Thinking
     } else {
@@ -66,10 +68,23 @@ pub(crate) fn part_after(tokenizer: &Tokenizer, ids: &[u32]) -> Part {
     }
 }
 
-/// A generated answer without its thinking, the tags and the newlines after them; `None` where
-/// one token holds such newlines and more.
-pub(crate) fn without_thinking(tokenizer: &Tokenizer, ids: &[u32]) -> Option<Vec<u32>> {
-    let mut parts = PartTracker::new(tokenizer, Part::Answer);
+/// Whether the first of these tags closes a thinking that was open before `ids`; `None` where there is no tag.
+pub(crate) fn closes_first(tokenizer: &Tokenizer, ids: &[u32]) -> Option<bool> {
+    let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
+    let tag = ids
+        .iter()
+        .find(|&&id| Some(id) == open || Some(id) == close)?;
+    Some(Some(*tag) == close)
+}
+
+/// A generated answer that begins inside of `starts_in`, without its thinking, the tags and the newlines after them;
+/// `None` where one token holds such newlines and more.
+pub(crate) fn without_thinking(
+    tokenizer: &Tokenizer,
+    ids: &[u32],
+    starts_in: Part,
+) -> Option<Vec<u32>> {
+    let mut parts = PartTracker::new(tokenizer, starts_in);
     let (mut answer, mut after_tag) = (Vec::new(), false);
     for &id in ids {
         let tag = Some(id) == parts.open || Some(id) == parts.close;
@@ -151,19 +166,19 @@ mod tests {
     #[test]
     fn thinking_is_taken_out_of_ids() {
         let tokenizer = tokenizer();
-        let without = |text: &str| {
-            let ids = without_thinking(&tokenizer, &tokenizer.encode(text, true));
-            ids.map(|ids| tokenizer.decode(&ids))
-        };
-        for (text, expected) in [
-            ("<think>\na\n</think>\n\nb\n", "b\n"),
-            ("<think></think>b", "b"),
-            ("\nb", "\nb"),
-            ("b<think>a", "b"),
-            ("<think>a</think>b<think>c</think>\nd", "bd"),
-            ("", ""),
+        for (text, starts_in, expected) in [
+            ("<think>\na\n</think>\n\nb\n", Part::Answer, "b\n"),
+            ("<think></think>b", Part::Answer, "b"),
+            ("\nb", Part::Answer, "\nb"),
+            ("b<think>a", Part::Answer, "b"),
+            ("<think>a</think>b<think>c</think>\nd", Part::Answer, "bd"),
+            ("a\n</think>\nb", Part::Thinking, "b"),
+            ("a", Part::Thinking, ""),
+            ("", Part::Answer, ""),
         ] {
-            assert_eq!(without(text).as_deref(), Some(expected), "{text:?}");
+            let ids = without_thinking(&tokenizer, &tokenizer.encode(text, true), starts_in);
+            let left = ids.map(|ids| tokenizer.decode(&ids));
+            assert_eq!(left.as_deref(), Some(expected), "{text:?}");
         }
     }
 
@@ -178,6 +193,9 @@ mod tests {
                 "<think>stopped<|im_end|>\n<|im_start|>assistant\n",
                 Part::Answer,
             ),
+            // As the tracker has it, so that a continued answer stays in its part.
+            ("<think> a <|im_start|> b", Part::Thinking),
+            ("<think>a</think><|im_start|> b", Part::Answer),
             ("plain", Part::Answer),
         ] {
             let ids = tokenizer.encode(prompt, true);

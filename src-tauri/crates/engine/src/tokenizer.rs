@@ -17,6 +17,7 @@ use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::{PreTokenizerWrapper, SplitDelimiterBehavior};
 
 use crate::gguf::Gguf;
+use crate::think;
 pub use pieces::Decoder;
 use pieces::Pieces;
 pub(crate) use specials::Specials;
@@ -89,6 +90,7 @@ pub struct Tokenizer {
     /// Token of each byte, the fallback of the encoder.
     bytes: Box<[u32; 256]>,
     turn_ends: Vec<u32>,
+    suppressed: Vec<u32>,
     begin: Option<u32>,
     end: Option<u32>,
     starts_with_begin: bool,
@@ -128,6 +130,13 @@ impl Tokenizer {
             .collect();
         let mut seen = std::collections::HashSet::new();
         turn_ends.retain(|id| seen.insert(*id));
+        let tags = [think::OPEN, think::CLOSE].map(|tag| specials.id(tag));
+        let suppressed = vocabulary
+            .iter()
+            .filter(|&(_, _, kind)| matches!(kind, Kind::Control | Kind::Unused))
+            .map(|(id, ..)| id)
+            .filter(|id| !turn_ends.contains(id) && !tags.contains(&Some(*id)))
+            .collect();
         let (begin, end) = (vocabulary.begin, vocabulary.end);
         let starts_with_begin = vocabulary.starts_with_begin;
         let encoder = |error: tokenizers::Error| TokenizerError::Encoder(error.to_string());
@@ -153,6 +162,7 @@ impl Tokenizer {
             specials,
             bytes,
             turn_ends,
+            suppressed,
             begin,
             end,
             starts_with_begin,
@@ -263,6 +273,13 @@ impl Tokenizer {
     #[must_use]
     pub fn turn_ends(&self) -> &[u32] {
         &self.turn_ends
+    }
+
+    /// Tokens that cannot stand in an answer, in ascending order: control tokens but those that end turns and the tags
+    /// around thinking, and placeholders.
+    #[must_use]
+    pub fn suppressed(&self) -> &[u32] {
+        &self.suppressed
     }
 
     /// The token that every prompt begins with, where the model wants one.

@@ -160,6 +160,37 @@ fn a_small_vocabulary_works() {
 }
 
 #[test]
+fn an_answer_holds_no_control_tokens_but_its_end_and_the_think_tags() {
+    let extra = [
+        ("<|im_start|>", 3),
+        ("<|im_end|>", 3),
+        ("<|end_of_text|>", 3),
+        ("<|pad|>", 3),
+        ("<think>", 3),
+        ("</think>", 4),
+        ("<tool_call>", 4),
+        ("[unused]", 5),
+        ("<unk>", 2),
+    ];
+    let mut fields = fields();
+    for (_, field) in &mut fields {
+        match field {
+            Field::Strings(tokens) if tokens.len() > 256 => {
+                tokens.extend(extra.map(|(text, _)| text.to_owned()));
+            }
+            Field::I32s(types) => types.extend(extra.map(|(_, kind)| kind)),
+            // The one that ends text, which is not the one that ends turns.
+            Field::U32(end) => *end = 261,
+            _ => {}
+        }
+    }
+    let tokenizer = load(fields).expect("tokenizer");
+    assert_eq!(tokenizer.turn_ends(), [261, 260]);
+    // `<|end|>`, `<|im_start|>`, `<|pad|>`, `[unused]`, `<unk>`
+    assert_eq!(tokenizer.suppressed(), [258, 259, 262, 266, 267]);
+}
+
+#[test]
 fn damaged_vocabularies_are_errors_that_name_the_fault() {
     let text = |text: &str| Some(Field::String(text.to_owned()));
     let strings = |texts: &[&str]| {

@@ -81,12 +81,13 @@ fn main() -> Result<(), gpu::Failure> {
     let mut model = Model::new(exec, shape, options, weights, angles)?;
     let never = AtomicBool::new(false);
     model.append(Input::Ids(&[1; 32]), Wanted::Last, &never, &mut Vec::new())?;
-    model.sample(Sampling {
+    let sampling = Sampling {
         temperature: 0.6,
         top_p: 0.95,
         min_p: 0.0,
         top_k: 0,
-    })?;
+    };
+    model.sample(sampling, &[])?;
     model.follow(Some(1), 0.5)?;
     const TOKENS: u32 = 200;
     let (mut recording, mut all, started) = (0, 0, Instant::now());

@@ -257,11 +257,11 @@ impl<E: Executor> Model<E> {
         self.flights.clear();
     }
 
-    /// How [`Model::follow`] chooses from now on.
+    /// How [`Model::follow`] chooses from now on; tokens in `suppressed` never.
     ///
     /// # Errors
     /// When the device has failed.
-    pub fn sample(&mut self, sampling: Sampling) -> Result<(), Failure> {
+    pub fn sample(&mut self, sampling: Sampling, suppressed: &[u32]) -> Result<(), Failure> {
         let Sampling {
             temperature,
             top_p,
@@ -275,7 +275,15 @@ impl<E: Executor> Model<E> {
         };
         let words = [sharpness.to_bits(), top_p.to_bits(), min_p.to_bits(), top_k];
         let buffer = &self.scratch.sampling;
-        self.exec.write(buffer, 0, bytemuck::cast_slice(&words))
+        self.exec.write(buffer, 0, bytemuck::cast_slice(&words))?;
+        let mut mask = vec![0u32; self.shape.vocab.div_ceil(32)];
+        for &id in suppressed {
+            if let Some(word) = mask.get_mut(id as usize / 32) {
+                *word |= 1 << (id % 32);
+            }
+        }
+        let buffer = &self.scratch.suppressed;
+        self.exec.write(buffer, 0, bytemuck::cast_slice(&mask))
     }
 
     /// Starts a pass over `id`, or over the token that the pass before it chooses, and the choice of what follows,

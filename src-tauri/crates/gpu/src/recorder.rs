@@ -204,7 +204,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
     /// The next token from the logits, embedded where the table is in one part.
     pub(crate) fn choose(&mut self, weights: &'a Weights<E::Buffer>) -> Result<(), Failure> {
         let (s, table) = (self.scratch, &weights.token_embd);
-        let buffers = [&s.logits, &s.sampling, &s.parts];
+        let buffers = [&s.logits, &s.sampling, &s.suppressed, &s.parts];
         let survey = products::survey(self.shape);
         self.op(
             "survey",
@@ -214,7 +214,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
             When::Always,
         )?;
         let whole = (table.parts.len() == 1).then(|| Rows::whole(table));
-        let mut buffers = vec![&s.logits, &s.sampling, &s.parts, &s.tokens];
+        let mut buffers = vec![&s.logits, &s.sampling, &s.suppressed, &s.parts, &s.tokens];
         if let Some(rows) = &whole {
             buffers.insert(0, rows.buffer());
             buffers.push(&s.x);

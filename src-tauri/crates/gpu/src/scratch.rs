@@ -66,6 +66,8 @@ pub(crate) struct Scratch<B> {
     pub(crate) logits: B,
     /// How tokens are chosen.
     pub(crate) sampling: B,
+    /// A bit for each token of the vocabulary: set where it is never chosen.
+    pub(crate) suppressed: B,
     /// What each part of the logits holds.
     pub(crate) parts: B,
 }
@@ -93,6 +95,7 @@ impl<B> Scratch<B> {
             gated: Activations::new(exec, "gated", columns * shape.feed_forward)?,
             logits: floats(exec, "logits", few * shape.vocab)?,
             sampling: floats(exec, "sampling", 4)?,
+            suppressed: floats(exec, "suppressed", shape.vocab.div_ceil(32))?,
             parts: floats(exec, "parts", 4 * PARTS)?,
         })
     }

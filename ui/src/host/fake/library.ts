@@ -24,6 +24,7 @@ export const starter: ModelStatus = {
   progress: 1,
   error: null,
   canThink: true,
+  sampling: { temperature: 0, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1 },
 };
 
 export const big: ModelStatus = {
@@ -31,6 +32,7 @@ export const big: ModelStatus = {
   name: "SmolLM3-3B",
   file: "~/Models/SmolLM3-Q4_K_M.gguf",
   starter: false,
+  sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1 },
   sizeMb: 1915,
   contextLength: 32768,
   kvMb: 2415.9,
@@ -86,7 +88,14 @@ export const defaults: Settings = {
   contextLength: null,
   kvType: "f16",
   ownTemplates: [],
-  sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1, seed: null },
+  sampling: {
+    temperature: null,
+    topP: null,
+    topK: null,
+    minP: null,
+    repeatPenalty: null,
+    seed: null,
+  },
   maxTokens: null,
   lookup: true,
   instructions: "",

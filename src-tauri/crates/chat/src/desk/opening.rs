@@ -4,6 +4,7 @@ use crate::desk::{Desk, MODEL};
 use crate::failure::Failure;
 use crate::generate::{ModelChoice, ModelInfo, Opening};
 use crate::model_thread::Job;
+use crate::settings::Sampling;
 use crate::view::{Event, ModelState, ModelStatus};
 
 pub(crate) struct Model {
@@ -107,6 +108,7 @@ impl Model {
             progress: 1.0,
             error,
             can_think: info.can_think,
+            sampling: info.sampling,
         }
     }
 }
@@ -139,6 +141,7 @@ fn unknown(choice: &ModelChoice) -> ModelStatus {
         progress: 0.0,
         error: None,
         can_think: false,
+        sampling: Sampling::default(),
     }
 }
 

@@ -47,7 +47,7 @@ impl Desk {
                 .filter(|text| !text.is_empty()),
             thinking,
             today: today.parse().unwrap_or_else(|_| self.clock.now().date()),
-            sampling: settings.sampling,
+            sampling: settings.sampling.over(info.sampling),
             max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
             lookup: settings.lookup,
             resume,

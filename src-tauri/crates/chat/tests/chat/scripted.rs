@@ -9,7 +9,7 @@ use std::time::Duration;
 use chat::{
     Chat, ChatId, ChatView, Clock, Device, DeviceKind, Event, Failure, FailureCode, Finish,
     Generate, LoadOptions, Message, ModelChoice, ModelInfo, ModelState, Opening, Part, Piece,
-    Stats, StopReason, Store, Template, TemplateUse, Timing, Turn,
+    Sampling, Stats, StopReason, Store, Template, TemplateUse, Timing, Turn,
 };
 
 /// Longer than anything here takes, and short enough to fail.
@@ -185,6 +185,14 @@ impl Generate for Scripted {
                 fault: None,
             },
             can_think: !self.script.0.lock().unwrap().cannot_think,
+            sampling: Sampling {
+                temperature: 0.25,
+                top_p: 0.5,
+                top_k: 20,
+                min_p: 0.125,
+                repeat_penalty: 1.5,
+                seed: None,
+            },
             device: Device {
                 kind: DeviceKind::Cpu,
                 name: "CPU".into(),

@@ -1,6 +1,6 @@
 //! Settings: defaults, limits, and what the model gets of them.
 
-use chat::{FailureCode, KvType, Sampling, SendWith, Settings, Theme};
+use chat::{FailureCode, KvType, Sampling, SamplingSettings, SendWith, Settings, Theme};
 
 use crate::scripted::{Bench, Script};
 
@@ -17,10 +17,10 @@ fn settings_survive_a_restart() {
         context_length: Some(8192),
         kv_type: KvType::Q8_0,
         own_templates: vec!["0123456789abcdef".into()],
-        sampling: Sampling {
-            temperature: 0.7,
+        sampling: SamplingSettings {
+            temperature: Some(0.7),
             seed: Some(42),
-            ..Sampling::default()
+            ..SamplingSettings::default()
         },
         max_tokens: Some(100),
         lookup: !Settings::default().lookup,
@@ -52,15 +52,15 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
     };
     bench.chat.save_settings(good.clone()).unwrap();
     let wrong: [Wrong; 28] = [
-        ("Temperature", |s| s.sampling.temperature = -0.1),
-        ("Temperature", |s| s.sampling.temperature = f32::NAN),
-        ("Temperature", |s| s.sampling.temperature = 5.1),
-        ("Top p", |s| s.sampling.top_p = 1.5),
-        ("Top p", |s| s.sampling.top_p = 0.0),
-        ("Top k", |s| s.sampling.top_k = 200_001),
-        ("Min p", |s| s.sampling.min_p = -0.1),
-        ("Min p", |s| s.sampling.min_p = 1.1),
-        ("Repeat penalty", |s| s.sampling.repeat_penalty = 3.1),
+        ("Temperature", |s| s.sampling.temperature = Some(-0.1)),
+        ("Temperature", |s| s.sampling.temperature = Some(f32::NAN)),
+        ("Temperature", |s| s.sampling.temperature = Some(5.1)),
+        ("Top p", |s| s.sampling.top_p = Some(1.5)),
+        ("Top p", |s| s.sampling.top_p = Some(0.0)),
+        ("Top k", |s| s.sampling.top_k = Some(200_001)),
+        ("Min p", |s| s.sampling.min_p = Some(-0.1)),
+        ("Min p", |s| s.sampling.min_p = Some(1.1)),
+        ("Repeat penalty", |s| s.sampling.repeat_penalty = Some(3.1)),
         ("Threads", |s| s.threads = Some(513)),
         ("Context length", |s| s.context_length = Some(255)),
         ("Context length", |s| s.context_length = Some((1 << 20) + 1)),
@@ -68,8 +68,8 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ("Device", |s| s.device = format!("gpu:{}", "x".repeat(65))),
         ("Device", |s| s.device = "gpu:\u{1b}[2J".into()),
         ("Device", |s| s.device = "x".repeat(100_000)),
-        ("Min p", |s| s.sampling.min_p = f32::INFINITY),
-        ("Repeat penalty", |s| s.sampling.repeat_penalty = 0.0),
+        ("Min p", |s| s.sampling.min_p = Some(f32::INFINITY)),
+        ("Repeat penalty", |s| s.sampling.repeat_penalty = Some(0.0)),
         ("Seed", |s| s.sampling.seed = Some(1 << 53)),
         ("Threads", |s| s.threads = Some(0)),
         ("Context length", |s| s.context_length = Some(8)),
@@ -120,10 +120,10 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
 #[test]
 fn the_model_gets_them() {
     let mut bench = Bench::new();
-    let sampling = Sampling {
-        temperature: 0.0,
+    let sampling = SamplingSettings {
+        temperature: Some(0.0),
         seed: Some(1),
-        ..Sampling::default()
+        ..SamplingSettings::default()
     };
     let instructions = " Be brief. ".to_owned();
     let settings = Settings {
@@ -136,7 +136,15 @@ fn the_model_gets_them() {
     bench.chat.save_settings(settings).unwrap();
     bench.ask(None, "Hello?");
     let turn = bench.script.last_turn();
-    assert_eq!(turn.sampling, sampling);
+    let defaults = bench.chat.snapshot().unwrap().model.sampling;
+    assert_eq!(
+        turn.sampling,
+        Sampling {
+            temperature: 0.0,
+            seed: Some(1),
+            ..defaults
+        }
+    );
     assert_eq!(turn.instructions.as_deref(), Some("Be brief."));
     assert_eq!(turn.max_tokens, Some(5));
     assert!(!turn.lookup);
@@ -183,11 +191,70 @@ fn a_stored_value_that_makes_no_sense_gives_way_to_its_default() {
     let bench = Bench::on_file(&path, &Script::default());
     let expected = Settings {
         instructions: "Be brief.".into(),
-        sampling: Sampling {
-            temperature: 1.0,
-            ..Sampling::default()
+        sampling: SamplingSettings {
+            temperature: Some(1.0),
+            ..SamplingSettings::default()
         },
         ..Settings::default()
     };
     assert_eq!(bench.chat.snapshot().unwrap().settings, expected);
+}
+
+#[test]
+fn what_the_user_has_not_changed_is_as_the_model_asks_for_it() {
+    let mut bench = Bench::new();
+    bench.until_ready();
+    let defaults = bench.chat.snapshot().unwrap().model.sampling;
+    assert_ne!(defaults, Sampling::default(), "the script asks for its own");
+    bench.ask(None, "Hello?");
+    assert_eq!(bench.script.last_turn().sampling, defaults);
+    let whole = Sampling {
+        temperature: 0.75,
+        top_p: 0.875,
+        top_k: 5,
+        min_p: 0.0625,
+        repeat_penalty: 1.25,
+        seed: Some(9),
+    };
+    let sampling = SamplingSettings {
+        temperature: Some(0.75),
+        top_p: Some(0.875),
+        top_k: Some(5),
+        min_p: Some(0.0625),
+        repeat_penalty: Some(1.25),
+        seed: Some(9),
+    };
+    let settings = Settings {
+        sampling,
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    bench.ask(None, "Hello?");
+    assert_eq!(bench.script.last_turn().sampling, whole);
+}
+
+/// Earlier versions stored every value, changed or not.
+#[test]
+fn what_an_earlier_version_stored_counts_where_it_was_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let store = chat::Store::open(&path).unwrap();
+    let stored = serde_json::json!({
+        "temperature": 0.6, "topP": 0.8, "topK": 0, "minP": 0.0, "repeatPenalty": 1.0, "seed": null
+    });
+    store.settings().set("user.sampling", &stored).unwrap();
+    drop(store);
+    let expected = SamplingSettings {
+        top_p: Some(0.8),
+        ..SamplingSettings::default()
+    };
+    let bench = Bench::on_file(&path, &Script::default());
+    let mut settings = bench.chat.snapshot().unwrap().settings;
+    assert_eq!(settings.sampling, expected);
+    // What is set to an earlier default from now on stays set.
+    settings.sampling.temperature = Some(0.6);
+    bench.chat.save_settings(settings.clone()).unwrap();
+    bench.chat.shutdown();
+    let bench = Bench::on_file(&path, &Script::default());
+    assert_eq!(bench.chat.snapshot().unwrap().settings, settings);
 }

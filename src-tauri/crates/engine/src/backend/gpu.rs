@@ -244,16 +244,21 @@ impl<E: Executor> Evaluate for GpuModel<E> {
 }
 
 impl<E: Executor> Choose for GpuModel<E> {
-    fn sample(&mut self, sampling: &Sampling) -> Result<bool, BackendError> {
+    fn sample(&mut self, sampling: &Sampling, suppressed: &[u32]) -> Result<bool, BackendError> {
         if sampling.penalises() {
             return Ok(false);
         }
-        self.model.sample(gpu::Sampling {
-            temperature: sampling.temperature,
+        let how = gpu::Sampling {
+            temperature: if sampling.is_greedy() {
+                0.0
+            } else {
+                sampling.temperature
+            },
             top_p: sampling.top_p,
             min_p: sampling.min_p,
             top_k: u32::try_from(sampling.top_k).unwrap_or(0),
-        })?;
+        };
+        self.model.sample(how, suppressed)?;
         Ok(true)
     }
 

@@ -95,10 +95,11 @@ impl Engine {
             ..Sampling::default()
         };
         let room = self.summary().context_length - self.session().tokens().len();
-        if room < TOKENS as usize || !self.session().chooses(&likeliest)? {
+        let mut sampler = Sampler::new(likeliest, 1).suppressing(self.tokenizer().suppressed());
+        if room < TOKENS as usize || !self.session().chooses(&sampler)? {
             return Ok(None);
         }
-        let (mut sampler, mut id) = (Sampler::new(likeliest, 1), first);
+        let mut id = first;
         let before = process::thread_time();
         for left in (0..TOKENS).rev() {
             id = self.session().follow(id, &mut sampler, left > 0)?;

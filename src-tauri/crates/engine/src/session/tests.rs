@@ -391,14 +391,16 @@ fn the_gpu_chooses_what_the_sampler_would() {
         // Flat, and nothing cut off: the host has to choose from these.
         with(3.0, 0, 1.0, 0.0),
     ];
+    let suppressed: Vec<u32> = (0..2000).step_by(2).collect();
     let prompt = tokens(13, 30);
     for sampling in kinds {
         let (mut ours, mut theirs) = (on_gpu(32), on_gpu(32));
-        let mut samplers = [0, 1].map(|_| Sampler::new(sampling.clone(), 5));
+        let sampler = |_| Sampler::new(sampling.clone(), 5).suppressing(&suppressed);
+        let mut samplers = [0, 1].map(sampler);
         for session in [&mut ours, &mut theirs] {
             read(session, &prompt);
         }
-        assert!(ours.chooses(&sampling).expect("no failure"));
+        assert!(ours.chooses(&samplers[0]).expect("no failure"));
         let mut id = 7;
         for left in (0..20).rev() {
             let pass = theirs.step(id, &[], &NEVER).expect("no failure");
@@ -407,6 +409,7 @@ fn the_gpu_chooses_what_the_sampler_would() {
             let expected = samplers[1].sample(theirs.logits(0), &before);
             let found = ours.follow(id, &mut samplers[0], left > 0);
             assert_eq!(found.expect("no failure"), expected, "{sampling:?}");
+            assert!(!suppressed.contains(&expected), "{sampling:?}");
             id = expected;
         }
         assert_eq!(ours.tokens(), theirs.tokens());
@@ -429,7 +432,7 @@ fn a_gpu_that_fails_in_mid_answer_is_survived() {
     let answer = |session: &mut Session| {
         let mut sampler = Sampler::new(greedy.clone(), 1);
         read(session, &prompt);
-        session.chooses(&greedy).expect("no failure");
+        session.chooses(&sampler).expect("no failure");
         let mut ids = vec![7];
         for left in (0..12).rev() {
             let id = ids[ids.len() - 1];

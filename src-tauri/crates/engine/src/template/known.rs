@@ -11,7 +11,7 @@ const KNOWN: [&str; 3] = [
     // SmolLM3-3B as unsloth publishes it.
     "cbc1d50f777ec029b33f53b23d7a224cceb65bcc8c7fac54946dbb56514e4d1e",
     // The demo model: models/starter/template.jinja.
-    "88c413067729138a80e10a384edd24a255aa1f757a2cef3afd8c1c097de00416",
+    "362bba9deb20958f6ca518c9c137519aa4a9d0a1707769c7a5806c1bd4cd4acd",
 ];
 
 /// Whether this is the text of a known template. White space at its end does not matter: converters add or drop it.

@@ -8,7 +8,7 @@ use super::vocabulary::{Kind, Vocabulary};
 /// The special tokens of a vocabulary, found by text.
 pub(crate) struct Specials {
     ids: HashMap<String, u32>,
-    /// Longest first, so that the first match is the right one.
+    /// Sorted.
     texts: Vec<String>,
     /// Characters that begin a special token's text.
     starts: Vec<char>,
@@ -29,7 +29,7 @@ impl Specials {
             }
         }
         let mut texts: Vec<String> = ids.keys().cloned().collect();
-        texts.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        texts.sort_unstable();
         let starts = sorted(texts.iter().filter_map(|text| text.chars().next()));
         let ends = sorted(texts.iter().filter_map(|text| text.chars().next_back()));
         Self {
@@ -67,7 +67,7 @@ impl Specials {
 
     /// The first special token in `text`, the longest where several begin.
     pub(crate) fn find(&self, text: &str) -> Option<(Range<usize>, u32)> {
-        text.match_indices(self.starts.as_slice())
+        text.match_indices(|c| self.starts.binary_search(&c).is_ok())
             .find_map(|(at, _)| {
                 let (length, id) = self.starting(&text[at..])?;
                 Some((at..at + length, id))
@@ -76,11 +76,24 @@ impl Specials {
 
     /// The longest special token that `text` begins with: its length in bytes and its id.
     pub(crate) fn starting(&self, text: &str) -> Option<(usize, u32)> {
-        let special = self
-            .texts
-            .iter()
-            .find(|special| text.starts_with(special.as_str()))?;
-        Some((special.len(), self.ids[special]))
+        // All texts that `text` begins with are sorted before it, the longest last. The text just before it either is
+        // that one, or says how long a beginning of `text` they all fit into.
+        let mut beginning = text.as_bytes();
+        loop {
+            let after = self
+                .texts
+                .partition_point(|special| special.as_bytes() <= beginning);
+            let before = &self.texts[after.checked_sub(1)?];
+            let common = before
+                .bytes()
+                .zip(beginning)
+                .take_while(|(a, b)| a == *b)
+                .count();
+            if common == before.len() {
+                return Some((common, self.ids[before]));
+            }
+            beginning = &beginning[..common];
+        }
     }
 }
 
@@ -90,4 +103,75 @@ fn sorted(characters: impl Iterator<Item = char>) -> Vec<char> {
     characters.sort_unstable();
     characters.dedup();
     characters
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn specials(texts: &[String]) -> Specials {
+        Specials::new(&Vocabulary {
+            tokens: texts.to_vec(),
+            kinds: vec![Kind::Control; texts.len()],
+            merges: Vec::new(),
+            whole_words: true,
+            begin: None,
+            end: None,
+            starts_with_begin: false,
+        })
+    }
+
+    #[test]
+    fn the_longest_special_token_is_found_among_its_beginnings() {
+        let texts = ["<", "<a", "<ab>", "<abc>", "<b", "x<", "é<", "é"].map(str::to_owned);
+        let specials = specials(&texts);
+        for (text, expected) in [
+            ("<abc>", Some("<abc>")),
+            ("<abc", Some("<a")),
+            ("<abd>", Some("<a")),
+            ("<ab>d", Some("<ab>")),
+            ("<c", Some("<")),
+            ("<", Some("<")),
+            ("<é", Some("<")),
+            ("é<<", Some("é<")),
+            ("éa", Some("é")),
+            ("è", None),
+            ("a<", None),
+            ("", None),
+        ] {
+            let found = specials.starting(text).map(|(length, id)| {
+                assert_eq!(texts[id as usize].len(), length);
+                &*texts[id as usize]
+            });
+            assert_eq!(found, expected, "{text:?}");
+        }
+        assert_eq!(specials.find("yx<abc>"), Some((1..3, 5)));
+        assert_eq!(specials.find("y"), None);
+    }
+
+    #[test]
+    fn half_a_million_special_tokens_cost_no_more_than_a_few() {
+        // One text in seven differs in its first character, all others in their last.
+        let texts: Vec<String> = (0..500_000u32)
+            .map(|n| match n % 7 {
+                0 => format!(
+                    "{}|special",
+                    char::from_u32(0x1_0000 + n / 7).unwrap_or('x')
+                ),
+                _ => format!("<|special_{n}|>"),
+            })
+            .collect();
+        let specials = specials(&texts);
+        let text = "<|special_0|> 𐀀 ".repeat(10_000);
+        let started = Instant::now();
+        assert_eq!(specials.find(&text), None);
+        // Looking at each of them at each place would take minutes.
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            started.elapsed()
+        );
+    }
 }

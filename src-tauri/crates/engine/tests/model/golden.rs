@@ -16,7 +16,7 @@ use crate::reference::{fixture, on_cpu, on_gpu};
 struct Golden {
     question: String,
     thinking: bool,
-    /// All that the model wrote, its thinking and the tags around it included.
+    /// All that the model wrote, its thinking and the tag after it included.
     answer: String,
 }
 

@@ -1,11 +1,12 @@
 // Chooses a token from the logits as the engine's sampler does: top-k, then top-p, then min-p, then one that the
-// noise in 0..1 picks. Writes it for the next pass and for the host, and embeds it. One workgroup.
+// noise in 0..1 picks. A suppressed token never is. Writes it for the next pass and for the host, and embeds it. One workgroup.
 #include lanes
 #if EMBED
 #weights
 #endif
 @group(0) @binding(#) var<storage, read> logits: array<f32>;
 @group(0) @binding(#) var<storage, read> sampling: Sampling;
+@group(0) @binding(#) var<storage, read> suppressed: array<u32>;
 @group(0) @binding(#) var<storage, read> parts: array<vec4<f32>>;
 @group(0) @binding(#) var<storage, read_write> chosen: array<u32>;
 #if EMBED
@@ -33,7 +34,7 @@ fn gather(t: u32, peak: f32, depth: f32) -> u32 {
   }
   workgroupBarrier();
   for (var i = t; i < VOCAB; i += THREADS) {
-    let below = (logits[i] - peak) * sampling.sharpness;
+    let below = (candidate(i) - peak) * sampling.sharpness;
     if (below >= -depth) {
       let at = atomicAdd(&count, 1u);
       if (at < ROOM) {

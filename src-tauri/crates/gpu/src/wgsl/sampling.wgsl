@@ -8,6 +8,12 @@ struct Sampling {
 }
 const LEAST = -1e30;
 
+// A token's logit; a suppressed token's is too low to be chosen.
+fn candidate(token: u32) -> f32 {
+  let bit = (suppressed[token / 32u] >> (token % 32u)) & 1u;
+  return select(logits[token], LEAST, bit == 1u);
+}
+
 // Two parts of the logits as one: (peak, mass relative to it, the peak's token, whether one is no number).
 fn joined(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
   let peak = max(a.x, b.x);

@@ -3,6 +3,7 @@
 #include lanes
 @group(0) @binding(#) var<storage, read> logits: array<f32>;
 @group(0) @binding(#) var<storage, read> sampling: Sampling;
+@group(0) @binding(#) var<storage, read> suppressed: array<u32>;
 @group(0) @binding(#) var<storage, read_write> parts: array<vec4<f32>>;
 
 #include sampling
@@ -16,9 +17,9 @@ fn main(id: Lane) {
   var at = 0u;
   var wrong = 0.0;
   for (var i = first + thread(id); i < last; i += THREADS) {
-    let logit = logits[i];
-    // The comparison is false for what is no number.
-    wrong = max(wrong, select(1.0, 0.0, abs(logit) < 1e30));
+    // The comparison is false for NaN.
+    wrong = max(wrong, select(1.0, 0.0, abs(logits[i]) < 1e30));
+    let logit = candidate(i);
     if (logit > peak) {
       peak = logit;
       at = i;
@@ -28,7 +29,7 @@ fn main(id: Lane) {
   at = subgroupMin(select(VOCAB, at, peak == top));
   var mass = 0.0;
   for (var i = first + thread(id); i < last; i += THREADS) {
-    mass += exp((logits[i] - top) * sampling.sharpness);
+    mass += exp((candidate(i) - top) * sampling.sharpness);
   }
   mass = subgroupAdd(mass);
   wrong = subgroupMax(wrong);

@@ -51,6 +51,8 @@ fn answer(
         keep_thinking: KeepThinking::All,
     };
     let prompt = engine.prompt(&conversation).expect("a prompt");
+    // A prompt that is there but for its last token is read by other arithmetic than one that is not.
+    engine.session().truncate(0);
     let params = GenerateParams {
         sampling: Sampling {
             temperature,
