@@ -203,10 +203,9 @@ fn a_stored_value_that_makes_no_sense_gives_way_to_its_default() {
 #[test]
 fn what_the_user_has_not_changed_is_as_the_model_asks_for_it() {
     let mut bench = Bench::new();
-    bench.until_ready();
+    bench.ask(None, "Hello?");
     let defaults = bench.chat.snapshot().unwrap().model.sampling;
     assert_ne!(defaults, Sampling::default(), "the script asks for its own");
-    bench.ask(None, "Hello?");
     assert_eq!(bench.script.last_turn().sampling, defaults);
     let whole = Sampling {
         temperature: 0.75,
