@@ -21,11 +21,21 @@ struct Suggestions {
 /// The words that make an answer right.
 const RIGHT: [(&str, &[&str]); 3] = [
     (
-        "What is Goldcrest?",
+        "What is this app?",
         &["desktop chat app", "on your own computer", "offline"],
     ),
-    ("How do I open my own GGUF file?", &["GGUF"]),
-    ("Is anything sent to the cloud?", &["private", "computer"]),
+    (
+        "Is anything sent to the cloud?",
+        &[
+            "it is private",
+            "on this computer",
+            "nothing you write is sent",
+        ],
+    ),
+    (
+        "Do I need an account?",
+        &["No account is needed", "no sign-in"],
+    ),
 ];
 
 const SEEDS: u64 = 20;
