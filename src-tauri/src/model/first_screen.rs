@@ -52,6 +52,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
         threads: Some(2),
         context_length: settings.context_length,
         kv_type: settings.kv_type,
+        own_templates: settings.own_templates.clone(),
     };
     let info = model
         .open(&ModelChoice::Starter, &options, &mut |_| {})
