@@ -19,8 +19,9 @@ function withTemplate(source) {
   assert(at > 0, "the template is in the file");
   const length = Number(image.readBigUInt64LE(at - 8));
   // The tensors are aligned, so that what comes after may only move by whole units.
-  let text = Buffer.from(source);
-  text = Buffer.concat([text, Buffer.alloc((((length - text.length) % 32) + 32) % 32, " ")]);
+  const around = Buffer.byteLength(`{##}${source}`);
+  const filler = " ".repeat((((length - around) % 32) + 32) % 32);
+  const text = Buffer.from(`{#${filler}#}${source}`);
   const stored = Buffer.alloc(8);
   stored.writeBigUInt64LE(BigInt(text.length));
   return Buffer.concat([image.subarray(0, at - 8), stored, text, image.subarray(at + length)]);
@@ -36,6 +37,12 @@ async function open(t, source) {
   await template(app, "unknown");
   await app.exact();
   return app;
+}
+
+/** One of the chat templates that are made to do harm. */
+function hostile(name) {
+  const file = join(root, "src-tauri", "tests", "hostile", `${name}.jinja`);
+  return readFileSync(file, "utf8");
 }
 
 /** Waits until this template is used. */
@@ -54,19 +61,22 @@ async function card(app) {
   return app.text(note);
 }
 
+/** Asks with the card closed, which lies over the composer. */
+async function ask(app, text) {
+  if (await app.isThere("switch", ownTemplate)) await app.click("button", /^Model:/);
+  await app.until("the card to close", async () => !(await app.isThere("switch", ownTemplate)));
+  return app.ask(text);
+}
+
 test("an unknown chat template is not used, a hostile one fails in time with the reason, and the chat goes on", async (t) => {
-  const hostile = readFileSync(
-    join(root, "src-tauri", "tests", "hostile", "slow_upper.jinja"),
-    "utf8",
-  );
-  const app = await open(t, hostile);
+  const app = await open(t, hostile("slow_upper"));
   assert.match(await card(app), /built-in SmolLM3 protocol/);
-  assert.equal((await app.ask("What is Goldcrest?")).state, "done");
+  assert.equal((await ask(app, "What is Goldcrest?")).state, "done");
 
   await card(app);
   await app.click("switch", ownTemplate);
   await template(app, "own");
-  const failed = await app.ask("Who are you?");
+  const failed = await ask(app, "Who are you?");
   assert.equal(failed.state, "failed");
   assert.match(failed.error.message, /took longer than 2 s.*built-in protocol/);
   const words = await app.until("the reason on the card", async () => {
@@ -78,23 +88,20 @@ test("an unknown chat template is not used, a hostile one fails in time with the
 
   await app.click("switch", ownTemplate);
   await template(app, "unknown");
-  const answer = await app.ask("Who made you?");
+  const answer = await ask(app, "Who made you?");
   assert.equal(answer.state, "done");
   assert.equal(answer.error, null);
   await app.close();
 });
 
 test("a template that would end the app does not, and the choice for its file is kept", async (t) => {
-  const app = await open(
-    t,
-    "{% set ns = namespace(a=[]) %}{% for i in range(100000) %}{% set ns.a = [ns.a] %}{% endfor %}",
-  );
+  const app = await open(t, hostile("nested_drop"));
   await card(app);
   await app.click("switch", ownTemplate);
   await template(app, "own");
-  const failed = await app.ask("Hello");
+  const failed = await ask(app, "Hello");
   assert.equal(failed.state, "failed");
-  assert.match(failed.error.message, /crashed, or took too much memory/);
+  assert.match(failed.error.message, /crashed, or took too much memory|took longer than 2 s/);
   const { data } = app;
   await app.close();
 
@@ -110,6 +117,6 @@ test("a file's own template that is well-behaved answers", async (t) => {
   await app.click("switch", ownTemplate);
   const model = await template(app, "own");
   assert.equal(model.canThink, true);
-  assert.match((await app.ask("What is Goldcrest?")).text, /computer/);
+  assert.match((await ask(app, "What is Goldcrest?")).text, /computer/);
   await app.close();
 });
