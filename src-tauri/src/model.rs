@@ -138,6 +138,8 @@ impl Open {
         let file = file_of(choice)?;
         let load = engine::LoadOptions {
             sandbox: sandbox.clone(),
+            // A long context is set for a file of the user's; stretched to half of it, the demo model answers worse.
+            stretch: *choice != ModelChoice::Starter,
             ..load_options(options)?
         };
         let Opened {

@@ -66,6 +66,23 @@ fn answer(model: &mut EngineModel, turn: &Turn) -> (String, Vec<u32>, Finish) {
 }
 
 #[test]
+fn a_long_context_does_not_stretch_the_demo_model() {
+    let mut model = EngineModel::default();
+    let long = LoadOptions {
+        context_length: Some(131_072),
+        ..options()
+    };
+    let mut open = |choice| model.open(&choice, &long, &mut |_| {}).expect("it opens");
+    let info = open(ModelChoice::Starter);
+    assert_eq!(info.context_length, 2048);
+    let note = info.context_note.expect("it is said");
+    assert!(note.contains("2048 are used"), "{note}");
+    // A file of the user's is stretched, be it the same.
+    let file = starter::file().expect("the demo model is there");
+    assert_eq!(open(ModelChoice::File(file)).context_length, 4096);
+}
+
+#[test]
 fn a_second_turn_goes_on_from_the_first() {
     let mut model = starter();
     let question = said(Role::User, "What is Goldcrest?", None);

@@ -44,7 +44,11 @@ impl Context {
         available: Option<u64>,
     ) -> Result<Context, OpenError> {
         let asked = options.context.unwrap_or(config.context).max(1);
-        let longest = asked.min(config.longest_context());
+        let longest = asked.min(if options.stretch {
+            config.longest_context()
+        } else {
+            config.context
+        });
         let Some(available) = available else {
             return Ok(Context::given(config, options, longest, None));
         };

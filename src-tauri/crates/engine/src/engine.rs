@@ -36,6 +36,8 @@ pub struct LoadOptions {
     pub threads: Option<usize>,
     /// Length of the context in tokens; `None` for what the model was trained for, as far as memory allows.
     pub context: Option<usize>,
+    /// Whether YaRN may stretch the context beyond what the model was trained for.
+    pub stretch: bool,
     /// How keys and values are kept.
     pub kv: KvType,
     /// All arithmetic in f32, on the CPU unless a GPU was asked for: slow, for measuring the fidelity of the fast way.
@@ -58,6 +60,7 @@ impl Default for LoadOptions {
             rates: None,
             threads: None,
             context: None,
+            stretch: true,
             kv: KvType::F16,
             exact: false,
             cpu_level: None,
