@@ -162,12 +162,12 @@ scene("what is not set is as the model asks for it", {}, async (page) => {
   const temperature = page.getByRole("spinbutton", { name: "Temperature" });
   const reset = page.getByRole("button", { name: "Use the model’s defaults" });
   assert.equal(await temperature.inputValue(), "");
-  assert.equal(await temperature.getAttribute("placeholder"), "0", "what the demo model asks for");
+  assert.equal(await temperature.getAttribute("placeholder"), "0.6", "what SmolLM3 asks for");
   assert(await reset.isDisabled());
   for (const undo of [() => temperature.fill(""), () => reset.click()]) {
-    await temperature.fill("0.6");
+    await temperature.fill("0.9");
     await temperature.press("Tab");
-    await soon(async () => assert.equal((await saved())?.sampling.temperature, 0.6));
+    await soon(async () => assert.equal((await saved())?.sampling.temperature, 0.9));
     await undo();
     await temperature.press("Tab");
     await soon(async () => assert.equal((await saved()).sampling.temperature, null));
