@@ -10,6 +10,15 @@ test("cargo's lines are added up", () => {
   assert.deepEqual(countsOf("cargo")(output), { passed: 36, failed: 2, skipped: 1 });
 });
 
+test("a test that says it was skipped has not passed", () => {
+  const output =
+    "test a::b ... skipped: a::b: no Vulkan driver shows a device\nok\n" +
+    "skipped: published_templates: no reference renders\n" +
+    "test c ... ok\nnothing was skipped: that is all\n" +
+    "test result: ok. 21 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n";
+  assert.deepEqual(countsOf("cargo")(output), { passed: 19, failed: 0, skipped: 3 });
+});
+
 test("Vitest's line of tests is read, not the one of files", () => {
   const output =
     " Test Files  1 failed | 3 passed (4)\n      Tests  2 failed | 40 passed | 1 skipped (43)\n";

@@ -5,8 +5,15 @@ use std::sync::{Arc, LazyLock};
 
 use gpu::{Allowed, Dispatch, Executor, Failure, Kernel, Limits, Matrices, Wgpu};
 
-/// One device for all tests, so that its kernels are compiled once; `None` where no driver shows any.
+use crate::skipped::or_skip;
+
+/// The device of a test that is skipped where no driver shows any.
 pub fn device() -> Option<Wgpu> {
+    or_skip(any_device())
+}
+
+/// One device for all tests, so that its kernels are compiled once; `None` where no driver shows any.
+pub fn any_device() -> Option<Wgpu> {
     const ALLOWED: Allowed = Allowed {
         software: true,
         matrices: true,

@@ -26,6 +26,9 @@ mod random;
 mod rope;
 mod sampler;
 mod session;
+#[cfg(test)]
+#[path = "../../skipped.rs"]
+mod skipped;
 mod split;
 mod summary;
 mod survival;

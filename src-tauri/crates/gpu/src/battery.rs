@@ -7,16 +7,17 @@ use kernels::{BlockType, Stored};
 
 use crate::check::{How, Product};
 use crate::device::Allowed;
+use crate::skipped::or_skip;
 use crate::wgpu_exec::Wgpu;
 
-/// One device for all tests, so that its kernels are compiled once.
+/// One device for all tests, so that its kernels are compiled once; without one a test is skipped.
 fn device() -> Option<Wgpu> {
     const ALLOWED: Allowed = Allowed {
         software: true,
         matrices: true,
     };
     static DEVICE: LazyLock<Option<Wgpu>> = LazyLock::new(|| Wgpu::open(None, ALLOWED).ok());
-    DEVICE.clone()
+    or_skip(DEVICE.clone())
 }
 
 /// xorshift: numbers that look random and are the same everywhere.

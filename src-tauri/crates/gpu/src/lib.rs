@@ -19,6 +19,9 @@ mod plan;
 mod products;
 mod recorder;
 mod scratch;
+#[cfg(test)]
+#[path = "../../skipped.rs"]
+mod skipped;
 mod weights;
 mod wgpu_exec;
 

@@ -13,7 +13,7 @@ use crate::backend::Backend;
 use crate::backend::candle::Candle;
 use crate::backend::gpu::GpuModel;
 use crate::config::Config;
-use crate::faulty::{Fault, Faulty, device};
+use crate::faulty::{Fault, Faulty, any_device, device};
 use crate::forward::{Evaluate, Model, Pass};
 use crate::gguf::Gguf;
 use crate::sampler::{Sampler, Sampling};
@@ -73,7 +73,7 @@ fn backends() -> Vec<(Make, f64)> {
     if CpuLevel::available().contains(&CpuLevel::Amx) {
         all.push((tiles, TILES));
     }
-    if device().is_some() {
+    if any_device().is_some() {
         all.push((on_gpu, ROUNDING));
         all.push((on_both, ROUNDING));
     }

@@ -8,4 +8,6 @@ mod golden;
 #[cfg(unix)]
 mod hostile;
 mod reference;
+#[path = "../../../skipped.rs"]
+mod skipped;
 mod twin;

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use engine::{DeviceRequest, Engine, KvType, LoadOptions};
 use serde::Deserialize;
 
+use crate::skipped::or_skip;
+
 /// What `fixtures/reference.json` holds.
 #[derive(Deserialize)]
 pub struct Reference {
@@ -60,17 +62,10 @@ pub fn on_cpu() -> LoadOptions {
     }
 }
 
-/// A GPU, the processor playing one if there is no other; `None` where no driver shows any.
-#[expect(clippy::print_stderr, reason = "whoever runs the tests is to know")]
+/// A GPU, the processor playing one if there is no other; where no driver shows any, the test is skipped.
 pub fn on_gpu() -> Option<LoadOptions> {
-    if gpu::list(true).is_empty() {
-        assert!(
-            std::env::var_os("GOLDCREST_NEED_GPU").is_none(),
-            "a Vulkan driver is installed and shows no device"
-        );
-        eprintln!("skipped, no Vulkan");
-        return None;
-    }
+    let devices = Some(gpu::list(true)).filter(|devices| !devices.is_empty());
+    or_skip(devices)?;
     Some(LoadOptions {
         device: DeviceRequest::Gpu(None),
         software_gpu: true,

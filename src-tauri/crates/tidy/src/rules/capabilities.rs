@@ -1,3 +1,5 @@
+use serde_json::{Value, json};
+
 use crate::{Finding, Tree};
 
 const COMMANDS: &str = "src-tauri/src/each_command.rs";
@@ -35,50 +37,125 @@ pub fn commands_are_granted(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// The page can load nothing from elsewhere, run no text as code, and reach no plugin.
+/// All that the page may load, run and reach; what is not named is refused by `default-src` or has no fallback.
+fn content_security_policy() -> Value {
+    json!({
+        "default-src": "'self'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self' data: blob:",
+        "font-src": "'self'",
+        "connect-src": "ipc: http://ipc.localhost",
+        "worker-src": "'self'",
+        "object-src": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "svelte-trusted-html dompurify goldcrest-worker",
+    })
+}
+
+/// The page can load nothing from elsewhere, run no text as code, and reach no plugin: Tauri's settings of the window
+/// are these and no others.
 pub fn window_is_closed_to_the_world(tree: &Tree) -> Vec<Finding> {
     let Some(file) = tree.file(CONFIGURATION) else {
         return vec![Finding::in_file(CONFIGURATION, "not there")];
     };
-    let needed = [
-        "\"default-src\": \"'self'\"",
-        "\"connect-src\": \"ipc: http://ipc.localhost\"",
-        "\"require-trusted-types-for\": \"'script'\"",
-        "\"freezePrototype\": true",
-        "\"withGlobalTauri\": false",
-    ];
-    let forbidden = ["unsafe-inline", "unsafe-eval", "dangerous", "assetProtocol"];
-    let missing = needed.iter().filter(|text| !file.text.contains(*text));
-    let present = forbidden.iter().filter(|text| file.text.contains(*text));
-    let too_wide = grants(tree).into_iter().filter(|grant| {
-        [
-            "core:default",
-            "fs:",
-            "http:",
-            "shell:",
-            "opener:",
-            "dialog:",
-        ]
-        .iter()
-        .any(|p| grant.starts_with(p))
+    let configuration: Value = match serde_json::from_str(&file.text) {
+        Ok(configuration) => configuration,
+        Err(error) => return vec![Finding::in_file(CONFIGURATION, error.to_string())],
+    };
+    let app = json!({
+        "withGlobalTauri": false,
+        "windows": [],
+        "security": {
+            "capabilities": ["main"],
+            "freezePrototype": true,
+            "csp": content_security_policy(),
+        },
     });
-    missing
-        .map(|text| Finding::in_file(CONFIGURATION, format!("lacks {text}")))
-        .chain(present.map(|text| Finding::in_file(CONFIGURATION, format!("has {text}"))))
-        .chain(too_wide.map(|grant| {
-            Finding::in_file(
-                CAPABILITIES,
-                format!("{grant} is wider than a command of ours"),
-            )
-        }))
-        .collect()
+    let mut findings: Vec<_> = differences("app", &app, &configuration["app"])
+        .into_iter()
+        .map(|what| Finding::in_file(CONFIGURATION, what))
+        .collect();
+    if configuration.get("plugins").is_some() {
+        findings.push(Finding::in_file(CONFIGURATION, "no plugin is set up"));
+    }
+    for file in capabilities(tree) {
+        findings.extend(
+            wider_than_the_window(&file.text)
+                .into_iter()
+                .map(|what| Finding::in_file(&file.path, what)),
+        );
+    }
+    findings
+}
+
+/// Where `found` is not as `expected`, key by key; the order of keys is free.
+fn differences(at: &str, expected: &Value, found: &Value) -> Vec<String> {
+    let (Some(wanted), Some(there)) = (expected.as_object(), found.as_object()) else {
+        return if expected == found {
+            Vec::new()
+        } else {
+            vec![format!("{at} is {found}, and should be {expected}")]
+        };
+    };
+    let unknown = there
+        .keys()
+        .filter(|key| !wanted.contains_key(*key))
+        .map(|key| format!("{at}.{key} should not be there"));
+    let differ = wanted.iter().flat_map(|(key, value)| {
+        differences(
+            &format!("{at}.{key}"),
+            value,
+            there.get(key).unwrap_or(&Value::Null),
+        )
+    });
+    unknown.chain(differ).collect()
+}
+
+/// What of a capability is for more than our own commands in the one window.
+fn wider_than_the_window(text: &str) -> Vec<String> {
+    let found: Value = match serde_json::from_str(text) {
+        Ok(found) => found,
+        Err(error) => return vec![error.to_string()],
+    };
+    let keys = [
+        "$schema",
+        "identifier",
+        "description",
+        "windows",
+        "permissions",
+    ];
+    let there = found.as_object().into_iter().flat_map(|it| it.keys());
+    let mut wide: Vec<_> = there
+        .filter(|key| !keys.contains(&key.as_str()))
+        .map(|key| format!("{key} is not for the one window alone"))
+        .collect();
+    if found["windows"] != json!(["main"]) {
+        wide.push(format!("windows are {}", found["windows"]));
+    }
+    for permission in found["permissions"].as_array().into_iter().flatten() {
+        if !permission
+            .as_str()
+            .is_some_and(|it| it.starts_with("allow-"))
+        {
+            wide.push(format!("{permission} is wider than a command of ours"));
+        }
+    }
+    wide
+}
+
+fn capabilities(tree: &Tree) -> impl Iterator<Item = &crate::File> {
+    tree.files
+        .iter()
+        .filter(|file| file.path.starts_with(CAPABILITIES))
 }
 
 /// Every permission that any capability names.
 fn grants(tree: &Tree) -> Vec<String> {
-    tree.files
-        .iter()
-        .filter(|file| file.path.starts_with(CAPABILITIES))
+    capabilities(tree)
         .filter_map(|file| file.text.split_once("\"permissions\""))
         .flat_map(|(_, rest)| rest.split('"').skip(1).step_by(2))
         .map(str::to_owned)
@@ -114,16 +191,78 @@ mod tests {
         assert_eq!(commands_are_granted(&Tree::default()).len(), 1);
     }
 
+    /// A configuration that is as it should be, but for a change.
+    fn configured(change: impl FnOnce(&mut Value)) -> Vec<Finding> {
+        let mut configuration = json!({ "app": {
+            "security": {
+                "csp": content_security_policy(),
+                "freezePrototype": true,
+                "capabilities": ["main"],
+            },
+            "windows": [],
+            "withGlobalTauri": false,
+        } });
+        change(&mut configuration);
+        let text = configuration.to_string();
+        window_is_closed_to_the_world(&Tree::made_up(&[(CONFIGURATION, &text)]))
+    }
+
     #[test]
     fn a_window_left_open_is_found() {
-        let open = "{ \"default-src\": \"'self' 'unsafe-inline'\" }";
-        let tree = Tree::made_up(&[
-            (CONFIGURATION, open),
+        assert_eq!(configured(|_| {}), []);
+        for (directive, sources) in [
+            ("img-src", "'self' data: blob: https:"),
+            ("script-src", "'self' https:"),
+            ("script-src", "'self' 'unsafe-inline'"),
+            ("style-src", "'self' https:"),
             (
-                "src-tauri/capabilities/main.json",
-                "{ \"permissions\": [\"fs:default\"] }",
+                "connect-src",
+                "ipc: http://ipc.localhost http://127.0.0.1:9",
             ),
-        ]);
-        assert_eq!(window_is_closed_to_the_world(&tree).len(), 5 + 1 + 1);
+            ("form-action", "https:"),
+            ("object-src", "*"),
+            ("trusted-types", "*"),
+            ("frame-src", "https:"),
+        ] {
+            let found = configured(|it| it["app"]["security"]["csp"][directive] = json!(sources));
+            assert_eq!(found.len(), 1, "{directive} {sources}: {found:?}");
+        }
+        for directive in content_security_policy()
+            .as_object()
+            .expect("an object")
+            .keys()
+        {
+            let found = configured(|it| {
+                let policy = it["app"]["security"]["csp"].as_object_mut();
+                policy.expect("an object").remove(directive);
+            });
+            assert_eq!(found.len(), 1, "{directive}: {found:?}");
+        }
+        for (key, value) in [
+            ("freezePrototype", json!(false)),
+            ("dangerousDisableAssetCspModification", json!(true)),
+            ("assetProtocol", json!({ "enable": true })),
+            ("devCsp", json!({})),
+        ] {
+            let found = configured(|it| it["app"]["security"][key] = value);
+            assert_eq!(found.len(), 1, "{key}: {found:?}");
+        }
+        assert_eq!(configured(|it| it["plugins"] = json!({})).len(), 1);
+    }
+
+    #[test]
+    fn a_capability_for_more_than_our_commands_is_found() {
+        let findings = |text: &str| wider_than_the_window(text).len();
+        let main = |rest: &str| {
+            format!("{{ \"windows\": [\"main\"], \"permissions\": [\"allow-send\"]{rest} }}")
+        };
+        assert_eq!(findings(&main("")), 0);
+        assert_eq!(
+            findings(&main(", \"remote\": { \"urls\": [\"https://*\"] }")),
+            1
+        );
+        assert_eq!(findings(&main("").replace("main", "*")), 1);
+        assert_eq!(findings(&main("").replace("allow-send", "fs:default")), 1);
+        assert_eq!(findings("{"), 1);
     }
 }
