@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chat::{Chat, Failure, Store};
+use chat::{AtEnd, Chat, Failure, Store};
 use tauri::{AppHandle, Manager, RunEvent, Runtime};
 
+use crate::crash_marker::CrashMarkers;
 use crate::desktop::{Desktop, NativeDesktop};
 use crate::events::Events;
 use crate::folders::Folders;
@@ -31,14 +32,25 @@ pub fn run(folders: Folders) -> tauri::Result<()> {
         .build(tauri::generate_context!())?
         .run(|app, event| match event {
             RunEvent::ExitRequested { .. } => window::leave(app),
-            RunEvent::Exit => {
-                if let Some(desk) = app.try_state::<Chat>() {
-                    desk.shutdown();
-                }
-            }
+            RunEvent::Exit => leave(app),
             _ => {}
         });
     Ok(())
+}
+
+/// Ends what works behind the window.
+fn leave<R: Runtime>(app: &AppHandle<R>) {
+    if let (Some(chat), Some(markers)) = (app.try_state::<Chat>(), app.try_state::<CrashMarkers>())
+    {
+        close(&chat, &markers);
+    }
+}
+
+/// Closes a chat. Whatever its model was doing is not taken for a crash, unless it did not stop: then a GPU may hang.
+pub fn close(chat: &Chat, markers: &CrashMarkers) {
+    if chat.shutdown() != AtEnd::Stuck {
+        markers.withdraw();
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -64,6 +76,7 @@ fn start<R: Runtime>(
     app.manage(desktop);
     app.manage(Events::default());
     app.manage(folders.clone());
+    app.manage(CrashMarkers::new(&folders.data));
     if lock.is_some() {
         serve(app, &folders);
     }
@@ -117,7 +130,9 @@ fn start_desk<R: Runtime>(
 ) -> Result<Chat, Failure> {
     let events = Events::clone(&app.state::<Events>());
     let on_event = move |event| events.send(HostEvent::from(event));
-    let model = EngineModel::choosing(Gpus::new(folders));
+    let markers = CrashMarkers::clone(&app.state::<CrashMarkers>());
+    let gpus = Gpus::new(&folders.data, markers.clone());
+    let model = EngineModel::choosing(gpus, markers);
     let desk = Chat::start(store, Box::new(model), Box::new(on_event))?;
     // What the page asks for first: where it cannot be read, there is nothing to show.
     if let Err(failure) = desk.snapshot() {

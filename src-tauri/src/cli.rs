@@ -70,7 +70,7 @@ pub enum Command {
 /// Which model runs, and on what.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ModelArgs {
-    /// GGUF file [default: the starter model]
+    /// GGUF file [default: the demo model]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// Use the file's own chat template, though its text is unknown; it runs in a process of its own
@@ -87,7 +87,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceRequest>,
     /// CPU threads [default: physical cores]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, short, value_name = "N", value_parser = threads)]
     pub threads: Option<u16>,
     /// How keys and values are kept: f16, or q8_0 in half the memory
     #[arg(long, value_name = "TYPE", value_parser = kv_type)]
@@ -107,7 +107,7 @@ pub struct AnswerArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: Option<u32>,
     /// 0 always takes the likeliest token
-    #[arg(long, value_name = "T", value_parser = non_negative)]
+    #[arg(long, value_name = "T", value_parser = temperature)]
     pub temperature: Option<f32>,
     /// Keep the likeliest tokens up to this total probability
     #[arg(long, value_name = "P", value_parser = fraction)]
@@ -162,7 +162,7 @@ pub struct InspectArgs {
 
 #[derive(Debug, Args)]
 pub struct TokenizeArgs {
-    /// GGUF file [default: the starter model]
+    /// GGUF file [default: the demo model]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// Read `<|im_start|>` and the like as ordinary text
@@ -173,7 +173,7 @@ pub struct TokenizeArgs {
 
 #[derive(Debug, Args)]
 pub struct RenderArgs {
-    /// GGUF file whose template is used [default: the starter model]
+    /// GGUF file whose template is used [default: the demo model]
     #[arg(long, short, value_name = "FILE", conflicts_with = "template")]
     pub model: Option<PathBuf>,
     /// Use the file's own chat template, though its text is unknown; it runs in a process of its own
@@ -201,7 +201,7 @@ pub struct LogitsArgs {
 
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// GGUF file [default: the starter model]
+    /// GGUF file [default: the demo model]
     #[arg(long, short, value_name = "FILE", conflicts_with = "synthetic")]
     pub model: Option<PathBuf>,
     /// Random weights in a known shape, for example smollm3-3b-q4_k_m
@@ -248,11 +248,11 @@ pub struct BenchArgs {
 
 #[derive(Debug, Args)]
 pub struct DevicesArgs {
-    /// GGUF file that is to run [default: the starter model]
+    /// GGUF file that is to run [default: the demo model]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// CPU threads that a GPU has to beat [default: physical cores]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, short, value_name = "N", value_parser = threads)]
     pub threads: Option<u16>,
     /// Forget what is known of the GPUs, and check and measure them now
     #[arg(long)]
@@ -285,8 +285,18 @@ fn kv_type(text: &str) -> Result<KvType, String> {
     }
 }
 
-fn non_negative(text: &str) -> Result<f32, String> {
-    number(text, |x| x >= 0.0, "a number from 0 up")
+fn threads(text: &str) -> Result<u16, String> {
+    let most = ::chat::max_threads();
+    let threads = text.parse().ok();
+    threads
+        .filter(|&threads| threads >= 1 && u32::from(threads) <= most)
+        .ok_or_else(|| format!("must be a number from 1 to {most}, twice the logical cores"))
+}
+
+fn temperature(text: &str) -> Result<f32, String> {
+    let least = ::chat::MIN_TEMPERATURE;
+    let fits = |x: f32| x == 0.0 || x >= least;
+    number(text, fits, &format!("0, or a number from {least} up"))
 }
 
 fn positive(text: &str) -> Result<f32, String> {

@@ -235,13 +235,11 @@ async fn pick_model(desk: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>)
     Ok(true)
 }
 
+/// Opens the model of the last session, which was not opened at the start.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn open_model(path: String, desk: State<'_, Chat>) -> Answer<()> {
-    ask(&desk, move |desk| {
-        desk.open_model(ModelChoice::File(path.into()))
-    })
-    .await
+async fn retry_model(desk: State<'_, Chat>) -> Answer<()> {
+    ask(&desk, Chat::retry_model).await
 }
 
 #[tauri::command]

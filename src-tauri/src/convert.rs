@@ -29,6 +29,7 @@ impl From<chat::Failure> for WireError {
         let code = match failure.code {
             chat::FailureCode::NoModel => ErrorCode::NoModel,
             chat::FailureCode::BadModel => ErrorCode::BadModel,
+            chat::FailureCode::Crashed => ErrorCode::Crashed,
             chat::FailureCode::NotFound => ErrorCode::NotFound,
             chat::FailureCode::Busy => ErrorCode::Busy,
             chat::FailureCode::TooLong => ErrorCode::TooLong,
@@ -319,6 +320,7 @@ impl Snapshot {
             drafts: Drafts {
                 new_chat: snapshot.new_chat_draft,
             },
+            max_threads: chat::max_threads(),
         }
     }
 }

@@ -7,10 +7,7 @@ use tauri_plugin_dialog::DialogExt;
 use url::Url;
 
 use crate::error::WireError;
-use crate::window;
-
-/// Names the file that the picker returns, for tests: native dialogs have no WebDriver.
-const PICK_FILE: &str = "GOLDCREST_PICK_FILE";
+use crate::{test_hooks, window};
 
 /// The desktop. The first three calls block.
 pub trait Desktop: Send + Sync {
@@ -35,8 +32,8 @@ pub struct NativeDesktop<R: Runtime>(pub AppHandle<R>);
 
 impl<R: Runtime> Desktop for NativeDesktop<R> {
     fn pick_model(&self) -> Option<PathBuf> {
-        if let Some(file) = std::env::var_os(PICK_FILE) {
-            return Some(file.into());
+        if let Some(file) = test_hooks::picked_file() {
+            return Some(file);
         }
         self.0
             .dialog()
@@ -78,16 +75,48 @@ pub fn link(url: &str) -> Result<Url, WireError> {
     let url = Url::parse(url)
         .map_err(|error| WireError::invalid(format!("That is not an address: {error}")))?;
     match url.scheme() {
-        "http" | "https" | "mailto" => Ok(url),
+        "http" | "https" => Ok(url),
+        "mailto" => Ok(letter(url)),
         scheme => Err(WireError::invalid(format!(
             "Only web and mail addresses are opened, not {scheme}:"
         ))),
     }
 }
 
+/// A mail address with a subject and a body, and nothing else that a mail program might do: some attach files.
+fn letter(mut url: Url) -> Url {
+    let is_text = |field: &&str| {
+        let name = field.split('=').next().unwrap_or_default();
+        ["subject", "body"]
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known))
+    };
+    let query = url.query().unwrap_or_default();
+    let kept: Vec<&str> = query.split('&').filter(is_text).collect();
+    let kept = kept.join("&");
+    url.set_query(Some(kept.as_str()).filter(|kept| !kept.is_empty()));
+    url.set_fragment(None);
+    url
+}
+
 #[cfg(test)]
 mod tests {
     use super::link;
+
+    #[test]
+    fn a_letter_has_a_subject_and_a_body_and_attaches_nothing() {
+        for (given, kept) in [
+            ("mailto:a@b", "mailto:a@b"),
+            ("mailto:a@b?attach=/etc/passwd", "mailto:a@b"),
+            (
+                "mailto:a@b?Subject=A%20b&attach=/etc/passwd&cc=c@d&body=x%26attach=y#z",
+                "mailto:a@b?Subject=A%20b&body=x%26attach=y",
+            ),
+            ("mailto:a@b?%61ttach=x&bcc=c@d", "mailto:a@b"),
+        ] {
+            assert_eq!(link(given).expect("a link").as_str(), kept);
+        }
+    }
 
     #[test]
     fn only_web_and_mail_addresses_are_links() {

@@ -27,7 +27,7 @@ macro_rules! each_command {
             save_draft,
             save_settings,
             pick_model,
-            open_model,
+            retry_model,
             use_starter,
             open_link
         ]

@@ -4,13 +4,12 @@
 //! checks what it computes and measures it against the CPU. What they found is remembered by device, driver and app.
 
 mod child;
-mod in_use;
 mod known;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,11 +21,12 @@ use engine::{
 use serde::{Deserialize, Serialize};
 
 use crate::child::Child;
-use crate::folders::Folders;
+use crate::crash_marker::{CrashMarker, CrashMarkers, Work};
 use crate::starter;
 use child::{NoAnswer, ask, ask_once};
-pub use in_use::InUse;
 use known::{Key, Knowledge, Off};
+use verdict::report;
+pub use verdict::{Verdict, matrices};
 
 /// A GPU as a driver shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,20 +104,6 @@ impl Decision {
     }
 }
 
-/// A device with what is known of it, for people.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
-    #[serde(flatten)]
-    pub gpu: Gpu,
-    /// Whether the model would run on it.
-    pub usable: bool,
-    pub reason: String,
-    /// What of the model did not go on it when it was last loaded, and why.
-    pub without: Option<String>,
-    pub report: Option<String>,
-    pub check: Option<GpuCheck>,
-}
-
 /// Models smaller than this are fast anywhere: a start does not wait for a check.
 const SMALL: u64 = 64 << 20;
 
@@ -127,6 +113,7 @@ const OUTPUT_LIMIT: usize = 1 << 20;
 /// The GPUs of this machine.
 pub struct Gpus {
     folder: PathBuf,
+    markers: CrashMarkers,
     list: Child,
     check: Child,
     /// Models of fewer bytes run on the CPU without a question.
@@ -137,14 +124,19 @@ pub struct Gpus {
 
 impl Gpus {
     /// Looks, too, whether a process has died over a GPU.
-    pub fn new(folders: &Folders) -> Option<Self> {
+    pub fn new(folder: &Path, markers: CrashMarkers) -> Option<Self> {
         let program = std::env::current_exe().ok()?;
         // The hidden subcommand that answers.
         let leading = vec!["gpu-check".into()];
-        Some(Self::asking(&folders.data, program, leading))
+        Some(Self::asking(folder, markers, program, leading))
     }
 
-    fn asking(folder: &Path, program: PathBuf, leading: Vec<OsString>) -> Self {
+    fn asking(
+        folder: &Path,
+        markers: CrashMarkers,
+        program: PathBuf,
+        leading: Vec<OsString>,
+    ) -> Self {
         let child = |seconds| Child {
             program: program.clone(),
             leading: leading.clone(),
@@ -154,13 +146,16 @@ impl Gpus {
         };
         let mut gpus = Self {
             folder: folder.to_owned(),
+            markers,
             list: child(10),
             check: child(120),
             small: SMALL,
             distrust: None,
         };
-        for key in in_use::deaths(folder) {
-            gpus.book(&key, "the app ended while it answered");
+        for key in gpus.markers.take_crashes::<Key>(Work::GpuInUse) {
+            let mut knowledge = gpus.knowledge();
+            knowledge.entry(&key).crashed();
+            gpus.remember(&knowledge);
             gpus.distrust = Some(
                 "The CPU is used this time: the last time, Goldcrest ended while a GPU answered"
                     .to_owned(),
@@ -271,16 +266,23 @@ impl Gpus {
     }
 
     /// Marks that `gpu` is at work until the mark is dropped.
-    pub fn begin(&self, gpu: &Gpu) -> Option<InUse> {
-        let begun = InUse::begin(&self.folder, &Key::of(gpu));
-        begun
-            .inspect_err(|error| tracing::warn!(%error, "no mark that a GPU is at work"))
-            .ok()
+    pub fn begin(&self, gpu: &Gpu) -> Option<CrashMarker> {
+        self.markers.begin(Work::GpuInUse, &Key::of(gpu))
     }
 
     /// A GPU has failed while it answered.
     pub fn failed(&self, gpu: &Gpu, reason: &str) {
-        self.book(&Key::of(gpu), reason);
+        let mut knowledge = self.knowledge();
+        knowledge.entry(&Key::of(gpu)).failed(reason);
+        self.remember(&knowledge);
+    }
+
+    /// A GPU has answered well.
+    fn answered(&self, gpu: &Gpu) {
+        let mut knowledge = self.knowledge();
+        if knowledge.entry(&Key::of(gpu)).answered() {
+            self.remember(&knowledge);
+        }
     }
 
     /// Notes how far a model went on a GPU that had been found good.
@@ -299,12 +301,6 @@ impl Gpus {
         if entry.loaded(&engine.summary().fingerprint, words) {
             self.remember(&knowledge);
         }
-    }
-
-    fn book(&self, key: &Key, reason: &str) {
-        let mut knowledge = self.knowledge();
-        knowledge.entry(key).failed(reason);
-        self.remember(&knowledge);
     }
 
     fn list(&self) -> Result<Vec<Gpu>, NoAnswer> {
@@ -461,7 +457,7 @@ pub fn open(
 }
 
 /// Marks that a GPU is at work, if one is.
-fn in_use(gpus: Option<&Gpus>, gpu: Option<&Gpu>) -> Option<InUse> {
+fn in_use(gpus: Option<&Gpus>, gpu: Option<&Gpu>) -> Option<CrashMarker> {
     gpus?.begin(gpu?)
 }
 
@@ -477,10 +473,13 @@ pub fn watched<T>(
     let done = work(engine);
     drop(mark);
     let device = engine.device();
-    if device.kind != DeviceKind::Gpu
-        && let (Some(gpus), Some(gpu)) = (gpus, gpu.take())
-    {
-        gpus.failed(&gpu, &device.reason);
+    match (gpus, gpu.as_ref()) {
+        (Some(gpus), Some(at_work)) if device.kind == DeviceKind::Gpu => gpus.answered(at_work),
+        (Some(gpus), Some(left)) => {
+            gpus.failed(left, &device.reason);
+            *gpu = None;
+        }
+        _ => {}
     }
     done
 }
@@ -522,74 +521,4 @@ impl<'a> Trial<'a> {
         }
         arguments
     }
-}
-
-impl Verdict {
-    fn of(gpu: &Gpu, usable: bool, reason: &str) -> Self {
-        Self {
-            gpu: gpu.clone(),
-            usable,
-            reason: reason.to_owned(),
-            without: None,
-            report: None,
-            check: None,
-        }
-    }
-
-    /// Of a GPU that computes well. Where it is `automatic`, it must be worth it.
-    fn measured(gpu: &Gpu, check: GpuCheck, automatic: bool) -> Self {
-        let Some(rates) = check.rates else {
-            return Self::of(gpu, false, "it was not measured");
-        };
-        let (gpu_writes, cpu_writes) = (rates.gpu.decode, rates.cpu.decode);
-        let figures = format!("about {gpu_writes:.1} tokens/s, the CPU {cpu_writes:.1}");
-        let (usable, reason) = if !automatic {
-            (true, format!("The GPU was asked for; it writes {figures}"))
-        } else if rates.favour_gpu() {
-            (true, format!("The GPU is faster here: it writes {figures}"))
-        } else {
-            (false, format!("it is no faster here: it writes {figures}"))
-        };
-        Self {
-            check: Some(check),
-            ..Self::of(gpu, usable, &reason)
-        }
-    }
-}
-
-/// What is known of a GPU's cooperative matrices, for people.
-pub fn matrices(check: &GpuCheck) -> Option<String> {
-    let MatrixCheck { fault, speedup } = check.matrices.as_ref()?;
-    Some(match (fault, speedup) {
-        (Some(fault), _) => format!("not used: {fault}"),
-        (None, Some(speedup)) if check.uses_matrices() => {
-            format!("prompts are multiplied {speedup:.1} times as fast with them")
-        }
-        (None, Some(speedup)) => format!("not used: {speedup:.1} times as fast as without them"),
-        (None, None) => "not measured".to_owned(),
-    })
-}
-
-/// All that is known of a GPU that does not work, in plain text.
-fn report(gpu: &Gpu, check: &GpuCheck, complaints: &str) -> String {
-    let (version, os, arch) = (
-        env!("CARGO_PKG_VERSION"),
-        std::env::consts::OS,
-        std::env::consts::ARCH,
-    );
-    let mut text = format!("Goldcrest {version}, {os} {arch}\n");
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "{} ({}, {}), {}", gpu.name, gpu.kind, gpu.id, gpu.api);
-    let _ = writeln!(text, "driver: {}", gpu.driver);
-    for step in &check.steps {
-        let error = step
-            .error
-            .map_or("no number".into(), |error| format!("{error:.1e}"));
-        let _ = writeln!(text, "{}: {error} (at most {})", step.what, step.bound);
-    }
-    if let Some(words) = matrices(check) {
-        let _ = writeln!(text, "cooperative matrices: {words}");
-    }
-    let _ = writeln!(text, "{}", check.fault.as_deref().unwrap_or("no fault"));
-    text + complaints
 }

@@ -1,9 +1,12 @@
 //! The log: a file a day in the data folder, seven kept; and stderr when RUST_LOG asks.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use tracing_appender::rolling::{RollingFileAppender, Rotation};
+use chat::private;
+use jiff::civil::Date;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
@@ -12,7 +15,7 @@ const PREFIX: &str = "goldcrest";
 const SUFFIX: &str = "log";
 const DAYS_KEPT: usize = 7;
 
-/// What the file holds unless RUST_LOG says otherwise.
+/// What the file holds, whatever RUST_LOG asks for on stderr: it stays on the disk.
 const FILE_LEVEL: &str = "info";
 
 /// Logs to stderr alone, when RUST_LOG is set. For the command line.
@@ -23,17 +26,12 @@ pub fn to_stderr() {
 
 /// Logs to a daily file in `folder`, and to stderr when RUST_LOG is set.
 pub fn to_files(folder: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    let file = RollingFileAppender::builder()
-        .rotation(Rotation::DAILY)
-        .filename_prefix(PREFIX)
-        .filename_suffix(SUFFIX)
-        .max_log_files(DAYS_KEPT)
-        .build(folder)
-        .map_err(io::Error::other)?;
-    let file = fmt::layer().with_ansi(false).with_writer(file).with_filter(
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(FILE_LEVEL)),
-    );
+    private::folder(folder)?;
+    let file = DailyFile::open(folder, today())?;
+    let file = fmt::layer()
+        .with_ansi(false)
+        .with_writer(Mutex::new(file))
+        .with_filter(EnvFilter::new(FILE_LEVEL));
     tracing_subscriber::registry()
         .with(file)
         .with(stderr_layer())
@@ -42,12 +40,80 @@ pub fn to_files(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Today's file in `folder`; the appender counts days in UTC.
+/// Today's file in `folder`.
 pub fn file_of_today(folder: &Path) -> PathBuf {
-    let today = jiff::Timestamp::now()
+    file_of(folder, today())
+}
+
+fn file_of(folder: &Path, day: Date) -> PathBuf {
+    folder.join(format!("{PREFIX}.{day}.{SUFFIX}"))
+}
+
+/// Days are counted in UTC.
+fn today() -> Date {
+    jiff::Timestamp::now()
         .to_zoned(jiff::tz::TimeZone::UTC)
-        .date();
-    folder.join(format!("{PREFIX}.{today}.{SUFFIX}"))
+        .date()
+}
+
+/// A file a day, readable to its user alone. tracing-appender's has no say in who may read it.
+struct DailyFile {
+    folder: PathBuf,
+    day: Date,
+    file: File,
+}
+
+impl DailyFile {
+    fn open(folder: &Path, day: Date) -> io::Result<Self> {
+        let file = file_of(folder, day);
+        private::file(&file)?;
+        let file = File::options().append(true).open(file)?;
+        remove_old(folder);
+        Ok(Self {
+            folder: folder.to_owned(),
+            day,
+            file,
+        })
+    }
+
+    fn write_on(&mut self, day: Date, line: &[u8]) -> io::Result<usize> {
+        if day != self.day {
+            *self = Self::open(&self.folder, day)?;
+        }
+        self.file.write(line)
+    }
+}
+
+impl Write for DailyFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.write_on(today(), line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Removes all but the latest files.
+fn remove_old(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    let is_log = |name: &str| {
+        let day = name
+            .strip_prefix(PREFIX)
+            .and_then(|it| it.strip_suffix(SUFFIX));
+        day.is_some_and(|day| day.trim_matches('.').parse::<Date>().is_ok())
+    };
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let mut logs: Vec<String> = names.filter(|name| is_log(name)).collect();
+    logs.sort_unstable();
+    for name in &logs[..logs.len().saturating_sub(DAYS_KEPT)] {
+        // One that cannot be removed stays.
+        let _ = std::fs::remove_file(folder.join(name));
+    }
 }
 
 fn stderr_layer<S>() -> Option<impl Layer<S>>
@@ -64,4 +130,39 @@ fn log_panics() {
         tracing::error!("{panic}");
         before(panic);
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    #[test]
+    fn there_is_a_private_file_a_day_and_seven_are_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let other = folder.path().join("goldcrest.notes.log");
+        std::fs::write(&other, "mine").expect("written");
+        let mut log = DailyFile::open(folder.path(), date(2026, 3, 1)).expect("opened");
+        for day in 1..=9 {
+            let day = date(2026, 3, day);
+            for line in ["one\n", "two\n"] {
+                let written = log.write_on(day, line.as_bytes()).expect("written");
+                assert_eq!(written, line.len());
+            }
+            let file = file_of(folder.path(), day);
+            assert_eq!(std::fs::read_to_string(&file).expect("there"), "one\ntwo\n");
+            #[cfg(unix)]
+            {
+                let permissions = file.metadata().expect("there").permissions();
+                let mode = std::os::unix::fs::PermissionsExt::mode(&permissions);
+                assert_eq!(mode & 0o777, 0o600);
+            }
+        }
+        for day in 1..=9 {
+            let kept = file_of(folder.path(), date(2026, 3, day)).exists();
+            assert_eq!(kept, day > 2, "{day}");
+        }
+        assert!(other.exists());
+    }
 }

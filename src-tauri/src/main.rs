@@ -12,6 +12,7 @@ mod child;
 mod cli;
 mod commands;
 mod convert;
+mod crash_marker;
 mod desktop;
 mod device;
 mod display;
@@ -25,6 +26,7 @@ mod model;
 mod sandbox;
 mod starter;
 mod startup;
+mod test_hooks;
 mod window;
 mod wire;
 

@@ -12,8 +12,9 @@ use engine::{
     Part, TemplateSandbox,
 };
 
+use crate::crash_marker::{CrashMarkers, Work};
 use crate::gpus::{self, Gpu, Gpus, Opened, watched};
-use crate::{device, sandbox, starter};
+use crate::{device, sandbox, starter, test_hooks};
 
 /// At most one model, in memory once.
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub struct EngineModel {
     gpus: Option<Gpus>,
     /// Where files' own chat templates run; without it none does.
     sandbox: Option<Arc<dyn TemplateSandbox>>,
+    /// Where it is marked that a model is being opened.
+    markers: Option<CrashMarkers>,
 }
 
 struct Open {
@@ -37,12 +40,93 @@ struct Open {
 }
 
 impl Generate for EngineModel {
+    fn refusal(&self, choice: &ModelChoice) -> Option<Failure> {
+        let crashes = self.markers.as_ref()?.crashes(Work::Opening);
+        crashes.contains(choice).then(|| {
+            let name = name_of(choice);
+            let message =
+                format!("{name} was not opened: the app ended the last time it was opened.");
+            Failure::new(FailureCode::Crashed, message)
+        })
+    }
+
     fn open(
         &mut self,
         choice: &ModelChoice,
         options: &chat::LoadOptions,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
+        let markers = self.markers.clone();
+        let mark = markers
+            .as_ref()
+            .and_then(|markers| markers.begin(Work::Opening, choice));
+        let opened = self.open_marked(choice, options, on_progress);
+        drop(mark);
+        if let Some(markers) = markers {
+            // It has come to an end this time.
+            markers.forget(Work::Opening, choice);
+        }
+        opened
+    }
+
+    fn info(&self) -> Option<&ModelInfo> {
+        self.open.as_ref().map(|open| &open.info)
+    }
+
+    fn count(&mut self, turn: &chat::Turn, cancel: &AtomicBool) -> Result<usize, Failure> {
+        let open = self.open.as_mut().ok_or_else(no_model)?;
+        Ok(open.prompt(turn, cancel)?.ids.len())
+    }
+
+    fn generate(
+        &mut self,
+        turn: &chat::Turn,
+        cancel: &AtomicBool,
+        on_piece: &mut dyn FnMut(chat::Piece<'_>),
+    ) -> Result<chat::Finish, Failure> {
+        let gpus = self.gpus.as_ref();
+        let open = self.open.as_mut().ok_or_else(no_model)?;
+        // It was counted before and fits, so that this takes no time to speak of.
+        let prompt = open.prompt(turn, &AtomicBool::new(false))?;
+        let defaults = &open.engine.summary().sampling;
+        let params = params(turn, defaults, prompt.starts_in);
+        let on_gpu = open.gpu.is_some();
+        let finished = watched(gpus, &mut open.gpu, &mut open.engine, |engine| {
+            engine.generate(&prompt.ids, &params, cancel, &mut |event| {
+                on_piece(piece(event));
+            })
+        });
+        if on_gpu && open.gpu.is_none() {
+            open.info.device = told(open.engine.device(), None);
+        }
+        let finished = finished.map_err(|error| generation(&error))?;
+        Ok(finish(finished, &open.info))
+    }
+}
+
+impl EngineModel {
+    /// A model that chooses its device by what is known of the GPUs.
+    pub fn choosing(gpus: Option<Gpus>, markers: CrashMarkers) -> Self {
+        let sandbox = sandbox::of_this_program().inspect_err(
+            |error| tracing::error!(%error, "no chat template of unknown text can run"),
+        );
+        Self {
+            open: None,
+            gpus,
+            sandbox: sandbox.ok(),
+            markers: Some(markers),
+        }
+    }
+
+    fn open_marked(
+        &mut self,
+        choice: &ModelChoice,
+        options: &chat::LoadOptions,
+        on_progress: &mut dyn FnMut(Opening),
+    ) -> Result<ModelInfo, Failure> {
+        if *choice != ModelChoice::Starter {
+            test_hooks::hold_opening();
+        }
         let summary = Engine::check(&file_of(choice)?).map_err(|error| bad_model(choice, error))?;
         let sandbox = self.sandbox_for(options, &summary.fingerprint);
         if let Some(open) = &mut self.open
@@ -67,58 +151,6 @@ impl Generate for EngineModel {
                 }
                 Err(failure)
             }
-        }
-    }
-
-    fn info(&self) -> Option<&ModelInfo> {
-        self.open.as_ref().map(|open| &open.info)
-    }
-
-    fn count(&mut self, turn: &chat::Turn, cancel: &AtomicBool) -> Result<usize, Failure> {
-        let open = self.open.as_mut().ok_or_else(no_model)?;
-        Ok(open.prompt(turn, cancel)?.ids.len())
-    }
-
-    fn generate(
-        &mut self,
-        turn: &chat::Turn,
-        cancel: &AtomicBool,
-        on_piece: &mut dyn FnMut(chat::Piece<'_>),
-    ) -> Result<chat::Finish, Failure> {
-        let gpus = self.gpus.as_ref();
-        let open = self.open.as_mut().ok_or_else(no_model)?;
-        // It was counted before and fits, so that this takes no time to speak of.
-        let prompt = open.prompt(turn, &AtomicBool::new(false))?;
-        let params = GenerateParams {
-            sampling: sampling(&turn.sampling, &open.engine.summary().sampling),
-            max_tokens: turn.max_tokens,
-            starts_in: prompt.starts_in,
-            lookup: turn.lookup,
-        };
-        let on_gpu = open.gpu.is_some();
-        let finished = watched(gpus, &mut open.gpu, &mut open.engine, |engine| {
-            engine.generate(&prompt.ids, &params, cancel, &mut |event| {
-                on_piece(piece(event));
-            })
-        });
-        if on_gpu && open.gpu.is_none() {
-            open.info.device = told(open.engine.device(), None);
-        }
-        let finished = finished.map_err(|error| generation(&error))?;
-        Ok(finish(finished, &open.info))
-    }
-}
-
-impl EngineModel {
-    /// A model that chooses its device by what is known of the GPUs.
-    pub fn choosing(gpus: Option<Gpus>) -> Self {
-        let sandbox = sandbox::of_this_program().inspect_err(
-            |error| tracing::error!(%error, "no chat template of unknown text can run"),
-        );
-        Self {
-            open: None,
-            gpus,
-            sandbox: sandbox.ok(),
         }
     }
 }
@@ -163,7 +195,7 @@ fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
     match choice {
         ModelChoice::File(file) => Ok(file.clone()),
         ModelChoice::Starter => starter::file().ok_or_else(|| {
-            let message = "The starter model is missing; please install Goldcrest again.";
+            let message = "The demo model is missing; please install Goldcrest again.";
             Failure::new(FailureCode::BadModel, message)
         }),
     }
@@ -188,14 +220,19 @@ fn load_options(options: &chat::LoadOptions) -> Result<engine::LoadOptions, Fail
 }
 
 fn bad_model(choice: &ModelChoice, error: engine::OpenError) -> Failure {
-    let name = match choice {
-        ModelChoice::Starter => "the starter model".into(),
-        ModelChoice::File(file) => file_name(file),
-    };
+    let name = name_of(choice);
     Failure::new(
         FailureCode::BadModel,
         format!("{name} cannot be opened: {error}."),
     )
+}
+
+/// Begins a sentence.
+fn name_of(choice: &ModelChoice) -> String {
+    match choice {
+        ModelChoice::Starter => "The demo model".into(),
+        ModelChoice::File(file) => file_name(file),
+    }
 }
 
 fn file_name(file: &Path) -> String {
@@ -276,6 +313,15 @@ fn conversation(turn: &chat::Turn) -> engine::Conversation {
     }
 }
 
+fn params(turn: &chat::Turn, defaults: &engine::Sampling, starts_in: Part) -> GenerateParams {
+    GenerateParams {
+        sampling: sampling(&turn.sampling, defaults),
+        max_tokens: turn.max_tokens,
+        starts_in,
+        lookup: turn.lookup,
+    }
+}
+
 /// How tokens are chosen; what chat does not know of is as the model's file has it.
 fn sampling(sampling: &chat::Sampling, defaults: &engine::Sampling) -> engine::Sampling {
     engine::Sampling {
@@ -350,5 +396,7 @@ fn finish(finished: engine::Finished, info: &ModelInfo) -> chat::Finish {
 
 #[cfg(test)]
 mod first_screen;
+#[cfg(test)]
+mod requests;
 #[cfg(test)]
 mod tests;

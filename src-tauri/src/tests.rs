@@ -25,6 +25,8 @@ use crate::startup::{StartError, Startup};
 use crate::wire::HostEvent;
 use crate::{commands, window};
 
+mod requests;
+
 /// A machine without a model, which remembers what it was asked to open.
 #[derive(Clone, Default)]
 struct NoModel {
@@ -109,6 +111,12 @@ struct Window {
 
 impl Window {
     fn open() -> Self {
+        let model = NoModel::default();
+        Self::with(Box::new(model.clone()), model)
+    }
+
+    /// A window over another model than `model`, which then is not asked.
+    fn with(generate: Box<dyn Generate>, model: NoModel) -> Self {
         let app = mock_builder()
             .invoke_handler(commands::handler())
             .build(tauri::generate_context!(test = true))
@@ -117,9 +125,8 @@ impl Window {
         let events = Events::default();
         let to_page = events.clone();
         let on_event = move |event| to_page.send(HostEvent::from(event));
-        let model = NoModel::default();
         let store = Store::in_memory().expect("a store");
-        let desk = Chat::start(store, Box::new(model.clone()), Box::new(on_event)).expect("a desk");
+        let desk = Chat::start(store, generate, Box::new(on_event)).expect("a desk");
         let desktop = Arc::new(QuietDesktop::default());
         let shared: Arc<dyn Desktop> = desktop.clone();
         app.manage(shared);
@@ -242,15 +249,15 @@ fn a_chat_goes_through_the_door_and_back() {
 #[test]
 fn settings_come_back_as_they_were_sent() {
     let window = Window::open();
-    let mut settings =
-        window.invoke("snapshot", json!({})).expect("a snapshot")["settings"].clone();
-    settings["theme"] = json!("dark");
-    settings["sampling"]["topP"] = json!(0.9);
-    settings["sampling"]["seed"] = json!(4_294_967_295_u32);
+    let usual = window.invoke("snapshot", json!({})).expect("a snapshot")["settings"].clone();
+    let mut settings = requests::unusual_settings();
+    requests::none_is_as_in(&settings, &usual);
     let saved = window
         .invoke("save_settings", json!({ "settings": settings }))
         .expect("saved");
     assert_eq!(saved, settings);
+    let snapshot = window.invoke("snapshot", json!({})).expect("a snapshot");
+    assert_eq!(snapshot["settings"], settings);
     assert_eq!(
         *window.desktop.worn.lock().expect("not poisoned"),
         Some(chat::Theme::Dark)

@@ -343,6 +343,8 @@ pub struct Snapshot {
     pub settings: Settings,
     pub model: ModelStatus,
     pub drafts: Drafts,
+    /// The most threads that may be set.
+    pub max_threads: u32,
 }
 
 /// A place where the searched words stand.

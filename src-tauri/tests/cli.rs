@@ -324,6 +324,74 @@ fn inspect_shows_file_and_model() {
     );
 }
 
+/// The starter's file with one text in its metadata replaced by another of the same length.
+fn altered(folder: &Path, name: &str, from: &str, to: &str) -> PathBuf {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = fs::read(starter()).expect("the starter");
+    let at = bytes
+        .windows(from.len())
+        .position(|it| it == from.as_bytes());
+    let at = at.expect("it is in the file");
+    bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    let path = folder.join(name);
+    fs::write(&path, bytes).expect("written");
+    path
+}
+
+#[test]
+fn a_file_cannot_speak_to_the_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // A window's title, a colour in one C1 character, and a carriage return.
+    let named = altered(
+        folder.path(),
+        "named.gguf",
+        "Goldcrest starter",
+        "\u{1b}]0;x\u{7}\u{9b}31m\r\u{7f}abcd",
+    );
+    let foreign = altered(folder.path(), "foreign.gguf", "smollm3", "\u{1b}[31mhm");
+    let quiet = |text: &str| {
+        let loud = text
+            .chars()
+            .find(|it| it.is_control() && !"\n\t".contains(*it));
+        assert_eq!(loud, None, "{text:?}");
+    };
+    let inspect = |file: &Path, more: &[&str]| {
+        let mut command = goldcrest();
+        command.arg("inspect").arg(file).args(more);
+        command.output().expect("the binary starts")
+    };
+    let shown = stdout(inspect(&named, &[]));
+    quiet(&shown);
+    assert!(shown.contains("abcd"), "{shown}");
+    let json = stdout(inspect(&named, &["--json"]));
+    quiet(&json);
+    let read: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        read["metadata"]["general.name"],
+        "\u{1b}]0;x\u{7}\u{9b}31m\r\u{7f}abcd"
+    );
+    quiet(&stdout(inspect(&foreign, &[])));
+    for command in ["ask", "tokenize"] {
+        let output = goldcrest()
+            .arg(command)
+            .arg("--model")
+            .arg(&foreign)
+            .arg("Hi")
+            .output();
+        let output = output.expect("the binary starts");
+        quiet(&String::from_utf8_lossy(&output.stderr));
+        quiet(&String::from_utf8_lossy(&output.stdout));
+    }
+    let asked = goldcrest()
+        .arg("ask")
+        .arg("--model")
+        .arg(&foreign)
+        .arg("Hi")
+        .output();
+    let error = refusal(asked.expect("the binary starts"), 1);
+    assert!(error.contains("\\u{1b}[31mhm"), "{error}");
+}
+
 #[test]
 fn bench_prints_the_figures_that_scripts_read() {
     let report = parsed(run([
@@ -397,6 +465,8 @@ fn wrong_usage_is_told_apart() {
         vec!["ask"],
         vec!["ask", "--temperature=-1", "Hi"],
         vec!["ask", "--temperature", "NaN", "Hi"],
+        vec!["ask", "--temperature", "1e-45", "Hi"],
+        vec!["ask", "--threads", "65535", "Hi"],
         vec!["ask", "--top-p", "2", "Hi"],
         vec!["ask", "--max-tokens", "0", "Hi"],
         vec!["ask", "--device", "abacus", "Hi"],

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{Conversation, Engine, Event, Finished, GenerateParams, KeepThinking, Part, Sampling};
 
+use super::output::visible;
 use super::{AnswerArgs, CliError};
 
 impl AnswerArgs {
@@ -96,6 +97,8 @@ pub fn generate(
 /// Writes pieces as they come: reasoning to stderr, dimmed on a terminal, and the answer to stdout.
 pub struct Stream {
     silent: bool,
+    /// Whether the answer, and the reasoning, are on a terminal.
+    on_terminal: bool,
     dim: bool,
     last: Part,
     empty: bool,
@@ -105,6 +108,7 @@ impl Stream {
     pub fn new(silent: bool) -> Self {
         Self {
             silent,
+            on_terminal: io::stdout().is_terminal(),
             dim: io::stderr().is_terminal(),
             last: Part::Control,
             empty: true,
@@ -131,7 +135,7 @@ impl Stream {
         if part == Part::Thinking {
             let mut out = io::stderr();
             if self.dim {
-                write!(out, "\x1b[2m{piece}\x1b[0m")?
+                write!(out, "\x1b[2m{}\x1b[0m", visible(piece))?
             } else {
                 write!(out, "{piece}")?
             }
@@ -139,7 +143,11 @@ impl Stream {
         }
         self.empty = false;
         let mut out = io::stdout();
-        write!(out, "{piece}")?;
+        if self.on_terminal {
+            write!(out, "{}", visible(piece))?;
+        } else {
+            write!(out, "{piece}")?;
+        }
         out.flush()
     }
 

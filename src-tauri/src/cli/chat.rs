@@ -6,7 +6,7 @@ use engine::{Conversation, Role, Turn};
 
 use super::answer::{Stream, generate};
 use super::interrupt::Interrupt;
-use super::{ChatArgs, CliError, load};
+use super::{ChatArgs, CliError, load, output};
 
 const HELP: &str = "\
 /new       begin anew
@@ -24,7 +24,7 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
         writeln!(
             io::stdout(),
             "{}, {}. /help lists the commands.",
-            summary.name,
+            output::visible(&summary.name),
             device.name
         )?;
     }
@@ -54,7 +54,7 @@ fn recover(error: CliError) -> Result<(), CliError> {
     let CliError::Message(message) = error else {
         return Err(error);
     };
-    Ok(writeln!(io::stderr(), "{message}")?)
+    Ok(writeln!(io::stderr(), "{}", output::visible(&message))?)
 }
 
 fn read_line(shows_prompt: bool) -> Result<Option<String>, CliError> {

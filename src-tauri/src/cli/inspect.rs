@@ -12,8 +12,11 @@ pub fn run(args: &InspectArgs) -> Result<(), CliError> {
     if args.json {
         return output::json(&inspection);
     }
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    write(&mut out, &inspection)?;
+    let mut text = Vec::new();
+    write(&mut text, &inspection)?;
+    let mut out = io::stdout().lock();
+    // Names and values are a stranger's.
+    out.write_all(output::visible(&String::from_utf8_lossy(&text)).as_bytes())?;
     Ok(out.flush()?)
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::crash_marker::CrashMarkers;
 use crate::folders::Folders;
-use crate::gpus::InUse;
 
 /// Ctrl+C, told apart by whether something is at work that it can stop.
 #[derive(Clone, Default)]
@@ -23,7 +23,7 @@ impl Interrupt {
             let again = heard.cancel.swap(true, Ordering::Relaxed);
             if again || !heard.working.load(Ordering::Relaxed) {
                 if let Some(folders) = Folders::of_user() {
-                    InUse::withdraw(&folders.data);
+                    CrashMarkers::new(&folders.data).withdraw();
                 }
                 std::process::exit(130);
             }

@@ -8,23 +8,26 @@ use chat::Opening;
 use engine::{CpuLevel, Engine, LoadOptions, TemplateSandbox, TemplateUse};
 
 use super::{CliError, ModelArgs, PlaceArgs};
+use crate::crash_marker::CrashMarkers;
 use crate::folders::Folders;
 use crate::gpus::{self, Gpu, Gpus, Opened, watched};
 use crate::{device, sandbox, starter};
 
-/// The named file, or the starter.
+/// The named file, or the demo model.
 pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
     match named {
         Some(file) => Ok(file.to_owned()),
         None => starter::file().ok_or_else(|| {
-            CliError::message("the starter model is not beside the program; name one with --model")
+            CliError::message("the demo model is not beside the program; name one with --model")
         }),
     }
 }
 
 /// What is known of this machine's GPUs; none where there is no folder to remember it in.
 pub fn gpus() -> Option<Gpus> {
-    Gpus::new(&Folders::of_user()?)
+    let folder = Folders::of_user()?.data;
+    let markers = CrashMarkers::new(&folder);
+    Gpus::new(&folder, markers)
 }
 
 /// A model, and the GPU that it may be on.

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use chat::private;
 use engine::GpuCheck;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +12,11 @@ use super::{Gpu, child};
 
 /// Models that are remembered for each device.
 const MODELS: usize = 16;
-/// Failures after which a driver is not used any more.
+/// Failures and crashes after which a driver is not used any more.
 const FAILURES: usize = 2;
+/// Answers that have to go well until a crash is forgotten.
+const PROBATION: usize = 10;
+const CRASHED: &str = "the app ended while it answered";
 
 /// A GPU with its driver and the layers above it, as a version of this app knows them: of others nothing is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,8 +55,14 @@ pub struct Known {
     #[serde(flatten)]
     pub key: Key,
     pub off: Option<Off>,
-    /// What went wrong while it answered.
+    /// What the driver reported while it answered.
     pub failures: Vec<String>,
+    /// How often the app ended while it answered. The GPU need not be why: a process may be killed, and power may fail.
+    #[serde(default)]
+    pub crashes: usize,
+    /// Answers that have gone well since the last crash.
+    #[serde(default)]
+    pub good_answers: usize,
     pub models: Vec<Model>,
 }
 
@@ -85,9 +95,10 @@ impl Knowledge {
     /// Writes the file whole or not at all.
     pub fn write(&self, file: &Path) -> io::Result<()> {
         if let Some(folder) = file.parent() {
-            fs::create_dir_all(folder)?;
+            private::folder(folder)?;
         }
         let part = file.with_extension(format!("part-{}", std::process::id()));
+        private::file(&part)?;
         fs::write(&part, serde_json::to_vec_pretty(self)?)?;
         fs::rename(part, file)
     }
@@ -106,6 +117,8 @@ impl Knowledge {
                 key: key.clone(),
                 off: None,
                 failures: Vec::new(),
+                crashes: 0,
+                good_answers: 0,
                 models: Vec::new(),
             });
             self.gpus.len() - 1
@@ -149,11 +162,42 @@ impl Known {
     /// Books a failure; after a few of them the GPU is off.
     pub fn failed(&mut self, reason: &str) {
         self.failures.push(reason.to_owned());
-        if self.failures.len() >= FAILURES && self.off.is_none() {
-            self.off = Some(Off {
-                reason: format!("it has failed {FAILURES} times, the last time: {reason}"),
-                report: self.failures.join("\n"),
-            });
+        self.count(reason);
+    }
+
+    /// Notes that the app ended while it answered; after a few times the GPU is off.
+    pub fn crashed(&mut self) {
+        self.crashes += 1;
+        self.good_answers = 0;
+        self.count(CRASHED);
+    }
+
+    /// Notes an answer that went well; whether that is news. After some of them crashes are forgotten.
+    pub fn answered(&mut self) -> bool {
+        if self.crashes == 0 {
+            return false;
         }
+        self.good_answers += 1;
+        if self.good_answers >= PROBATION {
+            (self.crashes, self.good_answers) = (0, 0);
+        }
+        true
+    }
+
+    fn count(&mut self, reason: &str) {
+        if self.failures.len() + self.crashes < FAILURES || self.off.is_some() {
+            return;
+        }
+        let crashes = std::iter::repeat_n(CRASHED, self.crashes);
+        let report: Vec<_> = self
+            .failures
+            .iter()
+            .map(String::as_str)
+            .chain(crashes)
+            .collect();
+        self.off = Some(Off {
+            reason: format!("it has failed {FAILURES} times, the last time: {reason}"),
+            report: report.join("\n"),
+        });
     }
 }

@@ -3,8 +3,10 @@
 #![cfg(unix)]
 
 use std::fs;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-use chat::{Generate, ModelChoice};
+use chat::{Chat, Generate, ModelChoice, Store};
 use tempfile::TempDir;
 
 use super::*;
@@ -51,8 +53,17 @@ impl Machine {
     fn gpus(&self) -> Gpus {
         Gpus {
             small: 0,
-            ..Gpus::asking(self.0.path(), "/bin/sh".into(), vec![self.script().into()])
+            ..Gpus::asking(
+                self.0.path(),
+                self.markers(),
+                "/bin/sh".into(),
+                vec![self.script().into()],
+            )
         }
+    }
+
+    fn markers(&self) -> CrashMarkers {
+        CrashMarkers::new(self.0.path())
     }
 
     fn decide(&self, asked: &str) -> Decision {
@@ -281,7 +292,7 @@ fn a_gpu_without_room_is_asked_again_another_time() {
 fn a_layer_that_crashes_while_gpus_are_listed_leaves_a_chat_on_the_cpu() {
     let machine = Machine::new(&[], ":");
     machine.becomes("kill -KILL $$", ":");
-    let mut model = EngineModel::choosing(Some(machine.gpus()));
+    let mut model = EngineModel::choosing(Some(machine.gpus()), machine.markers());
     let options = chat::LoadOptions {
         device: "gpu".into(),
         threads: Some(1),
@@ -316,7 +327,7 @@ fn who_works_on_a_gpu_is_marked_and_what_it_fails_at_is_noted() {
     let machine = Machine::new(&[CARD], &writes(50));
     let gpus = machine.gpus();
     let mut gpu = machine.decide("auto").gpu;
-    let mark = InUse::file_of(machine.0.path());
+    let mark = machine.markers().file(Work::GpuInUse);
     let model = starter::file().expect("the starter is there");
     // It is on the CPU, as one that has left a GPU is.
     let on_cpu = engine::LoadOptions {
@@ -365,4 +376,112 @@ fn after_a_death_over_a_gpu_the_cpu_answers_once_and_after_two_always() {
     let verdicts = machine.gpus().verdicts(&model, Some(1), true, &mut || {});
     assert!(verdicts.expect("listed")[0].usable);
     assert!(machine.decide("auto").gpu.is_some());
+}
+
+/// A model whose opening is at work on a GPU until the test lets go of it.
+struct SlowModel {
+    gpus: Gpus,
+    gpu: Gpu,
+    begun: Sender<()>,
+    go: Receiver<()>,
+    ended: Sender<bool>,
+}
+
+impl Generate for SlowModel {
+    fn open(
+        &mut self,
+        _: &ModelChoice,
+        _: &chat::LoadOptions,
+        _: &mut dyn FnMut(Opening),
+    ) -> Result<chat::ModelInfo, chat::Failure> {
+        let mark = self.gpus.begin(&self.gpu);
+        let _ = self.begun.send(());
+        let _ = self.go.recv();
+        drop(mark);
+        // Whatever goes on after the end is not marked either.
+        let _ = self.ended.send(self.gpus.begin(&self.gpu).is_some());
+        Err(chat::Failure::new(chat::FailureCode::BadModel, "none"))
+    }
+
+    fn info(&self) -> Option<&chat::ModelInfo> {
+        None
+    }
+
+    fn count(&mut self, _: &chat::Turn, _: &AtomicBool) -> Result<usize, chat::Failure> {
+        unreachable!("no model is open")
+    }
+
+    fn generate(
+        &mut self,
+        _: &chat::Turn,
+        _: &AtomicBool,
+        _: &mut dyn FnMut(chat::Piece<'_>),
+    ) -> Result<chat::Finish, chat::Failure> {
+        unreachable!("no model is open")
+    }
+}
+
+#[test]
+fn closing_while_a_model_loads_on_a_gpu_is_no_crash() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let gpu = machine.decide("auto").gpu.expect("it is taken");
+    let markers = machine.markers();
+    let (begun, begins) = channel();
+    let (go, wait) = channel();
+    let (ended, ends) = channel();
+    let model = SlowModel {
+        gpus: Gpus {
+            markers: markers.clone(),
+            ..machine.gpus()
+        },
+        gpu,
+        begun,
+        go: wait,
+        ended,
+    };
+    let store = Store::in_memory().expect("a store");
+    let chat = Chat::start(store, Box::new(model), Box::new(|_| {})).expect("a chat");
+    begins.recv().expect("it is being opened");
+    let mark = markers.file(Work::GpuInUse);
+    assert!(mark.exists());
+    crate::app::close(&chat, &markers);
+    assert!(!mark.exists());
+    go.send(()).expect("it waits");
+    assert!(!ends.recv().expect("it has ended"), "marked after the end");
+    assert!(machine.decide("auto").gpu.is_some());
+}
+
+#[test]
+fn crashes_are_forgotten_after_ten_good_answers_and_failures_are_not() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let gpu = machine.decide("auto").gpu.expect("it is taken");
+    let crash = || {
+        let key = serde_json::to_vec(&Key::of(&gpu)).expect("plain data");
+        fs::write(machine.0.path().join("gpu-in-use-1"), key).expect("written");
+        no_gpu(&machine.decide("auto"), "ended while");
+    };
+    crash();
+    for _ in 0..10 {
+        assert!(machine.decide("auto").gpu.is_some());
+        machine.gpus().answered(&gpu);
+    }
+    crash();
+    assert!(
+        machine.decide("auto").gpu.is_some(),
+        "the first is forgotten"
+    );
+    for _ in 0..9 {
+        machine.gpus().answered(&gpu);
+    }
+    crash();
+    no_gpu(&machine.decide("auto"), "failed 2 times");
+
+    let machine = Machine::new(&[CARD], &writes(50));
+    let gpu = machine.decide("auto").gpu.expect("it is taken");
+    machine.gpus().failed(&gpu, "it is lost");
+    for _ in 0..20 {
+        machine.gpus().answered(&gpu);
+    }
+    machine.gpus().failed(&gpu, "it is lost again");
+    no_gpu(&machine.decide("auto"), "it is lost again");
 }

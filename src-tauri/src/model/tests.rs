@@ -1,4 +1,4 @@
-//! The starter behind chat's trait.
+//! The demo model behind chat's trait.
 
 use std::sync::atomic::AtomicBool;
 
@@ -6,6 +6,7 @@ use chat::{
     Finish, Generate, HistoryMessage, LoadOptions, ModelChoice, Piece, Role, Sampling, StopReason,
     Turn,
 };
+use tempfile::TempDir;
 
 use super::*;
 
@@ -270,4 +271,129 @@ fn without_a_model_there_is_no_answer() {
         .count(&question, &AtomicBool::new(false))
         .expect_err("no model");
     assert_eq!(failure.code, FailureCode::NoModel);
+}
+
+#[test]
+fn thinking_that_was_stopped_goes_on_as_thinking() {
+    let mut model = starter();
+    let question = said(Role::User, "Tell me a story about a bird.", None);
+    let thinking = Turn {
+        thinking: true,
+        max_tokens: Some(6),
+        ..turn(vec![question.clone()])
+    };
+    let parts = |model: &mut EngineModel, turn: &Turn| {
+        let mut found = Vec::new();
+        model
+            .generate(turn, &AtomicBool::new(false), &mut |piece| {
+                if let Piece::Token { id, text, part } = piece {
+                    found.push((id, text.to_owned(), part));
+                }
+            })
+            .expect("an answer");
+        found
+    };
+    let begun = parts(&mut model, &thinking);
+    let thought: String = begun
+        .iter()
+        .filter(|(_, _, part)| *part == chat::Part::Thinking)
+        .map(|(_, text, _)| text.as_str())
+        .collect();
+    assert!(!thought.trim().is_empty(), "it thinks: {begun:?}");
+    assert!(
+        begun.iter().all(|(_, _, part)| *part != chat::Part::Answer),
+        "{begun:?}"
+    );
+
+    let half = HistoryMessage {
+        thinking: Some(thought),
+        ..said(
+            Role::Assistant,
+            "",
+            Some(begun.iter().map(|(id, _, _)| *id).collect()),
+        )
+    };
+    let resumed = Turn {
+        resume: true,
+        max_tokens: Some(1),
+        history: vec![question, half],
+        ..thinking
+    };
+    let (_, text, part) = parts(&mut model, &resumed).remove(0);
+    assert_eq!(part, chat::Part::Thinking, "{text}");
+}
+
+#[test]
+fn a_seed_gives_the_same_answer_and_another_seed_another() {
+    let ask = |seed| {
+        // A cold start each time: what is read from the cache is rounded otherwise.
+        let mut model = starter();
+        let sampling = Sampling {
+            temperature: 1.0,
+            top_p: 1.0,
+            seed: Some(seed),
+            ..Sampling::default()
+        };
+        let turn = Turn {
+            sampling,
+            max_tokens: Some(30),
+            ..turn(vec![said(
+                Role::User,
+                "Tell me a story about a bird.",
+                None,
+            )])
+        };
+        let (_, ids, finish) = answer(&mut model, &turn);
+        assert_eq!(finish.stats.seed, seed);
+        ids
+    };
+    let first = ask(7);
+    assert_eq!(ask(7), first);
+    assert!((8..16).any(|seed| ask(seed) != first));
+}
+
+/// A folder with marks in it, and a model that looks at them.
+fn marked() -> (TempDir, CrashMarkers, EngineModel) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let markers = CrashMarkers::new(folder.path());
+    let model = EngineModel::choosing(None, markers.clone());
+    (folder, markers, model)
+}
+
+#[test]
+fn a_file_over_which_the_app_crashed_is_refused_until_it_has_been_opened() {
+    let (folder, markers, mut model) = marked();
+    let file = folder.path().join("mine.gguf");
+    std::fs::copy(crate::starter::file().expect("there"), &file).expect("copied");
+    let choice = ModelChoice::File(file);
+    assert_eq!(model.refusal(&choice), None);
+    let mark = serde_json::to_vec(&choice).expect("plain data");
+    std::fs::write(folder.path().join("opening-1-2"), mark).expect("written");
+    let failure = model.refusal(&choice).expect("refused");
+    assert_eq!(failure.code, FailureCode::Crashed);
+    assert_eq!(
+        failure.message,
+        "mine.gguf was not opened: the app ended the last time it was opened."
+    );
+    assert_eq!(model.refusal(&ModelChoice::Starter), None);
+
+    // The mark of an opening that goes on is nobody's crash.
+    let mut seen = Vec::new();
+    let mark = markers.file(Work::Opening);
+    model
+        .open(&choice, &options(), &mut |_| seen.push(mark.exists()))
+        .expect("it opens");
+    assert!(!seen.is_empty() && seen.iter().all(|seen| *seen));
+    assert!(!mark.exists());
+    assert_eq!(model.refusal(&choice), None);
+}
+
+#[test]
+fn a_file_that_is_refused_with_a_reason_leaves_no_mark() {
+    let (folder, markers, mut model) = marked();
+    let choice = ModelChoice::File(folder.path().join("none.gguf"));
+    let opened = model.open(&choice, &options(), &mut |_| {});
+    assert_eq!(opened.map_err(|it| it.code), Err(FailureCode::BadModel));
+    assert_eq!(markers.crashes::<ModelChoice>(Work::Opening), []);
+    assert!(!markers.file(Work::Opening).exists());
 }

@@ -37,7 +37,8 @@ export const commands = {
 	saveSettings: (settings: Settings) => __TAURI_INVOKE<Settings>("save_settings", { settings }),
 	/**  False when the person closed the picker without a choice. The result comes as `model` events. */
 	pickModel: () => __TAURI_INVOKE<boolean>("pick_model"),
-	openModel: (path: string) => __TAURI_INVOKE<null>("open_model", { path }),
+	/**  Opens the model of the last session, which was not opened at the start. */
+	retryModel: () => __TAURI_INVOKE<null>("retry_model"),
 	useStarter: () => __TAURI_INVOKE<null>("use_starter"),
 	openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
 };
@@ -87,7 +88,7 @@ export type Drafts = {
 };
 
 /**  What the page does differently; it never reads the sentence. */
-export type ErrorCode = "no-model" | "bad-model" | "not-found" | "busy" | "too-long" | "answer-full" | "generation" | "disk-full" | "store" | "invalid";
+export type ErrorCode = "no-model" | "bad-model" | "crashed" | "not-found" | "busy" | "too-long" | "answer-full" | "generation" | "disk-full" | "store" | "invalid";
 
 /**  What the host tells the page without being asked. */
 export type HostEvent = { type: "model"; status: ModelStatus } | { type: "chatChanged"; chat: ChatSummary } | { type: "chatRemoved"; chat: number } | { type: "stage"; chat: number; message: number; stage: Stage; done: number; total: number } | 
@@ -227,6 +228,8 @@ export type Snapshot = {
 	settings: Settings,
 	model: ModelStatus,
 	drafts: Drafts,
+	/**  The most threads that may be set. */
+	maxThreads: number,
 };
 
 /**  What an answer is waiting for. */

@@ -61,6 +61,7 @@ export class App {
     this.#firstStart = snapshot.firstStart;
     this.chats.take(snapshot.chats);
     this.preferences.value = snapshot.settings;
+    this.preferences.maxThreads = snapshot.maxThreads;
     this.model.take(snapshot.model);
     this.composer.thinking = snapshot.settings.thinking;
     this.composer.start(snapshot.drafts.newChat);

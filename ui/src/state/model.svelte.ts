@@ -51,6 +51,11 @@ export class Model {
     await this.notices.guard(this.host.pickModel());
   }
 
+  /** Opens the model that the start left out. */
+  async retry(): Promise<void> {
+    await this.notices.guard(this.host.retryModel());
+  }
+
   async useStarter(): Promise<void> {
     await this.notices.guard(this.host.useStarter());
   }

@@ -29,6 +29,8 @@ export const standard: Settings = {
 /** The person's settings: changed at once, saved shortly after. */
 export class Preferences {
   value = $state.raw<Settings>(standard);
+  /** The most threads that this machine has a use for. */
+  maxThreads = $state(1);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(

@@ -117,6 +117,19 @@ scene(
   },
 );
 
+scene(
+  "a model over which the app ended is named with the reason, and can be tried again",
+  { scene: "crashed" },
+  async (page) => {
+    const alert = page.getByRole("alert");
+    await alert.getByText("was not opened: the app ended").waitFor();
+    assert.equal(await alert.getByRole("button", { name: "Open another…" }).count(), 1);
+    await alert.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU" }).waitFor();
+    assert.equal(await alert.count(), 0);
+  },
+);
+
 scene("a file over the window is welcomed", {}, async (page) => {
   const hover = (over) =>
     page.evaluate((over) => window.stage.emit({ type: "dragging", over }), over);

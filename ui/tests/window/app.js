@@ -242,6 +242,14 @@ export class App {
     this.session.kill();
   }
 
+  /** Ends the app in order, as the end of a session does; the driver's own way may end it without warning. */
+  async end() {
+    const pid = this.pid();
+    process.kill(pid, "SIGTERM");
+    await until(10_000, "the app to end", () => !existsSync(`/proc/${pid}/exe`));
+    this.session.kill();
+  }
+
   async picture(name) {
     mkdirSync(pictures, { recursive: true });
     writeFileSync(join(pictures, `${name}.png`), await this.session.screenshot());

@@ -1,7 +1,9 @@
 // What the window must not do: run text as code, reach the network, open a socket.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, readdirSync, readlinkSync } from "node:fs";
+import { createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { App, binary, dataFolder, read } from "./app.js";
@@ -39,6 +41,46 @@ test("the page runs no text as code and loads nothing from elsewhere", async (t)
   // Refused by the policy, and not merely because nobody answers there.
   for (const directive of ["connect-src", "img-src"])
     assert(refusals.violated.includes(directive), directive);
+});
+
+test("no hint in the page connects to a server or asks for its name", async (t) => {
+  const app = await App.open(t, display);
+  const pid = app.pid();
+  const server = await listener(t, 0);
+  // The web view's proxy, where nobody listens. Who may, sees here that the hints were followed, and how far.
+  const proxy = await listener(t, 9).catch(() => undefined);
+  const name = "chat.leak.example";
+  await app.session.run(
+    `for (const [rel, href] of arguments[0]) document.head.append(Object.assign(document.createElement("link"), { rel, href }));`,
+    [
+      ["preconnect", `http://127.0.0.1:${server.port}`],
+      ["dns-prefetch", `https://${name}`],
+      ["preconnect", `https://${name}`],
+    ],
+  );
+  const asked = [];
+  const look = () => {
+    // A lookup is a datagram, or a stream to port 53.
+    for (const socket of sockets(pid))
+      if (socket.protocol.startsWith("udp") || socket.remote === 53) asked.push(socket);
+  };
+  const followed = () => proxy.said().includes(name) && proxy.connections.length > 1;
+  if (proxy)
+    await app.until("the hints to be followed", () => {
+      look();
+      return followed();
+    });
+  else
+    t.diagnostic(
+      "nobody but root may listen on port 9: whether the hints are followed is not seen",
+    );
+  const end = Date.now() + 2_000;
+  while (Date.now() < end) {
+    look();
+    await sleep(5);
+  }
+  assert.deepEqual(asked, []);
+  assert.equal(server.connections.length, 0);
 });
 
 test("a link to elsewhere does not take the window along", async (t) => {
@@ -86,6 +128,21 @@ test("without a driver there is no socket at all", async (t) => {
   await sleep(2_000);
   assert.deepEqual(family.flatMap(sockets), []);
 });
+
+/** Somebody who listens on a port of this machine and keeps what comes. */
+async function listener(t, port) {
+  const connections = [];
+  const server = createServer((socket) => {
+    const heard = [];
+    connections.push(heard);
+    socket.on("data", (data) => heard.push(data.toString("latin1"))).on("error", () => {});
+    t.after(() => socket.destroy());
+  });
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return { port: server.address().port, connections, said: () => connections.flat().join("") };
+}
 
 /** The network sockets that this process and those below it hold, with their ports. */
 function sockets(pid) {

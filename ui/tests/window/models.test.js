@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { App, dataFolder, starterFile } from "./app.js";
@@ -66,3 +66,61 @@ for (const [what, bytes, says] of [
     assert.match((await app.ask("What is Goldcrest?")).text, /computer/);
   });
 }
+
+const marks = (data) => readdirSync(data).filter((name) => /^(opening|gpu-in-use)-/.test(name));
+
+/** An app that has a file of one's own open, and one that is at opening it once more and does not get on. */
+async function loading(t) {
+  const { app, data } = await withPicker(t, (path) => copyFileSync(starterFile, path));
+  const opened = async (app) => {
+    const now = await model(app);
+    return now.state === "ready" && !now.starter;
+  };
+  await app.invoke("pick_model");
+  await app.until("the file to be opened", () => opened(app));
+  assert.deepEqual(marks(data), []);
+  await app.close();
+
+  const hold = join(data, "hold");
+  writeFileSync(hold, "");
+  const env = { GOLDCREST_HOLD_OPENING: hold };
+  const held = await App.open(t, display, { data, ready: false, env });
+  await held.until("the mark of opening", () => marks(data).length === 1);
+  return { held, data, hold, opened };
+}
+
+test("a file over which the app died is not opened again before it is asked for", async (t) => {
+  const { held, data, hold, opened } = await loading(t);
+  held.crash();
+  rmSync(hold);
+
+  // Not at the next start, and not at the one after it.
+  for (const start of [1, 2]) {
+    const app = await App.open(t, display, { data });
+    assert.equal((await model(app)).starter, true);
+    const why = "picked.gguf was not opened: the app ended the last time it was opened.";
+    await app.until("the reason on the screen", async () => (await app.text()).includes(why));
+    if (start === 1) {
+      await app.picture("crashed-over-file");
+      await app.exact();
+      assert.match((await app.ask("What is Goldcrest?")).text, /computer/);
+    } else {
+      await app.click("button", "Try again");
+      await app.until("the file to be opened", () => opened(app));
+      await app.until("no word of it any more", async () => !(await app.text()).includes(why));
+    }
+    await app.close();
+  }
+  const after = await App.open(t, display, { data });
+  assert(await opened(after));
+  assert.deepEqual(marks(data), []);
+});
+
+test("ending the app while a model loads is not taken for a crash", async (t) => {
+  const { held, data, hold, opened } = await loading(t);
+  await held.end();
+  assert.deepEqual(marks(data), []);
+  rmSync(hold);
+  const after = await App.open(t, display, { data });
+  assert(await opened(after));
+});

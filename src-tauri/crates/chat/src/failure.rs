@@ -61,6 +61,8 @@ pub enum FailureCode {
     NoModel,
     /// The model file cannot be used.
     BadModel,
+    /// The app ended while it opened this model file.
+    Crashed,
     /// The chat or message does not exist.
     NotFound,
     /// The chat is still writing an answer.
@@ -80,9 +82,10 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    const ALL: [FailureCode; 10] = [
+    const ALL: [FailureCode; 11] = [
         FailureCode::NoModel,
         FailureCode::BadModel,
+        FailureCode::Crashed,
         FailureCode::NotFound,
         FailureCode::Busy,
         FailureCode::TooLong,
@@ -98,6 +101,7 @@ impl FailureCode {
         match self {
             FailureCode::NoModel => "no-model",
             FailureCode::BadModel => "bad-model",
+            FailureCode::Crashed => "crashed",
             FailureCode::NotFound => "not-found",
             FailureCode::Busy => "busy",
             FailureCode::TooLong => "too-long",

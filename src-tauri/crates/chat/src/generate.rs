@@ -24,6 +24,12 @@ pub enum Opening {
 ///
 /// A panic in any of these becomes a [`Failure`], after which the model is opened anew.
 pub trait Generate: Send {
+    /// Why this model is opened only when the user asks for it, and not at a start: the app may
+    /// have crashed over it.
+    fn refusal(&self, _model: &ModelChoice) -> Option<Failure> {
+        None
+    }
+
     /// Opens a model in place of the present one. On `Err` the present one goes on.
     fn open(
         &mut self,

@@ -148,6 +148,11 @@ impl Chat {
         self.ask(move |desk| desk.open_model(model))
     }
 
+    /// Opens the model that the last start was to open, whatever has become of it then.
+    pub fn retry_model(&self) -> Result<(), Failure> {
+        self.ask(|desk| desk.retry_model())
+    }
+
     /// Where the window of this label stood.
     pub fn window(&self, label: &str) -> Result<Option<WindowRow>, Failure> {
         let label = label.to_owned();
@@ -161,13 +166,14 @@ impl Chat {
     }
 
     /// Stops and saves what is being written, ends both threads and closes the store. Later verbs
-    /// fail.
-    pub fn shutdown(&self) {
+    /// fail. Tells what the model was doing at the end.
+    pub fn shutdown(&self) -> AtEnd {
         let (ended, wait) = channel();
-        if self.letters.send(Letter::Quit(Some(ended))).is_ok() {
-            // An error means that the desk has ended already.
-            let _ = wait.recv();
-        }
+        let sent = self.letters.send(Letter::Quit(Some(ended)));
+        // An error means that the desk has ended already.
+        sent.ok()
+            .and_then(|()| wait.recv().ok())
+            .unwrap_or(AtEnd::Stopped)
     }
 
     fn ask<T: Send + 'static>(
@@ -188,6 +194,17 @@ impl Chat {
         self.letters.send(letter).map_err(|_| closed())?;
         answer.recv().unwrap_or_else(|_| Err(closed()))
     }
+}
+
+/// What the model was doing when its chat was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtEnd {
+    /// Nothing: it has stopped.
+    Stopped,
+    /// It was being opened, which nobody waits for.
+    Opening,
+    /// It was told to stop and did not in time.
+    Stuck,
 }
 
 /// Dropped with the last handle.

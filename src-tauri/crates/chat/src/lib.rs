@@ -29,8 +29,10 @@ pub use generate::{
     Device, DeviceKind, Finish, Generate, HistoryMessage, KvType, LoadOptions, ModelChoice,
     ModelInfo, Opening, Part, Piece, Stats, StopReason, Template, TemplateUse, Turn,
 };
-pub use handle::Chat;
-pub use settings::{Sampling, SamplingSettings, SendWith, Settings, Theme};
+pub use handle::{AtEnd, Chat};
+pub use settings::{
+    MIN_TEMPERATURE, Sampling, SamplingSettings, SendWith, Settings, Theme, max_threads,
+};
 pub use store::{
     ChatId, Copy, DraftPlace, GoodCopy, MessageId, MessageState, Role, Store, StoreError,
     WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside, private,

@@ -18,6 +18,8 @@ pub(crate) enum Job {
     Open {
         choice: ModelChoice,
         options: LoadOptions,
+        /// The user asked for it.
+        asked: bool,
     },
     Answer {
         unfitted: Unfitted,
@@ -62,8 +64,15 @@ pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, desk: &
     };
     while let Ok(job) = jobs.recv() {
         match job {
-            Job::Open { choice, options } => {
+            Job::Open {
+                choice,
+                options,
+                asked,
+            } => {
                 let open = || {
+                    if let Some(refusal) = generate.refusal(&choice).filter(|_| !asked) {
+                        return Err(refusal);
+                    }
                     generate.open(&choice, &options, &mut |progress| {
                         report(Report::Progress(progress))
                     })

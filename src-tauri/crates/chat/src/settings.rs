@@ -171,6 +171,14 @@ const SAMPLING: &str = "samplingChanges";
 const MAX_SEED: u64 = (1 << 53) - 1;
 const MAX_INSTRUCTIONS: usize = 20_000;
 const MAX_OWN_TEMPLATES: usize = 1000;
+/// The lowest temperature above 0: below it the likeliest token is as good as certain.
+pub const MIN_TEMPERATURE: f32 = 0.001;
+
+/// The most threads that make sense: twice the logical cores of this machine.
+pub fn max_threads() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(2 * cores).unwrap_or(u32::MAX)
+}
 
 impl Settings {
     pub(crate) fn load_options(&self) -> LoadOptions {
@@ -199,7 +207,7 @@ impl Settings {
             repeat_penalty,
             seed,
         } = self.sampling.over(Sampling::default());
-        within("Threads", self.threads.unwrap_or(1), 1, 512)?;
+        within("Threads", self.threads.unwrap_or(1), 1, max_threads())?;
         within(
             "Context length",
             self.context_length.unwrap_or(4096),
@@ -208,6 +216,11 @@ impl Settings {
         )?;
         within("Longest answer", self.max_tokens.unwrap_or(1), 1, 1 << 20)?;
         within("Temperature", temperature, 0.0, 5.0)?;
+        if temperature > 0.0 && temperature < MIN_TEMPERATURE {
+            return Err(Failure::invalid(format!(
+                "Temperature: {temperature} is too small. It is 0, or {MIN_TEMPERATURE} and above."
+            )));
+        }
         within("Top p", top_p, 0.01, 1.0)?;
         within("Top k", top_k, 0, 200_000)?;
         within("Min p", min_p, 0.0, 1.0)?;

@@ -145,6 +145,7 @@ export class FakeHost implements Host {
       settings: this.#settings,
       model: this.#model,
       drafts: { newChat: this.#newDraft },
+      maxThreads: 16,
     });
   }
 
@@ -308,8 +309,9 @@ export class FakeHost implements Host {
     return Promise.resolve(true);
   }
 
-  openModel(path: string): Promise<null> {
-    this.#load({ ...big, file: path });
+  retryModel(): Promise<null> {
+    this.calls.push(["retryModel"]);
+    this.#load(big);
     return Promise.resolve(null);
   }
 

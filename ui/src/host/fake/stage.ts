@@ -32,6 +32,15 @@ const scenes: Record<string, Script> = {
       keptAs: null,
     },
   },
+  crashed: {
+    model: {
+      ...starter,
+      error: {
+        code: "crashed",
+        message: "SmolLM3-Q4_K_M.gguf was not opened: the app ended the last time it was opened.",
+      },
+    },
+  },
   error: {
     model: {
       ...starter,

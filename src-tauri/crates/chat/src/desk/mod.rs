@@ -20,7 +20,8 @@ use self::opening::Model;
 use self::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};
-use crate::generate::{Generate, ModelChoice};
+use crate::generate::Generate;
+use crate::handle::AtEnd;
 use crate::model_thread::{self, Job, Report};
 use crate::settings::Settings;
 use crate::view::Event;
@@ -63,7 +64,7 @@ pub(crate) enum Letter {
     Verb(Box<dyn FnOnce(&mut Desk) + Send>),
     Report(Report),
     /// Close. The sender hears when all is done.
-    Quit(Option<Sender<()>>),
+    Quit(Option<Sender<AtEnd>>),
 }
 
 pub(crate) struct Desk {
@@ -112,10 +113,7 @@ pub(crate) fn start(
         copy_due,
         letters: letters.clone(),
     };
-    let remembered = desk.store.settings().get(MODEL)?;
-    let remembered = remembered
-        .and_then(|value| serde_json::from_value(value).ok())
-        .unwrap_or(ModelChoice::Starter);
+    let remembered = desk.remembered()?;
 
     let failed = |error| {
         Failure::new(
@@ -165,10 +163,10 @@ impl Desk {
                 );
             }
         };
-        self.close(inbox, model);
+        let at_end = self.close(inbox, model);
         if let Some(waits) = waits {
             // An error means that nobody waits any more.
-            let _ = waits.send(());
+            let _ = waits.send(at_end);
         }
     }
 
@@ -264,7 +262,8 @@ impl Desk {
     }
 
     /// Stops and saves what is being written, and ends the model thread.
-    fn close(mut self, inbox: &Receiver<Letter>, model: JoinHandle<()>) {
+    fn close(mut self, inbox: &Receiver<Letter>, model: JoinHandle<()>) -> AtEnd {
+        let mut at_end = AtEnd::Stopped;
         self.quit_answers();
         let deadline = Instant::now() + self.timing.close_within;
         while self.answers.busy() {
@@ -275,6 +274,7 @@ impl Desk {
                 Err(_) => {
                     tracing::warn!("the model did not stop; its answer is saved as far as it came");
                     self.abandon_answer();
+                    at_end = AtEnd::Stuck;
                 }
             }
         }
@@ -283,11 +283,14 @@ impl Desk {
         }
         // A model that still loads holds nothing to save, and a process that ends need not wait for
         // it.
-        let idle = !self.model.opening();
+        if self.model.opening() {
+            at_end = AtEnd::Opening;
+        }
         drop(self);
-        if idle && Instant::now() < deadline && model.join().is_err() {
+        if at_end == AtEnd::Stopped && Instant::now() < deadline && model.join().is_err() {
             tracing::error!("the model thread ended in a panic");
         }
+        at_end
     }
 }
 

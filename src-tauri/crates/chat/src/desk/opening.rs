@@ -155,6 +155,18 @@ impl Desk {
         Ok(())
     }
 
+    pub(crate) fn retry_model(&mut self) -> Result<(), Failure> {
+        let remembered = self.remembered()?;
+        self.open_model(remembered)
+    }
+
+    /// The model that was open last: it is opened at the start.
+    pub(super) fn remembered(&self) -> Result<ModelChoice, Failure> {
+        let row = self.store.settings().get(MODEL)?;
+        let remembered = row.and_then(|value| serde_json::from_value(value).ok());
+        Ok(remembered.unwrap_or(ModelChoice::Starter))
+    }
+
     /// Opens the present model once more: with other settings, or after it panicked.
     pub(super) fn reopen_model(&mut self) {
         let Model {
@@ -191,6 +203,7 @@ impl Desk {
         self.give(Job::Open {
             choice: order.choice.clone(),
             options: self.settings.load_options(),
+            asked: order.why == Why::Asked,
         });
         self.model.progress = Opening::Loading(0.0);
         self.model.tried = Some(order.choice.clone());

@@ -1,7 +1,7 @@
 //! Opening models, and what waits meanwhile.
 
 use chat::{
-    Event, FailureCode, MessageState, ModelChoice, ModelState, ModelStatus, Settings, Store,
+    AtEnd, Event, FailureCode, MessageState, ModelChoice, ModelState, ModelStatus, Settings, Store,
 };
 
 use crate::scripted::{Bench, Script, Step, TODAY};
@@ -351,4 +351,71 @@ fn an_old_failure_is_not_shown_while_another_model_opens() {
             break;
         }
     }
+}
+
+#[test]
+fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    bench.chat.open_model(file("mine.gguf")).unwrap();
+    assert_eq!(settled(&mut bench).name, "mine");
+    bench.chat.shutdown();
+
+    let script = Script::default();
+    script.crashed(file("mine.gguf"));
+    let mut bench = Bench::on_file(&path, &script);
+    let status = settled(&mut bench);
+    assert_eq!((status.state, status.starter), (ModelState::Ready, true));
+    assert_eq!(status.error.unwrap().code, FailureCode::Crashed);
+    bench.ask(None, "Still there?");
+    // Other settings open the present model once more, and not the one that crashed.
+    let settings = Settings {
+        device: "cpu".into(),
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    assert!(settled(&mut bench).starter);
+    assert!(
+        !script
+            .opens()
+            .iter()
+            .any(|(choice, _)| *choice == file("mine.gguf"))
+    );
+
+    bench.chat.retry_model().unwrap();
+    let status = settled(&mut bench);
+    assert_eq!((&*status.name, status.error), ("mine", None));
+    bench.chat.shutdown();
+
+    // Where even the demo model is one of them, there is a window without a model.
+    let script = Script::default();
+    script.crashed(file("mine.gguf"));
+    script.crashed(ModelChoice::Starter);
+    let mut bench = Bench::on_file(&path, &script);
+    let status = settled(&mut bench);
+    assert_eq!(status.state, ModelState::Failed);
+    assert!(status.error.unwrap().message.contains("mine.gguf"));
+    assert!(script.opens().is_empty());
+    bench.chat.retry_model().unwrap();
+    assert_eq!(settled(&mut bench).name, "mine");
+}
+
+#[test]
+fn closing_tells_what_the_model_was_doing() {
+    assert_eq!(Bench::new().chat.shutdown(), AtEnd::Stopped);
+
+    let script = Script::default();
+    let loaded = script.slow_open();
+    let bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
+    bench.chat.snapshot().unwrap();
+    assert_eq!(bench.chat.shutdown(), AtEnd::Opening);
+    drop(loaded);
+
+    let mut bench = Bench::new();
+    bench.script.answer([Step::Say("One"), Step::Sleep(8_000)]);
+    bench.chat.send(None, "Hello?", true).unwrap();
+    bench.until_delta();
+    assert_eq!(bench.chat.shutdown(), AtEnd::Stuck);
 }

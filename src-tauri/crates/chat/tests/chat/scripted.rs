@@ -47,6 +47,7 @@ struct Inner {
     turns: Vec<Turn>,
     opens: Vec<(ModelChoice, LoadOptions)>,
     bad: Vec<ModelChoice>,
+    crashed: Vec<ModelChoice>,
     slow_open: Option<Receiver<()>>,
     open_panics: bool,
     go: Option<Receiver<()>>,
@@ -75,6 +76,10 @@ impl Script {
     }
     pub fn refuse(&self, choice: ModelChoice) {
         self.0.lock().unwrap().bad.push(choice);
+    }
+    /// The model is opened only when it is asked for.
+    pub fn crashed(&self, choice: ModelChoice) {
+        self.0.lock().unwrap().crashed.push(choice);
     }
     /// Opening waits until the sender is used or dropped.
     pub fn slow_open(&self) -> Sender<()> {
@@ -136,6 +141,11 @@ impl Scripted {
 }
 
 impl Generate for Scripted {
+    fn refusal(&self, model: &ModelChoice) -> Option<Failure> {
+        let crashed = self.script.0.lock().unwrap().crashed.contains(model);
+        crashed.then(|| Failure::new(FailureCode::Crashed, format!("{model:?} crashed")))
+    }
+
     fn open(
         &mut self,
         model: &ModelChoice,

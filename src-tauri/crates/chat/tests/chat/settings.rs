@@ -13,7 +13,7 @@ fn settings_survive_a_restart() {
     let settings = Settings {
         theme: Theme::Dark,
         device: "cuda:1".into(),
-        threads: Some(4),
+        threads: Some(2),
         context_length: Some(8192),
         kv_type: KvType::Q8_0,
         own_templates: vec!["0123456789abcdef".into()],
@@ -51,7 +51,7 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ..Settings::default()
     };
     bench.chat.save_settings(good.clone()).unwrap();
-    let wrong: [Wrong; 28] = [
+    let wrong: [Wrong; 32] = [
         ("Temperature", |s| s.sampling.temperature = Some(-0.1)),
         ("Temperature", |s| s.sampling.temperature = Some(f32::NAN)),
         ("Temperature", |s| s.sampling.temperature = Some(5.1)),
@@ -61,6 +61,7 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ("Min p", |s| s.sampling.min_p = Some(-0.1)),
         ("Min p", |s| s.sampling.min_p = Some(1.1)),
         ("Repeat penalty", |s| s.sampling.repeat_penalty = Some(3.1)),
+        ("Temperature", |s| s.sampling.temperature = Some(1e-45)),
         ("Threads", |s| s.threads = Some(513)),
         ("Context length", |s| s.context_length = Some(255)),
         ("Context length", |s| s.context_length = Some((1 << 20) + 1)),
@@ -72,10 +73,15 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ("Repeat penalty", |s| s.sampling.repeat_penalty = Some(0.0)),
         ("Seed", |s| s.sampling.seed = Some(1 << 53)),
         ("Threads", |s| s.threads = Some(0)),
+        ("Threads", |s| s.threads = Some(chat::max_threads() + 1)),
         ("Context length", |s| s.context_length = Some(8)),
         ("Longest answer", |s| s.max_tokens = Some(0)),
         ("Device", |s| s.device = "cuda:".into()),
         ("Device", |s| s.device = "tpu".into()),
+        ("Device", |s| s.device = "gpu:\u{1b}[0m".into()),
+        ("Device", |s| {
+            s.device = "gpu:".to_owned() + &"0".repeat(100_000)
+        }),
         ("fingerprint", |s| s.own_templates = vec!["model".into()]),
         ("fingerprint", |s| s.own_templates = vec![String::new()]),
         ("chat template", |s| {
@@ -93,7 +99,25 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
             "{name}: {}",
             refused.message
         );
+        assert!(refused.message.len() < 200, "{name}");
     }
+    let uuid = "gpu:00010203-0405-0607-0809-0a0b0c0d0e0f";
+    for (device, temperature, threads) in [
+        (uuid, 0.001, chat::max_threads()),
+        ("gpu:0000:01:00.0", 0.0, 1),
+    ] {
+        let settings = Settings {
+            device: device.into(),
+            threads: Some(threads),
+            sampling: SamplingSettings {
+                temperature: Some(temperature),
+                ..good.sampling
+            },
+            ..good.clone()
+        };
+        bench.chat.save_settings(settings).unwrap();
+    }
+    bench.chat.save_settings(good.clone()).unwrap();
     assert_eq!(bench.chat.snapshot().unwrap().settings, good);
     bench.chat.shutdown();
     let bench = Bench::on_file(&path, &Script::default());

@@ -1,0 +1,31 @@
+//! What tests of the real window set by the environment. Release builds look at none of it.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+/// Names the file that the picker returns: native dialogs have no WebDriver.
+const PICK_FILE: &str = "GOLDCREST_PICK_FILE";
+
+/// While the file of this name exists, opening a model file waits.
+const HOLD_OPENING: &str = "GOLDCREST_HOLD_OPENING";
+
+pub fn picked_file() -> Option<PathBuf> {
+    variable(PICK_FILE)
+}
+
+pub fn hold_opening() {
+    if let Some(file) = variable(HOLD_OPENING) {
+        while file.exists() {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    if cfg!(debug_assertions) {
+        std::env::var_os(name).map(PathBuf::from)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,300 @@
+//! From the page's request to what the model is asked, and from the model's figures to the page. No value is its
+//! default, so that a field that is left out is seen.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use chat::{
+    Device, DeviceKind, HistoryMessage, KvType, Part, Role, Sampling, Stats, StopReason, Template,
+    TemplateUse,
+};
+
+use super::*;
+
+/// Settings of which each differs from its default.
+pub fn unusual_settings() -> Value {
+    json!({
+        "theme": "dark",
+        "device": "cpu",
+        "threads": 1,
+        "contextLength": 1234,
+        "kvType": "q8_0",
+        "ownTemplates": ["0123456789abcdef"],
+        "sampling": {
+            "temperature": 1.25,
+            "topP": 0.75,
+            "topK": 17,
+            "minP": 0.125,
+            "repeatPenalty": 1.5,
+            "seed": 4_294_967_295_u32,
+        },
+        "maxTokens": 33,
+        "lookup": false,
+        "instructions": "Be brief.",
+        "thinking": false,
+        "sendWith": "ctrl-enter",
+        "showStats": false,
+    })
+}
+
+/// Both have the same keys, and no value in common.
+#[track_caller]
+pub fn none_is_as_in(unusual: &Value, usual: &Value) {
+    let (unusual, usual) = (fields(unusual), fields(usual));
+    assert_eq!(
+        unusual.keys().collect::<Vec<_>>(),
+        usual.keys().collect::<Vec<_>>()
+    );
+    for (key, value) in unusual {
+        match value {
+            Value::Object(_) => none_is_as_in(value, &usual[key]),
+            _ => assert_ne!(value, &usual[key], "{key}"),
+        }
+    }
+}
+
+fn fields(value: &Value) -> &serde_json::Map<String, Value> {
+    value.as_object().expect("an object")
+}
+
+/// A model that keeps what it is asked and always says the same.
+#[derive(Clone, Default)]
+struct Recorder {
+    options: Arc<Mutex<Vec<LoadOptions>>>,
+    turns: Arc<Mutex<Vec<Turn>>>,
+    open: Option<ModelInfo>,
+}
+
+fn figures() -> Stats {
+    Stats {
+        prompt_tokens: 101,
+        cached_tokens: 40,
+        tokens: 4,
+        thinking_tokens: 1,
+        first_token_ms: 1235,
+        tokens_per_second: 16.25,
+        read_per_second: 84.5,
+        drafted_tokens: 6,
+        accepted_tokens: 5,
+        seed: 77,
+        model: "Mine".into(),
+        device: "CPU, AVX2".into(),
+    }
+}
+
+impl Generate for Recorder {
+    fn open(
+        &mut self,
+        _: &ModelChoice,
+        options: &LoadOptions,
+        _: &mut dyn FnMut(Opening),
+    ) -> Result<ModelInfo, Failure> {
+        self.options
+            .lock()
+            .expect("not poisoned")
+            .push(options.clone());
+        let info = ModelInfo {
+            name: "Mine".into(),
+            file: Some("/models/mine.gguf".into()),
+            starter: true,
+            quantisation: "Q5_K_M".into(),
+            file_bytes: 1_250_000,
+            context_length: 1234,
+            context_note: Some("longer than trained".into()),
+            kv_bytes: 2_500_000,
+            longest_token: 9,
+            fingerprint: "f".into(),
+            template: Template {
+                used: TemplateUse::Own,
+                fault: Some("it failed".into()),
+            },
+            can_think: true,
+            sampling: Sampling {
+                temperature: 0.25,
+                top_p: 0.5,
+                top_k: 9,
+                min_p: 0.75,
+                repeat_penalty: 2.5,
+                seed: None,
+            },
+            device: Device {
+                kind: DeviceKind::Cuda,
+                name: "Card".into(),
+                reason: "it is fast".into(),
+                report: Some("all is well".into()),
+            },
+        };
+        Ok(self.open.insert(info).clone())
+    }
+
+    fn info(&self) -> Option<&ModelInfo> {
+        self.open.as_ref()
+    }
+
+    fn count(&mut self, _: &Turn, _: &AtomicBool) -> Result<usize, Failure> {
+        Ok(10)
+    }
+
+    fn generate(
+        &mut self,
+        turn: &Turn,
+        _: &AtomicBool,
+        on_piece: &mut dyn FnMut(Piece<'_>),
+    ) -> Result<Finish, Failure> {
+        self.turns.lock().expect("not poisoned").push(turn.clone());
+        for (id, text, part) in [
+            (41, "<think>", Part::Control),
+            (42, "Hm.", Part::Thinking),
+            (43, "</think>", Part::Control),
+            (44, "Yes.", Part::Answer),
+        ] {
+            on_piece(Piece::Token { id, text, part });
+        }
+        Ok(Finish {
+            reason: StopReason::MaxTokens,
+            stats: figures(),
+        })
+    }
+}
+
+/// The last message of a chat, when its answer has ended.
+fn answered(window: &Window, chat: &Value) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let view = window
+            .invoke("open_chat", json!({ "chat": chat }))
+            .expect("opened");
+        let last = view["messages"]
+            .as_array()
+            .and_then(|all| all.last())
+            .cloned();
+        match last {
+            Some(last) if last["state"] != "writing" => return last,
+            _ => assert!(Instant::now() < deadline, "no answer came: {view}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
+    let model = Recorder::default();
+    let window = Window::with(Box::new(model.clone()), NoModel::default());
+    window
+        .invoke("save_settings", json!({ "settings": unusual_settings() }))
+        .expect("saved");
+    let send = |chat: &Value, text: &str| {
+        let arguments = json!({ "chat": chat, "text": text, "thinking": true });
+        let view = window.invoke("send", arguments).expect("sent");
+        let chat = view["chat"]["id"].clone();
+        let answer = answered(&window, &chat);
+        (chat, answer)
+    };
+    let (chat, answer) = send(&Value::Null, "What is green?");
+    assert_eq!(answer["text"], "Yes.");
+    assert_eq!(answer["thinking"], "Hm.");
+    assert_eq!(answer["state"], "limit");
+    assert_eq!(
+        answer["stats"],
+        json!({
+            "promptTokens": 101,
+            "cachedTokens": 40,
+            "tokens": 4,
+            "thinkingTokens": 1,
+            "firstTokenMs": 1235,
+            "tokensPerSecond": 16.25,
+            "readPerSecond": 84.5,
+            "draftedTokens": 6,
+            "acceptedTokens": 5,
+            "seed": 77,
+            "model": "Mine",
+            "device": "CPU, AVX2",
+        })
+    );
+    send(&chat, "And blue?");
+
+    let options = model.options.lock().expect("not poisoned").last().cloned();
+    let expected = LoadOptions {
+        device: "cpu".into(),
+        threads: Some(1),
+        context_length: Some(1234),
+        kv_type: KvType::Q8_0,
+        own_templates: vec!["0123456789abcdef".into()],
+    };
+    assert_eq!(options, Some(expected));
+
+    let turn = model
+        .turns
+        .lock()
+        .expect("not poisoned")
+        .last()
+        .cloned()
+        .expect("a turn");
+    let message = |role, text: &str, thinking: Option<&str>, ids| HistoryMessage {
+        role,
+        text: text.to_owned(),
+        thinking: thinking.map(str::to_owned),
+        ids,
+    };
+    let expected = Turn {
+        history: vec![
+            message(Role::User, "What is green?", None, None),
+            message(
+                Role::Assistant,
+                "Yes.",
+                Some("Hm."),
+                Some(vec![41, 42, 43, 44]),
+            ),
+            message(Role::User, "And blue?", None, None),
+        ],
+        instructions: Some("Be brief.".into()),
+        thinking: true,
+        today: turn.today,
+        sampling: Sampling {
+            temperature: 1.25,
+            top_p: 0.75,
+            top_k: 17,
+            min_p: 0.125,
+            repeat_penalty: 1.5,
+            seed: Some(4_294_967_295),
+        },
+        max_tokens: Some(33),
+        lookup: false,
+        resume: false,
+    };
+    assert_eq!(turn, expected);
+
+    let status = &window.invoke("snapshot", json!({})).expect("a snapshot")["model"];
+    assert_eq!(
+        *status,
+        json!({
+            "state": "ready",
+            "name": "Mine",
+            "file": "/models/mine.gguf",
+            "starter": true,
+            "quantisation": "Q5_K_M",
+            "sizeMb": 1.3,
+            "contextLength": 1234,
+            "contextNote": "longer than trained",
+            "kvMb": 2.5,
+            "fingerprint": "f",
+            "template": { "used": "own", "fault": "it failed" },
+            "device": {
+                "kind": "cuda",
+                "name": "Card",
+                "reason": "it is fast",
+                "report": "all is well",
+            },
+            "progress": 1.0,
+            "error": null,
+            "canThink": true,
+            "sampling": {
+                "temperature": 0.25,
+                "topP": 0.5,
+                "topK": 9,
+                "minP": 0.75,
+                "repeatPenalty": 2.5,
+            },
+        })
+    );
+}
