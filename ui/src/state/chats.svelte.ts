@@ -1,5 +1,5 @@
 import type { ChatSummary, Host } from "../host/host";
-import { withoutDeceptiveCharacters } from "../text/links";
+import { withoutBidiControls } from "../text/bidi";
 import type { Notices } from "./notices.svelte";
 
 export type ChatGroup = { name: string; chats: ChatSummary[] };
@@ -22,7 +22,7 @@ export class Chats {
     // A title must not read otherwise than it is written.
     const plain = (chat: ChatSummary): ChatSummary => ({
       ...chat,
-      title: withoutDeceptiveCharacters(chat.title),
+      title: withoutBidiControls(chat.title),
     });
     this.list = chats.map(plain).sort(newestFirst);
   }

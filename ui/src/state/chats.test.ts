@@ -101,8 +101,8 @@ test("an empty or unchanged title is no renaming", async () => {
   expect(chats.find(first.id)?.title).toBe("Interest");
 });
 
-test("a title cannot be reordered or hidden", () => {
+test("a title cannot be reordered, and keeps its emoji and its script", () => {
   const chats = new Chats(new FakeHost(), new Notices());
-  chats.take([{ ...chat(1, at(17, 8)), title: "a\u202Erorre\u202C b" }]);
-  expect(chats.list[0]?.title).toBe("arorre b");
+  chats.take([{ ...chat(1, at(17, 8)), title: "a\u202Erorre\u202C \u2764\uFE0F می\u200Cخواهم" }]);
+  expect(chats.list[0]?.title).toBe("arorre \u2764\uFE0F می\u200Cخواهم");
 });

@@ -1,4 +1,5 @@
 import type { Host, ModelStatus, WireError } from "../host/host";
+import { withoutBidiControls } from "../text/bidi";
 import type { Notices } from "./notices.svelte";
 
 /** The model that answers: which one, where it runs and how it is. */
@@ -40,7 +41,14 @@ export class Model {
 
   take(status: ModelStatus): void {
     if (status.error === null) this.#dismissed = null;
-    this.status = status;
+    // A stranger's file is called what its maker likes.
+    const { name, file, error } = status;
+    this.status = {
+      ...status,
+      name: withoutBidiControls(name),
+      file: file && withoutBidiControls(file),
+      error: error && { ...error, message: withoutBidiControls(error.message) },
+    };
   }
 
   dismissFault(): void {

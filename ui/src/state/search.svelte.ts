@@ -1,4 +1,5 @@
 import type { Host, SearchHit } from "../host/host";
+import { withoutBidiControls } from "../text/bidi";
 import type { Notices } from "./notices.svelte";
 
 const PAUSE_MS = 80;
@@ -33,7 +34,7 @@ export class Search {
   async #run(query: string): Promise<void> {
     const hits = await this.notices.guard(this.host.search(query));
     if (!hits || query !== this.query) return;
-    this.hits = hits;
+    this.hits = hits.map((hit) => ({ ...hit, title: withoutBidiControls(hit.title) }));
     this.answered = query;
   }
 }
