@@ -211,7 +211,10 @@ mod tests {
         chat::daily_copy(&database, "2026-03-05").expect("copied");
         drop(store);
         harm(&database);
-        let open: Open = Box::new(move || Ok(drop(Store::open(&database)?)));
+        let open: Open = Box::new(move || {
+            Store::open(&database)?;
+            Ok(())
+        });
         (home, Startup::begin(folders, open))
     }
 

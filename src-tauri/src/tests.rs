@@ -364,7 +364,10 @@ fn a_start_that_failed_is_mended_through_the_door() {
     };
     let database = folders.database();
     std::fs::write(&database, [7; 5000]).expect("written");
-    let open = move || Ok::<_, StartError>(drop(Store::open(&database)?));
+    let open = move || {
+        Store::open(&database)?;
+        Ok::<_, StartError>(())
+    };
     let startup = Startup::begin(folders.clone(), Box::new(open));
     window.app.manage(Arc::new(startup));
 

@@ -54,10 +54,9 @@ fn each<T: Send>(cases: Vec<T>, run: impl Fn(T) + Sync) {
     thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
-                while let Some(case) = {
-                    let next = cases.lock().expect("not poisoned").pop();
-                    next
-                } {
+                // A statement of its own, so that the lock is free while the case runs.
+                let next = || cases.lock().expect("not poisoned").pop();
+                while let Some(case) = next() {
                     run(case);
                 }
             });
@@ -104,7 +103,7 @@ impl Folder {
         let end = at + usize::try_from(stored).expect("a length");
         // The tensors are aligned, so that what comes after may only move by whole units.
         let mut text = source.as_bytes().to_vec();
-        while (text.len() + 32 - (end - at) % 32) % 32 != 0 {
+        while text.len() % 32 != (end - at) % 32 {
             text.push(b' ');
         }
         let length = u64::try_from(text.len()).expect("a length").to_le_bytes();

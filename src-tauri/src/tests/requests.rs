@@ -230,13 +230,21 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
         .last()
         .cloned()
         .expect("a turn");
+    assert_eq!(turn, second_turn(turn.today));
+
+    let status = &window.invoke("snapshot", json!({})).expect("a snapshot")["model"];
+    assert_eq!(*status, shown_status());
+}
+
+/// What the model is asked the second time.
+fn second_turn(today: jiff::civil::Date) -> Turn {
     let message = |role, text: &str, thinking: Option<&str>, ids| HistoryMessage {
         role,
         text: text.to_owned(),
         thinking: thinking.map(str::to_owned),
         ids,
     };
-    let expected = Turn {
+    Turn {
         history: vec![
             message(Role::User, "What is green?", None, None),
             message(
@@ -249,7 +257,7 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
         ],
         instructions: Some("Be brief.".into()),
         thinking: true,
-        today: turn.today,
+        today,
         sampling: Sampling {
             temperature: 1.25,
             top_p: 0.75,
@@ -261,40 +269,38 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
         max_tokens: Some(33),
         lookup: false,
         resume: false,
-    };
-    assert_eq!(turn, expected);
+    }
+}
 
-    let status = &window.invoke("snapshot", json!({})).expect("a snapshot")["model"];
-    assert_eq!(
-        *status,
-        json!({
-            "state": "ready",
-            "name": "Mine",
-            "file": "/models/mine.gguf",
-            "starter": true,
-            "quantisation": "Q5_K_M",
-            "sizeMb": 1.3,
-            "contextLength": 1234,
-            "contextNote": "longer than trained",
-            "kvMb": 2.5,
-            "fingerprint": "f",
-            "template": { "used": "own", "fault": "it failed" },
-            "device": {
-                "kind": "cuda",
-                "name": "Card",
-                "reason": "it is fast",
-                "report": "all is well",
-            },
-            "progress": 1.0,
-            "error": null,
-            "canThink": true,
-            "sampling": {
-                "temperature": 0.25,
-                "topP": 0.5,
-                "topK": 9,
-                "minP": 0.75,
-                "repeatPenalty": 2.5,
-            },
-        })
-    );
+/// The model's status, as the page gets it.
+fn shown_status() -> Value {
+    json!({
+        "state": "ready",
+        "name": "Mine",
+        "file": "/models/mine.gguf",
+        "starter": true,
+        "quantisation": "Q5_K_M",
+        "sizeMb": 1.3,
+        "contextLength": 1234,
+        "contextNote": "longer than trained",
+        "kvMb": 2.5,
+        "fingerprint": "f",
+        "template": { "used": "own", "fault": "it failed" },
+        "device": {
+            "kind": "cuda",
+            "name": "Card",
+            "reason": "it is fast",
+            "report": "all is well",
+        },
+        "progress": 1.0,
+        "error": null,
+        "canThink": true,
+        "sampling": {
+            "temperature": 0.25,
+            "topP": 0.5,
+            "topK": 9,
+            "minP": 0.75,
+            "repeatPenalty": 2.5,
+        },
+    })
 }

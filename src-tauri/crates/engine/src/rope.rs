@@ -153,11 +153,8 @@ mod tests {
         let stretched = angles(Scaling::Yarn(yarn), 1);
         let plain = |position| angles(Scaling::Linear { factor: 1.0 }, position);
         let (fast, slow) = (&stretched[..2], &stretched[62..]);
-        for i in 0..2 {
-            assert!(
-                (fast[i] - magnitude * plain(1)[i]).abs() < 1e-6,
-                "the fastest pair"
-            );
+        for (fast, plain) in fast.iter().zip(plain(1)) {
+            assert!((fast - magnitude * plain).abs() < 1e-6, "the fastest pair");
         }
         // The slowest pair has come half as far: what it was at position 1 it is at 2.
         let yarn = Scaling::Yarn(Yarn {
@@ -168,11 +165,8 @@ mod tests {
             attention_factor: 1.0,
         });
         let at_two = angles(yarn, 2);
-        for i in 62..64 {
-            assert!(
-                (at_two[i] - magnitude * plain(1)[i]).abs() < 1e-7,
-                "the slowest pair"
-            );
+        for (slow, plain) in at_two.iter().zip(plain(1)).skip(62) {
+            assert!((slow - magnitude * plain).abs() < 1e-7, "the slowest pair");
         }
         assert!(slow[1] < at_two[63]);
     }

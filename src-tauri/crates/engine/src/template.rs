@@ -45,7 +45,7 @@ pub struct ChatTemplate {
 #[derive(Debug)]
 enum Program {
     /// In this process.
-    Compiled(Environment<'static>),
+    Compiled(Box<Environment<'static>>),
     /// Wherever the sandbox has it run.
     Sandboxed {
         source: String,
@@ -108,7 +108,7 @@ impl ChatTemplate {
         if known::is_known(source)
             && let Ok(environment) = compile(source)
         {
-            return Self::new(Program::Compiled(environment), TemplateUse::Known);
+            return Self::new(Program::Compiled(Box::new(environment)), TemplateUse::Known);
         }
         match sandbox {
             Some(sandbox) => {
@@ -128,7 +128,7 @@ impl ChatTemplate {
     /// [`TemplateError::Syntax`], with the line, when it is not a template.
     pub fn parse(source: &str) -> Result<Self, TemplateError> {
         Ok(Self::new(
-            Program::Compiled(compile(source)?),
+            Program::Compiled(Box::new(compile(source)?)),
             TemplateUse::Known,
         ))
     }
@@ -138,7 +138,10 @@ impl ChatTemplate {
     pub fn built_in() -> Self {
         let environment =
             compile(BUILT_IN).expect("the built-in template compiles, as its test shows");
-        Self::new(Program::Compiled(environment), TemplateUse::BuiltIn)
+        Self::new(
+            Program::Compiled(Box::new(environment)),
+            TemplateUse::BuiltIn,
+        )
     }
 
     fn new(program: Program, origin: TemplateUse) -> Self {
