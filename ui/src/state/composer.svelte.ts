@@ -16,6 +16,8 @@ export class Composer {
   #saved = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
   #newDraft = "";
+  /** Drafts that the host does not have: on their way to it, or refused. */
+  readonly #unsaved = new Map<number | null, string>();
 
   constructor(
     private readonly host: Host,
@@ -33,7 +35,7 @@ export class Composer {
   move(chat: number | null, draft?: string): void {
     if (chat === this.#chat) return;
     this.flush();
-    this.#load(chat, draft ?? this.#newDraft);
+    this.#load(chat, this.#unsaved.get(chat) ?? draft ?? this.#newDraft);
   }
 
   write(text: string): void {
@@ -48,6 +50,7 @@ export class Composer {
     const taken = { chat: this.#chat, text: this.text };
     this.text = "";
     this.#saved = "";
+    this.#unsaved.delete(this.#chat);
     if (this.#chat === null) this.#newDraft = "";
     return taken;
   }
@@ -59,7 +62,7 @@ export class Composer {
     if (before !== null || this.text === "") return;
     // Typed while the message was on its way: no draft of a new chat any more.
     this.#newDraft = "";
-    if (this.#saved !== "") void this.notices.guard(this.host.saveDraft(null, ""));
+    if (this.#saved !== "") void this.#save(null, "");
     this.#saved = "";
     this.write(this.text);
   }
@@ -74,7 +77,7 @@ export class Composer {
       text = this.#newDraft === "" ? text : `${text}\n\n${this.#newDraft}`;
       this.#newDraft = text;
     }
-    void this.notices.guard(this.host.saveDraft(chat, text));
+    void this.#save(chat, text);
   }
 
   focus(): void {
@@ -86,14 +89,19 @@ export class Composer {
     if (this.#chat === null) this.#newDraft = this.text;
     if (this.text === this.#saved) return;
     this.#saved = this.text;
-    void this.notices.guard(this.host.saveDraft(this.#chat, this.text));
+    void this.#save(this.#chat, this.text);
   }
 
-  /** Saves the draft that is in the box once more: the last time may have failed. */
+  /** Saves the drafts once more that the host has refused. */
   resave(): void {
-    if (this.text === "") return;
-    this.#saved = "";
-    this.flush();
+    for (const [chat, text] of this.#unsaved) void this.#save(chat, text);
+  }
+
+  async #save(chat: number | null, text: string): Promise<void> {
+    this.#unsaved.set(chat, text);
+    const saved = this.host.saveDraft(chat, text).then(() => true);
+    if ((await this.notices.guard(saved)) && this.#unsaved.get(chat) === text)
+      this.#unsaved.delete(chat);
   }
 
   #load(chat: number | null, draft: string): void {

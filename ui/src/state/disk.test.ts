@@ -39,6 +39,22 @@ test("a full disk is shown until there is room, and the draft is then saved", as
   expect(saved).toEqual(["Not to be lost"]);
 });
 
+test("a draft that could not be saved is there again, and is saved from wherever one is", async () => {
+  const { app, host, saved } = await onFullDisk();
+  const [first, second] = app.chats.list;
+  if (!first || !second) throw new Error("no chats");
+  await app.openChat(first.id);
+  app.composer.write("Not to be lost");
+  await app.openChat(second.id);
+  expect(app.composer.text).toBe("");
+  await app.openChat(first.id);
+  expect(app.composer.text).toBe("Not to be lost");
+  await app.openChat(second.id);
+  host.full = false;
+  await vi.advanceTimersByTimeAsync(4000);
+  expect(saved).toEqual(["Not to be lost"]);
+});
+
 test("a message that is refused for want of room comes back into the box", async () => {
   const { app, host } = await onFullDisk();
   host.send = () => Promise.reject(full);

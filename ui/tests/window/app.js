@@ -252,7 +252,8 @@ export class App {
 
   async picture(name) {
     mkdirSync(pictures, { recursive: true });
-    // What was asked for may not be painted yet, or still fade in.
+    // Under Xvfb WebKit paints when a picture is asked for, and hands out what it had painted before.
+    await this.session.screenshot();
     await this.session.runAsync(`await new Promise((painted) => setTimeout(painted, 500))`);
     writeFileSync(join(pictures, `${name}.png`), await this.session.screenshot());
   }
