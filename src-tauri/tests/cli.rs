@@ -345,7 +345,7 @@ fn a_file_cannot_speak_to_the_terminal() {
     let named = altered(
         folder.path(),
         "named.gguf",
-        "Goldcrest starter",
+        "Tiny guide and de",
         "\u{1b}]0;x\u{7}\u{9b}31m\r\u{7f}abcd",
     );
     let foreign = altered(folder.path(), "foreign.gguf", "smollm3", "\u{1b}[31mhm");
@@ -367,8 +367,11 @@ fn a_file_cannot_speak_to_the_terminal() {
     quiet(&json);
     let read: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(
-        read["metadata"]["general.name"],
-        "\u{1b}]0;x\u{7}\u{9b}31m\r\u{7f}abcd"
+        read["metadata"]["general.description"]
+            .as_str()
+            .and_then(|text| text
+                .strip_suffix("mo model of the Goldcrest app, trained on generated text")),
+        Some("\u{1b}]0;x\u{7}\u{9b}31m\r\u{7f}abcd")
     );
     quiet(&stdout(inspect(&foreign, &[])));
     for command in ["ask", "tokenize"] {
