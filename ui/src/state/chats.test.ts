@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
+import { Library } from "../host/fake/library";
 import type { ChatSummary } from "../host/host";
 import { Chats, groupByDate } from "./chats.svelte";
 import { Notices } from "./notices.svelte";
@@ -105,4 +106,23 @@ test("a title cannot be reordered, and keeps its emoji and its script", () => {
   const chats = new Chats(new FakeHost(), new Notices());
   chats.take([{ ...chat(1, at(17, 8)), title: "a\u202Erorre\u202C \u2764\uFE0F می\u200Cخواهم" }]);
   expect(chats.list[0]?.title).toBe("arorre \u2764\uFE0F می\u200Cخواهم");
+});
+
+test("the scripted chats lie in the same groups at any hour", () => {
+  for (const [hour, minute] of [
+    [0, 1],
+    [9, 0],
+    [23, 59],
+  ] as const) {
+    const now = new Date(2026, 10, 18, hour, minute);
+    const library = new Library(now.getTime() / 1000, true);
+    const chats = [...library.chats.values()].map(({ summary }) => summary);
+    const counts = groupByDate(chats, now).map(({ name, chats }) => [name, chats.length]);
+    expect(counts).toEqual([
+      ["Today", 2],
+      ["Yesterday", 2],
+      ["This week", 2],
+      ["Older", 3],
+    ]);
+  }
 });

@@ -131,6 +131,13 @@ export type FakeChat = {
 const HOUR = 3600;
 const DAY = 24 * HOUR;
 
+/** When something of this age was, on the day that it would have been at a day's end: at any hour two hours ago is today. */
+function timeOf(age: number, now: number): number {
+  const midnight = new Date(now * 1000).setHours(0, 0, 0, 0) / 1000;
+  const sinceMidnight = (now - midnight) * (1 - (age % DAY) / DAY);
+  return Math.floor(midnight - Math.floor(age / DAY) * DAY + sinceMidnight);
+}
+
 /** Title, age in seconds, and the questions asked. */
 const shelf: [string, number, string[]][] = [
   [
@@ -167,17 +174,18 @@ export class Library {
   constructor(now: number, filled: boolean, exchanges = 1) {
     if (!filled) return;
     for (const [title, age, questions] of [...shelf].reverse()) {
-      const chat = this.create(title, now - age);
+      const at = timeOf(age, now);
+      const chat = this.create(title, at);
       for (let turn = 0; turn < exchanges; turn++) {
         for (const question of questions) {
-          this.add(chat, "user", { text: question, createdAt: now - age });
+          this.add(chat, "user", { text: question, createdAt: at });
           const answer = answerTo(question);
           this.add(chat, "assistant", {
             ...answer,
             thinkingMs: 12_300,
             thinks: true,
             stats,
-            createdAt: now - age,
+            createdAt: at,
           });
         }
       }
