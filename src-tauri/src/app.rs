@@ -1,6 +1,7 @@
 //! Puts the app together: the store, the desk, the model and the window.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use chat::{AtEnd, Chat, Failure, Store};
 use tauri::{AppHandle, Manager, RunEvent, Runtime};
@@ -15,6 +16,9 @@ use crate::model::EngineModel;
 use crate::startup::{self, Open, StartError, Startup};
 use crate::wire::HostEvent;
 use crate::{commands, window};
+
+/// How long an app that is closing may keep its data folder: it waits 5 s for its model to stop.
+const CLOSING: Duration = Duration::from_secs(6);
 
 /// Opens the window and returns when it is closed. Where another app has the data folder, raises
 /// that one's window and returns.
@@ -107,7 +111,7 @@ fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<DataLock
     Box::new(move || {
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
         if held.is_none() {
-            let lock = instance::lock(&folders.data)
+            let lock = instance::lock_within(&folders.data, CLOSING)
                 .map_err(|error| StartError::data_folder(&folders.data, error))?;
             let in_use = || StartError::InUse(folders.data.display().to_string());
             *held = Some(lock.ok_or_else(in_use)?);

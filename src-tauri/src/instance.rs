@@ -4,10 +4,13 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use chat::private;
 
 const FILE: &str = "goldcrest.lock";
+const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Held for as long as the app runs; the system lets go when the process ends in whatever way.
 #[derive(Debug)]
@@ -28,6 +31,18 @@ pub fn lock(data: &Path) -> io::Result<Option<DataLock>> {
         Err(TryLockError::Error(error)) => return Err(error),
     }
     Ok(Some(DataLock(file)))
+}
+
+/// Takes the lock as soon as it is free, within `limit`: an app that is closing still has it.
+pub fn lock_within(data: &Path, limit: Duration) -> io::Result<Option<DataLock>> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let lock = lock(data)?;
+        if lock.is_some() || Instant::now() >= deadline {
+            return Ok(lock);
+        }
+        thread::sleep(ASK_AGAIN);
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -114,6 +129,21 @@ mod tests {
         assert!(other.is_some(), "another folder is free");
         drop(first);
         assert!(lock(&data).expect("no error").is_some());
+    }
+
+    #[test]
+    fn the_lock_of_an_app_that_closes_is_waited_for() {
+        let data = tempfile::tempdir().expect("made");
+        let first = lock(data.path()).expect("no error").expect("free");
+        let none = lock_within(data.path(), Duration::from_millis(120)).expect("no error");
+        assert!(none.is_none(), "it is not free");
+        let closing = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(120));
+            drop(first);
+        });
+        let taken = lock_within(data.path(), Duration::from_secs(60)).expect("no error");
+        assert!(taken.is_some());
+        closing.join().expect("no panic");
     }
 
     #[cfg(target_os = "linux")]
