@@ -17,8 +17,8 @@ use crate::startup::{self, Open, StartError, Startup};
 use crate::wire::HostEvent;
 use crate::{commands, window};
 
-/// How long an app that is closing may keep its data folder: it waits 5 s for its model to stop.
-const CLOSING: Duration = Duration::from_secs(6);
+/// How long to wait for the data folder of an app that may be closing, before it is said that one runs already.
+const CLOSING: Duration = Duration::from_secs(2);
 
 /// Opens the window and returns when it is closed. Where another app has the data folder, raises
 /// that one's window and returns.
