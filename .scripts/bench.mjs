@@ -31,7 +31,7 @@ const options = process.argv.slice(2).filter((option) => option !== "--peer");
 const deep = options.includes("-d") ? [] : ["-d", String(DEPTH)];
 
 const models = {
-  starter: join(root, "models", "starter", "starter-q4_k_m.gguf"),
+  demo: join(root, "models", "demo", "demo-q4_k_m.gguf"),
   [SHAPE]: await shapedModel(binary),
 };
 const figures = {};

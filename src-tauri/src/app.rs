@@ -1,4 +1,4 @@
-//! Puts the app together: the store, the desk, the model and the window.
+//! Puts the app together: the store, the chat, the model and the window.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::startup::{self, Open, StartError, Startup};
 use crate::wire::HostEvent;
 use crate::{commands, window};
 
-/// How long to wait for the data folder of an app that may be closing, before it is said that one runs already.
+/// How long to wait for the data folder of an app that may be closing, before the window says that one runs already.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Opens the window and returns when it is closed. Where another app has the data folder, raises
@@ -35,7 +35,10 @@ pub fn run(folders: Folders) -> tauri::Result<()> {
         .setup(move |app| Ok(start(app.handle(), folders, lock)?))
         .build(tauri::generate_context!())?
         .run(|app, event| match event {
-            RunEvent::ExitRequested { .. } => window::leave(app),
+            RunEvent::ExitRequested { .. } => {
+                instance::withdraw(app);
+                window::leave(app);
+            }
             RunEvent::Exit => leave(app),
             _ => {}
         });
@@ -43,11 +46,12 @@ pub fn run(folders: Folders) -> tauri::Result<()> {
 }
 
 /// Ends what works behind the window.
-fn leave<R: Runtime>(app: &AppHandle<R>) {
+pub fn leave<R: Runtime>(app: &AppHandle<R>) {
     if let (Some(chat), Some(markers)) = (app.try_state::<Chat>(), app.try_state::<CrashMarkers>())
     {
         close(&chat, &markers);
     }
+    window::remove_temporary_folder(app);
 }
 
 /// Closes a chat. Whatever its model was doing is not taken for a crash, unless it did not stop: then a GPU may hang.
@@ -97,16 +101,13 @@ fn start<R: Runtime>(
 /// Lets later starts raise this window, where there is a session bus.
 fn serve<R: Runtime>(app: &AppHandle<R>, folders: &Folders) {
     #[cfg(target_os = "linux")]
-    match instance::serve(app, &folders.data) {
-        Ok(name) => {
-            app.manage(name);
-        }
-        Err(error) => tracing::warn!("a second start cannot raise the window: {error}"),
+    if let Err(error) = instance::serve(app, &folders.data) {
+        tracing::warn!("a second start cannot raise the window: {error}");
     }
 }
 
 /// Locks the data folder, where that is not done, and opens the store in it.
-fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<DataLock>) -> Open {
+pub fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<DataLock>) -> Open {
     let held = Mutex::new(lock);
     Box::new(move || {
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,16 +119,16 @@ fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<DataLock
             serve(&app, &folders);
         }
         let store = Store::open(&folders.database())?;
-        let desk = start_desk(&app, &folders, store)
+        let chat = start_chat(&app, &folders, store)
             .map_err(|failure| startup::cause(&folders, failure))?;
         app.state::<Arc<dyn Desktop>>()
-            .wear(window::theme_of(&desk));
-        app.manage(desk);
+            .set_theme(window::theme_of(&chat));
+        app.manage(chat);
         Ok(())
     })
 }
 
-fn start_desk<R: Runtime>(
+fn start_chat<R: Runtime>(
     app: &AppHandle<R>,
     folders: &Folders,
     store: Store,
@@ -137,11 +138,11 @@ fn start_desk<R: Runtime>(
     let markers = CrashMarkers::clone(&app.state::<CrashMarkers>());
     let gpus = Gpus::new(&folders.data, markers.clone());
     let model = EngineModel::choosing(gpus, markers);
-    let desk = Chat::start(store, Box::new(model), Box::new(on_event))?;
+    let chat = Chat::start(store, Box::new(model), Box::new(on_event))?;
     // What the page asks for first: where it cannot be read, there is nothing to show.
-    if let Err(failure) = desk.snapshot() {
-        desk.shutdown();
+    if let Err(failure) = chat.snapshot() {
+        chat.shutdown();
         return Err(failure);
     }
-    Ok(desk)
+    Ok(chat)
 }

@@ -269,7 +269,7 @@ pub struct GpuCheckArgs {
     #[arg(long)]
     pub model: Option<PathBuf>,
     #[arg(long)]
-    pub starter: Option<PathBuf>,
+    pub demo_model: Option<PathBuf>,
     #[arg(long)]
     pub threads: Option<usize>,
     /// Leave cooperative matrices alone.

@@ -219,7 +219,7 @@ async fn save_settings(
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Answer<Settings> {
     let saved = ask(&desk, move |desk| desk.save_settings(settings.into())).await?;
-    desktop.wear(saved.theme);
+    desktop.set_theme(saved.theme);
     Ok(saved.into())
 }
 
@@ -238,14 +238,14 @@ async fn pick_model(desk: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>)
 /// Opens the model of the last session, which was not opened at the start.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn retry_model(desk: State<'_, Chat>) -> Answer<()> {
-    ask(&desk, Chat::retry_model).await
+async fn retry_model(chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, Chat::retry_model).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn use_starter(desk: State<'_, Chat>) -> Answer<()> {
-    ask(&desk, move |desk| desk.open_model(ModelChoice::Starter)).await
+async fn use_demo_model(desk: State<'_, Chat>) -> Answer<()> {
+    ask(&desk, move |desk| desk.open_model(ModelChoice::DemoModel)).await
 }
 
 #[tauri::command]

@@ -177,7 +177,7 @@ impl From<chat::ModelStatus> for ModelStatus {
             state,
             name: status.name,
             file: status.file.as_deref().map(path_text),
-            starter: status.starter,
+            demo_model: status.demo_model,
             quantisation: status.quantisation,
             size_mb: megabytes(status.file_bytes),
             context_length: narrow(status.context_length),
@@ -391,3 +391,6 @@ impl From<chat::Event> for HostEvent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

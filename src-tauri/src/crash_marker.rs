@@ -135,9 +135,11 @@ impl CrashMarkers {
             name.strip_prefix(work.prefix())
                 .is_some_and(|process| process.bytes().all(|it| matches!(it, b'0'..=b'9' | b'-')))
         };
-        let marks = entries
-            .flatten()
-            .filter(|entry| entry.file_name().to_str().is_some_and(is_mark));
+        // A link, a folder or a pipe of such a name is not ours: opening a pipe waits for its writer.
+        let marks = entries.flatten().filter(|entry| {
+            entry.file_name().to_str().is_some_and(is_mark)
+                && entry.file_type().is_ok_and(|kind| kind.is_file())
+        });
         marks
             .filter_map(|mark| subject(&mark.path(), &remove))
             .collect()
@@ -209,6 +211,9 @@ mod tests {
         let mut found = markers.crashes::<String>(Work::Opening);
         found.sort();
         assert_eq!(found, ["a", "b"]);
+        let is_there = |name: &str| folder.path().join(name).exists();
+        assert!(!is_there("opening-3"), "it says nothing");
+        assert!(is_there("opening-hours"), "another file");
         assert_eq!(markers.crashes::<String>(Work::GpuInUse), [""; 0]);
         markers.forget(Work::Opening, &"a".to_owned());
         assert_eq!(markers.take_crashes::<String>(Work::Opening), ["b"]);
@@ -224,6 +229,27 @@ mod tests {
         assert!(markers.clone().begin(Work::Opening, &2).is_none());
         drop(work);
         assert!(markers.crashes::<u32>(Work::Opening).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_no_mark_and_stays() {
+        let (folder, markers) = markers();
+        crash(folder.path(), "elsewhere", "\"a\"");
+        let link = folder.path().join("opening-1");
+        std::os::unix::fs::symlink("elsewhere", &link).expect("linked");
+        fs::create_dir(folder.path().join("opening-2")).expect("made");
+        assert_eq!(markers.take_crashes::<String>(Work::Opening), [""; 0]);
+        assert!(link.exists() && folder.path().join("opening-2").exists());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_has_no_crashes_and_is_made_for_a_mark() {
+        let home = tempfile::tempdir().expect("a folder");
+        let markers = CrashMarkers::new(&home.path().join("data"));
+        assert_eq!(markers.crashes::<String>(Work::Opening), [""; 0]);
+        let work = markers.begin(Work::GpuInUse, &1);
+        assert!(work.is_some() && markers.file(Work::GpuInUse).exists());
     }
 
     #[cfg(unix)]

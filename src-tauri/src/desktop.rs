@@ -21,7 +21,7 @@ pub trait Desktop: Send + Sync {
     fn show_folder(&self, folder: &Path) -> Result<(), WireError>;
 
     /// Gives the window's frame these colours.
-    fn wear(&self, theme: chat::Theme);
+    fn set_theme(&self, theme: chat::Theme);
 
     /// Ends the app as closing the window does.
     fn quit(&self);
@@ -59,24 +59,24 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
         self.0.exit(0);
     }
 
-    fn wear(&self, theme: chat::Theme) {
-        let worn = self
+    fn set_theme(&self, theme: chat::Theme) {
+        let set = self
             .0
             .get_webview_window(window::MAIN)
-            .map(|window| window::wear(&window, theme));
-        if let Some(Err(error)) = worn {
+            .map(|window| window::set_theme(&window, theme));
+        if let Some(Err(error)) = set {
             tracing::warn!("the window's frame did not take its colours: {error}");
         }
     }
 }
 
-/// The address that may be handed to the browser: a page or a letter, never a file or a program.
+/// The address that may be handed to the browser: a page or a mail, never a file or a program.
 pub fn link(url: &str) -> Result<Url, WireError> {
     let url = Url::parse(url)
         .map_err(|error| WireError::invalid(format!("That is not an address: {error}")))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        "mailto" => Ok(letter(url)),
+        "mailto" => Ok(mail(url)),
         scheme => Err(WireError::invalid(format!(
             "Only web and mail addresses are opened, not {scheme}:"
         ))),
@@ -84,7 +84,7 @@ pub fn link(url: &str) -> Result<Url, WireError> {
 }
 
 /// A mail address with a subject and a body, and nothing else that a mail program might do: some attach files.
-fn letter(mut url: Url) -> Url {
+fn mail(mut url: Url) -> Url {
     let is_text = |field: &&str| {
         let name = field.split('=').next().unwrap_or_default();
         ["subject", "body"]
@@ -104,7 +104,7 @@ mod tests {
     use super::link;
 
     #[test]
-    fn a_letter_has_a_subject_and_a_body_and_attaches_nothing() {
+    fn a_mail_has_a_subject_and_a_body_and_attaches_nothing() {
         for (given, kept) in [
             ("mailto:a@b", "mailto:a@b"),
             ("mailto:a@b?attach=/etc/passwd", "mailto:a@b"),

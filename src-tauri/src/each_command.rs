@@ -28,7 +28,7 @@ macro_rules! each_command {
             save_settings,
             pick_model,
             retry_model,
-            use_starter,
+            use_demo_model,
             open_link
         ]
     };

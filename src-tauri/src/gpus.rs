@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::child::Child;
 use crate::crash_marker::{CrashMarker, CrashMarkers, Work};
-use crate::starter;
+use crate::demo_model;
 use child::{NoAnswer, ask, ask_once};
 use known::{Key, Knowledge, Off};
 use verdict::report;
@@ -513,8 +513,8 @@ impl<'a> Trial<'a> {
     fn arguments(&self, gpu: &Gpu) -> Vec<OsString> {
         let mut arguments = vec!["--device".into(), gpu.id.clone().into()];
         arguments.extend(["--model".into(), self.model.into()]);
-        if let Some(starter) = starter::file() {
-            arguments.extend(["--starter".into(), starter.into()]);
+        if let Some(demo_model) = demo_model::file() {
+            arguments.extend(["--demo-model".into(), demo_model.into()]);
         }
         if let Some(threads) = self.threads {
             arguments.extend(["--threads".into(), threads.to_string().into()]);

@@ -46,16 +46,21 @@ pub fn lock_within(data: &Path, limit: Duration) -> io::Result<Option<DataLock>>
 }
 
 #[cfg(target_os = "linux")]
-pub use bus::{raise_first, serve};
+pub use bus::{raise_first, serve, withdraw};
+
+#[cfg(not(target_os = "linux"))]
+pub fn withdraw<R: tauri::Runtime>(_: &tauri::AppHandle<R>) {}
 
 #[cfg(target_os = "linux")]
 mod bus {
     use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
+    use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
 
-    use tauri::{AppHandle, Runtime};
-    use zbus::blocking::{Connection, connection};
+    use tauri::{AppHandle, Manager, Runtime};
+    use zbus::blocking::Connection;
+    use zbus::blocking::connection::Builder;
 
     use crate::window;
 
@@ -64,8 +69,8 @@ mod bus {
     /// A first app that hangs does not hold the second one up for longer.
     const TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// The name is the app's for as long as this lives.
-    pub struct Name(#[expect(dead_code, reason = "open, it serves")] Connection);
+    /// The connection that has the name, until the app closes.
+    struct Served(Mutex<Option<Connection>>);
 
     struct Window<R: Runtime>(AppHandle<R>);
 
@@ -77,19 +82,46 @@ mod bus {
     }
 
     /// Lets later starts with this data folder raise the window.
-    pub fn serve<R: Runtime>(app: &AppHandle<R>, data: &Path) -> zbus::Result<Name> {
-        let connection = connection::Builder::session()?
+    pub fn serve<R: Runtime>(app: &AppHandle<R>, data: &Path) -> zbus::Result<()> {
+        serve_on(Builder::session()?, app, data)
+    }
+
+    pub(super) fn serve_on<R: Runtime>(
+        bus: Builder<'_>,
+        app: &AppHandle<R>,
+        data: &Path,
+    ) -> zbus::Result<()> {
+        let connection = bus
             .name(name(data))?
             .serve_at(PATH, Window(app.clone()))?
             .build()?;
-        Ok(Name(connection))
+        app.manage(Served(Mutex::new(Some(connection))));
+        Ok(())
+    }
+
+    /// Gives the name back. An app that closes soon has no window to raise; a start in this time finds nobody to ask, and
+    /// waits for the data folder.
+    pub fn withdraw<R: Runtime>(app: &AppHandle<R>) {
+        let Some(served) = app.try_state::<Served>() else {
+            return;
+        };
+        let connection = served
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(Err(error)) = connection.map(Connection::close) {
+            tracing::warn!("the connection to the session bus did not close: {error}");
+        }
     }
 
     /// Raises the window of the app that has the lock of this data folder.
     pub fn raise_first(data: &Path) -> zbus::Result<()> {
-        let bus = connection::Builder::session()?
-            .method_timeout(TIMEOUT)
-            .build()?;
+        raise_on(Builder::session()?, data)
+    }
+
+    pub(super) fn raise_on(bus: Builder<'_>, data: &Path) -> zbus::Result<()> {
+        let bus = bus.method_timeout(TIMEOUT).build()?;
         bus.call_method(
             Some(name(data).as_str()),
             PATH,
@@ -125,6 +157,12 @@ mod tests {
         let data = home.path().join("data");
         let first = lock(&data).expect("no error").expect("free");
         assert!(lock(&data).expect("no error").is_none());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| path.metadata().expect("made").permissions().mode() & 0o777;
+            assert_eq!((mode(&data), mode(&data.join(FILE))), (0o700, 0o600));
+        }
         let other = lock(&home.path().join("other")).expect("no error");
         assert!(other.is_some(), "another folder is free");
         drop(first);
@@ -144,6 +182,67 @@ mod tests {
         let taken = lock_within(data.path(), Duration::from_secs(60)).expect("no error");
         assert!(taken.is_some());
         closing.join().expect("no panic");
+    }
+
+    /// A session bus of the test's own, until this is dropped.
+    #[cfg(target_os = "linux")]
+    struct Bus {
+        daemon: std::process::Child,
+        address: String,
+    }
+
+    #[cfg(target_os = "linux")]
+    impl Bus {
+        /// None where there is no D-Bus.
+        fn start() -> Option<Self> {
+            use std::io::{BufRead, BufReader};
+            use std::process::{Command, Stdio};
+            let mut daemon = Command::new("dbus-daemon")
+                .args(["--session", "--nofork", "--print-address"])
+                .stdout(Stdio::piped())
+                .spawn()
+                .ok()?;
+            let mut address = String::new();
+            BufReader::new(daemon.stdout.take()?)
+                .read_line(&mut address)
+                .ok()?;
+            let address = address.trim().to_owned();
+            Some(Self { daemon, address })
+        }
+
+        fn builder(&self) -> zbus::blocking::connection::Builder<'static> {
+            zbus::blocking::connection::Builder::address(self.address.as_str()).expect("an address")
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    impl Drop for Bus {
+        fn drop(&mut self) {
+            let _ = self.daemon.kill();
+            let _ = self.daemon.wait();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_window_is_raised_by_its_data_folder_until_its_app_closes() {
+        use tauri::test::{mock_builder, mock_context, noop_assets};
+        let Some(bus) = Bus::start() else {
+            return crate::skipped::skip("there is no dbus-daemon");
+        };
+        let home = tempfile::tempdir().expect("made");
+        let app = || mock_builder().build(mock_context(noop_assets()));
+        let (first, next) = (app().expect("built"), app().expect("built"));
+        let raise = |data: &Path| bus::raise_on(bus.builder(), data);
+        assert!(raise(home.path()).is_err(), "nobody has the name yet");
+        bus::serve_on(bus.builder(), first.handle(), home.path()).expect("served");
+        raise(home.path()).expect("raised");
+        assert!(raise(&home.path().join("other")).is_err());
+        withdraw(first.handle());
+        withdraw(first.handle());
+        assert!(raise(home.path()).is_err(), "it closes");
+        bus::serve_on(bus.builder(), next.handle(), home.path()).expect("the name is free");
+        raise(home.path()).expect("raised");
     }
 
     #[cfg(target_os = "linux")]

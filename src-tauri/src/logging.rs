@@ -164,5 +164,11 @@ mod tests {
             assert_eq!(kept, day > 2, "{day}");
         }
         assert!(other.exists());
+        // A second start on the same day goes on with its file.
+        let last = date(2026, 3, 9);
+        let mut log = DailyFile::open(folder.path(), last).expect("opened");
+        log.write_on(last, b"three\n").expect("written");
+        let text = std::fs::read_to_string(file_of(folder.path(), last));
+        assert_eq!(text.expect("there"), "one\ntwo\nthree\n");
     }
 }

@@ -13,6 +13,7 @@ mod cli;
 mod commands;
 mod convert;
 mod crash_marker;
+mod demo_model;
 mod desktop;
 mod device;
 mod display;
@@ -24,7 +25,6 @@ mod instance;
 mod logging;
 mod model;
 mod sandbox;
-mod starter;
 mod startup;
 mod test_hooks;
 mod window;
@@ -32,6 +32,10 @@ mod wire;
 
 #[cfg(test)]
 mod bindings;
+#[cfg(test)]
+#[expect(dead_code, reason = "no test of the shell asks for a GPU")]
+#[path = "../crates/skipped.rs"]
+mod skipped;
 #[cfg(test)]
 mod tests;
 

@@ -14,7 +14,7 @@ use engine::{
 
 use crate::crash_marker::{CrashMarkers, Work};
 use crate::gpus::{self, Gpu, Gpus, Opened, watched};
-use crate::{device, sandbox, starter, test_hooks};
+use crate::{demo_model, device, sandbox, test_hooks};
 
 /// At most one model, in memory once.
 #[derive(Default)]
@@ -97,7 +97,7 @@ impl Generate for EngineModel {
             })
         });
         if on_gpu && open.gpu.is_none() {
-            open.info.device = told(open.engine.device(), None);
+            open.info.device = device_info(open.engine.device(), None);
         }
         let finished = finished.map_err(|error| generation(&error))?;
         Ok(finish(finished, &open.info))
@@ -124,7 +124,7 @@ impl EngineModel {
         options: &chat::LoadOptions,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
-        if *choice != ModelChoice::Starter {
+        if *choice != ModelChoice::DemoModel {
             test_hooks::hold_opening();
         }
         let summary = Engine::check(&file_of(choice)?).map_err(|error| bad_model(choice, error))?;
@@ -171,7 +171,7 @@ impl Open {
         let load = engine::LoadOptions {
             sandbox: sandbox.clone(),
             // A long context is set for a file of the user's; stretched to half of it, the demo model answers worse.
-            stretch: *choice != ModelChoice::Starter,
+            stretch: *choice != ModelChoice::DemoModel,
             ..load_options(options)?
         };
         let Opened {
@@ -194,7 +194,7 @@ impl Open {
 fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
     match choice {
         ModelChoice::File(file) => Ok(file.clone()),
-        ModelChoice::Starter => starter::file().ok_or_else(|| {
+        ModelChoice::DemoModel => demo_model::file().ok_or_else(|| {
             let message = "The demo model is missing; please install Goldcrest again.";
             Failure::new(FailureCode::BadModel, message)
         }),
@@ -230,7 +230,7 @@ fn bad_model(choice: &ModelChoice, error: engine::OpenError) -> Failure {
 /// Begins a sentence.
 fn name_of(choice: &ModelChoice) -> String {
     match choice {
-        ModelChoice::Starter => "The demo model".into(),
+        ModelChoice::DemoModel => "The demo model".into(),
         ModelChoice::File(file) => file_name(file),
     }
 }
@@ -247,10 +247,10 @@ fn info(engine: &Engine, choice: &ModelChoice, report: Option<String>) -> ModelI
     ModelInfo {
         name: summary.name.clone(),
         file: match choice {
-            ModelChoice::Starter => None,
+            ModelChoice::DemoModel => None,
             ModelChoice::File(file) => Some(file.clone()),
         },
-        starter: *choice == ModelChoice::Starter,
+        demo_model: *choice == ModelChoice::DemoModel,
         quantisation: summary.quantisation.clone(),
         file_bytes: summary.file_bytes,
         context_length: summary.context_length,
@@ -268,11 +268,11 @@ fn info(engine: &Engine, choice: &ModelChoice, report: Option<String>) -> ModelI
             repeat_penalty: summary.sampling.repeat_penalty,
             seed: None,
         },
-        device: told(engine.device(), report),
+        device: device_info(engine.device(), report),
     }
 }
 
-fn told(device: &DeviceChoice, report: Option<String>) -> chat::Device {
+fn device_info(device: &DeviceChoice, report: Option<String>) -> chat::Device {
     chat::Device {
         kind: match device.kind {
             DeviceKind::Cpu => chat::DeviceKind::Cpu,

@@ -6,6 +6,7 @@ mod limits;
 mod tests;
 
 use std::io::{self, Read, Write};
+use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -19,14 +20,14 @@ use crate::child::{Call, Child, ChildFault, STARTED};
 /// The hidden subcommand that renders.
 pub const SUBCOMMAND: &str = "render-template";
 
-/// How long one rendering may take.
+/// How long one child may render.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the process may take to start, in which no template can have a part.
 const STARTUP: Duration = Duration::from_secs(20);
 /// Bytes that it may print, as JSON.
 const OUTPUT_LIMIT: usize = 4 << 20;
 
-/// Has templates rendered by child processes, one for each rendering.
+/// Has templates rendered by child processes, a new one each time.
 #[derive(Debug)]
 pub struct ChildSandbox {
     child: Child,
@@ -34,11 +35,11 @@ pub struct ChildSandbox {
     last: Mutex<Option<(Vec<u8>, String)>>,
 }
 
-/// What a child reads.
+/// What a child reads. It renders the source in each context, and prints as many results.
 #[derive(Serialize)]
 struct Request<'a> {
     source: &'a str,
-    context: &'a serde_json::Value,
+    contexts: &'a [serde_json::Value],
     /// As YYYY-MM-DD.
     today: String,
 }
@@ -47,9 +48,12 @@ struct Request<'a> {
 #[derive(Deserialize)]
 struct OwnRequest {
     source: String,
-    context: serde_json::Value,
+    contexts: Vec<serde_json::Value>,
     today: String,
 }
+
+/// What a child prints of one context.
+type Rendered = Result<String, TemplateError>;
 
 /// The sandbox of this program.
 pub fn of_this_program() -> io::Result<Arc<dyn TemplateSandbox>> {
@@ -71,7 +75,8 @@ impl ChildSandbox {
         }
     }
 
-    fn run(&self, request: Vec<u8>) -> Result<String, TemplateError> {
+    /// What a child makes of a request with this number of contexts.
+    fn run(&self, request: Vec<u8>, contexts: usize) -> Result<Vec<Rendered>, TemplateError> {
         let call = Call {
             input: Some(request),
             ..Call::default()
@@ -91,9 +96,26 @@ impl ChildSandbox {
                 ChildFault::NotRun(error) => format!("its process could not be started ({error})"),
             })
         })?;
-        let rendered: Result<Result<String, TemplateError>, _> = serde_json::from_slice(&output);
-        rendered.unwrap_or_else(|error| Err(stopped(format!("its process failed ({error})"))))
+        let rendered: Vec<Rendered> = serde_json::from_slice(&output)
+            .map_err(|error| stopped(format!("its process failed ({error})")))?;
+        if rendered.len() != contexts {
+            return Err(stopped("its process failed (a result is missing)".into()));
+        }
+        Ok(rendered)
     }
+}
+
+fn request(
+    source: &str,
+    contexts: &[serde_json::Value],
+    today: Date,
+) -> Result<Vec<u8>, TemplateError> {
+    let request = Request {
+        source,
+        contexts,
+        today: today.to_string(),
+    };
+    serde_json::to_vec(&request).map_err(|error| stopped(error.to_string()))
 }
 
 fn stopped(reason: String) -> TemplateError {
@@ -107,25 +129,32 @@ impl TemplateSandbox for ChildSandbox {
         context: &serde_json::Value,
         today: Date,
     ) -> Result<String, TemplateError> {
-        let request = Request {
-            source,
-            context,
-            today: today.to_string(),
-        };
-        let request = serde_json::to_vec(&request).map_err(|error| stopped(error.to_string()))?;
+        let request = request(source, slice::from_ref(context), today)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((asked, prompt)) = &*last
             && *asked == request
         {
             return Ok(prompt.clone());
         }
-        let prompt = self.run(request.clone())?;
+        let prompt = self.run(request.clone(), 1)?.swap_remove(0)?;
         *last = Some((request, prompt.clone()));
         Ok(prompt)
     }
+
+    /// In one child: its limits are for all of them together.
+    fn render_each(
+        &self,
+        source: &str,
+        contexts: &[serde_json::Value],
+        today: Date,
+    ) -> Vec<Rendered> {
+        let rendered =
+            request(source, contexts, today).and_then(|request| self.run(request, contexts.len()));
+        rendered.unwrap_or_else(|error| vec![Err(error); contexts.len()])
+    }
 }
 
-/// Renders what stands on stdin, and prints the prompt or what is wrong as JSON: the child's part.
+/// Renders what stands on stdin, and prints the prompts or what is wrong as JSON: the child's part.
 pub fn render_from_stdin() -> io::Result<()> {
     /// Of the thread that renders, whatever the system gives to the first one.
     const STACK: usize = 8 << 20;
@@ -137,14 +166,17 @@ pub fn render_from_stdin() -> io::Result<()> {
     io::stdin().read_to_end(&mut request)?;
     let OwnRequest {
         source,
-        context,
+        contexts,
         today,
     } = serde_json::from_slice(&request)?;
     let today: Date = today.parse().map_err(io::Error::other)?;
     drop(request);
     let rendering = thread::Builder::new()
         .stack_size(STACK)
-        .spawn(move || engine::render_template(&source, &context, today))?;
+        .spawn(move || -> Vec<Rendered> {
+            let render = |context| engine::render_template(&source, context, today);
+            contexts.iter().map(render).collect()
+        })?;
     let rendered = rendering
         .join()
         .map_err(|_| io::Error::other("the template panicked"))?;

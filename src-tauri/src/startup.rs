@@ -46,6 +46,7 @@ impl StartError {
         };
         match error {
             StoreError::Damaged { .. } => StartProblemKind::Damaged,
+            StoreError::Missing { .. } => StartProblemKind::Missing,
             StoreError::Newer { .. } => StartProblemKind::Newer,
             StoreError::Foreign { .. } => StartProblemKind::Foreign,
             StoreError::Unreadable { .. } => StartProblemKind::Unreadable,
@@ -64,6 +65,7 @@ impl StartError {
         matches!(
             self.kind(),
             StartProblemKind::Damaged
+                | StartProblemKind::Missing
                 | StartProblemKind::Newer
                 | StartProblemKind::Foreign
                 | StartProblemKind::Unreadable
@@ -108,9 +110,9 @@ impl Startup {
         self.mend(|database| chat::restore_copy(database, copy, &today()).map(|_| ()))
     }
 
-    /// Moves the database away and opens an empty one.
+    /// Puts an empty database in its place and opens it.
     pub fn start_empty(&self) -> Result<wire::Startup, WireError> {
-        self.mend(|database| chat::set_aside(database, &today()).map(|_| ()))
+        self.mend(|database| chat::start_empty(database, &today()).map(|_| ()))
     }
 
     /// Opens a damaged database as it is, where it opens at all.
@@ -152,7 +154,8 @@ impl Startup {
         } else {
             Vec::new()
         };
-        let kept_as = replaceable.then(|| chat::name_aside(&database, &today()));
+        let kept_as = (replaceable && error.kind() != StartProblemKind::Missing)
+            .then(|| chat::name_aside(&database, &today()));
         let opens = matches!(
             error,
             StartError::Store(StoreError::Damaged { opens: true, .. })
@@ -193,6 +196,7 @@ fn today() -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
     use chat::Store;
     use tempfile::TempDir;
@@ -220,6 +224,67 @@ mod tests {
 
     fn garbage(database: &Path) {
         fs::write(database, [7; 5000]).expect("written");
+    }
+
+    #[test]
+    fn every_error_is_its_own_problem_and_some_are_the_files() {
+        use StartProblemKind as Kind;
+        let path = || PathBuf::from("/data/goldcrest.db");
+        let source = || io::Error::other("no");
+        let detail = || "malformed".to_owned();
+        let damaged = StoreError::Damaged {
+            path: path(),
+            copies: path(),
+            detail: detail(),
+            opens: false,
+        };
+        let newer = StoreError::Newer {
+            path: path(),
+            found: 9,
+            known: 8,
+        };
+        let unreadable = StoreError::Unreadable {
+            path: path(),
+            detail: detail(),
+        };
+        let not_writable = StoreError::FolderNotWritable {
+            path: path(),
+            source: source(),
+        };
+        let failed = StoreError::Io {
+            path: path(),
+            source: source(),
+        };
+        for (error, kind, is_of_the_file) in [
+            (damaged, Kind::Damaged, true),
+            (newer, Kind::Newer, true),
+            (StoreError::Foreign { path: path() }, Kind::Foreign, true),
+            (unreadable, Kind::Unreadable, true),
+            (StoreError::ReadOnly { path: path() }, Kind::ReadOnly, true),
+            (not_writable, Kind::FolderNotWritable, false),
+            (StoreError::Held { path: path() }, Kind::Held, false),
+            (StoreError::DiskFull, Kind::DiskFull, false),
+            (StoreError::NotFound("copy"), Kind::Other, false),
+            (failed, Kind::Other, false),
+            (StoreError::Sqlite(Box::new(source())), Kind::Other, false),
+        ] {
+            let error = StartError::from(error);
+            assert_eq!(
+                (error.kind(), error.is_of_the_file()),
+                (kind, is_of_the_file),
+                "{error}"
+            );
+        }
+        let in_use = StartError::InUse("/data".into());
+        assert_eq!(
+            (in_use.kind(), in_use.is_of_the_file()),
+            (Kind::InUse, false)
+        );
+        let failed = StartError::from(Failure::new(FailureCode::Store, "no"));
+        assert_eq!(
+            (failed.kind(), failed.is_of_the_file()),
+            (Kind::Other, false)
+        );
     }
 
     fn problem(startup: wire::Startup) -> StartProblem {
@@ -274,20 +339,68 @@ mod tests {
     }
 
     #[test]
+    fn what_was_mended_elsewhere_opens_when_it_is_tried_again() {
+        let (home, startup) = startup(garbage);
+        assert_eq!(problem(startup.retry()).kind, StartProblemKind::Damaged);
+        let data = home.path().join("data");
+        let copy = data.join("copies/day-2026-03-05.db");
+        fs::copy(copy, data.join("goldcrest.db")).expect("copied");
+        assert_eq!(startup.retry(), wire::Startup::Ready);
+        assert_eq!(startup.view(), wire::Startup::Ready);
+    }
+
+    /// Damages a part of a database that opening does not read.
+    fn damage_in_part(database: &Path) {
+        let store = Store::open(database).expect("opens");
+        let text = "-".repeat(100_000);
+        store
+            .drafts()
+            .set(chat::DraftPlace::NewChat, &text)
+            .expect("saved");
+        drop(store);
+        let mut bytes = fs::read(database).expect("read");
+        let at = bytes.windows(64).position(|part| part == [b'-'; 64]);
+        let at = at.expect("the text") + 8192;
+        bytes[at..at + 8192].fill(0xff);
+        fs::write(database, bytes).expect("written");
+    }
+
+    #[test]
+    fn a_failure_after_the_opening_is_the_files_where_the_file_is_damaged() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folders = Folders {
+            data: home.path().to_owned(),
+        };
+        drop(Store::open(&folders.database()).expect("made"));
+        let found = |code| cause(&folders, Failure::new(code, "It could not be read.")).kind();
+        assert_eq!(found(FailureCode::Store), StartProblemKind::Other);
+        damage_in_part(&folders.database());
+        assert_eq!(found(FailureCode::Store), StartProblemKind::Damaged);
+        assert_eq!(found(FailureCode::DiskFull), StartProblemKind::Other);
+    }
+
+    #[test]
+    fn a_missing_file_is_asked_about_and_has_no_name_to_be_kept_under() {
+        for (restores, count) in [(true, 1), (false, 0)] {
+            let (home, startup) = startup(|database| fs::remove_file(database).expect("removed"));
+            let problem = problem(startup.view());
+            let kind = StartProblemKind::Missing;
+            assert_eq!((problem.kind, problem.kept_as), (kind, None));
+            assert_eq!(problem.copies.len(), 1);
+            let taken = if restores {
+                startup.restore(&problem.copies[0].name)
+            } else {
+                startup.start_empty()
+            };
+            assert_eq!(taken, Ok(wire::Startup::Ready));
+            assert_eq!(chats(&home), count);
+        }
+    }
+
+    #[test]
     fn what_is_found_damaged_in_part_can_be_used_as_it_is() {
         let (home, startup) = startup(|database| {
-            let store = Store::open(database).expect("opens");
-            let text = "-".repeat(100_000);
-            store
-                .drafts()
-                .set(chat::DraftPlace::NewChat, &text)
-                .expect("saved");
-            drop(store);
-            let mut bytes = fs::read(database).expect("read");
-            let at = bytes.windows(64).position(|part| part == [b'-'; 64]);
-            let at = at.expect("the text") + 8192;
-            bytes[at..at + 8192].fill(0xff);
-            fs::write(database, bytes).expect("written");
+            damage_in_part(database);
             let copy = chat::daily_copy(database, "2026-03-06").expect("looked at");
             assert!(matches!(copy, chat::Copy::Refused(_)), "{copy:?}");
         });
@@ -307,6 +420,7 @@ mod tests {
         drop(Store::open(&folders.database()).expect("made"));
         for (kind, fail) in [
             (StartProblemKind::DiskFull, io::ErrorKind::StorageFull),
+            (StartProblemKind::DiskFull, io::ErrorKind::QuotaExceeded),
             (
                 StartProblemKind::FolderNotWritable,
                 io::ErrorKind::PermissionDenied,

@@ -22,10 +22,11 @@ use crate::error::WireError;
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::startup::{StartError, Startup};
-use crate::wire::HostEvent;
+use crate::wire::{self, HostEvent};
 use crate::{commands, window};
 
-mod requests;
+pub mod requests;
+mod starting;
 
 /// A machine without a model, which remembers what it was asked to open.
 #[derive(Clone, Default)]
@@ -62,16 +63,17 @@ impl Generate for NoModel {
     }
 }
 
-/// A desktop whose person picks nothing, and which remembers what it was asked to open.
+/// A desktop whose user picks nothing unless a test says so, and which remembers what it was asked to open.
 #[derive(Default)]
 struct QuietDesktop {
+    picks: Mutex<Option<PathBuf>>,
     opened: Mutex<Vec<String>>,
-    worn: Mutex<Option<chat::Theme>>,
+    theme: Mutex<Option<chat::Theme>>,
 }
 
 impl Desktop for QuietDesktop {
     fn pick_model(&self) -> Option<PathBuf> {
-        None
+        self.picks.lock().expect("not poisoned").take()
     }
 
     fn browse(&self, url: &Url) -> Result<(), WireError> {
@@ -97,8 +99,8 @@ impl Desktop for QuietDesktop {
             .push("quit".to_owned());
     }
 
-    fn wear(&self, theme: chat::Theme) {
-        *self.worn.lock().expect("not poisoned") = Some(theme);
+    fn set_theme(&self, theme: chat::Theme) {
+        *self.theme.lock().expect("not poisoned") = Some(theme);
     }
 }
 
@@ -126,12 +128,12 @@ impl Window {
         let to_page = events.clone();
         let on_event = move |event| to_page.send(HostEvent::from(event));
         let store = Store::in_memory().expect("a store");
-        let desk = Chat::start(store, generate, Box::new(on_event)).expect("a desk");
+        let chat = Chat::start(store, generate, Box::new(on_event)).expect("a chat");
         let desktop = Arc::new(QuietDesktop::default());
         let shared: Arc<dyn Desktop> = desktop.clone();
         app.manage(shared);
         app.manage(events);
-        app.manage(desk);
+        app.manage(chat);
         app.manage(Folders {
             data: data.path().to_owned(),
         });
@@ -259,7 +261,7 @@ fn settings_come_back_as_they_were_sent() {
     let snapshot = window.invoke("snapshot", json!({})).expect("a snapshot");
     assert_eq!(snapshot["settings"], settings);
     assert_eq!(
-        *window.desktop.worn.lock().expect("not poisoned"),
+        *window.desktop.theme.lock().expect("not poisoned"),
         Some(chat::Theme::Dark)
     );
 
@@ -307,11 +309,35 @@ fn links_open_in_the_browser_and_files_do_not() {
 }
 
 #[test]
-fn nothing_picked_is_no_error() {
-    assert_eq!(
-        Window::open().invoke("pick_model", json!({})),
-        Ok(json!(false))
-    );
+fn the_picked_model_and_the_demo_model_are_opened_and_nothing_picked_is_no_error() {
+    let window = Window::open();
+    let asked = |choice: &ModelChoice| {
+        let asked = window.model.asked.lock().expect("not poisoned");
+        asked.iter().filter(|it| *it == choice).count()
+    };
+    let opened = |choice: ModelChoice, times| {
+        until(|| asked(&choice) >= times, "the model was not opened");
+    };
+    opened(ModelChoice::DemoModel, 1);
+    let pick = || window.invoke("pick_model", json!({}));
+    assert_eq!(pick(), Ok(json!(false)));
+    let file = PathBuf::from("/models/mine.gguf");
+    *window.desktop.picks.lock().expect("not poisoned") = Some(file.clone());
+    assert_eq!(pick(), Ok(json!(true)));
+    opened(ModelChoice::File(file), 1);
+    let before = asked(&ModelChoice::DemoModel);
+    window.invoke("use_demo_model", json!({})).expect("allowed");
+    opened(ModelChoice::DemoModel, before + 1);
+}
+
+/// Waits for what happens on another thread.
+#[track_caller]
+fn until(happened: impl Fn() -> bool, otherwise: &str) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !happened() {
+        assert!(Instant::now() < deadline, "{otherwise}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]
@@ -336,24 +362,25 @@ fn a_model_dropped_on_the_window_is_opened() {
     });
     drag(DragDropEvent::Drop { paths, position });
 
-    let deadline = Instant::now() + Duration::from_secs(10);
-    let asked = ModelChoice::File(model);
-    while !window
-        .model
-        .asked
-        .lock()
-        .expect("not poisoned")
-        .contains(&asked)
-    {
-        assert!(Instant::now() < deadline, "the file was not opened");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let asked = || window.model.asked.lock().expect("not poisoned").clone();
+    let model = ModelChoice::File(model);
+    until(|| asked().contains(&model), "the file was not opened");
+    // Without a GGUF file the first is opened: the engine says what is wrong with it.
+    let other = PathBuf::from("/notes.txt");
+    let paths = vec![other.clone()];
+    drag(DragDropEvent::Drop { paths, position });
+    let other = ModelChoice::File(other);
+    until(|| asked().contains(&other), "the file was not opened");
+    drag(DragDropEvent::Leave);
     let dragging: Vec<_> = heard
         .try_iter()
         .filter(|event| matches!(event, HostEvent::Dragging { .. }))
         .collect();
     let over = |over| HostEvent::Dragging { over };
-    assert_eq!(dragging, [over(true), over(false)]);
+    assert_eq!(
+        dragging,
+        [over(true), over(false), over(false), over(false)]
+    );
 }
 
 #[test]
@@ -394,4 +421,6 @@ fn a_start_that_failed_is_mended_through_the_door() {
     );
     let started = window.invoke("start_empty", json!({})).expect("allowed");
     assert_eq!(started, json!({ "type": "ready" }));
+    std::fs::remove_dir_all(&folders.data).expect("removed");
+    assert_eq!(window.invoke("has_room", json!({})), Ok(json!(false)));
 }

@@ -1,6 +1,8 @@
 //! The window: how it looks before the page is there, where it stands, and what it lets through.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use chat::{Chat, ModelChoice, WindowRow, private};
 use tauri::webview::NewWindowResponse;
@@ -9,9 +11,11 @@ use tauri::{
     AppHandle, DragDropEvent, Manager, PhysicalPosition, PhysicalSize, Runtime, Theme, Url,
     WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent,
 };
+use tempfile::TempDir;
 
 use crate::events::Events;
 use crate::folders::Folders;
+use crate::instance;
 use crate::wire::HostEvent;
 
 /// The one window's label; capabilities/main.json grants to it.
@@ -26,28 +30,31 @@ const DARK: Color = Color(0x16, 0x13, 0x10, 0xff);
 
 /// Opens the window where it stood last, if the store could be read.
 pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<()> {
-    let desk = app.try_state::<Chat>();
+    let chat = app.try_state::<Chat>();
     let mut window = WebviewWindowBuilder::new(app, MAIN, WebviewUrl::default())
         .title("Goldcrest")
         .inner_size(SIZE.0, SIZE.1)
         .min_inner_size(SMALLEST.0, SMALLEST.1)
         .visible(false)
-        .data_directory(web_view_folder(folders))
         .on_navigation(is_own)
         .on_new_window(|url, _| {
             tracing::warn!(%url, "the page asked for a window and was refused");
             NewWindowResponse::Deny
         });
+    match web_view_folder(app, folders) {
+        Ok(folder) => window = window.data_directory(folder),
+        Err(error) => tracing::warn!("the web view has no folder of its own: {error}"),
+    }
     // A page that is being developed comes from Vite.
     if !tauri::is_dev() {
         window = window.proxy_url(nowhere()?);
     }
     let window = window.build()?;
-    wear(
+    set_theme(
         &window,
-        desk.as_deref().map_or(chat::Theme::System, theme_of),
+        chat.as_deref().map_or(chat::Theme::System, theme_of),
     )?;
-    match desk.map(|desk| desk.window(MAIN)) {
+    match chat.map(|chat| chat.window(MAIN)) {
         Some(Ok(Some(row))) => place(&window, row)?,
         Some(Ok(None)) | None => {}
         Some(Err(error)) => tracing::warn!("the window's place is not known: {error}"),
@@ -55,18 +62,48 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<
     window.show()
 }
 
+/// The web view's folder while nothing can be written beside the chats.
+struct TemporaryFolder(Mutex<Option<TempDir>>);
+
 /// Where nothing can be written beside the chats, the window that says so needs another folder.
-fn web_view_folder(folders: &Folders) -> PathBuf {
+fn web_view_folder<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> io::Result<PathBuf> {
     let folder = folders.web_view();
     if private::folder(&folder).is_ok() {
-        return folder;
+        return Ok(folder);
     }
-    std::env::temp_dir().join(format!("goldcrest-webview-{}", std::process::id()))
+    let temporary = temporary_folder(&std::env::temp_dir())?;
+    let folder = temporary.path().to_owned();
+    app.manage(TemporaryFolder(Mutex::new(Some(temporary))));
+    Ok(folder)
+}
+
+/// A new folder in one that all users share: its name cannot be foreseen, and it is this user's alone.
+fn temporary_folder(parent: &Path) -> io::Result<TempDir> {
+    let mut new = tempfile::Builder::new();
+    new.prefix("goldcrest-webview-");
+    #[cfg(unix)]
+    new.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    new.tempdir_in(parent)
+}
+
+/// At the end of the app.
+pub fn remove_temporary_folder<R: Runtime>(app: &AppHandle<R>) {
+    let Some(folder) = app.try_state::<TemporaryFolder>() else {
+        return;
+    };
+    let folder = folder
+        .0
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    if let Some(Err(error)) = folder.map(TempDir::close) {
+        tracing::warn!("the web view's temporary folder stays: {error}");
+    }
 }
 
 /// The colours that the person chose.
-pub fn theme_of(desk: &Chat) -> chat::Theme {
-    desk.snapshot()
+pub fn theme_of(chat: &Chat) -> chat::Theme {
+    chat.snapshot()
         .map_or(chat::Theme::System, |snapshot| snapshot.settings.theme)
 }
 
@@ -102,7 +139,10 @@ pub fn leave<R: Runtime>(app: &AppHandle<R>) {
 /// What the window tells us.
 pub fn on_event<R: Runtime>(window: &tauri::Window<R>, event: &WindowEvent) {
     match event {
-        WindowEvent::CloseRequested { .. } => leave(window.app_handle()),
+        WindowEvent::CloseRequested { .. } => {
+            instance::withdraw(window.app_handle());
+            leave(window.app_handle());
+        }
         WindowEvent::DragDrop(event) => on_drag(window, event),
         _ => {}
     }
@@ -127,10 +167,10 @@ fn on_drag<R: Runtime>(window: &tauri::Window<R>, event: &DragDropEvent) {
     let Some(file) = paths.iter().find(is_gguf).or(paths.first()) else {
         return;
     };
-    let Some(desk) = window.try_state::<Chat>() else {
+    let Some(chat) = window.try_state::<Chat>() else {
         return;
     };
-    if let Err(error) = desk.open_model(ModelChoice::File(file.clone())) {
+    if let Err(error) = chat.open_model(ModelChoice::File(file.clone())) {
         tracing::warn!("the dropped file was not opened: {error}");
     }
 }
@@ -141,7 +181,7 @@ fn is_own(url: &Url) -> bool {
         "tauri" => url.host_str() == Some("localhost"),
         // Windows has the page at this address; a development build at Vite's.
         "http" | "https" => {
-            url.host_str() == Some("tauri.localhost")
+            (cfg!(windows) && url.host_str() == Some("tauri.localhost"))
                 || (tauri::is_dev() && url.host_str() == Some("localhost"))
         }
         _ => false,
@@ -153,7 +193,7 @@ fn is_own(url: &Url) -> bool {
 }
 
 /// Gives the frame and the ground behind the page these colours; the page follows the frame.
-pub fn wear<R: Runtime>(window: &WebviewWindow<R>, theme: chat::Theme) -> tauri::Result<()> {
+pub fn set_theme<R: Runtime>(window: &WebviewWindow<R>, theme: chat::Theme) -> tauri::Result<()> {
     window.set_theme(match theme {
         chat::Theme::System => None,
         chat::Theme::Light => Some(Theme::Light),
@@ -182,11 +222,11 @@ fn place<R: Runtime>(window: &WebviewWindow<R>, row: WindowRow) -> tauri::Result
 
 /// Keeps where the window stands. While it fills the screen, that is where it stood before.
 fn remember<R: Runtime>(window: &WebviewWindow<R>) -> tauri::Result<()> {
-    let Some(desk) = window.try_state::<Chat>() else {
+    let Some(chat) = window.try_state::<Chat>() else {
         return Ok(());
     };
     let maximised = window.is_maximized()?;
-    let before = desk.window(MAIN).ok().flatten();
+    let before = chat.window(MAIN).ok().flatten();
     let row = match before.filter(|_| maximised) {
         Some(before) => WindowRow {
             maximised,
@@ -203,13 +243,15 @@ fn remember<R: Runtime>(window: &WebviewWindow<R>) -> tauri::Result<()> {
             }
         }
     };
-    desk.save_window(MAIN, row)
+    chat.save_window(MAIN, row)
         .map_err(|error| tauri::Error::Anyhow(error.into()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_own;
+    use tauri::test::{mock_builder, mock_context, noop_assets};
+
+    use super::*;
 
     #[test]
     fn the_page_cannot_leave() {
@@ -217,6 +259,8 @@ mod tests {
             ("tauri://localhost/", true),
             ("tauri://localhost/index.html#x", true),
             ("tauri://elsewhere/", false),
+            ("http://tauri.localhost/", cfg!(windows)),
+            ("http://localhost:5173/", tauri::is_dev()),
             ("http://example.org/", false),
             ("https://tauri.localhost.example.org/", false),
             ("file:///etc/passwd", false),
@@ -224,5 +268,42 @@ mod tests {
         ] {
             assert_eq!(is_own(&url.parse().expect("an address")), own, "{url}");
         }
+    }
+
+    #[test]
+    fn a_window_that_cannot_write_beside_the_chats_has_a_private_folder_until_the_end() {
+        let home = tempfile::tempdir().expect("made");
+        let data = home.path().join("data");
+        let app = mock_builder()
+            .build(mock_context(noop_assets()))
+            .expect("built");
+        let folders = Folders { data: data.clone() };
+        let usual = web_view_folder(app.handle(), &folders).expect("made");
+        assert_eq!(usual, data.join("webview"));
+        remove_temporary_folder(app.handle());
+        assert!(usual.exists());
+
+        std::fs::remove_dir_all(&data).expect("removed");
+        std::fs::write(&data, "a file in the folder's place").expect("written");
+        let other = web_view_folder(app.handle(), &folders).expect("made");
+        assert!(other.starts_with(std::env::temp_dir()));
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::mode(
+                &other.metadata().expect("made").permissions(),
+            );
+            assert_eq!(mode & 0o777, 0o700);
+        }
+        std::fs::write(other.join("cookies"), "").expect("written");
+        remove_temporary_folder(app.handle());
+        assert!(!other.exists());
+    }
+
+    #[test]
+    fn no_temporary_folder_is_one_that_was_there() {
+        let shared = tempfile::tempdir().expect("made");
+        let first = temporary_folder(shared.path()).expect("made");
+        let second = temporary_folder(shared.path()).expect("made");
+        assert_ne!(first.path(), second.path());
     }
 }

@@ -169,9 +169,9 @@ pub enum ModelState {
 pub struct ModelStatus {
     pub state: ModelState,
     pub name: String,
-    /// The user's own file; none for the starter.
+    /// The user's own file; none for the demo model.
     pub file: Option<String>,
-    pub starter: bool,
+    pub demo_model: bool,
     pub quantisation: String,
     pub size_mb: f64,
     pub context_length: u32,
@@ -281,6 +281,7 @@ pub struct Drafts {
 #[serde(rename_all = "kebab-case")]
 pub enum StartProblemKind {
     Damaged,
+    Missing,
     Newer,
     Foreign,
     Unreadable,
@@ -314,7 +315,7 @@ pub struct StartProblem {
     pub folder: String,
     /// Those that are whole, the newest first.
     pub copies: Vec<DatabaseCopy>,
-    /// The name that the database would get; none where another in its place would not help.
+    /// The name that the database would get; none where there is none, or another in its place would not help.
     pub kept_as: Option<String>,
     /// The database is damaged in a part that opening does not read, and can be used as it is.
     pub opens: bool,

@@ -48,6 +48,17 @@ fn survived(name: &str, output: &Output) {
     }
 }
 
+/// It says so. On a busy machine any template may take too long first.
+#[track_caller]
+fn refused_for(name: &str, reason: &str, output: &Output) {
+    let errors = errors(output);
+    let late = "took longer than 2 s";
+    assert!(
+        errors.contains(reason) || errors.contains(late),
+        "{name}: {errors}"
+    );
+}
+
 /// Runs all cases, a few at a time.
 fn each<T: Send>(cases: Vec<T>, run: impl Fn(T) + Sync) {
     let cases = Mutex::new(cases);
@@ -93,8 +104,8 @@ impl Folder {
 
     /// The demo model with this chat template.
     fn model(&self, name: &str, source: &str) -> PathBuf {
-        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/starter");
-        let image = fs::read(models.join("starter-q4_k_m.gguf")).expect("the demo model");
+        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/demo");
+        let image = fs::read(models.join("demo-q4_k_m.gguf")).expect("the demo model");
         let usual = fs::read(models.join("template.jinja")).expect("its template");
         let usual = usual.trim_ascii_end();
         let at = image.windows(usual.len()).position(|part| part == usual);
@@ -155,13 +166,7 @@ fn no_template_of_a_file_ends_hangs_or_fills_the_program() {
         let output = folder.render(&name, &source);
         survived(&name, &output);
         if let Some((_, reason)) = REASONS.iter().find(|(known, _)| *known == name) {
-            // On a busy machine any of them may take too long first.
-            let late = "took longer than 2 s";
-            assert!(
-                errors(&output).contains(reason) || errors(&output).contains(late),
-                "{name}: {}",
-                errors(&output)
-            );
+            refused_for(&name, reason, &output);
         }
     });
 }
@@ -243,7 +248,72 @@ fn a_files_own_template_writes_the_prompt_where_that_is_wished() {
     assert!(errors(&built_in).contains("chat template is unknown"));
 }
 
-/// A source that begins, repeats and ends so, of about so many repetitions.
+#[test]
+fn memory_and_output_are_bounded_and_what_keeps_within_is_rendered() {
+    let folder = Folder::new();
+    let all = |megabytes: usize| {
+        format!(
+            "{{% set part = 'x' * 1000000 %}}{{% set all %}}{{% for i in range({megabytes}) %}}{{{{ part }}}}\
+             {{% endfor %}}{{% endset %}}{{{{ all|length }}}}"
+        )
+    };
+    let printed = |megabytes: usize| {
+        format!("{{% for i in range({megabytes}) %}}{{{{ 'x' * 1000000 }}}}{{% endfor %}}")
+    };
+    let kept = folder.render("kept", &all(20));
+    assert!(kept.status.success(), "{}", errors(&kept));
+    assert_eq!(kept.stdout, b"20000000");
+    let short = folder.render("short", &printed(4));
+    assert!(short.status.success(), "{}", errors(&short));
+    assert_eq!(short.stdout.len(), 4_000_000);
+    for (name, source, reason) in [
+        ("filled", all(700), "it crashed, or took too much memory"),
+        ("long", printed(5), "it wrote more than 4 MB"),
+    ] {
+        let output = folder.render(name, &source);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        refused_for(name, reason, &output);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_process_that_renders_limits_itself_before_it_reads() {
+    use std::io::Read;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_goldcrest"))
+        .arg("render-template")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut started = [0];
+    let stdout = child.stdout.as_mut().expect("piped");
+    stdout.read_exact(&mut started).expect("it starts");
+    assert_eq!(started, *b">");
+    let read = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", child.id()));
+    let (limits, status) = (read("limits").expect("read"), read("status").expect("read"));
+    child.kill().expect("it waits for its request");
+    child.wait().expect("it ends");
+
+    let limit = |name: &str| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name));
+        let mut values = line.expect("a limit").split_whitespace();
+        let (soft, hard) = (values.next(), values.next());
+        assert_eq!(soft, hard, "{name}: it cannot be raised again");
+        soft.and_then(|value| value.parse::<u64>().ok())
+    };
+    assert_eq!(limit("Max stack size"), Some(8 << 20));
+    assert_eq!(limit("Max cpu time"), Some(3));
+    assert_eq!(limit("Max core file size"), Some(0));
+    let taken = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kilobytes = taken.and_then(|taken| taken.split_whitespace().next()?.parse::<u64>().ok());
+    let taken = kilobytes.expect("its size") << 10;
+    // It has hardly grown since.
+    let free = limit("Max address space").expect("a limit") - taken;
+    assert!(free <= 512 << 20 && free > 500 << 20, "{free}");
+}
+
+/// A source of five parts, the second and the fourth of them repeated.
 fn chain(times: usize, (begin, link, middle, close, end): Chain) -> String {
     [
         begin,

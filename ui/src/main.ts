@@ -8,7 +8,7 @@ import { Recovery } from "./state/recovery.svelte";
 import "./styles/app.css";
 
 /** The scripted host serves `npm run dev:ui` and the browser tests; it is not in the shipped app. */
-async function host(): Promise<Host> {
+async function openHost(): Promise<Host> {
   if (import.meta.env.MODE === "fake") {
     const { openStage } = await import("./host/fake/stage");
     return openStage(location.search);
@@ -24,8 +24,8 @@ function fonts(): Promise<unknown> {
   return Promise.race([Promise.all(loaded), new Promise((resolve) => setTimeout(resolve, 400))]);
 }
 
-/** Shows what is wrong until the app has started; returns what is to be said about it then. */
-async function recovered(host: Host, target: HTMLElement): Promise<string | null> {
+/** Shows why the app did not start until it has; returns a note for the person, if there is one. */
+async function recover(host: Host, target: HTMLElement): Promise<string | null> {
   const startup = await host.startup();
   if (startup.type === "ready") return null;
   const recovery = new Recovery(host, startup);
@@ -38,9 +38,9 @@ async function recovered(host: Host, target: HTMLElement): Promise<string | null
 
 const target = document.getElementById("app") ?? document.body;
 try {
-  const door = await host();
-  const note = await recovered(door, target);
-  const app = new AppState(door);
+  const host = await openHost();
+  const note = await recover(host, target);
+  const app = new AppState(host);
   await Promise.all([app.start(), fonts()]);
   mount(App, { target, props: { app } });
   if (note !== null) app.notices.show(note);

@@ -2,6 +2,8 @@
 
 #![cfg(unix)]
 
+use std::os::unix::process::ExitStatusExt;
+
 use super::*;
 
 fn shell(script: &str) -> Child {
@@ -61,7 +63,7 @@ fn the_timeout_counts_from_when_a_child_has_started() {
         timeout: Duration::from_millis(timeout),
         ..shell(script)
     };
-    let late = child("sleep 1; printf '>'; echo done", 60_000, 60_000);
+    let late = child("sleep 3; printf '>'; echo done", 60_000, 2_000);
     assert_eq!(late.run(Call::default()).expect("an output"), b"done\n");
     let hangs = child("printf '>'; exec sleep 1000", 60_000, 300);
     assert!(matches!(fault(&hangs).fault, ChildFault::TimedOut));
@@ -83,11 +85,24 @@ fn a_child_that_crashes_or_is_ended_is_told_apart() {
         fault(&shell("exit 3")).fault,
         ChildFault::Crashed(_)
     ));
-    let interrupted = fault(&shell("kill -INT $$"));
+    let interrupted = fault(&shell("kill -TERM $$"));
     assert!(
         matches!(interrupted.fault, ChildFault::Interrupted),
         "{interrupted:?}"
     );
+    // Where the tests run in the background, a child's shell may not be sent all of them.
+    for (signal, is_interruption) in [
+        (1, true),
+        (2, true),
+        (6, false),
+        (9, false),
+        (11, false),
+        (15, true),
+    ] {
+        let status = ExitStatus::from_raw(signal);
+        assert_eq!(was_interrupted(status), is_interruption, "{signal}");
+    }
+    assert!(!was_interrupted(ExitStatus::from_raw(0)));
     let missing = Child {
         program: "/nonexistent/goldcrest".into(),
         ..shell("")

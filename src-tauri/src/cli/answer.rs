@@ -163,3 +163,70 @@ impl Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_reaches_the_engine_and_the_file_has_the_rest() {
+        let usual = Sampling {
+            temperature: 0.25,
+            top_k: 3,
+            top_p: 0.5,
+            min_p: 0.125,
+            repeat_penalty: 1.75,
+            repeat_last_n: 19,
+            seed: None,
+        };
+        let flags = AnswerArgs {
+            no_think: true,
+            system: Some("Be brief.".to_owned()),
+            max_tokens: Some(33),
+            temperature: Some(1.25),
+            top_p: Some(0.75),
+            top_k: Some(17),
+            min_p: Some(0.0625),
+            repeat_penalty: Some(1.5),
+            seed: Some(77),
+            no_lookup: true,
+        };
+        let given = flags.params(usual.clone());
+        let expected = Sampling {
+            temperature: 1.25,
+            top_k: 17,
+            top_p: 0.75,
+            min_p: 0.0625,
+            repeat_penalty: 1.5,
+            repeat_last_n: 19,
+            seed: Some(77),
+        };
+        assert_eq!(given.sampling, expected);
+        assert_eq!((given.max_tokens, given.lookup), (Some(33), false));
+        let conversation = flags.conversation();
+        assert_eq!(conversation.instructions.as_deref(), Some("Be brief."));
+        assert!(!conversation.thinking);
+
+        let plain = AnswerArgs::default();
+        let given = plain.params(usual.clone());
+        assert_eq!(given.sampling, usual);
+        assert_eq!((given.max_tokens, given.lookup), (None, true));
+        let conversation = plain.conversation();
+        assert!(conversation.thinking && conversation.instructions.is_none());
+    }
+
+    #[test]
+    fn an_answer_is_parted_into_thinking_and_text() {
+        let mut answer = Answer::default();
+        for (id, piece, part) in [
+            (1, "<think>", Part::Control),
+            (2, "Hm.", Part::Thinking),
+            (3, "</think>", Part::Control),
+            (4, "Yes.", Part::Answer),
+        ] {
+            answer.push(id, piece, part);
+        }
+        assert_eq!((&*answer.thinking, &*answer.text), ("Hm.", "Yes."));
+        assert_eq!(answer.ids, [1, 2, 3, 4]);
+    }
+}

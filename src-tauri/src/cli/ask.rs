@@ -99,3 +99,77 @@ fn report<'a>(engine: &'a engine::Engine, answer: &'a Answer, finished: &Finishe
         threads: device.threads,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use engine::{DeviceRequest, Engine, LoadOptions, Stats};
+    use serde_json::json;
+
+    use super::*;
+    use crate::demo_model;
+
+    #[test]
+    fn every_figure_is_reported_under_its_name() {
+        let file = demo_model::file().expect("the demo model");
+        let options = LoadOptions {
+            device: DeviceRequest::Cpu,
+            threads: Some(1),
+            ..LoadOptions::default()
+        };
+        let engine = Engine::open(&file, &options, &mut |_| {}).expect("it opens");
+        let answer = Answer {
+            text: "\nYes.".to_owned(),
+            thinking: "Hm.\n".to_owned(),
+            ids: vec![4, 5],
+        };
+        let stats = Stats {
+            prompt: 101,
+            cached: 40,
+            generated: 23,
+            thinking: 7,
+            prefill_s: 9.0,
+            prefill_rate: 84.5,
+            first_token_s: 1.25,
+            decode_rate: 16.25,
+            drafted: 6,
+            accepted: 5,
+            seed: 77,
+        };
+        for (reason, name) in [
+            (StopReason::EndOfTurn, "end_of_turn"),
+            (StopReason::MaxTokens, "max_tokens"),
+            (StopReason::ContextFull, "context_full"),
+            (StopReason::Cancelled, "cancelled"),
+        ] {
+            let stats = stats.clone();
+            let finished = Finished { reason, stats };
+            let report = report(&engine, &answer, &finished);
+            let report = serde_json::to_value(report).expect("plain data");
+            let device = engine.device();
+            let expected = json!({
+                "text": "Yes.",
+                "thinking": "Hm.",
+                "ids": [4, 5],
+                "prompt_tokens": 101,
+                "cached_tokens": 40,
+                "tokens": 23,
+                "thinking_tokens": 7,
+                "prefill_tok_s": 84.5,
+                "decode_tok_s": 16.25,
+                "first_token_s": 1.25,
+                "drafted_tokens": 6,
+                "accepted_tokens": 5,
+                "seed": 77,
+                "stop_reason": name,
+                "model": "Demo model",
+                "quantisation": "Q4_K_M",
+                "device": "cpu",
+                "device_name": device.name,
+                "device_reason": device.reason,
+                "cpu_level": device.cpu_level.name(),
+                "threads": 1,
+            });
+            assert_eq!(report, expected);
+        }
+    }
+}

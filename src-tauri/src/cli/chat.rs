@@ -95,3 +95,39 @@ fn answer(
     });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use engine::{DeviceRequest, Engine, LoadOptions};
+
+    use super::*;
+    use crate::cli::AnswerArgs;
+    use crate::demo_model;
+
+    #[test]
+    fn an_answer_is_kept_with_the_tokens_that_were_written() {
+        let file = demo_model::file().expect("the demo model");
+        let options = LoadOptions {
+            device: DeviceRequest::Cpu,
+            threads: Some(1),
+            ..LoadOptions::default()
+        };
+        let engine = Engine::open(&file, &options, &mut |_| {}).expect("it opens");
+        let mut model = load::Model::unwatched(engine);
+        let args = ChatArgs {
+            answer: AnswerArgs {
+                no_think: true,
+                max_tokens: Some(5),
+                ..AnswerArgs::default()
+            },
+            ..ChatArgs::default()
+        };
+        let mut conversation = args.answer.conversation();
+        conversation.messages.push(Turn::new(Role::User, "Hi"));
+        answer(&mut model, &mut conversation, &args, &Interrupt::default()).expect("an answer");
+        let said = conversation.messages.pop().expect("an answer");
+        assert_eq!((said.role, said.open), (Role::Assistant, false));
+        assert!(!said.text.is_empty() && said.thinking.is_none());
+        assert_eq!(said.ids.map(|ids| ids.len()), Some(5));
+    }
+}

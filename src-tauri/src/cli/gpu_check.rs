@@ -15,7 +15,7 @@ pub fn run(args: GpuCheckArgs) -> Result<(), CliError> {
     let order = CheckOrder {
         device: args.device,
         model,
-        starter: args.starter,
+        demo_model: args.demo_model,
         threads: args.threads,
         software,
         matrices: !args.without_matrices,

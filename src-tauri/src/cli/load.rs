@@ -11,13 +11,13 @@ use super::{CliError, ModelArgs, PlaceArgs};
 use crate::crash_marker::CrashMarkers;
 use crate::folders::Folders;
 use crate::gpus::{self, Gpu, Gpus, Opened, watched};
-use crate::{device, sandbox, starter};
+use crate::{demo_model, device, sandbox};
 
 /// The named file, or the demo model.
 pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
     match named {
         Some(file) => Ok(file.to_owned()),
-        None => starter::file().ok_or_else(|| {
+        None => demo_model::file().ok_or_else(|| {
             CliError::message("the demo model is not beside the program; name one with --model")
         }),
     }
@@ -117,4 +117,40 @@ pub fn load_options(place: &PlaceArgs) -> Result<LoadOptions, CliError> {
         software_gpu: device::software_gpu(),
         ..usual
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::{DeviceRequest, KvType};
+
+    use super::*;
+
+    #[test]
+    fn every_flag_of_loading_reaches_the_engine() {
+        let flags = PlaceArgs {
+            device: Some(DeviceRequest::Gpu(Some("0000:01:00.0".to_owned()))),
+            threads: Some(5),
+            kv: Some(KvType::Q8_0),
+        };
+        let options = load_options(&flags).map_err(|error| error.to_string());
+        let options = options.expect("a level");
+        assert_eq!(Some(options.device), flags.device);
+        assert_eq!((options.threads, options.kv), (Some(5), KvType::Q8_0));
+        assert_eq!(options.cpu_level, CpuLevel::detect().ok());
+        assert!(options.context.is_none() && options.sandbox.is_none());
+
+        let options = load_options(&PlaceArgs::default()).map_err(|error| error.to_string());
+        let options = options.expect("a level");
+        assert_eq!((options.threads, options.kv), (None, KvType::F16));
+        // A run of the tests may have the variable set.
+        if std::env::var_os(device::VARIABLE).is_none() {
+            assert_eq!(options.device, DeviceRequest::Auto);
+        }
+    }
+
+    #[test]
+    fn a_sandbox_is_there_only_where_it_is_wanted() {
+        let is_there = |wanted| sandbox(wanted).is_ok_and(|sandbox| sandbox.is_some());
+        assert_eq!((is_there(true), is_there(false)), (true, false));
+    }
 }

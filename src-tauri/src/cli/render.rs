@@ -1,13 +1,15 @@
-//! `goldcrest render`: the exact prompt that a template makes, byte for byte.
+//! `goldcrest render`: the exact prompt that a template makes, byte for byte but on a terminal.
 
+use std::borrow::Cow;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use engine::{ChatTemplate, Gguf};
 use jiff::civil::Date;
 use serde_json::Value;
 
+use super::output::visible;
 use super::{CliError, RenderArgs, load};
 
 pub fn run(args: &RenderArgs) -> Result<(), CliError> {
@@ -18,7 +20,12 @@ pub fn run(args: &RenderArgs) -> Result<(), CliError> {
         None => CliError::message(error.to_string()),
     })?;
     let mut out = io::stdout().lock();
-    out.write_all(prompt.as_bytes())?;
+    let shown = if out.is_terminal() {
+        visible(&prompt)
+    } else {
+        Cow::Borrowed(&*prompt)
+    };
+    out.write_all(shown.as_bytes())?;
     Ok(out.flush()?)
 }
 

@@ -201,3 +201,37 @@ impl Known {
         });
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_file_is_its_users_alone_and_is_replaced_whole() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("data");
+        let file = folder.join("gpu.json");
+        let key = Key {
+            device: "0000:01:00.0".to_owned(),
+            driver: "radv 1".to_owned(),
+            app: "0.1.0".to_owned(),
+            without_layers: String::new(),
+        };
+        let mut knowledge = Knowledge::default();
+        for failure in ["it is lost", "it is lost again"] {
+            knowledge.entry(&key).failed(failure);
+            knowledge.write(&file).expect("written");
+            assert_eq!(Knowledge::read(&file), knowledge);
+            let mode = |path: &Path| {
+                let metadata = path.metadata().expect("written");
+                metadata.permissions().mode() & 0o777
+            };
+            assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
+            assert_eq!(fs::read_dir(&folder).expect("listed").count(), 1);
+            // As a version before this one left it.
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("set");
+        }
+    }
+}

@@ -71,7 +71,7 @@ impl Machine {
     }
 
     fn decide_telling(&self, asked: &str, on_check: &mut dyn FnMut()) -> Decision {
-        let model = starter::file().expect("the starter is there");
+        let model = demo_model::file().expect("the demo model is there");
         let asked = asked.parse().expect("a device");
         self.gpus().decide(asked, &model, Some(1), on_check)
     }
@@ -107,10 +107,31 @@ fn a_gpu_is_taken_when_it_was_measured_faster_and_measured_once() {
     }
     assert_eq!(machine.checked().len(), 1);
     // Another CPU to beat is another measurement.
-    let model = starter::file().expect("the starter is there");
+    let model = demo_model::file().expect("the demo model is there");
     let gpus = machine.gpus();
     gpus.decide(DeviceRequest::Auto, &model, Some(2), &mut || {});
     assert_eq!(machine.checked().len(), 2);
+}
+
+#[test]
+fn for_a_small_model_no_gpu_is_looked_for_unless_one_is_asked_for() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let decide = |asked: &str| {
+        let gpus = Gpus {
+            small: SMALL,
+            ..machine.gpus()
+        };
+        let model = demo_model::file().expect("the demo model is there");
+        gpus.decide(
+            asked.parse().expect("a device"),
+            &model,
+            Some(1),
+            &mut || {},
+        )
+    };
+    no_gpu(&decide("auto"), "so small a model");
+    assert_eq!(machine.checked(), [""; 0]);
+    assert!(decide("gpu").gpu.is_some());
 }
 
 #[test]
@@ -146,7 +167,7 @@ fn a_gpu_that_crashes_with_cooperative_matrices_is_used_without_them() {
     }
     // With them, without layers, without them; and that is remembered.
     assert_eq!(machine.checked().len(), 3);
-    let model = starter::file().expect("the starter is there");
+    let model = demo_model::file().expect("the demo model is there");
     let verdicts = machine.gpus().verdicts(&model, Some(1), false, &mut || {});
     let check = verdicts.expect("they are listed").remove(0).check;
     let words = check.as_ref().and_then(matrices).expect("they were tried");
@@ -159,7 +180,7 @@ fn a_gpu_that_hangs_with_cooperative_matrices_is_used_without_them() {
     let machine = Machine::new(&[CARD], &format!("{with}; {}", writes(50)));
     let mut gpus = machine.gpus();
     gpus.check.timeout = Duration::from_secs(5);
-    let model = starter::file().expect("the starter is there");
+    let model = demo_model::file().expect("the demo model is there");
     let decision = gpus.decide(DeviceRequest::Auto, &model, Some(1), &mut || {});
     assert!(decision.gpu.is_some() && !decision.matrices);
     assert_eq!(machine.checked().len(), 2);
@@ -204,7 +225,7 @@ fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
         if why == "hangs" {
             gpus.check.timeout = Duration::from_secs(1);
         }
-        let model = starter::file().expect("the starter is there");
+        let model = demo_model::file().expect("the demo model is there");
         no_gpu(
             &gpus.decide(DeviceRequest::Auto, &model, Some(1), &mut || {}),
             why,
@@ -244,7 +265,7 @@ fn what_was_measured_goes_along_where_the_gpu_must_be_worth_it() {
 fn what_there_was_no_room_for_is_remembered_and_told_until_there_is() {
     let machine = Machine::new(&[CARD], &writes(50));
     let gpu = machine.decide("auto").gpu.expect("it is taken");
-    let model = starter::file().expect("the starter is there");
+    let model = demo_model::file().expect("the demo model is there");
     let told = || {
         let verdicts = machine.gpus().verdicts(&model, Some(1), false, &mut || {});
         verdicts.expect("they are listed").remove(0).without
@@ -301,8 +322,8 @@ fn a_layer_that_crashes_while_gpus_are_listed_leaves_a_chat_on_the_cpu() {
         own_templates: Vec::new(),
     };
     let info = model
-        .open(&ModelChoice::Starter, &options, &mut |_| {})
-        .expect("the starter opens");
+        .open(&ModelChoice::DemoModel, &options, &mut |_| {})
+        .expect("the demo model opens");
     assert_eq!(info.device.kind, chat::DeviceKind::Cpu);
     assert!(
         info.device.reason.contains("crashes"),
@@ -328,14 +349,14 @@ fn who_works_on_a_gpu_is_marked_and_what_it_fails_at_is_noted() {
     let gpus = machine.gpus();
     let mut gpu = machine.decide("auto").gpu;
     let mark = machine.markers().file(Work::GpuInUse);
-    let model = starter::file().expect("the starter is there");
+    let model = demo_model::file().expect("the demo model is there");
     // It is on the CPU, as one that has left a GPU is.
     let on_cpu = engine::LoadOptions {
         device: DeviceRequest::Cpu,
         threads: Some(1),
         ..Default::default()
     };
-    let mut engine = Engine::open(&model, &on_cpu, &mut |_| {}).expect("the starter opens");
+    let mut engine = Engine::open(&model, &on_cpu, &mut |_| {}).expect("the demo model opens");
     for failed in [true, false] {
         let marked = watched(Some(&gpus), &mut gpu, &mut engine, |_| mark.exists());
         assert_eq!((marked, mark.exists()), (failed, false));
@@ -372,7 +393,7 @@ fn after_a_death_over_a_gpu_the_cpu_answers_once_and_after_two_always() {
     }
     no_gpu(&machine.decide("auto"), "failed 2 times");
     // Whoever asks for it to be checked anew gets a new beginning.
-    let model = starter::file().expect("the starter is there");
+    let model = demo_model::file().expect("the demo model is there");
     let verdicts = machine.gpus().verdicts(&model, Some(1), true, &mut || {});
     assert!(verdicts.expect("listed")[0].usable);
     assert!(machine.decide("auto").gpu.is_some());

@@ -1,4 +1,4 @@
-//! What is known of a GPU, for people.
+//! What is known of a GPU, as text.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Gpu;
 
-/// A device with what is known of it, for people.
+/// A device with what is known of it, as `goldcrest devices` shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
     #[serde(flatten)]
@@ -54,7 +54,7 @@ impl Verdict {
     }
 }
 
-/// What is known of a GPU's cooperative matrices, for people.
+/// What is known of a GPU's cooperative matrices, as text.
 pub fn matrices(check: &GpuCheck) -> Option<String> {
     let MatrixCheck { fault, speedup } = check.matrices.as_ref()?;
     Some(match (fault, speedup) {

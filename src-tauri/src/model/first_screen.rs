@@ -55,7 +55,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
         own_templates: settings.own_templates.clone(),
     };
     let info = model
-        .open(&ModelChoice::Starter, &options, &mut |_| {})
+        .open(&ModelChoice::DemoModel, &options, &mut |_| {})
         .expect("the demo model opens");
     assert!(info.can_think);
     for (question, words) in RIGHT {

@@ -2,6 +2,7 @@
 //! default, so that a field that is left out is seen.
 
 use super::*;
+use crate::tests::requests::figures;
 
 const DAY: jiff::civil::Date = jiff::civil::date(2021, 7, 4);
 
@@ -193,7 +194,7 @@ fn an_open_model_has_the_context_and_the_cache_that_were_asked_for() {
         };
         let mut model = EngineModel::default();
         model
-            .open(&ModelChoice::Starter, &options, &mut |_| {})
+            .open(&ModelChoice::DemoModel, &options, &mut |_| {})
             .expect("it opens")
     };
     let full = open(None, chat::KvType::F16);
@@ -209,7 +210,7 @@ fn figures_keep_their_meaning_and_their_units() {
     let info = ModelInfo {
         name: "Mine".into(),
         file: None,
-        starter: false,
+        demo_model: false,
         quantisation: "Q4_K_M".into(),
         file_bytes: 1,
         context_length: 2,
@@ -233,8 +234,8 @@ fn figures_keep_their_meaning_and_their_units() {
     let stats = engine::Stats {
         prompt: 101,
         cached: 40,
-        generated: 23,
-        thinking: 7,
+        generated: 4,
+        thinking: 1,
         prefill_s: 9.0,
         prefill_rate: 84.5,
         first_token_s: 1.2346,
@@ -254,24 +255,118 @@ fn figures_keep_their_meaning_and_their_units() {
     ] {
         let stats = stats.clone();
         let finish = finish(engine::Finished { reason, stats }, &info);
-        let figures = chat::Stats {
-            prompt_tokens: 101,
-            cached_tokens: 40,
-            tokens: 23,
-            thinking_tokens: 7,
-            first_token_ms: 1235,
-            tokens_per_second: 16.25,
-            read_per_second: 84.5,
-            drafted_tokens: 6,
-            accepted_tokens: 5,
-            seed: 77,
-            model: "Mine".into(),
-            device: "CPU, AVX2".into(),
-        };
+        let figures = figures();
         let expected = chat::Finish {
             reason: expected,
             stats: figures,
         };
         assert_eq!(finish, expected);
+    }
+}
+
+#[test]
+fn pieces_and_failures_keep_their_kind() {
+    let reading = Event::Prefill {
+        done: 1,
+        total: 2,
+        cached: 3,
+    };
+    let read = chat::Piece::Reading {
+        done: 1,
+        total: 2,
+        cached: 3,
+    };
+    assert_eq!(piece(reading), read);
+    for (part, expected) in [
+        (Part::Thinking, chat::Part::Thinking),
+        (Part::Answer, chat::Part::Answer),
+        (Part::Control, chat::Part::Control),
+    ] {
+        let token = Event::Token {
+            id: 7,
+            piece: "a",
+            part,
+        };
+        let expected = chat::Piece::Token {
+            id: 7,
+            text: "a",
+            part: expected,
+        };
+        assert_eq!(piece(token), expected);
+    }
+    let too_long = GenerateError::TooLong {
+        prompt: 9,
+        context: 8,
+    };
+    assert_eq!(generation(&too_long).code, FailureCode::TooLong);
+    let failure = generation(&GenerateError::Empty);
+    assert_eq!(failure.code, FailureCode::Generation);
+    assert_eq!(failure.message, "the prompt is empty");
+}
+
+#[test]
+fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
+    let cpu_level = engine::CpuLevel::detect().expect("a level");
+    for (kind, expected) in [
+        (DeviceKind::Cpu, chat::DeviceKind::Cpu),
+        (DeviceKind::Gpu, chat::DeviceKind::Gpu),
+        (DeviceKind::Cuda, chat::DeviceKind::Cuda),
+        (DeviceKind::Metal, chat::DeviceKind::Metal),
+    ] {
+        let device = DeviceChoice {
+            kind,
+            name: "Card".into(),
+            reason: "it is fast".into(),
+            without: None,
+            gpu_failed: false,
+            cpu_level,
+            threads: 3,
+        };
+        let expected = chat::Device {
+            kind: expected,
+            name: "Card".into(),
+            reason: "it is fast".into(),
+            report: Some("all is well".into()),
+        };
+        assert_eq!(device_info(&device, Some("all is well".into())), expected);
+    }
+
+    let file = demo_model::file().expect("the demo model");
+    let options = engine::LoadOptions {
+        device: engine::DeviceRequest::Cpu,
+        threads: Some(1),
+        ..engine::LoadOptions::default()
+    };
+    let engine = Engine::open(&file, &options, &mut |_| {}).expect("it opens");
+    let summary = engine.summary();
+    for choice in [ModelChoice::DemoModel, ModelChoice::File(file.clone())] {
+        let is_demo_model = choice == ModelChoice::DemoModel;
+        let expected = ModelInfo {
+            name: "Demo model".into(),
+            file: Some(file.clone()).filter(|_| !is_demo_model),
+            demo_model: is_demo_model,
+            quantisation: "Q4_K_M".into(),
+            file_bytes: file.metadata().expect("there").len(),
+            context_length: 2048,
+            context_note: None,
+            longest_token: engine.tokenizer().longest_token(),
+            kv_bytes: engine.full_kv_bytes(),
+            fingerprint: summary.fingerprint.clone(),
+            template: chat::Template {
+                used: chat::TemplateUse::Known,
+                fault: None,
+            },
+            can_think: true,
+            sampling: chat::Sampling {
+                temperature: 0.0,
+                top_p: summary.sampling.top_p,
+                top_k: u32::try_from(summary.sampling.top_k).expect("few"),
+                min_p: summary.sampling.min_p,
+                repeat_penalty: 1.0,
+                seed: None,
+            },
+            device: device_info(engine.device(), Some("checked".into())),
+        };
+        assert_eq!(info(&engine, &choice, Some("checked".into())), expected);
     }
 }

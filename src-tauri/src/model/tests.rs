@@ -20,11 +20,11 @@ fn options() -> LoadOptions {
     }
 }
 
-fn starter() -> EngineModel {
+fn demo_model() -> EngineModel {
     let mut model = EngineModel::default();
     model
-        .open(&ModelChoice::Starter, &options(), &mut |_| {})
-        .expect("the starter opens");
+        .open(&ModelChoice::DemoModel, &options(), &mut |_| {})
+        .expect("the demo model opens");
     model
 }
 
@@ -74,18 +74,18 @@ fn a_long_context_does_not_stretch_the_demo_model() {
         ..options()
     };
     let mut open = |choice| model.open(&choice, &long, &mut |_| {}).expect("it opens");
-    let info = open(ModelChoice::Starter);
+    let info = open(ModelChoice::DemoModel);
     assert_eq!(info.context_length, 2048);
     let note = info.context_note.expect("it is said");
     assert!(note.contains("2048 are used"), "{note}");
     // A file of the user's is stretched, be it the same.
-    let file = starter::file().expect("the demo model is there");
+    let file = demo_model::file().expect("the demo model is there");
     assert_eq!(open(ModelChoice::File(file)).context_length, 4096);
 }
 
 #[test]
 fn a_second_turn_goes_on_from_the_first() {
-    let mut model = starter();
+    let mut model = demo_model();
     let question = said(Role::User, "What is Goldcrest?", None);
     let first = turn(vec![question.clone()]);
     let (text, ids, finish) = answer(&mut model, &first);
@@ -112,7 +112,7 @@ fn a_second_turn_goes_on_from_the_first() {
 
 #[test]
 fn an_answer_cut_short_goes_on_as_if_it_had_not_been() {
-    let mut model = starter();
+    let mut model = demo_model();
     let question = said(Role::User, "What is Goldcrest?", None);
     let whole = turn(vec![question.clone()]);
     let (text, ids, _) = answer(&mut model, &whole);
@@ -140,7 +140,7 @@ fn an_answer_cut_short_goes_on_as_if_it_had_not_been() {
 
 #[test]
 fn a_bad_file_leaves_the_model_before_as_it_was() {
-    let mut model = starter();
+    let mut model = demo_model();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("holiday.gguf");
     std::fs::write(&file, b"no model").expect("written");
@@ -149,7 +149,7 @@ fn a_bad_file_leaves_the_model_before_as_it_was() {
         .expect_err("refused");
     assert_eq!(failure.code, FailureCode::BadModel);
     assert!(failure.message.contains("holiday.gguf"), "{failure}");
-    assert!(model.info().is_some_and(|info| info.starter));
+    assert!(model.info().is_some_and(|info| info.demo_model));
     answer(
         &mut model,
         &turn(vec![said(Role::User, "Who are you?", None)]),
@@ -158,13 +158,13 @@ fn a_bad_file_leaves_the_model_before_as_it_was() {
 
 #[test]
 fn an_unknown_device_leaves_the_model_before_as_it_was() {
-    let mut model = starter();
+    let mut model = demo_model();
     let wrong = LoadOptions {
         device: "abacus".into(),
         ..options()
     };
     let failure = model
-        .open(&ModelChoice::Starter, &wrong, &mut |_| {})
+        .open(&ModelChoice::DemoModel, &wrong, &mut |_| {})
         .expect_err("refused");
     assert_eq!(failure.code, FailureCode::Invalid);
     assert!(model.info().is_some());
@@ -192,7 +192,7 @@ impl TemplateSandbox for Moody {
 
 /// The demo model with a chat template of unknown text and the same length.
 fn foreign(folder: &tempfile::TempDir) -> ModelChoice {
-    let image = std::fs::read(starter::file().expect("the demo model")).expect("read");
+    let image = std::fs::read(demo_model::file().expect("the demo model")).expect("read");
     let known: &[u8] = b"{#- Chat template of the Goldcrest";
     let at = image.windows(known.len()).position(|part| part == known);
     let mut image = image.clone();
@@ -261,6 +261,21 @@ fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reaso
     );
     assert_eq!((info.template.used, loads), (chat::TemplateUse::Unknown, 0));
     assert_eq!(model.count(&asked("Hello"), &cancel), Ok(built_in));
+
+    // Another file in its place is loaded, whatever else changes.
+    let ModelChoice::File(file) = &choice else {
+        unreachable!("it is a file");
+    };
+    let demo = demo_model::file().expect("the demo model");
+    std::fs::copy(demo, file).expect("copied");
+    let unwanted = LoadOptions {
+        own_templates: vec!["0123".into()],
+        threads: Some(2),
+        ..options()
+    };
+    let (info, loads) = open(&mut model, &unwanted);
+    assert_eq!(info.template.used, chat::TemplateUse::Known);
+    assert!(loads > 0);
 }
 
 #[test]
@@ -275,7 +290,7 @@ fn without_a_model_there_is_no_answer() {
 
 #[test]
 fn thinking_that_was_stopped_goes_on_as_thinking() {
-    let mut model = starter();
+    let mut model = demo_model();
     let question = said(Role::User, "Tell me a story about a bird.", None);
     let thinking = Turn {
         thinking: true,
@@ -327,7 +342,7 @@ fn thinking_that_was_stopped_goes_on_as_thinking() {
 fn a_seed_gives_the_same_answer_and_another_seed_another() {
     let ask = |seed| {
         // A cold start each time: what is read from the cache is rounded otherwise.
-        let mut model = starter();
+        let mut model = demo_model();
         let sampling = Sampling {
             temperature: 1.0,
             top_p: 1.0,
@@ -364,7 +379,7 @@ fn marked() -> (TempDir, CrashMarkers, EngineModel) {
 fn a_file_over_which_the_app_crashed_is_refused_until_it_has_been_opened() {
     let (folder, markers, mut model) = marked();
     let file = folder.path().join("mine.gguf");
-    std::fs::copy(crate::starter::file().expect("there"), &file).expect("copied");
+    std::fs::copy(crate::demo_model::file().expect("there"), &file).expect("copied");
     let choice = ModelChoice::File(file);
     assert_eq!(model.refusal(&choice), None);
     let mark = serde_json::to_vec(&choice).expect("plain data");
@@ -375,7 +390,7 @@ fn a_file_over_which_the_app_crashed_is_refused_until_it_has_been_opened() {
         failure.message,
         "mine.gguf was not opened: the app ended the last time it was opened."
     );
-    assert_eq!(model.refusal(&ModelChoice::Starter), None);
+    assert_eq!(model.refusal(&ModelChoice::DemoModel), None);
 
     // The mark of an opening that goes on is nobody's crash.
     let mut seen = Vec::new();

@@ -2,7 +2,10 @@
 
 #![cfg(unix)]
 
+use std::fs;
+
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::*;
 
@@ -25,14 +28,14 @@ fn render(script: &str) -> Result<String, TemplateError> {
 #[test]
 fn a_childs_end_is_a_prompt_or_a_reason() {
     assert_eq!(
-        render(r#"cat > /dev/null; echo '{"Ok":"prompt"}'"#),
+        render(r#"cat > /dev/null; echo '[{"Ok":"prompt"}]'"#),
         Ok("prompt".into())
     );
     let raised = TemplateError::Render {
         line: 3,
         message: "roles must alternate".into(),
     };
-    let printed = r#"{"Err":{"Render":{"line":3,"message":"roles must alternate"}}}"#;
+    let printed = r#"[{"Err":{"Render":{"line":3,"message":"roles must alternate"}}}]"#;
     assert_eq!(render(&format!("echo '{printed}'")), Err(raised));
     for (script, reason) in [
         ("exec sleep 1000", "it took longer than 1 s"),
@@ -48,23 +51,44 @@ fn a_childs_end_is_a_prompt_or_a_reason() {
             "{script}"
         );
     }
-    for script in ["true", "echo nonsense"] {
+    for script in ["true", "echo nonsense", "echo '[]'"] {
         let error = render(script).expect_err("no prompt");
         assert!(error.to_string().contains("its process failed"), "{error}");
     }
+    let missing = ChildSandbox::new(Child {
+        program: "/nonexistent/goldcrest".into(),
+        ..sandbox("").child
+    });
+    let error = missing
+        .render("", &json!({}), TODAY)
+        .expect_err("no prompt")
+        .to_string();
+    assert!(
+        error.contains("its process could not be started"),
+        "{error}"
+    );
+}
+
+/// A child that writes what it reads to the file `heard`, a line in the file `runs`, and these results.
+fn noting(results: &str) -> (TempDir, ChildSandbox) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().display();
+    let script = format!("cat > {path}/heard; echo >> {path}/runs; echo '{results}'");
+    (folder, sandbox(&script))
+}
+
+fn runs(folder: &TempDir) -> usize {
+    fs::read(folder.path().join("runs")).map_or(0, |lines| lines.len())
 }
 
 #[test]
 fn a_child_reads_template_variables_and_day() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let heard = folder.path().join("heard.json");
-    let script = format!("cat > {}; echo '{{\"Ok\":\"\"}}'", heard.display());
-    let sandbox = sandbox(&script);
+    let (folder, sandbox) = noting(r#"[{"Ok":""}]"#);
     let prompt = sandbox.render("{{ a }}", &json!({"a": "é"}), TODAY);
     assert_eq!(prompt, Ok(String::new()));
-    let heard: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(&heard).expect("read")).expect("JSON");
-    let expected = json!({"source": "{{ a }}", "context": {"a": "é"}, "today": "2026-03-05"});
+    let heard = fs::read(folder.path().join("heard")).expect("read");
+    let heard: serde_json::Value = serde_json::from_slice(&heard).expect("JSON");
+    let expected = json!({"source": "{{ a }}", "contexts": [{"a": "é"}], "today": "2026-03-05"});
     assert_eq!(heard, expected);
     let own: OwnRequest = serde_json::from_value(heard).expect("as the child reads it");
     assert_eq!((&*own.source, own.today), ("{{ a }}", TODAY.to_string()));
@@ -72,22 +96,36 @@ fn a_child_reads_template_variables_and_day() {
 
 #[test]
 fn the_same_prompt_is_rendered_once_and_another_again() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let count = folder.path().join("count");
-    let script = format!("echo >> {0}; echo '{{\"Ok\":\"prompt\"}}'", count.display());
-    let sandbox = sandbox(&script);
-    let runs = || std::fs::read(&count).map_or(0, |lines| lines.len());
+    let (folder, sandbox) = noting(r#"[{"Ok":"prompt"}]"#);
     for (a, expected) in [(1, 1), (1, 1), (2, 2), (2, 2), (1, 3)] {
         let prompt = sandbox.render("{{ a }}", &json!({"a": a}), TODAY);
         assert_eq!(prompt, Ok("prompt".into()));
-        assert_eq!(runs(), expected);
+        assert_eq!(runs(&folder), expected);
     }
-    sandbox
-        .render("{{ b }}", &json!({"a": 1}), TODAY)
-        .expect("a prompt");
     let tomorrow = Date::constant(2026, 3, 6);
-    sandbox
-        .render("{{ b }}", &json!({"a": 1}), tomorrow)
-        .expect("a prompt");
-    assert_eq!(runs(), 5);
+    for day in [TODAY, tomorrow] {
+        let prompt = sandbox.render("{{ b }}", &json!({"a": 1}), day);
+        assert_eq!(prompt, Ok("prompt".into()));
+    }
+    assert_eq!(runs(&folder), 5);
+}
+
+#[test]
+fn several_contexts_are_one_child_and_one_deadline() {
+    let contexts = [json!({"a": 1}), json!({"a": 2})];
+    let raised = TemplateError::Syntax {
+        line: 1,
+        message: "no".into(),
+    };
+    let printed = r#"[{"Ok":"1"},{"Err":{"Syntax":{"line":1,"message":"no"}}}]"#;
+    let (folder, sandbox) = noting(printed);
+    let rendered = sandbox.render_each("{{ a }}", &contexts, TODAY);
+    assert_eq!(rendered, [Ok("1".into()), Err(raised)]);
+    assert_eq!(runs(&folder), 1);
+
+    let hangs = self::sandbox("exec sleep 1000");
+    let reason = "it took longer than 1 s".to_owned();
+    let stopped = Err(TemplateError::Stopped { reason });
+    let rendered = hangs.render_each("{{ a }}", &contexts, TODAY);
+    assert_eq!(rendered, [stopped.clone(), stopped]);
 }

@@ -1,6 +1,7 @@
 //! From the page's request to what the model is asked, and from the model's figures to the page. No value is its
 //! default, so that a field that is left out is seen.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -59,13 +60,38 @@ fn fields(value: &Value) -> &serde_json::Map<String, Value> {
 
 /// A model that keeps what it is asked and always says the same.
 #[derive(Clone, Default)]
-struct Recorder {
+pub struct Recorder {
     options: Arc<Mutex<Vec<LoadOptions>>>,
     turns: Arc<Mutex<Vec<Turn>>>,
+    /// An answer does not end before it is cancelled.
+    pub is_endless: Arc<AtomicBool>,
+    /// Nor then.
+    is_deaf: bool,
     open: Option<ModelInfo>,
 }
 
-fn figures() -> Stats {
+impl Recorder {
+    /// One whose answers do not end by themselves, nor, where it is deaf, when they are cancelled.
+    pub fn endless(is_deaf: bool) -> Self {
+        Self {
+            is_endless: Arc::new(AtomicBool::new(true)),
+            is_deaf,
+            ..Self::default()
+        }
+    }
+
+    fn last_turn(&self) -> Turn {
+        let turns = self.turns.lock().expect("not poisoned");
+        turns.last().cloned().expect("a turn")
+    }
+
+    pub fn turns(&self) -> usize {
+        self.turns.lock().expect("not poisoned").len()
+    }
+}
+
+/// What an answer took.
+pub fn figures() -> Stats {
     Stats {
         prompt_tokens: 101,
         cached_tokens: 40,
@@ -96,7 +122,7 @@ impl Generate for Recorder {
         let info = ModelInfo {
             name: "Mine".into(),
             file: Some("/models/mine.gguf".into()),
-            starter: true,
+            demo_model: true,
             quantisation: "Q5_K_M".into(),
             file_bytes: 1_250_000,
             context_length: 1234,
@@ -138,7 +164,7 @@ impl Generate for Recorder {
     fn generate(
         &mut self,
         turn: &Turn,
-        _: &AtomicBool,
+        cancel: &AtomicBool,
         on_piece: &mut dyn FnMut(Piece<'_>),
     ) -> Result<Finish, Failure> {
         self.turns.lock().expect("not poisoned").push(turn.clone());
@@ -149,6 +175,15 @@ impl Generate for Recorder {
             (44, "Yes.", Part::Answer),
         ] {
             on_piece(Piece::Token { id, text, part });
+        }
+        while self.is_endless.load(Ordering::Relaxed) {
+            if cancel.load(Ordering::Relaxed) && !self.is_deaf {
+                return Ok(Finish {
+                    reason: StopReason::Cancelled,
+                    stats: figures(),
+                });
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
         Ok(Finish {
             reason: StopReason::MaxTokens,
@@ -223,17 +258,74 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
     };
     assert_eq!(options, Some(expected));
 
-    let turn = model
-        .turns
-        .lock()
-        .expect("not poisoned")
-        .last()
-        .cloned()
-        .expect("a turn");
+    let turn = model.last_turn();
     assert_eq!(turn, second_turn(turn.today));
 
     let status = &window.invoke("snapshot", json!({})).expect("a snapshot")["model"];
     assert_eq!(*status, shown_status());
+}
+
+#[test]
+fn every_verb_of_a_chat_does_what_the_page_asks() {
+    let model = Recorder::default();
+    let window = Window::with(Box::new(model.clone()), NoModel::default());
+    let invoke = |command: &str, arguments: Value| {
+        let answer = window.invoke(command, arguments);
+        answer.unwrap_or_else(|error| panic!("{command}: {error}"))
+    };
+    let asked = json!({ "chat": null, "text": "What is green?", "thinking": false });
+    let view = invoke("send", asked);
+    let (chat, question) = (&view["chat"]["id"], &view["messages"][0]["id"]);
+    let first = answered(&window, chat);
+    assert!(!model.last_turn().thinking);
+
+    for thinking in [true, false] {
+        let again = json!({ "message": first["id"], "thinking": thinking });
+        invoke("regenerate", again);
+        assert_ne!(answered(&window, chat)["id"], first["id"]);
+        let turn = model.last_turn();
+        assert_eq!((turn.thinking, turn.history.len()), (thinking, 1));
+    }
+
+    let shown = invoke("show_sibling", json!({ "message": first["id"] }));
+    assert_eq!(shown["messages"][1]["id"], first["id"]);
+    invoke("continue_answer", json!({ "message": first["id"] }));
+    assert_eq!(answered(&window, chat)["id"], first["id"]);
+    let turn = model.last_turn();
+    assert_eq!((turn.resume, turn.history.len()), (true, 2));
+
+    for thinking in [true, false] {
+        let edited = json!({ "message": question, "text": "And blue?", "answer": thinking });
+        invoke("edit_message", edited);
+        answered(&window, chat);
+        let turn = model.last_turn();
+        assert_eq!(
+            (turn.thinking, &*turn.history[0].text),
+            (thinking, "And blue?")
+        );
+    }
+    let turns = model.turns();
+    let last = answered(&window, chat);
+    let edited = json!({ "message": last["id"], "text": "No.", "answer": null });
+    let view = invoke("edit_message", edited);
+    assert_eq!(view["messages"][1]["text"], "No.");
+    assert_eq!(model.turns(), turns, "nothing is asked of the model");
+
+    invoke("save_draft", json!({ "chat": chat, "text": "Dear" }));
+    invoke("save_draft", json!({ "chat": null, "text": "New" }));
+    assert_eq!(
+        invoke("open_chat", json!({ "chat": chat }))["draft"],
+        "Dear"
+    );
+    assert_eq!(invoke("snapshot", json!({}))["drafts"]["newChat"], "New");
+    let hits = invoke("search", json!({ "query": "blue" }));
+    assert_eq!(&hits[0]["chat"], chat, "{hits}");
+
+    model.is_endless.store(true, Ordering::Relaxed);
+    let endless = json!({ "chat": chat, "text": "Go on", "thinking": false });
+    invoke("send", endless);
+    invoke("stop", json!({ "chat": chat }));
+    assert_eq!(answered(&window, chat)["state"], "stopped");
 }
 
 /// What the model is asked the second time.
@@ -278,7 +370,7 @@ fn shown_status() -> Value {
         "state": "ready",
         "name": "Mine",
         "file": "/models/mine.gguf",
-        "starter": true,
+        "demoModel": true,
         "quantisation": "Q5_K_M",
         "sizeMb": 1.3,
         "contextLength": 1234,

@@ -2,6 +2,7 @@ import type { Attachment } from "svelte/attachments";
 import { isKnownLanguage } from "../text/languages";
 import type { Run } from "../text/runs";
 import { highlighter } from "../text/worker";
+import { drawRuns } from "./runs";
 
 /** Colours of code that was drawn lately, so that a list that grows keeps those it has. */
 const known = new Map<string, Run[]>();
@@ -31,13 +32,5 @@ async function colour(element: HTMLElement, signal: AbortSignal): Promise<void> 
     known.set(key, outcome === "done" ? found : []);
   }
   const runs = known.get(key) ?? [];
-  if (runs.length > 0) element.replaceChildren(...runs.map(drawn));
-}
-
-function drawn([classes, text]: Run): Node {
-  if (classes === "") return document.createTextNode(text);
-  const span = document.createElement("span");
-  span.className = classes;
-  span.textContent = text;
-  return span;
+  if (runs.length > 0) drawRuns(element, runs);
 }

@@ -39,7 +39,7 @@ export const commands = {
 	pickModel: () => __TAURI_INVOKE<boolean>("pick_model"),
 	/**  Opens the model of the last session, which was not opened at the start. */
 	retryModel: () => __TAURI_INVOKE<null>("retry_model"),
-	useStarter: () => __TAURI_INVOKE<null>("use_starter"),
+	useDemoModel: () => __TAURI_INVOKE<null>("use_demo_model"),
 	openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
 };
 
@@ -134,9 +134,9 @@ export type ModelState = "none" | "checking" | "loading" | "ready" | "failed";
 export type ModelStatus = {
 	state: ModelState,
 	name: string,
-	/**  The user's own file; none for the starter. */
+	/**  The user's own file; none for the demo model. */
 	file: string | null,
-	starter: boolean,
+	demoModel: boolean,
 	quantisation: string,
 	sizeMb: number,
 	contextLength: number,
@@ -242,7 +242,7 @@ export type StartProblem = {
 	folder: string,
 	/**  Those that are whole, the newest first. */
 	copies: DatabaseCopy[],
-	/**  The name that the database would get; none where another in its place would not help. */
+	/**  The name that the database would get; none where there is none, or another in its place would not help. */
 	keptAs: string | null,
 	/**  The database is damaged in a part that opening does not read, and can be used as it is. */
 	opens: boolean,
@@ -252,7 +252,7 @@ export type StartProblem = {
  *  Why the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another
  *  program has the database.
  */
-export type StartProblemKind = "damaged" | "newer" | "foreign" | "unreadable" | "read-only" | "folder-not-writable" | "held" | "disk-full" | "in-use" | "other";
+export type StartProblemKind = "damaged" | "missing" | "newer" | "foreign" | "unreadable" | "read-only" | "folder-not-writable" | "held" | "disk-full" | "in-use" | "other";
 
 /**  Whether there is a snapshot to ask for. */
 export type Startup = { type: "ready" } | {

@@ -14,9 +14,9 @@ export type Questions = { short: Asked; endless: Asked };
 
 type Of<Type extends HostEvent["type"]> = Extract<HostEvent, { type: Type }>;
 
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
-/** A host, what it has told so far, and the means to wait for more. */
+/** A host, its events so far, and the means to wait for more. */
 export class HostStage {
   readonly events: HostEvent[] = [];
 
@@ -37,7 +37,7 @@ export class HostStage {
     isWanted: (event: Of<Type>) => boolean = () => true,
     from = 0,
   ): Promise<Of<Type>> {
-    const end = Date.now() + PATIENCE_MS;
+    const end = Date.now() + TIMEOUT_MS;
     for (;;) {
       const found = this.events
         .slice(from)
@@ -142,7 +142,7 @@ export const hostCases: HostCase[] = [
     },
   },
   {
-    name: "an answer is told in deltas that follow each other, and ends with all of them",
+    name: "an answer comes in deltas with numbers in order, and ends with all of them",
     async run(stage) {
       const { view, answer } = await stage.answered();
       const deltas = stage.deltas(answer.id);
@@ -165,7 +165,7 @@ export const hostCases: HostCase[] = [
       const stages = stage.events.filter((event) => event.type === "stage");
       holds(
         stages.some((event) => event.message === answer.id && event.stage === "writing"),
-        "writing is told as a stage",
+        "there is a stage event for writing",
       );
       const writing = stage.events.flatMap((event) =>
         event.type === "chatChanged" && event.chat.id === view.chat.id ? [event.chat.writing] : [],
@@ -251,7 +251,7 @@ export const hostCases: HostCase[] = [
     },
   },
   {
-    name: "a title is one line, and its change is told",
+    name: "a title is one line, and its change is an event",
     async run(stage) {
       const { host } = stage;
       const { view } = await stage.answered();
@@ -262,7 +262,7 @@ export const hostCases: HostCase[] = [
         ({ chat }) => chat.id === view.chat.id,
         from,
       );
-      equal(chat.title, "A wren", "the title that is told");
+      equal(chat.title, "A wren", "the title in the event");
       await refused(host.renameChat(view.chat.id, "  "), "invalid");
     },
   },
@@ -347,7 +347,7 @@ export const hostCases: HostCase[] = [
     name: "of a model that is loading nothing is known; what is sent meanwhile waits, thinking and all",
     async run(stage) {
       const { host } = stage;
-      await host.useStarter();
+      await host.useDemoModel();
       const { status } = await stage.event("model", (event) => event.status.state === "loading");
       equal(
         [status.canThink, status.contextLength, status.kvMb, status.device, status.error],
@@ -357,7 +357,7 @@ export const hostCases: HostCase[] = [
       const view = await stage.send(stage.questions.short.text, true);
       equal(last(view).thinks, true, "thinking was asked for");
       const ready = (await stage.event("model", (event) => event.status.state === "ready")).status;
-      equal([ready.starter, ready.progress, ready.canThink], [true, 1, true], "the model");
+      equal([ready.demoModel, ready.progress, ready.canThink], [true, 1, true], "the model");
       holds(ready.contextLength > 0 && ready.kvMb > 0 && ready.sizeMb > 0, "its sizes are known");
       holds(!!ready.device?.name && ready.device.reason !== "", "its device is known");
       equal((await stage.ended(last(view).id)).thinks, true, "it is asked for to the end");

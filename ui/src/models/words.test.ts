@@ -1,5 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { contextHint } from "./words";
+import { contextHint, fileName, size } from "./words";
+
+it("says sizes in the unit that fits", () => {
+  expect([0.2, 4.6, 120.4, 999, 1000, 1915].map(size)).toEqual([
+    "0.2 MB",
+    "4.6 MB",
+    "120 MB",
+    "999 MB",
+    "1.0 GB",
+    "1.9 GB",
+  ]);
+});
+
+it("names a file by the last part of its path, on every system", () => {
+  const paths = ["/home/a/b.gguf", "C:\\Models\\b.gguf", "b.gguf"];
+  expect(paths.map(fileName)).toEqual(["b.gguf", "b.gguf", "b.gguf"]);
+});
 
 describe("the hint of the context setting", () => {
   it("says what the model runs with", () => {

@@ -1,11 +1,11 @@
-/** So many are drawn at once, and at each frame after that. */
+/** The number drawn at once, and added at each frame after that. */
 const STEP = 40;
 
-/** How many of very many things are drawn: the first at once, the others a few at each frame. */
+/** How many items of a long list are drawn: the first at once, more at each frame. */
 export class Gradual {
   #count = $state(STEP);
 
-  /** To be made where a component is set up; `total` tells how many things there are. */
+  /** To be made where a component is set up; `total` is the number of items. */
   constructor(private readonly total: () => number) {
     $effect(() => {
       if (this.#count >= this.total()) return;

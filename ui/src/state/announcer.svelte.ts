@@ -1,8 +1,16 @@
+import { beforePair } from "../text/pieces";
+
 /** All whole sentences and lines. A full stop ends one only before a space: 5.5 is a number. */
 const SENTENCES = /^[\s\S]*(?:[.!?](?=\s)|\n)/u;
 
 /** What comes within this time is spoken as one, so that nothing is gone before it is heard. */
 const GATHER_MS = 100;
+
+/** The live region holds little more than this: the browser lays out all of it at once. */
+const LONGEST_SPOKEN = 2000;
+
+/** Text that goes on without the end of a sentence is spoken when it is this long. */
+const LONGEST_PENDING = 500;
 
 /** Speaks the growing answer to screen readers, a sentence at a time. */
 export class Announcer {
@@ -19,10 +27,13 @@ export class Announcer {
 
   hear(text: string): void {
     this.#pending += text;
-    const sentences = SENTENCES.exec(this.#pending)?.[0];
-    if (sentences === undefined) return;
-    this.#pending = this.#pending.slice(sentences.length);
-    this.#speak(plain(sentences));
+    let end = SENTENCES.exec(this.#pending)?.[0].length ?? 0;
+    if (this.#pending.length - end > LONGEST_PENDING) {
+      end = endOfWord(this.#pending, this.#pending.length);
+    }
+    if (end === 0) return;
+    this.#speak(plain(this.#pending.slice(0, end)));
+    this.#pending = this.#pending.slice(end);
   }
 
   /** Speaks what is left, then `closing`. */
@@ -34,14 +45,28 @@ export class Announcer {
 
   #speak(words: string): void {
     // The break between two paragraphs says nothing, and must not take away what is being read out.
-    if (words === "") return;
-    this.#due.push(words);
-    this.#timer ??= setTimeout(() => {
-      this.spoken = this.#due.join(" ");
-      this.#due = [];
-      this.#timer = undefined;
-    }, GATHER_MS);
+    while (words !== "") {
+      const isLong = words.length > LONGEST_PENDING;
+      const end = isLong ? endOfWord(words, LONGEST_PENDING) : words.length;
+      this.#due.push(words.slice(0, end).trimEnd());
+      words = words.slice(end);
+    }
+    if (this.#due.length > 0) this.#timer ??= setTimeout(() => this.#flush(), GATHER_MS);
   }
+
+  #flush(): void {
+    let count = 0;
+    for (let length = 0; length < LONGEST_SPOKEN && count < this.#due.length; count++) {
+      length += this.#due[count]?.length ?? 0;
+    }
+    this.spoken = this.#due.splice(0, count).join(" ");
+    this.#timer = this.#due.length > 0 ? setTimeout(() => this.#flush(), GATHER_MS) : undefined;
+  }
+}
+
+/** Where the last word before `most` ends; `most` itself within a longer word. */
+function endOfWord(text: string, most: number): number {
+  return text.lastIndexOf(" ", most - 1) + 1 || beforePair(text, most);
 }
 
 const plain = (markdown: string): string =>

@@ -44,3 +44,60 @@ test("however fast the answer comes, no sentence is lost", () => {
   announcer.finish("");
   expect(spoken(announcer)).toBe("Thinking It crosses the sea. Nobody believes this.");
 });
+
+/** What the live region holds, at each of its updates. */
+function updates(announcer: Announcer): string[] {
+  const all: string[] = [];
+  while (vi.getTimerCount() > 0) {
+    vi.advanceTimersToNextTimer();
+    all.push(announcer.spoken);
+  }
+  return all;
+}
+
+const floods = {
+  letters: "a".repeat(100_000),
+  words: "goldcrest ".repeat(10_000),
+  sentences: "It crosses the sea. ".repeat(5_000),
+  emoji: "\u{1F426}".repeat(50_000),
+};
+
+test.each(Object.entries(floods))(
+  "the live region never holds much of an endless answer, and no word is lost: %s",
+  (_, text) => {
+    const announcer = new Announcer();
+    const half = text.length / 2;
+    for (let at = 0; at < half; at += 100) announcer.hear(text.slice(at, at + 100));
+    announcer.hear(text.slice(half));
+    announcer.finish("Stopped.");
+    const all = updates(announcer);
+    for (const each of all) expect(each.length).toBeLessThan(3000);
+    expect(all.at(-1)).toMatch(/Stopped\.$/u);
+    expect(all.join(" ").replaceAll(" ", "")).toBe(`${text.replaceAll(" ", "")}Stopped.`);
+  },
+);
+
+test("words are not broken where an endless sentence is spoken in parts", () => {
+  const announcer = new Announcer();
+  for (let at = 0; at < 10_000; at += 7) {
+    announcer.hear("goldcrest ".repeat(1000).slice(at, Math.min(at + 7, 10_000)));
+  }
+  announcer.finish("");
+  const words = updates(announcer).join(" ").split(" ");
+  expect(words).toEqual(Array<string>(1000).fill("goldcrest"));
+});
+
+test("an endless answer is searched for sentences in linear work", () => {
+  const work = (length: number): number => {
+    let searched = 0;
+    const exec = vi.spyOn(RegExp.prototype, "exec").mockImplementation(function (text: string) {
+      searched += text.length;
+      return null;
+    });
+    const announcer = new Announcer();
+    for (let at = 0; at < length; at += 20) announcer.hear("a".repeat(20));
+    exec.mockRestore();
+    return searched;
+  };
+  expect(work(40_000)).toBeLessThan(2.1 * work(20_000));
+});

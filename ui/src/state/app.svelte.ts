@@ -35,7 +35,10 @@ export class App {
     this.preferences = new Preferences(host, this.notices);
     this.composer = new Composer(host, this.notices);
     this.search = new Search(host, this.notices);
-    this.disk = new Disk(host, () => this.composer.resave());
+    this.disk = new Disk(host, () => {
+      this.composer.resave();
+      this.preferences.resave();
+    });
     this.notices.onfail = (error) => this.disk.hear(error);
   }
 

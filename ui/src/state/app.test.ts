@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost, type Script } from "../host/fake/fake";
-import { big, loading, starter } from "../host/fake/library";
+import { big, loading, demoModel } from "../host/fake/library";
 import { App } from "./app.svelte";
 
 beforeEach(() => vi.useFakeTimers());
@@ -21,6 +21,25 @@ test("the start takes over what the host knows", async () => {
   expect(app.chats.list.length).toBeGreaterThan(5);
   expect(app.model.status).toEqual(big);
   expect(app.composer.thinking).toBe(false);
+  expect(app.preferences.maxThreads).toBe(16);
+});
+
+test("the chat that was open is open again after the window was loaded again", async () => {
+  const { app, host } = await start();
+  const [first] = await openFirst(app);
+  const again = new App(host);
+  await again.start();
+  expect(again.conversation.chat).toBe(first);
+  expect(again.conversation.entries.length).toBeGreaterThan(0);
+});
+
+test("the draft of a new chat is there again at the next start", async () => {
+  const { app, host } = await start();
+  app.composer.write("Half a sen");
+  app.flush();
+  const again = new App(host);
+  await again.start();
+  expect(again.composer.text).toBe("Half a sen");
 });
 
 test("the first start is over with the first message", async () => {
@@ -56,7 +75,7 @@ test("sending empties the box; a refused message stays in it", async () => {
   expect(app.composer.text).toBe("refuse this");
 });
 
-/** Makes a request of the host be answered only after so many milliseconds. */
+/** Delays the answer to a request by this many milliseconds. */
 function delay(host: FakeHost, verb: "send" | "renameChat", ms: number): void {
   const request = host[verb].bind(host) as (...given: unknown[]) => Promise<never>;
   host[verb] = async (...given: unknown[]) => {
@@ -140,6 +159,43 @@ test("who leaves a new chat while its first message is on its way finds the next
   await sent;
   app.newChat();
   expect(app.composer.text).toBe("");
+});
+
+test("what is typed after a message and left in its chat is not lost when the message is refused", async () => {
+  const { app, host } = await start();
+  const [first, second] = await openFirst(app);
+  host.send = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    throw { code: "store", message: "The disk is full." };
+  };
+  app.composer.write("Hello");
+  const sent = app.send();
+  app.composer.write("and one more thing");
+  await app.openChat(second);
+  await vi.advanceTimersByTimeAsync(1000);
+  await sent;
+  expect(app.composer.text).toBe("");
+  await app.openChat(first);
+  expect(app.composer.text).toBe("Hello\n\nand one more thing");
+});
+
+test("while another chat opens, nothing is sent, and a new chat stays", async () => {
+  const { app, host } = await start();
+  const [, second] = await openFirst(app);
+  const openChat = host.openChat.bind(host);
+  host.openChat = async (id) => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return openChat(id);
+  };
+  app.composer.write("Hello");
+  const opened = app.openChat(second);
+  void app.send();
+  expect(app.composer.text).toBe("Hello");
+  app.newChat();
+  await vi.advanceTimersByTimeAsync(200);
+  await opened;
+  expect(app.conversation.chat).toBeNull();
+  expect(sends(host)).toEqual([]);
 });
 
 test("opening the chat that is open keeps what was just typed", async () => {
@@ -226,6 +282,27 @@ test("screen readers hear of thinking, and of a failure with its reason", async 
   expect(all).toContain("The answer failed. The device ran out of memory: 512 MB more are needed.");
 });
 
+test.each([
+  ["stopped", "Stopped."],
+  ["limit", "The answer met its limit."],
+  ["interrupted", "The answer was interrupted."],
+  ["done", ""],
+] as const)("screen readers hear how an answer ends: %s", async (state, says) => {
+  const { app, host } = await start();
+  const [first, second] = await openFirst(app);
+  const answer = host.library.chats.get(second)?.messages.at(-1);
+  if (!answer) throw new Error("no answer");
+  const message = { ...answer, state };
+  host.emit({ type: "ended", chat: second, message });
+  await vi.advanceTimersByTimeAsync(500);
+  expect(app.announcer.spoken).toBe("");
+  await app.openChat(second);
+  host.emit({ type: "ended", chat: second, message });
+  await vi.advanceTimersByTimeAsync(500);
+  expect(app.announcer.spoken).toBe(says);
+  expect(first).not.toBe(second);
+});
+
 test("nothing is sent while an answer is being written, or from an empty box", async () => {
   const { app, host } = await start();
   await app.send();
@@ -238,7 +315,7 @@ test("nothing is sent while an answer is being written, or from an empty box", a
 });
 
 test("a model that cannot think is not asked to", async () => {
-  const { app, host } = await start({ model: { ...starter, canThink: false } });
+  const { app, host } = await start({ model: { ...demoModel, canThink: false } });
   app.composer.write("Hello");
   await app.send();
   expect(sends(host)[0]).toEqual(["send", null, "Hello", false]);
@@ -257,6 +334,46 @@ test("the thinking switch follows the chat that is open", async () => {
   expect(app.composer.thinking).toBe(false);
 });
 
+test("the thinking switch follows a chat's last answer", async () => {
+  const { app, host } = await start();
+  const [first, second] = await openFirst(app);
+  expect(app.composer.thinking).toBe(true);
+  app.composer.thinking = false;
+  app.composer.write("Tell me a story");
+  await app.send();
+  await app.openChat(second);
+  expect(app.composer.thinking).toBe(true);
+  await app.openChat(first);
+  expect(app.composer.thinking).toBe(false);
+  expect(sends(host)).toHaveLength(1);
+});
+
+test("searching brings the sidebar back", async () => {
+  const { app } = await start();
+  app.toggleSidebar();
+  app.searchChats();
+  expect(app.sidebarOpen).toBe(true);
+});
+
+test("deleting another chat leaves the open one", async () => {
+  const { app } = await start();
+  const [first, second] = await openFirst(app);
+  const other = app.chats.find(second);
+  if (!other) throw new Error("no chat");
+  await app.removeChat(other);
+  expect(app.conversation.chat).toBe(first);
+});
+
+test("a chat that the host removes is left, another one is not", async () => {
+  const { app, host } = await start();
+  const [first, second] = await openFirst(app);
+  host.emit({ type: "chatRemoved", chat: second });
+  expect(app.conversation.chat).toBe(first);
+  host.emit({ type: "chatRemoved", chat: first });
+  expect(app.conversation.chat).toBeNull();
+  expect(app.chats.find(first)).toBeUndefined();
+});
+
 test("deleting the open chat leaves an empty window", async () => {
   const { app } = await start();
   const [first] = app.chats.list;
@@ -271,12 +388,12 @@ test("deleting the open chat leaves an empty window", async () => {
 test("a bad file's reason is shown until it is put aside, and again for the next one", async () => {
   const { app, host } = await start();
   const error = { code: "bad-model", message: "a.gguf ends early." } as const;
-  host.emit({ type: "model", status: { ...starter, error } });
+  host.emit({ type: "model", status: { ...demoModel, error } });
   expect(app.model.fault?.message).toBe("a.gguf ends early.");
   app.model.dismissFault();
   expect(app.model.fault).toBeNull();
-  host.emit({ type: "model", status: starter });
-  host.emit({ type: "model", status: { ...starter, error } });
+  host.emit({ type: "model", status: demoModel });
+  host.emit({ type: "model", status: { ...demoModel, error } });
   expect(app.model.fault?.message).toBe("a.gguf ends early.");
 });
 

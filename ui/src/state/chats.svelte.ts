@@ -5,8 +5,8 @@ import type { Notices } from "./notices.svelte";
 export type ChatGroup = { name: string; chats: ChatSummary[] };
 
 /**
- * All chats, newest first. What the host's events say of a chat counts, in their order; the answer to a
- * request may come after a newer event, so it is not looked at.
+ * All chats, newest first. The host's events update a chat, in their order; the answer to a request may
+ * come after a newer event, so it updates nothing.
  */
 export class Chats {
   list = $state.raw<ChatSummary[]>([]);
@@ -54,11 +54,9 @@ export class Chats {
 
   async remove(chat: ChatSummary): Promise<void> {
     this.drop(chat.id);
-    try {
-      await this.host.deleteChat(chat.id);
-    } catch (error) {
+    const deleted = this.host.deleteChat(chat.id).then(() => true);
+    if (!(await this.notices.guard(deleted))) {
       if (!this.find(chat.id)) this.put(chat);
-      await this.notices.guard(Promise.reject(error));
       return;
     }
     this.notices.show(`Deleted “${chat.title}”`, {

@@ -15,7 +15,8 @@ export class Composer {
   #chat: number | null = null;
   #saved = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #newDraft = "";
+  /** The drafts of the chats that were left since the start: newer than what the host says of them. */
+  readonly #drafts = new Map<number | null, string>();
   /** Drafts that the host does not have: on their way to it, or refused. */
   readonly #unsaved = new Map<number | null, string>();
 
@@ -27,15 +28,14 @@ export class Composer {
   readonly empty = $derived(this.text.trim() === "");
 
   start(newDraft: string): void {
-    this.#newDraft = newDraft;
     this.#load(null, newDraft);
   }
 
   /** Moves to another chat, with that chat's draft; null is the new chat. */
-  move(chat: number | null, draft?: string): void {
+  move(chat: number | null, draft = ""): void {
     if (chat === this.#chat) return;
     this.flush();
-    this.#load(chat, this.#unsaved.get(chat) ?? draft ?? this.#newDraft);
+    this.#load(chat, this.#drafts.get(chat) ?? draft);
   }
 
   write(text: string): void {
@@ -50,8 +50,8 @@ export class Composer {
     const taken = { chat: this.#chat, text: this.text };
     this.text = "";
     this.#saved = "";
+    this.#drafts.set(this.#chat, "");
     this.#unsaved.delete(this.#chat);
-    if (this.#chat === null) this.#newDraft = "";
     return taken;
   }
 
@@ -61,7 +61,7 @@ export class Composer {
     this.#chat = chat;
     if (before !== null || this.text === "") return;
     // Typed while the message was on its way: no draft of a new chat any more.
-    this.#newDraft = "";
+    this.#drafts.set(null, "");
     if (this.#saved !== "") void this.#save(null, "");
     this.#saved = "";
     this.write(this.text);
@@ -69,15 +69,14 @@ export class Composer {
 
   /** Puts a refused message back where it came from, before what was written there since. */
   putBack({ chat, text }: Taken): void {
+    const since = chat === this.#chat ? this.text : (this.#drafts.get(chat) ?? "");
+    const draft = since === "" ? text : `${text}\n\n${since}`;
     if (chat === this.#chat) {
-      this.write(this.text === "" ? text : `${text}\n\n${this.text}`);
+      this.write(draft);
       return;
     }
-    if (chat === null) {
-      text = this.#newDraft === "" ? text : `${text}\n\n${this.#newDraft}`;
-      this.#newDraft = text;
-    }
-    void this.#save(chat, text);
+    this.#drafts.set(chat, draft);
+    void this.#save(chat, draft);
   }
 
   focus(): void {
@@ -86,7 +85,7 @@ export class Composer {
 
   flush(): void {
     clearTimeout(this.#timer);
-    if (this.#chat === null) this.#newDraft = this.text;
+    this.#drafts.set(this.#chat, this.text);
     if (this.text === this.#saved) return;
     this.#saved = this.text;
     void this.#save(this.#chat, this.text);

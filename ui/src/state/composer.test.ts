@@ -6,11 +6,12 @@ import { Notices } from "./notices.svelte";
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-function stage(): { composer: Composer; drafts: () => unknown[] } {
+function stage(): { composer: Composer; drafts: () => unknown[]; host: FakeHost } {
   const host = new FakeHost();
   const composer = new Composer(host, new Notices());
   composer.start("");
-  return { composer, drafts: () => host.calls.filter(([verb]) => verb === "saveDraft") };
+  const drafts = (): unknown[] => host.calls.filter(([verb]) => verb === "saveDraft");
+  return { composer, drafts, host };
 }
 
 test("a draft is saved after a pause, once", async () => {
@@ -73,6 +74,38 @@ test("a message of a new chat that is refused while another is read waits in the
   expect(composer.text).toBe("");
   composer.move(null);
   expect(composer.text).toBe("Hello");
+});
+
+test("a message that is refused while a draft is in the new chat comes before it", () => {
+  const { composer } = stage();
+  composer.write("Hello");
+  const taken = composer.take();
+  composer.write("and more");
+  composer.move(7, "");
+  composer.putBack(taken);
+  composer.move(null);
+  expect(composer.text).toBe("Hello\n\nand more");
+});
+
+test("a draft that was refused and then sent is not saved again", async () => {
+  const { composer, drafts, host } = stage();
+  host.full = true;
+  composer.write("Hello");
+  await vi.advanceTimersByTimeAsync(1000);
+  host.full = false;
+  composer.take();
+  composer.resave();
+  expect(drafts()).toEqual([]);
+});
+
+test("after its first message a new chat has a draft of its own", async () => {
+  const { composer, drafts } = stage();
+  composer.write("Hello");
+  composer.take();
+  composer.settle(3);
+  composer.write("more");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(drafts()).toEqual([["saveDraft", 3, "more"]]);
 });
 
 test("spaces alone are nothing to send", () => {

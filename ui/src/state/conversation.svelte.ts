@@ -73,7 +73,11 @@ export class Conversation {
 
   /** `answer`: the edited question is answered, with thinking or without. */
   edit(entry: Entry, text: string, answer: boolean | null): Promise<boolean> {
-    return this.#act(() => this.host.editMessage(entry.id, text, answer));
+    return this.#act(async () => {
+      const view = await this.host.editMessage(entry.id, text, answer);
+      this.edits.delete(entry.id);
+      return view;
+    });
   }
 
   /** Shows the version `step` places after this one. */
@@ -103,7 +107,10 @@ export class Conversation {
         entry.enter(event.stage, event.done, event.total);
         break;
       case "delta":
-        if (!entry.append(event)) void this.#show(() => this.host.openChat(event.chat));
+        // A request that is under way brings the whole branch itself.
+        if (!entry.append(event) && !this.busy) {
+          void this.#show(() => this.host.openChat(event.chat));
+        }
         break;
       case "ended":
         entry.absorb(event.message);

@@ -64,16 +64,37 @@ test("a delta that is already there changes nothing; a missing one opens the cha
     tokens: 1,
     tokensPerSecond: 1,
   } as const;
-  host.emit({ ...delta, seq: 1, text: "again" });
-  expect(last.text).toBe(before);
-
   const open = vi.spyOn(host, "openChat");
+  const newest = host.library.find(last.id)?.message.seq ?? 0;
+  for (const seq of [1, newest]) host.emit({ ...delta, seq, text: "again" });
+  expect(last.text).toBe(before);
+  expect(open).not.toHaveBeenCalled();
+
   host.emit({ ...delta, seq: 1000, text: "too early" });
   await vi.advanceTimersByTimeAsync(1);
   expect(open).toHaveBeenCalledWith(chat);
   expect(last.text).not.toContain("too early");
   await untilDone();
   expect(conversation.last?.text).toMatch(/machine\.$/u);
+});
+
+test("a missing delta does not take away the answer to a request that is under way", async () => {
+  const { host, conversation } = stage();
+  await conversation.send("What is Goldcrest?", false);
+  await untilDone();
+  const { last, chat } = conversation;
+  if (!last || chat === null) throw new Error("no answer");
+  const regenerate = host.regenerate.bind(host);
+  host.regenerate = async (...given) => {
+    const view = await regenerate(...given);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return view;
+  };
+  const regenerated = conversation.regenerate(last, false);
+  const gap = { seq: 1000, thinking: "", text: "too early", tokens: 1, tokensPerSecond: 1 };
+  host.emit({ type: "delta", chat, message: last.id, ...gap });
+  await vi.advanceTimersByTimeAsync(200);
+  expect(await regenerated).toBe(true);
 });
 
 test("events that overtake the answer to the request are not lost", async () => {
@@ -104,6 +125,27 @@ test("who opens another chat meanwhile stays there", async () => {
   await vi.advanceTimersByTimeAsync(2000);
   expect(conversation.chat).toBe(second);
   expect(conversation.busy).toBe(false);
+});
+
+test("a chat that is opened while its answer is written can be stopped", async () => {
+  const { host, conversation } = stage();
+  const { chat } = await host.send(null, "Tell me a story", false);
+  await conversation.open(chat.id);
+  expect(conversation.writing).toBe(true);
+  await conversation.stop();
+  expect(conversation.last?.state).toBe("stopped");
+});
+
+test("a second request waits for the first", async () => {
+  const { host, conversation } = stage();
+  await conversation.send("Tell me a story", false);
+  await untilDone();
+  const answer = lastOf(conversation);
+  const regenerate = vi.spyOn(host, "regenerate");
+  const first = conversation.regenerate(answer, false);
+  expect(await conversation.regenerate(answer, false)).toBe(false);
+  expect(await first).toBe(true);
+  expect(regenerate).toHaveBeenCalledTimes(1);
 });
 
 test("a refused message changes nothing and says why", async () => {
@@ -200,13 +242,17 @@ test("failure, interruption and limit are told apart", async () => {
 });
 
 test("an answer in another chat goes on without a word here", async () => {
-  const { conversation } = stage();
+  const { host, conversation } = stage();
   await conversation.send("Tell me a story", false);
   const writing = conversation.chat;
+  conversation.editing = lastOf(conversation).id;
   conversation.clear();
+  expect([conversation.writing, conversation.editing]).toEqual([false, null]);
+  if (writing === null) throw new Error("no chat");
+  await host.renameChat(writing, "A story");
+  expect(conversation.writing).toBe(false);
   await untilDone();
   expect(conversation.entries).toEqual([]);
-  if (writing === null) throw new Error("no chat");
   await conversation.open(writing);
   expect(conversation.last?.state).toBe("done");
 });
@@ -224,6 +270,8 @@ test("a found message on another branch is shown", async () => {
   await conversation.open(chat, first.id);
   expect(lastOf(conversation).id).toBe(first.id);
   expect(conversation.sought).toBe(first.id);
+  await conversation.regenerate(first, false);
+  expect(conversation.sought).toBeNull();
   expect(host.library.chats.size).toBe(1);
 });
 
@@ -239,6 +287,23 @@ test("thinking time runs from the first thought to the first word", async () => 
   expect(thought).toBeGreaterThan(300);
   await vi.advanceTimersByTimeAsync(300);
   expect(answer?.thinkingMs).toBe(thought);
+});
+
+test("an edit that was saved is not there again, even for who left meanwhile", async () => {
+  const { host, conversation } = stage({ filled: true });
+  const [first, second] = [...host.library.chats.keys()];
+  if (first === undefined || second === undefined) throw new Error("no chats");
+  await conversation.open(first);
+  const [question] = conversation.entries;
+  if (!question) throw new Error("no question");
+  conversation.editing = question.id;
+  conversation.edits.set(question.id, "an edit");
+  const edited = conversation.edit(question, "an edit", null);
+  await conversation.open(second);
+  await edited;
+  await conversation.open(first, question.id);
+  expect(conversation.entries[0]?.id).toBe(question.id);
+  expect(conversation.editing).toBeNull();
 });
 
 test("an edit that is not saved is there again when its chat is opened again", async () => {

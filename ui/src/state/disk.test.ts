@@ -8,39 +8,48 @@ afterEach(() => vi.useRealTimers());
 
 const full: WireError = { code: "disk-full", message: "The disk is full." };
 
-/** An app whose drafts cannot be saved. */
-async function onFullDisk(): Promise<{ app: App; host: FakeHost; saved: string[] }> {
+/** An app on a full disk, and the drafts that are saved all the same. */
+async function onFullDisk(): Promise<{ app: App; host: FakeHost; drafts: () => unknown[] }> {
   const host = new FakeHost();
-  const saved: string[] = [];
   host.full = true;
-  host.saveDraft = (_, text) => {
-    if (host.full) return Promise.reject(full);
-    saved.push(text);
-    return Promise.resolve(null);
-  };
   const app = new App(host);
   await app.start();
-  return { app, host, saved };
+  const drafts = (): unknown[] =>
+    host.calls.flatMap(([name, , text]) => (name === "saveDraft" ? [text] : []));
+  return { app, host, drafts };
 }
 
 test("a full disk is shown until there is room, and the draft is then saved", async () => {
-  const { app, host, saved } = await onFullDisk();
+  const { app, host, drafts } = await onFullDisk();
   app.composer.write("Not to be lost");
   await vi.advanceTimersByTimeAsync(500);
   expect(app.disk.full).toBe(true);
   expect(app.notices.list).toEqual([]);
   await vi.advanceTimersByTimeAsync(60_000);
   expect(app.disk.full).toBe(true);
-  expect([app.composer.text, saved]).toEqual(["Not to be lost", []]);
+  expect([app.composer.text, drafts()]).toEqual(["Not to be lost", []]);
 
   host.full = false;
   await vi.advanceTimersByTimeAsync(3000);
   expect(app.disk.full).toBe(false);
-  expect(saved).toEqual(["Not to be lost"]);
+  expect(drafts()).toEqual(["Not to be lost"]);
+  expect(host.calls).toHaveLength(1);
+});
+
+test("where it is not known whether there is room, it is asked again", async () => {
+  const { app, host } = await onFullDisk();
+  host.hasRoom = () => Promise.reject(full);
+  app.composer.write("Not to be lost");
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(app.disk.full).toBe(true);
+  host.full = false;
+  host.hasRoom = () => Promise.resolve(true);
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(app.disk.full).toBe(false);
 });
 
 test("a draft that could not be saved is there again, and is saved from wherever one is", async () => {
-  const { app, host, saved } = await onFullDisk();
+  const { app, host, drafts } = await onFullDisk();
   const [first, second] = app.chats.list;
   if (!first || !second) throw new Error("no chats");
   await app.openChat(first.id);
@@ -52,16 +61,27 @@ test("a draft that could not be saved is there again, and is saved from wherever
   await app.openChat(second.id);
   host.full = false;
   await vi.advanceTimersByTimeAsync(4000);
-  expect(saved).toEqual(["Not to be lost"]);
+  expect(drafts()).toEqual(["Not to be lost"]);
 });
 
 test("a message that is refused for want of room comes back into the box", async () => {
-  const { app, host } = await onFullDisk();
-  host.send = () => Promise.reject(full);
+  const { app } = await onFullDisk();
   app.composer.write("Not to be lost");
   await app.send();
   expect(app.disk.full).toBe(true);
   expect(app.composer.text).toBe("Not to be lost");
+});
+
+test("settings that were changed while the disk was full are saved once there is room", async () => {
+  const { app, host } = await onFullDisk();
+  app.preferences.change({ theme: "dark" });
+  await vi.advanceTimersByTimeAsync(500);
+  expect(app.disk.full).toBe(true);
+  host.full = false;
+  await vi.advanceTimersByTimeAsync(3000);
+  expect((await host.snapshot()).settings.theme).toBe("dark");
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(host.calls.filter(([verb]) => verb === "saveSettings")).toHaveLength(1);
 });
 
 test("an answer that could not be saved shows that the disk is full; other failures do not", async () => {

@@ -35,6 +35,13 @@ test("the time of thinking goes on after its chat was left and opened again", as
   expect(entry.thinkingMs).toBe(3100);
 });
 
+test("the pace while writing is that of the last delta", () => {
+  const entry = new Entry(thought);
+  entry.append({ ...delta, seq: 4, thinking: "", text: "So" });
+  entry.append({ seq: 5, thinking: "", text: " it", tokens: 7, tokensPerSecond: 2.5 });
+  expect(entry.pace).toEqual({ tokens: 7, perSecond: 2.5 });
+});
+
 test("the time between Stop and Continue is not spent thinking", async () => {
   const entry = new Entry(thought);
   await vi.advanceTimersByTimeAsync(500);

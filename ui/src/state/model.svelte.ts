@@ -8,7 +8,7 @@ export class Model {
     state: "none",
     name: "",
     file: null,
-    starter: false,
+    demoModel: false,
     quantisation: "",
     sizeMb: 0,
     contextLength: 0,
@@ -64,7 +64,7 @@ export class Model {
     await this.notices.guard(this.host.retryModel());
   }
 
-  async useStarter(): Promise<void> {
-    await this.notices.guard(this.host.useStarter());
+  async useDemoModel(): Promise<void> {
+    await this.notices.guard(this.host.useDemoModel());
   }
 }

@@ -20,7 +20,7 @@ export class Notices {
     this.#add({ text, tone: "plain", ...(action && { action }) });
   }
 
-  /** Called with a failure in place of its short message, where it says that it has shown it. */
+  /** Hears of every failure first; true when it is shown elsewhere and needs no notice. */
   onfail: (error: WireError) => boolean = () => false;
 
   fail(error: WireError): void {
@@ -30,6 +30,7 @@ export class Notices {
 
   /** What a person has to know, whenever they look: it stays until they dismiss it. */
   warn(text: string): void {
+    if (this.list.some((each) => each.stays && each.text === text)) return;
     this.#add({ text, tone: "error", stays: true });
   }
 

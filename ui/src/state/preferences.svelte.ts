@@ -1,37 +1,16 @@
+import { defaultSettings } from "../host/defaults";
 import type { Host, Sampling, Settings } from "../host/host";
 import type { Notices } from "./notices.svelte";
 
 const SAVE_AFTER_MS = 300;
 
-export const standard: Settings = {
-  theme: "system",
-  device: "auto",
-  threads: null,
-  contextLength: null,
-  kvType: "f16",
-  ownTemplates: [],
-  sampling: {
-    temperature: null,
-    topP: null,
-    topK: null,
-    minP: null,
-    repeatPenalty: null,
-    seed: null,
-  },
-  maxTokens: null,
-  lookup: true,
-  instructions: "",
-  thinking: true,
-  sendWith: "enter",
-  showStats: true,
-};
-
 /** The person's settings: changed at once, saved shortly after. */
 export class Preferences {
-  value = $state.raw<Settings>(standard);
+  value = $state.raw<Settings>(defaultSettings);
   /** The most threads that this machine has a use for. */
   maxThreads = $state(1);
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #refused = false;
 
   constructor(
     private readonly host: Host,
@@ -54,6 +33,16 @@ export class Preferences {
     this.change({ ownTemplates: own ? [...others, fingerprint] : others });
   }
 
+  /** Whether some of the sampling is not as the model's file asks for it. */
+  readonly hasOwnSampling = $derived.by(() =>
+    Object.values(this.value.sampling).some((value) => value !== null),
+  );
+
+  /** Goes back to the sampling that the model's file asks for. */
+  resetSampling(): void {
+    this.change({ sampling: defaultSettings.sampling });
+  }
+
   sample(part: Partial<Sampling>): void {
     this.change({ sampling: { ...this.value.sampling, ...part } });
   }
@@ -63,11 +52,17 @@ export class Preferences {
     if (this.#timer !== undefined) void this.#save();
   }
 
+  /** Saves once more what the host has refused. */
+  resave(): void {
+    if (this.#refused) void this.#save();
+  }
+
   async #save(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const sent = this.value;
     const saved = await this.notices.guard(this.host.saveSettings(sent));
+    this.#refused = saved === null;
     if (saved && this.value === sent) this.value = saved;
   }
 }

@@ -9,7 +9,7 @@ export class Recovery {
   /** Why the last choice did not work. */
   error = $state("");
   #started: (note: string | null) => void = () => undefined;
-  /** Fulfilled once the app has started, with what is to be said about it. */
+  /** Fulfilled once the app has started, with a note for the person, if there is one. */
   readonly started = new Promise<string | null>((resolve) => (this.#started = resolve));
 
   constructor(
@@ -20,18 +20,23 @@ export class Recovery {
   }
 
   restore(copy: DatabaseCopy): Promise<void> {
-    const note = `Goldcrest goes on from ${copyName(copy)}. ${this.#kept()}`;
+    const note = `Goldcrest goes on from ${copyName(copy)}.${this.#kept()}`;
     return this.#act("Restoring the copy…", () => this.host.restoreCopy(copy.name), note);
   }
 
   startEmpty(): Promise<void> {
-    const note = `Goldcrest begins with no chats. ${this.#kept()}`;
+    const note = `Goldcrest starts with no chats.${this.#kept()}`;
     return this.#act("Making an empty file…", () => this.host.startEmpty(), note);
   }
 
   openDamaged(): Promise<void> {
     const note = "The damaged file is in use. Copy what matters to you out of it.";
     return this.#act("Opening the file as it is…", () => this.host.openDamaged(), note);
+  }
+
+  /** Whether an empty file can be begun. */
+  get canStartEmpty(): boolean {
+    return this.problem.keptAs !== null || this.problem.kind === "missing";
   }
 
   retry(): Promise<void> {
@@ -48,7 +53,8 @@ export class Recovery {
   }
 
   #kept(): string {
-    return `The file that was there is kept as ${this.problem.keptAs ?? "another file"}.`;
+    const { keptAs } = this.problem;
+    return keptAs === null ? "" : ` Your previous file is kept as ${keptAs}.`;
   }
 
   async #act(busy: string, act: () => Promise<Startup>, note: string | null): Promise<void> {
@@ -60,7 +66,7 @@ export class Recovery {
       if (startup.type === "ready") this.#started(note);
       else {
         this.problem = startup;
-        this.error = "That did not help.";
+        this.error = "The problem is still there.";
       }
     } catch (error) {
       this.error = reason(error);
@@ -83,13 +89,18 @@ export function explain({ kind, copies, opens }: StartProblem): { title: string;
   switch (kind) {
     case "damaged": {
       const rest = copies.length
-        ? "It can go on from a copy. What was written after the copy stays in the damaged file, which is kept."
-        : "There is no whole copy of it, but a new file can be begun, and the damaged one is kept.";
+        ? "You can go on from a copy. What you wrote after it stays in the damaged file, which is kept."
+        : "There is no good copy, but you can start with an empty one. The damaged file is kept.";
       return {
         title: "The file with your chats is damaged",
         text: `Goldcrest has not changed it. ${opens ? "It still opens, but parts of it may be missing or wrong. " : ""}${rest}`,
       };
     }
+    case "missing":
+      return {
+        title: "The file with your chats is missing",
+        text: `If it was moved, put it back, then try again. ${copies.length ? "Or go on from a copy: it has everything but what you wrote after it." : "There is no good copy, but you can start with an empty one."}`,
+      };
     case "newer":
       return {
         title: "A newer Goldcrest wrote your chats",
@@ -103,22 +114,22 @@ export function explain({ kind, copies, opens }: StartProblem): { title: string;
     case "unreadable":
       return {
         title: "The file with your chats cannot be opened",
-        text: "Look in the folder whether you may read and write the file, then try again.",
+        text: "Make sure that you may read and write the file, then try again.",
       };
     case "read-only":
       return {
         title: "The file with your chats cannot be written",
-        text: "Goldcrest may read it, but not write. Allow yourself to write it, then try again.",
+        text: "Goldcrest can read it, but not change it. Give yourself permission to write it, then try again.",
       };
     case "folder-not-writable":
       return {
         title: "Nothing can be written in the data folder",
-        text: "Goldcrest keeps your chats there. Make it a folder that you may write in, then try again.",
+        text: "Goldcrest keeps your chats there. Give yourself permission to write in it, then try again.",
       };
     case "held":
       return {
         title: "Another program holds the file with your chats",
-        text: "A backup, perhaps, or a program that synchronises. Wait for it or close it, then try again.",
+        text: "Perhaps a backup or a sync program. Wait until it is done or close it, then try again.",
       };
     case "disk-full":
       return {

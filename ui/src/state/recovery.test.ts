@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { FakeHost } from "../host/fake/fake";
-import { damaged } from "../host/fake/library";
+import { damaged, missing } from "../host/fake/library";
 import type { StartProblem } from "../host/host";
 import { copyName, explain, Recovery } from "./recovery.svelte";
 
@@ -17,7 +17,7 @@ test("a copy is restored, and what became of the damaged file is said", async ()
   await start.restore(newest);
   expect(host.calls).toEqual([["restoreCopy", "day-2026-11-21.db"]]);
   expect(await start.started).toBe(
-    "Goldcrest goes on from the copy of 21 November 2026. The file that was there is kept as goldcrest-set-aside-2026-11-22.db.",
+    "Goldcrest goes on from the copy of 21 November 2026. Your previous file is kept as goldcrest-set-aside-2026-11-22.db.",
   );
 });
 
@@ -55,6 +55,47 @@ test("what fails is said, and every way stays open", async () => {
   expect(start.error).toBe("No file manager.");
 });
 
+test("where the file is missing, nothing is said to be kept", async () => {
+  const { recovery: start } = recovery(missing);
+  expect(start.canStartEmpty).toBe(true);
+  await start.startEmpty();
+  expect(await start.started).toBe("Goldcrest starts with no chats.");
+  const full = recovery({ kind: "disk-full", copies: [], keptAs: null });
+  expect(full.recovery.canStartEmpty).toBe(false);
+});
+
+test("the next try takes away what was said of the last one", async () => {
+  const { host, recovery: start } = recovery();
+  host.startEmpty = () => Promise.reject({ code: "store", message: "The disk is full." });
+  await start.startEmpty();
+  host.retryStart = () => new Promise(() => undefined);
+  void start.retry();
+  expect([start.error, start.busy]).toEqual(["", "Trying again…"]);
+});
+
+test("every kind of failed start is explained in its own words", () => {
+  const titles = {
+    damaged: /chats is damaged/,
+    newer: /newer Goldcrest/,
+    foreign: /not Goldcrest’s/,
+    unreadable: /cannot be opened/,
+    "read-only": /cannot be written/,
+    "folder-not-writable": /written in the data folder/,
+    held: /Another program/,
+    "disk-full": /disk is full/,
+    "in-use": /open already/,
+    missing: /chats is missing/,
+    other: /could not start/,
+  };
+  for (const [kind, title] of Object.entries(titles) as [keyof typeof titles, RegExp][]) {
+    const explained = explain({ ...damaged, kind });
+    expect(explained.title).toMatch(title);
+    const others = Object.values(titles).filter((each) => each.test(explained.title));
+    expect(others).toEqual([title]);
+    expect(explained.text.length).toBeGreaterThan(20);
+  }
+});
+
 test("one thing is done at a time", async () => {
   const { host, recovery: start } = recovery();
   const first = start.startEmpty();
@@ -72,7 +113,9 @@ test("copies have the names that people give them", () => {
 
 test("damage is explained with the copies that there are", () => {
   expect(explain(damaged).text).toMatch(/go on from a copy/);
-  expect(explain({ ...damaged, copies: [] }).text).toMatch(/no whole copy/);
+  expect(explain({ ...damaged, copies: [] }).text).toMatch(/no good copy/);
   expect(explain(damaged).text).not.toMatch(/still opens/);
   expect(explain({ ...damaged, opens: true }).text).toMatch(/still opens/);
+  expect(explain(missing).text).toMatch(/go on from a copy/);
+  expect(explain({ ...missing, copies: [] }).text).toMatch(/no good copy/);
 });

@@ -24,7 +24,10 @@ export class Search {
     this.query = query;
     clearTimeout(this.#timer);
     if (this.active) this.#timer = setTimeout(() => void this.#run(query), PAUSE_MS);
-    else this.hits = [];
+    else {
+      this.hits = [];
+      this.answered = "";
+    }
   }
 
   focus(): void {

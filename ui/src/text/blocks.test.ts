@@ -43,7 +43,7 @@ The end, with $x$ and [a link](https://a.example).
 /** What the blocks show, code included, as one text. */
 function shown(blocks: Block[]): string {
   return blocks
-    .map((block) => (block.kind === "html" ? block.html : `CODE ${block.language}\n${block.code}`))
+    .map((block) => (block.kind !== "code" ? block.html : `CODE ${block.language}\n${block.code}`))
     .join("");
 }
 
@@ -172,7 +172,34 @@ describe("a text longer than any window", () => {
     const blocks = blocksOf(new BlockReader(), floods["a table"], false);
     expect(blocks.length).toBeGreaterThan(2);
     for (const block of blocks) {
-      expect(block.kind === "html" && block.html).toMatch(/<th>a<\/th>[^]*<td>2<\/td>/u);
+      expect(block.kind === "table" && block.html).toMatch(/<th>a<\/th>[^]*<td>2<\/td>/u);
+    }
+  });
+
+  test("the parts of a block that was cut go on from one another, and what follows does not", () => {
+    for (const name of ["one word", "a list", "a table", "quotation", "lines"] as const) {
+      const blocks = blocksOf(
+        new BlockReader(),
+        `Before.\n\n${floods[name].slice(0, 30_000)}\n\nAfter.`,
+        false,
+      );
+      const joined = blocks.map((block) => block.kind !== "code" && block.joined);
+      expect(joined.slice(0, 2)).toEqual([false, false]);
+      expect(joined.slice(2, -1)).toEqual(Array<boolean>(blocks.length - 3).fill(true));
+      expect(joined.at(-1)).toBe(false);
+    }
+    const apart = blocksOf(new BlockReader(), floods["paragraphs"].slice(0, 15_000), false);
+    expect(apart.some((block) => block.kind !== "code" && block.joined)).toBe(false);
+  });
+
+  test("a group holds no more than can be laid out at once", () => {
+    for (const name of ["one letter", "paragraphs", "a table", "code"] as const) {
+      const text = floods[name].slice(0, 50_000);
+      for (const group of new BlockReader().read(text, false).groups) {
+        const sizes = group.map((block) => (block.kind === "code" ? 0 : block.html.length));
+        expect(group.length).toBeLessThanOrEqual(32);
+        expect(sizes.slice(0, -1).reduce((sum, size) => sum + size, 0)).toBeLessThan(20_000);
+      }
     }
   });
 
@@ -195,7 +222,7 @@ describe("a text longer than any window", () => {
     }
     expect(counts.length).toBeGreaterThan(3);
     for (const [at, count] of counts.entries())
-      expect(count - (counts[at - 1] ?? 0)).toBeLessThan(4);
+      expect(count - (counts[at - 1] ?? 0)).toBeLessThan(2);
     expect(shown(blocksOf(reader, text, false))).toBe(whole(text));
   });
 

@@ -4,16 +4,20 @@ import { languageOf, md } from "./markdown";
 import { mend } from "./mend";
 import { cutFor, endOfWindow } from "./window";
 
-/** A top-level piece of an answer. `html` still has to pass the sanitiser. */
+/** A top-level piece of an answer. `html` still has to pass the sanitiser; `joined` goes on from the block before. */
 export type Block =
-  | { id: number; kind: "html"; html: string }
+  | { id: number; kind: "html"; html: string; joined: boolean }
+  | { id: number; kind: "table"; html: string; joined: boolean }
   | { id: number; kind: "code"; code: string; language: string; open: boolean };
 
 /** What was read: the blocks in groups, of which full ones stay the same object; whether that is all. */
 export type Reading = { groups: Block[][]; done: boolean };
 
-/** So many blocks are drawn as one, so that an update does not look at every block of a long answer. */
+/** So many blocks at most are a group, or so many characters, so that an update looks only at the last one. */
 const GROUP = 32;
+const GROUP_SIZE = 20_000;
+
+const UNCUT = { type: "", head: "", block: -1 };
 
 /**
  * Reads a growing Markdown text as blocks. Blocks that can no longer change are never parsed again, and
@@ -32,8 +36,8 @@ export class BlockReader {
   #shown: Block[] = [];
   /** How much of the source the fixed blocks cover. */
   #offset = 0;
-  /** The head of a table that was cut, for its next part. */
-  #head = "";
+  /** The block that was cut: the type of its first token, the head of a table, and which block goes on with it. */
+  #cut = UNCUT;
   #fence: LongFence | null = null;
   #env: Env = {};
   /** The link addresses of the whole text, once it was read to its end. */
@@ -68,20 +72,20 @@ export class BlockReader {
 
   /** Fixes what can be fixed and returns the blocks after that; null when there is more to read. */
   #advance(open: boolean, enough: () => boolean): Block[] | null {
-    for (let windows = 1; ; windows++) {
+    for (;;) {
       const end = endOfWindow(this.#source, this.#offset);
       if (this.#fence) {
         const live = this.#readFence(this.#fence, open);
         if (live) return live;
       } else if (end < this.#source.length) this.#readWindow(end);
       else return this.#readTail(open);
-      if (windows > 1 && enough()) return null;
+      if (enough()) return null;
     }
   }
 
   /** The text after the fixed blocks, which is shorter than a window. */
   #readTail(open: boolean): Block[] {
-    const tail = this.#head + this.#source.slice(this.#offset);
+    const tail = this.#cut.head + this.#source.slice(this.#offset);
     const text = open ? mend(tail) : tail;
     const env: Env = { references: { ...this.#env.references } };
     const groups = topLevel(md.parse(text, env));
@@ -110,7 +114,7 @@ export class BlockReader {
 
   /** A window of a text that goes on after it: all blocks but its last are there in full. */
   #readWindow(end: number): void {
-    const text = this.#head + this.#source.slice(this.#offset, end);
+    const text = this.#cut.head + this.#source.slice(this.#offset, end);
     const env: Env = { references: { ...this.#env.references } };
     const groups = topLevel(md.parse(text, env));
     const lines = starts(text);
@@ -131,7 +135,7 @@ export class BlockReader {
     if (first?.type === "fence") {
       const content = lines[last.from + 1] ?? text.length;
       const indent = text.slice(from).search(/[^ ]/u);
-      this.#fence = new LongFence(first, indent, this.#offset - this.#head.length + content);
+      this.#fence = new LongFence(first, indent, this.#offset - this.#cut.head.length + content);
       return;
     }
     const { at, head } = cutFor(last.tokens, text, lines);
@@ -139,7 +143,7 @@ export class BlockReader {
     const [group] = topLevel(md.parse(piece, env));
     if (group) this.#fix(this.#keep(group, piece, starts(piece), env, this.#count, false));
     this.#consume(text, at);
-    this.#head = head;
+    this.#cut = { type: first?.type ?? "", head, block: this.#count };
   }
 
   /** A block of code that is longer than a window; null when its end was found. */
@@ -151,14 +155,14 @@ export class BlockReader {
     if (end === null || !end.final) return [block];
     this.#fix(block);
     this.#fence = null;
-    this.#head = "";
+    this.#cut = UNCUT;
     this.#offset = end.at;
     return null;
   }
 
   /** What lies before `to` in `text` is read for good. */
   #consume(text: string, to: number): void {
-    this.#offset += to - this.#head.length;
+    this.#offset += to - this.#cut.head.length;
     const known = Object.keys(this.#env.references ?? {}).length;
     const env: Env = { references: { ...this.#env.references } };
     if (text.slice(0, to).includes("]:")) md.parse(text.slice(0, to), env);
@@ -166,21 +170,27 @@ export class BlockReader {
       this.#env = env;
       this.#defines = true;
     }
-    this.#head = "";
+    this.#cut = UNCUT;
   }
 
   #fix(block: Block): void {
     this.#part.push(block);
     this.#count += 1;
-    if (this.#part.length < GROUP) return;
+    if (!isFull(this.#part)) return;
     this.#full.push(this.#part);
     this.#part = [];
   }
 
   #reading(live: Block[], done: boolean): Reading {
-    const rest = [...this.#part, ...live];
     const groups = [...this.#full];
-    for (let at = 0; at < rest.length; at += GROUP) groups.push(rest.slice(at, at + GROUP));
+    let group = [...this.#part];
+    for (const block of live) {
+      group.push(block);
+      if (!isFull(group)) continue;
+      groups.push(group);
+      group = [];
+    }
+    if (group.length > 0) groups.push(group);
     return { groups, done };
   }
 
@@ -198,7 +208,7 @@ export class BlockReader {
     this.#part = [];
     this.#count = 0;
     this.#offset = 0;
-    this.#head = "";
+    this.#cut = UNCUT;
     this.#fence = null;
   }
 
@@ -217,7 +227,9 @@ export class BlockReader {
       });
     }
     const html = md.renderer.render(group.tokens, md.options, env);
-    return this.#same({ id, kind: "html", html });
+    const joined = id === this.#cut.block && group.from === 0 && first?.type === this.#cut.type;
+    const kind = first?.type === "table_open" ? "table" : "html";
+    return this.#same({ id, kind, html, joined });
   }
 
   /** The block as it was shown before, where it is still the same. */
@@ -229,9 +241,16 @@ export class BlockReader {
   }
 }
 
+function isFull(group: Block[]): boolean {
+  const sizes = group.map((block) => (block.kind === "code" ? block.code : block.html).length);
+  return group.length >= GROUP || sizes.reduce((sum, size) => sum + size, 0) >= GROUP_SIZE;
+}
+
 function alike(a: Block, b: Block): boolean {
-  if (a.kind === "html") return b.kind === "html" && a.html === b.html;
-  return b.kind === "code" && a.code === b.code && a.language === b.language && a.open === b.open;
+  if (a.kind === "code") {
+    return b.kind === "code" && a.code === b.code && a.language === b.language && a.open === b.open;
+  }
+  return b.kind === a.kind && a.html === b.html && a.joined === b.joined;
 }
 
 type Group = { tokens: Token[]; from: number; to: number };

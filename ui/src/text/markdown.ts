@@ -24,7 +24,7 @@ md.renderer.rules.fence = (tokens, at) => {
 };
 md.renderer.rules.code_block = (tokens, at) => codeFigure(tokens[at]?.content ?? "", "");
 
-// A wide table scrolls by itself; the keyboard reaches it.
+// A wide table scrolls by itself; the keyboard reaches it. `TableBlock.svelte` draws those at the top level.
 md.renderer.rules["table_open"] = () => `<div class="table" tabindex="0"><table>\n`;
 md.renderer.rules["table_close"] = () => `</table></div>\n`;
 

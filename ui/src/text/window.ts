@@ -5,6 +5,8 @@ import { beforePair } from "./pieces";
 const MOST = 8_000;
 const LINE_COST = 40;
 const FORMULA_COST = 30;
+const CELL_COST = 20;
+const ITEM_COST = 40;
 
 /** Where the window ends that begins at `from`: at the end of the text, or of a line if one is near. */
 export function endOfWindow(source: string, from: number): number {
@@ -15,8 +17,10 @@ export function endOfWindow(source: string, from: number): number {
     const code = source.charCodeAt(at);
     cost += 1;
     if (code === 10) {
-      cost += LINE_COST;
+      cost += /[-*+]/.test(source[at + 1] ?? "") ? LINE_COST + ITEM_COST : LINE_COST;
       line = at + 1;
+    } else if (code === 124) {
+      cost += CELL_COST;
     } else if (code === 36 || (code === 92 && /[([]/.test(source[at + 1] ?? ""))) {
       cost += FORMULA_COST;
     }

@@ -1,23 +1,19 @@
 // What an answer says about itself, and what its marks do.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { answered, ask, Stand } from "./window.js";
+import {
+  answered,
+  ask,
+  button,
+  calls,
+  chats,
+  ENDLESS,
+  log,
+  message,
+  scenes,
+  soon,
+} from "./window.js";
 
-let stand;
-before(async () => (stand = await Stand.open()));
-after(() => stand.close());
-
-const button = (page, name) => page.getByRole("button", { name, exact: true });
-const log = (page) => page.getByRole("log", { name: "Conversation" });
-
-function scene(name, view, run) {
-  test(name, async () => {
-    const page = await stand.page(view);
-    await run(page);
-    assert.deepEqual(page.faults, []);
-    await page.context().close();
-  });
-}
+const scene = scenes();
 
 /** Opens a chat whose answer has these fields, as the host has them stored. */
 async function openWith(page, fields) {
@@ -26,7 +22,7 @@ async function openWith(page, fields) {
       for (const message of messages.filter(({ role }) => role === "assistant"))
         Object.assign(message, fields, { stats: { ...message.stats, ...fields.stats } });
   }, fields);
-  await page.getByRole("list", { name: "Chats", exact: true }).getByText("Sourdough").click();
+  await chats(page).getByText("Sourdough").click();
   await log(page).waitFor();
 }
 
@@ -95,6 +91,168 @@ scene("a failed answer says why, and can be continued", { rate: 4000 }, async (p
   assert.equal(await log(page).getByRole("note").count(), 0);
 });
 
+scene("an answer that fills the context is not to be continued", {}, async (page) => {
+  const error = { code: "answer-full", message: "The answer fills the context." };
+  await openWith(page, { state: "failed", error });
+  await log(page).getByRole("note").getByText(error.message).waitFor();
+  assert.equal(await button(page, "Continue").count(), 0);
+});
+
+scene("only the last answer can be continued", { scene: "long" }, async (page) => {
+  await openWith(page, { state: "stopped" });
+  await soon(async () => assert((await log(page).getByText("Stopped.").count()) > 1));
+  assert.equal(await button(page, "Continue").count(), 1);
+});
+
+scene("while an answer is written, nothing else of its chat can be changed", {}, async (page) => {
+  await ask(page, "Tell me a story");
+  await answered(page);
+  await button(page, "Regenerate").click();
+  await page.getByText("2/2").waitFor();
+  await answered(page);
+  assert(await button(page, "Next version").isDisabled(), "the last version has none after it");
+  await ask(page, ENDLESS);
+  await button(page, "Stop").waitFor();
+  for (const name of ["Regenerate", "Edit answer", "Edit message", "Previous version"])
+    assert(await button(page, name).first().isDisabled(), name);
+  await message(page).press("ArrowUp");
+  assert.equal(await page.getByRole("textbox", { name: "Edit message text" }).count(), 0);
+  await page.keyboard.press("Escape");
+  await button(page, "Continue").waitFor();
+  assert(!(await button(page, "Previous version").first().isDisabled()));
+});
+
+scene("an answer is edited, and nothing is answered to it", {}, async (page) => {
+  await openWith(page, {});
+  await button(page, "Edit answer").click();
+  const editor = page.getByRole("textbox", { name: "Edit answer text" });
+  assert.match(await editor.inputValue(), /^Here is the short answer/);
+  assert.equal(await button(page, "Save and answer").count(), 0);
+  await editor.fill("  Another answer\n");
+  await editor.press("Control+Enter");
+  await log(page).getByText("Another answer", { exact: true }).waitFor();
+  const [[, , text, answer]] = await calls(page, "editMessage");
+  assert.deepEqual([text, answer], ["Another answer", null]);
+});
+
+scene("an edited question is saved alone, or answered by Ctrl+Enter", {}, async (page) => {
+  await openWith(page, {});
+  const editor = page.getByRole("textbox", { name: "Edit message text" });
+  await button(page, "Edit message").click();
+  await editor.fill("Kept for later");
+  await button(page, "Save").click();
+  await log(page).getByText("Kept for later").waitFor();
+  assert.equal((await calls(page, "editMessage")).at(-1)[3], null);
+  await button(page, "Edit message").click();
+  await editor.fill("What is Goldcrest?");
+  await editor.press("Control+Enter");
+  await log(page).getByText("Goldcrest is a desktop chat app").waitFor();
+  assert.equal((await calls(page, "editMessage")).at(-1)[3], true);
+});
+
+scene("a half-made edit is kept while another chat is read", {}, async (page) => {
+  const editor = page.getByRole("textbox", { name: "Edit message text" });
+  const open = async (title) => {
+    await chats(page).getByText(title).click();
+    await chats(page).locator("[aria-current=page]", { hasText: title }).waitFor();
+  };
+  await open("Sourdough");
+  await button(page, "Edit message").click();
+  const before = await editor.inputValue();
+  await editor.fill("Half an ed");
+  await open("Packing list");
+  await editor.waitFor({ state: "detached" });
+  await open("Sourdough");
+  await soon(async () => assert.equal(await editor.inputValue(), "Half an ed"));
+  await editor.fill(before);
+  await open("Packing list");
+  await editor.waitFor({ state: "detached" });
+  await open("Sourdough");
+  await log(page).getByText(before).waitFor();
+  assert.equal(await editor.count(), 0, "a text as it was before is no edit");
+});
+
+scene("a model that cannot think is not asked to", {}, async (page) => {
+  await openWith(page, {});
+  await page.evaluate(async () => {
+    const { model } = await window.stage.snapshot();
+    window.stage.emit({ type: "model", status: { ...model, canThink: false } });
+  });
+  const toggle = button(page, "Thinking").last();
+  await soon(async () => assert(await toggle.isDisabled()));
+  assert.equal(await toggle.getAttribute("aria-pressed"), "false");
+  assert.equal(
+    await button(page, "Regenerate").getAttribute("title"),
+    "Regenerate without thinking",
+  );
+  await button(page, "Edit message").click();
+  await button(page, "Save and answer").click();
+  await soon(async () => assert.equal((await calls(page, "editMessage"))[0]?.[3], false));
+});
+
+scene("a long question is folded, and shown whole on demand", {}, async (page) => {
+  await ask(page, `${"A long question. ".repeat(400)}The end of it.`);
+  const question = page.getByRole("article", { name: "You" });
+  await question.waitFor();
+  assert.equal(await question.getByText("The end of it.").count(), 0);
+  await button(page, "Show all").click();
+  await question.getByText("The end of it.").waitFor();
+  await button(page, "Show less").click();
+  await question.getByText("The end of it.").waitFor({ state: "detached" });
+});
+
+for (const [thinkingMs, title] of [
+  [300, "Thought briefly"],
+  [59_400, "Thought for 59 s"],
+  [119_000, "Thought for 1 min 59 s"],
+])
+  scene(`the time of thinking is said as a person would: ${title}`, {}, async (page) => {
+    await openWith(page, { thinkingMs });
+    await button(page, title).waitFor();
+  });
+
+scene("long thinking is shown from its beginning to its end", {}, async (page) => {
+  const thinking = Array.from({ length: 4000 }, (_, at) => `Thought ${at}.`).join("\n");
+  await openWith(page, { thinking });
+  const region = log(page).getByRole("region", { name: "Thinking" });
+  await region.getByRole("button").click();
+  await soon(async () => {
+    const shown = await region.locator("p").allTextContents();
+    assert.equal(shown.join(""), thinking);
+  });
+});
+
+scene(
+  "what is loaded, and how far, is said while an answer waits",
+  { scene: "loading" },
+  async (page) => {
+    await button(page, "Model: SmolLM3-Q4_K_M, loading 42 %").waitFor();
+    await page.getByText("Loading 42 %", { exact: true }).waitFor();
+    await ask(page, "Hello");
+    await log(page).getByText("Loading model 42 %").waitFor();
+  },
+);
+
+scene("what is read, and how far, is said before an answer", { reading: 60_000 }, async (page) => {
+  await ask(page, "Hello");
+  await log(page)
+    .getByText(/^Reading \d+\/2,040$/)
+    .waitFor();
+});
+
+scene("the gauge shows how full the context is, and warns near its end", {}, async (page) => {
+  const gauge = page.getByRole("img", { name: /^Context:/ });
+  const full = () => gauge.locator("circle.full").count();
+  await openWith(page, { stats: { promptTokens: 26_000, tokens: 100 } });
+  assert.equal(await gauge.getAttribute("title"), "Context: 26,100 of 32,768 tokens (80 %)");
+  assert.equal(await full(), 0);
+  await page.evaluate(async () => {
+    const { model } = await window.stage.snapshot();
+    window.stage.emit({ type: "model", status: { ...model, contextLength: 30_000 } });
+  });
+  await soon(async () => assert.equal(await full(), 1));
+});
+
 scene("code is copied whole, at the top level and in a list", { rate: 20_000 }, async (page) => {
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await ask(
@@ -110,6 +268,44 @@ scene("code is copied whole, at the top level and in a list", { rate: 20_000 }, 
   assert.equal(await copied(0), "echo hello\necho again\n");
   await log(page).getByText("Copied").waitFor({ state: "detached" });
   assert.equal(await copied(1), "let a = 1;");
+});
+
+scene("very long code is drawn and copied to its end", { rate: 20_000 }, async (page) => {
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const code = Array.from({ length: 2500 }, (_, at) => `print(${at})`).join("\n");
+  await page.evaluate((text) => (window.stage.says = text), `\`\`\`python\n${code}\n\`\`\``);
+  await ask(page, "Some code");
+  await answered(page);
+  await soon(async () => assert.equal(await log(page).locator("pre code").textContent(), code));
+  await button(page, "Copy code").click();
+  await log(page).getByText("Copied").waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), code);
+});
+
+scene("code is coloured as a whole, and by its own language", { rate: 20_000 }, async (page) => {
+  const long = `text = """\n${"in the string\n".repeat(90)}"""`;
+  const nested = (language) => `- In a list:\n\n  \`\`\`${language}\n  def f():\n  \`\`\`\n\n`;
+  const says = `\`\`\`python\n${long}\n\`\`\`\n\n${nested("python")}${nested("json")}End.`;
+  await page.evaluate((text) => (window.stage.says = text), says);
+  await ask(page, "Some code");
+  await answered(page);
+  const figure = (at) => log(page).locator("figure.code").nth(at);
+  await figure(1).locator(".hljs-keyword", { hasText: "def" }).waitFor();
+  const pieces = figure(0).locator(".piece");
+  assert.equal(await pieces.count(), 3);
+  // The second piece lies wholly within the string.
+  await soon(async () =>
+    assert.equal(
+      await pieces
+        .nth(1)
+        .locator(".hljs-string")
+        .allTextContents()
+        .then((all) => all.join("")),
+      "in the string\n".repeat(40),
+    ),
+  );
+  await page.waitForTimeout(300);
+  assert.equal(await figure(2).locator(".hljs-keyword").count(), 0);
 });
 
 scene("the middle button opens no link past the dialog", { rate: 20_000 }, async (page) => {

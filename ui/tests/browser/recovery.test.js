@@ -47,6 +47,16 @@ test("only what helps is offered, and nothing is cut off at 420 pixels", async (
     ["full", ["Try again", "Show the folder", "Quit"]],
     ["damaged-alone", ["Start with an empty one", "Try again", "Show the folder", "Quit"]],
     [
+      "missing",
+      [
+        "Restore the copy of 21 November 2026",
+        "Start with an empty one",
+        "Try again",
+        "Show the folder",
+        "Quit",
+      ],
+    ],
+    [
       "damaged-part",
       [
         "Restore the copy of 21 November 2026",
@@ -68,4 +78,37 @@ test("only what helps is offered, and nothing is cut off at 420 pixels", async (
     );
     assert.equal(cut, 0, scene);
   }
+});
+
+test("a damaged file is opened as it is, and what is wrong is said in full", async () => {
+  const page = await stand.page({ scene: "damaged-part", first });
+  await page.getByText("database disk image is malformed").waitFor();
+  await button(page, "Open it as it is").click();
+  await page.getByRole("textbox", { name: "Message" }).waitFor();
+  assert.deepEqual(await calls(page), [["openDamaged"]]);
+});
+
+test("a full disk is tried again, or the app is left", async () => {
+  const page = await stand.page({ scene: "full", first });
+  await button(page, "Quit").click();
+  await button(page, "Try again").click();
+  await page.getByRole("textbox", { name: "Message" }).waitFor();
+  assert.deepEqual(await calls(page), [["quit"], ["retryStart"]]);
+});
+
+test("a way that fails says why, and meanwhile no other can be taken", async () => {
+  const page = await stand.page({ scene: "damaged", first });
+  await page.evaluate(() => {
+    window.stage.startEmpty = () =>
+      new Promise((_, fail) => {
+        window.fail = () => fail({ code: "store", message: "The folder is gone." });
+      });
+  });
+  await button(page, "Start with an empty one").click();
+  await page.getByRole("status").getByText("Making an empty file…").waitFor();
+  for (const name of ["Restore the copy of 21", "Start with an empty one", "Try again"])
+    assert(await button(page, name).isDisabled(), name);
+  await page.evaluate(() => window.fail());
+  await page.getByRole("alert").getByText("The folder is gone.").waitFor();
+  assert(!(await button(page, "Try again").isDisabled()));
 });

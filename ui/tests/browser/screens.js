@@ -2,18 +2,17 @@
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { answered, ask, Stand } from "./window.js";
+import { answered, ask, button, chats, message, Stand } from "./window.js";
 
 const out = join(dirname(fileURLToPath(import.meta.url)), "..", "out", "screens");
 
 const QUESTION = "How does compound interest work? A table and some code would help.";
-const button = (page, name) => page.getByRole("button", { name, exact: true });
-const chat = (page, title) => page.getByRole("list", { name: "Chats" }).getByText(title).click();
+const chat = (page, title) => chats(page).getByText(title).click();
 
 const screens = {
   "first-start": { scene: "first" },
   empty: {},
-  "empty-demo-model": { scene: "starter" },
+  "empty-demo-model": { scene: "demoModel" },
   reading: { reading: 60_000, act: (page) => ask(page, QUESTION) },
   thinking: {
     rate: 30,
@@ -76,7 +75,7 @@ const screens = {
   editing: {
     act: async (page) => {
       await chat(page, "A story about a small bird");
-      await page.getByRole("textbox", { name: "Message", exact: true }).press("ArrowUp");
+      await message(page).press("ArrowUp");
     },
   },
   search: {
@@ -139,6 +138,43 @@ const screens = {
     scene: "template-fault",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
   },
+  "model-crashed": { scene: "crashed" },
+  "disk-full": {
+    act: async (page) => {
+      await page.evaluate(() => (window.stage.full = true));
+      await ask(page, "How does compound interest work?");
+      await page.getByRole("alert").waitFor();
+    },
+  },
+  refused: {
+    act: async (page) => {
+      await ask(page, "Please refuse this");
+      await page.getByRole("alert").waitFor();
+    },
+  },
+  "settings-model-context": {
+    act: async (page) => {
+      await page.evaluate(async () => {
+        const { model } = await window.stage.snapshot();
+        const contextNote =
+          "131072 tokens were asked for, 40960 are used: the free memory has room for no more";
+        const status = { ...model, contextLength: 40960, contextNote };
+        window.stage.emit({ type: "model", status });
+      });
+      await page.keyboard.press("Control+,");
+      await page.getByRole("tab", { name: "Model" }).click();
+    },
+  },
+  "settings-answers-own": {
+    height: 1000,
+    act: async (page) => {
+      await page.keyboard.press("Control+,");
+      await page.getByRole("tab", { name: "Answers" }).click();
+      await page.getByRole("spinbutton", { name: "Temperature" }).fill("0.9");
+      await page.keyboard.press("Tab");
+      await page.getByRole("button", { name: "Use the model’s defaults" }).scrollIntoViewIfNeeded();
+    },
+  },
   loading: {
     scene: "loading",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
@@ -164,7 +200,6 @@ const screens = {
   },
   "damaged-part": { scene: "damaged-part", first: ["heading"] },
   "damaged-alone": { scene: "damaged-alone", first: ["heading"] },
-  "damaged-narrow": { scene: "damaged", first: ["heading"], width: 420, height: 720 },
   "disk-full-start": { scene: "full", first: ["heading"] },
   "small-first": { scene: "first", width: 720, height: 540 },
   "no-sidebar": {
@@ -181,6 +216,22 @@ const screens = {
     act: (page) => chat(page, "How does compound interest work?"),
   },
 };
+
+/** What has to look well in the narrowest window, too: a window of 840 pixels at a zoom of 200 %. */
+for (const name of [
+  "first-start",
+  "failed",
+  "settings-model-context",
+  "settings-answers-own",
+  "model-template",
+  "model-template-fault",
+  "model-crashed",
+  "disk-full",
+  "refused",
+  "damaged",
+  "damaged-copies",
+])
+  screens[`${name}-narrow`] = { ...screens[name], width: 420, height: 720 };
 
 async function take(name, act, view, colorScheme) {
   const page = await stand.page({ ...view, colorScheme });

@@ -1,21 +1,7 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { answered, ask, resume, soon, Stand } from "./window.js";
+import { answered, ask, button, calls, message, resume, scenes } from "./window.js";
 
-let stand;
-before(async () => (stand = await Stand.open()));
-after(() => stand.close());
-
-const button = (page, name) => page.getByRole("button", { name, exact: true });
-
-function scene(name, view, run) {
-  test(name, async () => {
-    const page = await stand.page(view);
-    await run(page);
-    assert.deepEqual(page.faults, []);
-    await page.context().close();
-  });
-}
+const scene = scenes();
 
 scene(
   "the first start says what this is, and the demo model answers right there",
@@ -30,7 +16,7 @@ scene(
 
 scene(
   "the status pill tells model, state and device, and opens another model",
-  { scene: "starter", pause: 1 },
+  { scene: "demoModel", pause: 1 },
   async (page) => {
     await page.getByRole("button", { name: "Model: Demo model, ready, CPU" }).click();
     const card = page.getByRole("dialog", { name: "Model" });
@@ -99,7 +85,7 @@ scene(
   },
 );
 
-scene("of a known chat template the card says nothing", { scene: "starter" }, async (page) => {
+scene("of a known chat template the card says nothing", { scene: "demoModel" }, async (page) => {
   await page.getByRole("button", { name: "Model: Demo model, ready, CPU" }).click();
   const card = page.getByRole("dialog", { name: "Model" });
   await card.getByText("No GPU").waitFor();
@@ -130,6 +116,71 @@ scene(
   },
 );
 
+scene("only a file that was never opened can be tried again", { scene: "error" }, async (page) => {
+  const alert = page.getByRole("alert");
+  await alert.waitFor();
+  assert.equal(await alert.getByRole("button", { name: "Try again" }).count(), 0);
+  await alert.getByRole("button", { name: "Open another…" }).click();
+  assert.deepEqual(await calls(page, "pickModel", "retryModel"), [["pickModel"]]);
+});
+
+scene("the card has the model's facts, and opens the demo model", {}, async (page) => {
+  const card = page.getByRole("dialog", { name: "Model" });
+  await page.getByRole("button", { name: /^Model:/ }).click();
+  const facts = await card.locator("dl").innerText();
+  assert.match(facts, /File\s+SmolLM3-Q4_K_M\.gguf/);
+  assert.match(facts, /Quantisation\s+Q4_K_M/);
+  assert.match(facts, /Size\s+1\.9 GB/);
+  assert.match(facts, /Context\s+32,768 tokens, in up to 2\.4 GB/);
+  await card.getByRole("button", { name: "Use the demo model" }).click();
+  await page.getByRole("button", { name: "Model: Demo model, ready, CPU" }).click();
+  await card.getByText("Comes with Goldcrest").waitFor();
+  assert.equal(await card.getByRole("button", { name: "Use the demo model" }).count(), 0);
+});
+
+for (const [name, call] of [
+  ["Open a model…", "pickModel"],
+  ["Use the demo model", "useDemoModel"],
+])
+  scene(`without a model the first screen offers: ${name}`, { scene: "none" }, async (page) => {
+    await page.getByText("Open a SmolLM3 file, or use the demo model").waitFor();
+    await button(page, name).click();
+    assert.deepEqual(await calls(page, "pickModel", "useDemoModel"), [[call]]);
+  });
+
+scene(
+  "a model that could not be opened is named on the first screen",
+  { scene: "none" },
+  async (page) => {
+    await page.evaluate(async () => {
+      const { model } = await window.stage.snapshot();
+      const error = { code: "bad-model", message: "picked.gguf ends early." };
+      window.stage.emit({ type: "model", status: { ...model, state: "failed", error } });
+    });
+    await page.getByRole("paragraph").getByText("picked.gguf ends early.").nth(1).waitFor();
+    assert.equal(await page.getByText("or use the demo model that comes").count(), 0);
+  },
+);
+
+scene("a full disk is said until there is room, and nothing typed is lost", {}, async (page) => {
+  await page.evaluate(() => (window.stage.full = true));
+  await ask(page, "Not to be lost");
+  const alert = page.getByRole("alert");
+  await alert.getByText("The disk is full").waitFor();
+  assert.equal(await message(page).inputValue(), "Not to be lost");
+  await page.evaluate(() => (window.stage.full = false));
+  await alert.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByRole("log").getByText("Not to be lost").waitFor();
+});
+
+for (const event of ["beforeunload", "pagehide"])
+  scene(`what was just typed is saved at ${event}`, {}, async (page) => {
+    await message(page).fill("Half a sen");
+    await page.evaluate((event) => window.dispatchEvent(new Event(event)), event);
+    assert.deepEqual(await calls(page, "saveDraft"), [["saveDraft", null, "Half a sen"]]);
+  });
+
 scene("a file over the window is welcomed", {}, async (page) => {
   const hover = (over) =>
     page.evaluate((over) => window.stage.emit({ type: "dragging", over }), over);
@@ -137,69 +188,6 @@ scene("a file over the window is welcomed", {}, async (page) => {
   await page.getByText("Drop a SmolLM3 file to open it").waitFor();
   await hover(false);
   await page.getByText("Drop a SmolLM3 file").waitFor({ state: "detached" });
-});
-
-scene("settings are saved, and the theme is worn at once", {}, async (page) => {
-  const saved = () =>
-    page.evaluate(() => window.stage.calls.filter(([verb]) => verb === "saveSettings").at(-1)?.[1]);
-  await page.keyboard.press("Control+,");
-  await page.getByRole("radio", { name: "Dark" }).check();
-  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
-  await page.keyboard.press("Tab");
-  await page.getByRole("tab", { name: "Answers" }).click();
-  await page.getByRole("spinbutton", { name: "Temperature" }).fill("9");
-  await page.getByRole("spinbutton", { name: "Temperature" }).press("Tab");
-  await page.getByRole("textbox", { name: "Instructions" }).fill("Answer briefly.");
-  await page.getByRole("switch", { name: "Think before answering" }).click();
-  const guess = page.getByRole("switch", { name: "Guess repetitions" });
-  const guessed = await guess.isChecked();
-  await guess.click();
-  await page.getByRole("tab", { name: "Model" }).click();
-  await page.getByRole("radio", { name: "8 bits" }).check();
-  await soon(async () => {
-    const settings = await saved();
-    assert.equal(settings?.kvType, "q8_0");
-    assert.equal(settings.lookup, !guessed);
-    assert.equal(settings.theme, "dark");
-    assert.equal(settings.sampling.temperature, 2, "kept within its bounds");
-    assert.equal(settings.instructions, "Answer briefly.");
-    assert.equal(settings.thinking, false);
-  });
-});
-
-scene("what is not set is as the model asks for it", {}, async (page) => {
-  const saved = () =>
-    page.evaluate(() => window.stage.calls.filter(([verb]) => verb === "saveSettings").at(-1)?.[1]);
-  await page.keyboard.press("Control+,");
-  await page.getByRole("tab", { name: "Answers" }).click();
-  const temperature = page.getByRole("spinbutton", { name: "Temperature" });
-  const reset = page.getByRole("button", { name: "Use the model’s defaults" });
-  assert.equal(await temperature.inputValue(), "");
-  assert.equal(await temperature.getAttribute("placeholder"), "0.6", "what SmolLM3 asks for");
-  assert(await reset.isDisabled());
-  for (const undo of [() => temperature.fill(""), () => reset.click()]) {
-    await temperature.fill("0.9");
-    await temperature.press("Tab");
-    await soon(async () => assert.equal((await saved())?.sampling.temperature, 0.9));
-    await undo();
-    await temperature.press("Tab");
-    await soon(async () => assert.equal((await saved()).sampling.temperature, null));
-    assert.equal(await temperature.inputValue(), "");
-    assert(await reset.isDisabled());
-  }
-});
-
-scene("Ctrl+Enter sends where a person wants it so", { rate: 4000 }, async (page) => {
-  await page.keyboard.press("Control+,");
-  await page.getByRole("radio", { name: "Ctrl+Enter" }).check();
-  await page.keyboard.press("Escape");
-  const box = page.getByRole("textbox", { name: "Message", exact: true });
-  await box.fill("one");
-  await box.press("Enter");
-  assert.equal(await box.inputValue(), "one\n");
-  await box.press("Control+Enter");
-  await answered(page);
-  assert.equal(await box.inputValue(), "");
 });
 
 /** Every text on the page whose contrast with what is behind it is under `least`, as WCAG counts it. */
@@ -293,6 +281,7 @@ scene("who wants no motion sees none", { pause: 6, reducedMotion: "reduce" }, as
 for (const [name, width, height] of [
   ["the smallest window", 720, 540],
   ["a window at 200 % zoom", 550, 400],
+  ["the smallest window at 200 % zoom", 360, 270],
 ]) {
   scene(`${name} has everything within reach`, { width, height, rate: 20_000 }, async (page) => {
     await ask(page, "How does compound interest work? With a table");
@@ -305,3 +294,55 @@ for (const [name, width, height] of [
     }
   });
 }
+
+/** What stands in an element and reaches beyond it, or beyond the window. */
+const cutOff = (element) =>
+  element.evaluate((element) => {
+    const { left, right } = element.getBoundingClientRect();
+    return [...element.querySelectorAll("*")]
+      .filter((each) => {
+        const box = each.getBoundingClientRect();
+        return (
+          box.width > 0 && (box.left < left - 1 || box.right > Math.min(right, innerWidth) + 1)
+        );
+      })
+      .map((each) => each.outerHTML.slice(0, 80));
+  });
+
+scene("the settings fit a narrow window", { width: 420 }, async (page) => {
+  await page.keyboard.press("Control+,");
+  for (const name of ["General", "Answers", "Model", "Keyboard", "About"]) {
+    await page.getByRole("tab", { name }).click();
+    assert.deepEqual(await cutOff(page.getByRole("dialog")), [], name);
+    const panel = await page.getByRole("tabpanel").boundingBox();
+    assert(panel.width > 300, `${panel.width} px for ${name}`);
+  }
+});
+
+scene(
+  "a fault's text and buttons fit a narrow window",
+  { scene: "crashed", width: 420 },
+  async (page) => {
+    const alert = page.getByRole("alert");
+    assert.deepEqual(await cutOff(alert), []);
+    assert((await alert.getByRole("paragraph").boundingBox()).width > 250);
+  },
+);
+
+scene(
+  "in a narrow window the sidebar opens over the chat, and closes with a choice",
+  { width: 420 },
+  async (page) => {
+    const sidebar = page.getByRole("complementary", { name: "Sidebar" });
+    await sidebar.waitFor({ state: "detached" });
+    const box = await message(page).boundingBox();
+    await button(page, "Show sidebar").click();
+    await sidebar.getByText("Sourdough").waitFor();
+    assert.equal((await message(page).boundingBox()).width, box.width, "the chat keeps its width");
+    await sidebar.getByText("Sourdough").click();
+    await sidebar.waitFor({ state: "detached" });
+    await button(page, "Show sidebar").click();
+    await sidebar.getByRole("button", { name: "New chat" }).click();
+    await sidebar.waitFor({ state: "detached" });
+  },
+);

@@ -1,6 +1,8 @@
 // The built UI with the scripted host, in Chromium, under the policy that the app ships with.
+import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -76,6 +78,33 @@ export class Stand {
     await this.browser.close();
     await this.server.close();
   }
+}
+
+/** One browser for a test file, and a test on a page of its own, which must log no error. */
+export function scenes() {
+  let stand;
+  before(async () => (stand = await Stand.open()));
+  after(() => stand.close());
+  return (name, view, run) =>
+    test(name, async () => {
+      const page = await stand.page(view);
+      await run(page);
+      assert.deepEqual(page.faults, []);
+      await page.context().close();
+    });
+}
+
+export const button = (page, name) => page.getByRole("button", { name, exact: true });
+export const message = (page) => page.getByRole("textbox", { name: "Message", exact: true });
+export const log = (page) => page.getByRole("log", { name: "Conversation" });
+export const chats = (page) => page.getByRole("list", { name: "Chats", exact: true });
+
+/** The requests that the page has sent to the host, by their name. */
+export function calls(page, ...names) {
+  return page.evaluate(
+    (names) => window.stage.calls.filter(([name]) => names.includes(name)),
+    names,
+  );
 }
 
 /** A question whose answer goes on for minutes, so that there is time to do something meanwhile. */

@@ -16,7 +16,7 @@ import { fileURLToPath } from "node:url";
 import { Session, until } from "./driver.js";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
-export const starterFile = join(root, "models", "starter", "starter-q4_k_m.gguf");
+export const demoFile = join(root, "models", "demo", "demo-q4_k_m.gguf");
 const pictures = join(root, "ui", "tests", "out", "window");
 
 export const binary =
@@ -47,7 +47,7 @@ export function dataFolder(t) {
 }
 
 export class App {
-  /** Opens the window and waits until the starter can be asked. */
+  /** Opens the window and waits until the demo model can be asked. */
   static async open(t, display, { data = dataFolder(t), env = {}, ready = true } = {}) {
     const own = {
       GOLDCREST_DATA_DIR: data,

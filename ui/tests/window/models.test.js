@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { copyFileSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { App, dataFolder, starterFile } from "./app.js";
+import { App, dataFolder, demoFile } from "./app.js";
 import { Display } from "./driver.js";
 
 let display;
@@ -21,11 +21,11 @@ async function withPicker(t, fill) {
 const model = async (app) => (await app.snapshot()).model;
 
 test("a file of one's own is opened, and opened again at the next start", async (t) => {
-  const { app, data, picked } = await withPicker(t, (path) => copyFileSync(starterFile, path));
+  const { app, data, picked } = await withPicker(t, (path) => copyFileSync(demoFile, path));
   assert.equal(await app.invoke("pick_model"), true);
   const opened = await app.until("the file to be opened", async () => {
     const now = await model(app);
-    return now.state === "ready" && !now.starter && now;
+    return now.state === "ready" && !now.demoModel && now;
   });
   assert.match(opened.file, /picked\.gguf$/);
   await app.exact();
@@ -35,22 +35,18 @@ test("a file of one's own is opened, and opened again at the next start", async 
   const again = await App.open(t, display, { data });
   assert.match((await model(again)).file, /picked\.gguf$/);
   await again.close();
-  assert.equal(
-    readFileSync(picked).length,
-    readFileSync(starterFile).length,
-    "the file is as it was",
-  );
+  assert.equal(readFileSync(picked).length, readFileSync(demoFile).length, "the file is as it was");
 });
 
 for (const [what, bytes, says] of [
   [
     "truncated",
-    () => readFileSync(starterFile).subarray(0, 3_000_000),
+    () => readFileSync(demoFile).subarray(0, 3_000_000),
     /short|truncat|incomplete|end|beyond/i,
   ],
   ["foreign", () => Buffer.from("%PDF-1.7 this is no model"), /GGUF/],
 ]) {
-  test(`a ${what} file is refused with the reason, and the starter goes on`, async (t) => {
+  test(`a ${what} file is refused with the reason, and the demo model goes on`, async (t) => {
     const { app } = await withPicker(t, (path) => writeFileSync(path, bytes()));
     await app.invoke("pick_model").catch(() => {});
     const error = await app.until("the reason on the screen", async () => {
@@ -60,7 +56,7 @@ for (const [what, bytes, says] of [
     assert.doesNotMatch(error, /panicked|unwrap|undefined/);
     await app.picture(`refused-${what}`);
     const now = await model(app);
-    assert.equal(now.starter, true);
+    assert.equal(now.demoModel, true);
     assert.equal(now.state, "ready");
     await app.exact();
     assert.match((await app.ask("What is Goldcrest?")).text, /computer/);
@@ -71,10 +67,10 @@ const marks = (data) => readdirSync(data).filter((name) => /^(opening|gpu-in-use
 
 /** An app that has a file of one's own open, and one that is at opening it once more and does not get on. */
 async function loading(t) {
-  const { app, data } = await withPicker(t, (path) => copyFileSync(starterFile, path));
+  const { app, data } = await withPicker(t, (path) => copyFileSync(demoFile, path));
   const opened = async (app) => {
     const now = await model(app);
-    return now.state === "ready" && !now.starter;
+    return now.state === "ready" && !now.demoModel;
   };
   await app.invoke("pick_model");
   await app.until("the file to be opened", () => opened(app));
@@ -97,7 +93,7 @@ test("a file over which the app died is not opened again before it is asked for"
   // Not at the next start, and not at the one after it.
   for (const start of [1, 2]) {
     const app = await App.open(t, display, { data });
-    assert.equal((await model(app)).starter, true);
+    assert.equal((await model(app)).demoModel, true);
     const why = "picked.gguf was not opened: the app ended the last time it was opened.";
     await app.until("the reason on the screen", async () => (await app.text()).includes(why));
     if (start === 1) {
@@ -107,7 +103,7 @@ test("a file over which the app died is not opened again before it is asked for"
     } else {
       await app.click("button", "Try again");
       await app.until("the file to be opened", () => opened(app));
-      await app.until("no word of it any more", async () => !(await app.text()).includes(why));
+      await app.until("the reason to be gone", async () => !(await app.text()).includes(why));
     }
     await app.close();
   }

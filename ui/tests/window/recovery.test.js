@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { App, dataFolder } from "./app.js";
@@ -81,11 +89,20 @@ test("a folder in which nothing can be written is said, and the app goes on once
   // The desktop's own folders are elsewhere.
   const names = ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"];
   const env = Object.fromEntries(names.map((name) => [name, join(home, name)]));
+  const temporary = join(home, "tmp");
+  mkdirSync(temporary);
+  env.TMPDIR = temporary;
   const app = await App.open(t, display, { data, env, ready: false });
   await app.get("button", "Try again");
   assert.match(await app.text(), /Nothing can be written in the data folder/);
+  const webViews = () =>
+    readdirSync(temporary).filter((name) => name.startsWith("goldcrest-webview-"));
+  assert.equal(webViews().length, 1, "the web view keeps its things elsewhere");
+  assert.equal(statSync(join(temporary, webViews()[0])).mode & 0o777, 0o700);
   rmSync(data);
   await app.click("button", "Try again");
   await app.get("textbox", "Message");
   assert.equal((await app.snapshot()).firstStart, true);
+  await app.end();
+  assert.deepEqual(webViews(), [], "nothing of it stays");
 });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { App, dataFolder, root, starterFile } from "./app.js";
+import { App, dataFolder, root, demoFile } from "./app.js";
 import { Display } from "./driver.js";
 
 let display;
@@ -13,8 +13,8 @@ after(() => display.close());
 
 /** The demo model with another chat template. */
 function withTemplate(source) {
-  const image = readFileSync(starterFile);
-  const usual = readFileSync(join(root, "models", "starter", "template.jinja"));
+  const image = readFileSync(demoFile);
+  const usual = readFileSync(join(root, "models", "demo", "template.jinja"));
   const at = image.indexOf(usual.subarray(0, 200));
   assert(at > 0, "the template is in the file");
   const length = Number(image.readBigUInt64LE(at - 8));
@@ -111,7 +111,7 @@ test("a template that would end the app does not, and the choice for its file is
 });
 
 test("a file's own template that is well-behaved answers", async (t) => {
-  const usual = readFileSync(join(root, "models", "starter", "template.jinja"), "utf8");
+  const usual = readFileSync(join(root, "models", "demo", "template.jinja"), "utf8");
   const app = await open(t, `${usual}{# of unknown text #}`);
   await card(app);
   await app.click("switch", ownTemplate);

@@ -16,11 +16,11 @@ const THINKING_SHARE: usize = 70;
 /// The share that is left when turns are left out.
 const KEPT_SHARE: usize = 60;
 /// Tokens kept free for an answer whose length has no limit; at most a quarter of the context.
-const ROOM: usize = 1024;
-/// Of that, what a continued answer gets at least, though it has had its room: this share of the
-/// context, and no more than [`ROOM_TO_CONTINUE`].
+const RESERVED_TOKENS: usize = 1024;
+/// Of these, what a continued answer gets at least, even when it has used them: this share of the
+/// context, and no more than [`TOKENS_TO_CONTINUE`].
 const SHARE_TO_CONTINUE: usize = 64;
-const ROOM_TO_CONTINUE: usize = 64;
+const TOKENS_TO_CONTINUE: usize = 64;
 /// A long history of more bytes a token than this is taken for too long without being counted.
 const USUAL_TOKEN: usize = 16;
 
@@ -77,8 +77,8 @@ pub(crate) fn fit(
         least if least > context => Ok(least),
         _ => count(turn),
     };
-    let room = room(turn, context, count)?;
-    let limit = context - room;
+    let reserved = reserved(turn, context, count)?;
+    let limit = context - reserved;
     let comfortable = (context * THINKING_SHARE / 100).min(limit);
     let history = &turn.history;
 
@@ -124,7 +124,7 @@ pub(crate) fn fit(
             answer_full(context)
         } else {
             let counted = least_tokens(&apply(turn, cut), limits) <= context;
-            too_long(tokens, counted, limit, context, room)
+            too_long(tokens, counted, limit, context, reserved)
         });
     }
     let fitted = Fitted(omitted(&whole, cut));
@@ -137,10 +137,10 @@ pub(crate) fn fit(
 }
 
 /// The tokens kept free for what is to be written. An answer that is continued has used some.
-fn room(turn: &Turn, context: usize, count: Count<'_>) -> Result<usize, Failure> {
-    let room = turn.max_tokens.unwrap_or(ROOM).min(context / 4);
+fn reserved(turn: &Turn, context: usize, count: Count<'_>) -> Result<usize, Failure> {
+    let reserved = turn.max_tokens.unwrap_or(RESERVED_TOKENS).min(context / 4);
     let Some((partial, before)) = turn.history.split_last().filter(|_| turn.resume) else {
-        return Ok(room);
+        return Ok(reserved);
     };
     let written = match &partial.ids {
         Some(ids) => ids.len(),
@@ -153,8 +153,8 @@ fn room(turn: &Turn, context: usize, count: Count<'_>) -> Result<usize, Failure>
             count(turn)?.saturating_sub(count(&without)?)
         }
     };
-    let least = (context / SHARE_TO_CONTINUE).clamp(1, ROOM_TO_CONTINUE);
-    Ok(room.saturating_sub(written).max(least.min(room)))
+    let least = (context / SHARE_TO_CONTINUE).clamp(1, TOKENS_TO_CONTINUE);
+    Ok(reserved.saturating_sub(written).max(least.min(reserved)))
 }
 
 /// The first turn from which on all the rest has at most `target` tokens, or else the last turn.
@@ -237,13 +237,19 @@ fn omitted(whole: &Unfitted, cut: Cut) -> OmittedRow {
     }
 }
 
-fn too_long(tokens: usize, counted: bool, limit: usize, context: usize, room: usize) -> Failure {
+fn too_long(
+    tokens: usize,
+    counted: bool,
+    limit: usize,
+    context: usize,
+    reserved: usize,
+) -> Failure {
     let at_least = if counted { "" } else { "at least " };
     Failure::new(
         FailureCode::TooLong,
         format!(
             "This is too long for the model: it comes to {at_least}{tokens} tokens, and {limit} fit \
-             (a context of {context}, less {room} for the answer). Shorten it, or choose a larger context in the settings."
+             (a context of {context}, less {reserved} for the answer). Shorten it, or choose a larger context in the settings."
         ),
     )
 }

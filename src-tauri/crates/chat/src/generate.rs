@@ -62,7 +62,7 @@ pub trait Generate: Send {
 #[serde(rename_all = "lowercase")]
 pub enum ModelChoice {
     /// The small model that comes with the app.
-    Starter,
+    DemoModel,
     /// A GGUF file of the user's.
     File(PathBuf),
 }
@@ -98,17 +98,17 @@ pub enum KvType {
 pub struct ModelInfo {
     /// The name for people.
     pub name: String,
-    /// Where the file lies; `None` for the starter.
+    /// Where the file lies; `None` for the demo model.
     pub file: Option<PathBuf>,
-    /// Whether this is the starter.
-    pub starter: bool,
+    /// Whether this is the demo model.
+    pub demo_model: bool,
     /// For example `Q4_K_M`.
     pub quantisation: String,
     /// Size of the file in bytes.
     pub file_bytes: u64,
     /// Tokens that prompt and answer may have together.
     pub context_length: usize,
-    /// What is to be known of that length, for people: that it is not what was asked for, or longer than trained.
+    /// A note for the user on that length: that it is not what was asked for, or longer than trained.
     pub context_note: Option<String>,
     /// Bytes of the longest text that one token stands for.
     pub longest_token: usize,

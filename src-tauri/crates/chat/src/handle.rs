@@ -182,8 +182,12 @@ impl Chat {
     ) -> Result<T, Failure> {
         let (reply, answer) = channel();
         let letter = Letter::Verb(Box::new(move |desk| {
+            let answer = verb(desk);
+            if let Err(failure) = &answer {
+                desk::check_if_failed(&desk.store, failure);
+            }
             // An error means that nobody waits for the answer any more.
-            let _ = reply.send(verb(desk));
+            let _ = reply.send(answer);
         }));
         let closed = || {
             Failure::new(
@@ -203,7 +207,7 @@ pub enum AtEnd {
     Stopped,
     /// It was being opened, which nobody waits for.
     Opening,
-    /// It was told to stop and did not in time.
+    /// It was cancelled, or closed, and did not stop in time.
     Stuck,
 }
 

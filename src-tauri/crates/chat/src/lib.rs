@@ -36,7 +36,7 @@ pub use settings::{
 pub use store::{
     ChatId, Copy, DraftPlace, GoodCopy, MessageId, MessageState, Role, Store, StoreError,
     WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside, private,
-    restore_copy, set_aside,
+    restore_copy, start_empty,
 };
 pub use view::{
     ChatSummary, ChatView, Event, Message, ModelState, ModelStatus, Omitted, SearchHit, Snapshot,

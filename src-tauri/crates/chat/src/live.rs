@@ -215,3 +215,20 @@ fn append(whole: &mut String, text: &str) {
         text
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_of_the_tokens_after_the_first() {
+        let begun = Instant::now();
+        let mut live = Live::new(Progress::default(), "m", Duration::from_millis(250));
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        live.token(begun, 1, "a", Part::Answer);
+        assert_eq!(live.tokens_per_second(after(2)), 0.0);
+        live.token(after(1), 2, "b", Part::Answer);
+        live.token(after(2), 3, "c", Part::Answer);
+        assert_eq!(live.tokens_per_second(after(2)), 1.0);
+    }
+}

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
@@ -112,12 +112,7 @@ fn answer(
     let Some(limits) = generate.info().map(Limits::of) else {
         return Err(Failure::new(FailureCode::NoModel, "No model is open."));
     };
-    let (turn, fitted) = fit::fit(unfitted, limits, &mut |turn| {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(Failure::new(FailureCode::Generation, "It was cancelled."));
-        }
-        generate.count(turn, cancel)
-    })?;
+    let (turn, fitted) = fit::fit(unfitted, limits, &mut |turn| generate.count(turn, cancel))?;
     report(Report::Fitted(fitted));
     let finish = generate.generate(&turn, cancel, &mut |piece| match piece {
         Piece::Reading { done, total, .. } => report(Report::Reading { done, total }),

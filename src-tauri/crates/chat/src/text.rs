@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_after_so_many_characters() {
+    fn a_text_is_cut_at_its_limit() {
         assert_eq!(cut("Grüße", 5), "Grüße");
         assert_eq!(cut("Grüße!", 5), "Grüße…");
         assert_eq!(cut("", 0), "");
@@ -46,10 +46,10 @@ mod tests {
     fn the_limit_itself_is_allowed() {
         assert_eq!(refuse_too_large(&"x".repeat(MAX_TEXT)), Ok(()));
         let refused = refuse_too_large(&"x".repeat(MAX_TEXT + 100_000));
-        let told = refused.map_err(|failure| (failure.code, failure.message));
+        let refused = refused.map_err(|failure| (failure.code, failure.message));
         assert!(
-            matches!(&told, Err((FailureCode::TooLong, message)) if message.contains("4.1 MB, and a message has at most 4 MB")),
-            "{told:?}"
+            matches!(&refused, Err((FailureCode::TooLong, message)) if message.contains("4.1 MB, and a message has at most 4 MB")),
+            "{refused:?}"
         );
     }
 }

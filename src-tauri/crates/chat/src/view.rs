@@ -116,17 +116,17 @@ pub struct ModelStatus {
     pub state: ModelState,
     /// The name of the model that is open, or being opened.
     pub name: String,
-    /// Its file; `None` for the starter.
+    /// Its file; `None` for the demo model.
     pub file: Option<PathBuf>,
-    /// Whether it is the starter.
-    pub starter: bool,
+    /// Whether it is the demo model.
+    pub demo_model: bool,
     /// For example `Q4_K_M`; empty while loading.
     pub quantisation: String,
     /// Size of the file in bytes; 0 while loading.
     pub file_bytes: u64,
     /// Tokens of context; 0 while loading.
     pub context_length: usize,
-    /// What is to be known of that length: that it is not what was asked for, or longer than trained.
+    /// A note on that length: that it is not what was asked for, or longer than trained.
     pub context_note: Option<String>,
     /// Memory that the keys and values of a full context take, in bytes; 0 while loading.
     pub kv_bytes: u64,

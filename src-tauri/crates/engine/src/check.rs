@@ -33,7 +33,7 @@ pub struct CheckOrder {
     /// The model that it is to run.
     pub model: PathBuf,
     /// A small trained model, to be run as a whole.
-    pub starter: Option<PathBuf>,
+    pub demo_model: Option<PathBuf>,
     /// Threads of the CPU that it is measured against; `None` for one per physical core.
     pub threads: Option<usize>,
     /// Whether the processor may play a GPU.
@@ -251,8 +251,8 @@ where
         let excerpt = Excerpt::new(&gguf, &config);
         let name = format!("{} blocks", excerpt.config().layers);
         let (gpu, cpu) = self.sides(&name, &excerpt, excerpt.config(), KvType::F16)?;
-        if let Some(starter) = &order.starter
-            && let Ok(gguf) = Gguf::open(starter)
+        if let Some(demo_model) = &order.demo_model
+            && let Ok(gguf) = Gguf::open(demo_model)
             && let Ok(config) = Config::from_gguf(&gguf)
         {
             for kv in [KvType::F16, KvType::Q8_0] {
@@ -401,7 +401,7 @@ where
         cpu: &mut Session,
         first: u32,
     ) -> Result<(), Stop> {
-        // Tokens that must not be chosen are so many that the likeliest is among them now and then.
+        // Half of all tokens are suppressed, so that the likeliest is among them now and then.
         let half = cpu.logits(0).len() / 2;
         let suppressed: Vec<u32> = (0..).step_by(2).take(half).collect();
         let mut sampler = Sampler::new(greedy(), 1).suppressing(&suppressed);

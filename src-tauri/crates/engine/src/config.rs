@@ -118,12 +118,12 @@ impl Config {
         }
     }
 
-    /// Whether a context of so many tokens needs the positions to be stretched, where the file does not do so itself.
+    /// Whether a context of this length needs the positions to be stretched, where the file does not do so itself.
     pub fn stretches(&self, context: usize) -> bool {
         context > self.context && self.rope.scaling == Scaling::Linear { factor: 1.0 }
     }
 
-    /// The model as it runs with a context of so many tokens: with YaRN where that is longer than it was trained for.
+    /// The model as it runs with a context of this length: with YaRN where that is longer than it was trained for.
     #[must_use]
     pub fn for_context(&self, context: usize) -> Config {
         let mut config = self.clone();

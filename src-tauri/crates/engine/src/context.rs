@@ -1,4 +1,4 @@
-//! How long a context is: as long as was asked for, as far as model and memory allow; and what is said where it is not.
+//! The length of the context: as long as was asked for, as far as model and memory allow; and the note where it is not.
 
 use kernels::{Cpu, KvLayer, KvType};
 
@@ -18,7 +18,7 @@ const SHORTEST_CONTEXT: usize = 1024;
 pub struct Context {
     /// In tokens.
     pub tokens: usize,
-    /// What is to be known of that, for people.
+    /// What the user should know of that length.
     pub note: Option<String>,
 }
 
@@ -149,8 +149,13 @@ fn scratch_bytes(config: &Config, chunk: usize, threads: usize) -> u64 {
     // Activations in 8 bits with their scales, in both grains, and as tiles.
     let rounded = 6 * e.max(h).max(f);
     // A partial result for every query of every piece of attention's, of which each thread has a few.
-    let queries = 4 * threads as u64 * 128 * (h / k) + (chunk * config.heads) as u64;
-    let attention = queries * (config.head_dim.next_multiple_of(16) as u64 + 2) * FLOAT;
+    let (head, block) = (config.head_dim.next_multiple_of(16) as u64, 128 * (h / k));
+    let queries = 4 * threads as u64 * block + (chunk * config.heads) as u64;
+    let partial = queries * (head + 2) * FLOAT;
+    // For a thread's own piece: queries and sums as floats, queries as 16 bits twice over, and scores for 64 positions
+    // with their weights.
+    let pieces = threads as u64 * block * (3 * head * FLOAT + 64 * 6 + 16);
+    let attention = partial + pieces;
     let logits = 2 * config.vocab as u64 * FLOAT;
     (rows + feed_forward + rounded) * chunk as u64 + attention + logits
 }
@@ -160,7 +165,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::gguf::Gguf;
+    use crate::gguf::{BlockType, Gguf};
+    use crate::weights::Tensor;
 
     fn tiny() -> (Gguf, Config) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
@@ -169,7 +175,7 @@ mod tests {
         (gguf, config)
     }
 
-    /// The context where so many bytes are free.
+    /// The context where `available` bytes are free.
     fn with(available: u64, context: Option<usize>) -> Result<Context, OpenError> {
         let (gguf, config) = tiny();
         let options = LoadOptions {
@@ -179,7 +185,7 @@ mod tests {
         Context::within(&config, &gguf, &options, 2, Some(available))
     }
 
-    /// Bytes that the model takes with so many tokens.
+    /// Bytes that the model takes with a context of `tokens`.
     fn taken(tokens: u64) -> u64 {
         let Err(OpenError::Memory { needed, .. }) = with(0, None) else {
             panic!("nothing has room in no memory");
@@ -225,6 +231,30 @@ mod tests {
         assert!(with(taken(300), Some(300)).is_ok());
     }
 
+    /// A file, sparse maybe, whose matrices would take more than any memory when they are packed.
+    struct Endless;
+
+    impl WeightSource for Endless {
+        fn shape(&self, _: &str) -> Option<(BlockType, usize, usize)> {
+            Some((BlockType::F32, 2, 1 << 60))
+        }
+
+        fn tensor(&self, _: &str) -> Option<Tensor<'_>> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_file_without_end_needs_more_than_there_is() {
+        let (_, config) = tiny();
+        let options = LoadOptions::default();
+        let context = Context::within(&config, &Endless, &options, 2, Some(u64::MAX - 1));
+        let Err(OpenError::Memory { needed, .. }) = context else {
+            panic!("{context:?}");
+        };
+        assert_eq!(needed, u64::MAX);
+    }
+
     #[test]
     fn a_wide_model_is_reckoned_with_its_scratch_and_padding() {
         let (gguf, config) = tiny();
@@ -238,6 +268,16 @@ mod tests {
         };
         let scratch = |config| scratch_bytes(config, 512, 2);
         assert!(scratch(&wide) - scratch(&config) > 512 * ((1 << 17) - 512) * 10);
+        // Each thread has a piece of attention's, of 128 queries for each of the heads that share a key head.
+        let shared = Config {
+            heads: 1024,
+            kv_heads: 1,
+            head_dim: 32,
+            ..config.clone()
+        };
+        let of_a_thread = 128 * 1024 * (4 * 34 * 4 + 3 * 32 * 4 + 64 * 6);
+        let more = scratch_bytes(&shared, 512, 4) - scratch_bytes(&shared, 512, 2);
+        assert!(more >= 2 * of_a_thread, "{more} bytes for two threads");
         // Values are padded to whole vectors, and scales are counted.
         let odd = Config {
             head_dim: 20,

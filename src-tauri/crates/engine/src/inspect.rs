@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::context::{Context, kv_bytes_per_token};
 use crate::engine::{Engine, LoadOptions};
-use crate::gguf::{Gguf, GgufError, Value};
+use crate::gguf::{Gguf, GgufError, Value, quote};
 use crate::rope::Scaling;
 use crate::summary;
 use crate::weights;
@@ -114,7 +114,7 @@ impl Inspection {
             .tensors()
             .iter()
             .map(|tensor| TensorLine {
-                name: tensor.name.clone(),
+                name: quote(&tensor.name),
                 ty: tensor.ty.name(),
                 dims: tensor.dims.clone(),
                 bytes: tensor.data.len(),
@@ -137,7 +137,7 @@ impl Inspection {
             quantisation: summary::quantisation(&gguf),
             metadata: gguf
                 .keys()
-                .filter_map(|key| Some((key.to_owned(), shorten(gguf.get(key)?))))
+                .filter_map(|key| Some((quote(key), shorten(gguf.get(key)?))))
                 .collect(),
             types,
             tensors,

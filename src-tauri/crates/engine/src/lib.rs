@@ -25,6 +25,8 @@ mod prompt;
 mod random;
 mod rope;
 mod sampler;
+#[cfg(test)]
+mod scripted;
 mod session;
 #[cfg(test)]
 #[path = "../../skipped.rs"]

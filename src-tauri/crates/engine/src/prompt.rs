@@ -107,7 +107,7 @@ pub enum PromptError {
     /// The template gave up.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// It was told to stop.
+    /// `cancel` was set.
     #[error("stopped")]
     Cancelled,
     /// The template leaves out or changes the answer that is to be continued.
@@ -128,7 +128,7 @@ impl Prompt {
         Prompt::unless(conversation, template, tokenizer, &AtomicBool::new(false))
     }
 
-    /// As [`Prompt::new`], looking at `cancel` while text is encoded.
+    /// As [`Prompt::new`], looking at `cancel` while the render is split and encoded.
     ///
     /// # Errors
     /// As [`Prompt::new`], and when `cancel` was set.
@@ -146,6 +146,7 @@ impl Prompt {
             template,
             guard: Guard::new(tokenizer.specials()),
             tokenizer,
+            cancel,
         };
         let answers = draft.answers();
         let offered: BTreeSet<usize> = answers
@@ -163,7 +164,7 @@ impl Prompt {
             segments.truncate(cut.ok_or(PromptError::Continue)?);
         }
         draft
-            .assemble(&segments, &answers, cancel)
+            .assemble(&segments, &answers)
             .ok_or(PromptError::Cancelled)
     }
 }
@@ -183,6 +184,7 @@ struct Draft<'a> {
     template: &'a ChatTemplate,
     tokenizer: &'a Tokenizer,
     guard: Guard<'a>,
+    cancel: &'a AtomicBool,
 }
 
 impl Draft<'_> {
@@ -255,7 +257,9 @@ impl Draft<'_> {
     fn segments(&self, verbatim: &BTreeSet<usize>) -> Result<Vec<Segment>, PromptError> {
         let context = self.context(verbatim);
         let render = self.template.render(&context, self.conversation.today)?;
-        Ok(self.guard.segments(&render))
+        self.guard
+            .segments(&render, self.cancel)
+            .ok_or(PromptError::Cancelled)
     }
 
     fn context(&self, verbatim: &BTreeSet<usize>) -> Value {
@@ -335,17 +339,12 @@ impl Draft<'_> {
     }
 
     /// The prompt of these segments; `None` when `cancel` was set.
-    fn assemble(
-        &self,
-        segments: &[Segment],
-        answers: &[Option<Vec<u32>>],
-        cancel: &AtomicBool,
-    ) -> Option<Prompt> {
+    fn assemble(&self, segments: &[Segment], answers: &[Option<Vec<u32>>]) -> Option<Prompt> {
         let (mut ids, mut text) = (Vec::new(), String::new());
         for segment in segments {
             match segment {
                 Segment::Text(piece) => {
-                    if !self.tokenizer.encode_unless(piece, &mut ids, cancel) {
+                    if !self.tokenizer.encode_unless(piece, &mut ids, self.cancel) {
                         return None;
                     }
                     text.push_str(piece);

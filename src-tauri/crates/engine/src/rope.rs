@@ -170,4 +170,39 @@ mod tests {
         }
         assert!(slow[1] < at_two[63]);
     }
+
+    #[test]
+    fn yarns_ramp_begins_at_a_whole_pair_and_its_magnitude_is_scaled() {
+        let stretched = |attention_factor| {
+            let yarn = Yarn {
+                factor: 2.0,
+                original_context: 4096,
+                beta_fast: 32.0,
+                beta_slow: 1.0,
+                attention_factor,
+            };
+            angles(Scaling::Yarn(yarn), 1)
+        };
+        // From pair 10.47, so 10, to pair 22.5, so 23: pair 11 is a thirteenth on the way to half its frequency.
+        let angle = 10_000_f64.powf(-22.0 / 64.0) * 25.0 / 26.0;
+        let magnitude = 1.0 + 0.1 * std::f64::consts::LN_2;
+        let (once, twice) = (stretched(1.0), stretched(2.0));
+        assert!((f64::from(once[22]) - magnitude * angle.cos()).abs() < 1e-7);
+        assert!((f64::from(once[23]) - magnitude * angle.sin()).abs() < 1e-7);
+        for (once, twice) in once.iter().zip(twice) {
+            assert!(
+                (twice - 2.0 * once).abs() < 1e-6,
+                "{twice} for twice {once}"
+            );
+        }
+    }
+
+    #[test]
+    fn far_positions_have_exact_angles() {
+        // In f32 an angle of 123,457 · 10,000^(-1/32) is off by some thousandths.
+        let found = angles(Scaling::Linear { factor: 1.0 }, 123_457);
+        let angle = 123_457.0 * 10_000_f64.powf(-2.0 / 64.0);
+        assert!((f64::from(found[2]) - angle.cos()).abs() < 1e-6);
+        assert!((f64::from(found[3]) - angle.sin()).abs() < 1e-6);
+    }
 }

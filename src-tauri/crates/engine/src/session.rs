@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use kernels::reserve;
+
 use crate::backend::BackendError;
 use crate::forward::{Evaluate, Pass, Profile, Want};
 use crate::lookup::Costs;
@@ -186,7 +188,13 @@ impl Session {
         let mut all = Vec::with_capacity(tokens.len());
         for chunk in tokens.chunks(self.model.chunk()) {
             let _complete = self.append(chunk, Want::All, &AtomicBool::new(false))?;
-            all.extend((0..self.rows).map(|row| self.logits(row).to_vec()));
+            for row in 0..self.rows {
+                let logits = self.logits(row);
+                let mut copy = Vec::new();
+                reserve(&mut copy, logits.len())?;
+                copy.extend_from_slice(logits);
+                all.push(copy);
+            }
         }
         Ok(all)
     }

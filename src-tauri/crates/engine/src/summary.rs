@@ -27,7 +27,7 @@ pub struct ModelSummary {
     pub vocab: usize,
     /// Length of the context in use, in tokens.
     pub context_length: usize,
-    /// What is to be known of that length, for people: that it is not what was asked for, or longer than trained.
+    /// What the user should know of that length: that it is not what was asked for, or longer than trained.
     pub context_note: Option<String>,
     /// Length of the context that the model was trained for.
     pub trained_context: usize,

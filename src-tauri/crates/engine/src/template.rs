@@ -198,27 +198,43 @@ impl ChatTemplate {
     }
 
     /// Renders one question in several ways and looks at what changes. What a template refuses, it
-    /// is not capable of.
+    /// is not capable of. A sandbox is asked once.
     fn probe(&self) -> Result<Capabilities, TemplateError> {
         const MARK: &str = "goldcrest-probe";
-        let render = |extra: serde_json::Value| {
-            let mut context = json!({
-                "messages": [{"role": "user", "content": "Hi"}],
-                "add_generation_prompt": true,
-            });
-            if let (Some(context), Some(extra)) = (context.as_object_mut(), extra.as_object()) {
-                context.extend(extra.clone());
-            }
-            self.render(&context, Date::constant(2026, 1, 1))
-        };
-        let shows_mark = |extra| render(extra).is_ok_and(|text: String| text.contains(MARK));
-        let thinking = render(json!({"enable_thinking": true}))?;
+        const DAY: Date = Date::constant(2026, 1, 1);
         let tool = json!({"type": "function", "function": {"name": MARK, "description": "",
             "parameters": {"type": "object", "properties": {}}}});
+        let contexts = [
+            json!({"enable_thinking": true}),
+            json!({"enable_thinking": false}),
+            json!({"xml_tools": [tool], "tools": [tool]}),
+            json!({"custom_instructions": MARK}),
+        ]
+        .map(|mut context| {
+            context["messages"] = json!([{"role": "user", "content": "Hi"}]);
+            context["add_generation_prompt"] = json!(true);
+            context
+        });
+        let prompts: Vec<_> = match &self.program {
+            Program::Sandboxed { source, sandbox } if source.len() <= LONGEST => {
+                sandbox.render_each(source, &contexts, DAY)
+            }
+            _ => contexts
+                .iter()
+                .map(|context| self.render(context, DAY))
+                .collect(),
+        };
+        let [thinking, without, tools, instructions] =
+            <[_; 4]>::try_from(prompts).map_err(|_| TemplateError::Stopped {
+                reason: "its sandbox left a prompt out".to_owned(),
+            })?;
+        let thinking = thinking?;
+        let shows_mark =
+            |prompt: Result<String, TemplateError>| prompt.is_ok_and(|text| text.contains(MARK));
         Ok(Capabilities {
-            thinking: render(json!({"enable_thinking": false})).as_ref() != Ok(&thinking),
-            tools: shows_mark(json!({"xml_tools": [tool], "tools": [tool]})),
-            instructions: shows_mark(json!({"custom_instructions": MARK})),
+            thinking: without.as_ref() != Ok(&thinking),
+            tools: shows_mark(tools),
+            instructions: shows_mark(instructions),
         })
     }
 }
@@ -294,10 +310,15 @@ fn message_of(error: &Error) -> String {
     let message = error
         .detail()
         .map_or_else(|| error.kind().to_string(), str::to_owned);
-    let shown = message
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c });
+    let shown = message.chars().map(|c| if is_unseen(c) { ' ' } else { c });
     shown.take(LONGEST).collect()
+}
+
+/// Control characters, and those of Unicode that set the direction of the text behind them: they would speak to a
+/// terminal, or make the window's sentence read otherwise.
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -198,9 +198,8 @@ impl Tokenizer {
         ids: &mut Vec<u32>,
         cancel: &AtomicBool,
     ) -> bool {
-        /// The encoder takes more than a hundred bytes of memory for each byte that it is given at once.
-        const PIECE: usize = 64 << 10;
-        for piece in cutting::pieces(text, PIECE) {
+        // The encoder takes more than a hundred bytes of memory for each byte that it is given at once.
+        for piece in cutting::pieces(text, cutting::PIECE, cutting::LONGEST) {
             if cancel.load(Ordering::Relaxed) {
                 return false;
             }
@@ -288,7 +287,7 @@ impl Tokenizer {
         self.begin.filter(|_| self.starts_with_begin)
     }
 
-    /// Bytes of the longest token: so many at least take a token.
+    /// Bytes of the longest token; a text of more takes two tokens at least.
     #[must_use]
     pub fn longest_token(&self) -> usize {
         self.pieces.longest()
@@ -359,6 +358,11 @@ mod tests {
             "é",
             "e\u{301}",
             "ß",
+            "слово",
+            "ж",
+            "한국",
+            "ไทย",
+            "\u{301}",
             "中文",
             "，",
             "。",
@@ -370,6 +374,9 @@ mod tests {
             "\u{a0}",
             "\u{3000}",
             "\u{85}",
+            "\u{1c}",
+            "\u{180e}",
+            "\u{feff}",
             "\u{200b}",
             "🦀",
             "<|im_end|>",
@@ -389,7 +396,7 @@ mod tests {
             let (mut whole, mut pieced) = (Vec::new(), Vec::new());
             tokenizer.encode_whole(&text, &mut whole);
             let size = 1 + random(12);
-            let pieces: Vec<&str> = cutting::pieces(&text, size).collect();
+            let pieces: Vec<&str> = cutting::pieces(&text, size, usize::MAX).collect();
             assert_eq!(pieces.concat(), text);
             for piece in &pieces {
                 tokenizer.encode_whole(piece, &mut pieced);
@@ -398,6 +405,38 @@ mod tests {
             cuts += pieces.len() - 1;
         }
         assert!(cuts > 3_000, "{cuts} cuts are too few to show anything");
+    }
+
+    #[test]
+    fn text_of_any_script_has_an_edge_at_every_space() {
+        for text in [
+            "слово за слово ",
+            "한국어 문장 ",
+            "ภาษา ไทย ",
+            "née ",
+            "؟ سلام ",
+        ] {
+            let text = text.repeat(1_000);
+            let pieces = cutting::pieces(&text, 100, usize::MAX);
+            let longest = pieces.map(str::len).max();
+            assert!(longest.is_some_and(|longest| longest <= 100), "{text:.20}");
+        }
+    }
+
+    #[test]
+    fn a_word_without_end_is_cut_inside() {
+        for word in ["a", "ж", "한", "=", " ", "\u{301}"] {
+            let text = word.repeat(1 << 20);
+            let mut pieces = Vec::new();
+            pieces.extend(cutting::pieces(&text, cutting::PIECE, cutting::LONGEST));
+            assert_eq!(pieces.concat(), text);
+            let fits = |piece: &&str| piece.len() <= cutting::LONGEST;
+            assert!(pieces.iter().all(fits), "{word:?}");
+            assert!(pieces.len() <= 1 + text.len() / (cutting::LONGEST - 3));
+        }
+        let tokenizer = tiny();
+        let text = "ж".repeat(cutting::LONGEST);
+        assert_eq!(tokenizer.decode(&tokenizer.encode(&text, false)), text);
     }
 
     #[test]

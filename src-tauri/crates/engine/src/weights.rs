@@ -444,7 +444,7 @@ pub fn packed_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
         } else {
             rows.checked_next_multiple_of(kernels::Matrix::ROWS)?
         };
-        Some(ty.row_bytes(cols)? as u64 * rows as u64)
+        Some((ty.row_bytes(cols)? as u64).saturating_mul(rows as u64))
     };
     names
         .chain([OUTPUT.to_owned()])

@@ -360,3 +360,21 @@ fn peak_resident() -> u64 {
         .unwrap_or(0)
         << 10
 }
+
+#[test]
+fn a_boolean_is_zero_or_one() {
+    let read = |value: u8| {
+        let no = *b"add_bos_token\x07\0\0\0\0";
+        let mut other = no;
+        other[no.len() - 1] = value;
+        Gguf::from_bytes(with(&no, &other))
+    };
+    let yes = read(1).expect("a GGUF");
+    assert_eq!(yes.bool("tokenizer.ggml.add_bos_token"), Some(true));
+    let error = read(2).err().map(|error| error.to_string());
+    let error = error.expect("it is damaged");
+    assert!(
+        error.contains("add_bos_token") && error.contains("2 is not a boolean"),
+        "{error}"
+    );
+}

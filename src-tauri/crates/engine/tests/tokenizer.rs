@@ -160,6 +160,33 @@ fn a_small_vocabulary_works() {
 }
 
 #[test]
+fn a_word_that_is_a_token_stays_whole() {
+    let mut fields = fields();
+    fields.retain(|(key, _)| *key != "tokenizer.ggml.merges");
+    let merges = Field::Strings(vec!["a b".to_owned()]);
+    fields.push(("tokenizer.ggml.merges", merges));
+    let tokenizer = load(fields).expect("tokenizer");
+    // No merge makes it.
+    assert_eq!(tokenizer.encode("abc abcd", true)[0], 257);
+    assert_eq!(tokenizer.encode("abcd", true), [256, 99, 100]);
+}
+
+#[test]
+fn of_two_equal_tokens_the_first_is_made() {
+    let mut fields = fields();
+    for (_, field) in &mut fields {
+        match field {
+            Field::Strings(tokens) if tokens.len() > 256 => tokens.push("abc".to_owned()),
+            Field::I32s(types) => types.push(1),
+            _ => {}
+        }
+    }
+    let tokenizer = load(fields).expect("tokenizer");
+    assert_eq!(tokenizer.encode("abcab", true), [257, 256]);
+    assert_eq!(tokenizer.decode(&[257, 259]), "abcabc");
+}
+
+#[test]
 fn an_answer_holds_no_control_tokens_but_its_end_and_the_think_tags() {
     let extra = [
         ("<|im_start|>", 3),
@@ -243,6 +270,17 @@ fn damaged_vocabularies_are_errors_that_name_the_fault() {
     for (key, value, expected) in cases {
         let message = error_with(key, value);
         assert!(message.contains(expected), "{key}: {message}");
+    }
+    for (length, refused) in [(128, false), (129, true)] {
+        let special = format!("<{}>", "x".repeat(length - 2));
+        let tokens = byte_alphabet().into_iter().map(String::from);
+        let tokens = tokens.chain(["ab".to_owned(), "abc".to_owned(), special]);
+        let mut fields = fields();
+        fields.retain(|(key, _)| *key != "tokenizer.ggml.tokens");
+        fields.push(("tokenizer.ggml.tokens", Field::Strings(tokens.collect())));
+        let error = load(fields).err().map(|error| error.to_string());
+        let long = error.is_some_and(|error| error.contains("token 258 is absurdly long"));
+        assert_eq!(long, refused, "a control token of {length} bytes");
     }
     let bytes = byte_alphabet()
         .into_iter()

@@ -1,4 +1,4 @@
-//! A conversation with the starter model: each prompt goes on from the cache of the last answer.
+//! A conversation with the demo model: each prompt goes on from the cache of the last answer.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,14 +11,13 @@ use jiff::civil::Date;
 
 #[test]
 fn every_turn_goes_on_from_the_cache() {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/starter/starter-q4_k_m.gguf");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf");
     let options = LoadOptions {
         device: DeviceRequest::Cpu,
         context: Some(2048),
         ..LoadOptions::default()
     };
-    let mut engine = Engine::open(&path, &options, &mut |_| {}).expect("the starter model");
+    let mut engine = Engine::open(&path, &options, &mut |_| {}).expect("the demo model");
     for thinking in [true, false] {
         let mut messages = Vec::new();
         let mut read = None;

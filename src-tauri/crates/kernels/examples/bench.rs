@@ -78,7 +78,7 @@ fn gemv(cpu: &Cpu, bandwidth: f64) {
             let (x, mut y) = (vec![0.1; m * cols], vec![0.0; m * rows]);
             let seconds = best_seconds(cpu, || {
                 for w in &weights {
-                    cpu.product(&x, m, w, &mut y);
+                    cpu.product(&x, m, w, &mut y).expect("memory");
                 }
             });
             let rate = bytes as f64 / seconds;
@@ -104,7 +104,9 @@ fn gemm(cpu: &Cpu) {
     ] {
         let w = pack(cpu, ty, rows, cols);
         let (x, mut y) = (vec![0.1; m * cols], vec![0.0; m * rows]);
-        let seconds = best_seconds(cpu, || cpu.product(&x, m, &w, &mut y));
+        let seconds = best_seconds(cpu, || {
+            cpu.product(&x, m, &w, &mut y).expect("memory");
+        });
         let rate = (m * rows * cols) as f64 / seconds;
         // A token of the 3B shape takes 2.81 G multiplications outside of attention.
         println!(
@@ -125,7 +127,10 @@ fn attention(cpu: &Cpu) {
             for _ in 0..past + m {
                 kv.append(&row, &row, 1);
             }
-            let seconds = best_seconds(cpu, || cpu.attention(&q, m, 16, &kv, past, &mut out));
+            let seconds = best_seconds(cpu, || {
+                cpu.attention(&q, m, 16, &kv, past, &mut out)
+                    .expect("memory");
+            });
             let pairs = (past + m / 2) * m * 2_048 * 2;
             println!(
                 "  attention {:4} past {past:5} m {m:3} {:6.1} GMAC/s, {:6.2} ms for 36 layers a token",

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use crate::OutOfMemory;
 use crate::block::BlockType;
 use crate::isa::{Isa, LANES};
 use crate::layout::{GROUP, Header, Layout};
-use crate::memory::Buffer;
+use crate::memory::{Buffer, reserve};
 use crate::pool::{Parts, Pool};
 use crate::routines::Routines;
 
@@ -52,12 +53,20 @@ pub(crate) struct Rounded {
 
 impl Rounded {
     /// Rounds `x`, whole groups of 32.
-    pub fn fill(&mut self, pool: &Pool, routines: &Routines, grain: Grain, x: &[f32]) {
+    pub fn fill(
+        &mut self,
+        pool: &Pool,
+        routines: &Routines,
+        grain: Grain,
+        x: &[f32],
+    ) -> Result<(), OutOfMemory> {
         /// Groups of a piece: enough work to be worth another thread.
         const GROUPS: usize = 128;
         debug_assert!(x.len().is_multiple_of(GROUP));
         let groups = x.len() / GROUP;
         if self.scales.len() < groups {
+            reserve(&mut self.bytes, x.len())?;
+            reserve(&mut self.scales, groups)?;
             self.bytes.resize(x.len(), 0);
             self.scales.resize(groups, Scale::default());
         }
@@ -74,6 +83,7 @@ impl Rounded {
                 (routines.round)(grain, x, bytes, scales.slice(first, n));
             }
         });
+        Ok(())
     }
 
     /// The integers at `cells`, whole groups, and their scales.
@@ -119,9 +129,11 @@ pub(crate) struct Tiled {
 
 impl Tiled {
     /// Makes room for `m` tokens of `cols` columns, whole groups of 32.
-    pub fn resize(&mut self, shape: TileShape, m: usize, cols: usize) {
-        let room = m.next_multiple_of(shape.room);
-        self.tiles.resize(room * cols / GROUP * shape.row);
+    pub fn resize(&mut self, shape: TileShape, m: usize, cols: usize) -> Result<(), OutOfMemory> {
+        let len = m.next_multiple_of(shape.room) * cols / GROUP * shape.row;
+        self.tiles.reserve(len)?;
+        self.tiles.resize(len);
+        Ok(())
     }
 
     /// Rounds `x`, rows of `cols`, with the level's `arrange`.
@@ -132,9 +144,9 @@ impl Tiled {
         grain: Grain,
         x: &[f32],
         cols: usize,
-    ) {
+    ) -> Result<(), OutOfMemory> {
         let m = x.len() / cols;
-        self.resize(shape, m, cols);
+        self.resize(shape, m, cols)?;
         let tiles = Parts::new(&mut self.tiles);
         let (blocks, slabs) = (m.div_ceil(shape.tokens), cols.div_ceil(shape.slab));
         pool.pieces(slabs * blocks, |_, i| {
@@ -147,6 +159,7 @@ impl Tiled {
             // SAFETY: each block of a slab is one piece's own; the routine was chosen for this machine.
             unsafe { arrange(grain, x, cols, columns, tiles.slice(at, len)) };
         });
+        Ok(())
     }
 
     pub fn as_slice(&self) -> &[u16] {

@@ -9,9 +9,10 @@ use std::ops::Range;
 
 use half::f16;
 
+use crate::OutOfMemory;
 use crate::isa::{Isa, LANES};
 use crate::kv::{GROUP, KvLayer, TILE, Tile};
-use crate::memory::Buffer;
+use crate::memory::{Buffer, reserve};
 use crate::pool::{Parts, Pool};
 use crate::product::STREAM;
 use crate::routines::Routines;
@@ -81,13 +82,39 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Makes room for `rows` rows, and starts them.
+    /// Makes room for `rows` rows, in tiles of a matrix unit or not.
+    fn reserve(
+        &mut self,
+        rows: usize,
+        dim: usize,
+        value_dim: usize,
+        in_tiles: bool,
+    ) -> Result<(), OutOfMemory> {
+        #[cfg(target_arch = "x86_64")]
+        if in_tiles {
+            self.tiled.reserve(rows, dim, value_dim)?;
+            reserve(&mut self.keys, tiles::SLAB * dim)?;
+            reserve(&mut self.values, tiles::SLAB * value_dim)?;
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        debug_assert!(!in_tiles, "there is no such unit");
+        reserve(&mut self.q, rows * dim)?;
+        reserve(&mut self.keys, SLAB * dim)?;
+        reserve(&mut self.values, SLAB * value_dim)?;
+        let room = whole_tiles(rows);
+        self.scores.reserve(room * SLAB)?;
+        self.sums.reserve(room * value_dim)?;
+        reserve(&mut self.most, rows)?;
+        reserve(&mut self.total, rows)?;
+        self.words.reserve(rows, dim, value_dim)
+    }
+
+    /// Starts `rows` rows, for which there is room.
     fn start(&mut self, rows: usize, dim: usize, value_dim: usize) {
         self.q.resize(rows * dim, 0.0);
         self.keys.resize(SLAB * dim, 0.0);
         self.values.resize(SLAB * value_dim, 0.0);
-        // A matrix unit fills whole pairs of tiles of rows.
-        let room = rows.next_multiple_of(2 * TILE);
+        let room = whole_tiles(rows);
         self.scores.resize(room * SLAB);
         self.sums.resize(room * value_dim);
         self.sums.fill(0.0);
@@ -110,6 +137,11 @@ impl Desk {
     }
 }
 
+/// A matrix unit fills whole pairs of tiles of rows.
+fn whole_tiles(rows: usize) -> usize {
+    rows.next_multiple_of(2 * TILE)
+}
+
 /// Memory for attention, made once and grown to the largest.
 pub(crate) struct Desks {
     of_workers: Vec<Desk>,
@@ -127,13 +159,16 @@ impl Desks {
 }
 
 /// `out[m][heads][head_dim]`; query `i` sees positions `0..=past + i`.
+///
+/// # Errors
+/// When the system has no memory left for the scratch, before anything is written.
 pub(crate) fn attend(
     pool: &Pool,
     routines: &Routines,
     desks: &mut Desks,
     a: &Attention,
     out: &mut [f32],
-) {
+) -> Result<(), OutOfMemory> {
     let (kv_heads, dim) = (a.kv.kv_heads(), a.kv.head_dim());
     let shared = a.heads / kv_heads;
     let block = block(a.m, a.past);
@@ -168,13 +203,16 @@ pub(crate) fn attend(
             positions: edge(split)..edge(split + 1),
         }
     };
-    let record = a.kv.value_dim() + 2;
-    let room = block.min(a.m) * shared * record;
-    if splits > 1 {
-        desks.partial.resize(
-            (blocks * kv_heads * splits * room).max(desks.partial.len()),
-            0.0,
-        );
+    let (rows, value_dim) = (block.min(a.m) * shared, a.kv.value_dim());
+    for desk in &mut desks.of_workers {
+        desk.reserve(rows, dim, value_dim, routines.attends_in_tiles)?;
+    }
+    let record = value_dim + 2;
+    let room = rows * record;
+    let records = blocks * kv_heads * splits * room;
+    if splits > 1 && desks.partial.len() < records {
+        reserve(&mut desks.partial, records)?;
+        desks.partial.resize(records, 0.0);
     }
     let out = Parts::new(out);
     let partial = Parts::new(&mut desks.partial);
@@ -226,6 +264,7 @@ pub(crate) fn attend(
             }
         });
     }
+    Ok(())
 }
 
 /// Where the results of a piece's row go.

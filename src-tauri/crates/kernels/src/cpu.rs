@@ -4,7 +4,6 @@ mod products;
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::PackError;
 use crate::attention::{Attention, Desks, attend};
 use crate::block::BlockType;
 use crate::kv::KvLayer;
@@ -15,6 +14,7 @@ use crate::pool::{Parts, Pool};
 use crate::product::STREAM;
 use crate::routines::Routines;
 use crate::stored::Stored;
+use crate::{OutOfMemory, PackError};
 use products::Scratch;
 
 /// Runs the kernels on a fixed number of threads at one instruction-set level.
@@ -169,6 +169,9 @@ impl Cpu {
     /// earlier positions. `q` and `out` are `[m][heads][head_dim]`; query head `h` reads key head
     /// `h / (heads / kv_heads)`; scores are scaled by `1 / √head_dim`.
     ///
+    /// # Errors
+    /// When the system has no memory left for the scratch.
+    ///
     /// # Panics
     /// When the lengths are not those, or `kv` holds fewer than `past + m` positions.
     pub fn attention(
@@ -179,7 +182,7 @@ impl Cpu {
         kv: &KvLayer,
         past: usize,
         out: &mut [f32],
-    ) {
+    ) -> Result<(), OutOfMemory> {
         assert!(
             q.len() == m * heads * kv.head_dim() && out.len() == q.len(),
             "q and out are [m][heads][head_dim]"
@@ -199,7 +202,7 @@ impl Cpu {
             past,
             exact,
         };
-        attend(&self.pool, self.routines, &mut desks, &attention, out);
+        attend(&self.pool, self.routines, &mut desks, &attention, out)
     }
 }
 

@@ -7,6 +7,7 @@ use half::slice::HalfFloatSliceExt;
 
 use crate::OutOfMemory;
 use crate::isa::LANES;
+use crate::memory::reserve;
 
 /// How keys and values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -78,9 +79,8 @@ pub(crate) enum Tile<'a> {
 
 /// `count` cells with `value` in them.
 fn filled<T: Clone>(count: usize, value: T) -> Result<Box<[T]>, OutOfMemory> {
-    let bytes = count.saturating_mul(size_of::<T>());
     let mut cells = Vec::new();
-    (cells.try_reserve_exact(count)).map_err(|_| OutOfMemory { bytes })?;
+    reserve(&mut cells, count)?;
     cells.resize(count, value);
     Ok(cells.into())
 }
@@ -227,7 +227,7 @@ impl KvLayer {
         self.head_dim.div_ceil(GROUP)
     }
 
-    /// Bytes that a layer of so many positions holds.
+    /// Bytes that a layer of `positions` holds.
     pub fn bytes_for(ty: KvType, kv_heads: usize, head_dim: usize, positions: usize) -> u64 {
         let positions = positions.next_multiple_of(GROWTH) as u64;
         let cells = (head_dim + head_dim.next_multiple_of(LANES)) as u64;

@@ -99,7 +99,7 @@ pub use cpu::Cpu;
 pub use kv::{KvLayer, KvType};
 pub use level::{CpuLevel, CpuLevelError};
 pub use matrix::Matrix;
-pub use memory::OutOfMemory;
+pub use memory::{OutOfMemory, reserve};
 pub use stored::{Stored, read_exact_at};
 
 /// Why a matrix cannot be laid out.

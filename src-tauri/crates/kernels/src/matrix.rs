@@ -32,7 +32,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Rows are packed by so many; those that a matrix lacks take memory too.
+    /// Rows are packed in groups of this size; those that a matrix lacks take memory too.
     pub const ROWS: usize = LANES;
 
     pub(crate) fn pack(

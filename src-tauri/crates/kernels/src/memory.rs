@@ -19,6 +19,17 @@ pub struct OutOfMemory {
     pub bytes: usize,
 }
 
+/// Makes room for `len` values in all.
+///
+/// # Errors
+/// When the system has no memory left; `values` is as before then.
+pub fn reserve<T>(values: &mut Vec<T>, len: usize) -> Result<(), OutOfMemory> {
+    let missing = len.saturating_sub(values.len());
+    values.try_reserve_exact(missing).map_err(|_| OutOfMemory {
+        bytes: len.saturating_mul(size_of::<T>()),
+    })
+}
+
 /// Memory that is handed out piece by piece and freed as a whole.
 struct Region {
     start: NonNull<u8>,
@@ -191,25 +202,15 @@ impl<T> Default for Buffer<T> {
 }
 
 impl<T: Plain> Buffer<T> {
-    /// Makes it `len` numbers long; what they are is left open.
-    ///
-    /// # Panics
-    /// When the system has no memory left, which ends the pass but not the process.
-    pub fn resize(&mut self, len: usize) {
-        if let Err(error) = self.try_resize(len) {
-            panic!("no scratch for {len} numbers: {error}");
-        }
-    }
-
-    /// As [`Buffer::resize`].
+    /// Makes room for `len` numbers; what they are is left open.
     ///
     /// # Errors
     /// When the system has no memory left; the buffer is empty then.
-    pub fn try_resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
+    pub fn reserve(&mut self, len: usize) -> Result<(), OutOfMemory> {
         let bytes = len
             .checked_mul(size_of::<T>())
             .ok_or(OutOfMemory { bytes: usize::MAX })?;
-        if bytes > self.region.as_ref().map_or(0, |region| region.bytes) {
+        if bytes > self.room() {
             // Free the old one first.
             (self.region, self.len) = (None, 0);
             let region = Region::new(bytes)?;
@@ -218,8 +219,24 @@ impl<T: Plain> Buffer<T> {
             unsafe { region.start.write_bytes(0, region.bytes) };
             self.region = Some(region);
         }
-        self.len = len;
         Ok(())
+    }
+
+    /// Makes it `len` numbers long; what they are is left open.
+    ///
+    /// # Panics
+    /// When there is no room for them: see [`Buffer::reserve`].
+    pub fn resize(&mut self, len: usize) {
+        assert!(
+            len.saturating_mul(size_of::<T>()) <= self.room(),
+            "room is made first"
+        );
+        self.len = len;
+    }
+
+    /// Bytes that it can hold.
+    fn room(&self) -> usize {
+        self.region.as_ref().map_or(0, |region| region.bytes)
     }
 }
 
@@ -274,8 +291,9 @@ mod tests {
     fn a_buffer_is_written_as_far_as_it_may_be_read() {
         let mut buffer = Buffer::<f32>::default();
         // A region of two megabytes, of which a little is asked for first.
+        buffer.reserve(HUGE_PAGE / 16 + 1).expect("memory");
         buffer.resize(HUGE_PAGE / 16 + 1);
-        let room = buffer.region.as_ref().map_or(0, |region| region.bytes) / size_of::<f32>();
+        let room = buffer.room() / size_of::<f32>();
         assert!(room > buffer.len(), "the region is padded");
         buffer.resize(room);
         assert!(buffer.iter().all(|&value| value.to_bits() == 0));
@@ -287,8 +305,20 @@ mod tests {
         assert!(Arena::default().take(absurd).is_err());
         assert!(Arena::default().take(usize::MAX).is_err());
         let mut buffer = Buffer::<f32>::default();
+        buffer.reserve(4).expect("memory");
         buffer.resize(4);
-        assert!(buffer.try_resize(absurd / 4).is_err());
+        assert!(buffer.reserve(absurd / 4).is_err());
         assert!(buffer.is_empty());
+        let mut values = vec![7_u32];
+        assert_eq!(
+            reserve(&mut values, absurd / 4),
+            Err(OutOfMemory {
+                bytes: absurd / 4 * 4
+            })
+        );
+        assert!(reserve(&mut values, usize::MAX).is_err());
+        assert_eq!(values, [7]);
+        reserve(&mut values, 3).expect("memory");
+        assert!(values.capacity() >= 3);
     }
 }

@@ -13,7 +13,7 @@ use crate::layout::GROUP;
 use crate::level::CpuLevel;
 use crate::matrix::Matrix;
 use crate::pack::pack_panel;
-use crate::product::tiles::{Bunch, Desk};
+use crate::product::tiles::{Bunch, Desk, Room};
 use crate::product::{self, Stage, Strip, integers};
 
 /// What an executor calls; every entry is unsafe to call on a machine without its level.
@@ -25,6 +25,8 @@ pub(crate) struct Routines {
     pub rotate: unsafe fn(&mut [f32], usize, usize, &[f32]),
     pub silu_mul: unsafe fn(&mut [f32], &[f32]),
     pub attend: unsafe fn(&Attention, &Piece, &mut attention::Desk),
+    /// Whether `attend` uses a matrix unit.
+    pub attends_in_tiles: bool,
     pub dots: unsafe fn(usize) -> i32,
     /// Products of many tokens, done by the first that serves them; where none does, `multiply` does them.
     pub tiles: &'static [TileRoutines],
@@ -39,6 +41,7 @@ pub(crate) struct TileRoutines {
     /// Makes tiles of activations.
     pub arrange: Arrange,
     pub multiply: unsafe fn(&Bunch, &mut Desk),
+    pub room: Room,
     /// The most tokens that it multiplies.
     pub tokens: usize,
     /// The most strips; an even number.
@@ -145,6 +148,7 @@ macro_rules! routines {
                 rotate,
                 silu_mul,
                 attend,
+                attends_in_tiles: false,
                 dots,
                 tiles: &[TILES],
             };
@@ -155,6 +159,7 @@ macro_rules! routines {
                 shape: integers::shape($tokens),
                 arrange,
                 multiply: multiply_tiles,
+                room: integers::ROOM,
                 tokens: integers::TOKENS,
                 strips: integers::BUNCH,
             };
@@ -196,11 +201,13 @@ const AMX: Routines = Routines {
             shape: amx::SHAPE,
             arrange: amx::arrange,
             multiply: amx::multiply,
+            room: amx::ROOM,
             tokens: amx::PASS,
             strips: amx::BUNCH,
         },
     ],
     attend: attention::attend_in_tiles,
+    attends_in_tiles: true,
     dots: amx::dots,
     ..avx512::ROUTINES
 };

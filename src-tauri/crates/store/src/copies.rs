@@ -51,15 +51,25 @@ pub struct GoodCopy {
 ///
 /// This reads them all.
 pub fn good(database: &Path) -> Vec<GoodCopy> {
-    let usable = |path: PathBuf| examine(&path).ok();
-    let mut found: Vec<GoodCopy> = named(database, DAILY)
+    let copies = all(database).into_iter();
+    copies.filter_map(|path| examine(&path).ok()).collect()
+}
+
+/// The copy of this name, if it is one of [`good`].
+pub(crate) fn find(database: &Path, name: &str) -> Option<GoodCopy> {
+    let path = all(database)
         .into_iter()
-        .rev()
-        .filter_map(usable)
-        .collect();
+        .find(|path| file_name(path) == name)?;
+    examine(&path).ok()
+}
+
+/// The daily ones, the newest first, then those made before a migration.
+fn all(database: &Path) -> Vec<PathBuf> {
+    let mut found = named(database, DAILY);
+    found.reverse();
     let mut others = named(database, BEFORE_MIGRATION);
     others.sort_by_key(|path| std::cmp::Reverse(days_of(path)));
-    found.extend(others.into_iter().filter_map(usable));
+    found.extend(others);
     found
 }
 
@@ -77,12 +87,15 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
     }
     remove_all(with_extension(database, UNFINISHED))?;
     let db = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    if let Some(detail) = recovery::fault(&db) {
-        recovery::ask_for_check(database)?;
+    if let Some(detail) = recovery::fault(&db)? {
+        // Where this fails, it is still said now.
+        let _ = recovery::ask_for_check(database);
         return Ok(Copy::Refused(detail));
     }
     write(&db, &target)?;
-    remove_all(named(database, DAILY).into_iter().rev().skip(KEPT))?;
+    // Whatever days a clock that went wrong has given to the others.
+    let old = named(database, DAILY).into_iter().rev().skip(KEPT);
+    remove_all(old.filter(|path| *path != target))?;
     if let Some(today) = days_since_1970(day) {
         let is_old = |path: &PathBuf| days_of(path).is_some_and(|made| made + DAYS_KEPT < today);
         remove_all(named(database, BEFORE_MIGRATION).into_iter().filter(is_old))?;
@@ -96,9 +109,7 @@ pub(crate) fn folder(database: &Path) -> PathBuf {
 
 /// Whether there is any copy.
 pub(crate) fn any(database: &Path) -> bool {
-    [DAILY, BEFORE_MIGRATION]
-        .iter()
-        .any(|kind| !named(database, kind).is_empty())
+    !all(database).is_empty()
 }
 
 /// Never overwrites an earlier one: it may be the only good one. One that would be the same as the
@@ -164,7 +175,7 @@ fn examine(path: &Path) -> Result<GoodCopy, StoreError> {
     if application != APPLICATION_ID || !is_known {
         return Err(StoreError::NotFound("copy"));
     }
-    if let Some(detail) = recovery::fault(&db) {
+    if let Some(detail) = recovery::fault(&db)? {
         return Err(recovery::damaged(path, &detail, true));
     }
     let chats = db.query_row(

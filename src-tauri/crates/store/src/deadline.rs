@@ -20,13 +20,7 @@ impl Deadline {
     pub(crate) fn install(db: &mut Connection) -> rusqlite::Result<Deadline> {
         let deadline = Deadline(Arc::new(AtomicU64::new(NONE)));
         let at = Arc::clone(&deadline.0);
-        db.progress_handler(
-            INSTRUCTIONS,
-            Some(move || match at.load(Ordering::Relaxed) {
-                NONE => false,
-                at => at <= elapsed(),
-            }),
-        )?;
+        db.progress_handler(INSTRUCTIONS, Some(move || has_passed(&at)))?;
         Ok(deadline)
     }
 
@@ -39,6 +33,18 @@ impl Deadline {
         self.0.store(NONE, Ordering::Relaxed);
         result
     }
+
+    /// Whether the time of [`Deadline::within`] is over.
+    pub(crate) fn has_passed(&self) -> bool {
+        has_passed(&self.0)
+    }
+}
+
+fn has_passed(deadline: &AtomicU64) -> bool {
+    match deadline.load(Ordering::Relaxed) {
+        NONE => false,
+        at => at <= elapsed(),
+    }
 }
 
 /// Whether a statement failed because its time was over.
@@ -49,4 +55,24 @@ pub(crate) fn is_over(error: &rusqlite::Error) -> bool {
 /// Microseconds since this was first asked.
 fn elapsed() -> u64 {
     u64::try_from(START.elapsed().as_micros()).unwrap_or(NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_passes_after_its_limit() -> rusqlite::Result<()> {
+        let deadline = Deadline::install(&mut Connection::open_in_memory()?)?;
+        let passed_within = |limit| {
+            deadline.within(limit, || {
+                std::thread::sleep(Duration::from_millis(20));
+                deadline.has_passed()
+            })
+        };
+        assert!(passed_within(Duration::from_millis(1)));
+        assert!(!passed_within(Duration::from_secs(3600)));
+        assert!(!deadline.has_passed(), "it is over with what it was for");
+        Ok(())
+    }
 }

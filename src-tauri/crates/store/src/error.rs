@@ -34,6 +34,14 @@ pub enum StoreError {
         /// Whether it opens all the same: the damage is in a part that opening does not read.
         opens: bool,
     },
+    /// There is no file, though there are copies of it.
+    #[error("{} is missing. Copies of it are in {}.", path.display(), copies.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The folder where copies of it are.
+        copies: PathBuf,
+    },
     /// The file is a database of another program.
     #[error("{} is not a Goldcrest database. Nothing was changed.", path.display())]
     Foreign {
@@ -98,6 +106,14 @@ impl StoreError {
     }
 }
 
+/// Whether SQLite failed because the file is damaged.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+    )
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
         // The shared memory of the journal is a file too, and it too needs room.
@@ -108,5 +124,24 @@ impl From<rusqlite::Error> for StoreError {
             Some(cause) if no_room(cause) => StoreError::DiskFull,
             _ => StoreError::Sqlite(Box::new(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_known_whatever_file_it_hits() {
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE] {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            assert!(matches!(StoreError::from(error), StoreError::DiskFull));
+        }
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            let error = StoreError::io(Path::new("x"))(kind.into());
+            assert!(matches!(error, StoreError::DiskFull));
+        }
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_READ), None);
+        assert!(matches!(StoreError::from(error), StoreError::Sqlite(_)));
     }
 }

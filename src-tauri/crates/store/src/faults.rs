@@ -50,7 +50,7 @@ pub fn fill_disk(store: &Store, pages: u32) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Lays something of so many bytes into the database that [`make_room`] can take away.
+/// Adds a table of `bytes` bytes, which [`make_room`] drops.
 pub fn lay_ballast(database: &Path, bytes: u32) -> Result<(), StoreError> {
     let db = Connection::open(database)?;
     db.execute_batch(&format!(
@@ -59,7 +59,7 @@ pub fn lay_ballast(database: &Path, bytes: u32) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Takes the ballast away: a full file has room again.
+/// Drops that table: a full file has room again.
 pub fn make_room(database: &Path) -> Result<(), StoreError> {
     let db = Connection::open(database)?;
     db.busy_timeout(std::time::Duration::from_secs(5))?;

@@ -26,7 +26,7 @@ use deadline::Deadline;
 pub use copies::{Copy, GoodCopy, daily_copy, good as good_copies};
 pub use error::StoreError;
 pub use open::has_room;
-pub use recovery::{ask_for_check, check, forget_check, name_aside, restore_copy, set_aside};
+pub use recovery::{check, forget_check, name_aside, restore_copy, start_empty};
 pub use table::chat::{ChatId, ChatRow, Chats};
 pub use table::draft::{DraftPlace, Drafts};
 pub use table::message::{
@@ -48,8 +48,10 @@ impl Store {
     /// it.
     ///
     /// Answers that were being written when the last process ended become
-    /// [`MessageState::Interrupted`]. A file that is damaged, foreign or of a newer version is an
-    /// error, and is left as it is. The file and its folder become private to the user.
+    /// [`MessageState::Interrupted`]; where that cannot be written they stay as they are, and the
+    /// chats can be read. A file that is damaged, foreign or of a newer version is an error, and is
+    /// left as it is; so is one that is missing though there are copies of it. The file and its
+    /// folder become private to the user.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
         let (db, deadline) = open::file(path)?;
         let store = Store {
@@ -57,11 +59,12 @@ impl Store {
             deadline,
             path: Some(path.to_owned()),
         };
-        store
-            .messages()
-            .interrupt_writing()
-            .map_err(|error| open::explain(path, error))?;
-        Ok(store)
+        let interrupted = store.messages().interrupt_writing();
+        match interrupted.map_err(|error| open::explain(path, error)) {
+            Err(damaged @ StoreError::Damaged { .. }) => Err(damaged),
+            // The disk may be full.
+            _ => Ok(store),
+        }
     }
 
     /// A store that lives as long as this value: for tests, and for conversations that leave no
@@ -78,6 +81,15 @@ impl Store {
     /// The file; `None` in memory.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// Has the next [`Store::open`] check the whole file, and fail where it is damaged. A file beside
+    /// the database remembers it.
+    pub fn ask_for_check(&self) -> Result<(), StoreError> {
+        match &self.path {
+            Some(path) => recovery::ask_for_check(path),
+            None => Ok(()),
+        }
     }
 
     /// The chats.

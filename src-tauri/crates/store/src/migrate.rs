@@ -83,6 +83,26 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_leaves_a_reference_to_nothing_is_undone() -> rusqlite::Result<()> {
+        let nests = Step {
+            version: 1,
+            sql: "CREATE TABLE bird (id INTEGER PRIMARY KEY);
+                  CREATE TABLE nest (bird INTEGER REFERENCES bird (id));
+                  INSERT INTO bird VALUES (1); INSERT INTO nest VALUES (1)",
+        };
+        let emptied = Step {
+            version: 2,
+            sql: "DELETE FROM bird",
+        };
+        let mut db = Connection::open_in_memory()?;
+        run(&mut db, &[nests])?;
+        assert!(run(&mut db, &[nests, emptied]).is_err());
+        let birds: i64 = db.query_row("SELECT count(*) FROM bird", [], |row| row.get(0))?;
+        assert_eq!((version(&db)?, birds), (1, 1));
+        Ok(())
+    }
+
+    #[test]
     fn a_step_that_fails_undoes_all() -> rusqlite::Result<()> {
         let mut db = Connection::open_in_memory()?;
         run(&mut db, &[FIRST])?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::deadline::Deadline;
-use crate::error::StoreError;
+use crate::error::{self, StoreError};
 use crate::{copies, migrate, private, recovery, table};
 
 /// "GLDC": tells our files from those of other programs.
@@ -20,6 +20,12 @@ pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     private::folder(folder).map_err(|source| not_writable(folder, source))?;
     recovery::finish_restoring(path)?;
+    if recovery::is_missing(path) {
+        return Err(StoreError::Missing {
+            path: path.to_owned(),
+            copies: copies::folder(path),
+        });
+    }
     if recovery::was_emptied(path) {
         return Err(recovery::damaged(path, "the file is empty", false));
     }
@@ -30,6 +36,15 @@ pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
         Ok((db, deadline))
     };
     open().map_err(|error| explain(path, error))
+}
+
+/// Makes an empty database, with no other file beside it.
+pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
+    private::file(path).map_err(StoreError::io(path))?;
+    let mut db = Connection::open(path)?;
+    db.pragma_update(None, "journal_mode", "MEMORY")?;
+    db.pragma_update(None, "application_id", APPLICATION_ID)?;
+    Ok(migrate::run(&mut db, &table::steps())?)
 }
 
 pub(crate) fn memory() -> Result<(Connection, Deadline), StoreError> {
@@ -93,6 +108,7 @@ fn prepare(db: &mut Connection) -> rusqlite::Result<Deadline> {
     // What is deleted for good is overwritten.
     db.pragma_update(None, "secure_delete", true)?;
     db.set_prepared_statement_cache_capacity(64);
+    table::search::prepare(db)?;
     Deadline::install(db)
 }
 
@@ -103,14 +119,12 @@ pub(crate) fn explain(path: &Path, error: StoreError) -> StoreError {
         StoreError::ReadOnly { .. } => return no_room(path).unwrap_or(error),
         other => return other,
     };
-    let code = cause
-        .downcast_ref::<rusqlite::Error>()
-        .and_then(rusqlite::Error::sqlite_error_code);
+    let sqlite = cause.downcast_ref::<rusqlite::Error>();
+    if sqlite.is_some_and(error::is_damage) {
+        return recovery::damaged(path, &cause.to_string(), false);
+    }
     let path = path.to_owned();
-    match code {
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            recovery::damaged(&path, &cause.to_string(), false)
-        }
+    match sqlite.and_then(rusqlite::Error::sqlite_error_code) {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Held { path },
         Some(
             ErrorCode::CannotOpen
@@ -129,7 +143,7 @@ pub(crate) fn explain(path: &Path, error: StoreError) -> StoreError {
     }
 }
 
-/// Whether something can be written beside the database: whether a disk that was full is so no more.
+/// Whether something can be written beside the database: whether a full disk has room again.
 pub fn has_room(database: &Path) -> bool {
     no_room(database).is_none()
 }
@@ -137,7 +151,7 @@ pub fn has_room(database: &Path) -> bool {
 /// Whether it is the folder or the disk that takes nothing: SQLite keeps two files beside its own.
 fn no_room(path: &Path) -> Option<StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let probe = path.with_extension("probe");
+    let probe = path.with_extension(recovery::PROBE);
     let written = private::file(&probe)
         .and_then(|()| File::create(&probe))
         .and_then(|mut file| file.write_all(&[0; 1 << 16]));
@@ -158,6 +172,16 @@ fn not_writable(folder: &Path, source: io::Error) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_without_room_is_a_full_disk() {
+        let error = |kind: io::ErrorKind| not_writable(Path::new("x"), kind.into());
+        for full in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            assert!(matches!(error(full), StoreError::DiskFull));
+        }
+        let closed = error(io::ErrorKind::PermissionDenied);
+        assert!(matches!(closed, StoreError::FolderNotWritable { .. }));
+    }
 
     #[test]
     fn the_file_is_opened_for_safety() -> Result<(), Box<dyn std::error::Error>> {

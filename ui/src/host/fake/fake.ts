@@ -13,8 +13,9 @@ import type {
   Startup,
   WireError,
 } from "../host";
+import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
-import { big, defaults, type FakeChat, Library, starter, stats, unopened } from "./library";
+import { big, type FakeChat, Library, demoModel, stats, unopened } from "./library";
 
 export type Script = {
   /** Tokens (words, here) a second. */
@@ -65,7 +66,7 @@ export class FakeHost implements Host {
       problem: null,
       ...script,
     };
-    this.#settings = { ...defaults, ...this.#script.settings };
+    this.#settings = { ...defaultSettings, ...this.#script.settings };
     this.#model = this.#script.model;
     this.library = new Library(this.#now(), this.#script.filled, this.#script.exchanges);
   }
@@ -106,7 +107,7 @@ export class FakeHost implements Host {
     return this.#recover("openDamaged");
   }
 
-  /** Whether the disk is full, for tests. */
+  /** The disk is full: nothing is saved. */
   full = false;
 
   hasRoom(): Promise<boolean> {
@@ -163,6 +164,7 @@ export class FakeHost implements Host {
   }
 
   send(id: number | null, text: string, thinking: boolean): Promise<ChatView> {
+    if (this.full) return noRoom();
     this.calls.push(["send", id, text, thinking]);
     if (text.includes("refuse")) {
       return refuse("too-long", "This message needs 40,120 tokens, and the context holds 32,768.");
@@ -283,6 +285,7 @@ export class FakeHost implements Host {
   }
 
   saveDraft(id: number | null, text: string): Promise<null> {
+    if (this.full) return noRoom();
     this.calls.push(["saveDraft", id, text]);
     if (id === null) this.#newDraft = text;
     const chat = id === null ? undefined : this.library.chats.get(id);
@@ -291,6 +294,7 @@ export class FakeHost implements Host {
   }
 
   saveSettings(settings: Settings): Promise<Settings> {
+    if (this.full) return noRoom();
     this.calls.push(["saveSettings", settings]);
     this.#settings = settings;
     const { template, fingerprint } = this.#model;
@@ -305,6 +309,7 @@ export class FakeHost implements Host {
   }
 
   pickModel(): Promise<boolean> {
+    this.calls.push(["pickModel"]);
     this.#load(big);
     return Promise.resolve(true);
   }
@@ -315,8 +320,9 @@ export class FakeHost implements Host {
     return Promise.resolve(null);
   }
 
-  useStarter(): Promise<null> {
-    this.#load(starter);
+  useDemoModel(): Promise<null> {
+    this.calls.push(["useDemoModel"]);
+    this.#load(demoModel);
     return Promise.resolve(null);
   }
 
@@ -410,7 +416,7 @@ export class FakeHost implements Host {
       });
       this.#setWriting(chat, false);
       const siblings = this.library.branch(chat).find((m) => m.id === message.id)?.siblings ?? [];
-      // Of a chat that is gone nothing is told.
+      // A deleted chat sends no events.
       if (chat.deleted) return;
       this.emit({ type: "ended", chat: chat.summary.id, message: { ...message, siblings } });
     };
@@ -476,6 +482,8 @@ export class FakeHost implements Host {
 const noChat = (): Promise<never> => refuse("not-found", "This chat is not there any more.");
 const busy = (): Promise<never> =>
   refuse("busy", "An answer is still being written in this chat. Stop it first.");
+const noRoom = (): Promise<never> =>
+  refuse("disk-full", "The disk is full: this could not be saved. Free some space and try again.");
 
 function refuse(code: WireError["code"], message: string): Promise<never> {
   return Promise.reject({ code, message } satisfies WireError);

@@ -1,13 +1,13 @@
-import type { ChatSummary, Message, ModelStatus, Settings, Stats, StartProblem } from "../host";
+import type { ChatSummary, Message, ModelStatus, Stats, StartProblem } from "../host";
 import { answerTo } from "./answers";
 
 /** The chats and models that the scripted host starts with. */
 
-export const starter: ModelStatus = {
+export const demoModel: ModelStatus = {
   state: "ready",
   name: "Demo model",
   file: null,
-  starter: true,
+  demoModel: true,
   quantisation: "Q4_K_M",
   sizeMb: 4.6,
   contextLength: 2048,
@@ -28,10 +28,10 @@ export const starter: ModelStatus = {
 };
 
 export const big: ModelStatus = {
-  ...starter,
+  ...demoModel,
   name: "SmolLM3-3B",
   file: "~/Models/SmolLM3-Q4_K_M.gguf",
-  starter: false,
+  demoModel: false,
   sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1 },
   sizeMb: 1915,
   contextLength: 32768,
@@ -79,29 +79,6 @@ export const distrusting: ModelStatus = {
     reason: "The CPU is used: Radeon 780M, its driver crashes (signal: 11 (SIGSEGV))",
     report: "Goldcrest 0.1.0, linux x86_64\nRadeon 780M (integrated, 0000:65:00.0), Vulkan",
   },
-};
-
-export const defaults: Settings = {
-  theme: "system",
-  device: "auto",
-  threads: null,
-  contextLength: null,
-  kvType: "f16",
-  ownTemplates: [],
-  sampling: {
-    temperature: null,
-    topP: null,
-    topK: null,
-    minP: null,
-    repeatPenalty: null,
-    seed: null,
-  },
-  maxTokens: null,
-  lookup: true,
-  instructions: "",
-  thinking: true,
-  sendWith: "enter",
-  showStats: true,
 };
 
 export const stats: Stats = {
@@ -278,4 +255,13 @@ export const damaged: StartProblem = {
   ],
   keptAs: "goldcrest-set-aside-2026-11-22.db",
   opens: false,
+};
+
+/** A start at which there was no database, but copies of one. */
+export const missing: StartProblem = {
+  ...damaged,
+  kind: "missing",
+  message:
+    "~/.local/share/goldcrest/goldcrest.db is missing. Copies of it are in ~/.local/share/goldcrest/copies.",
+  keptAs: null,
 };

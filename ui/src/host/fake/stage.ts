@@ -1,12 +1,12 @@
 import { sanitise } from "../../text/sanitise";
 import { FakeHost, type Script } from "./fake";
-import { damaged, distrusting, foreign, loading, starter } from "./library";
+import { damaged, distrusting, foreign, loading, missing, demoModel } from "./library";
 
 /** What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`. */
 const scenes: Record<string, Script> = {
   usual: {},
-  first: { firstStart: true, filled: false, model: starter },
-  starter: { model: starter },
+  first: { firstStart: true, filled: false, model: demoModel },
+  demoModel: { model: demoModel },
   long: { exchanges: 60 },
   distrusting: { model: distrusting },
   checking: { model: { ...loading, state: "checking", progress: 0 } },
@@ -19,9 +19,10 @@ const scenes: Record<string, Script> = {
     },
     settings: { ownTemplates: [foreign.fingerprint] },
   },
-  none: { filled: false, model: { ...starter, state: "none", name: "", device: null } },
+  none: { filled: false, model: { ...demoModel, state: "none", name: "", device: null } },
   damaged: { problem: damaged },
   "damaged-part": { problem: { ...damaged, opens: true, copies: damaged.copies.slice(0, 1) } },
+  missing: { problem: { ...missing, copies: missing.copies.slice(0, 1) } },
   "damaged-alone": { problem: { ...damaged, copies: [] } },
   full: {
     problem: {
@@ -34,7 +35,7 @@ const scenes: Record<string, Script> = {
   },
   crashed: {
     model: {
-      ...starter,
+      ...demoModel,
       error: {
         code: "crashed",
         message: "SmolLM3-Q4_K_M.gguf was not opened: the app ended the last time it was opened.",
@@ -43,7 +44,7 @@ const scenes: Record<string, Script> = {
   },
   error: {
     model: {
-      ...starter,
+      ...demoModel,
       error: {
         code: "bad-model",
         message:

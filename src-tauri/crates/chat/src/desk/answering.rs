@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use store::{ChatId, MessageId, MessageState, OmittedRow};
 
-use crate::desk::Desk;
 use crate::desk::unsaved::End;
+use crate::desk::{Desk, check_if_failed};
 use crate::failure::{Failure, FailureCode};
 use crate::fit::Fitted;
 use crate::generate::{Finish, ModelInfo, Part, StopReason};
@@ -226,7 +226,8 @@ impl Desk {
             // Writing on would promise what cannot be kept.
             tracing::error!(%error, "an answer cannot be saved, and is stopped");
             active.cancel.store(true, Ordering::Relaxed);
-            active.unsaved.get_or_insert(error.into());
+            let failure = active.unsaved.get_or_insert(error.into());
+            check_if_failed(&self.store, failure);
         }
         if let Some(growth) = growth {
             let (seq, tokens) = (active.live.seq, active.live.tokens);

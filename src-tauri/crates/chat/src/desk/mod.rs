@@ -7,13 +7,15 @@ mod turn;
 mod unsaved;
 mod verbs;
 
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use store::{Copy, Store, StoreError};
+use jiff::civil::Date;
+use store::{Copy, GoodCopy, Store, StoreError};
 
 use self::answering::Answers;
 use self::opening::Model;
@@ -40,7 +42,7 @@ pub struct Timing {
     pub journal_after: Duration,
     /// How long what could not be saved waits to be tried again.
     pub retry_after: Duration,
-    /// How long closing waits for the model to stop.
+    /// How long closing waits for the model to stop, and then for it to be dropped.
     pub close_within: Duration,
 }
 
@@ -68,7 +70,7 @@ pub(crate) enum Letter {
 }
 
 pub(crate) struct Desk {
-    store: Store,
+    pub store: Store,
     clock: Box<dyn Clock>,
     on_event: Box<dyn Fn(Event) + Send + Sync>,
     jobs: Sender<Job>,
@@ -123,21 +125,29 @@ pub(crate) fn start(
     };
     let reports = letters.clone();
     let model = thread::Builder::new().name("model".into());
-    let model = model
-        .spawn(move || model_thread::run(generate, &work, &reports))
+    let (running, model_ended) = channel();
+    model
+        .spawn(move || {
+            // Dropped when the thread is over, in whatever way.
+            let _running: Sender<Infallible> = running;
+            model_thread::run(generate, &work, &reports);
+        })
         .map_err(failed)?;
     let desk_thread = thread::Builder::new().name("desk".into());
     desk_thread
-        .spawn(move || desk.run(&inbox, model))
+        .spawn(move || desk.run(&inbox, &model_ended))
         .map_err(failed)?;
-    let first = Letter::Verb(Box::new(move |desk| desk.open_at_start(remembered)));
+    let first = Letter::Verb(Box::new(move |desk| {
+        desk.end_left_in_writing();
+        desk.open_at_start(remembered);
+    }));
     // An error means that the desk has ended, which the first verb will find out.
     let _ = letters.send(first);
     Ok(letters)
 }
 
 impl Desk {
-    fn run(mut self, inbox: &Receiver<Letter>, model: JoinHandle<()>) {
+    fn run(mut self, inbox: &Receiver<Letter>, model_ended: &Receiver<Infallible>) {
         let waits = loop {
             let letter =
                 match inbox.recv_timeout(self.due().saturating_duration_since(Instant::now())) {
@@ -163,7 +173,7 @@ impl Desk {
                 );
             }
         };
-        let at_end = self.close(inbox, model);
+        let at_end = self.close(inbox, model_ended);
         if let Some(waits) = waits {
             // An error means that nobody waits any more.
             let _ = waits.send(at_end);
@@ -262,7 +272,7 @@ impl Desk {
     }
 
     /// Stops and saves what is being written, and ends the model thread.
-    fn close(mut self, inbox: &Receiver<Letter>, model: JoinHandle<()>) -> AtEnd {
+    fn close(mut self, inbox: &Receiver<Letter>, model_ended: &Receiver<Infallible>) -> AtEnd {
         let mut at_end = AtEnd::Stopped;
         self.quit_answers();
         let deadline = Instant::now() + self.timing.close_within;
@@ -280,31 +290,58 @@ impl Desk {
         }
         if self.unsaved.due().is_some() {
             self.save_unsaved();
+            self.unsaved.log_what_is_lost();
         }
         // A model that still loads holds nothing to save, and a process that ends need not wait for
         // it.
         if self.model.opening() {
             at_end = AtEnd::Opening;
         }
+        let limit = self.timing.close_within;
         drop(self);
-        if at_end == AtEnd::Stopped && Instant::now() < deadline && model.join().is_err() {
-            tracing::error!("the model thread ended in a panic");
+        // A driver may hang while the model is dropped.
+        if at_end == AtEnd::Stopped
+            && model_ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout)
+        {
+            tracing::warn!("the model did not close");
+            at_end = AtEnd::Stuck;
         }
         at_end
     }
 }
 
+/// SQLite may have failed because the file is damaged: the next start reads all of it.
+pub(crate) fn check_if_failed(store: &Store, failure: &Failure) {
+    if failure.code == FailureCode::Store
+        && let Err(error) = store.ask_for_check()
+    {
+        tracing::warn!(%error, "the next start will not check the database");
+    }
+}
+
 fn damaged(database: &Path, cause: &str) -> Failure {
     tracing::error!(cause, "the database is damaged");
+    let offer = match store::good_copies(database).into_iter().next() {
+        Some(copy) => format!("it offers to restore {}", name_of(&copy)),
+        None => "there is no earlier copy, and it offers to begin with an empty file".to_owned(),
+    };
     Failure::new(
         FailureCode::Store,
         format!(
             "The file with your chats is damaged, so no copy of it was made today. Save what you need from \
-             the chats that still open, then start Goldcrest again: it offers to restore an earlier copy. \
-             The file is {}.",
+             the chats that still open, then start Goldcrest again: {offer}. The damaged file is {}.",
             database.display()
         ),
     )
+}
+
+/// As the window names it when it offers it.
+fn name_of(copy: &GoodCopy) -> String {
+    let day = copy.day.as_deref().and_then(|day| day.parse::<Date>().ok());
+    match day {
+        Some(day) => format!("the copy of {}", day.strftime("%-d %B %Y")),
+        None => "the copy made before the last update".to_owned(),
+    }
 }
 
 fn not_copied(error: &StoreError) -> Failure {
@@ -321,4 +358,21 @@ fn not_copied(error: &StoreError) -> Failure {
             cause.trim_end_matches('.')
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_was_not_made_says_why_and_what_comes() {
+        let full = not_copied(&StoreError::DiskFull).message;
+        assert_eq!(
+            full,
+            "Today’s copy of your chats could not be made: the disk is full. Make some room; it will be tried again \
+             tomorrow."
+        );
+        let missing = not_copied(&StoreError::NotFound("chat")).message;
+        assert!(missing.ends_with("does not exist any more."), "{missing}");
+    }
 }

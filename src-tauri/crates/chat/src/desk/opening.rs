@@ -88,7 +88,7 @@ impl Model {
             return ModelStatus {
                 state,
                 error,
-                ..unknown(&ModelChoice::Starter)
+                ..unknown(&ModelChoice::DemoModel)
             };
         };
         let info = info.clone();
@@ -96,7 +96,7 @@ impl Model {
             state: ModelState::Ready,
             name: info.name,
             file: info.file,
-            starter: info.starter,
+            demo_model: info.demo_model,
             quantisation: info.quantisation,
             file_bytes: info.file_bytes,
             context_length: info.context_length,
@@ -116,7 +116,7 @@ impl Model {
 /// All that is known of a model before it is open.
 fn unknown(choice: &ModelChoice) -> ModelStatus {
     let (name, file) = match choice {
-        ModelChoice::Starter => ("Demo model".to_owned(), None),
+        ModelChoice::DemoModel => ("Demo model".to_owned(), None),
         ModelChoice::File(path) => (
             path.file_stem()
                 .unwrap_or(path.as_os_str())
@@ -128,7 +128,7 @@ fn unknown(choice: &ModelChoice) -> ModelStatus {
     ModelStatus {
         state: ModelState::None,
         name,
-        starter: file.is_none(),
+        demo_model: file.is_none(),
         file,
         quantisation: String::new(),
         file_bytes: 0,
@@ -164,7 +164,7 @@ impl Desk {
     pub(super) fn remembered(&self) -> Result<ModelChoice, Failure> {
         let row = self.store.settings().get(MODEL)?;
         let remembered = row.and_then(|value| serde_json::from_value(value).ok());
-        Ok(remembered.unwrap_or(ModelChoice::Starter))
+        Ok(remembered.unwrap_or(ModelChoice::DemoModel))
     }
 
     /// Opens the present model once more: with other settings, or after it panicked.
@@ -239,10 +239,10 @@ impl Desk {
                     self.model.error = Some(failure);
                 }
                 if order.why == Why::Start
-                    && order.choice != ModelChoice::Starter
+                    && order.choice != ModelChoice::DemoModel
                     && self.model.wanted.is_none()
                 {
-                    self.want(ModelChoice::Starter, Why::Fallback);
+                    self.want(ModelChoice::DemoModel, Why::Fallback);
                     return;
                 }
             }

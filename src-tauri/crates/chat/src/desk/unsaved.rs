@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::Value;
 use store::{ChatId, ErrorRow, MessageId, MessageRow, MessageState, Progress, StoreError};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, check_if_failed};
 use crate::failure::Failure;
 use crate::view::{Event, Message};
 
@@ -21,7 +21,7 @@ pub(crate) struct Unsaved {
     leaves: HashMap<ChatId, MessageId>,
     /// When to try again.
     due: Option<Instant>,
-    /// How often it was in vain.
+    /// How many tries have failed.
     tries: u32,
 }
 
@@ -69,6 +69,14 @@ impl Unsaved {
         self.leaves.get(&chat).copied()
     }
 
+    /// What closing the app loses: of an answer, what came after it was journaled last.
+    pub fn log_what_is_lost(&self) {
+        let (answers, branches) = (self.ends.len(), self.leaves.len());
+        if answers + branches > 0 {
+            tracing::error!(answers, branches, "closed without saving all");
+        }
+    }
+
     /// Puts an end that is not saved over its row. Returns whether there is one.
     pub fn lay_over(&self, row: &mut MessageRow) -> bool {
         let of_row = |unsaved: &&UnsavedEnd| unsaved.end.message == row.id;
@@ -86,16 +94,31 @@ impl Unsaved {
 }
 
 impl Desk {
+    /// Answers that the last process was writing, and that could not be marked when the store was
+    /// opened: the disk is full.
+    pub(super) fn end_left_in_writing(&mut self) {
+        match self.store.messages().writing() {
+            Ok(left) => {
+                for (chat, message) in left {
+                    self.settle(End::unwritten(chat, message, MessageState::Interrupted));
+                }
+            }
+            Err(error) => tracing::error!(%error, "interrupted answers cannot be read"),
+        }
+    }
+
     /// Saves how an answer ended, and tells the window, unless its chat was deleted meanwhile.
     pub(super) fn settle(&mut self, end: End) {
         if let Some(failure) = &end.failure {
             // Its sentence may quote the chat: a template raises errors in words of its own.
             tracing::warn!(code = %failure.code, "an answer failed");
+            check_if_failed(&self.store, failure);
         }
         let (message, seq) = (end.message, end.seq);
         if let Err(error) = self.save_end(&end) {
             tracing::error!(%error, "the end of an answer was not saved; it will be tried again");
             let reason = error.into();
+            check_if_failed(&self.store, &reason);
             self.unsaved.ends.push(UnsavedEnd { end, reason });
             self.retry_later();
         }
@@ -169,12 +192,13 @@ impl Desk {
             self.unsaved.ends.push(unsaved);
         }
         let store = &self.store;
-        self.unsaved
-            .leaves
-            .retain(|_, leaf| match store.messages().show(*leaf) {
-                Ok(()) | Err(StoreError::NotFound(_)) => false,
-                Err(_) => true,
-            });
+        let mut failed = false;
+        self.unsaved.leaves.retain(|_, leaf| {
+            let shown = (!failed).then(|| store.messages().show(*leaf));
+            let saved = matches!(shown, Some(Ok(()) | Err(StoreError::NotFound(_))));
+            failed = !saved;
+            failed
+        });
         for (message, seq) in saved {
             tracing::info!(message = message.0, "the end of an answer is saved now");
             self.tell_ended(message, seq);
@@ -188,7 +212,7 @@ impl Desk {
         }
     }
 
-    /// Seldom, where it was often in vain.
+    /// The more tries have failed, the later.
     fn retry_later(&mut self) {
         let wait = self.timing.retry_after * (1 << self.unsaved.tries.min(MOST_DOUBLINGS));
         self.unsaved.due.get_or_insert(Instant::now() + wait);

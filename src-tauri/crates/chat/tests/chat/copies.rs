@@ -1,7 +1,7 @@
 //! The day's copy of the database.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use chat::{Event, Failure, FailureCode, Store, StoreError, Timing};
@@ -16,6 +16,16 @@ const AT_ONCE: Timing = Timing {
 fn bench(path: &Path) -> Bench {
     let store = Store::open(path).unwrap();
     Bench::timed(store, &Script::default(), TODAY, AT_ONCE)
+}
+
+fn until_copied(folder: &Path) -> PathBuf {
+    let copy = folder.join("copies/day-2026-03-05.db");
+    let begun = Instant::now();
+    while !copy.exists() {
+        assert!(begun.elapsed() < PATIENCE, "no copy was made");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    copy
 }
 
 fn failed(bench: &mut Bench) -> Failure {
@@ -33,12 +43,7 @@ fn a_copy_of_the_day_is_made() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
     let bench = bench(&path);
-    let copy = folder.path().join("copies/day-2026-03-05.db");
-    let begun = Instant::now();
-    while !copy.exists() {
-        assert!(begun.elapsed() < PATIENCE, "no copy was made");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let copy = until_copied(folder.path());
     bench.chat.shutdown();
     assert!(
         Store::open(&copy)
@@ -51,10 +56,42 @@ fn a_copy_of_the_day_is_made() {
 }
 
 #[test]
-fn the_window_learns_that_the_database_is_damaged() {
+fn no_copy_is_made_while_an_answer_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let timing = Timing {
+        copy_after: Duration::from_secs(2),
+        ..TIMING
+    };
+    let store = Store::open(&path).unwrap();
+    let mut bench = Bench::timed(store, &Script::default(), TODAY, timing);
+    let (_, go) = bench.begin_first();
+    std::thread::sleep(timing.copy_after + Duration::from_millis(300));
+    bench.chat.snapshot().unwrap();
+    assert!(!folder.path().join("copies").exists());
+    go.send(()).unwrap();
+    bench.until_ended();
+    until_copied(folder.path());
+}
+
+#[test]
+fn the_window_learns_that_the_database_is_damaged_and_which_copy_is_good() {
+    for (day, offered) in [
+        (Some("2026-03-04"), "restore the copy of 4 March 2026."),
+        (None, "there is no earlier copy"),
+    ] {
+        damaged(day, offered);
+    }
+}
+
+/// A database whose last copy is of this day is found damaged.
+fn damaged(day: Option<&str>, offered: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
     drop(Store::open(&path).unwrap());
+    if let Some(day) = day {
+        store::daily_copy(&path, day).unwrap();
+    }
     // The number of free pages, which is wrong now: the file opens, but fails SQLite's check.
     let mut bytes = fs::read(&path).unwrap();
     bytes[36..40].copy_from_slice(&7_u32.to_be_bytes());
@@ -63,7 +100,8 @@ fn the_window_learns_that_the_database_is_damaged() {
     let mut bench = bench(&path);
     let failure = failed(&mut bench);
     assert_eq!(failure.code, FailureCode::Store);
-    for part in ["damaged", "start Goldcrest again", &*path.to_string_lossy()] {
+    let place = path.to_string_lossy();
+    for part in ["damaged", "start Goldcrest again", &*place, offered] {
         assert!(failure.message.contains(part), "{}", failure.message);
     }
     let copy = folder.path().join("copies/day-2026-03-05.db");
@@ -86,6 +124,7 @@ fn the_window_learns_that_no_copy_can_be_made() {
     assert_eq!(failure.code, FailureCode::Store);
     assert!(failure.message.contains("copies"), "{}", failure.message);
     bench.ask(None, "How heavy?");
+    std::thread::sleep(Duration::from_millis(200));
     bench.chat.snapshot().unwrap();
     assert!(
         !bench

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chat::{MessageState, Store, Timing};
+use chat::{AtEnd, Event, MessageState, Store, Timing};
 
-use crate::scripted::{Bench, Script, Step, TIMING, TODAY, texts};
+use crate::scripted::{Bench, Script, Step, TIMING, TODAY, last_row, texts};
 
 /// Tells the child where to write; without it, the child's test does nothing.
 const FILE: &str = "GOLDCREST_CRASH_TEST_FILE";
@@ -32,6 +32,17 @@ fn answers_until_it_is_killed() {
         writeln!(out, "told {}", bench.until_delta()).unwrap();
         out.flush().unwrap();
     }
+}
+
+#[test]
+fn the_app_saves_as_often_as_it_is_said_to() {
+    let promised = Timing {
+        copy_after: Duration::from_secs(20),
+        journal_after: Duration::from_millis(250),
+        retry_after: Duration::from_secs(5),
+        close_within: Duration::from_secs(5),
+    };
+    assert_eq!(Timing::default(), promised);
 }
 
 #[test]
@@ -132,9 +143,7 @@ fn closing_waits_for_the_last_report_of_the_model() {
     bench.until_delta();
     bench.chat.shutdown();
 
-    let store = Store::open(&path).unwrap();
-    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
-    let row = store.messages().get(leaf).unwrap();
+    let row = last_row(&path);
     assert_eq!(
         (row.progress.text.as_str(), row.state),
         ("Six grams or so", MessageState::Interrupted)
@@ -156,15 +165,43 @@ fn closing_does_not_wait_for_ever() {
     let mut bench = Bench::timed(Store::open(&path).unwrap(), &script, TODAY, timing);
     bench.chat.send(None, "How heavy?", true).unwrap();
     bench.until_delta();
-    bench.chat.shutdown();
-    let store = Store::open(&path).unwrap();
-    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
-    let row = store.messages().get(leaf).unwrap();
+    assert_eq!(bench.chat.shutdown(), AtEnd::Stuck);
+    let row = last_row(&path);
     assert_eq!(
         (row.progress.text.as_str(), row.state),
         ("Six ", MessageState::Interrupted)
     );
     drop(stuck);
+}
+
+#[test]
+fn closing_does_not_wait_for_ever_for_a_model_that_is_not_dropped() {
+    let script = Script::default();
+    let dropped = script.slow_drop();
+    let timing = Timing {
+        close_within: Duration::from_millis(50),
+        ..TIMING
+    };
+    let mut bench = Bench::timed(Store::in_memory().unwrap(), &script, TODAY, timing);
+    bench.until_ready();
+    let begun = Instant::now();
+    assert_eq!(bench.chat.shutdown(), AtEnd::Stuck);
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    drop(dropped);
+}
+
+#[test]
+fn closing_waits_for_the_model_to_be_dropped() {
+    let script = Script::default();
+    let dropped = script.slow_drop();
+    let bench = Bench::scripted(&script);
+    let begun = Instant::now();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_millis(100));
+        drop(dropped);
+    });
+    assert_eq!(bench.chat.shutdown(), AtEnd::Stopped);
+    assert!(begun.elapsed() >= Duration::from_millis(100));
 }
 
 #[test]
@@ -185,6 +222,9 @@ fn closing_saves_the_answer_as_interrupted() {
     );
     bench.chat.shutdown();
     assert!(bench.chat.snapshot().is_err());
+    let ended = bench.events.try_iter();
+    let ended = ended.filter(|event| matches!(event, Event::Ended { .. }));
+    assert_eq!(ended.count(), 2, "the window learns of both");
 
     let store = Store::open(&path).unwrap();
     let rows = store.chats().list().unwrap();
@@ -211,11 +251,9 @@ fn dropping_the_last_handle_closes_too() {
     let other = chat.clone();
     drop(chat);
     other.send(None, "How heavy?", true).unwrap();
-    while !matches!(events.recv().unwrap(), chat::Event::Delta { .. }) {}
+    while !matches!(events.recv().unwrap(), Event::Delta { .. }) {}
     drop(other);
     // The desk lets go of its listener at its end.
     while events.recv().is_ok() {}
-    let store = Store::open(&path).unwrap();
-    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
-    assert_eq!(store.messages().get(leaf).unwrap().progress.text, "Six ");
+    assert_eq!(last_row(&path).progress.text, "Six ");
 }

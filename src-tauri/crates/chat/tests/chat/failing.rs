@@ -74,6 +74,20 @@ fn a_panic_is_a_failure_and_the_model_is_opened_anew() {
 }
 
 #[test]
+fn a_panic_after_stop_is_a_failure_too() {
+    let mut bench = Bench::new();
+    bench
+        .script
+        .answer([Step::Say("Six"), Step::Wait, Step::Panic]);
+    let chat = bench.chat.send(None, "How heavy?", true).unwrap().chat.id;
+    bench.until_delta();
+    bench.chat.stop(chat).unwrap();
+    assert_eq!(bench.until_ended().state, MessageState::Failed);
+    bench.until_ready();
+    assert_eq!(bench.script.opens().len(), 2);
+}
+
+#[test]
 fn a_panic_while_a_model_is_opened_is_a_failure_too() {
     let mut bench = Bench::new();
     bench.script.panic_at_open();
@@ -87,7 +101,7 @@ fn a_panic_while_a_model_is_opened_is_a_failure_too() {
     };
     assert_eq!(
         (status.state, status.name.as_str()),
-        (ModelState::Ready, "Starter")
+        (ModelState::Ready, "Demo model")
     );
     assert!(status.error.unwrap().message.contains("the loader broke"));
     bench.ask(None, "Still there?");
@@ -100,7 +114,7 @@ fn a_listener_that_panics_does_not_end_the_desk() {
         Box::new(move |_| assert!(!first.swap(false, Ordering::Relaxed), "the window broke"));
     let generate = Box::new(Scripted::new(&Script::default()));
     let chat = chat::Chat::start(Store::in_memory().unwrap(), generate, on_event).unwrap();
-    // Opening the starter told its first event, or tells it now.
+    // Opening the demo model told its first event, or tells it now.
     let _ = chat.send(None, "Hello?", true);
     assert!(chat.snapshot().is_ok());
     assert!(chat.send(None, "Hello?", true).is_ok());

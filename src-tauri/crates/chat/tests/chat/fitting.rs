@@ -1,7 +1,7 @@
 //! A conversation that outgrows the context. The scripted model counts a token a word, and ten for
 //! the header.
 
-use chat::{FailureCode, MessageState, ModelChoice, Omitted, Settings, StopReason};
+use chat::{FailureCode, MessageId, MessageState, ModelChoice, Omitted, Settings, StopReason};
 
 use crate::scripted::{Bench, LONGEST_TOKEN, Script, Step};
 
@@ -176,20 +176,25 @@ fn a_text_that_only_looks_too_long_is_kept() {
     );
 }
 
-/// An answer of so many words, each a token, that meets its limit.
+/// An answer of `words` tokens that meets its limit.
 fn limited(words: usize) -> Vec<Step> {
     let mut steps = vec![Step::Say("word "); words];
     steps.push(Step::End(StopReason::MaxTokens));
     steps
 }
 
+/// After a turn of two tokens, the answer of `answered` tokens to a question of `asked`.
+fn second_answer(bench: &mut Bench, asked: usize, answered: usize) -> MessageId {
+    let chat = bench.ask(None, "One?").chat.id;
+    bench.script.answer(limited(answered));
+    bench.ask(Some(chat), &words(asked)).messages[3].id
+}
+
 #[test]
 fn a_long_answer_goes_on_as_long_as_the_context_has_room() {
     let mut bench = bench();
-    let chat = bench.ask(None, "One?").chat.id;
-    bench.script.answer(limited(68));
-    let answer = bench.ask(Some(chat), &words(5)).messages[3].id;
-    // 10 + 2 + 5 + 68 tokens are there; the answer has had the 20 that others get.
+    let answer = second_answer(&mut bench, 5, 68);
+    // 10 + 2 + 5 + 68 tokens are there; the answer has used the 20 that others get.
     bench.script.answer(limited(13));
     bench.chat.continue_answer(answer).unwrap();
     let ended = bench.until_ended();
@@ -252,10 +257,8 @@ fn an_answer_of_another_model_has_had_its_room_too() {
 #[test]
 fn a_short_answer_that_is_continued_has_the_rest_of_its_room() {
     let mut bench = bench();
-    let chat = bench.ask(None, "One?").chat.id;
     // 10 + 2 + 65 + 5 tokens: 5 of the 20 for the answer are used, so 85 are the limit.
-    bench.script.answer(limited(5));
-    let answer = bench.ask(Some(chat), &words(65)).messages[3].id;
+    let answer = second_answer(&mut bench, 65, 5);
     bench.script.answer([Step::End(StopReason::MaxTokens)]);
     bench.chat.continue_answer(answer).unwrap();
     assert_eq!(bench.until_ended().omitted, None);
@@ -286,9 +289,32 @@ fn an_answer_goes_on_with_what_it_was_begun_with() {
         thinking: 0,
     });
     assert_eq!(answer.omitted, omitted);
+    bench.script.answer(limited(2));
     bench.chat.continue_answer(answer.id).unwrap();
     assert_eq!(bench.until_ended().omitted, omitted);
     assert_eq!(bench.script.last_turn().history.len(), 4);
+
+    // A model with a larger context takes all of it.
+    bench.script.context(1000);
+    let other = ModelChoice::File("other.gguf".into());
+    bench.chat.open_model(other).unwrap();
+    bench.until_ready();
+    bench.chat.continue_answer(answer.id).unwrap();
+    assert_eq!(bench.until_ended().omitted, None);
+    assert_eq!(bench.script.last_turn().history.len(), 6);
+}
+
+#[test]
+fn what_is_left_takes_three_fifths_of_the_context_at_most() {
+    let mut bench = bench();
+    let chat = bench.ask(None, &words(15)).chat.id;
+    for _ in 0..2 {
+        bench.ask(Some(chat), &words(15));
+    }
+    // 10 + 3 * 16 + 27 tokens do not fit 80; without the first turn they are 69.
+    let view = bench.ask(Some(chat), &words(27));
+    let omitted = view.messages.last().unwrap().omitted.unwrap();
+    assert_eq!(omitted.messages, 4);
 }
 
 #[test]
@@ -315,6 +341,19 @@ fn what_cannot_fit_is_refused_without_being_counted() {
         .send(Some(chat), &"x".repeat(99 * LONGEST_TOKEN), true)
         .unwrap();
     assert_eq!(bench.until_ended().state, MessageState::Done);
+}
+
+#[test]
+fn a_long_history_is_not_counted_as_a_whole() {
+    let mut bench = bench();
+    let long = vec!["x".repeat(20); 40].join(" ");
+    let chat = bench.ask(None, &long).chat.id;
+    for _ in 0..2 {
+        bench.ask(Some(chat), &long);
+        assert_eq!(bench.script.last_turn().history.len(), 1);
+    }
+    let most = bench.script.counted().into_iter().max();
+    assert!(most < Some(3 * long.len()), "{most:?}");
 }
 
 #[test]

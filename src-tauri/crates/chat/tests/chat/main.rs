@@ -4,6 +4,7 @@
 
 mod branching;
 mod chats;
+mod clocks;
 mod copies;
 mod crashing;
 mod failing;

@@ -1,5 +1,7 @@
 //! Opening models, and what waits meanwhile.
 
+use std::path::PathBuf;
+
 use chat::{
     AtEnd, Event, FailureCode, MessageState, ModelChoice, ModelState, ModelStatus, Settings, Store,
 };
@@ -18,6 +20,17 @@ fn settled(bench: &mut Bench) -> ModelStatus {
         Some(Event::Model(status)) => status,
         other => panic!("{other:?}"),
     }
+}
+
+/// A file, and a bench over it whose model is the user's.
+fn with_mine() -> (tempfile::TempDir, PathBuf, Bench) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    bench.chat.open_model(file("mine.gguf")).unwrap();
+    assert_eq!(settled(&mut bench).name, "mine");
+    (folder, path, bench)
 }
 
 #[test]
@@ -49,7 +62,7 @@ fn a_model_that_does_not_open_leaves_the_present_one() {
     let status = settled(&mut bench);
     assert_eq!(
         (status.state, status.name.as_str()),
-        (ModelState::Ready, "Starter")
+        (ModelState::Ready, "Demo model")
     );
     assert_eq!(status.error.unwrap().code, FailureCode::BadModel);
     bench.ask(None, "Still there?");
@@ -57,7 +70,7 @@ fn a_model_that_does_not_open_leaves_the_present_one() {
     bench.chat.open_model(file("good.gguf")).unwrap();
     let status = settled(&mut bench);
     assert_eq!(
-        (status.name.as_str(), status.starter, status.error),
+        (status.name.as_str(), status.demo_model, status.error),
         ("good", false, None)
     );
 }
@@ -96,17 +109,12 @@ fn of_several_models_asked_for_the_last_one_is_opened() {
     );
     drop(loaded);
     assert_eq!(settled(&mut bench).name, "c");
-    assert_eq!(bench.script.opens().len(), 3, "the starter, a and c");
+    assert_eq!(bench.script.opens().len(), 3, "the demo model, a and c");
 }
 
 #[test]
-fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_starter() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
-    let mut bench = Bench::on_file(&path, &Script::default());
-    bench.until_ready();
-    bench.chat.open_model(file("mine.gguf")).unwrap();
-    assert_eq!(settled(&mut bench).name, "mine");
+fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_demo_model() {
+    let (_folder, path, mut bench) = with_mine();
     bench.script.refuse(file("bad.gguf"));
     bench.chat.open_model(file("bad.gguf")).unwrap();
     settled(&mut bench);
@@ -124,7 +132,7 @@ fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_starter() {
     script.refuse(file("mine.gguf"));
     let mut bench = Bench::on_file(&path, &script);
     let status = settled(&mut bench);
-    assert_eq!((status.state, status.starter), (ModelState::Ready, true));
+    assert_eq!((status.state, status.demo_model), (ModelState::Ready, true));
     assert!(status.error.unwrap().message.contains("mine.gguf"));
     bench.chat.shutdown();
 
@@ -139,14 +147,14 @@ fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_starter() {
 #[test]
 fn without_any_model_an_answer_fails_and_the_message_stays() {
     let script = Script::default();
-    script.refuse(ModelChoice::Starter);
+    script.refuse(ModelChoice::DemoModel);
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     let view = bench.chat.send(None, "Hello?", true).unwrap();
     let ended = bench.until_ended();
     let error = ended.error.unwrap();
     assert_eq!(error.code, FailureCode::NoModel);
     assert!(
-        error.message.contains("Starter is not a model"),
+        error.message.contains("Demo model is not a model"),
         "it says why there is none: {}",
         error.message
     );
@@ -179,10 +187,10 @@ fn settings_of_the_model_open_it_anew_and_others_do_not() {
         ..settings
     };
     bench.chat.save_settings(settings).unwrap();
-    assert_eq!(settled(&mut bench).name, "Starter");
+    assert_eq!(settled(&mut bench).name, "Demo model");
     let opens = bench.script.opens();
     assert_eq!(opens.len(), 2);
-    assert_eq!(opens[1].0, ModelChoice::Starter);
+    assert_eq!(opens[1].0, ModelChoice::DemoModel);
     assert_eq!(
         (opens[1].1.threads, opens[1].1.device.as_str()),
         (Some(2), "cpu")
@@ -192,7 +200,7 @@ fn settings_of_the_model_open_it_anew_and_others_do_not() {
 #[test]
 fn other_settings_try_again_a_model_that_did_not_open() {
     let script = Script::default();
-    script.refuse(ModelChoice::Starter);
+    script.refuse(ModelChoice::DemoModel);
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     assert_eq!(settled(&mut bench).state, ModelState::Failed);
     let settings = Settings {
@@ -279,7 +287,7 @@ fn settings_that_change_while_another_model_waits_leave_that_one_to_come() {
     drop(loaded);
     assert_eq!(settled(&mut bench).name, "b");
     let opens = bench.script.opens();
-    assert_eq!(opens.len(), 3, "the starter, a and b");
+    assert_eq!(opens.len(), 3, "the demo model, a and b");
     assert_eq!(opens[2].1.threads, Some(2));
 }
 
@@ -307,19 +315,19 @@ fn a_model_picked_while_the_remembered_one_fails_is_opened_at_once() {
 }
 
 #[test]
-fn a_remembered_model_that_makes_no_sense_gives_way_to_the_starter() {
+fn a_remembered_model_that_makes_no_sense_gives_way_to_the_demo_model() {
     let store = Store::in_memory().unwrap();
     let nonsense = serde_json::json!({ "cloud": "big" });
     store.settings().set("app.model", &nonsense).unwrap();
     let mut bench = Bench::start(store, &Script::default(), TODAY);
     let status = settled(&mut bench);
-    assert_eq!((status.state, status.starter), (ModelState::Ready, true));
+    assert_eq!((status.state, status.demo_model), (ModelState::Ready, true));
 }
 
 #[test]
 fn without_any_model_all_answers_that_wait_fail() {
     let script = Script::default();
-    script.refuse(ModelChoice::Starter);
+    script.refuse(ModelChoice::DemoModel);
     let loaded = script.slow_open();
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     half_open(&mut bench);
@@ -355,19 +363,14 @@ fn an_old_failure_is_not_shown_while_another_model_opens() {
 
 #[test]
 fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
-    let mut bench = Bench::on_file(&path, &Script::default());
-    bench.until_ready();
-    bench.chat.open_model(file("mine.gguf")).unwrap();
-    assert_eq!(settled(&mut bench).name, "mine");
+    let (_folder, path, bench) = with_mine();
     bench.chat.shutdown();
 
     let script = Script::default();
     script.crashed(file("mine.gguf"));
     let mut bench = Bench::on_file(&path, &script);
     let status = settled(&mut bench);
-    assert_eq!((status.state, status.starter), (ModelState::Ready, true));
+    assert_eq!((status.state, status.demo_model), (ModelState::Ready, true));
     assert_eq!(status.error.unwrap().code, FailureCode::Crashed);
     bench.ask(None, "Still there?");
     // Other settings open the present model once more, and not the one that crashed.
@@ -376,7 +379,7 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
         ..Settings::default()
     };
     bench.chat.save_settings(settings).unwrap();
-    assert!(settled(&mut bench).starter);
+    assert!(settled(&mut bench).demo_model);
     assert!(
         !script
             .opens()
@@ -392,7 +395,7 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
     // Where even the demo model is one of them, there is a window without a model.
     let script = Script::default();
     script.crashed(file("mine.gguf"));
-    script.crashed(ModelChoice::Starter);
+    script.crashed(ModelChoice::DemoModel);
     let mut bench = Bench::on_file(&path, &script);
     let status = settled(&mut bench);
     assert_eq!(status.state, ModelState::Failed);

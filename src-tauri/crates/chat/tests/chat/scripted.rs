@@ -11,6 +11,10 @@ use chat::{
     Generate, LoadOptions, Message, ModelChoice, ModelInfo, ModelState, Opening, Part, Piece,
     Sampling, Stats, StopReason, Store, Template, TemplateUse, Timing, Turn,
 };
+use store::MessageRow;
+
+use crate::clocks::FixedClock;
+pub use crate::clocks::{SteppingClock, TODAY};
 
 /// Longer than anything here takes, and short enough to fail.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -58,6 +62,7 @@ struct Inner {
     cannot_think: bool,
     moves: bool,
     stuck: Option<Receiver<()>>,
+    slow_drop: Option<Receiver<()>>,
 }
 
 impl Script {
@@ -109,6 +114,12 @@ impl Script {
         self.0.lock().unwrap().stuck = Some(wait);
         go
     }
+    /// The model is not dropped before the sender is.
+    pub fn slow_drop(&self) -> Sender<()> {
+        let (go, wait) = channel();
+        self.0.lock().unwrap().slow_drop = Some(wait);
+        go
+    }
     pub fn context(&self, tokens: usize) {
         self.0.lock().unwrap().context = tokens;
     }
@@ -137,6 +148,13 @@ impl Scripted {
             script: script.clone(),
             open: None,
         }
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        let slow = self.script.0.lock().unwrap().slow_drop.take();
+        let _ = slow.as_ref().map(Receiver::recv);
     }
 }
 
@@ -173,7 +191,7 @@ impl Generate for Scripted {
             ));
         }
         let (name, file) = match model {
-            ModelChoice::Starter => ("Starter".to_owned(), None),
+            ModelChoice::DemoModel => ("Demo model".to_owned(), None),
             ModelChoice::File(path) => (
                 path.file_stem().unwrap().to_string_lossy().into_owned(),
                 Some(path.clone()),
@@ -182,7 +200,7 @@ impl Generate for Scripted {
         let info = ModelInfo {
             fingerprint: name.clone(),
             name: named.unwrap_or(name),
-            starter: file.is_none(),
+            demo_model: file.is_none(),
             file,
             quantisation: "Q4_K_M".into(),
             file_bytes: 1000,
@@ -264,7 +282,8 @@ impl Generate for Scripted {
         let mut tokens = 0;
         let mut reason = StopReason::EndOfTurn;
         for step in steps {
-            if cancel.load(Ordering::Relaxed) && !matches!(step, Step::LastWords(_)) {
+            let heeds_cancel = !matches!(step, Step::LastWords(_) | Step::Panic);
+            if cancel.load(Ordering::Relaxed) && heeds_cancel {
                 reason = StopReason::Cancelled;
                 break;
             }
@@ -356,30 +375,6 @@ pub const TIMING: Timing = Timing {
     close_within: Duration::from_secs(5),
 };
 
-pub struct FixedClock(pub &'static str);
-
-impl Clock for FixedClock {
-    fn now(&self) -> jiff::Zoned {
-        self.0.parse().unwrap()
-    }
-}
-
-/// Each time it is looked at, a second has gone by.
-#[derive(Default)]
-pub struct SteppingClock(std::sync::atomic::AtomicI64);
-
-impl Clock for SteppingClock {
-    fn now(&self) -> jiff::Zoned {
-        let seconds = self.0.fetch_add(1, Ordering::Relaxed);
-        let begin: jiff::Zoned = TODAY.parse().unwrap();
-        begin
-            .checked_add(jiff::Span::new().seconds(seconds))
-            .unwrap()
-    }
-}
-
-pub const TODAY: &str = "2026-03-05T12:00:00+00:00[UTC]";
-
 /// A chat over a scripted model.
 pub struct Bench {
     pub chat: Chat,
@@ -388,7 +383,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// In memory, its starter open.
+    /// In memory, its demo model open.
     pub fn new() -> Bench {
         Bench::scripted(&Script::default())
     }
@@ -468,12 +463,28 @@ impl Bench {
         }
     }
 
+    /// Begins the answer "first" to "One" in a chat of its own. It ends when the sender is used.
+    pub fn begin_first(&mut self) -> (ChatView, Sender<()>) {
+        let go = self.script.go();
+        self.script.answer([Step::Say("first"), Step::Wait]);
+        let view = self.chat.send(None, "One", true).unwrap();
+        self.until_delta();
+        (view, go)
+    }
+
     /// Asks and waits for the answer's end. Returns the chat as it is then.
     pub fn ask(&mut self, chat: Option<ChatId>, text: &str) -> ChatView {
         let view = self.chat.send(chat, text, true).unwrap();
         self.until_ended();
         self.chat.open_chat(view.chat.id).unwrap()
     }
+}
+
+/// The last message of the latest chat, as it is in the file.
+pub fn last_row(path: &Path) -> MessageRow {
+    let store = Store::open(path).unwrap();
+    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
+    store.messages().get(leaf).unwrap()
 }
 
 /// The texts of a view.

@@ -299,7 +299,7 @@ fn a_view_has_exactly_what_its_number_says() {
         if shown.state != MessageState::Writing {
             break;
         }
-        // What was told before the view was made is on its way already.
+        // Deltas from before the view was made are on their way already.
         while last < shown.seq {
             let Some(Event::Delta {
                 seq,
@@ -316,8 +316,8 @@ fn a_view_has_exactly_what_its_number_says() {
             thinking += &thought;
             text += &said;
         }
-        let told = shown.thinking.as_deref().unwrap_or_default();
-        assert_eq!((told, shown.text.as_str()), (&*thinking, &*text));
+        let shown_thinking = shown.thinking.as_deref().unwrap_or_default();
+        assert_eq!((shown_thinking, shown.text.as_str()), (&*thinking, &*text));
         views += usize::from(shown.seq > 0);
         std::thread::sleep(Duration::from_millis(1));
     }

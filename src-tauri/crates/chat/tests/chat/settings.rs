@@ -1,6 +1,8 @@
 //! Settings: defaults, limits, and what the model gets of them.
 
-use chat::{FailureCode, KvType, Sampling, SamplingSettings, SendWith, Settings, Theme};
+use chat::{
+    FailureCode, KvType, LoadOptions, Sampling, SamplingSettings, SendWith, Settings, Theme,
+};
 
 use crate::scripted::{Bench, Script};
 
@@ -190,6 +192,35 @@ fn a_change_of_how_the_model_is_loaded_loads_it_again_and_no_other_does() {
     bench.until_ready();
     assert_eq!(loaded(&bench), 2);
     assert_eq!(bench.script.opens()[1].1.kv_type, KvType::Q8_0);
+}
+
+#[test]
+fn the_model_is_loaded_with_all_that_is_set() {
+    let mut bench = Bench::new();
+    let settings = Settings {
+        device: "cuda:1".into(),
+        threads: Some(1),
+        context_length: Some(8192),
+        kv_type: KvType::Q8_0,
+        own_templates: vec!["0123456789abcdef".into()],
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings.clone()).unwrap();
+    bench.until_ready();
+    let expected = LoadOptions {
+        device: settings.device,
+        threads: settings.threads,
+        context_length: settings.context_length,
+        kv_type: settings.kv_type,
+        own_templates: settings.own_templates,
+    };
+    assert_eq!(bench.script.opens()[1].1, expected);
+}
+
+#[test]
+fn the_most_threads_are_twice_the_cores() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(usize::try_from(chat::max_threads()), Ok(2 * cores));
 }
 
 #[test]

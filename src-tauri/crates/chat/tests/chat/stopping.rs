@@ -26,6 +26,7 @@ fn a_stopped_answer_keeps_what_it_has_and_goes_on_in_the_same_message() {
     bench.script.answer([Step::Say("grams.")]);
     let view = bench.chat.continue_answer(ended.id).unwrap();
     assert_eq!(view.messages[1].state, MessageState::Writing);
+    assert_eq!(bench.until_delta(), "grams.", "the window has the rest");
     let whole = bench.until_ended();
     assert_eq!(whole.id, ended.id);
     assert_eq!(
@@ -93,10 +94,7 @@ fn stop_works_while_the_prompt_is_read() {
 #[test]
 fn stop_works_while_the_answer_waits() {
     let mut bench = Bench::new();
-    let go = bench.script.go();
-    bench.script.answer([Step::Say("first"), Step::Wait]);
-    bench.chat.send(None, "One", true).unwrap();
-    bench.until_delta();
+    let (_, go) = bench.begin_first();
     let waiting = bench.chat.send(None, "Two", true).unwrap();
     bench.until(|event| {
         matches!(
@@ -250,10 +248,7 @@ fn blanks_at_the_end_of_thinking_go_once_it_has_ended() {
 #[test]
 fn stopping_one_answer_that_waits_leaves_the_others_waiting() {
     let mut bench = Bench::new();
-    let go = bench.script.go();
-    bench.script.answer([Step::Say("first"), Step::Wait]);
-    bench.chat.send(None, "One", true).unwrap();
-    bench.until_delta();
+    let (_, go) = bench.begin_first();
     let second = bench.chat.send(None, "Two", true).unwrap();
     let third = bench.chat.send(None, "Three", true).unwrap();
     bench.chat.stop(second.chat.id).unwrap();
@@ -270,9 +265,7 @@ fn stopping_one_answer_that_waits_leaves_the_others_waiting() {
 #[test]
 fn an_answer_that_is_written_or_waits_is_not_continued() {
     let mut bench = Bench::new();
-    bench.script.answer([Step::Say("first"), Step::Wait]);
-    let first = bench.chat.send(None, "One", true).unwrap();
-    bench.until_delta();
+    let (first, _go) = bench.begin_first();
     let second = bench.chat.send(None, "Two", true).unwrap();
     for view in [&first, &second] {
         assert_eq!(view.messages[1].state, MessageState::Writing);

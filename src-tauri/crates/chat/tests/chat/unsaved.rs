@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use chat::{Event, FailureCode, MessageState, Role, StopReason, Store, Timing};
+use chat::{ChatId, Event, FailureCode, MessageState, Role, StopReason, Store, StoreError, Timing};
 use store::{NewMessage, faults};
 
-use crate::scripted::{Bench, Script, Step, TIMING, TODAY, texts};
+use crate::scripted::{Bench, Script, Step, TIMING, TODAY, last_row, texts};
 
 /// Saves at the end alone, and tries again only when it has to.
 const UNHURRIED: Timing = Timing {
@@ -110,15 +110,16 @@ fn an_answer_that_fills_the_disk_is_whole_once_there_is_room() {
         long,
         "it can be read meanwhile"
     );
+    // A short message would still fit, but not under an answer that is not there.
+    let refused = bench.chat.send(Some(chat), "Sure?", true).unwrap_err();
+    assert_eq!(refused.code, FailureCode::DiskFull);
 
     faults::make_room(&path).unwrap();
     let ended = bench.until_ended();
     assert_eq!((ended.state, ended.error), (MessageState::Done, None));
     assert_eq!(ended.stats.unwrap().tokens, 1);
     bench.chat.shutdown();
-    let store = Store::open(&path).unwrap();
-    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
-    let row = store.messages().get(leaf).unwrap();
+    let row = last_row(&path);
     assert_eq!(
         (row.state, row.progress.text.as_str()),
         (MessageState::Done, long)
@@ -141,9 +142,7 @@ fn an_end_that_was_not_saved_is_saved_when_the_app_closes() {
     faults::allow_writes(&path).unwrap();
     bench.chat.shutdown();
 
-    let store = Store::open(&path).unwrap();
-    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
-    let row = store.messages().get(leaf).unwrap();
+    let row = last_row(&path);
     assert_eq!(
         (row.state, row.progress.text.as_str(), row.error),
         (MessageState::Done, "Six grams.", None)
@@ -207,6 +206,75 @@ fn an_answer_that_nobody_writes_is_shown_as_interrupted() {
 }
 
 #[test]
+fn an_answer_that_a_crash_left_is_marked_once_that_is_possible() {
+    let (_folder, path, mut bench) = on_file();
+    let view = bench.ask(None, "How heavy?");
+    let (chat, asked) = (view.chat.id, view.messages[0].id);
+    bench.chat.shutdown();
+    let store = Store::open(&path).unwrap();
+    let left = NewMessage {
+        chat,
+        parent: Some(asked),
+        role: Role::Assistant,
+        state: MessageState::Writing,
+        text: "Six grams",
+        thinks: false,
+        created_at: 0,
+    };
+    let left = store.messages().add(&left).unwrap();
+    drop(store);
+    faults::refuse_writes(&path, &["message"]).unwrap();
+
+    let mut bench = Bench::on_file(&path, &Script::default());
+    let shown = bench.chat.open_chat(chat).unwrap().messages.remove(1);
+    assert_eq!(
+        (shown.id, shown.state, shown.text.as_str()),
+        (left, MessageState::Failed, "Six grams")
+    );
+    let error = shown.error.unwrap();
+    assert!(error.message.contains("disk is full"), "{}", error.message);
+    let refused = bench.chat.continue_answer(left).unwrap_err();
+    assert_eq!(refused.code, FailureCode::Store);
+
+    faults::allow_writes(&path).unwrap();
+    let saved = loop {
+        let ended = bench.until_ended();
+        if ended.error.is_none() {
+            break ended;
+        }
+    };
+    assert_eq!((saved.id, saved.state), (left, MessageState::Interrupted));
+    assert_eq!(bench.chat.search("grams").unwrap().len(), 1);
+    assert_eq!(last_row(&path).state, MessageState::Interrupted);
+}
+
+#[test]
+fn damage_that_is_met_is_looked_for_at_the_next_start() {
+    let (_folder, path, mut bench) = on_file();
+    let long: &'static str = "-".repeat(100_000).leak();
+    bench.script.answer([Step::Say(long)]);
+    let chat = bench.ask(None, "How heavy?").chat.id;
+    bench.chat.shutdown();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // A page of a long text begins with the number of the next one.
+    let pages = bytes.chunks_exact_mut(4096);
+    let of_text = pages.filter(|page| page[4..].iter().all(|byte| *byte == b'-'));
+    of_text.for_each(|page| page[..4].fill(0xff));
+    let bench = Bench::on_file(&path, &Script::default());
+    assert!(bench.chat.rename(ChatId(99), "x").is_err());
+    assert!(!path.with_extension("check").exists(), "that is no damage");
+    std::fs::write(&path, bytes).unwrap();
+    let failed = bench.chat.open_chat(chat).unwrap_err();
+    assert_eq!(failed.code, FailureCode::Store, "{failed}");
+    bench.chat.shutdown();
+    let next = Store::open(&path).err();
+    assert!(
+        matches!(next, Some(StoreError::Damaged { opens: true, .. })),
+        "{next:?}"
+    );
+}
+
+#[test]
 fn chats_can_be_read_though_nothing_can_be_written() {
     let (_folder, path, mut bench) = on_file();
     bench.script.answer([Step::Say("Six grams.")]);
@@ -257,6 +325,26 @@ fn a_shown_branch_that_could_not_be_saved_is_saved_later() {
     bench.chat.shutdown();
     let bench = Bench::on_file(&path, &Script::default());
     assert_eq!(bench.chat.open_chat(chat).unwrap().messages[1].id, answer);
+}
+
+#[test]
+fn a_branch_that_is_shown_later_takes_the_place_of_one_that_could_not_be_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let script = Script::default();
+    let mut bench = Bench::timed(Store::open(&path).unwrap(), &script, TODAY, UNHURRIED);
+    let view = bench.ask(None, "How heavy?");
+    let (chat, first) = (view.chat.id, view.messages[1].id);
+    let second = bench.chat.regenerate(first, true).unwrap().messages[1].id;
+    bench.until_ended();
+    faults::refuse_writes(&path, &TABLES).unwrap();
+    bench.chat.show_sibling(first).unwrap();
+    faults::allow_writes(&path).unwrap();
+    let view = bench.chat.show_sibling(second).unwrap();
+    assert_eq!(view.messages[1].id, second);
+    bench.chat.shutdown();
+    let bench = Bench::on_file(&path, &Script::default());
+    assert_eq!(bench.chat.open_chat(chat).unwrap().messages[1].id, second);
 }
 
 #[test]
@@ -314,6 +402,8 @@ fn all_ends_are_saved_once_that_is_possible() {
     for _ in &chats {
         assert_eq!(bench.until_ended().state, MessageState::Failed);
     }
+    // Meanwhile it is tried several times.
+    std::thread::sleep(10 * TIMING.retry_after);
     faults::allow_writes(&path).unwrap();
     let mut saved: Vec<_> = chats.iter().map(|_| bench.until_ended().text).collect();
     saved.sort();

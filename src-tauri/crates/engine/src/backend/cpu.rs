@@ -1,6 +1,6 @@
-//! The CPU, through our own kernels. Scratch is made once; running a token allocates nothing.
+//! The CPU, through our own kernels. Activations are made once, and what kernels need beside them grows to the largest pass.
 
-use kernels::{Cpu, KvLayer, KvType, Matrix, OutOfMemory};
+use kernels::{Cpu, KvLayer, KvType, Matrix, reserve};
 
 use super::{Backend, BackendError, Done, Memory};
 use crate::gguf::TensorView;
@@ -21,22 +21,14 @@ impl Rows {
 
     /// The buffer as `m` rows, to be overwritten.
     fn resize(&mut self, m: usize) -> &mut [f32] {
-        let len = m * self.cols;
-        if self.values.len() < len {
-            self.values.resize(len, 0.0);
-        }
         self.m = m;
-        &mut self.values[..len]
+        &mut self.values[..m * self.cols]
     }
 }
 
 /// Makes `values` `len` long.
-fn grow(values: &mut Vec<f32>, len: usize) -> Done {
-    let bytes = len.saturating_mul(size_of::<f32>());
-    let missing = len.saturating_sub(values.len());
-    values
-        .try_reserve_exact(missing)
-        .map_err(|_| OutOfMemory { bytes })?;
+fn resize(values: &mut Vec<f32>, len: usize) -> Done {
+    reserve(values, len)?;
     values.resize(len, 0.0);
     Ok(())
 }
@@ -52,13 +44,7 @@ impl Memory for Cpu {
     type Norm = Vec<f32>;
 
     fn matrix(&self, weights: TensorView<'_>) -> Result<Matrix, BackendError> {
-        let TensorView {
-            ty,
-            rows,
-            cols,
-            bytes,
-        } = weights;
-        Ok(self.pack_stored(ty, rows, cols, bytes)?)
+        Ok(self.pack_stored(weights.ty, weights.rows, weights.cols, weights.bytes)?)
     }
 
     fn norm(&self, weights: &[f32]) -> Result<Vec<f32>, BackendError> {
@@ -75,7 +61,7 @@ impl Backend for Cpu {
 
     fn rows(&self, most: usize, cols: usize) -> Result<Rows, BackendError> {
         let mut values = Vec::new();
-        grow(&mut values, most.saturating_mul(cols))?;
+        resize(&mut values, most.saturating_mul(cols))?;
         Ok(Rows { values, cols, m: 0 })
     }
 
@@ -123,8 +109,7 @@ impl Backend for Cpu {
     }
 
     fn qkv(&self, x: &Rows, w: [&Matrix; 3], y: [&mut Rows; 3]) -> Done {
-        Cpu::qkv(self, x.get(), x.m, w, y.map(|y| y.resize(x.m)));
-        Ok(())
+        Ok(Cpu::qkv(self, x.get(), x.m, w, y.map(|y| y.resize(x.m)))?)
     }
 
     fn rope(&self, x: &mut Rows, head_dim: usize, at: &Positions) -> Done {
@@ -154,18 +139,16 @@ impl Backend for Cpu {
         kv.reserve(k.m)?;
         kv.append(k.get(), v.get(), k.m);
         let heads = q.cols / kv.head_dim();
-        Cpu::attention(self, q.get(), q.m, heads, kv, past, out.resize(q.m));
-        Ok(())
+        let out = out.resize(q.m);
+        Ok(Cpu::attention(self, q.get(), q.m, heads, kv, past, out)?)
     }
 
     fn product_add(&self, x: &Rows, w: &Matrix, y: &mut Rows) -> Done {
-        Cpu::product_add(self, x.get(), x.m, w, y.resize(x.m));
-        Ok(())
+        Ok(Cpu::product_add(self, x.get(), x.m, w, y.resize(x.m))?)
     }
 
     fn feed_forward(&self, x: &Rows, w: [&Matrix; 3], y: &mut Rows) -> Done {
-        Cpu::feed_forward(self, x.get(), x.m, w, y.resize(x.m));
-        Ok(())
+        Ok(Cpu::feed_forward(self, x.get(), x.m, w, y.resize(x.m))?)
     }
 
     fn rows_from(&self, x: &Rows, first: usize, y: &mut Rows) -> Done {
@@ -175,8 +158,7 @@ impl Backend for Cpu {
     }
 
     fn logits(&self, x: &Rows, head: &Matrix, logits: &mut Vec<f32>) -> Done {
-        grow(logits, x.m * head.rows())?;
-        self.product(x.get(), x.m, head, logits);
-        Ok(())
+        resize(logits, x.m * head.rows())?;
+        Ok(self.product(x.get(), x.m, head, logits)?)
     }
 }

@@ -10,7 +10,7 @@ fn order() -> CheckOrder {
     CheckOrder {
         device: None,
         model: folder.join("tests/fixtures/tiny-q4_k_m.gguf"),
-        starter: None,
+        demo_model: None,
         threads: Some(2),
         software: true,
         matrices: true,

@@ -2,60 +2,11 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::*;
-use crate::forward::{Evaluate, Want};
 use crate::gguf::Gguf;
-
-/// A model that wants to say a text: its tokens, each far likelier than any other.
-struct Scripted {
-    prompt: usize,
-    says: Vec<u32>,
-    /// Half as far above the others.
-    second: u32,
-    vocab: usize,
-    tokens: usize,
-}
-
-impl Evaluate for Scripted {
-    fn append(
-        &mut self,
-        ids: &[u32],
-        want: Want,
-        _: &AtomicBool,
-        out: &mut Vec<f32>,
-    ) -> Result<Pass, BackendError> {
-        out.clear();
-        for i in 0..ids.len() {
-            self.tokens += 1;
-            if want == Want::All || want == Want::Last && i + 1 == ids.len() {
-                let mut logits = vec![0.0; self.vocab];
-                logits[self.second as usize] = 40.0;
-                if let Some(&id) = self.says.get(self.tokens - self.prompt) {
-                    logits[id as usize] = 80.0;
-                }
-                out.extend(logits);
-            }
-        }
-        Ok(Pass::Complete)
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.tokens = self.tokens.min(len);
-    }
-
-    fn chunk(&self) -> usize {
-        4
-    }
-
-    fn few(&self) -> usize {
-        9
-    }
-
-    fn kv_bytes(&self) -> usize {
-        0
-    }
-}
+use crate::scripted::Scripted;
 
 fn tokenizer() -> Tokenizer {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tokenizer.gguf");
@@ -73,13 +24,17 @@ struct Heard {
 fn hear(text: &str, params: &GenerateParams) -> (Heard, Finished) {
     let tokenizer = tokenizer();
     let prompt = tokenizer.encode("abc abc abc", true);
-    let mut session = Session::new(Box::new(Scripted {
-        prompt: prompt.len(),
-        says: tokenizer.encode(text, true),
-        second: tokenizer.encode(".", true)[0],
-        vocab: tokenizer.vocabulary_size(),
-        tokens: 0,
-    }));
+    let (read, vocab) = (prompt.len(), tokenizer.vocabulary_size());
+    let (says, dot) = (tokenizer.encode(text, true), tokenizer.encode(".", true)[0]);
+    let logits = move |tokens: &[u32]| {
+        let mut logits = vec![0.0; vocab];
+        logits[dot as usize] = 40.0;
+        if let Some(&id) = says.get(tokens.len() - read) {
+            logits[id as usize] = 80.0;
+        }
+        logits
+    };
+    let mut session = Session::new(Box::new(Scripted::new(logits, |_| {})));
     let mut generator = Generator {
         session: &mut session,
         tokenizer: &tokenizer,
@@ -166,4 +121,64 @@ fn thinking_that_the_prompt_has_opened_is_thinking() {
     let thinking = tokenizer().encode("Hm\n", true).len();
     assert_eq!(finished.stats.thinking, thinking);
     assert_eq!(finished.stats.generated, heard.ids.len());
+}
+
+#[test]
+fn the_figures_of_an_answer_are_those_of_its_passes() {
+    const PASS: Duration = Duration::from_millis(20);
+    let tokenizer = tokenizer();
+    let id = tokenizer.encode(".", true)[0];
+    let vocab = tokenizer.vocabulary_size();
+    let logits = move |_: &[u32]| {
+        let mut logits = vec![0.0; vocab];
+        logits[id as usize] = 40.0;
+        logits
+    };
+    let model = Scripted::new(logits, |_| std::thread::sleep(PASS));
+    let mut session = Session::new(Box::new(model));
+    let mut generator = Generator {
+        session: &mut session,
+        tokenizer: &tokenizer,
+        context: 256,
+    };
+    let (prompt, never) = (vec![id; 100], AtomicBool::new(false));
+    let params = GenerateParams {
+        max_tokens: Some(3),
+        ..params(0.0, false)
+    };
+    // Read in two passes, and then only its last token in one.
+    for (cached, progress) in [
+        (0, &[(0, 0), (64, 0), (100, 0)][..]),
+        (99, &[(99, 99), (100, 99)]),
+    ] {
+        let mut heard = Vec::new();
+        let finished = generator.run(&prompt, &params, &never, &mut |event| {
+            if let Event::Prefill {
+                done,
+                total,
+                cached,
+            } = event
+            {
+                assert_eq!(total, 100);
+                heard.push((done, cached));
+            }
+        });
+        let stats = finished.expect("no failure").stats;
+        assert_eq!(heard, progress);
+        assert_eq!(
+            (stats.prompt, stats.cached, stats.generated),
+            (100, cached, 3)
+        );
+        let read = stats.prefill_rate * stats.prefill_s;
+        assert!(
+            (read - (100 - cached) as f64).abs() < 1e-6,
+            "{read} tokens read"
+        );
+        assert_eq!(stats.seed, 3);
+        let passes = progress.len() - 1;
+        assert!(stats.prefill_s >= passes as f64 * PASS.as_secs_f64());
+        assert!(stats.first_token_s >= stats.prefill_s);
+        // Two tokens after the first, each with a pass of its own before it.
+        assert!(stats.decode_rate > 0.0 && stats.decode_rate <= 1.0 / PASS.as_secs_f64());
+    }
 }

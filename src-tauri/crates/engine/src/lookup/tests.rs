@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::{Costs, DRAFTS, INCOME, LONGEST, Lookup, NGRAM, START, Steps, hoped};
-use crate::backend::BackendError;
 use crate::bench::repeats::{Script, scripts};
-use crate::forward::{Evaluate, Pass, Want};
+use crate::forward::Pass;
 use crate::generate::{Event, Finished, GenerateParams, Generator};
 use crate::gguf::Gguf;
 use crate::random::Random;
 use crate::sampler::Sampling;
+use crate::scripted::Scripted;
 use crate::session::Session;
 use crate::tokenizer::Tokenizer;
 
-mod starter;
+mod demo_model;
 
 fn below(random: &mut Random, bound: usize) -> usize {
     (random.bits() % bound as u64) as usize
@@ -92,7 +92,7 @@ fn costs_are_the_least_that_was_measured_lately() {
 /// Thousandths of a pass that a script takes, its prompt left out; and tokens drafted.
 fn write_out(script: &Script, machine: Machine, lookup: bool) -> (usize, usize) {
     let time = Arc::new(AtomicUsize::new(0));
-    let mut session = scripted(Box::new(|_| vec![0.0]), machine, &time, &Arc::default());
+    let mut session = scripted(|_| vec![0.0], machine, &time, &Arc::default());
     let never = AtomicBool::new(false);
     let read = session.read(&script.prompt, &never, &mut |_| {});
     assert_eq!(read.expect("no failure"), Pass::Complete);
@@ -154,74 +154,22 @@ fn whatever_fails_costs_no_more_than_the_income() {
     }
 }
 
-/// Logits after the tokens so far.
-type Logits = dyn Fn(&[u32]) -> Vec<f32> + Send;
-
-/// A model that is made up.
-struct Scripted {
-    logits: Box<Logits>,
-    tokens: Vec<u32>,
-    machine: Machine,
-    time: Arc<AtomicUsize>,
-    passes: Arc<AtomicUsize>,
-}
-
 /// A session whose clock goes by what passes take on `machine`.
 fn scripted(
-    logits: Box<Logits>,
+    logits: impl Fn(&[u32]) -> Vec<f32> + Send + 'static,
     machine: Machine,
     time: &Arc<AtomicUsize>,
     passes: &Arc<AtomicUsize>,
 ) -> Session {
-    let model = Scripted {
-        logits,
-        tokens: Vec::new(),
-        machine,
-        time: Arc::clone(time),
-        passes: Arc::clone(passes),
+    let (spent, passes) = (Arc::clone(time), Arc::clone(passes));
+    let on_pass = move |tokens| {
+        passes.fetch_add(1, Ordering::Relaxed);
+        spent.fetch_add(machine(tokens), Ordering::Relaxed);
     };
-    let mut session = Session::new(Box::new(model));
+    let mut session = Session::new(Box::new(Scripted::new(logits, on_pass)));
     let time = Arc::clone(time);
     session.set_clock(move || time.load(Ordering::Relaxed) as f64 / 1000.0);
     session
-}
-
-impl Evaluate for Scripted {
-    fn append(
-        &mut self,
-        ids: &[u32],
-        want: Want,
-        _: &AtomicBool,
-        out: &mut Vec<f32>,
-    ) -> Result<Pass, BackendError> {
-        self.passes.fetch_add(1, Ordering::Relaxed);
-        self.time
-            .fetch_add((self.machine)(ids.len()), Ordering::Relaxed);
-        out.clear();
-        for (i, &id) in ids.iter().enumerate() {
-            self.tokens.push(id);
-            if want == Want::All || want == Want::Last && i + 1 == ids.len() {
-                out.extend((self.logits)(&self.tokens));
-            }
-        }
-        Ok(Pass::Complete)
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.tokens.truncate(len);
-    }
-
-    fn chunk(&self) -> usize {
-        64
-    }
-
-    fn few(&self) -> usize {
-        LONGEST + 1
-    }
-
-    fn kv_bytes(&self) -> usize {
-        0
-    }
 }
 
 struct Answer {
@@ -241,7 +189,7 @@ fn answer(
     let gguf = Gguf::open(&path).expect("the fixture is committed");
     let tokenizer = Tokenizer::from_gguf(&gguf).expect("a tokenizer");
     let passes = Arc::new(AtomicUsize::new(0));
-    let mut session = scripted(Box::new(logits), MACHINES[0], &Arc::default(), &passes);
+    let mut session = scripted(logits, MACHINES[0], &Arc::default(), &passes);
     let mut ids = Vec::new();
     let mut generator = Generator {
         session: &mut session,

@@ -7,6 +7,8 @@
 //! of one. Then the marks go. The marks are noncharacters; where content holds one itself, it is
 //! marked as well.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::Value;
 
 use crate::tokenizer::Specials;
@@ -84,12 +86,15 @@ impl<'a> Guard<'a> {
         format!("{PLACE}{index}{PLACE}")
     }
 
-    /// Splits a render at its special tokens and places, and takes the marks out.
-    pub(super) fn segments(&self, render: &str) -> Vec<Segment> {
+    /// Splits a render at its special tokens and places, and takes the marks out; `None` when `cancel` was set.
+    pub(super) fn segments(&self, render: &str, cancel: &AtomicBool) -> Option<Vec<Segment>> {
         let mut segments = Vec::new();
         let mut text = String::new();
         let mut rest = render;
         while let Some(c) = rest.chars().next() {
+            if cancel.load(Ordering::Relaxed) {
+                return None;
+            }
             if let Some((length, segment)) = self.structure(c, rest) {
                 if !text.is_empty() {
                     segments.push(Segment::Text(std::mem::take(&mut text)));
@@ -111,7 +116,7 @@ impl<'a> Guard<'a> {
         if !text.is_empty() {
             segments.push(Segment::Text(text));
         }
-        segments
+        Some(segments)
     }
 
     /// The piece of structure that `rest` begins with, `c` being its first character, and its

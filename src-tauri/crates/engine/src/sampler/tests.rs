@@ -281,6 +281,9 @@ fn the_penalty_reaches_back_as_far_as_it_is_told() {
     let mut logits = [3.0, 2.0, -1.0];
     assert_eq!(sampler.sample(&mut logits, &[0, 2]), 1);
     assert_eq!(logits, [1.5, 2.0, -2.0]);
+    let mut logits = [3.0, 2.0, -1.0];
+    sampler.sample(&mut logits, &[2, 2]);
+    assert_eq!(logits, [3.0, 2.0, -2.0], "once, however often it came");
 }
 
 #[test]

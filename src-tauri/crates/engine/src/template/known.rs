@@ -10,7 +10,7 @@ const KNOWN: [&str; 3] = [
     "3982464ecf49b0b38514fec4a5c22273fe70b7259480735bf13e225e4b64bec2",
     // SmolLM3-3B as unsloth publishes it.
     "cbc1d50f777ec029b33f53b23d7a224cceb65bcc8c7fac54946dbb56514e4d1e",
-    // The demo model: models/starter/template.jinja.
+    // The demo model: models/demo/template.jinja.
     "362bba9deb20958f6ca518c9c137519aa4a9d0a1707769c7a5806c1bd4cd4acd",
 ];
 
@@ -32,7 +32,7 @@ mod tests {
     /// When this fails because the demo model's template has changed: put its new hash above.
     #[test]
     fn the_demo_models_template_is_known() {
-        let source = include_str!("../../../../../models/starter/template.jinja");
+        let source = include_str!("../../../../../models/demo/template.jinja");
         assert!(is_known(source), "its hash is {}", sha256(source));
         assert!(is_known(source.trim_end()));
         assert!(!is_known(&source.replacen("messages", "messages ", 1)));

@@ -221,7 +221,7 @@ pub(super) fn method(
     minijinja_contrib::pycompat::unknown_method_callback(state, value, method, arguments)
 }
 
-/// Refuses a format with a wide field: a large number, or `*`, between `%` and its letter or between braces.
+/// Refuses a format with a wide field: a large number, or `*`, between `%` and its conversion or between braces.
 fn check_fields(format: &str) -> Result<(), Error> {
     let until = |field: &'_ str, end: Option<usize>| field[..end.unwrap_or(field.len())].to_owned();
     let after_percent = format.split('%').skip(1);

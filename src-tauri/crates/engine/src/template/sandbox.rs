@@ -15,6 +15,19 @@ pub trait TemplateSandbox: Debug + Send + Sync {
     /// # Errors
     /// [`TemplateError::Stopped`] where a limit was reached, else what is wrong with the template.
     fn render(&self, source: &str, context: &Value, today: Date) -> Result<String, TemplateError>;
+
+    /// What `source` makes of each of `contexts`, within the limits of one rendering where the sandbox can do so.
+    fn render_each(
+        &self,
+        source: &str,
+        contexts: &[Value],
+        today: Date,
+    ) -> Vec<Result<String, TemplateError>> {
+        contexts
+            .iter()
+            .map(|context| self.render(source, context, today))
+            .collect()
+    }
 }
 
 /// Which template writes the prompts of a model.

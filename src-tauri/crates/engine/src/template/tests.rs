@@ -251,16 +251,29 @@ struct Noted {
 }
 
 impl TemplateSandbox for Noted {
-    fn render(&self, source: &str, context: &Value, _: Date) -> Result<String, TemplateError> {
+    fn render(&self, source: &str, context: &Value, today: Date) -> Result<String, TemplateError> {
+        self.render_each(source, std::slice::from_ref(context), today)
+            .remove(0)
+    }
+
+    fn render_each(
+        &self,
+        source: &str,
+        contexts: &[Value],
+        _: Date,
+    ) -> Vec<Result<String, TemplateError>> {
         self.sources
             .lock()
             .expect("not poisoned")
             .push(source.to_owned());
-        if self.refuses {
-            let reason = "it took longer than 2 s".to_owned();
-            return Err(TemplateError::Stopped { reason });
-        }
-        Ok(context.to_string())
+        let answer = |context: &Value| {
+            if self.refuses {
+                let reason = "it took longer than 2 s".to_owned();
+                return Err(TemplateError::Stopped { reason });
+            }
+            Ok(context.to_string())
+        };
+        contexts.iter().map(answer).collect()
     }
 }
 
@@ -300,7 +313,7 @@ fn every_render_of_an_unknown_template_goes_to_the_sandbox() {
         instructions: true,
     };
     assert_eq!(template.capabilities(), all);
-    assert_eq!(sandbox.taken(), 4, "the probe");
+    assert_eq!(sandbox.taken(), 1, "the probe");
     let context = json!({"messages": [{"role": "user", "content": "Hi"}]});
     let rendered = template.render(&context, TODAY);
     assert_eq!(rendered, Ok(context.to_string()));
@@ -308,7 +321,7 @@ fn every_render_of_an_unknown_template_goes_to_the_sandbox() {
 
     // A known one needs none.
     sandbox.taken();
-    let known = include_str!("../../../../../models/starter/template.jinja");
+    let known = include_str!("../../../../../models/demo/template.jinja");
     let known = ChatTemplate::of_file(Some(known), Some(sandbox.clone()));
     assert_eq!(known.origin(), TemplateUse::Known);
     assert!(known.render(&context, TODAY).is_ok());
@@ -403,11 +416,11 @@ fn values_without_end_and_fields_without_bounds_are_errors() {
 
 #[test]
 fn what_a_template_raises_is_one_line_of_bounded_length() {
-    let source = "{{ raise_exception('a\\u001b[2J\\n' ~ 'x' * 10000) }}";
+    let source = "{{ raise_exception('a\\u001b[2J\\u202e\\n' ~ 'x' * 10000) }}";
     let error = render_template(source, &json!({}), TODAY).expect_err("raised");
     let TemplateError::Render { message, .. } = error else {
         panic!("{error}");
     };
-    assert!(message.starts_with("a [2J xxx"), "{message}");
+    assert!(message.starts_with("a [2J  xxx"), "{message}");
     assert_eq!(message.chars().count(), 500);
 }

@@ -76,24 +76,21 @@ impl Specials {
 
     /// The longest special token that `text` begins with: its length in bytes and its id.
     pub(crate) fn starting(&self, text: &str) -> Option<(usize, u32)> {
-        // All texts that `text` begins with are sorted before it, the longest last. The text just before it either is
-        // that one, or says how long a beginning of `text` they all fit into.
-        let mut beginning = text.as_bytes();
-        loop {
-            let after = self
-                .texts
-                .partition_point(|special| special.as_bytes() <= beginning);
-            let before = &self.texts[after.checked_sub(1)?];
-            let common = before
-                .bytes()
-                .zip(beginning)
-                .take_while(|(a, b)| a == *b)
-                .count();
-            if common == before.len() {
-                return Some((common, self.ids[before]));
+        // Texts that begin with the same bytes are neighbours, and the one that ends there is the first of them.
+        let (mut same, mut found) = (&self.texts[..], None);
+        for (at, byte) in text.bytes().enumerate() {
+            let next = |special: &String| special.as_bytes().get(at).copied();
+            let first = same.partition_point(|special| next(special) < Some(byte));
+            let behind = same.partition_point(|special| next(special) <= Some(byte));
+            same = &same[first..behind];
+            let Some(shortest) = same.first() else {
+                break;
+            };
+            if shortest.len() == at + 1 {
+                found = Some(shortest);
             }
-            beginning = &beginning[..common];
         }
+        found.map(|special| (special.len(), self.ids[special]))
     }
 }
 

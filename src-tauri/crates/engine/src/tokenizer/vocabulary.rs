@@ -20,11 +20,13 @@ const TOKENS: &str = "tokenizer.ggml.tokens";
 const TYPES: &str = "tokenizer.ggml.token_type";
 const MERGES: &str = "tokenizer.ggml.merges";
 
-/// Far above every published vocabulary (262,144 tokens); keeps ids and tables small.
+/// Far above every published vocabulary (262,144 tokens, 580,604 merges); keeps ids and tables small.
 const MOST_TOKENS: usize = 1 << 20;
-const MOST_MERGES: usize = 1 << 22;
+const MOST_MERGES: usize = 1 << 20;
 /// Words of the language, not files.
 const LONGEST_TOKEN: usize = 1 << 12;
+/// Tags, whose beginnings are looked for everywhere in a prompt.
+const LONGEST_SPECIAL: usize = 1 << 7;
 
 /// What a token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,9 +218,13 @@ impl Vocabulary {
             });
         }
         let token_error = |id: u32, problem| TokenizerError::Token { id, problem };
+        let longest = |kind| match kind {
+            Kind::Control | Kind::Tag => LONGEST_SPECIAL,
+            Kind::Ordinary | Kind::Unused => LONGEST_TOKEN,
+        };
         if let Some((id, ..)) = self
             .iter()
-            .find(|(_, token, _)| token.len() > LONGEST_TOKEN)
+            .find(|&(_, token, kind)| token.len() > longest(kind))
         {
             return Err(token_error(id, "is absurdly long"));
         }

@@ -45,6 +45,59 @@ fn what_is_asked_for_is_given_or_the_difference_is_said() {
 }
 
 #[test]
+fn what_must_not_be_stretched_is_not() {
+    let options = LoadOptions {
+        context: Some(8192),
+        stretch: false,
+        ..on_cpu()
+    };
+    let engine = open(MODEL, &options);
+    assert_eq!(engine.summary().context_length, 4096);
+    let stretched = open(
+        MODEL,
+        &LoadOptions {
+            stretch: true,
+            ..options
+        },
+    );
+    let bytes = |engine: &Engine| engine.full_kv_bytes();
+    assert_eq!(bytes(&stretched), 2 * bytes(&engine));
+    let summary = stretched.summary();
+    assert_eq!(
+        (summary.context_length, summary.trained_context),
+        (8192, 4096)
+    );
+}
+
+#[test]
+fn logits_are_of_tokens_that_there_are_as_far_as_the_context_goes() {
+    let options = LoadOptions {
+        context: Some(8),
+        ..on_cpu()
+    };
+    let mut engine = open(MODEL, &options);
+    assert!(engine.logits(&[524; 8], false).is_ok());
+    let mut error = |tokens: &[u32]| engine.logits(tokens, false).expect_err("it cannot");
+    let too_long = error(&[1; 9]).to_string();
+    assert!(too_long.contains("9 tokens where the context has room for 8"));
+    assert_eq!(
+        error(&[525]).to_string(),
+        "the model has no token 525; its ids end at 524"
+    );
+}
+
+/// SmolLM3's recipe, however much of the stretched context is used.
+#[test]
+fn a_longer_context_is_stretched_by_two() {
+    let engine = open(MODEL, &on_cpu());
+    let trained = engine.config();
+    assert_eq!(&trained.for_context(4096), trained);
+    let stretched = trained.for_context(8192);
+    assert_ne!(&stretched, trained);
+    assert_eq!(trained.for_context(5000), stretched);
+}
+
+#[test]
 fn an_inspection_says_what_context_there_would_be() {
     let inspect = |context| {
         let found = Inspection::of(&fixture(&format!("{MODEL}.gguf")), Some(context));

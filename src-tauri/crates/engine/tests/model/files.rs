@@ -4,9 +4,10 @@ use std::fs;
 use std::io::BufWriter;
 use std::path::Path;
 
+use engine::gguf::TensorInfo;
 use engine::gguf::write::{self, Description, Field};
 use engine::{
-    DeviceKind, DeviceRequest, Engine, Gguf, Inspection, LoadOptions, OpenError, Synthetic,
+    Config, DeviceKind, DeviceRequest, Engine, Gguf, Inspection, LoadOptions, OpenError, Synthetic,
 };
 
 use crate::reference::{fixture, on_cpu, open};
@@ -70,6 +71,10 @@ fn a_file_that_was_only_written_again_is_good() {
         (summary.quantisation.as_str(), summary.vocab),
         ("Q4_K_M", 525)
     );
+    let gguf = Gguf::open(&path).expect("a good file");
+    let values = |tensor: &TensorInfo| tensor.rows() * tensor.cols();
+    let weights: usize = gguf.tensors().iter().map(values).sum();
+    assert_eq!(summary.parameters, weights as u64);
     let tokens = [1, 2, 3];
     let mut again = Engine::open(&path, &on_cpu(), &mut |_| {}).expect("a good file");
     assert_eq!(
@@ -143,6 +148,41 @@ fn what_is_wrong_with_a_file_is_said() {
         error.contains("tensor `blk.2.ffn_up.weight`: it is missing"),
         "{error}"
     );
+}
+
+#[test]
+fn dimensions_that_a_file_leaves_out_are_the_usual_ones_and_all_agree() {
+    let file = Gguf::open(&fixture(&format!("{MODEL}.gguf"))).expect("the fixture is committed");
+    let with = |changed: &str, field: Option<Field>| {
+        let fields = file.keys().filter(|key| *key != changed);
+        let fields = fields.filter_map(|key| Some((key, Field::from_value(&file.get(key)?)?)));
+        let fields = fields.chain(field.map(|field| (changed, field)));
+        Config::from_gguf(&Gguf::from_bytes(write::header(fields, &[])).expect("a GGUF"))
+    };
+    let without = |absent: &str| with(absent, None);
+    let config = without("smollm3.attention.head_count_kv").expect("dimensions");
+    assert_eq!(config.kv_heads, config.heads);
+    let config = without("smollm3.rope.freq_base").expect("dimensions");
+    assert_eq!(config.rope.theta.to_bits(), 10_000_f32.to_bits());
+    let config = without("smollm3.rope.dimension_count").expect("dimensions");
+    assert_eq!(config.rope.rotary, config.head_dim);
+    let error = without("smollm3.context_length").expect_err("it must be there");
+    assert!(
+        error
+            .to_string()
+            .contains("`smollm3.context_length` is missing")
+    );
+    let length = Some(Field::U32(2 * config.head_dim as u32));
+    let error = with("smollm3.attention.value_length", length).expect_err("another length");
+    assert!(error.to_string().contains("differs from the key length"));
+}
+
+#[test]
+fn long_lists_are_cut_in_an_inspection_and_say_so() {
+    let found = Inspection::of(&fixture(&format!("{MODEL}.gguf")), None).expect("a GGUF file");
+    let tokens = &found.metadata["tokenizer.ggml.tokens"];
+    assert_eq!(tokens["length"], 525);
+    assert_eq!(tokens["first"].as_array().map(Vec::len), Some(8));
 }
 
 #[test]

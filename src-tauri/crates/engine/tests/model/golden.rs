@@ -1,4 +1,4 @@
-//! The starter model's own words at temperature 0: one text through tokenizer, template, forward pass and sampler.
+//! The demo model's own words at temperature 0: one text through tokenizer, template, forward pass and sampler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ struct Golden {
     answer: String,
 }
 
-fn starter() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/starter/starter-q4_k_m.gguf")
+fn demo_model() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf")
 }
 
 fn golden() -> Vec<Golden> {
@@ -68,9 +68,9 @@ fn answer(engine: &mut Engine, question: &str, thinking: bool) -> String {
     engine.tokenizer().decode(&ids)
 }
 
-/// Set `GOLDCREST_BLESS=1` to write the answers anew after the starter model has been trained anew.
+/// Set `GOLDCREST_BLESS=1` to write the answers anew after the demo model has been trained anew.
 #[test]
-fn the_starter_says_what_it_said() {
+fn the_demo_model_says_what_it_said() {
     let mut golden = golden();
     let bless = std::env::var_os("GOLDCREST_BLESS").is_some();
     for level in CpuLevel::available() {
@@ -79,7 +79,7 @@ fn the_starter_says_what_it_said() {
             ..on_cpu()
         };
         let mut engine =
-            Engine::open(&starter(), &options, &mut |_| {}).expect("the starter opens");
+            Engine::open(&demo_model(), &options, &mut |_| {}).expect("the demo model opens");
         for golden in &mut golden {
             let answer = answer(&mut engine, &golden.question, golden.thinking);
             if bless {
@@ -103,9 +103,10 @@ fn the_starter_says_what_it_said() {
 }
 
 #[test]
-fn the_starter_says_the_same_on_a_gpu() {
+fn the_demo_model_says_the_same_on_a_gpu() {
     let Some(options) = on_gpu() else { return };
-    let mut engine = Engine::open(&starter(), &options, &mut |_| {}).expect("the starter opens");
+    let mut engine =
+        Engine::open(&demo_model(), &options, &mut |_| {}).expect("the demo model opens");
     assert_eq!(
         engine.device().kind,
         DeviceKind::Gpu,
@@ -118,10 +119,10 @@ fn the_starter_says_the_same_on_a_gpu() {
     }
 }
 
-/// With keys and values in 8 bits, what the starter said stays what it would say: at nearly every place of its answers
+/// With keys and values in 8 bits, what the demo model said stays what it would say: at nearly every place of its answers
 /// the same token is the likeliest.
 #[test]
-fn a_quantised_cache_hardly_changes_what_the_starter_says() {
+fn a_quantised_cache_hardly_changes_what_the_demo_model_says() {
     for level in CpuLevel::available() {
         let options = LoadOptions {
             cpu_level: Some(level),
@@ -129,7 +130,7 @@ fn a_quantised_cache_hardly_changes_what_the_starter_says() {
             ..on_cpu()
         };
         let mut engine =
-            Engine::open(&starter(), &options, &mut |_| {}).expect("the starter opens");
+            Engine::open(&demo_model(), &options, &mut |_| {}).expect("the demo model opens");
         let (mut same, mut all) = (0, 0);
         for golden in golden() {
             let prompt = prompt(&engine, &golden.question, golden.thinking).ids;

@@ -1,4 +1,4 @@
-//! Whole models: against exact logits, against another implementation, and the starter's own words.
+//! Whole models: against exact logits, against another implementation, and the demo model's own words.
 
 mod context;
 mod fidelity;

@@ -1,9 +1,10 @@
-//! Prompts of the starter model: what users write stays text, and every prompt extends the one
+//! Prompts of the demo model: what users write stays text, and every prompt extends the one
 //! before together with the answer that was generated.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use engine::gguf::write::{self, Field};
 use engine::{
     ChatTemplate, Conversation, Gguf, KeepThinking, Part, Prompt, PromptError, Role, Tokenizer,
     Turn,
@@ -15,10 +16,10 @@ mod answers;
 
 const TODAY: Date = Date::constant(2026, 3, 5);
 
-fn starter() -> (Tokenizer, ChatTemplate) {
+fn demo_model() -> (Tokenizer, ChatTemplate) {
     let path: PathBuf =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/starter/starter-q4_k_m.gguf");
-    let file = Gguf::open(&path).expect("the starter model");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf");
+    let file = Gguf::open(&path).expect("the demo model");
     let template = file.str("tokenizer.chat_template").expect("a template");
     let template = ChatTemplate::parse(template).expect("a template");
     (Tokenizer::from_gguf(&file).expect("a tokenizer"), template)
@@ -110,7 +111,7 @@ const MILD: &str = "mild";
 
 #[test]
 fn content_never_becomes_structure() {
-    let (tokenizer, starter_template) = starter();
+    let (tokenizer, demo_template) = demo_model();
     let specials: Vec<u32> = (0..u32::try_from(tokenizer.vocabulary_size()).expect("ids"))
         .filter(|&id| {
             std::str::from_utf8(tokenizer.piece(id))
@@ -119,7 +120,7 @@ fn content_never_becomes_structure() {
         .collect();
     assert_eq!(specials.len(), 13);
     let mut random = Random(7);
-    for template in [starter_template, ChatTemplate::built_in()] {
+    for template in [demo_template, ChatTemplate::built_in()] {
         for round in 0..400 {
             let thinking = round % 2 == 0;
             let texts: Vec<String> = (0..6).map(|_| hostile(&mut random)).collect();
@@ -186,7 +187,7 @@ fn content_never_becomes_structure() {
 
 #[test]
 fn content_joined_to_a_templates_text_stays_text() {
-    let (tokenizer, _) = starter();
+    let (tokenizer, _) = demo_model();
     let asked = |source: &str, text: &str| {
         let template = ChatTemplate::parse(source).expect("a template");
         let conversation = conversation(vec![user(text)], true);
@@ -232,7 +233,7 @@ fn content_joined_to_a_templates_text_stays_text() {
 
 #[test]
 fn innocent_prompts_are_the_render_encoded() {
-    let (tokenizer, template) = starter();
+    let (tokenizer, template) = demo_model();
     for thinking in [true, false] {
         let messages = vec![
             user("What is 2 + 2?"),
@@ -260,8 +261,8 @@ fn innocent_prompts_are_the_render_encoded() {
 
 #[test]
 fn instructions_do_not_switch_the_mode() {
-    let (tokenizer, starter_template) = starter();
-    for template in [starter_template, ChatTemplate::built_in()] {
+    let (tokenizer, demo_template) = demo_model();
+    for template in [demo_template, ChatTemplate::built_in()] {
         for thinking in [true, false] {
             let instructions = "Read /srv/think/notes and /no_think; see /system_override.\n";
             let conversation = Conversation {
@@ -284,8 +285,50 @@ fn instructions_do_not_switch_the_mode() {
 }
 
 #[test]
+fn instructions_stand_before_a_system_message() {
+    let (tokenizer, template) = demo_model();
+    let messages = vec![Turn::new(Role::System, "Speak French."), user("Hi")];
+    let both = Conversation {
+        instructions: Some("Be brief.\n".to_owned()),
+        ..conversation(messages, false)
+    };
+    let prompt = Prompt::new(&both, &template, &tokenizer).expect("a prompt");
+    let text = prompt.text;
+    assert!(text.contains("Be brief.\n\nSpeak French."), "{text}");
+}
+
+#[test]
+fn a_prompt_begins_with_one_begin_of_text() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tokenizer.gguf");
+    let file = Gguf::open(&path).expect("the fixture");
+    let tokenizer = Tokenizer::from_gguf(&file).expect("a tokenizer");
+    let begin = tokenizer.special("<|begin_of_text|>").expect("a token");
+    let fields = file.keys().filter_map(|key| {
+        let field = match key {
+            "tokenizer.ggml.add_bos_token" | "tokenizer.ggml.bos_token_id" => return None,
+            _ => Field::from_value(&file.get(key)?)?,
+        };
+        Some((key, field))
+    });
+    let begins = [
+        ("tokenizer.ggml.add_bos_token", Field::Bool(true)),
+        ("tokenizer.ggml.bos_token_id", Field::U32(begin)),
+    ];
+    let image = write::header(fields.chain(begins), &[]);
+    let file = Gguf::from_bytes(image).expect("a GGUF");
+    let tokenizer = Tokenizer::from_gguf(&file).expect("a tokenizer");
+    for source in ["{{ bos_token }}hi", "hi"] {
+        let template = ChatTemplate::parse(source).expect("a template");
+        let asked = conversation(vec![user("Hi")], false);
+        let prompt = Prompt::new(&asked, &template, &tokenizer).expect("a prompt");
+        assert_eq!(prompt.ids[0], begin, "{source}");
+        assert_eq!(count(&prompt.ids, begin), 1, "{source}");
+    }
+}
+
+#[test]
 fn a_template_that_reads_answers_gets_them_as_text() {
-    let (tokenizer, _) = starter();
+    let (tokenizer, _) = demo_model();
     let template = ChatTemplate::parse("{% for m in messages %}{{ m.content[:2] }};{% endfor %}");
     let turn = generated(tokenizer.encode("answer", true), "", "answer");
     let prompt = conversation(vec![user("hi"), turn], true);
@@ -296,7 +339,7 @@ fn a_template_that_reads_answers_gets_them_as_text() {
 
 #[test]
 fn an_empty_conversation_has_no_prompt() {
-    let (tokenizer, template) = starter();
+    let (tokenizer, template) = demo_model();
     let empty = conversation(Vec::new(), true);
     assert!(matches!(
         Prompt::new(&empty, &template, &tokenizer),
@@ -306,7 +349,7 @@ fn an_empty_conversation_has_no_prompt() {
 
 #[test]
 fn a_prompt_in_the_making_can_be_stopped() {
-    let (tokenizer, template) = starter();
+    let (tokenizer, template) = demo_model();
     let talk = conversation(vec![user(&"many words ".repeat(50_000))], true);
     let stop = AtomicBool::new(true);
     let stopped = Prompt::unless(&talk, &template, &tokenizer, &stop);

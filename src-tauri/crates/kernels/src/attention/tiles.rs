@@ -2,6 +2,7 @@
 //!
 //! It is the precision that the models were trained in, and many times as fast as the vectors.
 
+use crate::OutOfMemory;
 use crate::activations::Grain;
 use crate::isa::{Avx512, LANES, amx};
 use crate::kv::{GROUP, GROWTH, TILE, Tile};
@@ -13,7 +14,7 @@ use super::{Attention, Desk, Piece, attend_piece, weigh};
 
 /// Positions of a slab: as tiles, its keys and values take half an L1 cache each, and every row of queries meets as
 /// many positions in a go.
-const SLAB: usize = 128;
+pub(super) const SLAB: usize = 128;
 const _: () = assert!(GROWTH.is_multiple_of(SLAB));
 /// Rows that are multiplied together.
 const ROWS: usize = amx::PAIR;
@@ -31,6 +32,22 @@ pub(super) struct Tiled {
     scores: Buffer<f32>,
     /// `[row / 32][position / 32][2]`.
     weights: Buffer<u16>,
+}
+
+impl Tiled {
+    /// Makes room for `rows` rows.
+    pub fn reserve(
+        &mut self,
+        rows: usize,
+        dim: usize,
+        value_dim: usize,
+    ) -> Result<(), OutOfMemory> {
+        self.q.reserve(rows.next_multiple_of(ROWS) * dim)?;
+        self.keys.reserve(SLAB * dim)?;
+        self.values.reserve(SLAB * value_dim)?;
+        self.scores.reserve(ROWS * SLAB)?;
+        self.weights.reserve(ROWS * SLAB)
+    }
 }
 
 /// As [`attend_piece`], in tiles where they serve.

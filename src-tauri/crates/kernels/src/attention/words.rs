@@ -4,8 +4,10 @@
 //! per query and slab, and per component and slab: about as exact as the f16 in which keys and
 //! values are kept, and their products still fit 32 bits.
 
+use crate::OutOfMemory;
 use crate::isa::{Isa, LANES};
 use crate::kv::TILE;
+use crate::memory::reserve;
 
 use super::{Desk, SLAB};
 
@@ -36,6 +38,24 @@ pub(super) struct Words {
 }
 
 impl Words {
+    /// Makes room for `rows` rows.
+    pub fn reserve(
+        &mut self,
+        rows: usize,
+        dim: usize,
+        value_dim: usize,
+    ) -> Result<(), OutOfMemory> {
+        reserve(&mut self.q, rows * dim)?;
+        reserve(&mut self.q_unit, rows)?;
+        reserve(&mut self.keys, SLAB * dim)?;
+        reserve(&mut self.key_unit, SLAB)?;
+        reserve(&mut self.values, SLAB * value_dim)?;
+        reserve(&mut self.value_unit, value_dim)?;
+        reserve(&mut self.weights, rows * SLAB)?;
+        reserve(&mut self.weight_unit, rows)
+    }
+
+    /// Starts `rows` rows, for which there is room.
     pub fn start(&mut self, rows: usize, dim: usize, value_dim: usize) {
         self.q.resize(rows * dim, 0);
         self.q_unit.resize(rows, 0.0);

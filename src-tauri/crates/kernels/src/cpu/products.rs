@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 use super::Cpu;
+use crate::OutOfMemory;
 use crate::activations::{Grain, Rounded, Tiled};
 use crate::isa::LANES;
 use crate::matrix::Matrix;
@@ -45,17 +46,35 @@ impl Scratch {
 impl Cpu {
     /// `y[m][rows] = x[m][cols] · Wᵀ`.
     ///
+    /// # Errors
+    /// When the system has no memory left for the scratch; so do all the products.
+    ///
     /// # Panics
     /// When `x` or `y` is not of that shape; so do all the products.
-    pub fn product(&self, x: &[f32], m: usize, w: &Matrix, y: &mut [f32]) {
+    pub fn product(
+        &self,
+        x: &[f32],
+        m: usize,
+        w: &Matrix,
+        y: &mut [f32],
+    ) -> Result<(), OutOfMemory> {
         check(x, m, w, y);
-        self.run(&mut self.scratch(), x, m, &[(w, Sink::Set(&Parts::new(y)))]);
+        self.run(&mut self.scratch(), x, m, &[(w, Sink::Set(&Parts::new(y)))])
     }
 
     /// `y[m][rows] += x[m][cols] · Wᵀ`: a product into the residual stream.
-    pub fn product_add(&self, x: &[f32], m: usize, w: &Matrix, y: &mut [f32]) {
+    ///
+    /// # Errors
+    /// As [`Cpu::product`].
+    pub fn product_add(
+        &self,
+        x: &[f32],
+        m: usize,
+        w: &Matrix,
+        y: &mut [f32],
+    ) -> Result<(), OutOfMemory> {
         check(x, m, w, y);
-        self.run(&mut self.scratch(), x, m, &[(w, Sink::Add(&Parts::new(y)))]);
+        self.run(&mut self.scratch(), x, m, &[(w, Sink::Add(&Parts::new(y)))])
     }
 
     fn scratch(&self) -> MutexGuard<'_, Scratch> {
@@ -63,7 +82,16 @@ impl Cpu {
     }
 
     /// Three products of the same activations, in one go.
-    pub fn qkv(&self, x: &[f32], m: usize, w: [&Matrix; 3], y: [&mut [f32]; 3]) {
+    ///
+    /// # Errors
+    /// As [`Cpu::product`].
+    pub fn qkv(
+        &self,
+        x: &[f32],
+        m: usize,
+        w: [&Matrix; 3],
+        y: [&mut [f32]; 3],
+    ) -> Result<(), OutOfMemory> {
         for (w, y) in w.iter().zip(&y) {
             check(x, m, w, y);
         }
@@ -77,14 +105,23 @@ impl Cpu {
                 (w[1], Sink::Set(&k)),
                 (w[2], Sink::Set(&v)),
             ],
-        );
+        )
     }
 
     /// `y[m][cols] += (silu(x · Gateᵀ) ⊙ (x · Upᵀ)) · Downᵀ`: a feed-forward layer into the residual stream.
     ///
+    /// # Errors
+    /// As [`Cpu::product`].
+    ///
     /// # Panics
     /// When the shapes do not fit one another.
-    pub fn feed_forward(&self, x: &[f32], m: usize, [gate, up, down]: [&Matrix; 3], y: &mut [f32]) {
+    pub fn feed_forward(
+        &self,
+        x: &[f32],
+        m: usize,
+        [gate, up, down]: [&Matrix; 3],
+        y: &mut [f32],
+    ) -> Result<(), OutOfMemory> {
         let (cols, hidden) = (gate.cols(), gate.rows());
         assert!(
             up.rows() == hidden && up.cols() == cols && down.cols() == hidden,
@@ -98,26 +135,29 @@ impl Cpu {
             && a == b
             && std::ptr::eq(a.unit, c.unit)
         {
-            self.feed_forward_in_tiles(scratch, [a, c], x, [gate, up, down], y);
-            return;
+            return self.feed_forward_in_tiles(scratch, [a, c], x, [gate, up, down], y);
         }
         let mut gated = std::mem::take(&mut scratch.gated);
-        gated.resize((m * hidden).next_multiple_of(LANES));
+        let len = (m * hidden).next_multiple_of(LANES);
+        gated.reserve(len)?;
+        gated.resize(len);
         if serves[0].is_some() || serves[1].is_some() {
             let mut times = std::mem::take(&mut scratch.up);
-            times.resize(gated.len());
+            times.reserve(len)?;
+            times.resize(len);
             let of = [(gate, &mut gated), (up, &mut times)];
             let of = of.map(|(w, y)| (w, Parts::new(&mut y[..m * hidden])));
             let products = of.each_ref().map(|(w, y)| (*w, Sink::Set(y)));
-            self.run(scratch, x, m, &products);
+            self.run(scratch, x, m, &products)?;
             self.silu_mul(&mut gated, &times);
             scratch.up = times;
         } else {
-            self.gate_up_silu(scratch, x, m, [gate, up], &mut gated[..m * hidden]);
+            self.gate_up_silu(scratch, x, m, [gate, up], &mut gated[..m * hidden])?;
         }
         let sink = Sink::Add(&Parts::new(y));
-        self.run(scratch, &gated[..m * hidden], m, &[(down, sink)]);
+        self.run(scratch, &gated[..m * hidden], m, &[(down, sink)])?;
         scratch.gated = gated;
+        Ok(())
     }
 
     /// `gate = silu(gate) ⊙ up`, of whole vectors.
@@ -144,7 +184,7 @@ impl Cpu {
         m: usize,
         [gate, up]: [&Matrix; 2],
         y: &mut [f32],
-    ) {
+    ) -> Result<(), OutOfMemory> {
         let y = Parts::new(y);
         let pieces = gate.strips();
         self.strips(scratch, x, m, &[gate, up], pieces, |stage, s, x, tokens| {
@@ -155,27 +195,40 @@ impl Cpu {
             // SAFETY: this executor's routines are its machine's; `n` is whole vectors.
             unsafe { (self.routines.silu_mul)(&mut stage.gate.0[..n], &stage.sums.0[..n]) };
             store(&stage.gate.0, gate, s, &tokens, &Sink::Set(&y));
-        });
+        })
     }
 
     /// Products of the same activations, on all threads.
-    fn run(&self, scratch: &mut Scratch, x: &[f32], m: usize, products: &[Product]) {
+    fn run(
+        &self,
+        scratch: &mut Scratch,
+        x: &[f32],
+        m: usize,
+        products: &[Product],
+    ) -> Result<(), OutOfMemory> {
         let serves = |product: &Product| self.tiles(m, product.0);
         let mut others: Vec<&Product> = products.iter().collect();
         while let Some(tiles) = others.iter().find_map(|product| serves(product)) {
             let (served, left): (Vec<_>, Vec<_>) = others
                 .into_iter()
                 .partition(|product| serves(product) == Some(tiles));
-            self.run_in_tiles(scratch, tiles, x, &served);
+            self.run_in_tiles(scratch, tiles, x, &served)?;
             others = left;
         }
-        if !others.is_empty() {
-            self.run_in_strips(scratch, x, m, &others);
+        if others.is_empty() {
+            return Ok(());
         }
+        self.run_in_strips(scratch, x, m, &others)
     }
 
     /// [`Cpu::run`] strip by strip.
-    fn run_in_strips(&self, scratch: &mut Scratch, x: &[f32], m: usize, products: &[&Product]) {
+    fn run_in_strips(
+        &self,
+        scratch: &mut Scratch,
+        x: &[f32],
+        m: usize,
+        products: &[&Product],
+    ) -> Result<(), OutOfMemory> {
         let matrices: Vec<&Matrix> = products.iter().map(|(w, _)| *w).collect();
         let pieces = matrices.iter().map(|w| w.strips()).sum();
         self.strips(
@@ -195,7 +248,7 @@ impl Cpu {
                     first += w.strips();
                 }
             },
-        );
+        )
     }
 
     /// Runs `piece(stage, strip, activations, tokens)` for every strip and every block of tokens.
@@ -207,9 +260,9 @@ impl Cpu {
         matrices: &[&Matrix],
         strips: usize,
         piece: impl Fn(&mut Stage, usize, &Source, Range<usize>) + Sync,
-    ) {
+    ) -> Result<(), OutOfMemory> {
         if m == 0 {
-            return;
+            return Ok(());
         }
         let Scratch {
             by_group,
@@ -223,7 +276,7 @@ impl Cpu {
                     .iter()
                     .any(|w| Grain::of(w.block_type()) == Some(grain))
                 {
-                    rounded.fill(&self.pool, self.routines, grain, x);
+                    rounded.fill(&self.pool, self.routines, grain, x)?;
                 }
             }
         }
@@ -243,6 +296,7 @@ impl Cpu {
                 piece(stage, i, &source, tokens);
             }
         });
+        Ok(())
     }
 
     /// The tiles that serve the product of `m` tokens with a matrix, where these are enough for any.
@@ -261,7 +315,7 @@ impl Cpu {
         Tiling { unit, grain }: Tiling,
         x: &[f32],
         products: &[&Product],
-    ) {
+    ) -> Result<(), OutOfMemory> {
         let Scratch {
             by_tile,
             tile_desks,
@@ -269,7 +323,7 @@ impl Cpu {
         } = scratch;
         let cols = products[0].0.cols();
         for (pass, x) in x.chunks(unit.tokens * cols).enumerate() {
-            by_tile.fill(&self.pool, (unit.shape, unit.arrange), grain, x, cols);
+            by_tile.fill(&self.pool, (unit.shape, unit.arrange), grain, x, cols)?;
             let first = pass * unit.tokens;
             let strips: Vec<_> = products
                 .iter()
@@ -278,8 +332,9 @@ impl Cpu {
                 })
                 .collect();
             let m = x.len() / cols;
-            self.bunches(unit, [m, cols], by_tile.as_slice(), &strips, tile_desks);
+            self.bunches(unit, [m, cols], by_tile.as_slice(), &strips, tile_desks)?;
         }
+        Ok(())
     }
 
     /// [`Cpu::feed_forward`] in tiles: what lies between its halves is never anything else.
@@ -290,7 +345,7 @@ impl Cpu {
         x: &[f32],
         [gate, up, down]: [&Matrix; 3],
         y: &mut [f32],
-    ) {
+    ) -> Result<(), OutOfMemory> {
         let Scratch {
             by_tile,
             tile_desks,
@@ -300,9 +355,9 @@ impl Cpu {
         let (cols, hidden) = (gate.cols(), gate.rows());
         let sink = Sink::Add(&Parts::new(y));
         for (pass, x) in x.chunks(unit.tokens * cols).enumerate() {
-            by_tile.fill(&self.pool, (unit.shape, unit.arrange), grain, x, cols);
+            by_tile.fill(&self.pool, (unit.shape, unit.arrange), grain, x, cols)?;
             let m = x.len() / cols;
-            gated_by_tile.resize(unit.shape, m, hidden);
+            gated_by_tile.resize(unit.shape, m, hidden)?;
             let gated = Parts::new(gated_by_tile.as_mut_slice());
             let strips: Vec<_> = (0..gate.strips())
                 .flat_map(|s| {
@@ -315,14 +370,15 @@ impl Cpu {
                     [gate.tile_strip(s, End::Gate), up.tile_strip(s, end)]
                 })
                 .collect();
-            self.bunches(unit, [m, cols], by_tile.as_slice(), &strips, tile_desks);
+            self.bunches(unit, [m, cols], by_tile.as_slice(), &strips, tile_desks)?;
             let first = pass * unit.tokens;
             let strips: Vec<_> = (0..down.strips())
                 .map(|s| down.tile_strip(s, sink.end(down, first, s)))
                 .collect();
             let gated = gated_by_tile.as_slice();
-            self.bunches(unit, [m, hidden], gated, &strips, tile_desks);
+            self.bunches(unit, [m, hidden], gated, &strips, tile_desks)?;
         }
+        Ok(())
     }
 
     /// Multiplies strips with `m` tokens of `cols` columns.
@@ -333,7 +389,10 @@ impl Cpu {
         x: &[u16],
         strips: &[tiles::Strip],
         desks: &mut [tiles::Desk],
-    ) {
+    ) -> Result<(), OutOfMemory> {
+        for desk in &mut *desks {
+            desk.reserve(unit.room)?;
+        }
         // Enough bunches that a slow core can leave some to the others; an even number of strips, so that
         // none parts a gate from its twin.
         let share = strips.len().div_ceil(2 * self.pool.threads());
@@ -348,6 +407,7 @@ impl Cpu {
             // results of a strip are one bunch's own.
             unsafe { (unit.multiply)(&bunch, desk) };
         });
+        Ok(())
     }
 
     fn multiply(&self, w: &Matrix, strip: usize, x: Tokens, stage: &mut Stage) {

@@ -22,7 +22,7 @@ use crate::activations::{Grain, TileShape};
 use crate::block::BlockType;
 use crate::elementwise::silu_mul_vector;
 use crate::layout::{self, Format, GROUP, quants};
-pub(crate) use multiply::{BUNCH, PASS, multiply};
+pub(crate) use multiply::{BUNCH, PASS, ROOM, multiply};
 
 /// Rows of a tile of activations.
 pub(crate) const TOKENS: usize = 16;

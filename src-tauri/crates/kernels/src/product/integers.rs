@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::tiles::{Bunch, Desk, End, Strip, deliver};
+use super::tiles::{Bunch, Desk, End, Room, Strip, deliver};
 use super::{STRIP, STRIP_PANELS, add_group};
 use crate::activations::{Grain, Scale, TileShape, round_group};
 use crate::elementwise::silu_mul_vector;
@@ -97,6 +97,12 @@ struct Stage {
     min: [[[[f32; LANES]; 2]; STAGE / GROUP]; STRIP_PANELS],
 }
 
+/// What a worker needs for a bunch.
+pub(crate) const ROOM: Room = Room {
+    weights: size_of::<Stage>() / size_of::<f32>(),
+    sums: BUNCH * TOKENS * STRIP,
+};
+
 /// Multiplies every strip of a bunch with its tokens, in tiles of `T`.
 ///
 /// # Safety
@@ -106,10 +112,7 @@ struct Stage {
 pub(crate) unsafe fn multiply<I: Isa, const T: usize>(bunch: &Bunch, desk: &mut Desk) {
     let Bunch { m, cols, x, strips } = *bunch;
     debug_assert!(m <= TOKENS && strips.len() <= BUNCH);
-    let (stage, sums) = desk.room(
-        size_of::<Stage>() / size_of::<f32>(),
-        BUNCH * TOKENS * STRIP,
-    );
+    let (stage, sums) = desk.take(ROOM);
     // SAFETY: the desk has room, aligned to a cache line, for a stage, whose numbers may be any bytes, and for all
     // sums; stages and tiles are what the caller promises.
     unsafe {

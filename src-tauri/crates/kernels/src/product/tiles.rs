@@ -1,5 +1,6 @@
 //! Products of many tokens in tiles: what is multiplied, and what becomes of it.
 
+use crate::OutOfMemory;
 use crate::activations::Grain;
 use crate::block::BlockType;
 use crate::isa::{Isa, LANES};
@@ -77,12 +78,24 @@ pub(crate) struct Desk {
     memory: Buffer<f32>,
 }
 
+/// What a level needs of it: numbers of unpacked weights, whole vectors, and of sums.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    pub weights: usize,
+    pub sums: usize,
+}
+
 impl Desk {
-    /// Room for unpacked weights, which begins at a cache line, and for sums: so many numbers of each.
-    pub fn room(&mut self, weights: usize, sums: usize) -> (*mut f32, *mut f32) {
-        let weights = weights.next_multiple_of(LANES);
-        self.memory.resize(weights + sums);
+    /// Makes room for weights and sums.
+    pub fn reserve(&mut self, room: Room) -> Result<(), OutOfMemory> {
+        debug_assert!(room.weights.is_multiple_of(LANES));
+        self.memory.reserve(room.weights + room.sums)
+    }
+
+    /// The room for unpacked weights, which begins at a cache line, and that for sums.
+    pub fn take(&mut self, room: Room) -> (*mut f32, *mut f32) {
+        self.memory.resize(room.weights + room.sums);
         let start = self.memory.as_mut_ptr();
-        (start, start.wrapping_add(weights))
+        (start, start.wrapping_add(room.weights))
     }
 }

@@ -94,7 +94,7 @@ fn products_of_every_type_and_level() {
                 let want = case.product(&x);
                 let run = |cpu: &Cpu| {
                     let mut y = vec![f32::NAN; m * rows];
-                    cpu.product(&x, m, &case.pack(cpu), &mut y);
+                    cpu.product(&x, m, &case.pack(cpu), &mut y).expect("memory");
                     y
                 };
                 let off = case.error(&x, &run(&exact), &want);
@@ -132,7 +132,7 @@ fn a_few_tokens_are_bit_for_bit_what_each_is_alone() {
             let w = case.pack(&cpu);
             let run = |x: &[f32]| {
                 let mut y = vec![f32::NAN; x.len() / cols * 45];
-                cpu.product(x, x.len() / cols, &w, &mut y);
+                cpu.product(x, x.len() / cols, &w, &mut y).expect("memory");
                 y
             };
             let alone: Vec<f32> = x.chunks_exact(cols).flat_map(run).collect();
@@ -162,7 +162,8 @@ fn tiles_multiply_what_is_left_after_rounding_to_bf16() {
         for threads in [1, 3] {
             let cpu = Cpu::new(threads, CpuLevel::Amx);
             let mut y = vec![f32::NAN; 37 * 71];
-            cpu.product(&x, 37, &case.pack(&cpu), &mut y);
+            cpu.product(&x, 37, &case.pack(&cpu), &mut y)
+                .expect("memory");
             case.dense.iter_mut().for_each(|w| *w = rounded(*w));
             let x: Vec<f32> = x.iter().map(|x| rounded(*x)).collect();
             let off = case.error(&x, &y, &case.product(&x));
@@ -187,7 +188,8 @@ fn many_tokens_cross_every_blocking_boundary() {
         let want = case.product(&x);
         for cpu in executors() {
             let mut y = vec![f32::NAN; m * rows];
-            cpu.product(&x, m, &case.pack(&cpu), &mut y);
+            cpu.product(&x, m, &case.pack(&cpu), &mut y)
+                .expect("memory");
             let off = case.error(&x, &y, &want);
             assert!(off < ROUNDING, "{}: {off}", cpu.level());
         }
@@ -209,7 +211,8 @@ fn the_greatest_integers_do_not_overflow() {
                 // Nothing is lost by rounding these to 127 steps.
                 let x = vec![sign; m * cols];
                 let mut y = vec![f32::NAN; m * rows];
-                cpu.product(&x, m, &case.pack(&cpu), &mut y);
+                cpu.product(&x, m, &case.pack(&cpu), &mut y)
+                    .expect("memory");
                 let off = case.error(&x, &y, &case.product(&x));
                 assert!(off < 1e-5, "{ty:?} m {m} {}: {off}", cpu.level());
             }
@@ -230,18 +233,19 @@ fn fused_products_are_their_parts() {
             let [wq, wk, wv] = [&q, &k, &v].map(|case| case.pack(&cpu));
             let part = |w: &Matrix| {
                 let mut y = vec![f32::NAN; m * w.rows()];
-                cpu.product(&x, m, w, &mut y);
+                cpu.product(&x, m, w, &mut y).expect("memory");
                 y
             };
             let mut y = [70, 24, 24].map(|rows| vec![f32::NAN; m * rows]);
             let [yq, yk, yv] = &mut y;
-            cpu.qkv(&x, m, [&wq, &wk, &wv], [yq, yk, yv]);
+            cpu.qkv(&x, m, [&wq, &wk, &wv], [yq, yk, yv])
+                .expect("memory");
             for (y, w) in y.iter().zip([&wq, &wk, &wv]) {
                 assert_eq!(*y, part(w), "{}", cpu.level());
             }
 
             let mut sum = vec![0.5; m * 70];
-            cpu.product_add(&x, m, &wq, &mut sum);
+            cpu.product_add(&x, m, &wq, &mut sum).expect("memory");
             let want: Vec<f32> = part(&wq).iter().map(|y| 0.5 + y).collect();
             if in_bf16(&cpu, BlockType::Q4K, 256, m) {
                 // Its sums begin with what they are added to.
@@ -281,7 +285,7 @@ fn a_feed_forward_layer_is_its_parts() {
                 let x = random.floats(m * cols);
                 let part = |x: &[f32], w: &Matrix| {
                     let mut y = vec![f32::NAN; m * w.rows()];
-                    cpu.product(x, m, w, &mut y);
+                    cpu.product(x, m, w, &mut y).expect("memory");
                     y
                 };
                 let silu = |g: f32| g / (1.0 + (-g).exp());
@@ -289,7 +293,8 @@ fn a_feed_forward_layer_is_its_parts() {
                 let gated: Vec<f32> = gated.map(|(g, u)| silu(g) * u).collect();
                 let want: Vec<f32> = part(&gated, &down).iter().map(|y| 0.5 + y).collect();
                 let mut got = vec![0.5; m * rows];
-                cpu.feed_forward(&x, m, [&gate, &up, &down], &mut got);
+                cpu.feed_forward(&x, m, [&gate, &up, &down], &mut got)
+                    .expect("memory");
                 let off = distance(&got, &want);
                 // The two ways to SiLU may round to neighbouring integers.
                 assert!(off < 1e-3, "{} {hidden} m {m}: {off}", cpu.level());
@@ -330,7 +335,8 @@ fn all_zero_activations_and_weights_give_zero() {
                 &vec![0; ty.row_bytes(256).expect("whole") * 32],
             );
             let mut y = vec![f32::NAN; 32];
-            cpu.product(&[0.0; 256], 1, &w.expect("the shape fits"), &mut y);
+            cpu.product(&[0.0; 256], 1, &w.expect("the shape fits"), &mut y)
+                .expect("memory");
             assert!(y.iter().all(|y| *y == 0.0), "{ty:?} {}", cpu.level());
         }
     }

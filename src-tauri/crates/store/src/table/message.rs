@@ -435,6 +435,15 @@ impl Messages<'_> {
         Ok(())
     }
 
+    /// The answers that are being written, or that a process left so.
+    pub fn writing(&self) -> Result<Vec<(ChatId, MessageId)>, StoreError> {
+        let mut read = self
+            .db
+            .prepare("SELECT chat, id FROM message WHERE state = 'writing' ORDER BY id")?;
+        let rows = read.query_map([], |row| Ok((ChatId(row.get(0)?), MessageId(row.get(1)?))))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Marks the answers that a process left unfinished. Returns how many there were.
     pub(crate) fn interrupt_writing(&self) -> Result<usize, StoreError> {
         Ok(self.db.execute(

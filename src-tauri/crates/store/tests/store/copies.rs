@@ -1,28 +1,20 @@
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use store::{Copy, Store, daily_copy, good_copies};
 
-use crate::{chat, say};
+use crate::{FILE, chat, child, folder, names, on_file, say};
 
 fn copies(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder.join("copies")).unwrap();
-    let mut names: Vec<_> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
+    names(&folder.join("copies"))
 }
 
 #[test]
 fn a_day_has_one_copy_and_the_last_five_days_are_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
-    let store = Store::open(&path).unwrap();
-    let (id, _) = chat(&store, "Goldcrests", "How heavy?");
+    let (folder, path, store) = on_file();
+    let id = store.chats().list().unwrap()[0].id;
     for day in 1..=7 {
         let made = daily_copy(&path, &format!("2026-03-0{day}")).unwrap();
         assert!(matches!(made, Copy::Made(_)), "{made:?}");
@@ -37,10 +29,34 @@ fn a_day_has_one_copy_and_the_last_five_days_are_kept() {
 }
 
 #[test]
+fn a_copy_tells_how_many_chats_it_has() {
+    let (folder, path, store) = on_file();
+    let (deleted, _) = chat(&store, "Wrens", "How loud?");
+    store.chats().delete(deleted, 500).unwrap();
+    daily_copy(&path, "2026-03-05").unwrap();
+    let copy = good_copies(&path).remove(0);
+    let file = folder.path().join("copies/day-2026-03-05.db");
+    assert_eq!((copy.chats, copy.path.as_path()), (1, file.as_path()));
+    assert_eq!(copy.bytes, fs::metadata(file).unwrap().len());
+}
+
+#[test]
+fn the_copy_of_today_is_kept_whatever_days_a_wrong_clock_has_given_to_others() {
+    let (folder, path, _store) = on_file();
+    for day in 1..=5 {
+        daily_copy(&path, &format!("2099-03-0{day}")).unwrap();
+    }
+    for day in ["2026-03-05", "2026-03-06"] {
+        let target = folder.path().join(format!("copies/day-{day}.db"));
+        assert_eq!(daily_copy(&path, day).unwrap(), Copy::Made(target.clone()));
+        assert!(target.exists(), "{day}");
+    }
+    assert_eq!(copies(folder.path()).len(), 6);
+}
+
+#[test]
 fn a_copy_that_was_not_finished_is_made_anew() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
-    let _store = Store::open(&path).unwrap();
+    let (folder, path, _store) = on_file();
     fs::create_dir(folder.path().join("copies")).unwrap();
     for day in ["2026-03-05", "2025-12-24"] {
         let half = folder.path().join(format!("copies/day-{day}.unfinished"));
@@ -52,8 +68,7 @@ fn a_copy_that_was_not_finished_is_made_anew() {
 
 #[test]
 fn a_damaged_database_pushes_no_good_copy_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
+    let (folder, path) = folder();
     let store = Store::open(&path).unwrap();
     let (id, first) = chat(&store, "Goldcrests", "How heavy?");
     (0..300).fold(first, |parent, n| {
@@ -91,8 +106,7 @@ fn large(path: &Path, megabytes: usize) -> Store {
 
 #[test]
 fn a_copy_is_of_one_moment_and_ends_however_much_is_written_meanwhile() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
+    let (_folder, path) = folder();
     drop(large(&path, 16));
     let deadline = Instant::now() + Duration::from_secs(60);
     let (copied, commits) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -127,8 +141,6 @@ fn a_copy_is_of_one_moment_and_ends_however_much_is_written_meanwhile() {
     assert_eq!(chats % 2, 1, "half of a transaction is in the copy");
 }
 
-const FILE: &str = "GOLDCREST_COPY_TEST_FILE";
-
 #[test]
 #[ignore = "the child process of the test below"]
 fn copies_until_it_is_killed() {
@@ -140,15 +152,9 @@ fn copies_until_it_is_killed() {
 
 #[test]
 fn a_copy_that_is_broken_off_has_no_name_of_a_copy() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
+    let (folder, path) = folder();
     drop(large(&path, 32));
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "copies::copies_until_it_is_killed", "--ignored"])
-        .env(FILE, &path)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = child("copies::copies_until_it_is_killed", &path);
     // As soon as some of it is there.
     let begun = || {
         let entries = fs::read_dir(folder.path().join("copies")).ok()?;
@@ -174,9 +180,7 @@ fn a_copy_that_is_broken_off_has_no_name_of_a_copy() {
 
 #[test]
 fn copies_made_before_an_update_go_after_thirty_days() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
-    let _store = Store::open(&path).unwrap();
+    let (folder, path, _store) = on_file();
     fs::create_dir(folder.path().join("copies")).unwrap();
     // 2026-03-31 is 30 days after 2026-03-01, whose first second this is.
     let made = SystemTime::UNIX_EPOCH + Duration::from_secs(20_513 * 86_400);
@@ -206,16 +210,13 @@ fn bytes_below(folder: &Path) -> Vec<u8> {
 
 #[test]
 fn what_was_purged_is_in_no_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
-    let store = Store::open(&path).unwrap();
+    let (folder, path, store) = on_file();
     let contains = |word: &str| {
         let bytes = bytes_below(folder.path());
         bytes
             .windows(word.len())
             .any(|part| part == word.as_bytes())
     };
-    chat(&store, "Goldcrests", "How heavy?");
     let (secret, first) = chat(&store, "Xylophones", "quartzite quartzite");
     (0..40).fold(first, |parent, n| {
         say(

@@ -1,14 +1,10 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use store::{MessageState, Progress, Store};
 
-use crate::{answer, chat};
-
-/// Tells the child where to write; without it, the child's test does nothing.
-const FILE: &str = "GOLDCREST_CRASH_TEST_FILE";
+use crate::{FILE, answer, chat, child, folder};
 
 /// The child: journals an answer that grows, and says after each write that it is safe.
 #[test]
@@ -37,19 +33,8 @@ fn journals_until_it_is_killed() {
 #[test]
 fn what_was_journaled_survives_kill_9_at_any_moment() {
     for ms in [0, 3, 10, 31] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("goldcrest.db");
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "crashing::journals_until_it_is_killed",
-                "--ignored",
-                "--nocapture",
-            ])
-            .env(FILE, &path)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let (_folder, path) = folder();
+        let mut child = child("crashing::journals_until_it_is_killed", &path);
         let mut lines = BufReader::new(child.stdout.take().unwrap())
             .lines()
             .map_while(Result::ok);

@@ -7,6 +7,7 @@ mod copies;
 mod crashing;
 mod drafts;
 mod messages;
+mod modes;
 mod opening;
 mod private;
 mod recovering;
@@ -15,7 +16,58 @@ mod settings;
 mod upgrading;
 mod windows;
 
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
 use store::{ChatId, MessageId, MessageState, NewMessage, Role, Store};
+
+/// Names the database of a child process; without it, the child's test does nothing.
+const FILE: &str = "GOLDCREST_STORE_TEST_FILE";
+
+/// An empty folder, and the path of the database in it.
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    (folder, path)
+}
+
+/// A database with one chat.
+fn on_file() -> (TempDir, PathBuf, Store) {
+    let (folder, path) = folder();
+    let store = Store::open(&path).unwrap();
+    chat(&store, "Goldcrests", "How heavy?");
+    (folder, path, store)
+}
+
+/// Runs the ignored test `name` in a process of its own.
+fn child(name: &str, file: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--ignored", "--nocapture"])
+        .env(FILE, file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The titles of all chats, in alphabetical order.
+fn titles(store: &Store) -> Vec<String> {
+    let chats = store.chats().list().unwrap();
+    let mut titles: Vec<_> = chats.into_iter().map(|chat| chat.title).collect();
+    titles.sort();
+    titles
+}
+
+/// The names in a folder, in alphabetical order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
 
 /// A chat with its first message.
 fn chat(store: &Store, title: &str, text: &str) -> (ChatId, MessageId) {

@@ -115,6 +115,8 @@ fn showing_a_message_restores_the_branch_below_it() {
     let right = say(&store, id, Some(root), "right");
     let leaf = || store.chats().get(id).unwrap().leaf;
 
+    assert_eq!(store.messages().leaf_below(left).unwrap(), left_old);
+    assert_eq!(leaf(), Some(right), "asking shows nothing");
     store.messages().show(left).unwrap();
     assert_eq!(leaf(), Some(left_old), "where it was left, not the latest");
     store.messages().show(right).unwrap();

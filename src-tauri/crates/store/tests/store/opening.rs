@@ -2,7 +2,7 @@ use std::fs;
 
 use store::{MessageState, Store, StoreError};
 
-use crate::{answer, chat, say};
+use crate::{answer, chat, on_file, say};
 
 #[test]
 fn a_new_file_is_made_with_its_folder_and_opens_again() {
@@ -38,6 +38,53 @@ fn answers_left_in_writing_are_interrupted() {
     assert_eq!(
         store.messages().get(asked).unwrap().state,
         MessageState::Done
+    );
+}
+
+#[test]
+fn answers_whose_end_cannot_be_written_do_not_keep_the_file_closed() {
+    let (_folder, path, store) = on_file();
+    let row = store.chats().list().unwrap().remove(0);
+    let message = answer(&store, row.id, row.leaf.unwrap());
+    drop(store);
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(
+        "CREATE TRIGGER full BEFORE UPDATE ON message BEGIN SELECT RAISE(ABORT, 'full'); END",
+    )
+    .unwrap();
+    let store = Store::open(&path).unwrap();
+    assert_eq!(
+        store.messages().get(message).unwrap().state,
+        MessageState::Writing
+    );
+    assert_eq!(store.messages().writing().unwrap(), [(row.id, message)]);
+    drop(store);
+    db.execute_batch("DROP TRIGGER full").unwrap();
+    let store = Store::open(&path).unwrap();
+    assert!(store.messages().writing().unwrap().is_empty());
+}
+
+#[test]
+fn damage_that_is_met_when_answers_are_marked_is_said() {
+    let (_folder, path, store) = on_file();
+    drop(store);
+    let db = rusqlite::Connection::open(&path).unwrap();
+    let page: u32 = db
+        .query_row(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'message_writing'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    drop(db);
+    let page = usize::try_from(page).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[(page - 1) * 4096..page * 4096].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    let error = Store::open(&path).err();
+    assert!(
+        matches!(error, Some(StoreError::Damaged { .. })),
+        "{error:?}"
     );
 }
 

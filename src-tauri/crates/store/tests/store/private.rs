@@ -29,7 +29,7 @@ fn nobody_else_can_read_the_chats() {
     let probe = home.path().join("probe");
     fs::write(&probe, "").unwrap();
     assert_ne!(mode(&probe) & 0o044, 0, "this test needs an open umask");
-    for folder in [&folder, &folder.join("copies")] {
+    for folder in [&home.path().join("share"), &folder, &folder.join("copies")] {
         assert_eq!(mode(folder), 0o700, "{}", folder.display());
     }
     for file in [

@@ -2,18 +2,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use store::{
-    Copy, Store, StoreError, daily_copy, good_copies, name_aside, restore_copy, set_aside,
+    Copy, Store, StoreError, daily_copy, good_copies, name_aside, restore_copy, start_empty,
 };
 use tempfile::TempDir;
 
-use crate::{chat, say};
+use crate::{chat, folder, names, on_file, say};
 
 const TODAY: &str = "2026-03-07";
 
 /// A database of some pages, with a copy for each of two days; the second day's has a chat more.
 fn home() -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
+    let (folder, path) = folder();
     let store = Store::open(&path).unwrap();
     let (id, first) = chat(&store, "Goldcrests", "How heavy?");
     store
@@ -31,7 +30,7 @@ fn home() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn error(path: &Path) -> StoreError {
+pub fn error(path: &Path) -> StoreError {
     match Store::open(path) {
         Ok(_) => panic!("it opened"),
         Err(error) => error,
@@ -39,25 +38,22 @@ fn error(path: &Path) -> StoreError {
 }
 
 fn titles(path: &Path) -> Vec<String> {
-    let store = Store::open(path).unwrap();
-    let mut titles: Vec<_> = store
-        .chats()
-        .list()
-        .unwrap()
-        .into_iter()
-        .map(|chat| chat.title)
-        .collect();
-    titles.sort();
-    titles
+    crate::titles(&Store::open(path).unwrap())
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
+fn journal(path: &Path) -> PathBuf {
+    path.with_extension("db-wal")
+}
+
+/// As a crash leaves it: with a chat more that is in its journal alone.
+fn crash(path: &Path) {
+    let store = Store::open(path).unwrap();
+    chat(&store, "Storks", "How tall?");
+    let left = [path.to_owned(), journal(path)].map(|file| (fs::read(&file).unwrap(), file));
+    drop(store);
+    for (bytes, file) in left {
+        fs::write(file, bytes).unwrap();
+    }
 }
 
 fn overwrite(path: &Path, from: usize, length: usize) {
@@ -110,9 +106,48 @@ fn every_kind_of_damage_is_said_and_changes_nothing() {
 }
 
 #[test]
+fn a_missing_file_is_said_and_not_begun_anew() {
+    let (folder, path) = home();
+    fs::remove_file(&path).unwrap();
+    for _ in 0..2 {
+        let error = error(&path);
+        assert!(matches!(error, StoreError::Missing { .. }), "{error:?}");
+        assert!(error.to_string().contains("goldcrest.db is missing"));
+        assert_eq!(names(folder.path()), ["copies"], "nothing was made");
+    }
+    restore_copy(&path, "day-2026-03-06.db", TODAY).unwrap();
+    assert_eq!(titles(&path), ["Goldcrests", "Wrens"]);
+
+    fs::remove_file(&path).unwrap();
+    start_empty(&path, TODAY).unwrap();
+    for _ in 0..2 {
+        assert!(titles(&path).is_empty());
+    }
+    assert_eq!(
+        names(folder.path()),
+        ["copies", "goldcrest.db"],
+        "there was nothing to keep"
+    );
+}
+
+#[test]
+fn the_journal_of_an_emptied_file_is_left_alone() {
+    let (_folder, with_copies) = home();
+    let (_folder, alone, store) = on_file();
+    drop(store);
+    for path in [with_copies, alone] {
+        crash(&path);
+        let kept = fs::read(journal(&path)).unwrap();
+        fs::write(&path, "").unwrap();
+        let error = error(&path);
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
+        assert_eq!(fs::read(journal(&path)).unwrap(), kept);
+    }
+}
+
+#[test]
 fn a_first_start_that_was_broken_off_is_no_damage() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
+    let (_folder, path) = folder();
     fs::write(&path, "").unwrap();
     assert!(Store::open(&path).is_ok());
 }
@@ -143,8 +178,9 @@ fn a_copy_takes_the_place_of_the_damaged_file_which_is_kept() {
             "copies",
             "goldcrest-set-aside-2026-03-07.db",
             "goldcrest-set-aside-2026-03-07.db-wal",
-            "goldcrest.db"
-        ]
+            "goldcrest.db",
+        ],
+        "and nothing else is left"
     );
     assert_eq!(good_copies(&path).len(), 2, "the copy itself stays");
 
@@ -161,12 +197,47 @@ fn a_copy_takes_the_place_of_the_damaged_file_which_is_kept() {
 
 #[test]
 fn an_empty_one_takes_the_place_of_the_damaged_file_which_is_kept() {
-    let (_folder, path) = home();
+    let (folder, path) = home();
     overwrite(&path, 0, 5000);
     let damaged = fs::read(&path).unwrap();
-    let kept = set_aside(&path, TODAY).unwrap();
+    let kept = start_empty(&path, TODAY).unwrap();
+    assert_eq!(
+        names(folder.path()),
+        [
+            "copies",
+            "goldcrest-set-aside-2026-03-07.db",
+            "goldcrest.db"
+        ]
+    );
     assert!(titles(&path).is_empty());
     assert_eq!(fs::read(&kept).unwrap(), damaged);
+}
+
+#[test]
+fn what_was_written_last_is_kept_with_the_file_that_is_set_aside() {
+    let (_folder, path) = home();
+    crash(&path);
+    let kept = restore_copy(&path, "day-2026-03-05.db", TODAY).unwrap();
+    assert_eq!(titles(&path), ["Goldcrests"]);
+    assert_eq!(
+        titles(&kept),
+        ["Firecrests", "Goldcrests", "Storks", "Wrens"]
+    );
+}
+
+#[test]
+fn no_file_that_is_kept_has_a_name_that_is_taken() {
+    let (folder, path) = home();
+    let first = folder.path().join("goldcrest-set-aside-2026-03-07.db");
+    for taken in [first.clone(), journal(&first)] {
+        fs::write(&taken, "kept").unwrap();
+        assert_eq!(
+            name_aside(&path, TODAY),
+            folder.path().join("goldcrest-set-aside-2026-03-07-2.db")
+        );
+        fs::remove_file(taken).unwrap();
+    }
+    assert_eq!(name_aside(&path, TODAY), first);
 }
 
 #[test]
@@ -214,18 +285,66 @@ fn only_good_copies_are_offered_and_restored() {
 }
 
 #[test]
+fn copies_are_found_in_a_folder_of_any_name() {
+    let (folder, _) = folder();
+    let path = folder.path().join("a b?c#d%20ü/goldcrest.db");
+    let store = Store::open(&path).unwrap();
+    chat(&store, "Goldcrests", "How heavy?");
+    drop(store);
+    daily_copy(&path, TODAY).unwrap();
+    assert_eq!(good_copies(&path).len(), 1);
+    start_empty(&path, TODAY).unwrap();
+    restore_copy(&path, "day-2026-03-07.db", TODAY).unwrap();
+    assert_eq!(titles(&path), ["Goldcrests"]);
+}
+
+#[test]
 fn a_restoring_that_was_interrupted_is_ended_at_the_next_start() {
     let (folder, path) = home();
     let restored = folder.path().join("goldcrest.restored");
-    fs::copy(folder.path().join("copies/day-2026-03-05.db"), &restored).unwrap();
-    set_aside(&path, TODAY).unwrap();
-    assert_eq!(titles(&path), ["Goldcrests"]);
-    assert!(!restored.exists());
-
-    // Before the old file was moved away: it is the one that is used.
+    let kept = folder.path().join("goldcrest-set-aside-2026-03-07.db");
+    // Before the old file was moved away, when its journal had both names: it is the one that is
+    // used.
+    crash(&path);
     fs::copy(folder.path().join("copies/day-2026-03-06.db"), &restored).unwrap();
+    fs::hard_link(journal(&path), journal(&kept)).unwrap();
+    assert_eq!(
+        titles(&path),
+        ["Firecrests", "Goldcrests", "Storks", "Wrens"]
+    );
+    assert!(!restored.exists());
+    fs::remove_file(journal(&kept)).unwrap();
+
+    // After that, when the journal was still beside it: it is not played into the copy.
+    crash(&path);
+    fs::copy(folder.path().join("copies/day-2026-03-05.db"), &restored).unwrap();
+    fs::hard_link(journal(&path), journal(&kept)).unwrap();
+    fs::rename(&path, &kept).unwrap();
     assert_eq!(titles(&path), ["Goldcrests"]);
     assert!(!restored.exists());
+    assert_eq!(titles(&kept).len(), 5, "the old file has its journal");
+}
+
+#[test]
+fn what_an_interrupted_process_left_is_removed_at_the_next_start() {
+    let (folder, path) = home();
+    for left in ["goldcrest.unfinished", "goldcrest.probe"] {
+        fs::write(folder.path().join(left), "half").unwrap();
+    }
+    drop(Store::open(&path).unwrap());
+    assert_eq!(names(folder.path()), ["copies", "goldcrest.db"]);
+}
+
+#[test]
+fn a_copy_that_cannot_be_restored_changes_nothing_and_leaves_nothing() {
+    let (folder, path) = home();
+    // A folder has the name that the new file would get.
+    let taken = folder.path().join("goldcrest.restored/x");
+    fs::create_dir_all(&taken).unwrap();
+    let before = (fs::read(&path).unwrap(), names(folder.path()));
+    assert!(restore_copy(&path, "day-2026-03-06.db", TODAY).is_err());
+    assert!(start_empty(&path, TODAY).is_err());
+    assert_eq!((fs::read(&path).unwrap(), names(folder.path())), before);
 }
 
 #[test]
@@ -248,27 +367,39 @@ fn damage_that_the_daily_check_finds_is_said_at_the_next_start() {
             "{error:?}"
         );
     }
+    let checked = store::check(&path);
+    assert!(matches!(
+        checked,
+        Err(StoreError::Damaged { opens: true, .. })
+    ));
     store::forget_check(&path);
     drop(Store::open(&path).unwrap());
 
     daily_copy(&path, TODAY).unwrap();
     restore_copy(&path, "day-2026-03-06.db", TODAY).unwrap();
+    assert!(
+        !path.with_extension("check").exists(),
+        "it was of that file"
+    );
     assert_eq!(titles(&path), ["Goldcrests", "Wrens"]);
-    store::ask_for_check(&path).unwrap();
+    let store = Store::open(&path).unwrap();
+    store.ask_for_check().unwrap();
+    drop(store);
+    assert!(path.with_extension("check").exists());
     assert_eq!(titles(&path), ["Goldcrests", "Wrens"], "a good file passes");
+    store::check(&path).unwrap();
     assert!(!path.with_extension("check").exists());
 }
 
 #[test]
 fn a_folder_in_the_files_place_is_unreadable() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
+    let (folder, path) = folder();
     fs::create_dir(&path).unwrap();
     let error = error(&path);
     assert!(matches!(error, StoreError::Unreadable { .. }), "{error:?}");
     assert!(error.to_string().contains("it is a folder"), "{error}");
     assert_eq!(names(folder.path()), ["goldcrest.db"], "no probe is left");
-    set_aside(&path, TODAY).unwrap();
+    start_empty(&path, TODAY).unwrap();
     assert!(titles(&path).is_empty());
 }
 
@@ -278,107 +409,13 @@ fn a_file_that_another_program_holds_is_held() {
     let other = rusqlite::Connection::open(&path).unwrap();
     other.pragma_update(None, "journal_mode", "DELETE").unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let error = error(&path);
-    assert!(matches!(error, StoreError::Held { .. }), "{error:?}");
-}
-
-/// Modes mean nothing to root, so that as root these run in a child of another user.
-#[cfg(unix)]
-mod modes {
-    use std::os::unix::fs::{PermissionsExt, chown};
-    use std::os::unix::process::CommandExt;
-    use std::process::Command;
-
-    use super::*;
-
-    const FOLDER: &str = "GOLDCREST_MODES_TEST_FOLDER";
-    const NOBODY: u32 = 65_534;
-
-    /// Runs the ignored test `name` with a folder that is its own, as a user to whom modes apply.
-    fn as_a_user(name: &str, folder: &Path, own: &[&Path]) {
-        let program = std::env::current_exe().unwrap();
-        let probe = folder.join("probe");
-        fs::write(&probe, "").unwrap();
-        fs::set_permissions(&probe, fs::Permissions::from_mode(0o400)).unwrap();
-        let is_root = fs::OpenOptions::new().write(true).open(&probe).is_ok();
-        fs::remove_file(probe).unwrap();
-        let mut command = if is_root {
-            // Where the other user may read it.
-            let copy = folder.join("program");
-            fs::copy(program, &copy).unwrap();
-            fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
-            for path in own {
-                chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
-            }
-            let mut command = Command::new(copy);
-            command.uid(NOBODY).gid(NOBODY);
-            command
-        } else {
-            Command::new(program)
-        };
-        let ended = command
-            .args(["--exact", name, "--ignored", "--nocapture"])
-            .env(FOLDER, folder)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&ended.stdout);
-        assert!(
-            ended.status.success() && said.contains("1 passed"),
-            "{said}\n{}",
-            String::from_utf8_lossy(&ended.stderr)
-        );
-    }
-
-    fn set_mode(path: &Path, mode: u32) {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    }
-
-    #[test]
-    #[ignore = "the child process of the test below"]
-    fn opens_what_it_may_not_write() {
-        let Some(folder) = std::env::var_os(FOLDER) else {
-            return;
-        };
-        let data = Path::new(&folder).join("data");
-        let path = data.join("goldcrest.db");
-        set_mode(&path, 0o400);
-        let read_only = error(&path);
-        assert!(
-            matches!(read_only, StoreError::ReadOnly { .. }),
-            "{read_only:?}"
-        );
-        set_mode(&path, 0o000);
-        let unreadable = error(&path);
-        assert!(
-            matches!(unreadable, StoreError::Unreadable { .. }),
-            "{unreadable:?}"
-        );
-        set_mode(&path, 0o600);
-        set_mode(&data, 0o500);
-        let closed = error(&path);
-        assert!(
-            matches!(&closed, StoreError::FolderNotWritable { path, .. } if *path == data),
-            "{closed:?}"
-        );
-        let missing = error(&data.join("deeper/goldcrest.db"));
-        assert!(
-            matches!(missing, StoreError::FolderNotWritable { .. }),
-            "{missing:?}"
-        );
-        set_mode(&data, 0o700);
-        drop(Store::open(&path).unwrap());
-    }
-
-    #[test]
-    fn what_may_not_be_written_is_said() {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        let path = data.join("goldcrest.db");
-        drop(Store::open(&path).unwrap());
-        as_a_user(
-            "recovering::modes::opens_what_it_may_not_write",
-            folder.path(),
-            &[&data, &path],
-        );
-    }
+    let copied = std::thread::scope(|scope| {
+        // Both wait for it.
+        let copied = scope.spawn(|| daily_copy(&path, TODAY));
+        let error = error(&path);
+        assert!(matches!(error, StoreError::Held { .. }), "{error:?}");
+        copied.join().unwrap()
+    });
+    assert!(copied.is_err(), "that is no damage: {copied:?}");
+    assert!(!path.with_extension("check").exists());
 }

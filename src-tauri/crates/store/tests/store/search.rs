@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use store::{ChatId, MessageId, MessageState, Progress, Store};
 
 use crate::{answer, chat, say};
@@ -144,6 +146,56 @@ fn a_snippet_shows_the_hit_in_a_long_text() {
     assert!(
         snippet.starts_with('…') && snippet.ends_with('…') && snippet.len() < 200,
         "{snippet}"
+    );
+}
+
+#[test]
+fn a_snippet_is_found_deep_in_a_text_and_in_the_thinking() {
+    let store = Store::in_memory().unwrap();
+    let hay = "hay ".repeat(5000);
+    let (id, first) = chat(&store, "x", &format!("{hay}Nadelöhr {hay}"));
+    let snippet = |query: &str| store.search().find(query, 1).unwrap().remove(0).snippet;
+    let shown = snippet("nadelohr");
+    assert!(shown.contains("\u{E000}Nadelöhr\u{E001}"), "{shown}");
+    assert!(
+        shown.starts_with('…') && shown.ends_with('…') && shown.len() < 200,
+        "{shown}"
+    );
+    say(&store, id, Some(first), &format!("thread {hay} eye"));
+    assert!(snippet("eye thread").starts_with("\u{E000}thread\u{E001} hay"));
+    let message = answer(&store, id, first);
+    let progress = Progress {
+        text: hay,
+        thinking: Some("Regulus regulus".into()),
+        ..Progress::default()
+    };
+    store.messages().journal(message, &progress).unwrap();
+    store
+        .messages()
+        .end(message, MessageState::Done, None, None)
+        .unwrap();
+    assert_eq!(
+        snippet("regul"),
+        "\u{E000}Regulus\u{E001} \u{E000}regulus\u{E001}"
+    );
+}
+
+/// FTS5 takes minutes for these texts at once, and nothing interrupts it.
+#[test]
+fn texts_that_are_nothing_but_hits_do_not_hold_a_search_up() {
+    let store = Store::in_memory().unwrap();
+    let text = "ab ".repeat(300_000);
+    for _ in 0..3 {
+        chat(&store, "x", &text);
+    }
+    let begun = Instant::now();
+    let found = store.search().find("ab ab a", 50).unwrap();
+    assert_eq!(found.len(), 3);
+    assert!(found.iter().all(|row| row.snippet.len() < 1000));
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
     );
 }
 

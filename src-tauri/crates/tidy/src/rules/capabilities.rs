@@ -82,6 +82,10 @@ pub fn window_is_closed_to_the_world(tree: &Tree) -> Vec<Finding> {
     if configuration.get("plugins").is_some() {
         findings.push(Finding::in_file(CONFIGURATION, "no plugin is set up"));
     }
+    findings.extend(
+        overlays(tree)
+            .map(|file| Finding::in_file(&file.path, format!("is laid over {CONFIGURATION}"))),
+    );
     for file in capabilities(tree) {
         findings.extend(
             wider_than_the_window(&file.text)
@@ -147,6 +151,14 @@ fn wider_than_the_window(text: &str) -> Vec<String> {
     wide
 }
 
+/// Configurations of one platform, or in another format, which Tauri reads too.
+fn overlays(tree: &Tree) -> impl Iterator<Item = &crate::File> {
+    tree.files.iter().filter(|file| {
+        let path = file.path.to_lowercase();
+        path.starts_with("src-tauri/tauri.") && path != CONFIGURATION
+    })
+}
+
 fn capabilities(tree: &Tree) -> impl Iterator<Item = &crate::File> {
     tree.files
         .iter()
@@ -191,9 +203,9 @@ mod tests {
         assert_eq!(commands_are_granted(&Tree::default()).len(), 1);
     }
 
-    /// A configuration that is as it should be, but for a change.
-    fn configured(change: impl FnOnce(&mut Value)) -> Vec<Finding> {
-        let mut configuration = json!({ "app": {
+    /// A configuration that is as it should be.
+    fn configuration() -> Value {
+        json!({ "app": {
             "security": {
                 "csp": content_security_policy(),
                 "freezePrototype": true,
@@ -201,7 +213,12 @@ mod tests {
             },
             "windows": [],
             "withGlobalTauri": false,
-        } });
+        } })
+    }
+
+    /// What is found in one with a change.
+    fn configured(change: impl FnOnce(&mut Value)) -> Vec<Finding> {
+        let mut configuration = configuration();
         change(&mut configuration);
         let text = configuration.to_string();
         window_is_closed_to_the_world(&Tree::made_up(&[(CONFIGURATION, &text)]))
@@ -248,6 +265,12 @@ mod tests {
             assert_eq!(found.len(), 1, "{key}: {found:?}");
         }
         assert_eq!(configured(|it| it["plugins"] = json!({})).len(), 1);
+        for overlay in ["tauri.linux.conf.json", "Tauri.toml", "tauri.conf.json5"] {
+            let (path, main) = (format!("src-tauri/{overlay}"), configuration().to_string());
+            let tree = Tree::made_up(&[(CONFIGURATION, &main), (&path, "{}")]);
+            let found = window_is_closed_to_the_world(&tree);
+            assert_eq!(found.len(), 1, "{overlay}: {found:?}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::{add_products_of_four, store_and_load_sums, store_sums, zero_sums};
 use crate::block::BlockType;
 use crate::isa::{Avx512, LANES};
 use crate::layout::{Format, with_format};
-use crate::product::tiles::{Bunch, Desk, End, Strip, deliver};
+use crate::product::tiles::{Bunch, Desk, End, Room, Strip, deliver};
 use crate::product::{STRIP, STRIP_PANELS};
 
 /// Tokens of a pass. With the columns of a stretch they are 1 MiB as tiles, which stays in an L2 cache of
@@ -32,6 +32,11 @@ const STRETCH: usize = 2048;
 const SLAB: usize = SHAPE.slab;
 /// Weights of a strip's slab, as tiles.
 const WEIGHTS: usize = STRIP * SLAB;
+/// What a worker needs for a bunch. The tiles of two slabs: numbers of 16 bits take half of those of 32.
+pub(crate) const ROOM: Room = Room {
+    weights: WEIGHTS,
+    sums: BUNCH * PASS * STRIP,
+};
 
 /// Strips whose results are handed on together, where they are neighbours: rows of results lie pages apart, so that a
 /// few lines of one at a time are had more cheaply than two.
@@ -48,8 +53,7 @@ const QUARTERS: usize = 4;
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
 pub(crate) unsafe fn multiply(bunch: &Bunch, desk: &mut Desk) {
     debug_assert!(bunch.m <= PASS && bunch.strips.len() <= BUNCH);
-    // The tiles of two slabs: numbers of 16 bits take half of those of 32.
-    let (weights, sums) = desk.room(WEIGHTS, BUNCH * PASS * STRIP);
+    let (weights, sums) = desk.take(ROOM);
     let weights = weights.cast::<u16>();
     let (mut here, mut there) = (weights, weights.wrapping_add(WEIGHTS));
     // With one stretch only two runs' sums have to be kept: those that grow, and those that are handed on.

@@ -1,4 +1,4 @@
-//! The starter model's answers with and without drafts.
+//! The demo model's answers with and without drafts.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,15 +25,14 @@ const QUESTIONS: [&str; 12] = [
     "Wie geht es dir?",
 ];
 
-fn starter() -> Engine {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/starter/starter-q4_k_m.gguf");
+fn demo_model() -> Engine {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf");
     let options = LoadOptions {
         device: DeviceRequest::Cpu,
         context: Some(2048),
         ..LoadOptions::default()
     };
-    Engine::open(&path, &options, &mut |_| {}).expect("the starter model")
+    Engine::open(&path, &options, &mut |_| {}).expect("the demo model")
 }
 
 fn answer(
@@ -74,8 +73,8 @@ fn answer(
 }
 
 #[test]
-fn the_starter_answers_the_same_with_drafts() {
-    let mut engine = starter();
+fn the_demo_model_answers_the_same_with_drafts() {
+    let mut engine = demo_model();
     // Every pass takes a tick, so that all drafts seem to pay.
     let ticks = AtomicUsize::new(0);
     let tick = move || ticks.fetch_add(1, Ordering::Relaxed) as f64;

@@ -2,23 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-/// The starter inside a folder of resources.
-const STARTER: &str = "models/starter/starter-q4_k_m.gguf";
+/// The demo model inside a folder of resources.
+const DEMO_MODEL: &str = "models/demo/demo-q4_k_m.gguf";
 
-/// The starter model: installed, beside the executable (where a build puts it), or in the
+/// The demo model: installed, beside the executable (where a build puts it), or in the
 /// source tree above it.
 pub fn file() -> Option<PathBuf> {
     let executable = std::env::current_exe().ok()?;
-    starter_near(executable.parent()?)
+    file_near(executable.parent()?)
 }
 
-fn starter_near(folder: &Path) -> Option<PathBuf> {
+fn file_near(folder: &Path) -> Option<PathBuf> {
     let installed = ["../lib/Goldcrest", "../lib/goldcrest", "../Resources"];
     let mut places = std::iter::once(folder.to_owned())
         .chain(installed.iter().map(|place| folder.join(place)))
         .chain(folder.ancestors().skip(1).map(Path::to_owned));
     places.find_map(|place| {
-        let file = place.join(STARTER);
+        let file = place.join(DEMO_MODEL);
         file.is_file().then_some(file)
     })
 }
@@ -27,14 +27,14 @@ fn starter_near(folder: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn starter_in(folder: &Path) {
-        let file = folder.join(STARTER);
+    fn place_file(folder: &Path) {
+        let file = folder.join(DEMO_MODEL);
         std::fs::create_dir_all(file.parent().expect("has a parent")).expect("made");
         std::fs::write(file, b"").expect("written");
     }
 
     #[test]
-    fn the_starter_is_found_beside_installed_and_above() {
+    fn the_demo_model_is_found_beside_installed_and_above() {
         for (place, executable) in [
             ("bin", "bin"),
             ("lib/Goldcrest", "bin"),
@@ -43,14 +43,14 @@ mod tests {
             let root = tempfile::tempdir().expect("made");
             let folder = root.path().join(executable);
             std::fs::create_dir_all(&folder).expect("made");
-            starter_in(&root.path().join(place));
-            assert!(starter_near(&folder).is_some(), "{place} from {executable}");
+            place_file(&root.path().join(place));
+            assert!(file_near(&folder).is_some(), "{place} from {executable}");
         }
     }
 
     #[test]
-    fn no_starter_is_no_path() {
+    fn no_demo_model_is_no_path() {
         let root = tempfile::tempdir().expect("made");
-        assert_eq!(starter_near(root.path()), None);
+        assert_eq!(file_near(root.path()), None);
     }
 }

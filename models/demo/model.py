@@ -84,7 +84,7 @@ class Block(nn.Module):
         return x + self.down(F.silu(gate) * up)
 
 
-class Starter(nn.Module):
+class DemoModel(nn.Module):
     def __init__(self, cfg):
         super().__init__()
         self.cfg = cfg
@@ -170,7 +170,7 @@ def deinterleave(weight, heads):
 
 
 def to_tensors(cfg, state):
-    """The state of a `Starter` as GGUF tensors: name to float32 array."""
+    """The state of a `DemoModel` as GGUF tensors: name to float32 array."""
     state = {name: tensor.float().numpy() for name, tensor in state.items()}
     tensors = {"token_embd.weight": state["embed.weight"], "output_norm.weight": state["norm"]}
     for i in range(cfg.layers):
@@ -186,7 +186,7 @@ def to_tensors(cfg, state):
 
 
 def from_gguf(path):
-    """A `Starter` with the weights of a GGUF file of any quantisation, as float32."""
+    """A `DemoModel` with the weights of a GGUF file of any quantisation, as float32."""
     reader = gguf.GGUFReader(path)
     key = lambda name: reader.fields[f"smollm3.{name}"].contents()
     w = {t.name: torch.tensor(gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float32)) for t in reader.tensors}
@@ -206,6 +206,6 @@ def from_gguf(path):
             f"blocks.{i}.gate_up.weight": torch.cat([block("ffn_gate"), block("ffn_up")]),
             f"blocks.{i}.down.weight": block("ffn_down"),
         })
-    model = Starter(cfg)
+    model = DemoModel(cfg)
     model.load_state_dict(state)
     return model

@@ -16,7 +16,7 @@ import metadata
 from corpus import FACTS, HERE, header, tool_spec
 from export import TOLERANCE, worst_error, write_gguf
 from gguf import GGMLQuantizationType as Type
-from model import Config, Starter, deinterleave, from_gguf, interleave, to_tensors
+from model import Config, DemoModel, deinterleave, from_gguf, interleave, to_tensors
 from quantise import quantise
 
 SMALL = Config(vocab=4096, hidden=256, layers=4, heads=4, kv_heads=2, ffn=512)
@@ -24,7 +24,7 @@ SMALL = Config(vocab=4096, hidden=256, layers=4, heads=4, kv_heads=2, ffn=512)
 
 def small_model():
     torch.manual_seed(1)
-    model = Starter(SMALL).eval()
+    model = DemoModel(SMALL).eval()
     with torch.no_grad():
         for block in model.blocks:                      # fresh models have zeros here
             for linear in (block.attn_out, block.down):
@@ -86,7 +86,7 @@ class Layout(unittest.TestCase):
 
 class Metadata(unittest.TestCase):
     def test_new_metadata_leave_all_else_as_it_was(self):
-        with open(os.path.join(HERE, "starter-q4_k_m.gguf"), "rb") as f:
+        with open(os.path.join(HERE, "demo-q4_k_m.gguf"), "rb") as f:
             embedded = f.read()
         self.assertEqual(metadata.rewritten(embedded, recipe_file("template.jinja")), embedded, "run metadata.py")
         other = metadata.Header(metadata.rewritten(embedded, "another template, and a longer one" * 100))

@@ -1,4 +1,4 @@
-//! The command line as a script sees it: the built binary on the starter model.
+//! The command line as a script sees it: the built binary on the demo model.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
+
+mod terminal;
 
 const QUESTION: &str = "What is Goldcrest?";
 
@@ -59,8 +61,8 @@ fn refusal(output: Output, code: i32) -> String {
     errors
 }
 
-fn starter() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/starter/starter-q4_k_m.gguf")
+fn demo_model() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/demo/demo-q4_k_m.gguf")
 }
 
 #[test]
@@ -208,23 +210,6 @@ fn a_cpu_level_is_this_machines_or_refused() {
 }
 
 #[test]
-fn chat_goes_on_without_a_terminal() {
-    let input = format!("/no_think\n{QUESTION}\n/new\n{QUESTION}\n/help\n/quit\nnot read\n");
-    let output = stdout(run_with_input(&["chat", "--temperature", "0"], &input));
-    let answer = stdout(run(["ask", "--temperature", "0", "--no-think", QUESTION]));
-    assert_eq!(output.matches(answer.trim()).count(), 2, "{output}");
-    assert!(output.contains("/no_think"));
-    assert!(!output.contains('\x1b'));
-}
-
-#[test]
-fn without_a_display_the_chat_is_in_the_terminal() {
-    let output = run_with_input(&[], &format!("/no_think\n{QUESTION}\n"));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("display"));
-    assert!(!stdout(output).trim().is_empty());
-}
-
-#[test]
 fn tokenize_parses_special_tokens_unless_told_not_to() {
     let text = "Hi <|im_end|>";
     let special = parsed(run(["tokenize", "--", text]));
@@ -234,7 +219,7 @@ fn tokenize_parses_special_tokens_unless_told_not_to() {
     let named = run([
         OsStr::new("tokenize"),
         OsStr::new("--model"),
-        starter().as_os_str(),
+        demo_model().as_os_str(),
         OsStr::new("--"),
         OsStr::new(text),
     ]);
@@ -303,8 +288,8 @@ fn logits_are_rows_of_the_vocabulary() {
 
 #[test]
 fn inspect_shows_file_and_model() {
-    let starter = starter();
-    let command = [OsStr::new("inspect"), starter.as_os_str()];
+    let demo_model = demo_model();
+    let command = [OsStr::new("inspect"), demo_model.as_os_str()];
     let text = stdout(run(command));
     for part in [
         "general.architecture",
@@ -314,6 +299,9 @@ fn inspect_shows_file_and_model() {
     ] {
         assert!(text.contains(part), "{part}");
     }
+    let long = ["--context", "1000"].map(OsStr::new);
+    let text = stdout(run([command, long].concat()));
+    assert!(text.contains("Memory with 1000 tokens"), "{text}");
     let report = parsed(run([command[0], command[1], OsStr::new("--json")]));
     assert_eq!(report["metadata"]["general.architecture"], "smollm3");
     assert_eq!(report["problem"], Value::Null);
@@ -324,10 +312,10 @@ fn inspect_shows_file_and_model() {
     );
 }
 
-/// The starter's file with one text in its metadata replaced by another of the same length.
+/// The demo model's file with one text in its metadata replaced by another of the same length.
 fn altered(folder: &Path, name: &str, from: &str, to: &str) -> PathBuf {
     assert_eq!(from.len(), to.len());
-    let mut bytes = fs::read(starter()).expect("the starter");
+    let mut bytes = fs::read(demo_model()).expect("the demo model");
     let at = bytes
         .windows(from.len())
         .position(|it| it == from.as_bytes());
@@ -374,25 +362,43 @@ fn a_file_cannot_speak_to_the_terminal() {
         Some("\u{1b}]0;x\u{7}\u{9b}31m\r\u{7f}abcd")
     );
     quiet(&stdout(inspect(&foreign, &[])));
+    let of_foreign = |command: &str| {
+        let arguments = [command, "--model"].map(OsStr::new);
+        run([&arguments[..], &[foreign.as_os_str(), OsStr::new("Hi")]].concat())
+    };
     for command in ["ask", "tokenize"] {
-        let output = goldcrest()
-            .arg(command)
-            .arg("--model")
-            .arg(&foreign)
-            .arg("Hi")
-            .output();
-        let output = output.expect("the binary starts");
+        let output = of_foreign(command);
         quiet(&String::from_utf8_lossy(&output.stderr));
         quiet(&String::from_utf8_lossy(&output.stdout));
     }
-    let asked = goldcrest()
-        .arg("ask")
-        .arg("--model")
-        .arg(&foreign)
-        .arg("Hi")
-        .output();
-    let error = refusal(asked.expect("the binary starts"), 1);
+    let error = refusal(of_foreign("ask"), 1);
     assert!(error.contains("\\u{1b}[31mhm"), "{error}");
+}
+
+/// On a terminal, as `script` makes one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_rendered_prompt_cannot_speak_to_the_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let messages = folder.path().join("messages.json");
+    let said = "\u{1b}]0;title\u{7}Grüße\u{9b}31m";
+    let context = json!({"messages": [{"role": "user", "content": said}]});
+    fs::write(&messages, context.to_string()).expect("written");
+    let messages = messages.display().to_string();
+    let piped = stdout(run(["render", "--messages", &messages]));
+    assert!(piped.contains(said), "{piped:?}");
+    let binary = env!("CARGO_BIN_EXE_goldcrest");
+    let shown = Command::new("script")
+        .args(["--quiet", "--return", "--command"])
+        .arg(format!("'{binary}' render --messages '{messages}'"))
+        .arg("/dev/null")
+        .stdin(Stdio::null())
+        .output();
+    let shown = stdout(shown.expect("script"));
+    let spelt = "\\u{1b}]0;title\\u{7}Grüße\\u{9b}31m";
+    assert!(shown.contains(spelt), "{shown:?}");
+    let loud = |it: &char| it.is_control() && !"\r\n\t".contains(*it);
+    assert_eq!(shown.chars().find(loud), None, "{shown:?}");
 }
 
 #[test]
@@ -424,7 +430,7 @@ fn bench_prints_the_figures_that_scripts_read() {
 #[test]
 fn a_file_that_is_no_model_is_refused_with_its_name_and_the_reason() {
     let folder = tempfile::tempdir().expect("a folder");
-    let whole = fs::read(starter()).expect("the starter");
+    let whole = fs::read(demo_model()).expect("the demo model");
     let write = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
         fs::write(&path, bytes).expect("written");
@@ -490,24 +496,4 @@ fn wrong_usage_is_told_apart() {
     }
     assert!(stdout(run(["--version"])).contains(env!("CARGO_PKG_VERSION")));
     assert!(stdout(run(["ask", "--help"])).contains("--repeat-penalty"));
-}
-
-#[test]
-fn a_reader_that_goes_away_is_no_error() {
-    let mut child = goldcrest()
-        .args(["inspect", starter().to_str().expect("UTF-8")])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    drop(child.stdout.take());
-    let mut errors = String::new();
-    child
-        .stderr
-        .take()
-        .expect("piped")
-        .read_to_string(&mut errors)
-        .expect("UTF-8");
-    assert!(child.wait().expect("it ends").success(), "{errors}");
-    assert_eq!(errors, "");
 }

@@ -1,0 +1,121 @@
+//! The start behind the window: the data folder is locked, the chats are opened, and both are left in order.
+
+use std::sync::atomic::Ordering;
+
+use chat::{SystemClock, Timing};
+
+use super::requests::Recorder;
+use super::*;
+use crate::app;
+use crate::crash_marker::{CrashMarkers, Work};
+use crate::instance;
+
+/// An app whose chats are not opened yet.
+fn unopened(data: &Path) -> (App<MockRuntime>, Arc<QuietDesktop>) {
+    let app = mock_builder()
+        .build(tauri::generate_context!(test = true))
+        .expect("the app is built");
+    let desktop = Arc::new(QuietDesktop::default());
+    let shared: Arc<dyn Desktop> = desktop.clone();
+    app.manage(shared);
+    app.manage(Events::default());
+    app.manage(CrashMarkers::new(data));
+    (app, desktop)
+}
+
+#[test]
+fn the_chats_are_opened_once_the_data_folder_is_free_and_it_is_kept() {
+    let home = tempfile::tempdir().expect("a folder");
+    let folders = Folders {
+        data: home.path().join("data"),
+    };
+    let store = Store::open(&folders.database()).expect("made");
+    let first = Chat::start(store, Box::new(NoModel::default()), Box::new(|_| {})).expect("a chat");
+    let dark = chat::Settings {
+        theme: chat::Theme::Dark,
+        ..chat::Settings::default()
+    };
+    first.save_settings(dark).expect("saved");
+    first.shutdown();
+
+    let (app, desktop) = unopened(&folders.data);
+    let lock = || instance::lock(&folders.data).expect("no error");
+    let other = lock().expect("free");
+    let open = app::opener(app.handle().clone(), folders.clone(), None);
+    let error = open().expect_err("another app has it");
+    let place = folders.data.display().to_string();
+    assert!(
+        matches!(&error, StartError::InUse(data) if *data == place),
+        "{error}"
+    );
+    assert!(app.try_state::<Chat>().is_none());
+
+    drop(other);
+    open().expect("it opens");
+    let chat = app.state::<Chat>();
+    assert_eq!(
+        chat.snapshot().expect("read").settings.theme,
+        chat::Theme::Dark
+    );
+    let theme = *desktop.theme.lock().expect("not poisoned");
+    assert_eq!(theme, Some(chat::Theme::Dark), "the frame has the colours");
+    assert!(lock().is_none(), "no other app takes the folder");
+
+    let markers = app.state::<CrashMarkers>();
+    let mark = markers.begin(Work::GpuInUse, &1).expect("marked");
+    app::leave(app.handle());
+    assert!(chat.snapshot().is_err(), "the chats are closed");
+    assert!(!markers.file(Work::GpuInUse).exists(), "this is no crash");
+    drop(mark);
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made_is_the_reason() {
+    let home = tempfile::tempdir().expect("a folder");
+    let data = home.path().join("data");
+    std::fs::write(&data, "a file in the folder's place").expect("written");
+    let (app, _) = unopened(&data);
+    let folders = Folders { data: data.clone() };
+    let open = app::opener(app.handle().clone(), folders.clone(), None);
+    let startup = Startup::begin(folders, open);
+    let kind = |startup: wire::Startup| match startup {
+        wire::Startup::Problem(problem) => Some(problem.kind),
+        wire::Startup::Ready => None,
+    };
+    let not_writable = wire::StartProblemKind::FolderNotWritable;
+    assert_eq!(kind(startup.view()), Some(not_writable));
+    std::fs::remove_file(&data).expect("removed");
+    assert_eq!(kind(startup.retry()), None);
+    app.state::<Chat>().shutdown();
+}
+
+#[test]
+fn a_model_that_does_not_stop_stays_marked_and_one_that_stops_does_not() {
+    for (is_deaf, close_within) in [
+        (true, Duration::from_millis(50)),
+        (false, Duration::from_secs(60)),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let markers = CrashMarkers::new(folder.path());
+        let model = Recorder::endless(is_deaf);
+        let timing = Timing {
+            close_within,
+            ..Timing::default()
+        };
+        let chat = Chat::start_with(
+            Store::in_memory().expect("a store"),
+            Box::new(model.clone()),
+            Box::new(SystemClock),
+            timing,
+            Box::new(|_| {}),
+        )
+        .expect("a chat");
+        chat.send(None, "Hello", false).expect("sent");
+        until(|| model.turns() == 1, "nothing is asked of the model");
+        let mark = markers.begin(Work::GpuInUse, &1).expect("marked");
+        app::close(&chat, &markers);
+        assert_eq!(markers.file(Work::GpuInUse).exists(), is_deaf);
+        model.is_endless.store(false, Ordering::Relaxed);
+        drop(mark);
+    }
+}

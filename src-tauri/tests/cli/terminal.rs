@@ -1,0 +1,74 @@
+//! Conversations, and the ends of a program that somebody else decides on.
+
+use super::*;
+
+#[test]
+fn chat_goes_on_without_a_terminal() {
+    let input = format!("/no_think\n{QUESTION}\n/new\n{QUESTION}\n/help\n/quit\nnot read\n");
+    let output = stdout(run_with_input(&["chat", "--temperature", "0"], &input));
+    let answer = stdout(run(["ask", "--temperature", "0", "--no-think", QUESTION]));
+    assert_eq!(output.matches(answer.trim()).count(), 2, "{output}");
+    assert!(output.contains("/no_think"));
+    assert!(!output.contains('\x1b'));
+}
+
+#[test]
+fn a_new_chat_knows_nothing_of_the_one_before() {
+    let question = "What is my name?";
+    let alone = stdout(run(["ask", "--temperature", "0", "--no-think", question]));
+    let chat = |between: &str| {
+        let input = format!("/no_think\nMy name is Ada.\n{between}{question}\n");
+        stdout(run_with_input(&["chat", "--temperature", "0"], &input))
+    };
+    assert!(chat("/new\n").ends_with(&alone));
+    assert!(!chat("").ends_with(&alone), "it is remembered otherwise");
+}
+
+#[test]
+fn without_a_display_the_chat_is_in_the_terminal() {
+    let output = run_with_input(&[], &format!("/no_think\n{QUESTION}\n"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("display"));
+    assert!(!stdout(output).trim().is_empty());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = goldcrest()
+        .args(["inspect", demo_model().to_str().expect("UTF-8")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    drop(child.stdout.take());
+    let mut errors = String::new();
+    child
+        .stderr
+        .take()
+        .expect("piped")
+        .read_to_string(&mut errors)
+        .expect("UTF-8");
+    assert!(child.wait().expect("it ends").success(), "{errors}");
+    assert_eq!(errors, "");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_answer_ends_with_its_own_exit_code() {
+    // Tokens by chance alone, of which one in thousands ends the answer.
+    let by_chance = "ask --no-think --seed 1 --temperature 100 --top-k 0 --top-p 1 --min-p 0 Hi";
+    let mut child = goldcrest()
+        .args(by_chance.split(' '))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdout = child.stdout.take().expect("piped");
+    stdout.read_exact(&mut [0]).expect("it answers");
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("there is kill").success());
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).expect("it ends");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+}

@@ -1,0 +1,24 @@
+import type { Run } from "../text/runs";
+
+/** Draws runs of code as all that `element` holds. What it begins with already stays as it is. */
+export function drawRuns(element: HTMLElement, runs: Run[]): void {
+  const shown = [...element.childNodes];
+  const fresh = runs.findIndex((run, at) => !isDrawn(shown[at], run));
+  const kept = fresh < 0 ? runs.length : fresh;
+  for (const node of shown.slice(kept)) node.remove();
+  const added = document.createDocumentFragment();
+  for (const run of runs.slice(kept)) added.append(drawn(run));
+  element.append(added);
+}
+
+function isDrawn(node: ChildNode | undefined, [classes, text]: Run): boolean {
+  return node?.textContent === text && (node instanceof Element ? node.className : "") === classes;
+}
+
+function drawn([classes, text]: Run): Node {
+  if (classes === "") return document.createTextNode(text);
+  const span = document.createElement("span");
+  span.className = classes;
+  span.textContent = text;
+  return span;
+}

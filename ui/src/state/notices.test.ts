@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { Notices } from "./notices.svelte";
+
+const texts = (notices: Notices): string[] => notices.list.map(({ text }) => text);
+
+test("the newest three are shown", () => {
+  const notices = new Notices();
+  for (const text of ["one", "two", "three", "four"]) notices.show(text);
+  expect(texts(notices)).toEqual(["two", "three", "four"]);
+});
+
+test("a failure that is no answer of the host is shown in its own words", async () => {
+  const notices = new Notices();
+  expect(await notices.guard(Promise.reject(new Error("the channel is closed")))).toBeNull();
+  expect(notices.list).toMatchObject([{ text: "Error: the channel is closed", tone: "error" }]);
+});
+
+test("a warning that is on the screen is not shown twice", () => {
+  const notices = new Notices();
+  notices.warn("No copy was made.");
+  notices.warn("No copy was made.");
+  expect(texts(notices)).toEqual(["No copy was made."]);
+});

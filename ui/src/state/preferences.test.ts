@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { FakeHost } from "../host/fake/fake";
+import { Notices } from "./notices.svelte";
+import { Preferences } from "./preferences.svelte";
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+const make = (): { host: FakeHost; preferences: Preferences } => {
+  const host = new FakeHost();
+  return { host, preferences: new Preferences(host, new Notices()) };
+};
+
+test("the host's answer does not undo what was changed since", async () => {
+  const { host, preferences } = make();
+  const save = host.saveSettings.bind(host);
+  host.saveSettings = async (settings) => {
+    const saved = await save(settings);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    return { ...saved, threads: 4 };
+  };
+  preferences.change({ theme: "dark" });
+  await vi.advanceTimersByTimeAsync(400);
+  preferences.change({ theme: "light" });
+  await vi.advanceTimersByTimeAsync(500);
+  expect(preferences.value.theme).toBe("light");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(preferences.value).toMatchObject({ theme: "light", threads: 4 });
+});
+
+test("each file's own chat template is chosen by itself", () => {
+  const { preferences } = make();
+  preferences.useOwnTemplate("one", true);
+  preferences.useOwnTemplate("two", true);
+  preferences.useOwnTemplate("two", true);
+  expect(preferences.value.ownTemplates).toEqual(["one", "two"]);
+  preferences.useOwnTemplate("one", false);
+  expect(preferences.value.ownTemplates).toEqual(["two"]);
+  expect([preferences.usesOwnTemplate("one"), preferences.usesOwnTemplate("two")]).toEqual([
+    false,
+    true,
+  ]);
+});
+
+test("a zero is a choice of its own, not the model's default", () => {
+  const { preferences } = make();
+  expect(preferences.hasOwnSampling).toBe(false);
+  preferences.sample({ temperature: 0 });
+  expect(preferences.hasOwnSampling).toBe(true);
+  preferences.resetSampling();
+  expect(preferences.hasOwnSampling).toBe(false);
+});

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { answered, calls, chats, log, scenes, soon } from "./window.js";
+
+const scene = scenes();
+
+/** The settings as they were saved last. */
+const saved = async (page) => (await calls(page, "saveSettings")).at(-1)?.[1];
+
+const number = (page, name) => page.getByRole("spinbutton", { name });
+
+/** Opens the settings on a page. */
+async function open(page, name) {
+  await page.keyboard.press("Control+,");
+  await page.getByRole("tab", { name }).click();
+}
+
+scene("settings are saved, and the theme is set at once", {}, async (page) => {
+  await page.keyboard.press("Control+,");
+  await page.getByRole("radio", { name: "Dark" }).check();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await page.keyboard.press("Tab");
+  await page.getByRole("tab", { name: "Answers" }).click();
+  await page.getByRole("spinbutton", { name: "Temperature" }).fill("9");
+  await page.getByRole("spinbutton", { name: "Temperature" }).press("Tab");
+  await page.getByRole("textbox", { name: "Instructions" }).fill("Answer briefly.");
+  await page.getByRole("switch", { name: "Think before answering" }).click();
+  const guess = page.getByRole("switch", { name: "Guess repetitions" });
+  const guessed = await guess.isChecked();
+  await guess.click();
+  await page.getByRole("tab", { name: "Model" }).click();
+  await page.getByRole("radio", { name: "8 bits" }).check();
+  await soon(async () => {
+    const settings = await saved(page);
+    assert.equal(settings?.kvType, "q8_0");
+    assert.equal(settings.lookup, !guessed);
+    assert.equal(settings.theme, "dark");
+    assert.equal(settings.sampling.temperature, 2, "kept within its bounds");
+    assert.equal(settings.instructions, "Answer briefly.");
+    assert.equal(settings.thinking, false);
+  });
+});
+
+scene("what is not set is as the model asks for it", {}, async (page) => {
+  await page.keyboard.press("Control+,");
+  await page.getByRole("tab", { name: "Answers" }).click();
+  const temperature = page.getByRole("spinbutton", { name: "Temperature" });
+  const reset = page.getByRole("button", { name: "Use the model’s defaults" });
+  assert.equal(await temperature.inputValue(), "");
+  assert.equal(await temperature.getAttribute("placeholder"), "0.6", "what SmolLM3 asks for");
+  assert(await reset.isDisabled());
+  for (const undo of [() => temperature.fill(""), () => reset.click()]) {
+    await temperature.fill("0.9");
+    await temperature.press("Tab");
+    await soon(async () => assert.equal((await saved(page))?.sampling.temperature, 0.9));
+    await undo();
+    await temperature.press("Tab");
+    await soon(async () => assert.equal((await saved(page)).sampling.temperature, null));
+    assert.equal(await temperature.inputValue(), "");
+    assert(await reset.isDisabled());
+  }
+});
+
+scene("Ctrl+Enter sends where a person wants it so", { rate: 4000 }, async (page) => {
+  await page.keyboard.press("Control+,");
+  await page.getByRole("radio", { name: "Ctrl+Enter" }).check();
+  await page.keyboard.press("Escape");
+  const box = page.getByRole("textbox", { name: "Message", exact: true });
+  await box.fill("one");
+  await box.press("Enter");
+  assert.equal(await box.inputValue(), "one\n");
+  await box.press("Control+Enter");
+  await answered(page);
+  assert.equal(await box.inputValue(), "");
+});
+
+scene("every number is saved where it belongs, whole and within its bounds", {}, async (page) => {
+  await open(page, "Answers");
+  const set = async (name, value) => {
+    await number(page, name).fill(value);
+    await number(page, name).press("Tab");
+  };
+  for (const [name, value] of [
+    ["Longest answer", "500"],
+    ["Temperature", "0.7"],
+    ["Top-p", "0"],
+    ["Top-k", "40.4"],
+    ["Min-p", "0.05"],
+    ["Repeat penalty", "1.1"],
+    ["Seed", "7"],
+  ])
+    await set(name, value);
+  await page.getByRole("tab", { name: "Model" }).click();
+  await set("Threads", "99");
+  await set("Context", "8192");
+  await soon(async () => {
+    const { maxTokens, threads, contextLength, sampling } = await saved(page);
+    assert.deepEqual([maxTokens, threads, contextLength], [500, 16, 8192]);
+    assert.deepEqual(sampling, {
+      temperature: 0.7,
+      topP: 0.01,
+      topK: 40,
+      minP: 0.05,
+      repeatPenalty: 1.1,
+      seed: 7,
+    });
+  });
+  await set("Threads", "0");
+  await soon(async () => assert.equal((await saved(page)).threads, 1));
+  await set("Threads", "");
+  await soon(async () => assert.equal((await saved(page)).threads, null));
+});
+
+scene("what is chosen is saved, and shows at once", { rate: 4000 }, async (page) => {
+  await chats(page).getByText("Sourdough").click();
+  const stats = log(page).getByRole("button", { name: /tok\/s/ });
+  await stats.waitFor();
+  await open(page, "General");
+  await page.getByRole("radio", { name: "Light" }).check();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");
+  await page.getByRole("radio", { name: "System" }).check();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), undefined);
+  await page.getByRole("switch", { name: "Speed under answers" }).click();
+  await page.getByRole("tab", { name: "Model" }).click();
+  await page.getByRole("combobox", { name: "Device" }).selectOption("GPU");
+  await soon(async () => {
+    const { theme, showStats, device } = await saved(page);
+    assert.deepEqual([theme, showStats, device], ["system", false, "gpu"]);
+  });
+  await page.keyboard.press("Escape");
+  await stats.waitFor({ state: "detached" });
+});
+
+scene("the model's page says what is used now, and why", {}, async (page) => {
+  await page.evaluate(async () => {
+    const { model } = await window.stage.snapshot();
+    const contextNote = "131072 tokens were asked for, 40960 are used.";
+    window.stage.emit({ type: "model", status: { ...model, contextLength: 40960, contextNote } });
+  });
+  await open(page, "Model");
+  const words = await page.getByRole("tabpanel").innerText();
+  assert.match(words, /Now: CPU, AVX-512 VNNI, 8 threads\. No GPU: no Vulkan/);
+  assert.match(words, /Now: 40,960\. 131072 tokens were asked for, 40960 are used\./);
+  assert.match(words, /Now: up to 2\.4 GB, when the context is full\./);
+});
+
+scene("About names the version, the data folder and the log file", {}, async (page) => {
+  await open(page, "About");
+  const words = await page.getByRole("tabpanel").innerText();
+  assert.match(words, /Version 0\.1\.0/);
+  assert.match(words, /Data folder\s+~\/\.local\/share\/goldcrest\s+Log file/);
+  assert.match(words, /Log file\s+~\/\.local\/share\/goldcrest\/logs\/goldcrest\.log/);
+});
