@@ -13,7 +13,7 @@ it("says sizes in the unit that fits", () => {
 });
 
 it("names a file by the last part of its path, on every system", () => {
-  const paths = ["/home/a/b.gguf", "C:\\Models\\b.gguf", "b.gguf"];
+  const paths = ["/models/a/b.gguf", "C:\\Models\\b.gguf", "b.gguf"];
   expect(paths.map(fileName)).toEqual(["b.gguf", "b.gguf", "b.gguf"]);
 });
 

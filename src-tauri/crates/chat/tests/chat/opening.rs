@@ -154,7 +154,7 @@ fn without_any_model_an_answer_fails_and_the_message_stays() {
     let error = ended.error.unwrap();
     assert_eq!(error.code, FailureCode::NoModel);
     assert!(
-        error.message.contains("Demo model is not a model"),
+        error.message.contains("DemoModel is not a model"),
         "it says why there is none: {}",
         error.message
     );
