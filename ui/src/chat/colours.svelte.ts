@@ -5,6 +5,8 @@ import { highlighter } from "../text/worker";
 
 /** Above this, closed code keeps the colours that its pieces have. */
 const LONGEST = 200_000;
+/** Behind so many characters a line stays plain: it is laid out whole, and every run makes that dearer. */
+const LONGEST_LINE = 5_000;
 
 class Piece {
   runs = $state.raw<Run[]>([]);
@@ -35,14 +37,19 @@ export class Colours {
   /** Asks for what has no colours yet; they come later. */
   follow(texts: string[], language: string, open: boolean): void {
     if (!isKnownLanguage(language)) return;
+    const plain = beyond(texts, LONGEST_LINE);
     if (open) {
-      for (const [index, text] of texts.entries()) void this.#ask(index, text, language);
+      for (const [index, text] of texts.entries())
+        if (!plain[index]) void this.#ask(index, text, language);
       return;
     }
     const code = texts.join("");
     if (code === this.#whole || code.length > LONGEST) return;
     this.#whole = code;
-    void this.#run(0, { code, language, lengths: texts.map((text) => text.length) });
+    const lengths = texts.map((text) => text.length);
+    void this.#run({ code, language, lengths }, (index) =>
+      plain[index] ? undefined : this.#pieces[index],
+    );
   }
 
   leave(): void {
@@ -56,20 +63,31 @@ export class Colours {
     if (piece.pending || piece.asked === text) return;
     piece.asked = text;
     piece.pending = true;
-    await this.#run(index, { code: text, language, lengths: [text.length] });
+    await this.#run({ code: text, language, lengths: [text.length] }, () => piece);
     piece.pending = false;
   }
 
-  async #run(first: number, job: Job): Promise<void> {
+  async #run(job: Job, pieceOf: (index: number) => Piece | undefined): Promise<void> {
     if (this.#over.signal.aborted) return;
     const outcome = await highlighter.run(
       job,
       (index, runs) => {
-        const piece = this.#pieces[first + index];
+        const piece = pieceOf(index);
         if (piece) piece.runs = runs;
       },
       this.#over.signal,
     );
     if (outcome !== "done") this.#over.abort();
   }
+}
+
+/** Which of these texts lie whole in one line, more than so many characters behind its beginning. */
+function beyond(texts: string[], characters: number): boolean[] {
+  let line = 0;
+  return texts.map((text) => {
+    const end = text.lastIndexOf("\n");
+    const isBeyond = end < 0 && line > characters;
+    line = end < 0 ? line + text.length : text.length - end - 1;
+    return isBeyond;
+  });
 }

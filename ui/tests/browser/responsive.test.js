@@ -89,6 +89,20 @@ test("code has its colours, also in a list, and after code that took too long", 
   await page.context().close();
 });
 
+test("a very long line of code has colours at its beginning, and the next line has them again", async () => {
+  const page = await stand.page({ rate: 20_000, reading: 0 });
+  const line = "<a/>".repeat(6_000);
+  await said(page, `\`\`\`xml\n${line}\n<b>two</b>\n\`\`\`\n\nEnd.`);
+  const code = page.locator("figure.code");
+  await code.locator(".hljs-name", { hasText: /^b$/ }).first().waitFor({ state: "attached" });
+  const text = await code.locator("code").textContent();
+  assert(text === `${line}\n<b>two</b>`, `${text.length} characters are shown`);
+  const coloured = await code.locator(".hljs-name", { hasText: /^a$/ }).count();
+  assert(coloured > 1_000 && coloured < 2_500, `${coloured} of 6000 names have a colour`);
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
 /** Says `text` at once, to which nothing is to be written any more. */
 async function said(page, text) {
   await page.getByRole("button", { name: "Thinking", exact: true }).click();
