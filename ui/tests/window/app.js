@@ -23,6 +23,9 @@ export const binary =
   process.env.GOLDCREST_BINARY ?? join(root, "src-tauri", "target", "debug", "goldcrest");
 if (!existsSync(binary)) throw new Error(`${binary} is not built: npm test -- window builds it`);
 
+/** The environment of an app whose answers are slow: with the plainest kernels one without end does not fill its context meanwhile. */
+export const SLOW = { GOLDCREST_CPU: "scalar" };
+
 /** What may have a role: its accessible name is asked of WebKit, not worked out here. */
 const CANDIDATES = {
   button: "button, [role=button], summary",
@@ -199,7 +202,7 @@ export class App {
 
   /**
    * Asks for an answer that goes on until the context is full, so that there is time to do something
-   * meanwhile: rewarded for repeating itself, a model that counts finds no end.
+   * meanwhile, where the app is {@link SLOW}: rewarded for repeating itself, a model that counts finds no end.
    */
   async sendEndless() {
     await this.settings({

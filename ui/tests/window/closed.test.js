@@ -6,7 +6,7 @@ import { readFileSync, readdirSync, readlinkSync } from "node:fs";
 import { createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { App, binary, dataFolder, read } from "./app.js";
+import { App, binary, dataFolder, read, SLOW } from "./app.js";
 import { Display, until } from "./driver.js";
 
 let display;
@@ -93,7 +93,7 @@ test("a link to elsewhere does not take the window along", async (t) => {
 });
 
 test("no process of the app has a socket on the network while it answers", async (t) => {
-  const app = await App.open(t, display);
+  const app = await App.open(t, display, { env: SLOW });
   const pid = app.pid();
   // WebKit's own door for the driver, there only because this test asked for it.
   const [, door] =

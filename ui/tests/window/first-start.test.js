@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { App } from "./app.js";
+import { App, SLOW } from "./app.js";
 import { Display } from "./driver.js";
 
 let display;
@@ -38,8 +38,7 @@ test("the first start says what this is, and the demo model answers", async (t) 
 });
 
 test("an answer appears as it is written, word by word", async (t) => {
-  // The plainest kernels, so that it has no end while we look, however slow the look.
-  const app = await App.open(t, display, { env: { GOLDCREST_CPU: "scalar" } });
+  const app = await App.open(t, display, { env: SLOW });
   await app.sendEndless();
   const lengths = new Set();
   await app.until("the text at several lengths", async () => {
@@ -53,7 +52,7 @@ test("an answer appears as it is written, word by word", async (t) => {
 });
 
 test("controls have the roles and names that assistive technology reads", async (t) => {
-  const app = await App.open(t, display);
+  const app = await App.open(t, display, { env: SLOW });
   await app.exact();
   const wanted = [
     ["textbox", "Message"],

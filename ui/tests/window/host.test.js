@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { build, runnerImport } from "vite";
-import { App } from "./app.js";
+import { App, SLOW } from "./app.js";
 import { Display } from "./driver.js";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -44,8 +44,7 @@ const questions = {
 };
 
 test("the real host does what every host does", async (t) => {
-  // The plainest kernels, so that an answer that is to be stopped has not ended before.
-  const app = await App.open(t, display, { env: { GOLDCREST_CPU: "scalar" } });
+  const app = await App.open(t, display, { env: SLOW });
   await app.session.run(script);
   for (const { name } of module.hostCases)
     await t.test(name, async () => {

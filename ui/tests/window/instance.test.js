@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { App, binary } from "./app.js";
+import { App, binary, SLOW } from "./app.js";
 import { Display } from "./driver.js";
 
 let display;
@@ -29,7 +29,7 @@ test("a second start ends, and the first window stays", async (t) => {
 });
 
 test("on another session bus a second start says so, and does not touch the chats", async (t) => {
-  const app = await App.open(t, display);
+  const app = await App.open(t, display, { env: SLOW });
   await app.sendEndless();
   const written = async () => (await app.openChat())?.messages.at(-1);
   await app.until("some of the answer", async () => (await written())?.text.length > 40);

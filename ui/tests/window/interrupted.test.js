@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { App, dataFolder } from "./app.js";
+import { App, dataFolder, SLOW } from "./app.js";
 import { Display } from "./driver.js";
 
 let display;
@@ -18,7 +18,7 @@ async function underWay(app) {
 }
 
 test("Stop ends the answer at once and keeps what was written", async (t) => {
-  const app = await App.open(t, display);
+  const app = await App.open(t, display, { env: SLOW });
   await underWay(app);
   const stop = await app.get("button", "Stop");
   const pressed = Date.now();
@@ -61,7 +61,7 @@ test("a chat is there after a restart", async (t) => {
 
 test("kill -9 amid an answer loses at most half a second of it, and it can be continued", async (t) => {
   const data = dataFolder(t);
-  const first = await App.open(t, display, { data });
+  const first = await App.open(t, display, { data, env: SLOW });
   const written = await underWay(first);
   await sleep(500);
   first.crash();
