@@ -2,11 +2,13 @@
 //! nobody generates.
 //!
 //! One job runs at a time. The caller is worker 0; the others wait on `epoch`. A job is split into
-//! many more pieces than there are threads, drawn from one counter, so that a core that is slower,
-//! or busy with something else, simply does fewer of them.
+//! many more pieces than there are threads. Each worker begins with a share of neighbouring pieces, so
+//! that it reads memory in one direction; one that has done its share takes half of what another has
+//! left (work stealing), so that a core that is slower, or busy with something else, does fewer.
 
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -20,14 +22,64 @@ struct Shared {
     epoch: AtomicUsize,
     /// Workers that have not finished the current job.
     running: AtomicUsize,
-    /// Pieces of the current job already drawn.
-    drawn: AtomicUsize,
+    /// What each worker has left of the current job.
+    shares: Box<[Share]>,
     /// A worker's part of the current job panicked.
     panicked: AtomicBool,
     stop: AtomicBool,
     job: Mutex<Option<SharedJob>>,
     wake: Condvar,
     sleepers: AtomicUsize,
+}
+
+/// Pieces that are left to a worker: the first in the high half, the end in the low one. In a cache line of its own,
+/// since the worker changes it with every piece. No order is asked of memory: pieces go to one worker each, and what
+/// they read and write is ordered by the job's beginning and end.
+#[derive(Default)]
+#[repr(align(64))]
+struct Share(AtomicU64);
+
+impl Share {
+    fn set(&self, pieces: Range<usize>) {
+        self.0.store(pack(pieces), Ordering::Relaxed);
+    }
+
+    fn left(&self) -> Range<usize> {
+        unpack(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Takes the first piece.
+    fn first(&self) -> Option<usize> {
+        let taken = self.change(|Range { start, end }| start + 1..end);
+        (!taken.is_empty()).then_some(taken.start)
+    }
+
+    /// Takes the second half, which is the longer one.
+    fn half(&self) -> Range<usize> {
+        let half = |Range { start, end }| start + (end - start) / 2;
+        let Range { start, end } = self.change(|left| left.start..half(left));
+        half(start..end)..end
+    }
+
+    /// Changes what is left, unless nothing is; gives what was.
+    fn change(&self, to: impl Fn(Range<usize>) -> Range<usize>) -> Range<usize> {
+        let next = |left| {
+            let left = unpack(left);
+            (!left.is_empty()).then(|| pack(to(left)))
+        };
+        let was = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        was.map_or(0..0, unpack)
+    }
+}
+
+fn pack(pieces: Range<usize>) -> u64 {
+    (pieces.start as u64) << 32 | pieces.end as u64
+}
+
+fn unpack(share: u64) -> Range<usize> {
+    (share >> 32) as usize..(share & u64::from(u32::MAX)) as usize
 }
 
 #[derive(Clone, Copy)]
@@ -50,7 +102,7 @@ impl Pool {
         let shared = Arc::new(Shared {
             epoch: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
-            drawn: AtomicUsize::new(0),
+            shares: (0..threads.max(1)).map(|_| Share::default()).collect(),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             job: Mutex::new(None),
@@ -78,30 +130,33 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Runs `piece(worker, i)` for every `i < pieces`, each once, on whichever worker is free.
+    /// Runs `piece(worker, i)` for every `i < pieces`, each once: neighbours on one worker as long as no other is
+    /// free before it.
     pub fn pieces(&self, pieces: usize, piece: impl Fn(usize, usize) + Sync) {
+        assert!(
+            u32::try_from(pieces).is_ok(),
+            "a job has fewer pieces than that"
+        );
         if pieces <= 1 || self.workers.is_empty() {
             for i in 0..pieces {
                 piece(0, i);
             }
             return;
         }
-        let drawn = &self.shared.drawn;
-        self.on_all(&|worker| {
-            loop {
-                let i = drawn.fetch_add(1, Ordering::Relaxed);
-                if i >= pieces {
-                    break;
-                }
+        self.on_all(pieces, &|worker| {
+            while let Some(i) = self.shared.draw(worker) {
                 piece(worker, i);
             }
         });
     }
 
-    fn on_all(&self, job: &(dyn Fn(usize) + Sync)) {
+    fn on_all(&self, pieces: usize, job: &(dyn Fn(usize) + Sync)) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = &*self.shared;
-        shared.drawn.store(0, Ordering::Relaxed);
+        let threads = self.threads();
+        for (worker, share) in shared.shares.iter().enumerate().take(threads) {
+            share.set(pieces * worker / threads..pieces * (worker + 1) / threads);
+        }
         // A panic of the caller's own part unwinds past the look at this mark.
         shared.panicked.store(false, Ordering::Relaxed);
         shared.running.store(self.workers.len(), Ordering::Relaxed);
@@ -143,6 +198,22 @@ impl Drop for Finish<'_> {
 }
 
 impl Shared {
+    /// The worker's next piece: its share's first, or else the first of half of the largest share that is left.
+    fn draw(&self, worker: usize) -> Option<usize> {
+        let own = &self.shares[worker];
+        loop {
+            if let Some(i) = own.first() {
+                return Some(i);
+            }
+            let richest = self.shares.iter().max_by_key(|share| share.left().len())?;
+            if richest.left().is_empty() {
+                return None;
+            }
+            // Nobody else changes an empty share.
+            own.set(richest.half());
+        }
+    }
+
     fn work(&self, worker: usize) {
         let mut seen = 0;
         loop {
@@ -269,6 +340,39 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_goes_from_neighbour_to_neighbour() {
+        let pool = Pool::new(2);
+        let workers: Vec<AtomicUsize> = (0..2000).map(|_| AtomicUsize::new(9)).collect();
+        pool.pieces(workers.len(), |worker, i| {
+            let start = std::time::Instant::now();
+            while start.elapsed() < std::time::Duration::from_micros(10) {}
+            workers[i].store(worker, Ordering::Relaxed);
+        });
+        let changes = workers
+            .windows(2)
+            .filter(|pair| pair[0].load(Ordering::Relaxed) != pair[1].load(Ordering::Relaxed));
+        // A share is halved some ten times at most before nothing is left of it.
+        assert!(changes.count() < 50);
+    }
+
+    #[test]
+    fn a_worker_that_is_held_up_leaves_its_share_to_the_others() {
+        let pool = Pool::new(3);
+        let runs: Vec<AtomicUsize> = (0..3).map(|_| AtomicUsize::new(0)).collect();
+        let done = AtomicUsize::new(0);
+        let pieces = 300;
+        pool.pieces(pieces, |worker, _| {
+            runs[worker].fetch_add(1, Ordering::Relaxed);
+            // Worker 0 stays in its first piece until all others are done.
+            while worker == 0 && done.load(Ordering::Relaxed) < pieces - 1 {
+                thread::yield_now();
+            }
+            done.fetch_add(1, Ordering::Relaxed);
+        });
+        assert!(runs[0].load(Ordering::Relaxed) <= 1);
+    }
+
+    #[test]
     fn sleeping_workers_wake_for_the_next_job() {
         let pool = Pool::new(3);
         for _ in 0..5 {
@@ -287,7 +391,7 @@ mod tests {
         // Both parts panic: the caller's unwinds, and the worker's stays marked.
         let both = std::sync::Barrier::new(2);
         let boom = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            pool.on_all(&|worker| {
+            pool.on_all(2, &|worker| {
                 both.wait();
                 panic!("part {worker}");
             });
