@@ -171,72 +171,105 @@ macro_rules! with_format {
 }
 pub(crate) use with_format;
 
-/// Writes a block's scales and minima, `[cols / group][16]` each, so that
-/// `w = scale · q − min` with q as [`quants`] gives it.
+/// A block's header as it is read, for 16 rows: [`Head::scale`] makes floats of it where they are needed.
+pub(crate) struct Head<I: Isa> {
+    block: *const u8,
+    d: I::F,
+    dmin: I::F,
+    /// Scales, and minima where they have bytes of their own.
+    bytes: [[u8; 256]; 2],
+}
+
+impl<I: Isa> Head<I> {
+    /// Reads a header.
+    ///
+    /// # Safety
+    /// The machine has `I`; `block` is a packed block of `F`, for as long as this lives.
+    #[inline(always)]
+    pub unsafe fn of<F: Format>(block: *const u8) -> Self {
+        let mut bytes = [[0; 256]; 2];
+        // SAFETY: a header holds what `header_bytes` counts, and each offset below stays inside it.
+        unsafe {
+            let (d, dmin) = match F::LAYOUT.header {
+                Header::None => (I::splat(0.0), I::splat(0.0)),
+                Header::DM | Header::K2 | Header::K4 => {
+                    (I::load_f16(block.cast()), I::load_f16(block.add(32).cast()))
+                }
+                Header::D | Header::K3 | Header::K6 => (I::load_f16(block.cast()), I::splat(0.0)),
+            };
+            match F::LAYOUT.header {
+                Header::None | Header::D | Header::DM | Header::K6 => {}
+                Header::K2 => {
+                    for (bytes, shift) in bytes.iter_mut().zip([0, 4]) {
+                        for v in 0..4 {
+                            let w = I::shr(I::load_w(block.add(64 + v * 64)), shift);
+                            I::store_w(bytes.as_mut_ptr().add(v * 64), I::and(w, I::splat_w(15)));
+                        }
+                    }
+                }
+                Header::K3 => bytes[0] = sixes::<I>(block.add(32)),
+                Header::K4 => bytes[0] = sixes::<I>(block.add(64)),
+            }
+            Head {
+                block,
+                d,
+                dmin,
+                bytes,
+            }
+        }
+    }
+
+    /// Scale and minimum `n` ([`Layout::scale_of`]), so that `w = scale · q − min` with q as [`quants`] gives it.
+    ///
+    /// # Safety
+    /// As [`Head::of`], of the same `F`; the block has a scale `n`.
+    #[inline(always)]
+    pub unsafe fn scale<F: Format>(&self, n: usize) -> (I::F, I::F) {
+        let layout = F::LAYOUT;
+        // SAFETY: scales of 16 rows lie side by side, `cols / group` of them.
+        unsafe {
+            let bytes = |of: usize, n: usize| self.bytes[of].as_ptr().add(n * LANES);
+            let scale = match layout.header {
+                Header::None | Header::D => self.d,
+                Header::DM => return (self.d, self.dmin),
+                Header::K2 => {
+                    let (s, m) = (I::load_u8(bytes(0, n)), I::load_u8(bytes(1, n)));
+                    return (I::mul(self.d, s), I::mul(self.dmin, m));
+                }
+                Header::K4 => {
+                    let minima = layout.cols / layout.group;
+                    let (s, m) = (I::load_u8(bytes(0, n)), I::load_u8(bytes(0, minima + n)));
+                    return (I::mul(self.d, s), I::mul(self.dmin, m));
+                }
+                Header::K3 => {
+                    let s = I::sub(I::load_u8(bytes(0, n)), I::splat(32.0));
+                    I::mul(self.d, s)
+                }
+                Header::K6 => I::mul(self.d, I::load_i8(self.block.add(32 + n * LANES).cast())),
+            };
+            let zero = if layout.bytes && I::SIGNED_BYTES {
+                0.0
+            } else {
+                f32::from(layout.zero)
+            };
+            (scale, I::mul(scale, I::splat(zero)))
+        }
+    }
+}
+
+/// Writes all of a block's scales and minima, `[cols / group][16]` each.
 ///
 /// # Safety
 /// The machine has `I`; `block` is a packed block of `F`; `scale` and `min` have room.
 #[inline(always)]
 pub(crate) unsafe fn scales<I: Isa, F: Format>(block: *const u8, scale: *mut f32, min: *mut f32) {
-    let layout = F::LAYOUT;
-    let groups = layout.cols / layout.group;
-    // SAFETY: a header holds what `header_bytes` counts, and each offset below stays inside it;
-    // the outputs have `groups` vectors.
+    // SAFETY: passed on; the outputs have a vector for each scale.
     unsafe {
-        let d = I::load_f16(block.cast());
-        let zero = if layout.bytes && I::SIGNED_BYTES {
-            0.0
-        } else {
-            f32::from(layout.zero)
-        };
-        let zero = I::splat(zero);
-        let put = |g: usize, s: I::F| {
-            I::store(scale.add(g * LANES), s);
-            I::store(min.add(g * LANES), I::mul(s, zero));
-        };
-        match layout.header {
-            Header::None => {}
-            Header::D => put(0, d),
-            Header::DM => {
-                I::store(scale, d);
-                I::store(min, I::load_f16(block.add(32).cast()));
-            }
-            Header::K2 => {
-                let dmin = I::load_f16(block.add(32).cast());
-                let mut bytes = [0_u8; 256];
-                for (mask, d, out, shift) in [(15, d, scale, 0), (15, dmin, min, 4)] {
-                    for v in 0..4 {
-                        let w = I::shr(I::load_w(block.add(64 + v * 64)), shift);
-                        I::store_w(bytes.as_mut_ptr().add(v * 64), I::and(w, I::splat_w(mask)));
-                    }
-                    for g in 0..groups {
-                        let s = I::load_u8(bytes.as_ptr().add(g * LANES));
-                        I::store(out.add(g * LANES), I::mul(d, s));
-                    }
-                }
-            }
-            Header::K3 => {
-                let bytes = sixes::<I>(block.add(32));
-                for g in 0..groups {
-                    let s = I::load_u8(bytes.as_ptr().add(g * LANES));
-                    put(g, I::mul(d, I::sub(s, I::splat(32.0))));
-                }
-            }
-            Header::K4 => {
-                let dmin = I::load_f16(block.add(32).cast());
-                let bytes = sixes::<I>(block.add(64));
-                for g in 0..groups {
-                    let s = I::load_u8(bytes.as_ptr().add(g * LANES));
-                    let m = I::load_u8(bytes.as_ptr().add((groups + g) * LANES));
-                    I::store(scale.add(g * LANES), I::mul(d, s));
-                    I::store(min.add(g * LANES), I::mul(dmin, m));
-                }
-            }
-            Header::K6 => {
-                for g in 0..groups {
-                    put(g, I::mul(d, I::load_i8(block.add(32 + g * LANES).cast())));
-                }
-            }
+        let head = Head::<I>::of::<F>(block);
+        for n in 0..F::LAYOUT.cols / F::LAYOUT.group {
+            let (s, m) = head.scale::<F>(n);
+            I::store(scale.add(n * LANES), s);
+            I::store(min.add(n * LANES), m);
         }
     }
 }

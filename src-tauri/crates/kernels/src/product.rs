@@ -6,7 +6,7 @@ pub(crate) mod tiles;
 use crate::activations::Scale;
 use crate::block::BlockType;
 use crate::isa::{Isa, LANES, Scalar};
-use crate::layout::{Format, GROUP, Header, Layout, quants, scales, with_format};
+use crate::layout::{Format, GROUP, Head, Header, Layout, quants, scales, with_format};
 
 /// Panels of 16 rows in a strip, the piece of work that a thread draws.
 pub(crate) const STRIP_PANELS: usize = 2;
@@ -139,7 +139,11 @@ pub(crate) unsafe fn multiply<I: Isa>(strip: &Strip, stage: &mut Stage) {
 unsafe fn stream<I: Isa, F: Format>(panel: &[u8], x: Rows, m: usize, sums: *mut f32) {
     let layout = F::LAYOUT;
     let halves = layout.halves();
-    let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
+    let run = if I::SHORT && !layout.bytes {
+        layout.short_run()
+    } else {
+        8 / halves
+    };
     // SAFETY: a panel is `cols / layout.cols` blocks, each with a header and its groups; the
     // activations have as many groups of 32 bytes and one `Scale` each. Reading ahead touches
     // nothing.
@@ -151,29 +155,40 @@ unsafe fn stream<I: Isa, F: Format>(panel: &[u8], x: Rows, m: usize, sums: *mut 
             for line in (0..layout.header_bytes()).step_by(64) {
                 I::prefetch(block.wrapping_add(AHEAD + line));
             }
-            scales::<I, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
+            let head = Head::<I>::of::<F>(block);
             for g in 0..layout.cols / GROUP {
                 let at = layout.header_bytes() + g * layout.group_bytes();
                 for line in (0..layout.group_bytes()).step_by(64) {
                     I::prefetch(block.wrapping_add(AHEAD + at + line));
                 }
                 let w = quants::<I, F>(block, g);
+                let mut scales = [(I::splat(0.0), I::splat(0.0)); 2];
+                for h in 0..halves {
+                    scales[h] = head.scale::<F>(layout.scale_of(g, h));
+                }
                 for t in 0..m {
                     let bytes = x.bytes.add(t * x.cols + group * GROUP);
                     let x_scale = x.scales.add(t * x.cols / GROUP + group);
                     for h in 0..halves {
                         let mut acc = I::zero_i();
-                        for v in h * 8 / halves..(h + 1) * 8 / halves {
-                            let quad = I::splat_quad(bytes.add(v * 4));
-                            acc = if layout.bytes {
-                                I::dot_bytes(acc, w[v], quad)
+                        for first in (h * 8 / halves..(h + 1) * 8 / halves).step_by(run) {
+                            let mut part = I::zero_i();
+                            for v in first..first + run {
+                                let quad = I::splat_quad(bytes.add(v * 4));
+                                part = if layout.bytes {
+                                    I::dot_bytes(part, w[v], quad)
+                                } else {
+                                    I::dot_short(part, w[v], quad)
+                                };
+                            }
+                            acc = if layout.bytes || !I::SHORT {
+                                part
                             } else {
-                                I::dot(acc, w[v], quad)
+                                I::add_short(acc, part)
                             };
                         }
-                        let at = layout.scale_of(g, h) * LANES;
-                        let (scale, min) = (scale.as_ptr().add(at), min.as_ptr().add(at));
-                        sum[t] = add_group::<I>(sum[t], acc, I::load(scale), I::load(min), {
+                        let (scale, min) = scales[h];
+                        sum[t] = add_group::<I>(sum[t], acc, scale, min, {
                             let total = if halves == 1 {
                                 (*x_scale).total
                             } else {
