@@ -1,55 +1,98 @@
-// The peer that `npm run bench -- --peer` measures beside ours: llama.cpp, as the source package of
-// llama-cpp-python brings it, built for this very processor.
+// The peers that `npm run bench -- --peer` measures beside ours: llama.cpp, as the source package of
+// llama-cpp-python brings it, built for this very processor and for any with AVX2; and another llama-bench, where
+// GOLDCREST_PEER names one, such as ik_llama.cpp's ("PATH -rtr 1").
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { cache } from "./bench-model.mjs";
+import { table } from "./bench-table.mjs";
 import { fail, must, which } from "./root.mjs";
 
 const VERSION = "0.3.36";
 
-/** Measures both on the same file, in turns, so that a busy machine slows both. `options` are known to both. */
-export function compare(goldcrest, model, shape, rounds, options) {
-  const llamaBench = buildLlamaBench();
-  const plain = crashesRepacked(llamaBench, model) ? ["--repack", "0"] : [];
-  const ours = [];
-  const theirs = [];
+/** What llama.cpp is built with for a level of ours; the best level of this machine has everything it has. */
+const AVX2 = ["SSE42", "AVX", "AVX2", "BMI2", "FMA", "F16C"];
+const FEATURES = {
+  native: { GGML_NATIVE: "ON" },
+  avx2: {
+    GGML_NATIVE: "OFF",
+    ...Object.fromEntries(AVX2.map((name) => [`GGML_${name}`, "ON"])),
+  },
+};
+
+/**
+ * Measures ours and its peers on the same file, in turns, so that a busy machine slows all. `level` is "native" or
+ * "avx2", of ours and of llama.cpp; `options` are known to all.
+ */
+export function compare({ goldcrest, model, shape, level, rounds, options }) {
+  const peers = peersAt(level, model);
+  const env = level === "native" ? {} : { GOLDCREST_CPU: level };
+  const figures = [
+    { name: "goldcrest", rounds: [] },
+    ...peers.map(({ name }) => ({ name, rounds: [] })),
+  ];
   for (let round = 1; round <= rounds; round++) {
-    console.log(`goldcrest: round ${round} of ${rounds} beside llama.cpp ${options.join(" ")}`);
-    const own = json(goldcrest, ["bench", "--json", "--model", model, "-r", "1", ...options]);
-    ours.push({
+    console.log(`goldcrest: round ${round} of ${rounds}, ${level}, ${options.join(" ")}`);
+    const own = json(goldcrest, ["bench", "--json", "--model", model, "-r", "1", ...options], env);
+    figures[0].rounds.push({
       prefill_tok_s: own.prefill_tok_s,
       decode_tok_s: own.decode_tok_s,
+      read_bandwidth_gb_s: own.read_bandwidth_gb_s,
     });
     const threads = options.includes("-t") ? [] : ["-t", String(own.threads)];
-    const common = [...threads, ...options, ...plain];
-    const tests = json(llamaBench, ["-m", model, "-o", "json", "-r", "1", ...common]);
-    theirs.push({
-      prefill_tok_s: tests.find((test) => test.n_gen === 0)?.avg_ts ?? null,
-      decode_tok_s: tests.find((test) => test.n_prompt === 0)?.avg_ts ?? null,
-    });
+    const common = ["-m", model, "-o", "json", "-r", "1", ...threads, ...llamaOptions(options)];
+    for (const [at, { program, args }] of peers.entries()) {
+      const tests = json(program, [...common, ...args]);
+      figures[at + 1].rounds.push({
+        prefill_tok_s: tests.find((test) => test.n_gen === 0)?.avg_ts ?? null,
+        decode_tok_s: tests.find((test) => test.n_prompt === 0)?.avg_ts ?? null,
+      });
+    }
   }
   const result = {
-    peer:
-      `llama.cpp of llama-cpp-python ${VERSION}, built for this processor` +
-      (plain.length > 0 ? ", weights not repacked: it crashes when they are" : ""),
     model: shape,
+    level,
     options,
-    rounds: { ours, theirs },
-    medians: { ours: medians(ours), theirs: medians(theirs) },
+    figures: figures.map((of) => ({ ...of, medians: medians(of.rounds) })),
   };
   print(result);
   return result;
 }
 
-function buildLlamaBench() {
+/** The options as llama-bench has them: keys and values have an option each, and want flash attention. */
+function llamaOptions(options) {
+  const at = options.indexOf("--kv");
+  if (at < 0) return options;
+  const type = options[at + 1];
+  return [...options.toSpliced(at, 2), "-ctk", type, "-ctv", type, "-fa", "1"];
+}
+
+function peersAt(level, model) {
+  const program = buildLlamaBench(level);
+  const crashes = crashesRepacked(program, model);
+  const name =
+    `llama.cpp of llama-cpp-python ${VERSION}` +
+    (crashes ? ", weights not repacked: it crashes when they are" : "");
+  const peers = [{ name, program, args: crashes ? ["--repack", "0"] : [] }];
+  const [other, ...args] = process.env.GOLDCREST_PEER?.split(" ") ?? [];
+  // It is built for one processor, which is this one.
+  if (other && level === "native")
+    peers.push({
+      name: args.length > 0 ? `other, ${args.join(" ")}` : "other",
+      program: other,
+      args,
+    });
+  return peers;
+}
+
+function buildLlamaBench(level) {
   const source = join(cache, `llama_cpp_python-${VERSION}`);
-  const build = join(source, "build-bench");
+  const build = join(source, level === "native" ? "build-bench" : `build-bench-${level}`);
   const binary = join(build, "bin", "llama-bench");
   if (existsSync(binary)) return binary;
   if (!which("python3")) fail("Python is needed to fetch llama.cpp: apt-get install python3-venv");
-  console.log("goldcrest: building llama.cpp (once; this takes a while)");
+  console.log(`goldcrest: building llama.cpp, ${level} (once; this takes a while)`);
   mkdirSync(cache, { recursive: true });
   const venv = join(cache, "venv");
   const tool = (name) => join(venv, "bin", name);
@@ -63,7 +106,7 @@ function buildLlamaBench() {
     CMAKE_MAKE_PROGRAM: tool("ninja"),
     CMAKE_BUILD_TYPE: "Release",
     BUILD_SHARED_LIBS: "OFF",
-    GGML_NATIVE: "ON",
+    ...FEATURES[level],
     LLAMA_BUILD_APP: "OFF",
     LLAMA_BUILD_EXAMPLES: "OFF",
     LLAMA_BUILD_SERVER: "OFF",
@@ -84,10 +127,11 @@ function crashesRepacked(llamaBench, model) {
   return spawnSync(llamaBench, args, { stdio: "ignore" }).signal !== null;
 }
 
-function json(program, args) {
+function json(program, args, env = {}) {
   const done = spawnSync(program, args, {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...env },
   });
   if (done.status !== 0) fail(`${program}: ${done.error?.message ?? `exit code ${done.status}`}`);
   return JSON.parse(done.stdout);
@@ -102,18 +146,19 @@ function medians(rounds) {
   };
 }
 
-function print({ medians: { ours, theirs } }) {
-  const line = (name, of, digits) =>
-    console.log(
-      name.padEnd(20) +
-        ["prefill_tok_s", "decode_tok_s"]
-          .map((key) => (of(key)?.toFixed(digits) ?? "–").padStart(16))
-          .join(""),
-    );
+function print({ level, options, figures }) {
+  const rate = (perSecond) => perSecond?.toFixed(1) ?? "–";
+  const ours = figures[0].medians;
+  const ratio = (theirs, key) =>
+    ours[key] && theirs[key] ? (ours[key] / theirs[key]).toFixed(2) : "–";
   console.log(
-    `${"medians".padEnd(20)}${"prefill tok/s".padStart(16)}${"decode tok/s".padStart(16)}`,
+    table(figures, [
+      [`medians, ${level}`, ({ name }) => name],
+      [options.join(" "), () => ""],
+      ["prefill tok/s", ({ medians }) => rate(medians.prefill_tok_s)],
+      ["ours to it", ({ medians }) => ratio(medians, "prefill_tok_s")],
+      ["decode tok/s", ({ medians }) => rate(medians.decode_tok_s)],
+      ["ours to it", ({ medians }) => ratio(medians, "decode_tok_s")],
+    ]),
   );
-  line("goldcrest", (key) => ours[key], 1);
-  line("llama.cpp", (key) => theirs[key], 1);
-  line("ratio", (key) => ours[key] && ours[key] / theirs[key], 2);
 }
