@@ -1,4 +1,8 @@
 import type { ModelStatus } from "../state/types";
+import { count } from "../text/figures";
+
+/** Where SmolLM3-3B can be had; the app itself fetches nothing. */
+export const MODEL_PAGE = "https://huggingface.co/ggml-org/SmolLM3-3B-GGUF";
 
 export function deviceWord({ device }: ModelStatus): string {
   if (!device) return "";
@@ -10,7 +14,7 @@ export function stateWord(status: ModelStatus): string {
     case "none":
       return "no model";
     case "checking":
-      return "trying the GPU";
+      return "testing the GPU";
     case "loading":
       return `loading ${Math.round(status.progress * 100)} %`;
     case "ready":
@@ -37,8 +41,8 @@ export function contextHint({
   contextLength,
   contextNote,
 }: Pick<ModelStatus, "state" | "contextLength" | "contextNote">): string {
-  const what = "How many tokens of a chat the model sees at once. More needs more memory.";
+  const what = "How much of a chat the model can read at once, in tokens. More needs more memory.";
   if (state !== "ready" || contextLength === 0) return what;
-  const now = `Now: ${contextLength.toLocaleString("en-US")}.`;
+  const now = `Now: ${count(contextLength)}.`;
   return [what, now, contextNote].filter(Boolean).join(" ");
 }

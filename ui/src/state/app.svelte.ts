@@ -174,7 +174,7 @@ function closing(message: Message): string {
     case "stopped":
       return "Stopped.";
     case "limit":
-      return "The answer met its limit.";
+      return "The answer reached its length limit.";
     case "failed":
       return `The answer failed. ${message.error?.message ?? ""}`;
     case "interrupted":

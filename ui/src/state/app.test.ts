@@ -284,7 +284,7 @@ test("screen readers hear of thinking, and of a failure with its reason", async 
 
 test.each([
   ["stopped", "Stopped."],
-  ["limit", "The answer met its limit."],
+  ["limit", "The answer reached its length limit."],
   ["interrupted", "The answer was interrupted."],
   ["done", ""],
 ] as const)("screen readers hear how an answer ends: %s", async (state, says) => {

@@ -22,7 +22,7 @@ scene("chats are grouped by date, and open at their end", { scene: "long" }, asy
 
 scene("a chat is renamed in place", {}, async (page) => {
   await chats(page).getByText("Sourdough").dblclick();
-  const title = page.getByRole("textbox", { name: "Title of the chat" });
+  const title = page.getByRole("textbox", { name: "Chat title" });
   await title.fill("Bread");
   await title.press("Enter");
   await chats(page).getByText("Bread", { exact: true }).waitFor();
@@ -38,7 +38,7 @@ scene(
   "a title is saved by leaving it, and taken as it is from an input method",
   {},
   async (page) => {
-    const title = page.getByRole("textbox", { name: "Title of the chat" });
+    const title = page.getByRole("textbox", { name: "Chat title" });
     await chats(page).getByText("Sourdough").click();
     await page.getByRole("log").waitFor();
     await page

@@ -21,7 +21,7 @@ scene("a message is sent by Enter, answered, and its chat listed", {}, async (pa
   await answered(page);
   assert.equal(await message(page).inputValue(), "");
   await chats(page).getByText("What is Goldcrest?").waitFor();
-  assert.match(await log(page).innerText(), /tok\/s · \d+ tok · 0\.1 s to first/);
+  assert.match(await log(page).innerText(), /tokens\/s · \d+ tokens · (?:under )?0\.1 s to start/);
   await soon(async () =>
     assert(
       await message(page).evaluate((box) => box === document.activeElement),
@@ -168,7 +168,7 @@ scene(
     await page.waitForTimeout(200);
     const top = () => log(page).evaluate((view) => view.scrollTop);
     const before = await top();
-    await page.getByRole("button", { name: /tok\/s/ }).click();
+    await page.getByRole("button", { name: /tokens\/s/ }).click();
     await page.getByText("Seed").waitFor();
     assert.equal(await top(), before);
   },

@@ -43,9 +43,9 @@ scene(
       seed: 7,
     };
     await openWith(page, { stats });
-    await button(page, "8.3 tok/s · 1,112 tok · 12 s to first").click();
+    await button(page, "8.3 tokens/s · 1,112 tokens · 12 s to start").click();
     const said = await log(page).locator("dl").innerText();
-    assert.match(said, /300 cached \+ 100 new tokens, read at 184 tok\/s/);
+    assert.match(said, /300 cached \+ 100 new tokens, read at 184 tokens\/s/);
     assert.match(said, /1,112 tokens, 138 of them thinking/);
     assert.match(said, /34 of 48 tokens/);
     assert.match(said, /Seed\s+7$/);
@@ -56,16 +56,22 @@ scene(
 
 scene("the time to the first token has one decimal until ten seconds", {}, async (page) => {
   await openWith(page, { stats: { firstTokenMs: 312, tokensPerSecond: 23.4, tokens: 9 } });
-  await button(page, "23 tok/s · 9 tok · 0.3 s to first").waitFor();
+  await button(page, "23 tokens/s · 9 tokens · 0.3 s to start").waitFor();
 });
 
 for (const [omitted, says] of [
-  [{ messages: 1, thinking: 0 }, "The context is full: the first message left out."],
   [
-    { messages: 4, thinking: 2 },
-    "The context is full: the first 4 messages and earlier thinking left out.",
+    { messages: 1, thinking: 0 },
+    "This chat is longer than the model can read. It did not see the first message.",
   ],
-  [{ messages: 0, thinking: 1 }, "The context is full: earlier thinking left out."],
+  [
+    { messages: 1004, thinking: 2 },
+    "This chat is longer than the model can read. It did not see the first 1,004 messages or earlier thinking.",
+  ],
+  [
+    { messages: 0, thinking: 1 },
+    "This chat is longer than the model can read. It did not see earlier thinking.",
+  ],
 ])
   scene(
     `an answer says what the model was not given: ${JSON.stringify(omitted)}`,
@@ -236,7 +242,7 @@ scene(
 scene("what is read, and how far, is said before an answer", { reading: 60_000 }, async (page) => {
   await ask(page, "Hello");
   await log(page)
-    .getByText(/^Reading \d+\/2,040$/)
+    .getByText(/^Reading your message: [\d,]+ of 2,040 tokens$/)
     .waitFor();
 });
 

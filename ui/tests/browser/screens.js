@@ -36,7 +36,7 @@ const screens = {
       await ask(page, QUESTION);
       await answered(page);
       await page.getByRole("button", { name: /Thought/ }).click();
-      await page.getByRole("button", { name: /tok\/s/ }).click();
+      await page.getByRole("button", { name: /tokens\/s/ }).click();
       await page.getByRole("article", { name: "You" }).hover();
     },
   },
@@ -157,7 +157,7 @@ const screens = {
       await page.evaluate(async () => {
         const { model } = await window.stage.snapshot();
         const contextNote =
-          "131072 tokens were asked for, 40960 are used: the free memory has room for no more";
+          "131,072 tokens were asked for, 40,960 are used: the free memory has room for no more";
         const status = { ...model, contextLength: 40960, contextNote };
         window.stage.emit({ type: "model", status });
       });

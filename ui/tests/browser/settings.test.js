@@ -24,11 +24,11 @@ scene("settings are saved, and the theme is set at once", {}, async (page) => {
   await page.getByRole("spinbutton", { name: "Temperature" }).press("Tab");
   await page.getByRole("textbox", { name: "Instructions" }).fill("Answer briefly.");
   await page.getByRole("switch", { name: "Think before answering" }).click();
-  const guess = page.getByRole("switch", { name: "Guess repetitions" });
+  const guess = page.getByRole("switch", { name: "Faster repeats" });
   const guessed = await guess.isChecked();
   await guess.click();
   await page.getByRole("tab", { name: "Model" }).click();
-  await page.getByRole("radio", { name: "8 bits" }).check();
+  await page.getByRole("radio", { name: "8-bit" }).check();
   await soon(async () => {
     const settings = await saved(page);
     assert.equal(settings?.kvType, "q8_0");
@@ -80,7 +80,7 @@ scene("every number is saved where it belongs, whole and within its bounds", {},
     await number(page, name).press("Tab");
   };
   for (const [name, value] of [
-    ["Longest answer", "500"],
+    ["Maximum answer length", "500"],
     ["Temperature", "0.7"],
     ["Top-p", "0"],
     ["Top-k", "40.4"],
@@ -112,14 +112,14 @@ scene("every number is saved where it belongs, whole and within its bounds", {},
 
 scene("what is chosen is saved, and shows at once", { rate: 4000 }, async (page) => {
   await chats(page).getByText("Sourdough").click();
-  const stats = log(page).getByRole("button", { name: /tok\/s/ });
+  const stats = log(page).getByRole("button", { name: /tokens\/s/ });
   await stats.waitFor();
   await open(page, "General");
   await page.getByRole("radio", { name: "Light" }).check();
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");
   await page.getByRole("radio", { name: "System" }).check();
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), undefined);
-  await page.getByRole("switch", { name: "Speed under answers" }).click();
+  await page.getByRole("switch", { name: "Show speed under answers" }).click();
   await page.getByRole("tab", { name: "Model" }).click();
   await page.getByRole("combobox", { name: "Device" }).selectOption("GPU");
   await soon(async () => {
@@ -133,13 +133,13 @@ scene("what is chosen is saved, and shows at once", { rate: 4000 }, async (page)
 scene("the model's page says what is used now, and why", {}, async (page) => {
   await page.evaluate(async () => {
     const { model } = await window.stage.snapshot();
-    const contextNote = "131072 tokens were asked for, 40960 are used.";
+    const contextNote = "131,072 tokens were asked for, 40,960 are used.";
     window.stage.emit({ type: "model", status: { ...model, contextLength: 40960, contextNote } });
   });
   await open(page, "Model");
   const words = await page.getByRole("tabpanel").innerText();
   assert.match(words, /Now: CPU, AVX-512 VNNI, 8 threads\. No GPU: no Vulkan/);
-  assert.match(words, /Now: 40,960\. 131072 tokens were asked for, 40960 are used\./);
+  assert.match(words, /Now: 40,960\. 131,072 tokens were asked for, 40,960 are used\./);
   assert.match(words, /Now: up to 2\.4 GB, when the context is full\./);
 });
 

@@ -33,7 +33,7 @@ scene(
 );
 
 scene("while a GPU is tried the pill and its card say so", { scene: "checking" }, async (page) => {
-  await page.getByRole("button", { name: "Model: SmolLM3-Q4_K_M, trying the GPU" }).click();
+  await page.getByRole("button", { name: "Model: SmolLM3-Q4_K_M, testing the GPU" }).click();
   const card = page.getByRole("dialog", { name: "Model" });
   await card.getByText("measured against the CPU").waitFor();
 });
@@ -242,7 +242,7 @@ for (const colorScheme of ["light", "dark"]) {
       await ask(page, "How does compound interest work? With a table");
       await answered(page);
       await page.getByRole("button", { name: /Thought/ }).click();
-      await page.getByRole("button", { name: /tok\/s/ }).click();
+      await page.getByRole("button", { name: /tokens\/s/ }).click();
       assert.deepEqual(await faint(page, 4.5), []);
       await page.keyboard.press("Control+,");
       for (const name of ["General", "Answers", "Model", "Keyboard", "About"]) {

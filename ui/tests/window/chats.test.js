@@ -21,7 +21,7 @@ test("a chat is renamed, deleted, and brought back", async (t) => {
   const row = await app.get("button", "What is Goldcrest?");
   await app.focus(row);
   await app.session.press(F2);
-  const title = await app.get("textbox", "Title of the chat");
+  const title = await app.get("textbox", "Chat title");
   await app.session.type(title, `The smallest bird${ENTER}`);
   await app.until("the new title", async () => (await list(app)).includes("The smallest bird"));
   await app.until(

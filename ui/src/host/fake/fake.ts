@@ -167,7 +167,10 @@ export class FakeHost implements Host {
     if (this.full) return noRoom();
     this.calls.push(["send", id, text, thinking]);
     if (text.includes("refuse")) {
-      return refuse("too-long", "This message needs 40,120 tokens, and the context holds 32,768.");
+      return refuse(
+        "too-long",
+        "This message is too long: 40,120 tokens, and this model has room for 31,744. Shorten it.",
+      );
     }
     const said = text.trimEnd();
     if (said.trim() === "") return refuse("invalid", "There is no text in this message.");
@@ -200,7 +203,7 @@ export class FakeHost implements Host {
     if (!found) return refuse("not-found", "This message is not there any more.");
     if (this.#running.has(found.chat.summary.id)) return busy();
     if (found.message.state === "done") {
-      return refuse("invalid", "This message is whole: there is nothing to go on with.");
+      return refuse("invalid", "This answer is already complete.");
     }
     found.message.state = "writing";
     found.message.error = null;
