@@ -17,7 +17,7 @@ fn figure(value: f32) -> f64 {
 
 /// In tenths, which is as exact as anyone reads it.
 fn megabytes(bytes: u64) -> f64 {
-    f64::from(narrow(bytes.div_ceil(100_000))) / 10.0
+    f64::from(narrow((bytes + 50_000) / 100_000)) / 10.0
 }
 
 fn path_text(path: &Path) -> String {
@@ -29,6 +29,7 @@ impl From<chat::Failure> for WireError {
         let code = match failure.code {
             chat::FailureCode::NoModel => ErrorCode::NoModel,
             chat::FailureCode::BadModel => ErrorCode::BadModel,
+            chat::FailureCode::MissingModel => ErrorCode::MissingModel,
             chat::FailureCode::Crashed => ErrorCode::Crashed,
             chat::FailureCode::NotFound => ErrorCode::NotFound,
             chat::FailureCode::Busy => ErrorCode::Busy,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum ErrorCode {
     NoModel,
     BadModel,
+    MissingModel,
     Crashed,
     NotFound,
     Busy,

@@ -182,7 +182,9 @@ impl Gpus {
             _ => return Decision::plain(asked),
         };
         if automatic && std::fs::metadata(model).is_ok_and(|file| file.len() < self.small) {
-            return Decision::cpu("The CPU is used: it is fast enough for so small a model".into());
+            return Decision::cpu(
+                "Runs on the CPU, which is fast enough for a model this small".into(),
+            );
         }
         if let Some(distrust) = &self.distrust {
             return Decision::cpu(distrust.clone());

@@ -1,5 +1,6 @@
 //! The engine as chat's `Generate`.
 
+mod refusal;
 mod template;
 
 use std::path::{Path, PathBuf};
@@ -127,7 +128,8 @@ impl EngineModel {
         if *choice != ModelChoice::DemoModel {
             test_hooks::hold_opening();
         }
-        let summary = Engine::check(&file_of(choice)?).map_err(|error| bad_model(choice, error))?;
+        let summary =
+            Engine::check(&file_of(choice)?).map_err(|error| refusal::of(choice, &error))?;
         let sandbox = self.sandbox_for(options, &summary.fingerprint);
         if let Some(open) = &mut self.open
             && open.differs_in_template_only(choice, options, &summary.fingerprint)
@@ -178,7 +180,8 @@ impl Open {
             engine,
             gpu,
             report,
-        } = gpus::open(gpus, &file, load, on_progress).map_err(|error| bad_model(choice, error))?;
+        } = gpus::open(gpus, &file, load, on_progress)
+            .map_err(|error| refusal::of(choice, &error))?;
         let info = info(&engine, choice, report);
         Ok(Self {
             engine,
@@ -219,14 +222,6 @@ fn load_options(options: &chat::LoadOptions) -> Result<engine::LoadOptions, Fail
     })
 }
 
-fn bad_model(choice: &ModelChoice, error: engine::OpenError) -> Failure {
-    let name = name_of(choice);
-    Failure::new(
-        FailureCode::BadModel,
-        format!("{name} cannot be opened: {error}."),
-    )
-}
-
 /// Begins a sentence.
 fn name_of(choice: &ModelChoice) -> String {
     match choice {
@@ -255,6 +250,7 @@ fn info(engine: &Engine, choice: &ModelChoice, report: Option<String>) -> ModelI
         file_bytes: summary.file_bytes,
         context_length: summary.context_length,
         context_note: summary.context_note.clone(),
+        context_can_grow: summary.context_can_grow,
         longest_token: engine.tokenizer().longest_token(),
         kv_bytes: engine.full_kv_bytes(),
         fingerprint: summary.fingerprint.clone(),

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use engine::{Inspection, ModelLine};
+use figures::{count, tokens};
 
 use super::{CliError, InspectArgs, output};
 
@@ -102,18 +103,19 @@ fn write_model(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "  trained for {} tokens of context, can do {}",
-        model.trained_context, model.longest_context
+        "  trained for {} of context, can do {}",
+        tokens(model.trained_context),
+        count(model.longest_context)
     )?;
     writeln!(
         out,
-        "  would run with {} tokens of context here",
-        model.usable_context
+        "  would run with {} of context here",
+        tokens(model.usable_context)
     )?;
     if let Some(note) = &model.context_note {
         writeln!(out, "  {note}")?;
     }
-    writeln!(out, "\nMemory with {} tokens of context", model.context)?;
+    writeln!(out, "\nMemory with {} of context", tokens(model.context))?;
     writeln!(out, "  weights {}", megabytes(model.weights_bytes))?;
     for (kind, bytes) in &model.kv_bytes {
         writeln!(out, "  KV cache in {kind}: {}", megabytes(*bytes))?;

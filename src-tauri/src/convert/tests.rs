@@ -82,6 +82,7 @@ fn every_kind_of_failure_has_its_own_code_and_keeps_its_sentence() {
     let codes = [
         FailureCode::NoModel,
         FailureCode::BadModel,
+        FailureCode::MissingModel,
         FailureCode::Crashed,
         FailureCode::NotFound,
         FailureCode::Busy,
@@ -97,15 +98,16 @@ fn every_kind_of_failure_has_its_own_code_and_keeps_its_sentence() {
         let place = match code {
             FailureCode::NoModel => 0,
             FailureCode::BadModel => 1,
-            FailureCode::Crashed => 2,
-            FailureCode::NotFound => 3,
-            FailureCode::Busy => 4,
-            FailureCode::TooLong => 5,
-            FailureCode::AnswerFull => 6,
-            FailureCode::Generation => 7,
-            FailureCode::DiskFull => 8,
-            FailureCode::Store => 9,
-            FailureCode::Invalid => 10,
+            FailureCode::MissingModel => 2,
+            FailureCode::Crashed => 3,
+            FailureCode::NotFound => 4,
+            FailureCode::Busy => 5,
+            FailureCode::TooLong => 6,
+            FailureCode::AnswerFull => 7,
+            FailureCode::Generation => 8,
+            FailureCode::DiskFull => 9,
+            FailureCode::Store => 10,
+            FailureCode::Invalid => 11,
         };
         assert_eq!(place, at);
         let error = WireError::from(Failure::new(code, "Why."));
@@ -382,5 +384,6 @@ fn numbers_that_the_page_cannot_hold_saturate_and_figures_stay_short() {
     assert_eq!(narrow(-1_i64), u32::MAX);
     assert_eq!(figure(0.6), 0.6);
     assert_eq!(megabytes(0), 0.0);
-    assert_eq!(megabytes(100_001), 0.2);
+    assert_eq!(megabytes(149_999), 0.1);
+    assert_eq!(megabytes(4_623_168), 4.6, "as the file manager says");
 }

@@ -77,7 +77,7 @@ fn a_long_context_does_not_stretch_the_demo_model() {
     let info = open(ModelChoice::DemoModel);
     assert_eq!(info.context_length, 2048);
     let note = info.context_note.expect("it is said");
-    assert!(note.contains("2048 are used"), "{note}");
+    assert!(note.contains("2,048 are used"), "{note}");
     // A file of the user's is stretched, be it the same.
     let file = demo_model::file().expect("the demo model is there");
     assert_eq!(open(ModelChoice::File(file)).context_length, 4096);

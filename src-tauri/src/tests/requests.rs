@@ -127,6 +127,7 @@ impl Generate for Recorder {
             file_bytes: 1_250_000,
             context_length: 1234,
             context_note: Some("longer than trained".into()),
+            context_can_grow: true,
             kv_bytes: 2_500_000,
             longest_token: 9,
             fingerprint: "f".into(),

@@ -88,7 +88,7 @@ export type Drafts = {
 };
 
 /**  What the page does differently; it never reads the sentence. */
-export type ErrorCode = "no-model" | "bad-model" | "crashed" | "not-found" | "busy" | "too-long" | "answer-full" | "generation" | "disk-full" | "store" | "invalid";
+export type ErrorCode = "no-model" | "bad-model" | "missing-model" | "crashed" | "not-found" | "busy" | "too-long" | "answer-full" | "generation" | "disk-full" | "store" | "invalid";
 
 /**  What the host tells the page without being asked. */
 export type HostEvent = { type: "model"; status: ModelStatus } | { type: "chatChanged"; chat: ChatSummary } | { type: "chatRemoved"; chat: number } | { type: "stage"; chat: number; message: number; stage: Stage; done: number; total: number } | 

@@ -61,6 +61,8 @@ pub enum FailureCode {
     NoModel,
     /// The model file cannot be used.
     BadModel,
+    /// The model file is no longer where it was.
+    MissingModel,
     /// The app ended while it opened this model file.
     Crashed,
     /// The chat or message does not exist.
@@ -82,9 +84,10 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    const ALL: [FailureCode; 11] = [
+    const ALL: [FailureCode; 12] = [
         FailureCode::NoModel,
         FailureCode::BadModel,
+        FailureCode::MissingModel,
         FailureCode::Crashed,
         FailureCode::NotFound,
         FailureCode::Busy,
@@ -101,6 +104,7 @@ impl FailureCode {
         match self {
             FailureCode::NoModel => "no-model",
             FailureCode::BadModel => "bad-model",
+            FailureCode::MissingModel => "missing-model",
             FailureCode::Crashed => "crashed",
             FailureCode::NotFound => "not-found",
             FailureCode::Busy => "busy",

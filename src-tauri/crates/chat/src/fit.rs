@@ -6,6 +6,7 @@
 //! [`KEPT_SHARE`]. What was cut for one answer stays cut for the next, as long as the whole is too
 //! long.
 
+use figures::{count, tokens};
 use store::{MessageId, OmittedRow, Role};
 
 use crate::failure::{Failure, FailureCode};
@@ -31,6 +32,16 @@ pub(crate) struct Limits {
     pub context: usize,
     /// Bytes of the longest token.
     pub longest_token: usize,
+    /// What helps where this is not enough.
+    pub remedy: Remedy,
+}
+
+/// What a person can do about a context that is too short, beside asking for less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    LargerModel,
+    LongerContext,
+    Nothing,
 }
 
 impl Limits {
@@ -38,6 +49,13 @@ impl Limits {
         Limits {
             context: info.context_length,
             longest_token: info.longest_token.max(1),
+            remedy: if info.demo_model {
+                Remedy::LargerModel
+            } else if info.context_can_grow {
+                Remedy::LongerContext
+            } else {
+                Remedy::Nothing
+            },
         }
     }
 }
@@ -121,10 +139,10 @@ pub(crate) fn fit(
     }
     if tokens > limit {
         return Err(if turn.resume {
-            answer_full(context)
+            answer_full(limits)
         } else {
             let counted = least_tokens(&apply(turn, cut), limits) <= context;
-            too_long(tokens, counted, limit, context, reserved)
+            too_long(tokens, counted, limit, limits.remedy)
         });
     }
     let fitted = Fitted(omitted(&whole, cut));
@@ -237,29 +255,85 @@ fn omitted(whole: &Unfitted, cut: Cut) -> OmittedRow {
     }
 }
 
-fn too_long(
-    tokens: usize,
-    counted: bool,
-    limit: usize,
-    context: usize,
-    reserved: usize,
-) -> Failure {
-    let at_least = if counted { "" } else { "at least " };
+fn too_long(needed: usize, counted: bool, limit: usize, remedy: Remedy) -> Failure {
+    let needed = match needed {
+        _ if !counted => format!("at least {}", tokens(needed)),
+        0..10_000 => tokens(needed),
+        _ => format!("about {}", tokens((needed + 500) / 1000 * 1000)),
+    };
+    let advice = match remedy {
+        Remedy::LargerModel => "Shorten it, or open a larger model.",
+        Remedy::LongerContext => "Shorten it, or choose a larger context in the settings.",
+        Remedy::Nothing => "Shorten it.",
+    };
     Failure::new(
         FailureCode::TooLong,
         format!(
-            "This is too long for the model: it comes to {at_least}{tokens} tokens, and {limit} fit \
-             (a context of {context}, less {reserved} for the answer). Shorten it, or choose a larger context in the settings."
+            "This message is too long: {needed}, and this model has room for {}. {advice}",
+            count(limit)
         ),
     )
 }
 
-fn answer_full(context: usize) -> Failure {
+fn answer_full(limits: Limits) -> Failure {
+    let advice = match limits.remedy {
+        Remedy::LargerModel => "Ask for a part of it, or open a larger model.",
+        Remedy::LongerContext => {
+            "Ask for a part of it, or choose a larger context in the settings."
+        }
+        Remedy::Nothing => "Ask for a part of it.",
+    };
     Failure::new(
         FailureCode::AnswerFull,
         format!(
-            "The question and this answer fill the model’s context of {context} tokens, so the answer cannot go on. \
-             Ask again with a larger context in the settings, or for a part of it."
+            "The question and this answer fill the model’s context of {}, so the answer cannot go on. {advice}",
+            tokens(limits.context)
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_too_long_is_told_what_helps_and_nothing_else() {
+        let said = |needed, counted, remedy| too_long(needed, counted, 1_536, remedy).message;
+        assert_eq!(
+            said(259_166, true, Remedy::LargerModel),
+            "This message is too long: about 259,000 tokens, and this model has room for 1,536. \
+             Shorten it, or open a larger model."
+        );
+        assert_eq!(
+            said(1_600, true, Remedy::LongerContext),
+            "This message is too long: 1,600 tokens, and this model has room for 1,536. \
+             Shorten it, or choose a larger context in the settings."
+        );
+        assert_eq!(
+            said(40_000, false, Remedy::Nothing),
+            "This message is too long: at least 40,000 tokens, and this model has room for 1,536. Shorten it."
+        );
+    }
+
+    #[test]
+    fn a_larger_context_is_advised_only_where_there_is_one() {
+        let said = |remedy| {
+            let limits = Limits {
+                context: 32_768,
+                longest_token: 8,
+                remedy,
+            };
+            answer_full(limits).message
+        };
+        let full = "The question and this answer fill the model’s context of 32,768 tokens, so the answer cannot go on. Ask for a part of it";
+        assert_eq!(said(Remedy::Nothing), format!("{full}."));
+        assert_eq!(
+            said(Remedy::LargerModel),
+            format!("{full}, or open a larger model.")
+        );
+        assert_eq!(
+            said(Remedy::LongerContext),
+            format!("{full}, or choose a larger context in the settings.")
+        );
+    }
 }

@@ -110,6 +110,8 @@ pub struct ModelInfo {
     pub context_length: usize,
     /// A note for the user on that length: that it is not what was asked for, or longer than trained.
     pub context_note: Option<String>,
+    /// Whether the settings could make it longer.
+    pub context_can_grow: bool,
     /// Bytes of the longest text that one token stands for.
     pub longest_token: usize,
     /// Memory that the keys and values of a full context take, in bytes.

@@ -192,7 +192,7 @@ impl Chat {
         let closed = || {
             Failure::new(
                 FailureCode::Store,
-                "Goldcrest is closing, or failed; see its log.",
+                "Goldcrest is closing or has stopped working. The log has details.",
             )
         };
         self.letters.send(letter).map_err(|_| closed())?;

@@ -214,7 +214,12 @@ impl Settings {
             256,
             1 << 20,
         )?;
-        within("Longest answer", self.max_tokens.unwrap_or(1), 1, 1 << 20)?;
+        within(
+            "Maximum answer length",
+            self.max_tokens.unwrap_or(1),
+            1,
+            1 << 20,
+        )?;
         within("Temperature", temperature, 0.0, 5.0)?;
         if temperature > 0.0 && temperature < MIN_TEMPERATURE {
             return Err(Failure::invalid(format!(

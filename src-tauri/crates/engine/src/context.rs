@@ -1,5 +1,6 @@
 //! The length of the context: as long as was asked for, as far as model and memory allow; and the note where it is not.
 
+use figures::{count, tokens};
 use kernels::{Cpu, KvLayer, KvType};
 
 use crate::config::Config;
@@ -20,6 +21,8 @@ pub struct Context {
     pub tokens: usize,
     /// What the user should know of that length.
     pub note: Option<String>,
+    /// Whether a longer one would be given if it were asked for.
+    pub can_grow: bool,
 }
 
 impl Context {
@@ -44,11 +47,7 @@ impl Context {
         available: Option<u64>,
     ) -> Result<Context, OpenError> {
         let asked = options.context.unwrap_or(config.context).max(1);
-        let longest = asked.min(if options.stretch {
-            config.longest_context()
-        } else {
-            config.context
-        });
+        let longest = asked.min(longest(config, options));
         let Some(available) = available else {
             return Ok(Context::given(config, options, longest, None));
         };
@@ -80,40 +79,58 @@ impl Context {
     fn given(
         config: &Config,
         options: &LoadOptions,
-        tokens: usize,
+        length: usize,
         room: Option<usize>,
     ) -> Context {
         let trained = config.context;
-        let cut = |because: String| match options.context {
-            Some(asked) => {
-                format!("{asked} tokens were asked for, {tokens} are used: {because}")
-            }
-            None => {
-                format!("The model was trained for {trained} tokens, {tokens} are used: {because}")
+        let cut = |because: &str| {
+            let used = count(length);
+            match options.context {
+                Some(asked) => {
+                    format!(
+                        "{} were asked for, {used} are used: {because}",
+                        tokens(asked)
+                    )
+                }
+                None => {
+                    let trained = tokens(trained);
+                    format!("The model was trained for {trained}, {used} are used: {because}")
+                }
             }
         };
         let asked = options.context.unwrap_or(trained).max(1);
-        let cut = if tokens >= asked {
+        let cut = if length >= asked {
             None
-        } else if room.is_some_and(|room| room <= tokens) {
-            Some(cut("the free memory has room for no more.".to_owned()))
-        } else if config.stretches(tokens) {
-            let because =
-                "that is twice what the model was trained for, and the longest that it can do.";
-            Some(cut(because.to_owned()))
+        } else if room.is_some_and(|room| room <= length) {
+            Some(cut("the free memory has room for no more."))
+        } else if config.stretches(length) {
+            Some(cut(
+                "that is twice what the model was trained for, and the longest that it can do.",
+            ))
         } else {
-            Some(cut("the model cannot do more.".to_owned()))
+            Some(cut("the model cannot do more."))
         };
-        let stretched = config.stretches(tokens).then(|| {
+        let stretched = config.stretches(length).then(|| {
+            let trained = tokens(trained);
             format!(
-                "More than the {trained} tokens that the model was trained for: positions are stretched by YaRN, and answers to short chats may be slightly worse."
+                "More than the {trained} that the model was trained for: positions are stretched by YaRN, and answers to short chats may be slightly worse."
             )
         });
         let note = [cut, stretched].into_iter().flatten().collect::<Vec<_>>();
         Context {
-            tokens,
+            tokens: length,
             note: (!note.is_empty()).then(|| note.join(" ")),
+            can_grow: length < longest(config, options).min(room.unwrap_or(usize::MAX)),
         }
+    }
+}
+
+/// The longest context that the model can do at all.
+fn longest(config: &Config, options: &LoadOptions) -> usize {
+    if options.stretch {
+        config.longest_context()
+    } else {
+        config.context
     }
 }
 
@@ -204,14 +221,14 @@ mod tests {
         assert_eq!(cut.tokens, 3000);
         let note = cut.note.expect("it is cut");
         assert!(
-            note.contains("trained for 4096 tokens, 3000 are used: the free memory"),
+            note.contains("trained for 4,096 tokens, 3,000 are used: the free memory"),
             "{note}"
         );
         let cut = with(taken(3000), Some(4000)).expect("it fits");
         assert_eq!(cut.tokens, 3000);
         let note = cut.note.expect("it is cut");
         assert!(
-            note.contains("4000 tokens were asked for, 3000 are used: the free memory"),
+            note.contains("4,000 tokens were asked for, 3,000 are used: the free memory"),
             "{note}"
         );
         // Stretched, but not as far as was asked for.
@@ -219,13 +236,22 @@ mod tests {
         assert_eq!(cut.tokens, 6000);
         let note = cut.note.expect("it is cut");
         assert!(
-            note.contains("6000 are used") && note.contains("YaRN"),
+            note.contains("6,000 are used") && note.contains("YaRN"),
             "{note}"
         );
         // Less than was trained is not stretched, whatever was asked for.
         let cut = with(taken(2000), Some(8192)).expect("it fits");
         let note = cut.note.expect("it is cut");
         assert!(cut.tokens == 2000 && !note.contains("YaRN"), "{note}");
+        let grows = |available, context| with(available, context).map(|it| it.can_grow);
+        assert_eq!(grows(taken(9000), None).ok(), Some(true), "by YaRN");
+        assert_eq!(grows(taken(3000), None).ok(), Some(false), "no memory");
+        assert_eq!(grows(taken(3000), Some(2000)).ok(), Some(true));
+        assert_eq!(
+            grows(taken(9000), Some(8192)).ok(),
+            Some(false),
+            "the longest"
+        );
         assert!(with(taken(1024) - 1, None).is_err());
         assert!(with(taken(1024) - 1, Some(8192)).is_err());
         assert!(with(taken(300), Some(300)).is_ok());

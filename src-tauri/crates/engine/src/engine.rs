@@ -237,6 +237,7 @@ impl Engine {
         } = place(&config, source, again, options, wanted.tokens, progress)?;
         summary.context_length = context;
         summary.context_note = wanted.note;
+        summary.context_can_grow = wanted.can_grow;
         let load_s = started.elapsed().as_secs_f64();
         tracing::info!(
             name = summary.name,

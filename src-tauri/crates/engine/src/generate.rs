@@ -117,7 +117,9 @@ pub enum GenerateError {
     Empty,
     /// The prompt leaves no room for an answer.
     #[error(
-        "the conversation is too long: {prompt} tokens where the context has room for {context}"
+        "the conversation is too long: {} where the context has room for {}",
+        figures::tokens(*prompt),
+        figures::count(*context)
     )]
     TooLong {
         /// Tokens in the prompt.

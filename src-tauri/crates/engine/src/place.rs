@@ -226,8 +226,8 @@ impl Order<'_> {
         let room = self.room(&mut model).map_err(OpenError::from)?;
         let Some((context, kv)) = room else {
             return Err(NoGpu::from(format!(
-                "The CPU is used: beside a block of the model, the GPU's memory has no room for {} tokens of context",
-                self.shortest()
+                "The CPU is used: beside a block of the model, the GPU's memory has no room for {} of context",
+                figures::tokens(self.shortest())
             )));
         };
         let (blocks, all) = (model.blocks(), config.layers);
@@ -321,7 +321,7 @@ impl Order<'_> {
         let all = self.config.layers;
         let parts: Vec<String> = [
             (blocks < all).then(|| format!("{blocks} of {all} layers")),
-            (context < self.context).then(|| format!("{context} tokens of context")),
+            (context < self.context).then(|| format!("{} of context", figures::tokens(context))),
             (kv != self.options.kv).then(|| "keys and values in 8 bits".to_owned()),
         ]
         .into_iter()

@@ -29,6 +29,8 @@ pub struct ModelSummary {
     pub context_length: usize,
     /// What the user should know of that length: that it is not what was asked for, or longer than trained.
     pub context_note: Option<String>,
+    /// Whether a longer one would be given if it were asked for.
+    pub context_can_grow: bool,
     /// Length of the context that the model was trained for.
     pub trained_context: usize,
     /// Which chat template writes its prompts.
@@ -62,6 +64,7 @@ impl ModelSummary {
             vocab: config.vocab,
             context_length: config.context,
             context_note: None,
+            context_can_grow: false,
             trained_context: config.context,
             template: template.origin(),
             can_think: capabilities.thinking,

@@ -109,7 +109,7 @@ impl Desk {
         let row = self.store.messages().get(message)?;
         self.refuse_change(row.chat)?;
         if answered.is_some() && row.role != Role::User {
-            return Err(Failure::invalid("Only a message of yours can be answered."));
+            return Err(Failure::invalid("Only your own messages can be answered."));
         }
         let at = self.now();
         let queued = self.store.transaction(|store| {

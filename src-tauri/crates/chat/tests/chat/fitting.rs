@@ -121,7 +121,7 @@ fn a_message_that_does_not_fit_fails_with_the_numbers_and_is_kept() {
     assert_eq!(ended.state, MessageState::Failed);
     let error = ended.error.unwrap();
     assert_eq!(error.code, FailureCode::TooLong);
-    for number in ["100 tokens", "80 fit", "context of 100"] {
+    for number in ["100 tokens", "room for 80", "open a larger model"] {
         assert!(
             error.message.contains(number),
             "{number} in {}",

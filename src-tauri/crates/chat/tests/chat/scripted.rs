@@ -206,6 +206,7 @@ impl Generate for Scripted {
             file_bytes: 1000,
             context_length: if context == 0 { 4096 } else { context },
             context_note: None,
+            context_can_grow: false,
             longest_token: LONGEST_TOKEN,
             kv_bytes: 4096,
             template: Template {

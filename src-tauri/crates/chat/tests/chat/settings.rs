@@ -67,7 +67,9 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ("Threads", |s| s.threads = Some(513)),
         ("Context length", |s| s.context_length = Some(255)),
         ("Context length", |s| s.context_length = Some((1 << 20) + 1)),
-        ("Longest answer", |s| s.max_tokens = Some((1 << 20) + 1)),
+        ("Maximum answer length", |s| {
+            s.max_tokens = Some((1 << 20) + 1)
+        }),
         ("Device", |s| s.device = format!("gpu:{}", "x".repeat(65))),
         ("Device", |s| s.device = "gpu:\u{1b}[2J".into()),
         ("Device", |s| s.device = "x".repeat(100_000)),
@@ -77,7 +79,7 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ("Threads", |s| s.threads = Some(0)),
         ("Threads", |s| s.threads = Some(chat::max_threads() + 1)),
         ("Context length", |s| s.context_length = Some(8)),
-        ("Longest answer", |s| s.max_tokens = Some(0)),
+        ("Maximum answer length", |s| s.max_tokens = Some(0)),
         ("Device", |s| s.device = "cuda:".into()),
         ("Device", |s| s.device = "tpu".into()),
         ("Device", |s| s.device = "gpu:\u{1b}[0m".into()),

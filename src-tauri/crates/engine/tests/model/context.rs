@@ -30,7 +30,7 @@ fn what_is_asked_for_is_given_or_the_difference_is_said() {
     let note = note.expect("it is longer than trained");
     assert_eq!(length, 8192);
     assert!(
-        note.contains("4096 tokens that the model was trained for") && note.contains("YaRN"),
+        note.contains("4,096 tokens that the model was trained for") && note.contains("YaRN"),
         "{note}"
     );
     assert!(!note.contains("asked for"), "{note}");
@@ -38,7 +38,7 @@ fn what_is_asked_for_is_given_or_the_difference_is_said() {
     let note = note.expect("it is cut");
     assert_eq!(length, 8192);
     assert!(
-        note.contains("1000000 tokens were asked for, 8192 are used")
+        note.contains("1,000,000 tokens were asked for, 8,192 are used")
             && note.contains("twice what the model was trained for"),
         "{note}"
     );
@@ -109,7 +109,7 @@ fn an_inspection_says_what_context_there_would_be() {
     let model = inspect(10_000);
     assert_eq!((model.usable_context, model.longest_context), (8192, 8192));
     let note = model.context_note.expect("it is cut");
-    assert!(note.contains("10000 tokens were asked for"), "{note}");
+    assert!(note.contains("10,000 tokens were asked for"), "{note}");
     assert_eq!(model.rope_scaling, "yarn 2 from 4096");
 }
 

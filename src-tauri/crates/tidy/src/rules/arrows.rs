@@ -1,10 +1,11 @@
 use crate::{File, Finding, Tree};
 
 /// What a package of ours may depend on among our own.
-const ARROWS: [(&str, &[&str]); 7] = [
-    ("src-tauri/", &["chat", "engine"]),
-    ("src-tauri/crates/chat/", &["store"]),
-    ("src-tauri/crates/engine/", &["gpu", "kernels"]),
+const ARROWS: [(&str, &[&str]); 8] = [
+    ("src-tauri/", &["chat", "engine", "figures"]),
+    ("src-tauri/crates/chat/", &["figures", "store"]),
+    ("src-tauri/crates/engine/", &["figures", "gpu", "kernels"]),
+    ("src-tauri/crates/figures/", &[]),
     ("src-tauri/crates/gpu/", &["kernels"]),
     ("src-tauri/crates/kernels/", &[]),
     ("src-tauri/crates/store/", &[]),

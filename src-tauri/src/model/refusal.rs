@@ -1,0 +1,119 @@
+//! Why a model does not open, in words for people: no codes of the system, no marks of Markdown.
+
+use std::io;
+use std::path::Path;
+
+use chat::{Failure, FailureCode, ModelChoice};
+use engine::{ConfigError, GgufError, OpenError};
+
+use super::name_of;
+
+pub fn of(choice: &ModelChoice, error: &OpenError) -> Failure {
+    let name = name_of(choice);
+    let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let (code, message) = match (choice, error) {
+        (ModelChoice::File(file), OpenError::Gguf(GgufError::Io(error))) if missing(error) => {
+            let folder = file.parent().unwrap_or(Path::new("."));
+            let message = format!("{name} is no longer in {}.", folder.display());
+            (FailureCode::MissingModel, message)
+        }
+        (_, error) => (FailureCode::BadModel, format!("{name} {}.", said(error))),
+    };
+    Failure::new(code, message)
+}
+
+fn said(error: &OpenError) -> String {
+    match error {
+        OpenError::Config(ConfigError::Architecture(kind)) => {
+            let vowel = kind.starts_with(['a', 'e', 'i', 'o', 'u']);
+            let article = if vowel { "an" } else { "a" };
+            let kind = capitalised(kind);
+            format!("is {article} {kind} model. Goldcrest runs SmolLM3 only")
+        }
+        OpenError::Gguf(GgufError::NotGguf) => "is not a GGUF file".into(),
+        OpenError::Gguf(GgufError::Io(error)) => format!("cannot be read: {}", error.kind()),
+        other => format!("cannot be opened: {}", plain(&other.to_string())),
+    }
+}
+
+fn capitalised(word: &str) -> String {
+    let mut chars = word.chars();
+    let first = chars.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(chars).collect()
+}
+
+/// Without the system's error numbers, and with quotes in place of backticks.
+fn plain(sentence: &str) -> String {
+    let mut plain = String::with_capacity(sentence.len());
+    for (at, part) in sentence.split('`').enumerate() {
+        if at > 0 {
+            plain.push(if at % 2 == 1 { '“' } else { '”' });
+        }
+        plain.push_str(part);
+    }
+    while let Some(start) = plain.find(" (os error ") {
+        let end = plain[start..]
+            .find(')')
+            .map_or(plain.len(), |end| start + end + 1);
+        plain.replace_range(start..end, "");
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(error: OpenError) -> (FailureCode, String) {
+        let failure = of(&ModelChoice::File("/models/x.gguf".into()), &error);
+        (failure.code, failure.message)
+    }
+
+    fn bad(message: &str) -> (FailureCode, String) {
+        (FailureCode::BadModel, message.to_owned())
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_missed_by_its_folder() {
+        let gone = GgufError::Io(io::Error::from_raw_os_error(2));
+        let said = "x.gguf is no longer in /models.".to_owned();
+        assert_eq!(message(gone.into()), (FailureCode::MissingModel, said));
+    }
+
+    #[test]
+    fn another_kind_of_model_is_called_by_its_name() {
+        let kind = |kind: &str| message(ConfigError::Architecture(kind.to_owned()).into()).1;
+        assert_eq!(
+            kind("llama"),
+            "x.gguf is a Llama model. Goldcrest runs SmolLM3 only."
+        );
+        assert_eq!(
+            kind("olmo2"),
+            "x.gguf is an Olmo2 model. Goldcrest runs SmolLM3 only."
+        );
+    }
+
+    #[test]
+    fn no_marks_and_no_error_numbers_reach_the_user() {
+        let refused = GgufError::Io(io::Error::from_raw_os_error(13));
+        assert_eq!(
+            message(refused.into()),
+            bad("x.gguf cannot be read: permission denied.")
+        );
+        assert_eq!(
+            message(GgufError::NotGguf.into()),
+            bad("x.gguf is not a GGUF file.")
+        );
+        let missing = ConfigError::Missing("smollm3.block_count".into());
+        assert_eq!(
+            message(missing.into()),
+            bad(
+                "x.gguf cannot be opened: metadata key “smollm3.block_count” is missing or has the wrong type."
+            )
+        );
+        assert_eq!(
+            plain("tensor `a` cannot be read: Input/output error (os error 5)"),
+            "tensor “a” cannot be read: Input/output error"
+        );
+    }
+}
