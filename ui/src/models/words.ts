@@ -1,4 +1,4 @@
-import type { ModelStatus } from "../state/types";
+import type { ModelStatus, WireError } from "../state/types";
 import { count } from "../text/figures";
 
 /** Where SmolLM3-3B can be had; the app itself fetches nothing. */
@@ -22,6 +22,15 @@ export function stateWord(status: ModelStatus): string {
     case "failed":
       return "failed";
   }
+}
+
+/** What is wrong with the file that was to be opened, and which model answers meanwhile. */
+export function faultWords(fault: WireError, { state, demoModel, name }: ModelStatus): string {
+  if (state !== "ready") return fault.message;
+  const model = demoModel ? "the demo model" : name;
+  return fault.code === "bad-model"
+    ? `${fault.message} You are still using ${model}.`
+    : `${fault.message} You are using ${model} for now.`;
 }
 
 /** Megabytes as a person says them: 4.6 MB, 1.9 GB. */

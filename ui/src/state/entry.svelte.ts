@@ -42,7 +42,9 @@ export class Entry {
 
   readonly writing = $derived(this.state === "writing");
   /** Continue can add to it. */
-  readonly canGoOn = $derived(this.error?.code !== "answer-full");
+  readonly canGoOn = $derived(
+    this.error?.code !== "answer-full" && this.error?.code !== "too-long",
+  );
   readonly pondering = $derived(this.writing && this.stage === "thinking");
   /** This version's place among its siblings, from 1. */
   readonly place = $derived.by(() => this.siblings.indexOf(this.id) + 1);

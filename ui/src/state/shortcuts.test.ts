@@ -27,7 +27,7 @@ test.each([
   ["N", ["ctrl"], "New chat"],
   ["n", ["meta"], "New chat"],
   [",", ["ctrl"], "Settings"],
-  ["M", ["ctrl", "shift"], "Model"],
+  ["M", ["ctrl", "shift"], "Show the model"],
   ["ArrowUp", ["shift"], "Previous chat"],
   ["n", [], undefined],
   ["n", ["ctrl", "shift"], undefined],

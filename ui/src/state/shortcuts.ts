@@ -19,7 +19,7 @@ export const shortcuts: Shortcut[] = [
   { keys: "Ctrl+B", does: "Show or hide the sidebar", run: (app) => app.toggleSidebar() },
   {
     keys: "Ctrl+Shift+M",
-    does: "Model",
+    does: "Show the model",
     run: (app) => (app.model.cardOpen = !app.model.cardOpen),
   },
   { keys: "Ctrl+,", does: "Settings", run: (app) => (app.settingsOpen = true) },
@@ -39,7 +39,7 @@ export const shortcuts: Shortcut[] = [
     keys: "Escape",
     does: "Stop the answer",
     run: (app) => void app.conversation.stop(),
-    when: (app) => app.conversation.writing,
+    when: (app) => app.conversation.writing && !app.model.cardOpen,
   },
 ];
 

@@ -9,4 +9,5 @@ export type {
   Settings,
   Stage,
   Stats,
+  WireError,
 } from "../host/host";

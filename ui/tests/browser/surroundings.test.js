@@ -97,7 +97,7 @@ scene(
   "a bad file's reason is on the screen until it is put aside",
   { scene: "error" },
   async (page) => {
-    await page.getByRole("alert").getByText("holds a “llama” model").waitFor();
+    await page.getByRole("alert").getByText("is a Llama model. Goldcrest runs SmolLM3 only. You are still using the demo model.").waitFor();
     await page.getByRole("alert").getByRole("button", { name: "Dismiss" }).click();
     assert.equal(await page.getByRole("alert").count(), 0);
   },
@@ -131,7 +131,7 @@ scene("the card has the model's facts, and opens the demo model", {}, async (pag
   assert.match(facts, /File\s+SmolLM3-Q4_K_M\.gguf/);
   assert.match(facts, /Quantisation\s+Q4_K_M/);
   assert.match(facts, /Size\s+1\.9 GB/);
-  assert.match(facts, /Context\s+32,768 tokens, in up to 2\.4 GB/);
+  assert.match(facts, /Context\s+32,768 tokens \(up to 2\.4 GB of memory\)/);
   await card.getByRole("button", { name: "Use the demo model" }).click();
   await page.getByRole("button", { name: "Model: Demo model, ready, CPU" }).click();
   await card.getByText("Comes with Goldcrest").waitFor();

@@ -42,13 +42,21 @@ const scenes: Record<string, Script> = {
       },
     },
   },
+  "missing-model": {
+    model: {
+      ...demoModel,
+      error: {
+        code: "missing-model",
+        message: "SmolLM3-Q4_K_M.gguf is no longer in ~/Models.",
+      },
+    },
+  },
   error: {
     model: {
       ...demoModel,
       error: {
         code: "bad-model",
-        message:
-          "llama-2-7b.Q4_K_M.gguf holds a “llama” model. Goldcrest runs SmolLM3 (“smollm3”) only. The demo model goes on.",
+        message: "llama-2-7b.Q4_K_M.gguf is a Llama model. Goldcrest runs SmolLM3 only.",
       },
     },
   },
