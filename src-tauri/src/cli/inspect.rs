@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use engine::{Inspection, ModelLine};
-use figures::{count, tokens};
+use figures::tokens;
 
 use super::{CliError, InspectArgs, output};
 
@@ -105,7 +105,7 @@ fn write_model(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
         out,
         "  trained for {} of context, can do {}",
         tokens(model.trained_context),
-        count(model.longest_context)
+        figures::count(model.longest_context)
     )?;
     writeln!(
         out,

@@ -1,4 +1,5 @@
 import { beforePair } from "../text/pieces";
+import { plainText } from "../text/plain";
 
 /** All whole sentences and lines. A full stop ends one only before a space: 5.5 is a number. */
 const SENTENCES = /^[\s\S]*(?:[.!?](?=\s)|\n)/u;
@@ -27,20 +28,29 @@ export class Announcer {
 
   hear(text: string): void {
     this.#pending += text;
-    let end = SENTENCES.exec(this.#pending)?.[0].length ?? 0;
+    let end = beforeFormula(this.#pending, SENTENCES.exec(this.#pending)?.[0].length ?? 0);
     if (this.#pending.length - end > LONGEST_PENDING) {
       end = endOfWord(this.#pending, this.#pending.length);
     }
     if (end === 0) return;
-    this.#speak(plain(this.#pending.slice(0, end)));
+    this.#speak(plainText(this.#pending.slice(0, end)));
     this.#pending = this.#pending.slice(end);
   }
 
   /** Speaks what is left, then `closing`. */
   finish(closing: string): void {
-    this.#speak(plain(this.#pending));
+    this.#speak(plainText(this.#pending));
     this.#speak(closing);
     this.#pending = "";
+  }
+
+  /** Says no more: another chat is looked at. */
+  clear(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#pending = "";
+    this.#due = [];
+    this.spoken = "";
   }
 
   #speak(words: string): void {
@@ -69,8 +79,18 @@ function endOfWord(text: string, most: number): number {
   return text.lastIndexOf(" ", most - 1) + 1 || beforePair(text, most);
 }
 
-const plain = (markdown: string): string =>
-  markdown
-    .replace(/[*_`#>|]+/gu, "")
-    .replace(/\s+/gu, " ")
-    .trim();
+/** `end`, or where a formula on lines of its own begins that is not over by then. */
+function beforeFormula(text: string, end: number): number {
+  const spoken = text.slice(0, end);
+  for (const [open, close] of [
+    ["$$", "$$"],
+    ["\\[", "\\]"],
+  ] as const) {
+    for (let from = spoken.indexOf(open); from >= 0;) {
+      const over = spoken.indexOf(close, from + 2);
+      if (over < 0) return from;
+      from = spoken.indexOf(open, over + 2);
+    }
+  }
+  return end;
+}

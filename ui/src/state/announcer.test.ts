@@ -28,6 +28,25 @@ test("marks of Markdown are not read out", () => {
   expect(spoken(announcer)).toBe("A small bird.");
 });
 
+test("a formula is spoken in signs, and not before it is whole", () => {
+  const announcer = new Announcer();
+  announcer.hear("It is $\\frac{1}{2}$ or $x^2$. And\n\n$$\nA = P\n\\times 2\n");
+  expect(spoken(announcer)).toBe("It is 1/2 or x². And");
+  announcer.hear("$$\n\nin the end. ");
+  expect(spoken(announcer)).toBe("A = P × 2 in the end.");
+});
+
+test("nothing is said of a chat that was left", () => {
+  const announcer = new Announcer();
+  announcer.hear("It weighs six grams. Nob");
+  expect(spoken(announcer)).toBe("It weighs six grams.");
+  announcer.hear("ody knows. ");
+  announcer.clear();
+  expect(spoken(announcer)).toBe("");
+  announcer.finish("");
+  expect(spoken(announcer)).toBe("");
+});
+
 test("the break between two paragraphs does not take away what is being read out", () => {
   const announcer = new Announcer();
   announcer.hear("It crosses the sea. ");

@@ -74,6 +74,7 @@ export class App {
   }
 
   newChat(): void {
+    this.announcer.clear();
     this.conversation.clear();
     this.composer.move(null);
     this.composer.thinking = this.preferences.value.thinking;
@@ -81,6 +82,7 @@ export class App {
   }
 
   async openChat(id: number, message: number | null = null): Promise<void> {
+    if (id !== this.conversation.chat) this.announcer.clear();
     const draft = await this.conversation.open(id, message);
     if (draft === null) return;
     this.composer.move(id, draft);

@@ -47,6 +47,14 @@ md.core.ruler.push("link-text", (state) => {
   }
 });
 
+/** The conversation has the first heading, a message the second; those of an answer are below them. */
+md.core.ruler.push("heading-levels", (state) => {
+  for (const token of state.tokens) {
+    if (token.type !== "heading_open" && token.type !== "heading_close") continue;
+    token.tag = `h${Math.min(Number(token.tag.slice(1)) + 2, 6)}`;
+  }
+});
+
 export function languageOf(token: Token | undefined): string {
   return token?.info.trim().split(/\s+/u)[0]?.toLowerCase() ?? "";
 }

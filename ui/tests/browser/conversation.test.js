@@ -35,7 +35,7 @@ scene(
   { pause: 6 },
   async (page) => {
     await ask(page, "What is Goldcrest?");
-    const thinking = log(page).getByRole("region", { name: "Thinking" });
+    const thinking = log(page).getByRole("group", { name: "Thinking" });
     await thinking.getByText(/Thinking… \d+ s/).waitFor();
     await thinking.getByText("They ask about the app itself.").waitFor();
     await thinking.getByRole("button").click();
@@ -71,7 +71,7 @@ scene("the thinking switch says whether it is on, and the answer follows it", {}
   assert.equal(await toggle.getAttribute("aria-pressed"), "false");
   await ask(page, "What is Goldcrest?");
   await answered(page);
-  assert.equal(await log(page).getByRole("region", { name: "Thinking" }).count(), 0);
+  assert.equal(await log(page).getByRole("group", { name: "Thinking" }).count(), 0);
 });
 
 scene("an input method's Enter accepts a word and sends nothing", {}, async (page) => {
@@ -143,7 +143,7 @@ scene(
     await atEnd();
     await page.mouse.move(640, 300);
     await page.mouse.wheel(0, -240);
-    await button(page, "Latest").waitFor();
+    await button(page, "Go to the latest message").waitFor();
     const top = await log(page).evaluate((view) => view.scrollTop);
     await page.waitForTimeout(700);
     assert.equal(
@@ -151,7 +151,7 @@ scene(
       top,
       "it rests where the reader is",
     );
-    await button(page, "Latest").click();
+    await button(page, "Go to the latest message").click();
     await page.waitForFunction(() => !document.querySelector(".latest"));
     await page.waitForTimeout(700);
     await atEnd();

@@ -220,7 +220,7 @@ for (const [thinkingMs, title] of [
 scene("long thinking is shown from its beginning to its end", {}, async (page) => {
   const thinking = Array.from({ length: 4000 }, (_, at) => `Thought ${at}.`).join("\n");
   await openWith(page, { thinking });
-  const region = log(page).getByRole("region", { name: "Thinking" });
+  const region = log(page).getByRole("group", { name: "Thinking" });
   await region.getByRole("button").click();
   await soon(async () => {
     const shown = await region.locator("p").allTextContents();

@@ -60,7 +60,7 @@ const screens = {
       await chat(page, "How does compound interest work?");
       await page.mouse.move(640, 300);
       await page.mouse.wheel(0, -900);
-      await page.getByRole("button", { name: "Latest" }).waitFor();
+      await page.getByRole("button", { name: "Go to the latest message" }).waitFor();
     },
   },
   versions: {

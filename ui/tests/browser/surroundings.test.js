@@ -97,7 +97,12 @@ scene(
   "a bad file's reason is on the screen until it is put aside",
   { scene: "error" },
   async (page) => {
-    await page.getByRole("alert").getByText("is a Llama model. Goldcrest runs SmolLM3 only. You are still using the demo model.").waitFor();
+    await page
+      .getByRole("alert")
+      .getByText(
+        "is a Llama model. Goldcrest runs SmolLM3 only. You are still using the demo model.",
+      )
+      .waitFor();
     await page.getByRole("alert").getByRole("button", { name: "Dismiss" }).click();
     assert.equal(await page.getByRole("alert").count(), 0);
   },

@@ -95,8 +95,8 @@ test("with Thinking on, the thoughts are a region of their own", async (t) => {
   assert.equal(answer.thinks, true);
   assert(answer.thinking.length > 0);
   assert(!answer.text.includes("<think>") && !answer.text.includes(answer.thinking.trim()));
-  const region = await app.get("region", "Thinking", await app.get("log", "Conversation"));
-  assert.equal(await app.session.of(region, "computedrole"), "region");
+  const region = await app.get("group", "Thinking", await app.get("log", "Conversation"));
+  assert.equal(await app.session.of(region, "computedrole"), "group");
   await app.until("the thinking to be over", async () =>
     /Thought (for|briefly)/.test(await app.text(region)),
   );

@@ -57,7 +57,7 @@ const ownTemplate = "Use the file's own template";
 
 async function card(app) {
   if (!(await app.isThere("switch", ownTemplate))) await app.click("button", /^Model:/);
-  const note = await app.get("region", "Chat template");
+  const note = await app.get("group", "Chat template");
   return app.text(note);
 }
 

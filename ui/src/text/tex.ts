@@ -1,0 +1,140 @@
+/** TeX in signs that a person reads and a screen reader speaks: `\frac{1}{2}` is 1/2, `x^2` is x². */
+
+const SIGNS: Record<string, string> = {
+  times: "×",
+  cdot: "·",
+  div: "÷",
+  pm: "±",
+  mp: "∓",
+  leq: "≤",
+  le: "≤",
+  geq: "≥",
+  ge: "≥",
+  neq: "≠",
+  ne: "≠",
+  approx: "≈",
+  equiv: "≡",
+  sim: "∼",
+  propto: "∝",
+  infty: "∞",
+  sum: "∑",
+  prod: "∏",
+  int: "∫",
+  partial: "∂",
+  nabla: "∇",
+  in: "∈",
+  notin: "∉",
+  subset: "⊂",
+  subseteq: "⊆",
+  cup: "∪",
+  cap: "∩",
+  emptyset: "∅",
+  forall: "∀",
+  exists: "∃",
+  neg: "¬",
+  land: "∧",
+  lor: "∨",
+  to: "→",
+  rightarrow: "→",
+  leftarrow: "←",
+  Rightarrow: "⇒",
+  implies: "⇒",
+  iff: "⇔",
+  ldots: "…",
+  cdots: "…",
+  dots: "…",
+  degree: "°",
+  circ: "°",
+  alpha: "α",
+  beta: "β",
+  gamma: "γ",
+  delta: "δ",
+  epsilon: "ε",
+  varepsilon: "ε",
+  zeta: "ζ",
+  eta: "η",
+  theta: "θ",
+  iota: "ι",
+  kappa: "κ",
+  lambda: "λ",
+  mu: "μ",
+  nu: "ν",
+  xi: "ξ",
+  pi: "π",
+  rho: "ρ",
+  sigma: "σ",
+  tau: "τ",
+  phi: "φ",
+  varphi: "φ",
+  chi: "χ",
+  psi: "ψ",
+  omega: "ω",
+  Gamma: "Γ",
+  Delta: "Δ",
+  Theta: "Θ",
+  Lambda: "Λ",
+  Pi: "Π",
+  Sigma: "Σ",
+  Phi: "Φ",
+  Psi: "Ψ",
+  Omega: "Ω",
+};
+
+const RAISED: Record<string, string> = { "0": "⁰", "1": "¹", "2": "²", "3": "³", n: "ⁿ" };
+
+/** One character that stands alone, or all that is in braces; braces within were taken away before. */
+const ARGUMENT = String.raw`(?:\{([^{}]*)\}|([^\s{}\\^_]))`;
+const FRACTION = new RegExp(String.raw`\\[dt]?frac\s*${ARGUMENT}\s*${ARGUMENT}`, "gu");
+const ROOT = new RegExp(String.raw`\\sqrt\s*${ARGUMENT}`, "gu");
+const RAISING = new RegExp(String.raw`\^\s*${ARGUMENT}`, "gu");
+const LOWERING = new RegExp(String.raw`_\s*${ARGUMENT}`, "gu");
+const STYLED = /\\(?:text|mathrm|mathbf|mathit|operatorname|textbf|textit|boxed)\s*\{([^{}]*)\}/gu;
+
+/** Deeper nesting than this is no formula that anybody wrote. */
+const DEEPEST = 20;
+
+/** Longer ones are no formula either, and would take long. */
+const LONGEST = 2000;
+
+/** Stands for a ^ that was read, so that it is not read again. */
+const POWER = "\uE010";
+
+export function texAsText(tex: string): string {
+  if (tex.length > LONGEST) return tex;
+  let text = tex.replace(/\\(?:left|right|displaystyle|limits)(?![a-zA-Z])/gu, "");
+  // From the innermost braces outwards.
+  for (let depth = 0; depth < DEEPEST; depth++) {
+    const before = text;
+    text = text
+      .replace(STYLED, "$1")
+      .replace(FRACTION, (_, ...parts: (string | undefined)[]) => {
+        const [a, b, c, d] = parts;
+        return `${grouped(a ?? b ?? "")}/${grouped(c ?? d ?? "")}`;
+      })
+      .replace(ROOT, (_, a?: string, b?: string) => `√${grouped(a ?? b ?? "")}`)
+      .replace(RAISING, (_, a?: string, b?: string) => raised((a ?? b ?? "").trim()))
+      .replace(LOWERING, (_, a?: string, b?: string) => ` ${a ?? b ?? ""} `);
+    if (text === before) break;
+  }
+  return text
+    .replace(/\\q?quad(?![a-zA-Z])/gu, " ")
+    .replace(/\\([a-zA-Z]+)(\(?)/gu, (_, name: string, opens: string) =>
+      opens === "" ? ` ${SIGNS[name] ?? name} ` : ` ${SIGNS[name] ?? name}(`,
+    )
+    .replace(/\\[,;:! ]/gu, " ")
+    .replace(/\\\\|[{}]|\\(?=[%&$#_])/gu, "")
+    .replace(/&/gu, " ")
+    .replaceAll(POWER, "^")
+    .replace(/\s+/gu, " ")
+    .replace(/ (?=[),.])|(?<=\() /gu, "")
+    .trim();
+}
+
+function grouped(part: string): string {
+  const inner = part.trim();
+  return /^[\p{L}\p{N}.]*$/u.test(inner) ? inner : `(${inner})`;
+}
+
+function raised(part: string): string {
+  return RAISED[part] ?? `${POWER}${grouped(part)}`;
+}
