@@ -129,7 +129,7 @@ fn for_a_small_model_no_gpu_is_looked_for_unless_one_is_asked_for() {
             &mut || {},
         )
     };
-    no_gpu(&decide("auto"), "so small a model");
+    no_gpu(&decide("auto"), "fast enough for a model this small");
     assert_eq!(machine.checked(), [""; 0]);
     assert!(decide("gpu").gpu.is_some());
 }

@@ -350,7 +350,7 @@ fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
             file_bytes: file.metadata().expect("there").len(),
             context_length: 2048,
             context_note: None,
-            context_can_grow: false,
+            context_can_grow: true,
             longest_token: engine.tokenizer().longest_token(),
             kv_bytes: engine.full_kv_bytes(),
             fingerprint: summary.fingerprint.clone(),

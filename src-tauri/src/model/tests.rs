@@ -408,7 +408,7 @@ fn a_file_that_is_refused_with_a_reason_leaves_no_mark() {
     let (folder, markers, mut model) = marked();
     let choice = ModelChoice::File(folder.path().join("none.gguf"));
     let opened = model.open(&choice, &options(), &mut |_| {});
-    assert_eq!(opened.map_err(|it| it.code), Err(FailureCode::BadModel));
+    assert_eq!(opened.map_err(|it| it.code), Err(FailureCode::MissingModel));
     assert_eq!(markers.crashes::<ModelChoice>(Work::Opening), []);
     assert!(!markers.file(Work::Opening).exists());
 }

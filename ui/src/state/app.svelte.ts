@@ -4,6 +4,7 @@ import { Announcer } from "./announcer.svelte";
 import { Chats } from "./chats.svelte";
 import { Composer } from "./composer.svelte";
 import { Conversation } from "./conversation.svelte";
+import { ContextMenu } from "./menu.svelte";
 import { Disk } from "./disk.svelte";
 import { Model } from "./model.svelte";
 import { Notices } from "./notices.svelte";
@@ -14,6 +15,7 @@ import { Search } from "./search.svelte";
 export class App {
   readonly notices = new Notices();
   readonly announcer = new Announcer();
+  readonly menu = new ContextMenu();
   readonly chats: Chats;
   readonly conversation: Conversation;
   readonly model: Model;
@@ -98,6 +100,12 @@ export class App {
   searchChats(): void {
     this.sidebarOpen = true;
     this.search.focus();
+  }
+
+  /** Searches all chats for words that were marked somewhere. */
+  searchFor(words: string): void {
+    this.search.ask(words);
+    this.searchChats();
   }
 
   openNeighbour(step: 1 | -1): void {
