@@ -54,6 +54,7 @@ scene("marked text can be copied and searched for", {}, async (page) => {
     const range = document.createRange();
     range.setStart(bubble.firstChild, bubble.textContent.indexOf("sourdough"));
     range.setEnd(range.startContainer, range.startOffset + "sourdough".length);
+    document.getSelection().removeAllRanges();
     document.getSelection().addRange(range);
     const { x, y } = range.getBoundingClientRect();
     return { x, y };
