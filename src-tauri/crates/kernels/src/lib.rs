@@ -31,7 +31,7 @@
 //!
 //! # The loops
 //!
-//! A product is cut into strips of two panels, which threads draw from a counter (`pool`). Up to
+//! A product is cut into strips of two panels; each thread has a share of neighbouring ones (`pool`). Up to
 //! eight tokens meet a strip while it streams from memory through registers: load, mask, multiply,
 //! scale (`product`), with memory asked for ahead; each token's result is bit for bit what it is
 //! alone, so that guessed tokens can be checked together. What shares its input runs as one piece of
