@@ -51,7 +51,7 @@ describe("Markdown as plain text", () => {
   it("takes no time over marks without end", () => {
     const begun = performance.now();
     for (const mark of ["[", "](", "$$", "\\(", "| ", "`", "*a", "_", "- ", "--", " "]) {
-      plainText(mark.repeat(5_000));
+      plainText(mark.repeat(50_000));
     }
     expect(performance.now() - begun).toBeLessThan(5000);
   });

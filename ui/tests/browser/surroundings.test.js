@@ -7,7 +7,7 @@ scene(
   "the first start says what this is, and the demo model answers right there",
   { scene: "first" },
   async (page) => {
-    await page.getByText("runs on this computer. Nothing you write leaves it").waitFor();
+    await page.getByText("It works offline, and nothing you write leaves it").waitFor();
     assert.equal(await button(page, "Open a model…").count(), 1);
     await page.getByRole("list", { name: "Suggestions" }).getByRole("button").first().click();
     await page.getByRole("log").getByText("Goldcrest is a desktop chat app").waitFor();
