@@ -1,5 +1,7 @@
-// npm run bench:ui: how smoothly the window draws a long answer, and how fast it opens a long chat, in Chromium.
-import { ask, Stand } from "./window.js";
+// npm run bench:ui: how smoothly the window draws a long answer, how fast it opens a long chat, and what a key costs
+// there, in Chromium.
+import { pageTasks } from "./responsive.js";
+import { ask, chats, message, Stand } from "./window.js";
 
 /** The value below which this share of the numbers lies. */
 const quantile = (numbers, share) =>
@@ -51,28 +53,45 @@ async function longAnswer(stand, tokens, rate) {
   };
 }
 
-async function longChat(stand) {
-  const page = await stand.page({ scene: "long" });
-  const list = page.getByRole("list", { name: "Chats", exact: true });
-  await list.getByText("How does compound interest work?").waitFor();
-  return page.evaluate(async () => {
+/** Opens a chat of so many messages, then types in it: milliseconds, those of a key in processor time. */
+async function longChat(stand, messages) {
+  const page = await stand.page({ messages });
+  await chats(page).getByText("How does compound interest work?").waitFor();
+  const openedMs = await page.evaluate(async () => {
     const started = performance.now();
     document.querySelector("[aria-label=Chats] li .open").click();
-    const untilDrawn = async (messages) => {
-      while (document.querySelectorAll("[data-message]").length < messages)
-        await new Promise((resolve) => setTimeout(resolve, 0));
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-      return Math.round(performance.now() - started);
-    };
-    return { messages: 120, endShownMs: await untilDrawn(2), wholeMs: await untilDrawn(120) };
+    while (!document.querySelector("[data-message]"))
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+    return Math.round(performance.now() - started);
   });
+  const settled = async () => {
+    const count = () => page.evaluate(() => document.querySelectorAll("*").length);
+    for (let before = -1, now = await count(); now !== before; now = await count()) {
+      before = now;
+      await page.waitForTimeout(1000);
+    }
+    return page.evaluate(() => document.querySelectorAll("*").length);
+  };
+  const elements = await settled();
+  await message(page).focus();
+  const KEYS = 20;
+  const { sum } = await pageTasks(stand, page, async () => {
+    for (let key = 0; key < KEYS; key++) {
+      await page.keyboard.press("a");
+      await page.waitForTimeout(50);
+    }
+  });
+  await page.context().close();
+  return { messages, openedMs, elements, keyMs: rounded(sum / KEYS) };
 }
 
 const stand = await Stand.open();
 try {
   const [tokens = 10_000, rate = 500] = process.argv.slice(2).map(Number);
   console.log(JSON.stringify({ answer: await longAnswer(stand, tokens, rate) }, null, 2));
-  console.log(JSON.stringify({ chat: await longChat(stand) }, null, 2));
+  for (const messages of [2, 100, 500, 10_000])
+    console.log(JSON.stringify({ chat: await longChat(stand, messages) }, null, 2));
 } finally {
   await stand.close();
 }

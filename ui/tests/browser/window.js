@@ -52,6 +52,8 @@ export class Stand {
     rate = 400,
     reading = 60,
     pause = 0,
+    /** Messages of the newest chat; 0: as many as the scene has. */
+    messages = 0,
     /** What is there once the page is. */
     first = ["textbox", { name: "Message" }],
     width = 1100,
@@ -67,7 +69,7 @@ export class Stand {
       if (message.type() === "error") page.faults.push(message.text());
     });
     const { port } = this.server.httpServer.address();
-    const query = new URLSearchParams({ scene, rate, reading, pause });
+    const query = new URLSearchParams({ scene, rate, reading, pause, messages });
     await page.goto(`http://127.0.0.1:${port}/?${query}`);
     await page.getByRole(...first).waitFor();
     await page.evaluate(() => document.fonts.ready);

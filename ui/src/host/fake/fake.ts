@@ -23,6 +23,8 @@ export type Script = {
   firstStart?: boolean;
   filled?: boolean;
   exchanges?: number;
+  /** Exchanges of the newest chat, where it has more than the others. */
+  longest?: number;
   model?: ModelStatus;
   settings?: Partial<Settings>;
   /** Milliseconds of "reading" before the first token. */
@@ -59,6 +61,7 @@ export class FakeHost implements Host {
       firstStart: false,
       filled: true,
       exchanges: 1,
+      longest: script.exchanges ?? 1,
       model: big,
       settings: {},
       readingMs: 500,
@@ -68,7 +71,12 @@ export class FakeHost implements Host {
     };
     this.#settings = { ...defaultSettings, ...this.#script.settings };
     this.#model = this.#script.model;
-    this.library = new Library(this.#now(), this.#script.filled, this.#script.exchanges);
+    this.library = new Library(
+      this.#now(),
+      this.#script.filled,
+      this.#script.exchanges,
+      this.#script.longest,
+    );
   }
 
   #now(): number {

@@ -148,12 +148,14 @@ export class Library {
   chats = new Map<number, FakeChat>();
   #next = 1;
 
-  constructor(now: number, filled: boolean, exchanges = 1) {
+  /** `exchanges`: of every chat; `longest`: of the newest one. */
+  constructor(now: number, filled: boolean, exchanges = 1, longest = exchanges) {
     if (!filled) return;
     for (const [title, age, questions] of [...shelf].reverse()) {
       const at = timeOf(age, now);
       const chat = this.create(title, at);
-      for (let turn = 0; turn < exchanges; turn++) {
+      const count = title === shelf[0]?.[0] ? longest : exchanges;
+      for (let turn = 0; turn < count; turn++) {
         for (const question of questions) {
           this.add(chat, "user", { text: question, createdAt: at });
           const answer = answerTo(question);
@@ -219,20 +221,19 @@ export class Library {
 
   /** The shown branch, root first. */
   branch(chat: FakeChat): Message[] {
-    const path: Message[] = [];
-    let id = chat.leaf;
-    while (id !== null) {
-      const message = chat.messages.find((each) => each.id === id);
-      if (!message) break;
-      path.unshift(message);
-      id = message.parent;
+    const byId = new Map(chat.messages.map((message) => [message.id, message]));
+    const siblings = new Map<string, number[]>();
+    const place = ({ parent, role }: Message): string => `${role} ${parent}`;
+    for (const message of chat.messages) {
+      const beside = siblings.get(place(message));
+      if (beside) beside.push(message.id);
+      else siblings.set(place(message), [message.id]);
     }
-    return path.map((message) => ({
-      ...message,
-      siblings: chat.messages
-        .filter((each) => each.parent === message.parent && each.role === message.role)
-        .map((each) => each.id),
-    }));
+    const path: Message[] = [];
+    for (let at = byId.get(chat.leaf ?? 0); at; at = byId.get(at.parent ?? 0)) path.push(at);
+    return path
+      .reverse()
+      .map((message) => ({ ...message, siblings: [...(siblings.get(place(message)) ?? [])] }));
   }
 
   /** The newest leaf below `message`. */

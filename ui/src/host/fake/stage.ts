@@ -2,7 +2,10 @@ import { sanitise } from "../../text/sanitise";
 import { FakeHost, type Script } from "./fake";
 import { damaged, distrusting, foreign, loading, missing, demoModel } from "./library";
 
-/** What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`. */
+/**
+ * What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`, a newest chat of
+ * `messages=`.
+ */
 const scenes: Record<string, Script> = {
   usual: {},
   first: { firstStart: true, filled: false, model: demoModel },
@@ -78,6 +81,8 @@ export function openStage(query: string): FakeHost {
   if (rate > 0) script.rate = rate;
   const pauseAt = Number(asked.get("pause"));
   if (pauseAt > 0) script.pauseAt = pauseAt;
+  const messages = Number(asked.get("messages"));
+  if (messages > 0) script.longest = Math.ceil(messages / 2);
   const reading = asked.get("reading");
   if (reading !== null) script.readingMs = Number(reading);
   window.sanitise = sanitise;
