@@ -121,8 +121,10 @@ pub fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<Data
         let store = Store::open(&folders.database())?;
         let chat = start_chat(&app, &folders, store)
             .map_err(|failure| startup::cause(&folders, failure))?;
-        app.state::<Arc<dyn Desktop>>()
-            .set_theme(window::theme_of(&chat));
+        let desktop = app.state::<Arc<dyn Desktop>>();
+        let settings = window::settings_of(&chat);
+        desktop.set_theme(settings.theme);
+        desktop.set_zoom(settings.zoom);
         app.manage(chat);
         Ok(())
     })

@@ -14,7 +14,9 @@ use crate::error::{ErrorCode, WireError};
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::startup::Startup;
-use crate::wire::{self, ChatSummary, ChatView, HostEvent, SearchHit, Settings, Snapshot};
+use crate::wire::{
+    self, ChatSummary, ChatView, HostEvent, QueuedMessage, SearchHit, Settings, Snapshot,
+};
 
 type Answer<T> = Result<T, WireError>;
 
@@ -124,6 +126,22 @@ async fn send(
     .into())
 }
 
+/// Sends the first message of the queue, as `text`: it leaves the queue, and the draft stays.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn send_queued(
+    chat: u32,
+    text: String,
+    thinking: bool,
+    desk: State<'_, Chat>,
+) -> Answer<ChatView> {
+    Ok(ask(&desk, move |desk| {
+        desk.send_queued(chat_id(chat), &text, thinking)
+    })
+    .await?
+    .into())
+}
+
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn regenerate(message: u32, thinking: bool, desk: State<'_, Chat>) -> Answer<ChatView> {
@@ -213,6 +231,22 @@ async fn save_draft(chat: Option<u32>, text: String, desk: State<'_, Chat>) -> A
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
+async fn save_pastes(chat: Option<u32>, pastes: Vec<String>, desk: State<'_, Chat>) -> Answer<()> {
+    ask(&desk, move |desk| {
+        desk.save_pastes(chat.map(chat_id), pastes)
+    })
+    .await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn save_queue(chat: u32, queue: Vec<QueuedMessage>, desk: State<'_, Chat>) -> Answer<()> {
+    let queue = queue.into_iter().map(Into::into).collect();
+    ask(&desk, move |desk| desk.save_queue(chat_id(chat), queue)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
 async fn save_settings(
     settings: Settings,
     desk: State<'_, Chat>,
@@ -220,6 +254,7 @@ async fn save_settings(
 ) -> Answer<Settings> {
     let saved = ask(&desk, move |desk| desk.save_settings(settings.into())).await?;
     desktop.set_theme(saved.theme);
+    desktop.set_zoom(saved.zoom);
     Ok(saved.into())
 }
 

@@ -124,12 +124,42 @@ impl From<chat::Message> for Message {
     }
 }
 
+impl From<chat::Draft> for Draft {
+    fn from(draft: chat::Draft) -> Self {
+        Self {
+            text: draft.text,
+            pastes: draft.pastes,
+            queue: draft.queue.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<chat::QueuedMessage> for QueuedMessage {
+    fn from(message: chat::QueuedMessage) -> Self {
+        Self {
+            text: message.text,
+            pastes: message.pastes,
+            thinking: message.thinking,
+        }
+    }
+}
+
+impl From<QueuedMessage> for chat::QueuedMessage {
+    fn from(message: QueuedMessage) -> Self {
+        Self {
+            text: message.text,
+            pastes: message.pastes,
+            thinking: message.thinking,
+        }
+    }
+}
+
 impl From<chat::ChatView> for ChatView {
     fn from(view: chat::ChatView) -> Self {
         Self {
             chat: view.chat.into(),
             messages: view.messages.into_iter().map(Into::into).collect(),
-            draft: view.draft,
+            draft: view.draft.into(),
         }
     }
 }
@@ -259,6 +289,7 @@ impl From<chat::Settings> for Settings {
                 chat::SendWith::Enter => SendWith::Enter,
                 chat::SendWith::CtrlEnter => SendWith::CtrlEnter,
             },
+            zoom: settings.zoom,
             show_stats: settings.show_stats,
         }
     }
@@ -289,6 +320,7 @@ impl From<Settings> for chat::Settings {
                 SendWith::Enter => chat::SendWith::Enter,
                 SendWith::CtrlEnter => chat::SendWith::CtrlEnter,
             },
+            zoom: settings.zoom,
             show_stats: settings.show_stats,
         }
     }
@@ -319,7 +351,7 @@ impl Snapshot {
             settings: snapshot.settings.into(),
             model: snapshot.model.into(),
             drafts: Drafts {
-                new_chat: snapshot.new_chat_draft,
+                new_chat: snapshot.new_chat_draft.into(),
             },
             max_threads: chat::max_threads(),
         }

@@ -23,6 +23,9 @@ pub trait Desktop: Send + Sync {
     /// Gives the window's frame these colours.
     fn set_theme(&self, theme: chat::Theme);
 
+    /// Draws the page this large, in percent.
+    fn set_zoom(&self, percent: u32);
+
     /// Ends the app as closing the window does.
     fn quit(&self);
 }
@@ -66,6 +69,16 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
             .map(|window| window::set_theme(&window, theme));
         if let Some(Err(error)) = set {
             tracing::warn!("the window's frame did not take its colours: {error}");
+        }
+    }
+
+    fn set_zoom(&self, percent: u32) {
+        let set = self
+            .0
+            .get_webview_window(window::MAIN)
+            .map(|window| window::set_zoom(&window, percent));
+        if let Some(Err(error)) = set {
+            tracing::warn!("the page was not zoomed: {error}");
         }
     }
 }

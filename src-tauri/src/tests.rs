@@ -69,6 +69,7 @@ struct QuietDesktop {
     picks: Mutex<Option<PathBuf>>,
     opened: Mutex<Vec<String>>,
     theme: Mutex<Option<chat::Theme>>,
+    zoom: Mutex<Option<u32>>,
 }
 
 impl Desktop for QuietDesktop {
@@ -101,6 +102,10 @@ impl Desktop for QuietDesktop {
 
     fn set_theme(&self, theme: chat::Theme) {
         *self.theme.lock().expect("not poisoned") = Some(theme);
+    }
+
+    fn set_zoom(&self, percent: u32) {
+        *self.zoom.lock().expect("not poisoned") = Some(percent);
     }
 }
 

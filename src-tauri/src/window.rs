@@ -8,8 +8,8 @@ use chat::{Chat, ModelChoice, WindowRow, private};
 use tauri::webview::NewWindowResponse;
 use tauri::window::Color;
 use tauri::{
-    AppHandle, DragDropEvent, Manager, PhysicalPosition, PhysicalSize, Runtime, Theme, Url,
-    WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent,
+    AppHandle, DragDropEvent, Manager, Monitor, PhysicalPosition, PhysicalRect, PhysicalSize,
+    Runtime, Theme, Url, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent,
 };
 use tempfile::TempDir;
 
@@ -22,7 +22,9 @@ use crate::wire::HostEvent;
 pub const MAIN: &str = "main";
 
 const SIZE: (f64, f64) = (1100.0, 760.0);
-const SMALLEST: (f64, f64) = (720.0, 540.0);
+const SMALLEST: (f64, f64) = (420.0, 400.0);
+/// About the height of a title bar, in logical pixels.
+const TITLE_BAR: f64 = 40.0;
 
 /// The page's grounds (`--ground` in the page's tokens), so that nothing flashes before it is drawn.
 const LIGHT: Color = Color(0xfb, 0xf9, 0xf5, 0xff);
@@ -50,14 +52,16 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<
         window = window.proxy_url(nowhere()?);
     }
     let window = window.build()?;
-    set_theme(
-        &window,
-        chat.as_deref().map_or(chat::Theme::System, theme_of),
-    )?;
+    let settings = chat.as_deref().map(settings_of).unwrap_or_default();
+    set_theme(&window, settings.theme)?;
+    set_zoom(&window, settings.zoom)?;
     match chat.map(|chat| chat.window(MAIN)) {
         Some(Ok(Some(row))) => place(&window, row)?,
-        Some(Ok(None)) | None => {}
-        Some(Err(error)) => tracing::warn!("the window's place is not known: {error}"),
+        Some(Ok(None)) | None => fit(&window)?,
+        Some(Err(error)) => {
+            tracing::warn!("the window's place is not known: {error}");
+            fit(&window)?;
+        }
     }
     window.show()
 }
@@ -101,10 +105,11 @@ pub fn remove_temporary_folder<R: Runtime>(app: &AppHandle<R>) {
     }
 }
 
-/// The colours that the person chose.
-pub fn theme_of(chat: &Chat) -> chat::Theme {
+/// What the person chose; the defaults where that cannot be read.
+pub fn settings_of(chat: &Chat) -> chat::Settings {
     chat.snapshot()
-        .map_or(chat::Theme::System, |snapshot| snapshot.settings.theme)
+        .map(|snapshot| snapshot.settings)
+        .unwrap_or_default()
 }
 
 /// The proxy of the web view, so that neither names nor connections leave it: a content security policy does not
@@ -207,17 +212,74 @@ pub fn set_theme<R: Runtime>(window: &WebviewWindow<R>, theme: chat::Theme) -> t
     window.set_background_color(Some(if is_dark { DARK } else { LIGHT }))
 }
 
-/// Puts the window where `row` says, unless no screen is there any more.
+/// Draws the page this large, in percent, as a browser does: in the same window there is room for less.
+pub fn set_zoom<R: Runtime>(window: &WebviewWindow<R>, percent: u32) -> tauri::Result<()> {
+    window.set_zoom(f64::from(percent) / 100.0)
+}
+
+/// Keeps a window that stood nowhere yet within the screen, which may be smaller than its usual size.
+fn fit<R: Runtime>(window: &WebviewWindow<R>) -> tauri::Result<()> {
+    let monitor = match window.primary_monitor()? {
+        Some(monitor) => Some(monitor),
+        None => window.available_monitors()?.into_iter().next(),
+    };
+    let Some(monitor) = monitor else {
+        return Ok(());
+    };
+    let (width, height) = (
+        SIZE.0 * monitor.scale_factor(),
+        SIZE.1 * monitor.scale_factor(),
+    );
+    let room = room_on(&monitor);
+    let (width, height) = (
+        width.min(f64::from(room.size.width)),
+        height.min(f64::from(room.size.height)),
+    );
+    window.set_size(PhysicalSize::new(width as u32, height as u32))
+}
+
+/// Where a window has room on a screen, under a title bar that is not ours to measure.
+fn room_on(monitor: &Monitor) -> PhysicalRect<i32, u32> {
+    let mut room = *monitor.work_area();
+    let bar = (TITLE_BAR * monitor.scale_factor()) as u32;
+    room.size.height = room.size.height.saturating_sub(bar);
+    room
+}
+
+/// Puts the window where `row` says, as far as there is still a screen with room for it.
 fn place<R: Runtime>(window: &WebviewWindow<R>, row: WindowRow) -> tauri::Result<()> {
-    window.set_size(PhysicalSize::new(row.width, row.height))?;
-    let (x, y) = (f64::from(row.x), f64::from(row.y));
-    if window.monitor_from_point(x, y)?.is_some() {
-        window.set_position(PhysicalPosition::new(row.x, row.y))?;
+    match window.monitor_from_point(f64::from(row.x), f64::from(row.y))? {
+        Some(monitor) => {
+            let row = within(row, room_on(&monitor));
+            window.set_size(PhysicalSize::new(row.width, row.height))?;
+            window.set_position(PhysicalPosition::new(row.x, row.y))?;
+        }
+        None => {
+            window.set_size(PhysicalSize::new(row.width, row.height))?;
+            fit(window)?;
+        }
     }
     if row.maximised {
         window.maximize()?;
     }
     Ok(())
+}
+
+/// No larger than `room`, and with all of it there.
+fn within(row: WindowRow, room: PhysicalRect<i32, u32>) -> WindowRow {
+    let width = row.width.min(room.size.width);
+    let height = row.height.min(room.size.height);
+    let inside = |at: i32, from: i32, free: u32| {
+        let last = from.saturating_add(i32::try_from(free).unwrap_or(i32::MAX));
+        at.clamp(from, last.max(from))
+    };
+    WindowRow {
+        x: inside(row.x, room.position.x, room.size.width - width),
+        y: inside(row.y, room.position.y, room.size.height - height),
+        width,
+        height,
+        ..row
+    }
 }
 
 /// Keeps where the window stands. While it fills the screen, that is where it stood before.
@@ -297,6 +359,29 @@ mod tests {
         std::fs::write(other.join("cookies"), "").expect("written");
         remove_temporary_folder(app.handle());
         assert!(!other.exists());
+    }
+
+    #[test]
+    fn a_window_stays_within_its_screen() {
+        let room = PhysicalRect {
+            position: PhysicalPosition::new(100, 30),
+            size: PhysicalSize::new(1366, 700),
+        };
+        let row = |x, y, width, height| WindowRow {
+            x,
+            y,
+            width,
+            height,
+            maximised: false,
+        };
+        for (kept, shown) in [
+            (row(200, 50, 800, 500), row(200, 50, 800, 500)),
+            (row(900, 600, 800, 500), row(666, 230, 800, 500)),
+            (row(-50, 0, 800, 500), row(100, 30, 800, 500)),
+            (row(200, 50, 2200, 1520), row(100, 30, 1366, 700)),
+        ] {
+            assert_eq!(within(kept, room), shown);
+        }
     }
 
     #[test]

@@ -103,7 +103,7 @@ pub struct Message {
 pub struct ChatView {
     pub chat: ChatSummary,
     pub messages: Vec<Message>,
-    pub draft: String,
+    pub draft: Draft,
 }
 
 /// The kind of device that computes.
@@ -263,15 +263,39 @@ pub struct Settings {
     pub instructions: String,
     pub thinking: bool,
     pub send_with: SendWith,
+    /// How large the page is drawn, in percent.
+    pub zoom: u32,
     pub show_stats: bool,
 }
 
-/// Text that was typed but not sent.
+/// What was written but not sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct Draft {
+    pub text: String,
+    /// Long texts that were pasted, to be sent with it.
+    pub pastes: Vec<String>,
+    /// Messages to be sent when the present answer is done, the first one first.
+    pub queue: Vec<QueuedMessage>,
+}
+
+/// A message that waits for the answer before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QueuedMessage {
+    pub text: String,
+    pub pastes: Vec<String>,
+    pub thinking: bool,
+}
+
+/// The drafts that the page has to know at start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct Drafts {
-    pub new_chat: String,
+    pub new_chat: Draft,
 }
 
 /// Why the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another

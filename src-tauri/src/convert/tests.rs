@@ -308,6 +308,23 @@ fn every_event_reaches_the_page_field_by_field() {
     assert_eq!(model["status"], json_of(ModelStatus::from(status())));
 }
 
+fn draft(text: &str) -> chat::Draft {
+    chat::Draft {
+        text: text.into(),
+        pastes: vec!["long".into()],
+        queue: vec![chat::QueuedMessage {
+            text: "next".into(),
+            pastes: vec!["longer".into()],
+            thinking: true,
+        }],
+    }
+}
+
+fn shown_draft(text: &str) -> Value {
+    let queue = json!([{ "text": "next", "pastes": ["longer"], "thinking": true }]);
+    json!({ "text": text, "pastes": ["long"], "queue": queue })
+}
+
 #[test]
 fn a_snapshot_reaches_the_page_field_by_field() {
     let snapshot = chat::Snapshot {
@@ -316,7 +333,7 @@ fn a_snapshot_reaches_the_page_field_by_field() {
         current: Some(ChatId(4)),
         settings: chat::Settings::default(),
         model: status(),
-        new_chat_draft: "Dear".into(),
+        new_chat_draft: draft("Dear"),
     };
     let shown = Snapshot::new(snapshot, Path::new("/data"), Path::new("/data/log"));
     let shown = json_of(shown);
@@ -327,7 +344,7 @@ fn a_snapshot_reaches_the_page_field_by_field() {
         ("chats", json!([shown_summary()])),
         ("current", json!(4)),
         ("model", json_of(ModelStatus::from(status()))),
-        ("drafts", json!({ "newChat": "Dear" })),
+        ("drafts", json!({ "newChat": shown_draft("Dear") })),
         ("maxThreads", json!(chat::max_threads())),
     ] {
         assert_eq!(shown[key], value, "{key}");
@@ -339,12 +356,12 @@ fn a_chat_its_hits_and_its_copies_reach_the_page_field_by_field() {
     let view = chat::ChatView {
         chat: summary(),
         messages: vec![message()],
-        draft: "And".into(),
+        draft: draft("And"),
     };
     let shown = json!({
         "chat": shown_summary(),
         "messages": [shown_message()],
-        "draft": "And",
+        "draft": shown_draft("And"),
     });
     assert_eq!(json_of(ChatView::from(view)), shown);
 

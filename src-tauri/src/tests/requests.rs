@@ -34,6 +34,7 @@ pub fn unusual_settings() -> Value {
         "instructions": "Be brief.",
         "thinking": false,
         "sendWith": "ctrl-enter",
+        "zoom": 150,
         "showStats": false,
     })
 }
@@ -314,11 +315,20 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
 
     invoke("save_draft", json!({ "chat": chat, "text": "Dear" }));
     invoke("save_draft", json!({ "chat": null, "text": "New" }));
+    invoke("save_pastes", json!({ "chat": chat, "pastes": ["long"] }));
+    let queued = json!({ "text": "And then?", "pastes": ["longer"], "thinking": true });
+    invoke("save_queue", json!({ "chat": chat, "queue": [queued] }));
+    let draft = json!({ "text": "Dear", "pastes": ["long"], "queue": [queued] });
+    assert_eq!(invoke("open_chat", json!({ "chat": chat }))["draft"], draft);
+    let new = json!({ "text": "New", "pastes": [], "queue": [] });
+    assert_eq!(invoke("snapshot", json!({}))["drafts"]["newChat"], new);
+    let sent = json!({ "chat": chat, "text": "And then?\n\nlonger", "thinking": true });
+    let view = invoke("send_queued", sent);
     assert_eq!(
-        invoke("open_chat", json!({ "chat": chat }))["draft"],
-        "Dear"
+        view["draft"],
+        json!({ "text": "Dear", "pastes": ["long"], "queue": [] })
     );
-    assert_eq!(invoke("snapshot", json!({}))["drafts"]["newChat"], "New");
+    assert_eq!(answered(&window, chat)["state"], "done");
     let hits = invoke("search", json!({ "query": "blue" }));
     assert_eq!(&hits[0]["chat"], chat, "{hits}");
 

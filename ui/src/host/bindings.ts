@@ -23,6 +23,8 @@ export const commands = {
 	snapshot: () => __TAURI_INVOKE<Snapshot>("snapshot"),
 	openChat: (chat: number) => __TAURI_INVOKE<ChatView>("open_chat", { chat }),
 	send: (chat: number | null, text: string, thinking: boolean) => __TAURI_INVOKE<ChatView>("send", { chat, text, thinking }),
+	/**  Sends the first message of the queue, as `text`: it leaves the queue, and the draft stays. */
+	sendQueued: (chat: number, text: string, thinking: boolean) => __TAURI_INVOKE<ChatView>("send_queued", { chat, text, thinking }),
 	regenerate: (message: number, thinking: boolean) => __TAURI_INVOKE<ChatView>("regenerate", { message, thinking }),
 	continueAnswer: (message: number) => __TAURI_INVOKE<ChatView>("continue_answer", { message }),
 	/**  `answer`: the edited question is answered, with thinking or without. */
@@ -34,6 +36,8 @@ export const commands = {
 	restoreChat: (chat: number) => __TAURI_INVOKE<ChatSummary>("restore_chat", { chat }),
 	search: (query: string) => __TAURI_INVOKE<SearchHit[]>("search", { query }),
 	saveDraft: (chat: number | null, text: string) => __TAURI_INVOKE<null>("save_draft", { chat, text }),
+	savePastes: (chat: number | null, pastes: string[]) => __TAURI_INVOKE<null>("save_pastes", { chat, pastes }),
+	saveQueue: (chat: number, queue: QueuedMessage[]) => __TAURI_INVOKE<null>("save_queue", { chat, queue }),
 	saveSettings: (settings: Settings) => __TAURI_INVOKE<Settings>("save_settings", { settings }),
 	/**  False when the person closed the picker without a choice. The result comes as `model` events. */
 	pickModel: () => __TAURI_INVOKE<boolean>("pick_model"),
@@ -58,7 +62,7 @@ export type ChatSummary = {
 export type ChatView = {
 	chat: ChatSummary,
 	messages: Message[],
-	draft: string,
+	draft: Draft,
 };
 
 /**  A copy that can be put in the database's place. */
@@ -82,9 +86,18 @@ export type Device = {
 /**  The kind of device that computes. */
 export type DeviceKind = "cpu" | "gpu" | "cuda" | "metal";
 
-/**  Text that was typed but not sent. */
+/**  What was written but not sent. */
+export type Draft = {
+	text: string,
+	/**  Long texts that were pasted, to be sent with it. */
+	pastes: string[],
+	/**  Messages to be sent when the present answer is done, the first one first. */
+	queue: QueuedMessage[],
+};
+
+/**  The drafts that the page has to know at start. */
 export type Drafts = {
-	newChat: string,
+	newChat: Draft,
 };
 
 /**  What the page does differently; it never reads the sentence. */
@@ -161,6 +174,13 @@ export type Omitted = {
 	thinking: number,
 };
 
+/**  A message that waits for the answer before it. */
+export type QueuedMessage = {
+	text: string,
+	pastes: string[],
+	thinking: boolean,
+};
+
 /**  Who wrote a message. */
 export type Role = "user" | "assistant";
 
@@ -214,6 +234,8 @@ export type Settings = {
 	instructions: string,
 	thinking: boolean,
 	sendWith: SendWith,
+	/**  How large the page is drawn, in percent. */
+	zoom: number,
 	showStats: boolean,
 };
 

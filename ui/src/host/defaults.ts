@@ -21,5 +21,6 @@ export const defaultSettings: Settings = {
   instructions: "",
   thinking: true,
   sendWith: "enter",
+  zoom: 100,
   showStats: true,
 };

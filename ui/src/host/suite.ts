@@ -130,9 +130,9 @@ export const hostCases: HostCase[] = [
       );
       equal(view.messages[0]?.text, questions.short.text, "the question");
       equal(view.chat.writing, true, "the chat is being written in");
-      equal(view.draft, "", "the chat's draft");
+      equal(view.draft.text, "", "the chat's draft");
       const { drafts, current, chats } = await host.snapshot();
-      equal(drafts.newChat, "", "the new chat's draft");
+      equal(drafts.newChat.text, "", "the new chat's draft");
       equal(current, view.chat.id, "the open chat");
       holds(
         chats.some(({ id }) => id === view.chat.id),
@@ -314,9 +314,9 @@ export const hostCases: HostCase[] = [
       const { view } = await stage.answered();
       const id = view.chat.id;
       await host.saveDraft(id, "half a sen");
-      equal((await host.openChat(id)).draft, "half a sen", "the draft");
+      equal((await host.openChat(id)).draft.text, "half a sen", "the draft");
       const sent = await host.send(id, stage.questions.short.text, false);
-      equal(sent.draft, "", "the draft of what was sent");
+      equal(sent.draft.text, "", "the draft of what was sent");
       equal(sent.messages.length, 4, "the branch");
       await stage.ended(last(sent).id);
     },

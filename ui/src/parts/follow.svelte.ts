@@ -1,4 +1,3 @@
-import { tick } from "svelte";
 import type { Attachment } from "svelte/attachments";
 
 /** How near to the end, in pixels, counts as the end. */
@@ -65,17 +64,6 @@ export class Follow {
   /** Lets go, so that the view may rest elsewhere. */
   release(): void {
     this.held = false;
-  }
-
-  /** Makes a change above what is being read, which stays where it is. */
-  async keepPlace(change: () => void): Promise<void> {
-    const scroller = this.#scroller;
-    if (!scroller) return;
-    const below = scroller.scrollHeight - scroller.scrollTop;
-    change();
-    await tick();
-    if (!this.held) scroller.scrollTop = scroller.scrollHeight - below;
-    this.#stick();
   }
 
   #touch(lettingGo = false): void {

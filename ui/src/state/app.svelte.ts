@@ -1,14 +1,15 @@
 import { createContext } from "svelte";
-import type { ChatSummary, Host, HostEvent, Message } from "../host/host";
+import type { ChatSummary, Host, HostEvent, Message, QueuedMessage } from "../host/host";
 import { Announcer } from "./announcer.svelte";
 import { Chats } from "./chats.svelte";
-import { Composer } from "./composer.svelte";
+import { Composer, whole } from "./composer.svelte";
 import { Conversation } from "./conversation.svelte";
 import { ContextMenu } from "./menu.svelte";
 import { Disk } from "./disk.svelte";
 import { Model } from "./model.svelte";
 import { Notices } from "./notices.svelte";
 import { Preferences } from "./preferences.svelte";
+import { Queue } from "./queue.svelte";
 import { Search } from "./search.svelte";
 
 /** The application as the window sees it: one class per concern, and the moves that touch several. */
@@ -21,9 +22,13 @@ export class App {
   readonly model: Model;
   readonly preferences: Preferences;
   readonly composer: Composer;
+  readonly queue: Queue;
   readonly search: Search;
   readonly disk: Disk;
-  sidebarOpen = $state(true);
+  /** The window is too narrow for a sidebar beside the chat: it lies over it, and only for a moment. */
+  narrow = $state(false);
+  #sidebarOpen = $state(true);
+  #drawerOpen = $state(false);
   settingsOpen = $state(false);
   /** The address that a person asked to open and has yet to confirm. */
   link = $state<string | null>(null);
@@ -36,12 +41,15 @@ export class App {
     this.model = new Model(host, this.notices);
     this.preferences = new Preferences(host, this.notices);
     this.composer = new Composer(host, this.notices);
+    this.queue = new Queue(host, this.notices);
     this.search = new Search(host, this.notices);
     this.disk = new Disk(host, () => {
       this.composer.resave();
       this.preferences.resave();
     });
     this.notices.onfail = (error) => this.disk.hear(error);
+    // The cursor cannot go where the sidebar lies over it.
+    this.composer.onfocus = () => (this.#drawerOpen = false);
   }
 
   readonly chat = $derived.by(() => this.chats.find(this.conversation.chat));
@@ -53,6 +61,7 @@ export class App {
   );
   /** What the thinking switch shows, and what is asked for. */
   readonly thinking = $derived.by(() => this.composer.thinking && this.mayThink);
+  readonly sidebarShown = $derived.by(() => (this.narrow ? this.#drawerOpen : this.#sidebarOpen));
   readonly dialogOpen = $derived(this.settingsOpen || this.link !== null);
 
   /** Takes over the host's state, then follows its events. */
@@ -88,17 +97,18 @@ export class App {
     const draft = await this.conversation.open(id, message);
     if (draft === null) return;
     this.composer.move(id, draft);
+    this.queue.take(id, draft.queue);
     const answer = this.conversation.entries.findLast((entry) => entry.role === "assistant");
     this.composer.thinking = answer?.thinks ?? this.preferences.value.thinking;
     this.composer.focus();
   }
 
   toggleSidebar(): void {
-    this.sidebarOpen = !this.sidebarOpen;
+    this.#showSidebar(!this.sidebarShown);
   }
 
   searchChats(): void {
-    this.sidebarOpen = true;
+    this.#showSidebar(true);
     this.search.focus();
   }
 
@@ -108,19 +118,55 @@ export class App {
     this.searchChats();
   }
 
+  #showSidebar(shown: boolean): void {
+    if (this.narrow) this.#drawerOpen = shown;
+    else this.#sidebarOpen = shown;
+  }
+
   openNeighbour(step: 1 | -1): void {
     const chat = this.chats.neighbour(this.conversation.chat, step);
     if (chat) void this.openChat(chat.id);
   }
 
+  /** Sends what is written, or has it wait while an answer is written. */
   async send(): Promise<void> {
     const { composer, conversation } = this;
-    if (composer.empty || conversation.writing || conversation.busy) return;
+    if (composer.empty || conversation.busy) return;
     // Out of the box at once: what is typed while the message is on its way is another one.
     const taken = composer.take();
-    const sent = await conversation.send(taken.text.trim(), this.thinking);
+    if (conversation.writing && taken.chat !== null) {
+      const { text, pastes } = taken;
+      const waits = await this.queue.add(taken.chat, { text, pastes, thinking: this.thinking });
+      if (waits) composer.forget(taken);
+      else composer.putBack(taken);
+      return;
+    }
+    const sent = await conversation.send(whole(taken), this.thinking);
     if (sent === null) composer.putBack(taken);
     else if (conversation.chat === sent) composer.settle(sent);
+  }
+
+  /** Sends the first message that waits in a chat. It goes on waiting where it is refused. */
+  async sendQueued(chat: number): Promise<void> {
+    await this.queue.saved;
+    const [message] = this.queue.of(chat);
+    if (!message || this.chats.find(chat)?.writing) return;
+    const { conversation } = this;
+    const { thinking } = message;
+    const sent =
+      chat === conversation.chat
+        ? await conversation.sendQueued(chat, whole(message), thinking)
+        : await this.notices.guard(this.host.sendQueued(chat, whole(message), thinking));
+    if (sent) this.queue.sent(chat, message);
+  }
+
+  /** Takes a message that waits back into the box. */
+  editQueued(chat: number, message: QueuedMessage): void {
+    const { text, pastes, thinking } = message;
+    this.composer.putBack({ chat, text, pastes });
+    this.composer.thinking = thinking;
+    this.queue.remove(chat, message);
+    this.composer.focus();
   }
 
   async removeChat(chat: ChatSummary): Promise<void> {
@@ -165,6 +211,9 @@ export class App {
         if (event.type === "ended") this.disk.hear(event.message.error);
         this.#speak(event);
         this.conversation.receive(event);
+        // After a failure or a stop the person sees first what there is.
+        if (event.type === "ended" && ["done", "limit"].includes(event.message.state))
+          void this.sendQueued(event.chat);
         break;
       default:
         event satisfies never;

@@ -111,7 +111,7 @@ test("what is typed while a message is on its way stays, and is the next draft",
   await vi.advanceTimersByTimeAsync(1000);
   await sent;
   expect(app.composer.text).toBe("and one more thing");
-  expect(host.library.chats.get(app.conversation.chat ?? 0)?.draft).toBe("and one more thing");
+  expect(host.library.chats.get(app.conversation.chat ?? 0)?.draft.text).toBe("and one more thing");
   app.newChat();
   expect(app.composer.text).toBe("");
 });
@@ -303,15 +303,85 @@ test.each([
   expect(first).not.toBe(second);
 });
 
-test("nothing is sent while an answer is being written, or from an empty box", async () => {
-  const { app, host } = await start();
+/** Sends a question, and a second one while the first is answered. */
+async function queued(app: App): Promise<number> {
   await app.send();
   app.composer.write("Tell me a story");
   await app.send();
   app.composer.write("And another");
   await app.send();
+  const { chat } = app.conversation;
+  if (chat === null) throw new Error("no chat");
+  expect(app.queue.of(chat).map(({ text }) => text)).toEqual(["And another"]);
+  expect(app.composer.text).toBe("");
+  return chat;
+}
+
+test("a message that is sent while an answer is written waits for its end", async () => {
+  const { app, host } = await start();
+  const chat = await queued(app);
   expect(sends(host)).toHaveLength(1);
+  expect(host.library.chats.get(chat)?.draft.queue).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(sends(host)).toHaveLength(2);
+  expect(app.queue.of(chat)).toEqual([]);
+  expect(host.library.chats.get(chat)?.draft.queue).toEqual([]);
+  expect(app.conversation.entries.map(({ role }) => role)).toHaveLength(4);
+});
+
+test("a message waits in a chat that was left, and is sent from there", async () => {
+  const { app, host } = await start();
+  const chat = await queued(app);
+  app.newChat();
+  app.composer.write("Something else");
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(sends(host).at(-1)).toEqual(["send", chat, "And another", true]);
+  expect(app.queue.of(chat)).toEqual([]);
+  expect(app.conversation.chat).toBe(null);
+  expect(app.composer.text).toBe("Something else");
+});
+
+test("after a stop or a failure a message goes on waiting, and can be sent or edited", async () => {
+  const { app, host } = await start({ rate: 5 });
+  const chat = await queued(app);
+  await app.conversation.stop();
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(sends(host)).toHaveLength(1);
+  const again = new App(host);
+  await again.start();
+  expect(again.queue.of(chat).map(({ text }) => text)).toEqual(["And another"]);
+  const [message] = again.queue.of(chat);
+  if (!message) throw new Error("nothing waits");
+  again.composer.write("what is typed");
+  again.editQueued(chat, message);
+  expect(again.composer.text).toBe("And another\n\nwhat is typed");
+  expect(again.queue.of(chat)).toEqual([]);
+  await app.sendQueued(chat);
+  expect(sends(host)).toHaveLength(2);
+});
+
+test("a message that the host refuses to keep stays in the box", async () => {
+  const { app, host } = await start({ rate: 5 });
+  app.composer.write("Tell me a story");
+  await app.send();
+  host.full = true;
+  app.composer.write("And another");
+  await app.send();
   expect(app.composer.text).toBe("And another");
+  expect(app.queue.of(app.conversation.chat)).toEqual([]);
+});
+
+test("in a narrow window the sidebar opens for a moment, and closes when the cursor goes to the box", async () => {
+  const { app } = await start();
+  expect(app.sidebarShown).toBe(true);
+  app.narrow = true;
+  expect(app.sidebarShown).toBe(false);
+  app.toggleSidebar();
+  expect(app.sidebarShown).toBe(true);
+  app.newChat();
+  expect(app.sidebarShown).toBe(false);
+  app.narrow = false;
+  expect(app.sidebarShown).toBe(true);
 });
 
 test("a model that cannot think is not asked to", async () => {
@@ -352,7 +422,7 @@ test("searching brings the sidebar back", async () => {
   const { app } = await start();
   app.toggleSidebar();
   app.searchChats();
-  expect(app.sidebarOpen).toBe(true);
+  expect(app.sidebarShown).toBe(true);
 });
 
 test("deleting another chat leaves the open one", async () => {

@@ -2,37 +2,52 @@ import type { Host } from "../host/host";
 import type { Notices } from "./notices.svelte";
 
 const SAVE_AFTER_MS = 400;
+/** A paste of more characters stands beside the text: a box is slow with it, and nobody edits it there. */
+const LONG_PASTE = 20_000;
+/** The most characters that the box takes, where the person wants a paste in it. */
+export const MOST_IN_BOX = 100_000;
+
+/** What is written of a message: what was typed, and long texts that were pasted. */
+export type Writing = { text: string; pastes: string[] };
 
 /** A message that was taken out of the box of a chat; null is the new chat. */
-export type Taken = { chat: number | null; text: string };
+export type Taken = Writing & { chat: number | null };
 
-/** The message being written: its text, its thinking switch, and its draft in every chat. */
+/** All of a message, as it is sent. */
+export function whole({ text, pastes }: Writing): string {
+  return [text.trim(), ...pastes].filter((part) => part.trim() !== "").join("\n\n");
+}
+
+/** The message being written: its text, what was pasted, its thinking switch, and its draft in every chat. */
 export class Composer {
   text = $state("");
+  pastes = $state.raw<string[]>([]);
   thinking = $state(true);
   /** Counts requests to bring the cursor here. */
   focusRequests = $state(0);
+  /** Before the cursor comes. */
+  onfocus: () => void = () => undefined;
   #chat: number | null = null;
   #saved = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** The drafts of the chats that were left since the start: newer than what the host says of them. */
-  readonly #drafts = new Map<number | null, string>();
+  readonly #drafts = new Map<number | null, Writing>();
   /** Drafts that the host does not have: on their way to it, or refused. */
-  readonly #unsaved = new Map<number | null, string>();
+  readonly #unsaved = new Map<number | null, Partial<Writing>>();
 
   constructor(
     private readonly host: Host,
     private readonly notices: Notices,
   ) {}
 
-  readonly empty = $derived(this.text.trim() === "");
+  readonly empty = $derived(this.text.trim() === "" && this.pastes.length === 0);
 
-  start(newDraft: string): void {
+  start(newDraft: Writing): void {
     this.#load(null, newDraft);
   }
 
   /** Moves to another chat, with that chat's draft; null is the new chat. */
-  move(chat: number | null, draft = ""): void {
+  move(chat: number | null, draft: Writing = { text: "", pastes: [] }): void {
     if (chat === this.#chat) return;
     this.flush();
     this.#load(chat, this.#drafts.get(chat) ?? draft);
@@ -44,68 +59,127 @@ export class Composer {
     this.#timer = setTimeout(() => this.flush(), SAVE_AFTER_MS);
   }
 
+  /** Takes a long text in beside the text; false where it is short, and belongs into the box. */
+  paste(text: string): boolean {
+    if (text.length <= LONG_PASTE) return false;
+    this.#setPastes([...this.pastes, text]);
+    return true;
+  }
+
+  removePaste(at: number): void {
+    this.#setPastes(this.pastes.toSpliced(at, 1));
+  }
+
+  /** Puts what was pasted into the box, behind what stands there. */
+  putIntoText(at: number): void {
+    const paste = this.pastes[at];
+    if (paste === undefined || paste.length > MOST_IN_BOX) return;
+    this.write(joined(this.text, paste));
+    this.removePaste(at);
+  }
+
   /** Takes the message out of the box, to be sent. Its draft is the host's to clear. */
   take(): Taken {
     clearTimeout(this.#timer);
-    const taken = { chat: this.#chat, text: this.text };
+    const taken = { chat: this.#chat, text: this.text, pastes: this.pastes };
     this.text = "";
+    this.pastes = [];
     this.#saved = "";
-    this.#drafts.set(this.#chat, "");
+    this.#drafts.set(this.#chat, { text: "", pastes: [] });
     this.#unsaved.delete(this.#chat);
     return taken;
+  }
+
+  /** The draft of a message that was taken, and is kept elsewhere now, is none any more. */
+  forget({ chat, pastes }: Taken): void {
+    const now = chat === this.#chat ? this.text : (this.#drafts.get(chat)?.text ?? "");
+    if (now === "") void this.#save(chat, { text: "" });
+    if (pastes.length > 0) void this.#save(chat, { pastes: this.#pastesOf(chat) });
   }
 
   /** What is written from now on belongs to `chat`, which the message of a new chat has made. */
   settle(chat: number): void {
     const before = this.#chat;
     this.#chat = chat;
-    if (before !== null || this.text === "") return;
-    // Typed while the message was on its way: no draft of a new chat any more.
-    this.#drafts.set(null, "");
-    if (this.#saved !== "") void this.#save(null, "");
+    if (before !== null || (this.text === "" && this.pastes.length === 0)) return;
+    // Written while the message was on its way: no draft of a new chat any more.
+    this.#drafts.set(null, { text: "", pastes: [] });
+    if (this.#saved !== "") void this.#save(null, { text: "" });
     this.#saved = "";
-    this.write(this.text);
+    if (this.text !== "") this.write(this.text);
+    if (this.pastes.length === 0) return;
+    void this.#save(null, { pastes: [] });
+    void this.#save(chat, { pastes: this.pastes });
   }
 
   /** Puts a refused message back where it came from, before what was written there since. */
-  putBack({ chat, text }: Taken): void {
-    const since = chat === this.#chat ? this.text : (this.#drafts.get(chat) ?? "");
-    const draft = since === "" ? text : `${text}\n\n${since}`;
-    if (chat === this.#chat) {
-      this.write(draft);
+  putBack({ chat, text, pastes }: Taken): void {
+    const here = chat === this.#chat;
+    const since = here ? this.text : (this.#drafts.get(chat)?.text ?? "");
+    const draft = { text: joined(text, since), pastes: [...pastes, ...this.#pastesOf(chat)] };
+    if (here) {
+      this.write(draft.text);
+      if (pastes.length > 0) this.#setPastes(draft.pastes);
       return;
     }
     this.#drafts.set(chat, draft);
-    void this.#save(chat, draft);
+    void this.#save(chat, pastes.length > 0 ? draft : { text: draft.text });
   }
 
   focus(): void {
+    this.onfocus();
     this.focusRequests += 1;
   }
 
   flush(): void {
     clearTimeout(this.#timer);
-    this.#drafts.set(this.#chat, this.text);
+    this.#drafts.set(this.#chat, { text: this.text, pastes: this.pastes });
     if (this.text === this.#saved) return;
     this.#saved = this.text;
-    void this.#save(this.#chat, this.text);
+    void this.#save(this.#chat, { text: this.text });
   }
 
   /** Saves the drafts once more that the host has refused. */
   resave(): void {
-    for (const [chat, text] of this.#unsaved) void this.#save(chat, text);
+    for (const [chat, draft] of this.#unsaved) void this.#save(chat, draft);
   }
 
-  async #save(chat: number | null, text: string): Promise<void> {
-    this.#unsaved.set(chat, text);
-    const saved = this.host.saveDraft(chat, text).then(() => true);
-    if ((await this.notices.guard(saved)) && this.#unsaved.get(chat) === text)
-      this.#unsaved.delete(chat);
+  #pastesOf(chat: number | null): string[] {
+    return chat === this.#chat ? this.pastes : (this.#drafts.get(chat)?.pastes ?? []);
   }
 
-  #load(chat: number | null, draft: string): void {
+  /** Saved at once: it happens seldom, and a paste may be all there is of something. */
+  #setPastes(pastes: string[]): void {
+    this.pastes = pastes;
+    void this.#save(this.#chat, { pastes });
+  }
+
+  async #save(chat: number | null, draft: Partial<Writing>): Promise<void> {
+    const { text, pastes } = draft;
+    this.#unsaved.set(chat, { ...this.#unsaved.get(chat), ...draft });
+    const saved = Promise.all([
+      text === undefined || this.host.saveDraft(chat, text),
+      pastes === undefined || this.host.savePastes(chat, pastes),
+    ]);
+    if ((await this.notices.guard(saved)) === null) return;
+    // What was written meanwhile is not saved yet.
+    const left = { ...this.#unsaved.get(chat) };
+    if (left.text === text) delete left.text;
+    if (left.pastes === pastes) delete left.pastes;
+    if (left.text === undefined && left.pastes === undefined) this.#unsaved.delete(chat);
+    else this.#unsaved.set(chat, left);
+  }
+
+  #load(chat: number | null, { text, pastes }: Writing): void {
     this.#chat = chat;
-    this.#saved = draft;
-    this.text = draft;
+    // Earlier versions let a box hold anything.
+    const fits = text.length <= MOST_IN_BOX;
+    this.#saved = fits ? text : "";
+    this.text = this.#saved;
+    this.pastes = fits ? pastes : [text, ...pastes];
   }
+}
+
+function joined(before: string, after: string): string {
+  return before === "" || after === "" ? before + after : `${before}\n\n${after}`;
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
-import { Composer } from "./composer.svelte";
+import { Composer, whole } from "./composer.svelte";
 import { Notices } from "./notices.svelte";
 
 beforeEach(() => vi.useFakeTimers());
@@ -9,7 +9,7 @@ afterEach(() => vi.useRealTimers());
 function stage(): { composer: Composer; drafts: () => unknown[]; host: FakeHost } {
   const host = new FakeHost();
   const composer = new Composer(host, new Notices());
-  composer.start("");
+  composer.start({ text: "", pastes: [] });
   const drafts = (): unknown[] => host.calls.filter(([verb]) => verb === "saveDraft");
   return { composer, drafts, host };
 }
@@ -26,7 +26,7 @@ test("a draft is saved after a pause, once", async () => {
 test("who leaves for another chat finds the draft again", () => {
   const { composer, drafts } = stage();
   composer.write("for a new chat");
-  composer.move(7, "kept there");
+  composer.move(7, { text: "kept there", pastes: [] });
   expect(composer.text).toBe("kept there");
   expect(drafts()).toEqual([["saveDraft", null, "for a new chat"]]);
   composer.move(null);
@@ -36,7 +36,7 @@ test("who leaves for another chat finds the draft again", () => {
 test("a message that was taken is no draft any more, and what is typed since is the new chat's", async () => {
   const { composer, drafts } = stage();
   composer.write("Hello");
-  expect(composer.take()).toEqual({ chat: null, text: "Hello" });
+  expect(composer.take()).toEqual({ chat: null, text: "Hello", pastes: [] });
   expect(composer.text).toBe("");
   await vi.advanceTimersByTimeAsync(1000);
   expect(drafts()).toEqual([]);
@@ -60,7 +60,7 @@ test("a refused message comes back before what was typed since, where it was wri
   composer.write("and more");
   composer.putBack(taken);
   expect(composer.text).toBe("Hello\n\nand more");
-  composer.putBack({ chat: 7, text: "for another chat" });
+  composer.putBack({ chat: 7, text: "for another chat", pastes: [] });
   expect(composer.text).toBe("Hello\n\nand more");
   expect(drafts()).toEqual([["saveDraft", 7, "for another chat"]]);
 });
@@ -69,7 +69,7 @@ test("a message of a new chat that is refused while another is read waits in the
   const { composer } = stage();
   composer.write("Hello");
   const taken = composer.take();
-  composer.move(7, "");
+  composer.move(7);
   composer.putBack(taken);
   expect(composer.text).toBe("");
   composer.move(null);
@@ -81,7 +81,7 @@ test("a message that is refused while a draft is in the new chat comes before it
   composer.write("Hello");
   const taken = composer.take();
   composer.write("and more");
-  composer.move(7, "");
+  composer.move(7);
   composer.putBack(taken);
   composer.move(null);
   expect(composer.text).toBe("Hello\n\nand more");
@@ -112,4 +112,52 @@ test("spaces alone are nothing to send", () => {
   const { composer } = stage();
   composer.write(" \n ");
   expect(composer.empty).toBe(true);
+});
+
+const LONG = "word ".repeat(5000);
+
+test("a long paste stands beside the text, is saved at once, and is sent with it", async () => {
+  const { composer, host } = stage();
+  expect(composer.paste("short")).toBe(false);
+  expect(composer.paste(LONG)).toBe(true);
+  expect(composer.empty).toBe(false);
+  expect(host.calls.at(-1)).toEqual(["savePastes", null, [LONG]]);
+  composer.write("Sum this up:");
+  const taken = composer.take();
+  expect(whole(taken)).toBe(`Sum this up:\n\n${LONG}`);
+  expect([composer.text, composer.pastes]).toEqual(["", []]);
+  composer.putBack(taken);
+  expect([composer.text, composer.pastes]).toEqual(["Sum this up:", [LONG]]);
+});
+
+test("what was pasted stays with its chat, and can be taken into the text or away", async () => {
+  const { composer, host } = stage();
+  composer.paste(LONG);
+  composer.move(7, { text: "", pastes: [`${LONG}7`] });
+  expect(composer.pastes).toEqual([`${LONG}7`]);
+  composer.removePaste(0);
+  expect(host.calls.at(-1)).toEqual(["savePastes", 7, []]);
+  composer.move(null);
+  composer.write("And this:");
+  composer.putIntoText(0);
+  expect([composer.text, composer.pastes]).toEqual([`And this:\n\n${LONG}`, []]);
+});
+
+test("a draft that is too long for the box stands beside it", () => {
+  const { composer } = stage();
+  const huge = "x".repeat(1_000_000);
+  composer.move(7, { text: huge, pastes: [] });
+  expect([composer.text, composer.pastes]).toEqual(["", [huge]]);
+  composer.putIntoText(0);
+  expect(composer.text).toBe("");
+});
+
+test("pastes that were refused are saved once there is room", async () => {
+  const { composer, host } = stage();
+  host.full = true;
+  composer.paste(LONG);
+  await vi.advanceTimersByTimeAsync(100);
+  host.full = false;
+  composer.resave();
+  expect(host.calls.at(-1)).toEqual(["savePastes", null, [LONG]]);
 });

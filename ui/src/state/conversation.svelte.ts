@@ -1,4 +1,4 @@
-import type { ChatView, Host, HostEvent, Message } from "../host/host";
+import type { ChatView, Draft, Host, HostEvent, Message } from "../host/host";
 import { Entry } from "./entry.svelte";
 import type { Notices } from "./notices.svelte";
 
@@ -15,10 +15,14 @@ export class Conversation {
   busy = $state(false);
   /** The message whose text is open for editing. */
   editing = $state<number | null>(null);
+  /** The question that was asked last while the chat was open: it rises to the top of the view. */
+  asked = $state<number | null>(null);
   /** The message that a search led to. */
   sought = $state<number | null>(null);
   /** Texts of messages that are being edited, kept while another chat is looked at. */
   readonly edits = new Map<number, string>();
+  /** Where the view stood in the chats that were left; a chat that was left at its end is not here. */
+  readonly places = new Map<number, { id: number; offset: number }>();
   #early: ChatEvent[] = [];
   #visit = 0;
 
@@ -36,13 +40,14 @@ export class Conversation {
     this.chat = null;
     this.entries = [];
     this.sought = null;
+    this.asked = null;
     this.editing = null;
     this.writing = false;
     this.busy = false;
   }
 
   /** Opens a chat, at `message` when a search led there; its draft, or null when it did not open. */
-  async open(chat: number, message: number | null = null): Promise<string | null> {
+  async open(chat: number, message: number | null = null): Promise<Draft | null> {
     const view = await this.#show(() => this.host.openChat(chat));
     if (!view) return null;
     if (message !== null && !view.messages.some((each) => each.id === message)) {
@@ -59,8 +64,13 @@ export class Conversation {
       const view = await this.host.send(this.chat, text, thinking);
       taken = view.chat.id;
       return view;
-    });
+    }, true);
     return taken;
+  }
+
+  /** Sends the first message of the queue; false when it was refused. */
+  sendQueued(chat: number, text: string, thinking: boolean): Promise<boolean> {
+    return this.#act(() => this.host.sendQueued(chat, text, thinking), true);
   }
 
   regenerate(entry: Entry, thinking: boolean): Promise<boolean> {
@@ -77,7 +87,7 @@ export class Conversation {
       const view = await this.host.editMessage(entry.id, text, answer);
       this.edits.delete(entry.id);
       return view;
-    });
+    }, answer !== null);
   }
 
   /** Shows the version `step` places after this one. */
@@ -118,14 +128,15 @@ export class Conversation {
     }
   }
 
-  async #act(request: () => Promise<ChatView>): Promise<boolean> {
+  /** `asks`: the request asks a new question. */
+  async #act(request: () => Promise<ChatView>, asks = false): Promise<boolean> {
     if (this.busy) return false;
     this.sought = null;
-    return (await this.#show(request)) !== null;
+    return (await this.#show(request, asks)) !== null;
   }
 
   /** Shows the branch that `request` answers with, unless the person has moved on meanwhile. */
-  async #show(request: () => Promise<ChatView>): Promise<ChatView | null> {
+  async #show(request: () => Promise<ChatView>, asks = false): Promise<ChatView | null> {
     const visit = ++this.#visit;
     this.busy = true;
     this.#early = [];
@@ -133,9 +144,13 @@ export class Conversation {
     if (visit !== this.#visit) return null;
     this.busy = false;
     if (!view) return null;
+    const moved = this.chat !== view.chat.id;
     this.chat = view.chat.id;
     this.writing = view.chat.writing;
     this.entries = this.#merge(view.messages);
+    // Whatever has become of its answer meanwhile: it may have failed at once.
+    if (asks || (moved && this.writing)) this.asked = this.lastQuestion?.id ?? null;
+    else if (moved) this.asked = null;
     if (!this.entries.some((entry) => entry.id === this.editing)) {
       this.editing = this.entries.find((entry) => this.edits.has(entry.id))?.id ?? null;
     }

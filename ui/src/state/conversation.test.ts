@@ -321,3 +321,20 @@ test("an edit that is not saved is there again when its chat is opened again", a
   expect(conversation.editing).toBe(question.id);
   expect(conversation.edits.get(question.id)).toBe("half an edit");
 });
+
+test("a new question is the one that was asked, even when its answer has failed already", async () => {
+  const { host, conversation } = stage();
+  const send = host.send.bind(host);
+  host.send = async (...message) => {
+    const view = await send(...message);
+    await host.stop(view.chat.id);
+    return host.openChat(view.chat.id);
+  };
+  await conversation.send("What is Goldcrest?", false);
+  expect(conversation.writing).toBe(false);
+  expect(conversation.asked).toBe(conversation.lastQuestion?.id);
+  const { chat } = conversation;
+  conversation.clear();
+  await conversation.open(chat ?? 0);
+  expect(conversation.asked).toBe(null);
+});

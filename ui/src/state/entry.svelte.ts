@@ -8,6 +8,9 @@ type Delta = {
   tokensPerSecond: number;
 };
 
+/** What of a message can be unfolded: its thinking, the figures of an answer, a long question. */
+export type Fold = "thinking" | "figures" | "whole";
+
 /** One message as the window shows it; an answer grows in place while it is being written. */
 export class Entry {
   readonly id: number;
@@ -30,6 +33,8 @@ export class Entry {
   pace = $state.raw<{ tokens: number; perSecond: number } | null>(null);
   /** When thinking began, in milliseconds since the epoch; null before. */
   thinkingSince = $state<number | null>(null);
+  /** What the person has unfolded. It is kept here, as what is far from the view is not drawn. */
+  #unfolded = $state.raw<readonly Fold[]>([]);
   #seq = 0;
 
   constructor(message: Message) {
@@ -48,6 +53,16 @@ export class Entry {
   readonly pondering = $derived(this.writing && this.stage === "thinking");
   /** This version's place among its siblings, from 1. */
   readonly place = $derived.by(() => this.siblings.indexOf(this.id) + 1);
+
+  isUnfolded(fold: Fold): boolean {
+    return this.#unfolded.includes(fold);
+  }
+
+  turnFold(fold: Fold): void {
+    this.#unfolded = this.isUnfolded(fold)
+      ? this.#unfolded.filter((each) => each !== fold)
+      : [...this.#unfolded, fold];
+  }
 
   /** Takes over what the host knows of this message. */
   absorb(message: Message): void {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
-use store::{ChatId, MessageId, Store, WindowRow};
+use store::{ChatId, MessageId, QueuedMessage, Store, WindowRow};
 
 use crate::clock::{Clock, SystemClock};
 use crate::desk::{self, Desk, Letter, Timing};
@@ -76,6 +76,17 @@ impl Chat {
         self.ask(move |desk| desk.send(chat, &text, thinking))
     }
 
+    /// The same with the first message of the chat's queue, as `text`: it leaves the queue, and the draft stays.
+    pub fn send_queued(
+        &self,
+        chat: ChatId,
+        text: &str,
+        thinking: bool,
+    ) -> Result<ChatView, Failure> {
+        let text = text.to_owned();
+        self.ask(move |desk| desk.send_queued(chat, &text, thinking))
+    }
+
     /// Queues another answer beside this one; of a user's message: another answer to it.
     pub fn regenerate(&self, message: MessageId, thinking: bool) -> Result<ChatView, Failure> {
         self.ask(move |desk| desk.regenerate(message, thinking))
@@ -135,6 +146,17 @@ impl Chat {
     pub fn save_draft(&self, chat: Option<ChatId>, text: &str) -> Result<(), Failure> {
         let text = text.to_owned();
         self.ask(move |desk| desk.save_draft(chat, &text))
+    }
+
+    /// Keeps what was pasted to be sent with the draft.
+    pub fn save_pastes(&self, chat: Option<ChatId>, pastes: Vec<String>) -> Result<(), Failure> {
+        self.ask(move |desk| desk.save_pastes(chat, &pastes))
+    }
+
+    /// Keeps the messages that are to be sent when the answer that is being written is done. Whoever shows the chat
+    /// sends them, by [`Chat::send_queued`].
+    pub fn save_queue(&self, chat: ChatId, queue: Vec<QueuedMessage>) -> Result<(), Failure> {
+        self.ask(move |desk| desk.save_queue(chat, &queue))
     }
 
     /// Keeps the settings, or refuses them all when one is out of range. Opens the model anew where

@@ -34,9 +34,9 @@ pub use settings::{
     MIN_TEMPERATURE, Sampling, SamplingSettings, SendWith, Settings, Theme, max_threads,
 };
 pub use store::{
-    ChatId, Copy, DraftPlace, GoodCopy, MessageId, MessageState, Role, Store, StoreError,
-    WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside, private,
-    restore_copy, start_empty,
+    ChatId, Copy, Draft, DraftPlace, GoodCopy, MessageId, MessageState, QueuedMessage, Role, Store,
+    StoreError, WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside,
+    private, restore_copy, start_empty,
 };
 pub use view::{
     ChatSummary, ChatView, Event, Message, ModelState, ModelStatus, Omitted, SearchHit, Snapshot,

@@ -37,6 +37,8 @@ pub struct Settings {
     pub thinking: bool,
     /// The key that sends.
     pub send_with: SendWith,
+    /// How large the page is drawn, in percent.
+    pub zoom: u32,
     /// Whether the line of figures under an answer is shown.
     pub show_stats: bool,
 }
@@ -56,6 +58,7 @@ impl Default for Settings {
             instructions: String::new(),
             thinking: true,
             send_with: SendWith::Enter,
+            zoom: 100,
             show_stats: true,
         }
     }
@@ -230,6 +233,7 @@ impl Settings {
         within("Top k", top_k, 0, 200_000)?;
         within("Min p", min_p, 0.0, 1.0)?;
         within("Repeat penalty", repeat_penalty, 0.5, 3.0)?;
+        within("Zoom", self.zoom, 50, 300)?;
         within("Seed", seed.unwrap_or(0), 0, MAX_SEED)?;
         within(
             "Files with a chat template of their own",

@@ -9,10 +9,18 @@ pub(crate) const MAX_NAME: usize = 200;
 
 /// Refuses a text that no model could read, by its bytes, before anything looks at its content.
 pub(crate) fn refuse_too_large(text: &str) -> Result<(), Failure> {
-    if text.len() <= MAX_TEXT {
+    refuse_too_large_together([text.len()])
+}
+
+/// The same of texts that are kept together, by the bytes of each.
+pub(crate) fn refuse_too_large_together(
+    bytes: impl IntoIterator<Item = usize>,
+) -> Result<(), Failure> {
+    let bytes: usize = bytes.into_iter().sum();
+    if bytes <= MAX_TEXT {
         return Ok(());
     }
-    let megabytes = text.len() as f64 / 1e6;
+    let megabytes = bytes as f64 / 1e6;
     Err(Failure::new(
         FailureCode::TooLong,
         format!(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use store::{ChatId, MessageId, MessageState, Role};
+use store::{ChatId, Draft, MessageId, MessageState, Role};
 
 use crate::failure::Failure;
 use crate::generate::{Device, Stats, Template};
@@ -21,8 +21,8 @@ pub struct Snapshot {
     pub settings: Settings,
     /// The model.
     pub model: ModelStatus,
-    /// What was typed, and not sent, where a new chat begins.
-    pub new_chat_draft: String,
+    /// What was written, and not sent, where a new chat begins.
+    pub new_chat_draft: Draft,
 }
 
 /// A chat in the list.
@@ -47,8 +47,8 @@ pub struct ChatView {
     pub chat: ChatSummary,
     /// The shown branch, root first.
     pub messages: Vec<Message>,
-    /// What was typed and not sent.
-    pub draft: String,
+    /// What was written and not sent.
+    pub draft: Draft,
 }
 
 /// A message as it is shown.

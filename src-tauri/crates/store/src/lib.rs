@@ -28,7 +28,7 @@ pub use error::StoreError;
 pub use open::has_room;
 pub use recovery::{check, forget_check, name_aside, restore_copy, start_empty};
 pub use table::chat::{ChatId, ChatRow, Chats};
-pub use table::draft::{DraftPlace, Drafts};
+pub use table::draft::{Draft, DraftPlace, Drafts, QueuedMessage};
 pub use table::message::{
     ErrorRow, MessageId, MessageRow, MessageState, Messages, NewMessage, OmittedRow, Progress, Role,
 };

@@ -1,10 +1,12 @@
 import type {
   ChatSummary,
   ChatView,
+  Draft,
   Host,
   HostEvent,
   Message,
   ModelStatus,
+  QueuedMessage,
   SearchHit,
   Settings,
   Snapshot,
@@ -15,7 +17,7 @@ import type {
 } from "../host";
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
-import { big, type FakeChat, Library, demoModel, stats, unopened } from "./library";
+import { big, type FakeChat, Library, demoModel, noDraft, stats, unopened } from "./library";
 
 export type Script = {
   /** Tokens (words, here) a second. */
@@ -51,7 +53,7 @@ export class FakeHost implements Host {
   #settings: Settings;
   #model: ModelStatus;
   #running = new Map<number, () => void>();
-  #newDraft = "";
+  #newDraft = noDraft();
   #current: number | null = null;
   #paused = true;
 
@@ -190,12 +192,21 @@ export class FakeHost implements Host {
         : this.#open(id);
     if (!chat) return noChat();
     if (id === null) {
-      this.#newDraft = "";
+      this.#newDraft = noDraft();
       this.#current = chat.summary.id;
     }
-    chat.draft = "";
+    chat.draft = { ...chat.draft, text: "", pastes: [] };
     this.library.add(chat, "user", { text: said, createdAt: now });
     return this.#answer(chat, thinking);
+  }
+
+  async sendQueued(id: number, text: string, thinking: boolean): Promise<ChatView> {
+    const { text: typed, pastes, queue } = this.#open(id)?.draft ?? noDraft();
+    const view = await this.send(id, text, thinking);
+    const draft = { text: typed, pastes, queue: queue.slice(1) };
+    const chat = this.#open(id);
+    if (chat) chat.draft = draft;
+    return { ...view, draft: structuredClone(draft) };
   }
 
   regenerate(id: number, thinking: boolean): Promise<ChatView> {
@@ -298,10 +309,26 @@ export class FakeHost implements Host {
   saveDraft(id: number | null, text: string): Promise<null> {
     if (this.full) return noRoom();
     this.calls.push(["saveDraft", id, text]);
-    if (id === null) this.#newDraft = text;
-    const chat = id === null ? undefined : this.library.chats.get(id);
-    if (chat) chat.draft = text;
+    Object.assign(this.#draftOf(id), { text });
     return Promise.resolve(null);
+  }
+
+  savePastes(id: number | null, pastes: string[]): Promise<null> {
+    if (this.full) return noRoom();
+    this.calls.push(["savePastes", id, pastes]);
+    Object.assign(this.#draftOf(id), { pastes });
+    return Promise.resolve(null);
+  }
+
+  saveQueue(id: number, queue: QueuedMessage[]): Promise<null> {
+    if (this.full) return noRoom();
+    this.calls.push(["saveQueue", id, queue]);
+    Object.assign(this.#draftOf(id), { queue });
+    return Promise.resolve(null);
+  }
+
+  #draftOf(id: number | null): Draft {
+    return id === null ? this.#newDraft : (this.library.chats.get(id)?.draft ?? noDraft());
   }
 
   saveSettings(settings: Settings): Promise<Settings> {

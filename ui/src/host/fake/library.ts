@@ -1,4 +1,4 @@
-import type { ChatSummary, Message, ModelStatus, Stats, StartProblem } from "../host";
+import type { ChatSummary, Draft, Message, ModelStatus, Stats, StartProblem } from "../host";
 import { answerTo } from "./answers";
 
 /** The chats and models that the scripted host starts with. */
@@ -96,12 +96,14 @@ export const stats: Stats = {
   device: "CPU, AVX-512 VNNI, 8 threads",
 };
 
+export const noDraft = (): Draft => ({ text: "", pastes: [], queue: [] });
+
 export type FakeChat = {
   summary: ChatSummary;
   messages: Message[];
   /** The last message of the shown branch. */
   leaf: number | null;
-  draft: string;
+  draft: Draft;
   deleted: boolean;
 };
 
@@ -180,7 +182,7 @@ export class Library {
       summary: { id: this.id(), title, createdAt: at, updatedAt: at, writing: false },
       messages: [],
       leaf: null,
-      draft: "",
+      draft: noDraft(),
       deleted: false,
     };
     this.chats.set(chat.summary.id, chat);

@@ -1,11 +1,14 @@
 //! The verbs, but for those that open a model or show a snapshot.
 
-use store::{ChatId, DraftPlace, MessageId, MessageState, NewMessage, Role, WindowRow};
+use store::{
+    ChatId, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, Role, Store,
+    StoreError, WindowRow,
+};
 
 use crate::desk::{CURRENT, Desk};
 use crate::failure::Failure;
 use crate::settings::Settings;
-use crate::text::refuse_too_large;
+use crate::text::{refuse_too_large, refuse_too_large_together};
 use crate::title;
 use crate::view::{ChatSummary, ChatView, Event, SearchHit};
 
@@ -27,6 +30,34 @@ impl Desk {
         chat: Option<ChatId>,
         text: &str,
         thinking: bool,
+    ) -> Result<ChatView, Failure> {
+        self.add_question(chat, text, thinking, |store, place| {
+            store.drafts().set(place, "")?;
+            store.drafts().set_pastes(place, &[])
+        })
+    }
+
+    pub(crate) fn send_queued(
+        &mut self,
+        chat: ChatId,
+        text: &str,
+        thinking: bool,
+    ) -> Result<ChatView, Failure> {
+        self.add_question(Some(chat), text, thinking, |store, place| {
+            let queue = store.drafts().get(place)?.queue;
+            store
+                .drafts()
+                .set_queue(place, queue.get(1..).unwrap_or_default())
+        })
+    }
+
+    /// `taken`: removes the message from where it was kept until now.
+    fn add_question(
+        &mut self,
+        chat: Option<ChatId>,
+        text: &str,
+        thinking: bool,
+        taken: impl FnOnce(&Store, DraftPlace) -> Result<(), StoreError>,
     ) -> Result<ChatView, Failure> {
         let text = message_text(text)?;
         if let Some(chat) = chat {
@@ -54,7 +85,7 @@ impl Desk {
             })?;
             let answer = store.messages().add(&answer(chat, message, thinking, at))?;
             store.chats().touch(chat, at)?;
-            store.drafts().set(place, "")?;
+            taken(store, place)?;
             Ok::<_, Failure>((chat, answer))
         })?;
         self.queue_answer(chat, answer, false)
@@ -177,11 +208,33 @@ impl Desk {
 
     pub(crate) fn save_draft(&self, chat: Option<ChatId>, text: &str) -> Result<(), Failure> {
         refuse_too_large(text)?;
-        let place = match chat {
+        Ok(self.store.drafts().set(self.draft_place(chat)?, text)?)
+    }
+
+    pub(crate) fn save_pastes(
+        &self,
+        chat: Option<ChatId>,
+        pastes: &[String],
+    ) -> Result<(), Failure> {
+        refuse_too_large_together(pastes.iter().map(String::len))?;
+        let place = self.draft_place(chat)?;
+        Ok(self.store.drafts().set_pastes(place, pastes)?)
+    }
+
+    pub(crate) fn save_queue(&self, chat: ChatId, queue: &[QueuedMessage]) -> Result<(), Failure> {
+        let bytes = |message: &QueuedMessage| {
+            message.text.len() + message.pastes.iter().map(String::len).sum::<usize>()
+        };
+        refuse_too_large_together(queue.iter().map(bytes))?;
+        let place = self.draft_place(Some(chat))?;
+        Ok(self.store.drafts().set_queue(place, queue)?)
+    }
+
+    fn draft_place(&self, chat: Option<ChatId>) -> Result<DraftPlace, Failure> {
+        Ok(match chat {
             Some(chat) => DraftPlace::Chat(self.store.chats().get(chat)?.id),
             None => DraftPlace::NewChat,
-        };
-        Ok(self.store.drafts().set(place, text)?)
+        })
     }
 
     pub(crate) fn save_settings(&mut self, settings: Settings) -> Result<Settings, Failure> {

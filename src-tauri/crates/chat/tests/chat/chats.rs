@@ -1,6 +1,6 @@
 //! The list: order, titles, the bin, drafts, search.
 
-use chat::{ChatId, Event, FailureCode, MessageState, Store, WindowRow};
+use chat::{ChatId, Draft, Event, FailureCode, MessageState, Store, WindowRow};
 
 use crate::scripted::{Bench, Script, Step, SteppingClock, TIMING, TODAY};
 
@@ -175,13 +175,22 @@ fn the_bin_is_emptied_after_thirty_days() {
 fn drafts_stay_until_they_are_sent() {
     let mut bench = Bench::new();
     bench.chat.save_draft(None, "How hea").unwrap();
-    assert_eq!(bench.chat.snapshot().unwrap().new_chat_draft, "How hea");
+    assert_eq!(
+        bench.chat.snapshot().unwrap().new_chat_draft.text,
+        "How hea"
+    );
     let chat = bench.ask(None, "How heavy?").chat.id;
-    assert_eq!(bench.chat.snapshot().unwrap().new_chat_draft, "");
+    assert_eq!(
+        bench.chat.snapshot().unwrap().new_chat_draft,
+        Draft::default()
+    );
 
     bench.chat.save_draft(Some(chat), "And how o").unwrap();
-    assert_eq!(bench.chat.open_chat(chat).unwrap().draft, "And how o");
-    assert_eq!(bench.ask(Some(chat), "And how old?").draft, "");
+    assert_eq!(bench.chat.open_chat(chat).unwrap().draft.text, "And how o");
+    assert_eq!(
+        bench.ask(Some(chat), "And how old?").draft,
+        Draft::default()
+    );
     assert_eq!(
         bench
             .chat

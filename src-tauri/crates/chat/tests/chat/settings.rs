@@ -29,6 +29,7 @@ fn settings_survive_a_restart() {
         instructions: "Be brief.".into(),
         thinking: false,
         send_with: SendWith::CtrlEnter,
+        zoom: 150,
         show_stats: false,
     };
     assert_eq!(

@@ -1,22 +1,67 @@
-//! What was typed and not sent: for each chat, and for the chat that is not begun yet.
+//! What was typed, pasted or queued and not sent: for each chat, and for the chat that is not begun yet.
 
+use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 use crate::migrate::Step;
 use crate::table::chat::ChatId;
 
-// The new chat's draft is the row 0: a rowid is never 0 for a chat.
-pub(crate) const STEPS: &[Step] = &[Step {
-    version: 1,
-    sql: "CREATE TABLE draft (
+// The new chat's draft is the row 0: a rowid is never 0 for a chat. What was pasted is long, and not
+// to be written again with each word that is typed beside it.
+pub(crate) const STEPS: &[Step] = &[
+    Step {
+        version: 1,
+        sql: "CREATE TABLE draft (
               chat INTEGER PRIMARY KEY,
               text TEXT NOT NULL
           ) STRICT;
           CREATE TRIGGER chat_drops_draft AFTER DELETE ON chat BEGIN
               DELETE FROM draft WHERE chat = old.id;
           END;",
-}];
+    },
+    Step {
+        version: 2,
+        sql: "CREATE TABLE paste (
+                  chat  INTEGER PRIMARY KEY,
+                  texts TEXT NOT NULL
+              ) STRICT;
+              CREATE TRIGGER chat_drops_paste AFTER DELETE ON chat BEGIN
+                  DELETE FROM paste WHERE chat = old.id;
+              END;
+              CREATE TABLE queue (
+                  chat     INTEGER PRIMARY KEY,
+                  messages TEXT NOT NULL
+              ) STRICT;
+              CREATE TRIGGER chat_drops_queue AFTER DELETE ON chat BEGIN
+                  DELETE FROM queue WHERE chat = old.id;
+              END;",
+    },
+];
+
+/// What was written and not sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Draft {
+    /// What was typed.
+    pub text: String,
+    /// Long texts that were pasted, to be sent with it.
+    pub pastes: Vec<String>,
+    /// Messages to be sent when the present answer is done, the first one first.
+    pub queue: Vec<QueuedMessage>,
+}
+
+/// A message that waits for the answer before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedMessage {
+    /// What was typed.
+    pub text: String,
+    /// Long texts that were pasted, to be sent with it.
+    pub pastes: Vec<String>,
+    /// Whether its answer is to be thought about.
+    pub thinking: bool,
+}
 
 /// Where a draft stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,29 +88,81 @@ pub struct Drafts<'s> {
 
 impl Drafts<'_> {
     /// The draft of a place; empty where there is none.
-    pub fn get(&self, place: DraftPlace) -> Result<String, StoreError> {
-        let mut read = self
-            .db
-            .prepare_cached("SELECT text FROM draft WHERE chat = ?1")?;
-        Ok(read
-            .query_row([place.row()], |row| row.get(0))
-            .optional()?
-            .unwrap_or_default())
+    pub fn get(&self, place: DraftPlace) -> Result<Draft, StoreError> {
+        let text = self.column("SELECT text FROM draft WHERE chat = ?1", place)?;
+        let pastes: Option<String> =
+            self.column("SELECT texts FROM paste WHERE chat = ?1", place)?;
+        let queue: Option<String> =
+            self.column("SELECT messages FROM queue WHERE chat = ?1", place)?;
+        Ok(Draft {
+            text: text.unwrap_or_default(),
+            pastes: listed(pastes)?,
+            queue: listed(queue)?,
+        })
     }
 
-    /// Keeps a draft. An empty text removes it.
+    /// Keeps what was typed. An empty text removes it.
     pub fn set(&self, place: DraftPlace, text: &str) -> Result<(), StoreError> {
         if text.is_empty() {
-            self.db
-                .prepare_cached("DELETE FROM draft WHERE chat = ?1")?
-                .execute([place.row()])?;
+            self.remove("DELETE FROM draft WHERE chat = ?1", place)
         } else {
-            self.db
-                .prepare_cached(
-                    "INSERT INTO draft (chat, text) VALUES (?1, ?2) ON CONFLICT (chat) DO UPDATE SET text = excluded.text",
-                )?
-                .execute((place.row(), text))?;
+            self.keep(
+                "INSERT INTO draft (chat, text) VALUES (?1, ?2) ON CONFLICT (chat) DO UPDATE SET text = excluded.text",
+                place,
+                text,
+            )
         }
+    }
+
+    /// Keeps what was pasted.
+    pub fn set_pastes(&self, place: DraftPlace, pastes: &[String]) -> Result<(), StoreError> {
+        if pastes.is_empty() {
+            self.remove("DELETE FROM paste WHERE chat = ?1", place)
+        } else {
+            self.keep(
+                "INSERT INTO paste (chat, texts) VALUES (?1, ?2) ON CONFLICT (chat) DO UPDATE SET texts = excluded.texts",
+                place,
+                &json(pastes)?,
+            )
+        }
+    }
+
+    /// Keeps the messages that wait.
+    pub fn set_queue(&self, place: DraftPlace, queue: &[QueuedMessage]) -> Result<(), StoreError> {
+        if queue.is_empty() {
+            self.remove("DELETE FROM queue WHERE chat = ?1", place)
+        } else {
+            self.keep(
+                "INSERT INTO queue (chat, messages) VALUES (?1, ?2)
+                 ON CONFLICT (chat) DO UPDATE SET messages = excluded.messages",
+                place,
+                &json(queue)?,
+            )
+        }
+    }
+
+    fn column<T: FromSql>(&self, sql: &str, place: DraftPlace) -> Result<Option<T>, StoreError> {
+        let mut read = self.db.prepare_cached(sql)?;
+        Ok(read.query_row([place.row()], |row| row.get(0)).optional()?)
+    }
+
+    fn keep(&self, sql: &str, place: DraftPlace, value: &str) -> Result<(), StoreError> {
+        self.db.prepare_cached(sql)?.execute((place.row(), value))?;
         Ok(())
     }
+
+    fn remove(&self, sql: &str, place: DraftPlace) -> Result<(), StoreError> {
+        self.db.prepare_cached(sql)?.execute([place.row()])?;
+        Ok(())
+    }
+}
+
+fn json<T: Serialize + ?Sized>(list: &T) -> Result<String, StoreError> {
+    serde_json::to_string(list).map_err(|error| StoreError::Sqlite(Box::new(error)))
+}
+
+fn listed<T: DeserializeOwned>(json: Option<String>) -> Result<Vec<T>, StoreError> {
+    json.map_or(Ok(Vec::new()), |json| {
+        serde_json::from_str(&json).map_err(|error| StoreError::Sqlite(Box::new(error)))
+    })
 }

@@ -114,7 +114,7 @@ fn check(store: &Store) {
     assert_eq!(store.search().find("regulus", 9).unwrap().len(), 1);
     assert_eq!(store.settings().get("user.theme").unwrap().unwrap(), "dark");
     assert_eq!(
-        store.drafts().get(DraftPlace::NewChat).unwrap(),
+        store.drafts().get(DraftPlace::NewChat).unwrap().text,
         "half a thou"
     );
     assert!(store.windows().get("main").unwrap().unwrap().maximised);
