@@ -3,6 +3,8 @@ import type { Host, Sampling, Settings } from "../host/host";
 import type { Notices } from "./notices.svelte";
 
 const SAVE_AFTER_MS = 300;
+/** How large the page can be drawn, in percent. */
+export const ZOOMS = [80, 90, 100, 110, 125, 150, 175, 200];
 
 /** The person's settings: changed at once, saved shortly after. */
 export class Preferences {
@@ -45,6 +47,20 @@ export class Preferences {
 
   sample(part: Partial<Sampling>): void {
     this.change({ sampling: { ...this.value.sampling, ...part } });
+  }
+
+  /** Draws the page larger (1), smaller (-1), or as it was made (0); at once, for the host does it as it saves. */
+  zoom(step: 1 | -1 | 0): void {
+    const { zoom } = this.value;
+    const next =
+      step === 1 ? ZOOMS.find((each) => each > zoom) : ZOOMS.findLast((each) => each < zoom);
+    this.zoomTo(step === 0 ? 100 : (next ?? zoom));
+  }
+
+  zoomTo(zoom: number): void {
+    if (zoom === this.value.zoom) return;
+    this.change({ zoom });
+    this.flush();
   }
 
   /** Saves now what was changed and is not saved yet. */

@@ -50,3 +50,17 @@ test("a zero is a choice of its own, not the model's default", () => {
   preferences.resetSampling();
   expect(preferences.hasOwnSampling).toBe(false);
 });
+
+test("zoom goes in steps, ends at 80 and 200 %, and is saved at once", async () => {
+  const { preferences, host } = make();
+  for (let step = 0; step < 9; step++) preferences.zoom(1);
+  expect(preferences.value.zoom).toBe(200);
+  for (let step = 0; step < 9; step++) preferences.zoom(-1);
+  expect(preferences.value.zoom).toBe(80);
+  preferences.zoom(0);
+  expect(preferences.value.zoom).toBe(100);
+  await vi.advanceTimersByTimeAsync(0);
+  const saved = host.calls.filter(([verb]) => verb === "saveSettings").map(([, value]) => value);
+  expect(saved.at(-1)).toMatchObject({ zoom: 100 });
+  expect(saved).toHaveLength(5 + 7 + 1);
+});

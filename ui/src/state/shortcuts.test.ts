@@ -29,6 +29,11 @@ test.each([
   [",", ["ctrl"], "Settings"],
   ["M", ["ctrl", "shift"], "Show the model"],
   ["ArrowUp", ["shift"], "Previous chat"],
+  ["+", ["ctrl"], "Zoom in"],
+  ["=", ["ctrl"], "Zoom in"],
+  ["+", ["ctrl", "shift"], "Zoom in"],
+  ["-", ["meta"], "Zoom out"],
+  ["0", ["ctrl"], "Zoom back to 100 %"],
   ["n", [], undefined],
   ["n", ["ctrl", "shift"], undefined],
   ["n", ["ctrl", "alt"], undefined],
@@ -45,6 +50,7 @@ test("keys that mark text do so in a text", () => {
 test("nothing is reached past an open dialog", () => {
   app.settingsOpen = true;
   expect(press("n", ["ctrl"])).toBeUndefined();
+  expect(press("+", ["ctrl"])).toBe("Zoom in");
   app.settingsOpen = false;
 });
 

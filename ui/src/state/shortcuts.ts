@@ -9,6 +9,8 @@ export type Shortcut = {
   run: (app: App) => void;
   /** When the keys mean this; always, where it is left out. */
   when?: (app: App, inText: boolean) => boolean;
+  /** In dialogs, too. */
+  everywhere?: true;
 };
 
 const notInText = (_: App, inText: boolean): boolean => !inText;
@@ -36,6 +38,24 @@ export const shortcuts: Shortcut[] = [
     when: notInText,
   },
   {
+    keys: "Ctrl+Plus",
+    does: "Zoom in",
+    run: (app) => app.preferences.zoom(1),
+    everywhere: true,
+  },
+  {
+    keys: "Ctrl+Minus",
+    does: "Zoom out",
+    run: (app) => app.preferences.zoom(-1),
+    everywhere: true,
+  },
+  {
+    keys: "Ctrl+0",
+    does: "Zoom back to 100 %",
+    run: (app) => app.preferences.zoom(0),
+    everywhere: true,
+  },
+  {
     keys: "Escape",
     does: "Stop the answer",
     run: (app) => void app.conversation.stop(),
@@ -52,17 +72,20 @@ export const boxKeys = [
 /** What the keys mean; `inText` while the cursor stands in text that they could move or mark. */
 export function shortcutFor(event: Keys, app: App, inText: boolean): Shortcut | undefined {
   return shortcuts.find(
-    ({ keys, when }) => pressed(event, keys) && (when?.(app, inText) ?? true) && !app.dialogOpen,
+    ({ keys, when, everywhere }) =>
+      pressed(event, keys) && (when?.(app, inText) ?? true) && (everywhere || !app.dialogOpen),
   );
 }
+
+/** Keys that many layouts have behind Shift, and what they are without it. */
+const signs: Record<string, string[]> = { Plus: ["+", "="], Minus: ["-", "_"] };
 
 function pressed(event: Keys, keys: string): boolean {
   const parts = keys.split("+");
   const key = parts.at(-1) ?? "";
-  return (
-    event.key.toLowerCase() === key.toLowerCase() &&
-    (event.ctrlKey || event.metaKey) === parts.includes("Ctrl") &&
-    event.shiftKey === parts.includes("Shift") &&
-    !event.altKey
-  );
+  const sign = signs[key];
+  const isKey = sign
+    ? sign.includes(event.key)
+    : event.key.toLowerCase() === key.toLowerCase() && event.shiftKey === parts.includes("Shift");
+  return isKey && (event.ctrlKey || event.metaKey) === parts.includes("Ctrl") && !event.altKey;
 }

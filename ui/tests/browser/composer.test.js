@@ -1,0 +1,268 @@
+// What is written, pasted and queued, and that whoever types always writes.
+import assert from "node:assert/strict";
+import {
+  answered,
+  ask,
+  button,
+  calls,
+  chats,
+  ENDLESS,
+  log,
+  message,
+  scenes,
+  soon,
+} from "./window.js";
+
+const scene = scenes();
+
+const LONG = "A line of the log that was pasted.\n".repeat(1000);
+
+/** As the clipboard brings it. */
+const paste = (page, text) =>
+  message(page).evaluate((box, text) => {
+    const data = new DataTransfer();
+    data.setData("text/plain", text);
+    const event = new ClipboardEvent("paste", {
+      clipboardData: data,
+      bubbles: true,
+      cancelable: true,
+    });
+    // A page cannot paste: what is not refused would come into the box.
+    if (box.dispatchEvent(event)) document.execCommand("insertText", false, text);
+  }, text);
+
+const pastes = (page) => page.getByRole("list", { name: "Pasted texts" }).getByRole("listitem");
+const waiting = (page) =>
+  page.getByRole("list", { name: "Waiting messages" }).getByRole("listitem");
+const hasCursor = (page) => message(page).evaluate((box) => box === document.activeElement);
+
+scene(
+  "a long paste is a chip, which is looked at, put into the text, and sent",
+  {},
+  async (page) => {
+    await message(page).focus();
+    await paste(page, "short");
+    assert.equal(await message(page).inputValue(), "short");
+    await paste(page, LONG);
+    assert.equal(await message(page).inputValue(), "short", "nothing of it is in the box");
+    await pastes(page).getByText("Pasted text, 35 KB").waitFor();
+    await pastes(page).getByText("about 8,750 tokens").waitFor();
+    await pastes(page)
+      .getByRole("button", { name: /Pasted text/ })
+      .click();
+    const dialog = page.getByRole("dialog", { name: "Pasted text" });
+    await dialog.getByText("A line of the log").first().waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await pastes(page)
+      .getByRole("button", { name: /Pasted text/ })
+      .click();
+    await dialog.getByRole("button", { name: "Put into the message" }).click();
+    assert.equal(await pastes(page).count(), 0);
+    assert.equal(await message(page).inputValue(), `short\n\n${LONG}`);
+    await message(page).fill("Sum this up:");
+    await paste(page, LONG);
+    await message(page).press("Enter");
+    await answered(page);
+    const [[, , sent]] = await calls(page, "send");
+    assert.equal(sent, `Sum this up:\n\n${LONG}`);
+    assert.equal(await pastes(page).count(), 0);
+  },
+);
+
+scene("a paste that the model cannot read says so, and can be taken away", {}, async (page) => {
+  await message(page).focus();
+  await paste(page, "word ".repeat(200_000));
+  await pastes(page).getByText("Pasted text, 1 MB").waitFor();
+  await pastes(page).getByText("about 250,000 tokens, too long for this model").waitFor();
+  await pastes(page)
+    .getByRole("button", { name: /Pasted text/ })
+    .click();
+  const dialog = page.getByRole("dialog", { name: "Pasted text" });
+  assert.equal(await dialog.getByRole("button", { name: "Put into the message" }).count(), 0);
+  await dialog.getByRole("button", { name: "Remove" }).click();
+  assert.equal(await pastes(page).count(), 0);
+  assert(await hasCursor(page));
+});
+
+scene("what was pasted stays in its chat, and is there after a reload", {}, async (page) => {
+  await message(page).focus();
+  await paste(page, LONG);
+  await chats(page).getByText("A story about a small bird").click();
+  await log(page).waitFor();
+  assert.equal(await pastes(page).count(), 0);
+  await page.keyboard.press("Control+n");
+  await pastes(page).getByText("Pasted text, 35 KB").waitFor();
+  assert.deepEqual(await calls(page, "savePastes"), [["savePastes", null, [LONG]]]);
+});
+
+scene(
+  "a message that is sent while an answer is written waits, and is edited or taken away",
+  { rate: 30 },
+  async (page) => {
+    await button(page, "Thinking").click();
+    await ask(page, ENDLESS);
+    await button(page, "Stop").waitFor();
+    await message(page).fill("And another");
+    assert.equal(await button(page, "Send").count(), 1, "beside Stop");
+    await message(page).press("Enter");
+    await waiting(page).getByText("Sends when this answer is done").waitFor();
+    assert.equal(await message(page).inputValue(), "");
+    await message(page).fill("And a third");
+    await button(page, "Send").click();
+    assert.equal(await waiting(page).count(), 2);
+    await waiting(page).last().getByRole("button", { name: "Remove" }).click();
+    await waiting(page).getByRole("button", { name: "Edit" }).click();
+    assert.equal(await waiting(page).count(), 0);
+    assert.equal(await message(page).inputValue(), "And another");
+    await message(page).press("Enter");
+    await page.keyboard.press("Escape");
+    await waiting(page).getByText("Not sent yet").waitFor();
+    assert.equal((await calls(page, "send")).length, 1, "a stop sends nothing");
+    await waiting(page).getByRole("button", { name: "Send now" }).click();
+    await log(page).getByText("And another").waitFor();
+    assert.equal(await waiting(page).count(), 0);
+  },
+);
+
+scene("what waits is sent when the answer is done", { rate: 400 }, async (page) => {
+  await ask(page, "Tell me a story");
+  await message(page).fill("What is Goldcrest?");
+  await message(page).press("Enter");
+  await log(page).getByText("Goldcrest is a desktop chat app").waitFor();
+  assert.equal(await waiting(page).count(), 0);
+  assert.equal((await calls(page, "send")).length, 2);
+});
+
+scene("whoever types outside a field writes a message", {}, async (page) => {
+  await chats(page).getByText("A story about a small bird").click();
+  await log(page).getByText("The goldcrest weighs").waitFor();
+  await button(page, "Thinking").click();
+  await page.keyboard.type("Fizzbuzz in Rust");
+  assert.equal(await message(page).inputValue(), "Fizzbuzz in Rust");
+  await log(page).getByText("The goldcrest weighs").click();
+  await page.keyboard.type(", please");
+  assert.equal(await message(page).inputValue(), "Fizzbuzz in Rust, please");
+  await page.getByRole("searchbox").click();
+  await page.keyboard.type("bird");
+  assert.equal(await message(page).inputValue(), "Fizzbuzz in Rust, please");
+});
+
+scene("the space bar presses what the keyboard has come to", {}, async (page) => {
+  await message(page).press("Tab");
+  const thinking = button(page, "Thinking");
+  assert(await thinking.evaluate((each) => each === document.activeElement));
+  await page.keyboard.press("Space");
+  assert.equal(await thinking.getAttribute("aria-pressed"), "false");
+  assert.equal(await message(page).inputValue(), "");
+  await page.keyboard.type("x");
+  assert.equal(await message(page).inputValue(), "x");
+});
+
+scene("a dialog that was opened by mouse leaves the cursor in the box", {}, async (page) => {
+  const settings = page.getByRole("button", { name: "Settings" });
+  const dialog = page.getByRole("dialog", { name: "Settings" });
+  for (const close of [
+    () => page.keyboard.press("Escape"),
+    () => dialog.getByRole("button", { name: "Close" }).click(),
+  ]) {
+    await settings.click();
+    await dialog.waitFor();
+    await close();
+    await dialog.waitFor({ state: "detached" });
+    await soon(async () => assert(await hasCursor(page)));
+  }
+  await settings.focus();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("Enter");
+  await dialog.waitFor();
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  assert(
+    await settings.evaluate((each) => each === document.activeElement),
+    "the keyboard's way back",
+  );
+});
+
+scene("zoom by key, by wheel and by setting", {}, async (page) => {
+  const zooms = async () =>
+    (await calls(page, "saveSettings")).map(([, settings]) => settings.zoom);
+  for (const key of ["Control++", "Control+=", "Control+-", "Control+0"])
+    await page.keyboard.press(key);
+  await soon(async () => assert.deepEqual(await zooms(), [110, 125, 110, 100]));
+  await page.keyboard.down("Control");
+  await page.mouse.move(600, 300);
+  await page.mouse.wheel(0, -100);
+  await page.keyboard.up("Control");
+  await soon(async () => assert.equal((await zooms()).at(-1), 110));
+  await page.keyboard.press("Control+,");
+  await page.keyboard.press("Control+-");
+  const select = page.getByRole("combobox", { name: "Zoom" });
+  assert.equal(await select.inputValue(), "100", "in a dialog, too");
+  await select.selectOption("200");
+  await soon(async () => assert.equal((await zooms()).at(-1), 200));
+});
+
+scene(
+  "below 760 pixels the sidebar lies over the chat until it is left",
+  { width: 700, height: 560 },
+  async (page) => {
+    const sidebar = page.getByRole("complementary", { name: "Sidebar" });
+    assert.equal(await sidebar.count(), 0);
+    const { width } = await page.getByRole("main").boundingBox();
+    await page.keyboard.press("Control+b");
+    await sidebar.waitFor();
+    assert.equal(
+      (await page.getByRole("main", { includeHidden: true }).boundingBox()).width,
+      width,
+    );
+    assert(await page.evaluate(() => document.activeElement?.closest("aside") !== null));
+    await page.keyboard.press("Escape");
+    await sidebar.waitFor({ state: "detached" });
+    assert(await hasCursor(page));
+    await page.keyboard.press("Control+b");
+    await page.mouse.click(600, 300);
+    await sidebar.waitFor({ state: "detached" });
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("bird");
+    await page.getByRole("list", { name: "Search results" }).getByRole("button").first().click();
+    await sidebar.waitFor({ state: "detached" });
+    await soon(async () => assert(await hasCursor(page)));
+    await page.setViewportSize({ width: 1000, height: 560 });
+    await sidebar.waitFor();
+  },
+);
+
+for (const [width, height] of [
+  [420, 400],
+  [420, 720],
+  [360, 360],
+])
+  scene(`nothing is cut off in a window of ${width}×${height}`, { width, height }, async (page) => {
+    const fits = async () => {
+      const wide = await page.evaluate(() => {
+        const outside = (each) => each.getBoundingClientRect().right > innerWidth + 1;
+        return [
+          ...document.querySelectorAll("main button, main textarea, aside button, dialog button"),
+        ]
+          .filter((each) => each.checkVisibility() && outside(each))
+          .map((each) => each.outerHTML.slice(0, 80));
+      });
+      assert.deepEqual(wide, []);
+    };
+    await fits();
+    await message(page).focus();
+    await paste(page, LONG);
+    await message(page).fill("line\n".repeat(9));
+    await fits();
+    assert(await button(page, "Send").isVisible());
+    const send = await button(page, "Send").boundingBox();
+    assert(send.y + send.height <= height, "Send is in the window");
+    await message(page).press("Enter");
+    await answered(page);
+    await fits();
+    await page.keyboard.press("Control+,");
+    await page.getByRole("dialog", { name: "Settings" }).waitFor();
+    await fits();
+  });
