@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use store::{DraftPlace, ErrorRow, MessageState, OmittedRow, Progress, Store, WindowRow};
+use store::{
+    DraftPlace, ErrorRow, MessageState, OmittedRow, Progress, QueuedMessage, Store, WindowRow,
+};
 
 use crate::{answer, chat};
 
@@ -76,6 +78,20 @@ fn fill(store: &Store) {
         .drafts()
         .set(DraftPlace::NewChat, "half a thou")
         .unwrap();
+    let pastes = ["long".to_owned(), "longer".to_owned()];
+    store
+        .drafts()
+        .set_pastes(DraftPlace::NewChat, &pastes)
+        .unwrap();
+    let waits = QueuedMessage {
+        text: "and then".into(),
+        pastes: Vec::new(),
+        thinking: true,
+    };
+    store
+        .drafts()
+        .set_queue(DraftPlace::Chat(id), &[waits])
+        .unwrap();
     let window = WindowRow {
         x: 1,
         y: 2,
@@ -86,8 +102,8 @@ fn fill(store: &Store) {
     store.windows().set("main", &window).unwrap();
 }
 
-/// All of it is still there.
-fn check(store: &Store) {
+/// All of it is still there, as far as that version had it.
+fn check(store: &Store, version: u32) {
     let chats = store.chats().list().unwrap();
     assert_eq!(
         chats
@@ -117,6 +133,18 @@ fn check(store: &Store) {
         store.drafts().get(DraftPlace::NewChat).unwrap().text,
         "half a thou"
     );
+    if version >= 2 {
+        assert_eq!(
+            store.drafts().get(DraftPlace::NewChat).unwrap().pastes,
+            ["long", "longer"]
+        );
+        let queue = store
+            .drafts()
+            .get(DraftPlace::Chat(chats[0].id))
+            .unwrap()
+            .queue;
+        assert_eq!((queue[0].text.as_str(), queue[0].thinking), ("and then", true));
+    }
     assert!(store.windows().get("main").unwrap().unwrap().maximised);
     assert_eq!(store.chats().purge(i64::MAX).unwrap(), 1);
 }
@@ -141,7 +169,7 @@ fn a_file_of_every_version_opens_with_all_that_is_in_it() {
         assert_eq!(version(&path), old, "the dump of version {old} is one");
 
         let store = Store::open(&path).unwrap();
-        check(&store);
+        check(&store, old);
         drop(store);
         assert_eq!(version(&path), latest);
         assert_eq!(
