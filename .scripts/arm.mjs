@@ -14,11 +14,11 @@ const PROCESSORS = [
 
 const started = Date.now();
 const parts = new Parts();
-const rustc = prepareArm();
+const { rustc, problem } = prepareArm();
 for (const { cpu, level, tests } of PROCESSORS) {
   const title = `aarch64: ${cpu}`;
-  if (!rustc) {
-    parts.skip(title, "neither rustup nor apt has the standard library for aarch64");
+  if (problem) {
+    parts.skip(title, problem);
     continue;
   }
   const step = [

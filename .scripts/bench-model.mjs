@@ -2,7 +2,7 @@
 import { createReadStream, existsSync, mkdirSync, renameSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { must } from "./root.mjs";
+import { must } from "./programs.mjs";
 
 export const SHAPE = "smollm3-3b-q4_k_m";
 

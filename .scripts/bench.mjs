@@ -8,7 +8,9 @@ import { join } from "node:path";
 import { table } from "./bench-table.mjs";
 import { SHAPE, shapedModel } from "./bench-model.mjs";
 import { compare } from "./peer.mjs";
-import { fail, manifest, must, root, targetFolder } from "./root.mjs";
+import { fail, must } from "./programs.mjs";
+import { manifest, root } from "./root.mjs";
+import { buildRelease } from "./rust.mjs";
 import { prepareBuild } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
 
@@ -22,10 +24,9 @@ const RECORDS = join(root, "src-tauri", "benches", "record");
 
 prepareBuild();
 buildUi();
-must("cargo", ["build", "--release", "--manifest-path", manifest]);
+const binary = buildRelease();
 // The tree may change while this measures.
 const measured = revision();
-const binary = join(targetFolder(), "release", "goldcrest");
 const withPeer = process.argv.includes("--peer");
 const options = process.argv.slice(2).filter((option) => option !== "--peer");
 const deep = options.includes("-d") ? [] : ["-d", String(DEPTH)];

@@ -74,9 +74,9 @@ export class Parts {
     this.#rows.push(row);
   }
 
-  /** Tells why a part cannot run here; it counts as skipped. */
+  /** Says why a part cannot run here; it counts as skipped. */
   skip(title, reason) {
-    console.log(`\n${title}: skipped, for ${reason}`);
+    console.log(`\n${title}: skipped: ${reason}`);
     this.#rows.push({ title, seconds: 0, passed: 0, failed: 0, skipped: 1 });
   }
 

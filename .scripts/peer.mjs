@@ -7,7 +7,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { cache } from "./bench-model.mjs";
 import { table } from "./bench-table.mjs";
-import { fail, must, which } from "./root.mjs";
+import { fail, must, which } from "./programs.mjs";
 
 const VERSION = "0.3.36";
 

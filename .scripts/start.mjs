@@ -1,17 +1,14 @@
 // npm start: sets the machine up, builds the app as it ships, and opens it.  Arguments go on to the app.
 import { spawn } from "node:child_process";
-import { join } from "node:path";
-import { fail, manifest, must, targetFolder } from "./root.mjs";
+import { fail } from "./programs.mjs";
+import { buildRelease } from "./rust.mjs";
 import { prepareBuild } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
 
 prepareBuild();
 buildUi();
-must("cargo", ["build", "--release", "--manifest-path", manifest]);
 
-const app = spawn(join(targetFolder(), "release", "goldcrest"), process.argv.slice(2), {
-  stdio: "inherit",
-});
+const app = spawn(buildRelease(), process.argv.slice(2), { stdio: "inherit" });
 app.on("error", (error) => fail(`the app did not start: ${error.message}`));
 app.on("exit", (status, signal) => process.exit(signal ? 1 : status));
 // Ctrl+C reaches the app too, which ends in its own way; wait for that.

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { must, root } from "./root.mjs";
+import { must, npmCommand } from "./programs.mjs";
+import { root } from "./root.mjs";
 
 const OUTPUT = join(root, "ui", "dist", "index.html");
 const NOT_INPUT = new Set(["dist", "dist-fake", "tests", "node_modules"]);
@@ -16,7 +17,7 @@ export function buildUi() {
     join(root, "package-lock.json"),
     ...sources.map((name) => join(root, "ui", name)),
   ].map(newest);
-  if (Math.max(...changed) > built) must("npm", ["run", "--silent", "build:ui"]);
+  if (Math.max(...changed) > built) must(...npmCommand("run", "--silent", "build:ui"));
 }
 
 /** When anything at or under `path` last changed; a folder's own time tells of what was removed. */

@@ -1,0 +1,42 @@
+// The Chromium that draws the page in the tests of the UI.
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { which } from "./programs.mjs";
+
+const NAMES = ["chromium", "google-chrome-stable", "google-chrome", "chromium-browser"];
+
+/** Where Chromium is outside of the PATH. */
+const APPLICATIONS = {
+  darwin: ({ HOME = "" }) =>
+    ["", HOME].flatMap((home) => [
+      join(home, "/Applications/Chromium.app/Contents/MacOS/Chromium"),
+      join(home, "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
+    ]),
+  win32: ({ ProgramFiles, "ProgramFiles(x86)": programsX86, LOCALAPPDATA }) =>
+    [ProgramFiles, programsX86, LOCALAPPDATA]
+      .filter(Boolean)
+      .flatMap((folder) => [
+        join(folder, "Google", "Chrome", "Application", "chrome.exe"),
+        join(folder, "Chromium", "Application", "chrome.exe"),
+        join(folder, "Microsoft", "Edge", "Application", "msedge.exe"),
+      ]),
+};
+
+/** The browser of this system that the tests can drive, or undefined. The argument is for tests. */
+export function findBrowser({ env = process.env, platform = process.platform } = {}) {
+  if (env.CHROMIUM) return env.CHROMIUM;
+  const onPath = NAMES.map((name) => which(name, { env })).filter(Boolean);
+  const elsewhere = APPLICATIONS[platform]?.(env) ?? [];
+  return [...onPath, ...elsewhere].find((file) => isFile(file) && !isStub(file));
+}
+
+/** Ubuntu's chromium-browser is a script that asks for the snap, which containers cannot run and playwright cannot drive. */
+function isStub(file) {
+  return (
+    statSync(file).size < 1 << 14 && /snap install|\/snap\/bin/.test(readFileSync(file, "latin1"))
+  );
+}
+
+function isFile(file) {
+  return statSync(file, { throwIfNoEntry: false })?.isFile() ?? false;
+}

@@ -1,0 +1,197 @@
+// What the system has to bring: what shows that it is there, and the packages that hold it, by package manager.
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { findBrowser } from "./browser.mjs";
+import { fail, succeeds, which } from "./programs.mjs";
+
+const hasLibrary = (name) => () => succeeds("pkg-config", ["--exists", name]);
+const hasPrograms =
+  (...names) =>
+  () =>
+    names.every((name) => which(name));
+
+/**
+ * What to install. A package in an array of its own is called differently in different releases; dnf and zypper also
+ * find a package by a program that it holds.
+ */
+const NEEDS = {
+  compiler: {
+    title: "a C and C++ compiler, and make",
+    isThere: hasPrograms("cc", "c++", "make"),
+    apt: ["build-essential"],
+    dnf: ["gcc", "gcc-c++", "make"],
+    pacman: ["base-devel"],
+    zypper: ["gcc", "gcc-c++", "make"],
+  },
+  pkgConfig: {
+    title: "pkg-config",
+    isThere: hasPrograms("pkg-config"),
+    apt: ["pkg-config"],
+    dnf: ["pkgconf-pkg-config"],
+    pacman: ["pkgconf"],
+    zypper: ["pkgconf-pkg-config"],
+  },
+  webKit: {
+    title: "WebKitGTK 4.1 with its headers",
+    isThere: hasLibrary("webkit2gtk-4.1"),
+    apt: ["libwebkit2gtk-4.1-dev"],
+    dnf: ["webkit2gtk4.1-devel"],
+    pacman: ["webkit2gtk-4.1"],
+    zypper: ["webkit2gtk3-devel"],
+  },
+  gtk: {
+    title: "GTK 3 with its headers",
+    isThere: hasLibrary("gtk+-3.0"),
+    apt: ["libgtk-3-dev"],
+    dnf: ["gtk3-devel"],
+    pacman: ["gtk3"],
+    zypper: ["gtk3-devel"],
+  },
+  webDriver: {
+    title: "WebKitWebDriver",
+    isThere: hasPrograms("WebKitWebDriver"),
+    apt: [["webkit2gtk-driver", "webkitgtk-webdriver"]],
+    dnf: ["/usr/bin/WebKitWebDriver"],
+    pacman: ["webkitgtk-6.0"],
+    zypper: ["/usr/bin/WebKitWebDriver"],
+  },
+  display: {
+    title: "Xvfb",
+    isThere: hasPrograms("Xvfb"),
+    apt: ["xvfb"],
+    dnf: ["/usr/bin/Xvfb"],
+    pacman: ["xorg-server-xvfb"],
+    zypper: ["/usr/bin/Xvfb"],
+  },
+  bus: {
+    title: "dbus-run-session",
+    isThere: hasPrograms("dbus-run-session"),
+    apt: ["dbus"],
+    dnf: ["/usr/bin/dbus-run-session"],
+    pacman: ["dbus"],
+    zypper: ["/usr/bin/dbus-run-session"],
+  },
+  softwareVulkan: {
+    title: "Mesa's software Vulkan",
+    isThere: () => ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"].some(hasSoftwareDriver),
+    apt: ["libvulkan1", "mesa-vulkan-drivers"],
+    dnf: ["vulkan-loader", "mesa-vulkan-drivers"],
+    pacman: ["vulkan-icd-loader", "vulkan-swrast"],
+    zypper: ["libvulkan1", "libvulkan_lvp"],
+  },
+  chromium: {
+    title: "Chromium",
+    isThere: findBrowser,
+    apt: ["chromium"],
+    dnf: ["chromium"],
+    pacman: ["chromium"],
+    zypper: ["chromium"],
+  },
+  armCompiler: {
+    title: "a compiler's back half and a C library for aarch64",
+    isThere: () =>
+      which("aarch64-linux-gnu-gcc") && existsSync("/usr/aarch64-linux-gnu/lib/libc.so"),
+    apt: ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
+  },
+  qemu: {
+    title: "qemu's processor for aarch64",
+    isThere: hasPrograms("qemu-aarch64"),
+    apt: ["qemu-user"],
+    dnf: ["qemu-user"],
+    pacman: ["qemu-user"],
+    zypper: ["qemu-linux-user"],
+  },
+};
+
+export const NAMES = Object.keys(NEEDS);
+export const BUILD = ["compiler", "pkgConfig", "webKit", "gtk"];
+export const WINDOW_TESTS = ["webDriver", "display", "bus"];
+/** Vulkan on the processor. A machine of one's own keeps the drivers that it has. */
+export const GPU_TESTS = process.env.CI ? ["softwareVulkan"] : [];
+export const ARM_TESTS = ["armCompiler", "qemu"];
+
+/** How each manager installs. What `refreshes` may fail: one source out of reach must not stop us. */
+const MANAGERS = {
+  apt: {
+    program: "apt-get",
+    refreshes: ["-qq", "update"],
+    installs: ["-qq", "install", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0"],
+    knows: (name) => succeeds("apt-cache", ["show", name]),
+  },
+  dnf: { program: "dnf", installs: ["install", "-y"] },
+  pacman: { program: "pacman", installs: ["-S", "--needed", "--noconfirm"] },
+  zypper: { program: "zypper", installs: ["--non-interactive", "install"] },
+};
+
+let isRefreshed = false;
+
+/** Installs what is missing; ends this program where that does not do, with what its user can do. */
+export function requirePackages(names) {
+  if (process.platform === "darwin") checkAppleTools();
+  const problem = wantPackages(names);
+  if (problem) fail(`${problem}. Install what is missing, then run this again`);
+}
+
+/** Installs what is missing; returns a reason where something is missing even then. */
+export function wantPackages(names) {
+  if (process.platform !== "linux") return undefined;
+  const missing = () => names.filter((name) => !NEEDS[name].isThere());
+  const needs = missing();
+  if (needs.length === 0) return undefined;
+  const manager = Object.keys(MANAGERS).find((name) => which(MANAGERS[name].program));
+  if (!manager) return problemOf(needs, "none of apt-get, dnf, pacman and zypper is here");
+  const { program, refreshes, knows } = MANAGERS[manager];
+  const prefix = rootPrefix({ uid: process.getuid(), sudo: which("sudo"), asks: asksForPassword });
+  if (!prefix) {
+    const { args } = installCommand(manager, needs, knows);
+    return problemOf(needs, `run this as root: ${[program, ...args].join(" ")}`);
+  }
+  if (installCommand(manager, needs).packages.length === 0)
+    return problemOf(needs, `no package for ${program} is known to hold it`);
+  const run = (args) => {
+    const [first, ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", program, ...args];
+    spawnSync(first, rest, { stdio: "inherit" });
+  };
+  if (refreshes && !isRefreshed) run(refreshes);
+  isRefreshed = true;
+  const { args, packages } = installCommand(manager, needs, knows);
+  console.log(`goldcrest: installing system packages: ${packages.join(" ")}`);
+  run(args);
+  const left = missing();
+  return left.length > 0
+    ? problemOf(left, `${program} was asked for ${packages.join(" ")} and did not bring it`)
+    : undefined;
+}
+
+function problemOf(needs, advice) {
+  return `missing: ${needs.map((name) => NEEDS[name].title).join("; ")} (${advice})`;
+}
+
+/** The manager's arguments, and the packages among them. `knows` tells whether this release has a package. */
+export function installCommand(manager, needs, knows = () => true) {
+  const packages = needs
+    .flatMap((name) => NEEDS[name][manager] ?? [])
+    .map((name) => (Array.isArray(name) ? (name.find(knows) ?? name[0]) : name));
+  return { args: [...MANAGERS[manager].installs, ...packages], packages };
+}
+
+/** What a command begins with that has to run as root; undefined where it cannot. */
+export function rootPrefix({ uid, sudo, asks }) {
+  if (uid === 0) return [];
+  return sudo && asks() ? ["sudo"] : undefined;
+}
+
+/** Whether sudo works here: it asks on a terminal, or needs no password. */
+function asksForPassword() {
+  return process.stdin.isTTY || succeeds("sudo", ["-n", "true"]);
+}
+
+/** The compiler of macOS is a shim that opens a dialog where the tools are not there. */
+function checkAppleTools() {
+  if (!succeeds("xcode-select", ["--print-path"]))
+    fail("Apple's command line tools are needed: run xcode-select --install, then run this again");
+}
+
+function hasSoftwareDriver(folder) {
+  return existsSync(folder) && readdirSync(folder).some((name) => name.startsWith("lvp_icd"));
+}
