@@ -60,6 +60,14 @@ const all = {
     runner: "cargo",
     steps: [cargo("build", "--bins", "--tests"), cargo("test", "--no-fail-fast")],
   },
+  again: {
+    title: "A second build",
+    runner: "node",
+    steps: [
+      cargo("build", "--bins", "--tests"),
+      [process.execPath, ["--test", ".scripts/second-build.mjs"]],
+    ],
+  },
   arm: { title: "Kernels for aarch64", runner: "parts", steps: [npm("test:arm")] },
   gpu4: gpu(4),
   gpu8: gpu(8),
