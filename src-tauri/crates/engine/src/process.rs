@@ -3,9 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
-/// Bytes that can still be used without swapping, or `None` where the system is not asked.
+use sysinfo::{MemoryRefreshKind, System};
+
+/// Bytes that can still be used without swapping, or `None` where the system does not tell.
 pub fn available() -> Option<u64> {
-    let free = field("/proc/meminfo", "MemAvailable:")?;
+    let mut system = System::new().ok()?;
+    system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+    let free = Some(system.available_memory()).filter(|free| *free > 0)?;
     Some(free.min(container_room().unwrap_or(u64::MAX)))
 }
 
