@@ -1,15 +1,17 @@
 //! Puts the app together: the store, the chat, the model and the window.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chat::{AtEnd, Chat, Failure, Store};
+use chat::{AtEnd, Chat, Failure, ModelChoice, Store};
 use tauri::{AppHandle, Manager, RunEvent, Runtime};
 
 use crate::crash_marker::CrashMarkers;
 use crate::desktop::{Desktop, NativeDesktop};
 use crate::events::Events;
 use crate::folders::Folders;
+use crate::given_files::{self, GivenFile};
 use crate::gpus::Gpus;
 use crate::instance::{self, DataLock};
 use crate::model::EngineModel;
@@ -21,17 +23,18 @@ use crate::{commands, window};
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Opens the window and returns when it is closed. Where another app has the data folder, raises
-/// that one's window and returns.
-pub fn run(folders: Folders) -> tauri::Result<()> {
+/// that one's window and returns. A model among `files` is opened there.
+pub fn run(folders: Folders, files: Vec<PathBuf>) -> tauri::Result<()> {
     // What fails here fails again at the start proper, which says why.
     let lock = match instance::lock(&folders.data) {
-        Ok(None) if is_raised(&folders) => return Ok(()),
+        Ok(None) if is_raised(&folders, &files) => return Ok(()),
         lock => lock.ok().flatten(),
     };
     tauri::Builder::default()
         .plugin(tauri_plugin_dialog::init())
         .invoke_handler(commands::handler())
         .on_window_event(window::on_event)
+        .manage(GivenFile::of(files))
         .setup(move |app| Ok(start(app.handle(), folders, lock)?))
         .build(tauri::generate_context!())?
         .run(|app, event| match event {
@@ -40,6 +43,11 @@ pub fn run(folders: Folders) -> tauri::Result<()> {
                 window::leave(app);
             }
             RunEvent::Exit => leave(app),
+            #[cfg(target_os = "macos")]
+            RunEvent::Opened { urls } => {
+                let files = urls.iter().filter_map(|url| url.to_file_path().ok());
+                given_files::open(app, files.collect());
+            }
             _ => {}
         });
     Ok(())
@@ -62,8 +70,8 @@ pub fn close(chat: &Chat, markers: &CrashMarkers) {
 }
 
 #[cfg(target_os = "linux")]
-fn is_raised(folders: &Folders) -> bool {
-    let raised = instance::raise_first(&folders.data);
+fn is_raised(folders: &Folders, files: &[PathBuf]) -> bool {
+    let raised = instance::raise_first(&folders.data, files);
     if let Err(error) = &raised {
         tracing::warn!("the window of the app that runs already was not raised: {error}");
     }
@@ -71,7 +79,7 @@ fn is_raised(folders: &Folders) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_raised(_: &Folders) -> bool {
+fn is_raised(_: &Folders, _: &[PathBuf]) -> bool {
     false
 }
 
@@ -125,7 +133,8 @@ pub fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<Data
         let settings = window::settings_of(&chat);
         desktop.set_theme(settings.theme);
         desktop.set_zoom(settings.zoom);
-        app.manage(chat);
+        app.manage(chat.clone());
+        given_files::open_waiting(&app, &chat);
         Ok(())
     })
 }
@@ -140,11 +149,20 @@ fn start_chat<R: Runtime>(
     let markers = CrashMarkers::clone(&app.state::<CrashMarkers>());
     let gpus = Gpus::new(&folders.data, markers.clone());
     let model = EngineModel::choosing(gpus, markers);
-    let chat = Chat::start(store, Box::new(model), Box::new(on_event))?;
+    let waiting = app.state::<GivenFile>();
+    let file = waiting.take();
+    let given = file.clone().map(ModelChoice::File);
+    let started = Chat::start_on(given, store, Box::new(model), Box::new(on_event));
     // What the page asks for first: where it cannot be read, there is nothing to show.
-    if let Err(failure) = chat.snapshot() {
-        chat.shutdown();
-        return Err(failure);
+    let readable = started.and_then(|chat| match chat.snapshot() {
+        Ok(_) => Ok(chat),
+        Err(failure) => {
+            chat.shutdown();
+            Err(failure)
+        }
+    });
+    if let (Err(_), Some(file)) = (&readable, file) {
+        waiting.put(file);
     }
-    Ok(chat)
+    readable
 }

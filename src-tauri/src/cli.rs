@@ -17,9 +17,11 @@ mod tokenize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use engine::{DeviceRequest, KvType};
 
+use crate::given_files::is_gguf;
 use crate::sandbox;
 pub use output::CliError;
 
@@ -27,10 +29,18 @@ pub use output::CliError;
 ///
 /// Without a subcommand the window opens.
 #[derive(Debug, Parser)]
-#[command(name = "goldcrest", version, after_help = ENVIRONMENT)]
+#[command(
+    name = "goldcrest",
+    version,
+    after_help = ENVIRONMENT,
+    args_conflicts_with_subcommands = true
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// GGUF file to open in the window; of several the first
+    #[arg(value_name = "FILE", value_parser = PathBufValueParser::new().try_map(given_file))]
+    pub files: Vec<PathBuf>,
 }
 
 const ENVIRONMENT: &str = "\
@@ -277,6 +287,16 @@ pub struct GpuCheckArgs {
     pub without_matrices: bool,
 }
 
+/// The path from wherever the app runs: a second start hands it to the first. What is neither a file nor called like a
+/// model is a command that was mistyped.
+fn given_file(file: PathBuf) -> Result<PathBuf, String> {
+    let file = std::path::absolute(file).map_err(|error| error.to_string())?;
+    if is_gguf(&file) || file.exists() {
+        return Ok(file);
+    }
+    Err("there is no such command, and no such file".to_owned())
+}
+
 fn kv_type(text: &str) -> Result<KvType, String> {
     match text {
         "f16" => Ok(KvType::F16),
@@ -332,8 +352,10 @@ pub fn run(command: Command) -> ExitCode {
 }
 
 /// The terminal conversation, for a machine without a display.
-pub fn converse() -> ExitCode {
-    output::exit_code(chat::run(&ChatArgs::default()))
+pub fn converse(model: Option<PathBuf>) -> ExitCode {
+    let mut args = ChatArgs::default();
+    args.model.model = model;
+    output::exit_code(chat::run(&args))
 }
 
 #[cfg(test)]

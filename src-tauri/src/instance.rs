@@ -53,8 +53,9 @@ pub fn withdraw<R: tauri::Runtime>(_: &tauri::AppHandle<R>) {}
 
 #[cfg(target_os = "linux")]
 mod bus {
-    use std::os::unix::ffi::OsStrExt;
-    use std::path::Path;
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
     use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
 
@@ -62,7 +63,7 @@ mod bus {
     use zbus::blocking::Connection;
     use zbus::blocking::connection::Builder;
 
-    use crate::window;
+    use crate::{given_files, window};
 
     const PATH: &str = "/org/goldcrest/Goldcrest";
     const INTERFACE: &str = "org.goldcrest.Goldcrest";
@@ -78,6 +79,13 @@ mod bus {
     impl<R: Runtime> Window<R> {
         fn raise(&self) {
             window::bring_forward(&self.0);
+        }
+
+        /// Paths are bytes: a name need not be UTF-8.
+        fn open(&self, files: Vec<Vec<u8>>) {
+            let files = files.into_iter().map(OsString::from_vec);
+            given_files::open(&self.0, files.map(PathBuf::from).collect());
+            self.raise();
         }
     }
 
@@ -115,20 +123,22 @@ mod bus {
         }
     }
 
-    /// Raises the window of the app that has the lock of this data folder.
-    pub fn raise_first(data: &Path) -> zbus::Result<()> {
-        raise_on(Builder::session()?, data)
+    /// Raises the window of the app that has the lock of this data folder, which opens a model among `files`.
+    pub fn raise_first(data: &Path, files: &[PathBuf]) -> zbus::Result<()> {
+        raise_on(Builder::session()?, data, files)
     }
 
-    pub(super) fn raise_on(bus: Builder<'_>, data: &Path) -> zbus::Result<()> {
+    pub(super) fn raise_on(bus: Builder<'_>, data: &Path, files: &[PathBuf]) -> zbus::Result<()> {
         let bus = bus.method_timeout(TIMEOUT).build()?;
-        bus.call_method(
-            Some(name(data).as_str()),
-            PATH,
-            Some(INTERFACE),
-            "Raise",
-            &(),
-        )?;
+        let name = name(data);
+        let (app, interface) = (Some(name.as_str()), Some(INTERFACE));
+        if files.is_empty() {
+            bus.call_method(app, PATH, interface, "Raise", &())?;
+            return Ok(());
+        }
+        let paths = files.iter().map(|file| file.as_os_str().as_bytes());
+        let paths: Vec<&[u8]> = paths.collect();
+        bus.call_method(app, PATH, interface, "Open", &(paths,))?;
         Ok(())
     }
 
@@ -225,6 +235,29 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    fn a_second_start_hands_its_files_over_whatever_their_names() {
+        use crate::given_files::GivenFile;
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+        use tauri::Manager;
+        use tauri::test::{mock_builder, mock_context, noop_assets};
+        let Some(bus) = Bus::start() else {
+            return crate::skipped::skip("there is no dbus-daemon");
+        };
+        let home = tempfile::tempdir().expect("made");
+        let app = mock_builder()
+            .manage(GivenFile::default())
+            .build(mock_context(noop_assets()))
+            .expect("built");
+        bus::serve_on(bus.builder(), app.handle(), home.path()).expect("served");
+        let file = Path::new(OsStr::from_bytes(b"/models/gr\xfc\xdfe.gguf")).to_owned();
+        let files = ["/notes.txt".into(), file.clone()];
+        bus::raise_on(bus.builder(), home.path(), &files).expect("opened");
+        assert_eq!(app.state::<GivenFile>().take(), Some(file));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
     fn a_window_is_raised_by_its_data_folder_until_its_app_closes() {
         use tauri::test::{mock_builder, mock_context, noop_assets};
         let Some(bus) = Bus::start() else {
@@ -233,7 +266,7 @@ mod tests {
         let home = tempfile::tempdir().expect("made");
         let app = || mock_builder().build(mock_context(noop_assets()));
         let (first, next) = (app().expect("built"), app().expect("built"));
-        let raise = |data: &Path| bus::raise_on(bus.builder(), data);
+        let raise = |data: &Path| bus::raise_on(bus.builder(), data, &[]);
         assert!(raise(home.path()).is_err(), "nobody has the name yet");
         bus::serve_on(bus.builder(), first.handle(), home.path()).expect("served");
         raise(home.path()).expect("raised");

@@ -20,6 +20,7 @@ mod display;
 mod error;
 mod events;
 mod folders;
+mod given_files;
 mod gpus;
 mod instance;
 mod logging;
@@ -40,6 +41,7 @@ mod skipped;
 mod tests;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -53,18 +55,18 @@ fn main() -> ExitCode {
             logging::to_stderr();
             cli::run(command)
         }
-        None => open_window(),
+        None => open_window(arguments.files),
     }
 }
 
-fn open_window() -> ExitCode {
+fn open_window(files: Vec<PathBuf>) -> ExitCode {
     display::choose_renderer();
     if let Err(reason) = display::can_open_window() {
         say(&format!(
             "No window opens here, for {reason}. The chat is in the terminal instead."
         ));
         logging::to_stderr();
-        return cli::converse();
+        return cli::converse(given_files::chosen(files));
     }
     let Some(folders) = Folders::of_user() else {
         say("goldcrest: no home folder was found; set GOLDCREST_DATA_DIR");
@@ -75,7 +77,7 @@ fn open_window() -> ExitCode {
         say(&format!("goldcrest: {}: {error}", folders.logs().display()));
         logging::to_stderr();
     }
-    match app::run(folders) {
+    match app::run(folders, files) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");

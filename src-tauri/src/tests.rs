@@ -21,6 +21,7 @@ use crate::desktop::Desktop;
 use crate::error::WireError;
 use crate::events::Events;
 use crate::folders::Folders;
+use crate::given_files::GivenFile;
 use crate::startup::{StartError, Startup};
 use crate::wire::{self, HostEvent};
 use crate::{commands, window};
@@ -138,6 +139,7 @@ impl Window {
         let shared: Arc<dyn Desktop> = desktop.clone();
         app.manage(shared);
         app.manage(events);
+        app.manage(GivenFile::default());
         app.manage(chat);
         app.manage(Folders {
             data: data.path().to_owned(),

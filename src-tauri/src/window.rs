@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use chat::{Chat, ModelChoice, WindowRow, private};
+use chat::{Chat, WindowRow, private};
 use tauri::webview::NewWindowResponse;
 use tauri::window::Color;
 use tauri::{
@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 use crate::events::Events;
 use crate::folders::Folders;
-use crate::instance;
 use crate::wire::HostEvent;
+use crate::{given_files, instance};
 
 /// The one window's label; capabilities/main.json grants to it.
 pub const MAIN: &str = "main";
@@ -164,20 +164,7 @@ fn on_drag<R: Runtime>(window: &tauri::Window<R>, event: &DragDropEvent) {
     let DragDropEvent::Drop { paths, .. } = event else {
         return;
     };
-    let is_gguf = |path: &&std::path::PathBuf| {
-        path.extension()
-            .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
-    };
-    // A file of another kind is opened too: the engine says best what is wrong with it.
-    let Some(file) = paths.iter().find(is_gguf).or(paths.first()) else {
-        return;
-    };
-    let Some(chat) = window.try_state::<Chat>() else {
-        return;
-    };
-    if let Err(error) = chat.open_model(ModelChoice::File(file.clone())) {
-        tracing::warn!("the dropped file was not opened: {error}");
-    }
+    given_files::open(window.app_handle(), paths.clone());
 }
 
 /// The app's own page, and nothing else, is shown in the window.

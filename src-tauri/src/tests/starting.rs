@@ -6,9 +6,9 @@ use chat::{SystemClock, Timing};
 
 use super::requests::Recorder;
 use super::*;
-use crate::app;
 use crate::crash_marker::{CrashMarkers, Work};
 use crate::instance;
+use crate::{app, given_files};
 
 /// An app whose chats are not opened yet.
 fn unopened(data: &Path) -> (App<MockRuntime>, Arc<QuietDesktop>) {
@@ -19,6 +19,7 @@ fn unopened(data: &Path) -> (App<MockRuntime>, Arc<QuietDesktop>) {
     let shared: Arc<dyn Desktop> = desktop.clone();
     app.manage(shared);
     app.manage(Events::default());
+    app.manage(GivenFile::default());
     app.manage(CrashMarkers::new(data));
     (app, desktop)
 }
@@ -67,6 +68,50 @@ fn the_chats_are_opened_once_the_data_folder_is_free_and_it_is_kept() {
     assert!(chat.snapshot().is_err(), "the chats are closed");
     assert!(!markers.file(Work::GpuInUse).exists(), "this is no crash");
     drop(mark);
+}
+
+/// What the model of this status is opened from, once it is settled.
+fn model_file(chat: &Chat) -> Option<PathBuf> {
+    let settled = || {
+        let status = chat.snapshot().expect("read").model;
+        (!matches!(
+            status.state,
+            chat::ModelState::Loading | chat::ModelState::Checking
+        ))
+        .then_some(status)
+    };
+    until(|| settled().is_some(), "the model is not settled");
+    settled().and_then(|status| status.file)
+}
+
+#[test]
+fn a_file_waits_for_the_chats_and_is_opened_with_them() {
+    let home = tempfile::tempdir().expect("a folder");
+    let folders = Folders {
+        data: home.path().join("data"),
+    };
+    let mine = home.path().join("mine.gguf");
+    std::fs::copy(crate::demo_model::file().expect("there"), &mine).expect("copied");
+    let (app, _) = unopened(&folders.data);
+    let held = instance::lock(&folders.data)
+        .expect("no error")
+        .expect("free");
+    let open = app::opener(app.handle().clone(), folders.clone(), None);
+    given_files::open(app.handle(), vec![mine.clone()]);
+    open().expect_err("another app has the folder");
+    drop(held);
+    open().expect("it opens");
+    let chat = app.state::<Chat>();
+    assert_eq!(model_file(&chat), Some(mine));
+
+    let next = home.path().join("next.gguf");
+    std::fs::copy(crate::demo_model::file().expect("there"), &next).expect("copied");
+    given_files::open(app.handle(), vec![next.clone()]);
+    until(
+        || model_file(&chat).as_ref() == Some(&next),
+        "it was not opened",
+    );
+    app::leave(app.handle());
 }
 
 #[test]

@@ -32,6 +32,29 @@ fn without_a_display_the_chat_is_in_the_terminal() {
 }
 
 #[test]
+fn a_file_by_itself_is_opened_in_the_terminal_where_there_is_no_display() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mine = folder.path().join("mine.gguf");
+    fs::write(&mine, "this is no model").expect("written");
+    let failed = run([&mine]);
+    assert!(failed.stdout.is_empty());
+    let error = refusal(failed, 1);
+    assert!(error.contains("mine.gguf"), "{error}");
+    fs::copy(demo_model(), &mine).expect("copied");
+    let input = format!("/no_think\n{QUESTION}\n");
+    let said = stdout(run_with_input(&[mine.to_str().expect("UTF-8")], &input));
+    assert!(!said.trim().is_empty());
+}
+
+#[test]
+fn what_is_neither_a_command_nor_a_file_is_refused() {
+    let error = refusal(run(["aks"]), 2);
+    assert!(error.contains("no such command"), "{error}");
+    let error = refusal(run(["lost.gguf"]), 1);
+    assert!(error.contains("lost.gguf"), "{error}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = goldcrest()
         .args(["inspect", demo_model().to_str().expect("UTF-8")])

@@ -51,7 +51,7 @@ export function dataFolder(t) {
 
 export class App {
   /** Opens the window and waits until the demo model can be asked. */
-  static async open(t, display, { data = dataFolder(t), env = {}, ready = true } = {}) {
+  static async open(t, display, { data = dataFolder(t), args = [], env = {}, ready = true } = {}) {
     const own = {
       GOLDCREST_DATA_DIR: data,
       XDG_DATA_HOME: join(data, "xdg-data"),
@@ -59,7 +59,7 @@ export class App {
       XDG_CACHE_HOME: join(data, "xdg-cache"),
       ...env,
     };
-    const app = new App(await Session.open(display, binary, own), data);
+    const app = new App(await Session.open(display, binary, args, own), data);
     t.after(() => app.session.kill());
     if (ready)
       await app.until(

@@ -43,7 +43,7 @@ export class Display {
 
 /** One WebKitWebDriver with a D-Bus of its own, and the one app that it started. */
 export class Session {
-  static async open(display, binary, env) {
+  static async open(display, binary, args, env) {
     const port = await freePort();
     const driver = start(
       "dbus-run-session",
@@ -68,7 +68,7 @@ export class Session {
       await until(10_000, "WebKitWebDriver to answer", () =>
         session.#ask("GET", "/status").catch(() => false),
       );
-      const options = { "webkitgtk:browserOptions": { binary, args: [] } };
+      const options = { "webkitgtk:browserOptions": { binary, args } };
       const { sessionId } = await session.#ask(
         "POST",
         "/session",

@@ -1,31 +1,49 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { App, binary, SLOW } from "./app.js";
+import { App, binary, demoFile, SLOW } from "./app.js";
 import { Display } from "./driver.js";
 
 let display;
 before(async () => (display = await Display.open()));
 after(() => display.close());
 
-test("a second start ends, and the first window stays", async (t) => {
-  const app = await App.open(t, display);
+/** Starts the app once more, with the same data, display and D-Bus session, and waits for its end. */
+async function startAgain(t, app, args, cwd) {
   const first = app.pid();
-  // The same data, display and D-Bus session as the first one's.
   const variables = readFileSync(`/proc/${first}/environ`, "utf8").split("\0").filter(Boolean);
   const env = Object.fromEntries(
     variables.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
   );
   delete env.WEBKIT_INSPECTOR_SERVER;
   delete env.TAURI_WEBVIEW_AUTOMATION;
-  const second = spawn(binary, [], { env, stdio: "ignore" });
+  const second = spawn(binary, args, { cwd, env, stdio: "ignore" });
   t.after(() => second.kill("SIGKILL"));
   const [status] = await once(second, "exit", { signal: AbortSignal.timeout(15_000) });
   assert.equal(status, 0);
   assert.equal(app.pid(), first);
+}
+
+test("a second start ends, and the first window stays", async (t) => {
+  const app = await App.open(t, display);
+  await startAgain(t, app, []);
   assert.equal((await app.snapshot()).model.state, "ready");
+});
+
+test("a file that a second start is given is opened in the first window", async (t) => {
+  const app = await App.open(t, display);
+  const model = async () => (await app.snapshot()).model;
+  // As a person types it: from the folder that it is in.
+  copyFileSync(demoFile, join(app.data, "second start.gguf"));
+  await startAgain(t, app, ["second start.gguf"], app.data);
+  const opened = await app.until("the file to be opened", async () => {
+    const now = await model();
+    return now.state === "ready" && !now.demoModel && now;
+  });
+  assert.equal(opened.file, join(app.data, "second start.gguf"));
 });
 
 test("on another session bus a second start says so, and does not touch the chats", async (t) => {

@@ -38,6 +38,26 @@ test("a file of one's own is opened, and opened again at the next start", async 
   assert.equal(readFileSync(picked).length, readFileSync(demoFile).length, "the file is as it was");
 });
 
+test("a file that the app is started with is opened, and is the one from then on", async (t) => {
+  const data = dataFolder(t);
+  const given = join(data, "given.gguf");
+  copyFileSync(demoFile, given);
+  const app = await App.open(t, display, { data, args: [given] });
+  assert.equal((await model(app)).file, given);
+  await app.close();
+  const again = await App.open(t, display, { data });
+  assert.equal((await model(again)).file, given);
+  await again.close();
+
+  // What cannot be opened is said in the window, where the last one is open as before.
+  const lost = await App.open(t, display, { data, args: [join(data, "lost.gguf")] });
+  await lost.until("the reason on the screen", async () =>
+    (await lost.text()).includes("lost.gguf"),
+  );
+  assert.equal((await model(lost)).file, given);
+  await lost.picture("lost-file");
+});
+
 for (const [what, bytes, says] of [
   [
     "truncated",

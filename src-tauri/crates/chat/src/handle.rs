@@ -31,16 +31,23 @@ impl Chat {
         generate: Box<dyn Generate>,
         on_event: Box<dyn Fn(Event) + Send + Sync>,
     ) -> Result<Chat, Failure> {
-        Chat::start_with(
-            store,
-            generate,
-            Box::new(SystemClock),
-            Timing::default(),
-            on_event,
-        )
+        Chat::start_on(None, store, generate, on_event)
     }
 
-    /// The same, with a clock and a timing of the caller's.
+    /// The same with a model to open instead, which is used from then on. Where it does not open, the
+    /// one that was used last is.
+    pub fn start_on(
+        model: Option<ModelChoice>,
+        store: Store,
+        generate: Box<dyn Generate>,
+        on_event: Box<dyn Fn(Event) + Send + Sync>,
+    ) -> Result<Chat, Failure> {
+        let (clock, timing) = (Box::new(SystemClock), Timing::default());
+        let requests = desk::start(model, store, generate, clock, timing, on_event)?;
+        Ok(Chat::of(requests))
+    }
+
+    /// As [`Chat::start`], with a clock and a timing of the caller's.
     pub fn start_with(
         store: Store,
         generate: Box<dyn Generate>,
@@ -48,11 +55,15 @@ impl Chat {
         timing: Timing,
         on_event: Box<dyn Fn(Event) + Send + Sync>,
     ) -> Result<Chat, Failure> {
-        let letters = desk::start(store, generate, clock, timing, on_event)?;
-        Ok(Chat {
+        let requests = desk::start(None, store, generate, clock, timing, on_event)?;
+        Ok(Chat::of(requests))
+    }
+
+    fn of(letters: Sender<Letter>) -> Chat {
+        Chat {
             _last: Arc::new(LastHandle(letters.clone())),
             letters,
-        })
+        }
     }
 
     /// Everything that a window needs to begin.

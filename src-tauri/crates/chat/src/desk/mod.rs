@@ -22,7 +22,7 @@ use self::opening::Model;
 use self::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};
-use crate::generate::Generate;
+use crate::generate::{Generate, ModelChoice};
 use crate::handle::AtEnd;
 use crate::model_thread::{self, Job, Report};
 use crate::settings::Settings;
@@ -84,7 +84,9 @@ pub(crate) struct Desk {
     letters: Sender<Letter>,
 }
 
+/// `model`: the one to open in place of that which was used last.
 pub(crate) fn start(
+    model: Option<ModelChoice>,
     store: Store,
     generate: Box<dyn Generate>,
     clock: Box<dyn Clock>,
@@ -124,9 +126,9 @@ pub(crate) fn start(
         )
     };
     let reports = letters.clone();
-    let model = thread::Builder::new().name("model".into());
+    let model_thread = thread::Builder::new().name("model".into());
     let (running, model_ended) = channel();
-    model
+    model_thread
         .spawn(move || {
             // Dropped when the thread is over, in whatever way.
             let _running: Sender<Infallible> = running;
@@ -139,7 +141,7 @@ pub(crate) fn start(
         .map_err(failed)?;
     let first = Letter::Verb(Box::new(move |desk| {
         desk.end_left_in_writing();
-        desk.open_at_start(remembered);
+        desk.open_at_start(model, remembered);
     }));
     // An error means that the desk has ended, which the first verb will find out.
     let _ = letters.send(first);

@@ -42,7 +42,9 @@ struct Order {
 enum Why {
     /// It was open last time.
     Start,
-    /// The one remembered did not open.
+    /// The app was started with it.
+    Given,
+    /// The one to start with did not open.
     Fallback,
     /// The user asked.
     Asked,
@@ -146,8 +148,11 @@ fn unknown(choice: &ModelChoice) -> ModelStatus {
 }
 
 impl Desk {
-    pub(super) fn open_at_start(&mut self, remembered: ModelChoice) {
-        self.want(remembered, Why::Start);
+    pub(super) fn open_at_start(&mut self, given: Option<ModelChoice>, remembered: ModelChoice) {
+        match given {
+            Some(choice) => self.want(choice, Why::Given),
+            None => self.want(remembered, Why::Start),
+        }
     }
 
     pub(crate) fn open_model(&mut self, choice: ModelChoice) -> Result<(), Failure> {
@@ -203,7 +208,7 @@ impl Desk {
         self.give(Job::Open {
             choice: order.choice.clone(),
             options: self.settings.load_options(),
-            asked: order.why == Why::Asked,
+            asked: matches!(order.why, Why::Asked | Why::Given),
         });
         self.model.progress = Opening::Loading(0.0);
         self.model.tried = Some(order.choice.clone());
@@ -227,7 +232,7 @@ impl Desk {
                 if order.why != Why::Fallback {
                     self.model.error = None;
                 }
-                if order.why == Why::Asked {
+                if matches!(order.why, Why::Asked | Why::Given) {
                     self.remember(&order.choice);
                 }
             }
@@ -238,16 +243,28 @@ impl Desk {
                 if order.why != Why::Fallback {
                     self.model.error = Some(failure);
                 }
-                if order.why == Why::Start
-                    && order.choice != ModelChoice::DemoModel
+                if self.model.open.is_none()
                     && self.model.wanted.is_none()
+                    && let Some(next) = self.fallback(&order)
                 {
-                    self.want(ModelChoice::DemoModel, Why::Fallback);
+                    self.want(next, Why::Fallback);
                     return;
                 }
             }
         }
         self.tell(Event::Model(self.model.status()));
+    }
+
+    /// What to open where the model to start with did not: the one that was used last, then the demo model.
+    fn fallback(&self, failed: &Order) -> Option<ModelChoice> {
+        let last = match failed.why {
+            Why::Given => self.remembered().ok(),
+            Why::Start | Why::Fallback => None,
+            Why::Asked | Why::Again => return None,
+        };
+        last.into_iter()
+            .chain([ModelChoice::DemoModel])
+            .find(|choice| *choice != failed.choice)
     }
 
     /// The model may have gone over to another device while it answered.

@@ -405,6 +405,67 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
     assert_eq!(settled(&mut bench).name, "mine");
 }
 
+fn choices(script: &Script) -> Vec<ModelChoice> {
+    script
+        .opens()
+        .into_iter()
+        .map(|(choice, _)| choice)
+        .collect()
+}
+
+#[test]
+fn a_model_given_at_the_start_is_opened_in_place_of_the_last_one_and_remembered() {
+    let (_folder, path, bench) = with_mine();
+    bench.chat.shutdown();
+    let script = Script::default();
+    let mut bench = Bench::given(&path, &script, file("given.gguf"));
+    let status = settled(&mut bench);
+    assert_eq!((&*status.name, status.error), ("given", None));
+    assert_eq!(choices(&script), [file("given.gguf")], "no other is loaded");
+    bench.chat.shutdown();
+
+    let mut bench = Bench::on_file(&path, &Script::default());
+    assert_eq!(settled(&mut bench).name, "given");
+}
+
+#[test]
+fn where_a_model_given_at_the_start_does_not_open_the_last_one_is_there_with_the_reason() {
+    let (_folder, path, bench) = with_mine();
+    bench.chat.shutdown();
+    let script = Script::default();
+    script.refuse(file("bad.gguf"));
+    let mut bench = Bench::given(&path, &script, file("bad.gguf"));
+    let status = settled(&mut bench);
+    assert_eq!((status.state, &*status.name), (ModelState::Ready, "mine"));
+    assert!(status.error.unwrap().message.contains("bad.gguf"));
+    bench.chat.shutdown();
+
+    // Neither of them opens, or they are the same: the demo model is there, and mine is still remembered.
+    for given in ["bad.gguf", "mine.gguf"] {
+        let script = Script::default();
+        script.refuse(file("bad.gguf"));
+        script.refuse(file("mine.gguf"));
+        let mut bench = Bench::given(&path, &script, file(given));
+        let status = settled(&mut bench);
+        assert_eq!((status.state, status.demo_model), (ModelState::Ready, true));
+        assert!(status.error.unwrap().message.contains(given));
+        bench.chat.shutdown();
+    }
+    let mut bench = Bench::on_file(&path, &Script::default());
+    assert_eq!(settled(&mut bench).name, "mine");
+}
+
+#[test]
+fn a_model_that_crashed_the_app_is_opened_where_it_is_given_at_the_start() {
+    let (_folder, path, bench) = with_mine();
+    bench.chat.shutdown();
+    let script = Script::default();
+    script.crashed(file("mine.gguf"));
+    let mut bench = Bench::given(&path, &script, file("mine.gguf"));
+    let status = settled(&mut bench);
+    assert_eq!((&*status.name, status.error), ("mine", None));
+}
+
 #[test]
 fn closing_tells_what_the_model_was_doing() {
     assert_eq!(Bench::new().chat.shutdown(), AtEnd::Stopped);

@@ -421,6 +421,22 @@ impl Bench {
         }
     }
 
+    /// On a file, started with a model.
+    pub fn given(path: &Path, script: &Script, model: ModelChoice) -> Bench {
+        let (tell, events) = channel();
+        let on_event = Box::new(move |event| {
+            let _ = tell.send(event);
+        });
+        let generate = Box::new(Scripted::new(script));
+        let store = Store::open(path).unwrap();
+        let chat = Chat::start_on(Some(model), store, generate, on_event).unwrap();
+        Bench {
+            chat,
+            script: script.clone(),
+            events,
+        }
+    }
+
     /// Events up to the first one that is wanted.
     pub fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut seen = Vec::new();

@@ -1,0 +1,81 @@
+//! Model files that the desktop hands to the app: as arguments, through a second start, by a drop or, on macOS, as an event.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chat::{Chat, ModelChoice};
+use tauri::{AppHandle, Manager, Runtime};
+
+/// The file that waits for the chats to be open.
+#[derive(Default)]
+pub struct GivenFile(Mutex<Option<PathBuf>>);
+
+impl GivenFile {
+    /// The one to open of the files that the app was started with.
+    pub fn of(files: Vec<PathBuf>) -> Self {
+        Self(Mutex::new(chosen(files)))
+    }
+
+    /// The file, which is then waiting no longer.
+    pub fn take(&self) -> Option<PathBuf> {
+        self.lock().take()
+    }
+
+    /// A later file replaces an earlier one.
+    pub fn put(&self, file: PathBuf) {
+        *self.lock() = Some(file);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens a model file in the running app, or keeps it until the chats are open.
+pub fn open<R: Runtime>(app: &AppHandle<R>, files: Vec<PathBuf>) {
+    let Some(file) = chosen(files) else {
+        return;
+    };
+    app.state::<GivenFile>().put(file);
+    if let Some(chat) = app.try_state::<Chat>() {
+        open_waiting(app, &chat);
+    }
+}
+
+/// Opens the file that came while the chats were being opened.
+pub fn open_waiting<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
+    let Some(file) = app.state::<GivenFile>().take() else {
+        return;
+    };
+    if let Err(error) = chat.open_model(ModelChoice::File(file)) {
+        tracing::warn!("the given file was not opened: {error}");
+    }
+}
+
+/// Of several files the first GGUF. Where there is none, the first: the engine says best what is wrong with it.
+pub fn chosen(files: Vec<PathBuf>) -> Option<PathBuf> {
+    let gguf = files.iter().position(|file| is_gguf(file));
+    files.into_iter().nth(gguf.unwrap_or(0))
+}
+
+/// Whether a file is called as GGUF files are.
+pub fn is_gguf(file: &Path) -> bool {
+    file.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_files_the_first_gguf_is_opened() {
+        let chosen = |names: &[&str]| chosen(names.iter().map(PathBuf::from).collect());
+        assert_eq!(
+            chosen(&["a.txt", "b.GGUF", "c.gguf"]),
+            Some("b.GGUF".into())
+        );
+        assert_eq!(chosen(&["a.txt", "b"]), Some("a.txt".into()));
+        assert_eq!(chosen(&[]), None);
+    }
+}
