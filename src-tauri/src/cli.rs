@@ -6,11 +6,13 @@ mod bench;
 mod chat;
 mod devices;
 mod gpu_check;
+mod input;
 mod inspect;
 mod interrupt;
 mod load;
 mod logits;
 mod output;
+mod progress;
 mod render;
 mod tokenize;
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use engine::{Conversation, Engine, Event, Finished, GenerateParams, KeepThinking, Part, Sampling};
 
 use super::output::visible;
+use super::progress::Progress;
 use super::{AnswerArgs, CliError};
 
 impl AnswerArgs {
@@ -78,16 +79,22 @@ pub fn generate(
     };
     let mut answer = Answer::default();
     let mut written = Ok(());
+    let mut bar = Progress::new();
     let finished = engine.generate(&prompt.ids, &params, cancel, &mut |event| {
-        let Event::Token { id, piece, part } = event else {
-            return;
+        let (id, piece, part) = match event {
+            Event::Prefill { done, total, .. } => {
+                return bar.show("Reading", done as u64, total as u64);
+            }
+            Event::Token { id, piece, part } => (id, piece, part),
         };
+        bar.clear();
         answer.push(id, piece, part);
         if written.is_ok() {
             written = stream.write(piece, part);
             cancel.fetch_or(written.is_err(), Ordering::Relaxed);
         }
     });
+    bar.clear();
     written?;
     let finished = finished.map_err(|error| message(&error))?;
     stream.end()?;

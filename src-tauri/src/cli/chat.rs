@@ -1,25 +1,28 @@
 //! `goldcrest chat`: a conversation in the terminal. It is not kept.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 
 use engine::{Conversation, Role, Turn};
 
 use super::answer::{Stream, generate};
+use super::input::Input;
 use super::interrupt::Interrupt;
 use super::{ChatArgs, CliError, load, output};
 
-const HELP: &str = "\
-/new       begin anew
-/think     reason before answering
-/no_think  answer at once
-/help      this list
-/quit      leave (Ctrl+D too); Ctrl+C stops an answer";
+const COMMANDS: [(&str, &str); 5] = [
+    ("/new", "begin anew"),
+    ("/think", "reason before answering"),
+    ("/no_think", "answer at once"),
+    ("/help", "this list"),
+    ("/quit", "leave (Ctrl+D too); Ctrl+C stops an answer"),
+];
+const KEYS: &str = "On a terminal Up and Down bring earlier lines, Tab completes a command, and a \\ at the end goes on in the next line.";
 
 pub fn run(args: &ChatArgs) -> Result<(), CliError> {
     let interrupt = Interrupt::listen();
     let mut model = load::open(&args.model)?;
-    let shows_prompt = io::stdin().is_terminal();
-    if shows_prompt {
+    let mut input = Input::new(&COMMANDS)?;
+    if input.is_terminal() {
         let (summary, device) = (model.engine.summary(), model.engine.device());
         writeln!(
             io::stdout(),
@@ -29,14 +32,14 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
         )?;
     }
     let mut conversation = args.answer.conversation();
-    while let Some(line) = read_line(shows_prompt)? {
+    while let Some(line) = input.read()? {
         match line.trim() {
             "" => {}
             "/quit" | "/exit" => break,
             "/new" => conversation.messages.clear(),
             "/think" => conversation.thinking = true,
             "/no_think" => conversation.thinking = false,
-            "/help" => writeln!(io::stdout(), "{HELP}")?,
+            "/help" => help(&mut io::stdout())?,
             said => {
                 conversation.messages.push(Turn::new(Role::User, said));
                 if let Err(error) = answer(&mut model, &mut conversation, args, &interrupt) {
@@ -57,21 +60,11 @@ fn recover(error: CliError) -> Result<(), CliError> {
     Ok(writeln!(io::stderr(), "{}", output::visible(&message))?)
 }
 
-fn read_line(shows_prompt: bool) -> Result<Option<String>, CliError> {
-    if shows_prompt {
-        let mut out = io::stdout();
-        write!(out, "\n› ")?;
-        out.flush()?;
+fn help(out: &mut impl Write) -> io::Result<()> {
+    for (name, what) in COMMANDS {
+        writeln!(out, "{name:<10} {what}")?;
     }
-    let mut line = String::new();
-    let read = io::stdin().lock().read_line(&mut line);
-    match read {
-        Ok(0) => Ok(None),
-        Ok(_) => Ok(Some(line)),
-        Err(error) => Err(CliError::message(format!(
-            "the input cannot be read: {error}"
-        ))),
-    }
+    writeln!(out, "{KEYS}")
 }
 
 fn answer(

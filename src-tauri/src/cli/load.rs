@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chat::Opening;
 use engine::{CpuLevel, Engine, LoadOptions, TemplateSandbox, TemplateUse};
 
+use super::progress::Progress;
 use super::{CliError, ModelArgs, PlaceArgs};
 use crate::crash_marker::CrashMarkers;
 use crate::folders::Folders;
@@ -61,13 +62,14 @@ pub fn open(args: &ModelArgs) -> Result<Model, CliError> {
         ..load_options(&args.place)?
     };
     let gpus = gpus();
-    let on_progress = &mut |progress| {
-        if progress == Opening::Checking {
-            tell_of_check();
-        }
+    let mut bar = Progress::new();
+    let on_progress = &mut |progress| match progress {
+        Opening::Checking => tell_of_check(),
+        Opening::Loading(share) => bar.show("Loading the model", (share * 1000.0) as u64, 1000),
     };
     let Opened { engine, gpu, .. } = gpus::open(gpus.as_ref(), &file, options, on_progress)
         .map_err(|error| CliError::file(&file, error))?;
+    bar.clear();
     tell_of_template(engine.template().origin());
     Ok(Model { engine, gpus, gpu })
 }

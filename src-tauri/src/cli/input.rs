@@ -1,0 +1,142 @@
+//! What a person types: on a terminal a line that can be edited, with the lines before it and the commands at hand.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::MemHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Config, Context, Editor, Helper};
+
+use super::CliError;
+
+const PROMPT: &str = "› ";
+
+pub enum Input {
+    /// The history ends with the program: a conversation in the terminal is not kept.
+    Terminal(Box<Editor<Commands, MemHistory>>),
+    /// Lines as they are.
+    Piped,
+}
+
+impl Input {
+    /// Reads what is typed where input and output are a terminal. `commands` are completed by the Tab key.
+    pub fn new(commands: &'static [(&'static str, &'static str)]) -> Result<Self, CliError> {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            return Ok(Self::Piped);
+        }
+        let config = Config::builder().auto_add_history(true).build();
+        let mut editor = Editor::with_history(config, MemHistory::new()).map_err(unreadable)?;
+        editor.set_helper(Some(Commands(commands)));
+        Ok(Self::Terminal(Box::new(editor)))
+    }
+
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::Terminal(_))
+    }
+
+    /// The next message; `None` at the end of the input.
+    pub fn read(&mut self) -> Result<Option<String>, CliError> {
+        match self {
+            Self::Terminal(editor) => read_typed(editor),
+            Self::Piped => {
+                let mut line = String::new();
+                let read = io::stdin().lock().read_line(&mut line);
+                let read = read.map_err(|error| unreadable(error.into()))?;
+                Ok((read > 0).then_some(line))
+            }
+        }
+    }
+}
+
+fn read_typed(editor: &mut Editor<Commands, MemHistory>) -> Result<Option<String>, CliError> {
+    writeln!(io::stdout())?;
+    let mut interrupted = false;
+    loop {
+        match editor.readline(PROMPT) {
+            Ok(line) => return Ok(Some(joined(&line))),
+            Err(ReadlineError::Eof) => return Ok(None),
+            Err(ReadlineError::Interrupted) if interrupted => return Err(CliError::Interrupted),
+            Err(ReadlineError::Interrupted) => {
+                interrupted = true;
+                writeln!(io::stdout(), "Ctrl+C again, or Ctrl+D, leaves.")?;
+            }
+            Err(error) => return Err(unreadable(error)),
+        }
+    }
+}
+
+fn unreadable(error: ReadlineError) -> CliError {
+    CliError::message(format!("the input cannot be read: {error}"))
+}
+
+/// A line that ends in a backslash goes on in the next.
+fn joined(lines: &str) -> String {
+    lines.replace("\\\n", "\n")
+}
+
+/// The commands of a conversation, each with what it does.
+pub struct Commands(&'static [(&'static str, &'static str)]);
+
+impl Commands {
+    fn beginning_with(&self, typed: &str) -> Vec<String> {
+        let fits = |name: &&str| typed.starts_with('/') && name.starts_with(typed);
+        let names = self.0.iter().map(|(name, _)| *name);
+        names.filter(fits).map(str::to_owned).collect()
+    }
+}
+
+impl Completer for Commands {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        let typed = line.get(..position).unwrap_or_default();
+        Ok((0, self.beginning_with(typed)))
+    }
+}
+
+impl Validator for Commands {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(if context.input().ends_with('\\') {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
+        })
+    }
+}
+
+impl Hinter for Commands {
+    type Hint = String;
+}
+
+impl Highlighter for Commands {}
+
+impl Helper for Commands {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_completed_from_its_beginning_alone() {
+        let commands = Commands(&[("/new", "begin anew"), ("/no_think", "answer at once")]);
+        assert_eq!(commands.beginning_with("/n"), ["/new", "/no_think"]);
+        assert_eq!(commands.beginning_with("/no"), ["/no_think"]);
+        for other in ["", "n", "what is /n", "/x"] {
+            assert!(commands.beginning_with(other).is_empty(), "{other}");
+        }
+    }
+
+    #[test]
+    fn lines_that_end_in_a_backslash_are_one_message() {
+        assert_eq!(joined("one\\\ntwo\\\nthree"), "one\ntwo\nthree");
+        assert_eq!(joined("C:\\new"), "C:\\new");
+    }
+}
