@@ -34,7 +34,7 @@ pub use output::CliError;
 #[command(
     name = "goldcrest",
     version,
-    after_help = ENVIRONMENT,
+    after_help = environment(),
     args_conflicts_with_subcommands = true
 )]
 pub struct Cli {
@@ -45,13 +45,32 @@ pub struct Cli {
     pub files: Vec<PathBuf>,
 }
 
-const ENVIRONMENT: &str = "\
-Environment:
-  GOLDCREST_DATA_DIR  where chats, settings and logs are kept
-  GOLDCREST_DEVICE    auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal
-  GOLDCREST_CPU       scalar, avx2, avxvnni, avx512 or amx; on Arm scalar, neon, dotprod or i8mm
-  GOLDCREST_ALLOW_SOFTWARE_GPU=1  lets the processor play a GPU
-  RUST_LOG            log to stderr, for example RUST_LOG=info";
+/// The variables that are obeyed, each with what it takes.
+pub const ENVIRONMENT: [(&str, &str); 5] = [
+    (
+        "GOLDCREST_DATA_DIR",
+        "where chats, settings and logs are kept",
+    ),
+    (
+        "GOLDCREST_DEVICE",
+        "auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal",
+    ),
+    (
+        "GOLDCREST_CPU",
+        "scalar, avx2, avxvnni, avx512 or amx; on Arm scalar, neon, dotprod or i8mm",
+    ),
+    (
+        "GOLDCREST_ALLOW_SOFTWARE_GPU",
+        "1 accepts software Vulkan as a GPU",
+    ),
+    ("RUST_LOG", "log to stderr, for example RUST_LOG=info"),
+];
+
+fn environment() -> String {
+    let line = |(name, takes): &(&str, &str)| format!("\n  {name:<30}{takes}");
+    let lines: String = ENVIRONMENT.iter().map(line).collect();
+    format!("Environment:{lines}")
+}
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -34,6 +34,8 @@ mod wire;
 #[cfg(test)]
 mod bindings;
 #[cfg(test)]
+mod man;
+#[cfg(test)]
 #[expect(dead_code, reason = "no test of the shell asks for a GPU")]
 #[path = "../crates/skipped.rs"]
 mod skipped;

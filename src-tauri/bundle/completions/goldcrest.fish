@@ -1,0 +1,130 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_goldcrest_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_goldcrest_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_goldcrest_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_goldcrest_using_subcommand
+    set -l cmd (__fish_goldcrest_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -s V -l version -d 'Print version'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "ask" -d 'Ask one question; the answer goes to stdout, the reasoning to stderr'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "chat" -d 'Converse in the terminal'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "inspect" -d 'Show what is in a GGUF file and what the engine makes of it'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "tokenize" -d 'Print the token ids of a text as a JSON array'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "render" -d 'Print the exact prompt that a chat template makes of messages'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "logits" -d 'Print logits as JSON rows'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "bench" -d 'Measure prefill and decode rates'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "devices" -d 'List what a model can run on, and why it would or would not'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "gpu-check" -d 'What the app asks of itself about GPUs, in a process that may crash'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "render-template" -d 'What the app has a chat template of unknown text rendered by, in a process that may crash'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l device -d 'auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s t -l threads -d 'CPU threads [default: physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s s -l system -d 'Instructions that replace the default ones' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l max-tokens -d 'Stop after so many tokens' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l temperature -d '0 always takes the likeliest token' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-p -d 'Keep the likeliest tokens up to this total probability' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-k -d 'Keep the K likeliest tokens; 0 keeps all' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l min-p -d 'Keep tokens at least this likely, relative to the likeliest' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l repeat-penalty -d 'Make tokens that occurred lately less likely; 1 is off' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l seed -d 'Makes the choice of tokens repeatable' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-think -d 'Answer at once, without reasoning first'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-lookup -d 'Do not guess text that repeats the context; answers are the same, and take longer where they repeat it'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l json -d 'Print one JSON object at the end'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l device -d 'auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s t -l threads -d 'CPU threads [default: physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s s -l system -d 'Instructions that replace the default ones' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l max-tokens -d 'Stop after so many tokens' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l temperature -d '0 always takes the likeliest token' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-p -d 'Keep the likeliest tokens up to this total probability' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-k -d 'Keep the K likeliest tokens; 0 keeps all' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l min-p -d 'Keep tokens at least this likely, relative to the likeliest' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l repeat-penalty -d 'Make tokens that occurred lately less likely; 1 is off' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l seed -d 'Makes the choice of tokens repeatable' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-think -d 'Answer at once, without reasoning first'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-lookup -d 'Do not guess text that repeats the context; answers are the same, and take longer where they repeat it'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -l context -d 'Count memory for a context of so many tokens' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -l json
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -l no-special -d 'Read `<|im_start|>` and the like as ordinary text'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s m -l model -d 'GGUF file whose template is used [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l template -d 'A Jinja file' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l messages -d 'JSON: the template\'s variables under `context`, and `today` as YYYY-MM-DD' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l device -d 'auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s t -l threads -d 'CPU threads [default: physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l tokens -d 'Token ids, separated by commas' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l all -d 'A row for every position, not the last alone'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l synthetic -d 'Random weights in a known shape, for example smollm3-3b-q4_k_m' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l seed -d 'Seed of the random weights' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s p -d 'Tokens to read' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s n -d 'Tokens to write' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s d -d 'Tokens that stand before those measured' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l chat -d 'Time a follow-up in a chat of so many tokens' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s r -d 'Measurements, of which the medians are shown' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l device -d 'auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s t -l threads -d 'CPU threads [default: physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l write -d 'Write the model of random weights to a file and measure nothing' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l without-matrices -d 'Leave a GPU\'s cooperative matrices alone'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l lookup -d 'Measure guesses from the context, on texts that repeat it and texts that do not'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l json
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s m -l model -d 'GGUF file that is to run [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s t -l threads -d 'CPU threads that a GPU has to beat [default: physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l check -d 'Forget what is known of the GPUs, and check and measure them now'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l json
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -l device -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -l model -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -l demo-model -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -l threads -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -l without-matrices -d 'Leave cooperative matrices alone'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand render-template" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "ask" -d 'Ask one question; the answer goes to stdout, the reasoning to stderr'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "chat" -d 'Converse in the terminal'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "inspect" -d 'Show what is in a GGUF file and what the engine makes of it'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "tokenize" -d 'Print the token ids of a text as a JSON array'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "render" -d 'Print the exact prompt that a chat template makes of messages'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "logits" -d 'Print logits as JSON rows'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "bench" -d 'Measure prefill and decode rates'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "devices" -d 'List what a model can run on, and why it would or would not'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "gpu-check" -d 'What the app asks of itself about GPUs, in a process that may crash'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "render-template" -d 'What the app has a chat template of unknown text rendered by, in a process that may crash'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

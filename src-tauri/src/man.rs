@@ -1,0 +1,127 @@
+//! The committed man pages and shell completions are those that this command line makes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::cli::{Cli, ENVIRONMENT};
+
+/// Set to write the files anew instead of comparing them.
+const WRITE: &str = "GOLDCREST_WRITE_MAN";
+const FILES: [(&str, &str); 3] = [
+    (
+        "~/.local/share/goldcrest/goldcrest.db",
+        "All chats and settings; copies/ beside it holds one copy a day, five of them.",
+    ),
+    ("~/.local/share/goldcrest/logs/", "The log, a file a day."),
+    (
+        "~/.local/share/goldcrest/gpu.json",
+        "What the checks of your GPUs found; without it they are checked anew.",
+    ),
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("bundle")
+}
+
+/// Every file with its text: a page for the program and for each of its commands, and what three shells complete.
+fn made() -> BTreeMap<PathBuf, String> {
+    let mut made = BTreeMap::new();
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    for each in command.get_subcommands() {
+        if !each.is_hide_set() {
+            let name = format!("goldcrest-{}", each.get_name());
+            let page = page(each.clone().display_name(name.clone()), "");
+            made.insert(format!("man/{name}.1").into(), page);
+        }
+    }
+    let more = section("ENVIRONMENT", &ENVIRONMENT) + &section("FILES", &FILES);
+    let main = page(command.clone().after_help(""), &more);
+    made.insert("man/goldcrest.1".into(), main);
+    for (shell, name) in [
+        (Shell::Bash, "goldcrest.bash"),
+        (Shell::Zsh, "_goldcrest"),
+        (Shell::Fish, "goldcrest.fish"),
+    ] {
+        let mut text = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "goldcrest", &mut text);
+        let text = String::from_utf8(text).expect("UTF-8");
+        made.insert(Path::new("completions").join(name), text);
+    }
+    made
+}
+
+/// A page, with sections before the last one, which is of the version.
+fn page(command: Command, more: &str) -> String {
+    let man = Man::new(command);
+    let mut text = Vec::new();
+    man.render_title(&mut text)
+        .and_then(|()| man.render_name_section(&mut text))
+        .and_then(|()| man.render_synopsis_section(&mut text))
+        .and_then(|()| man.render_description_section(&mut text))
+        .and_then(|()| man.render_options_section(&mut text))
+        .and_then(|()| man.render_subcommands_section(&mut text))
+        .expect("written to memory");
+    text.extend_from_slice(more.as_bytes());
+    String::from_utf8(text).expect("UTF-8")
+}
+
+fn section(title: &str, entries: &[(&str, &str)]) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
+    let entry = |(name, text): &(&str, &str)| {
+        format!(".TP\n\\fB{}\\fR\n{}\n", escaped(name), escaped(text))
+    };
+    let entries: String = entries.iter().map(entry).collect();
+    format!(".SH {title}\n{entries}")
+}
+
+#[test]
+fn the_committed_man_pages_and_completions_are_current() {
+    let made = made();
+    if std::env::var_os(WRITE).is_some() {
+        for (name, text) in &made {
+            let file = folder().join(name);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+            fs::write(file, text).expect("written");
+        }
+        return;
+    }
+    for (name, text) in &made {
+        let committed = fs::read_to_string(folder().join(name)).unwrap_or_default();
+        assert!(
+            committed == *text,
+            "bundle/{} is not what the command line makes: run `npm run man` and commit it",
+            name.display()
+        );
+    }
+    let pages = fs::read_dir(folder().join("man")).expect("committed");
+    for page in pages {
+        let name = Path::new("man").join(page.expect("read").file_name());
+        assert!(
+            made.contains_key(&name),
+            "{} is of no command",
+            name.display()
+        );
+    }
+}
+
+#[test]
+fn every_command_has_a_page_and_every_variable_is_in_the_first() {
+    let made = made();
+    let main = &made[Path::new("man/goldcrest.1")];
+    for (variable, _) in ENVIRONMENT {
+        assert!(main.contains(&format!("\\fB{variable}\\fR")), "{variable}");
+    }
+    for (name, page) in &made {
+        let hidden = ["gpu-check", "render-template"];
+        assert!(!hidden.iter().any(|it| name.to_string_lossy().contains(it)));
+        assert!(!page.is_empty());
+    }
+    let devices = &made[Path::new("man/goldcrest-devices.1")];
+    assert!(devices.contains("\\-\\-check"), "{devices}");
+}
