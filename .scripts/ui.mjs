@@ -15,6 +15,10 @@ export function buildUi() {
   const sources = readdirSync(join(root, "ui")).filter((name) => !NOT_INPUT.has(name));
   const changed = [
     join(root, "package-lock.json"),
+    // Licences: whose code is in the app, and how they are gathered.
+    join(root, "src-tauri", "Cargo.lock"),
+    join(root, ".scripts", "licences.mjs"),
+    join(root, ".scripts", "licences-plugin.mjs"),
     ...sources.map((name) => join(root, "ui", name)),
   ].map(newest);
   if (Math.max(...changed) > built) must(...npmCommand("run", "--silent", "build:ui"));

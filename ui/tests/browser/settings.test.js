@@ -150,3 +150,22 @@ scene("About names the version, the data folder and the log file", {}, async (pa
   assert.match(words, /Data folder\s+~\/\.local\/share\/goldcrest\s+Log file/);
   assert.match(words, /Log file\s+~\/\.local\/share\/goldcrest\/logs\/goldcrest\.log/);
 });
+
+scene(
+  "About lists the licences of what the app contains, and shows one at a time",
+  {},
+  async (page) => {
+    await open(page, "About");
+    const tab = page.getByRole("tabpanel");
+    await tab.getByText("Licences of the software in Goldcrest").click();
+    const font = tab.getByText(/^@fontsource\/noto-sans-math/);
+    await font.click();
+    await tab.getByText("SIL OPEN FONT LICENSE Version 1.1").first().waitFor();
+    await tab.getByText(/^highlight\.js/).click();
+    await tab.getByText("Redistributions in binary form must reproduce").first().waitFor();
+    assert.equal(await tab.locator("pre").count(), 1, "the one before is closed");
+    await font.focus();
+    await page.keyboard.press("Enter");
+    await tab.getByText("SIL OPEN FONT LICENSE Version 1.1").first().waitFor();
+  },
+);

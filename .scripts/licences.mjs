@@ -1,0 +1,135 @@
+// The licences of what others wrote and the app ships: crates in the binary, npm packages and fonts in the page.
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { manifest, root } from "./root.mjs";
+
+/** Files in a package that are its licence or a notice that has to go with it. */
+const LEGAL = /^(licen[cs]e|copying|copyright|notice|unlicense|ofl)/i;
+
+/** The packages that are compiled into the app on this system, each with its licence texts. */
+export function crates() {
+  const of = ["--manifest-path", manifest, "--locked"];
+  const tree = ["tree", ...of, "--package", "goldcrest", "--prefix", "none", "--format", "{p}"];
+  // Neither what only builds or tests the app, nor macros, which write code and are not in it.
+  const names = namesIn(run("cargo", [...tree, "--edges", "normal,no-proc-macro"]));
+  const metadata = JSON.parse(run("cargo", ["metadata", "--format-version=1", ...of]));
+  const found = metadata.packages
+    .filter((it) => it.source !== null && names.has(`${it.name} v${it.version}`))
+    .map((it) => described(it.name, it.version, it.license, it.authors, dirname(it.manifest_path)));
+  return shared(found);
+}
+
+/** "name vVersion" of every line of `cargo tree`, which marks a package that it has listed before. */
+export function namesIn(tree) {
+  return new Set([...tree.matchAll(/^(\S+ v\S+)/gm)].map(([, name]) => name));
+}
+
+/** npm packages of these names, each with its licence texts. */
+export function npmPackages(names) {
+  return names.map((name) => {
+    const folder = join(root, "node_modules", ...name.split("/"));
+    const { version, license, author } = JSON.parse(
+      readFileSync(join(folder, "package.json"), "utf8"),
+    );
+    return described(name, version, license, [author?.name ?? author ?? ""], folder);
+  });
+}
+
+/** The package that a file in node_modules belongs to, or undefined. */
+export function packageOf(file) {
+  return /node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(file)?.[1].replace("\\", "/");
+}
+
+/** The packages whose fonts style sheets in `text` name. */
+export function packagesInStyles(text) {
+  return [...text.matchAll(/["']((?:@[\w.-]+\/)?[\w.-]+)\/[^"']+["']/g)]
+    .map(([, name]) => name)
+    .filter((name) => name !== "." && name !== "..");
+}
+
+function described(name, version, licence, authors, folder) {
+  const texts = chosen(licence ?? "", legalFiles(folder)).map(({ path }) =>
+    readFileSync(path, "utf8"),
+  );
+  return {
+    name,
+    version,
+    licence: licence ?? "",
+    texts: texts.length > 0 ? texts : usual(name, licence ?? "", authors),
+  };
+}
+
+function legalFiles(folder) {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return /^licenses?$/i.test(entry.name) ? filesIn(path) : [];
+    return LEGAL.test(entry.name) && !/\.(rs|js|ts|html)$/i.test(entry.name)
+      ? [{ name: entry.name, path }]
+      : [];
+  });
+}
+
+function filesIn(folder) {
+  const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile());
+  return files.map(({ name }) => ({ name, path: join(folder, name) }));
+}
+
+/** Where a package may be used under one of several licences and MIT is one of them, that one and the notices. */
+export function chosen(licence, files) {
+  const isMit = ({ name }) => /mit/i.test(name);
+  if (!/\bOR\b|\//i.test(licence) || /\bAND\b/i.test(licence) || !files.some(isMit)) return files;
+  return files.filter((file) => isMit(file) || /^(notice|copyright)/i.test(file.name));
+}
+
+/** Where the text of a licence lies for a package that does not bring it. */
+const USUAL = {
+  MIT: join(root, "LICENSE-MIT"),
+  "Apache-2.0": join(root, "LICENSE-APACHE"),
+  "BSD-3-Clause": join(root, ".scripts", "licences", "BSD-3-Clause.txt"),
+};
+
+function usual(name, licence, authors) {
+  const id = Object.keys(USUAL).find((id) => licence.split(/[^\w.-]+/).includes(id));
+  if (!id) return [];
+  const holders = authors.filter(Boolean).join(", ") || `the authors of ${name}`;
+  const text = readFileSync(USUAL[id], "utf8");
+  return [id === "Apache-2.0" ? text : text.replace(/^Copyright .*$/m, `Copyright (c) ${holders}`)];
+}
+
+/** A licence whose text names no holder is the same for all: who does not bring it takes that of another. */
+function shared(packages) {
+  const text = packages.find((it) => it.licence === "MPL-2.0" && it.texts.length > 0)?.texts;
+  const lacks = (it) => it.licence === "MPL-2.0" && it.texts.length === 0 && text;
+  return packages.map((it) => (lacks(it) ? { ...it, texts: text } : it));
+}
+
+/** All packages by name, and each text once; a package names its texts by their place. */
+export function gathered(packages) {
+  const texts = [];
+  const places = new Map();
+  const place = (text) => {
+    const key = text.replace(/\s+/g, " ").trim();
+    if (!places.has(key)) places.set(key, texts.push(text.replace(/\r/g, "").trim()) - 1);
+    return places.get(key);
+  };
+  const listed = packages.map((it) => ({ ...it, texts: it.texts.map(place) }));
+  return { packages: listed.sort((a, b) => a.name.localeCompare(b.name)), texts };
+}
+
+/** The same as one text, for the folder of documentation. */
+export function asText({ packages, texts }) {
+  const rule = "-".repeat(80);
+  const parts = texts.map((text, i) => {
+    const users = packages.filter((it) => it.texts.includes(i));
+    const names = users.map((it) => `${it.name} ${it.version} (${it.licence})`);
+    return `${rule}\n${names.join("\n")}\n${rule}\n\n${text}\n`;
+  });
+  return `Goldcrest contains the work of others, under these licences.\n\n${parts.join("\n")}`;
+}
+
+function run(program, args) {
+  const done = spawnSync(program, args, { encoding: "utf8", maxBuffer: 1 << 28, cwd: root });
+  if (done.status !== 0) throw new Error(`${program}: ${done.error?.message ?? done.stderr}`);
+  return done.stdout;
+}
