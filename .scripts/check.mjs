@@ -1,6 +1,9 @@
 // npm run check: how the code is written.  Every check runs, whatever the ones before it said.
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { Parts, oneCount } from "./parts.mjs";
-import { npmCommand, packageCommand } from "./programs.mjs";
+import { npmCommand, packageCommand, succeeds } from "./programs.mjs";
 import { manifest } from "./root.mjs";
 import { prepareBuild } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
@@ -23,4 +26,16 @@ const checks = {
 const parts = new Parts();
 for (const [title, step] of Object.entries(checks))
   await parts.run(title, [step], { count: oneCount });
+// It takes longer to build than all the checks together, so it is not installed unasked.
+if (!succeeds("cargo", ["deny", "--version"]))
+  parts.skip("cargo-deny", "it is not installed: cargo install --locked cargo-deny");
+else await parts.run("cargo-deny", [cargoDeny()], { count: oneCount });
 parts.close(started);
+
+/** Licences, bans and sources of all dependencies; advisories where a copy of them is at hand, which is not renewed. */
+function cargoDeny() {
+  const copies = join(process.env.CARGO_HOME ?? join(homedir(), ".cargo"), "advisory-dbs");
+  const checks = ["bans", "licenses", "sources", ...(existsSync(copies) ? ["advisories"] : [])];
+  const options = ["--disable-fetch", "--hide-inclusion-graph"];
+  return ["cargo", ["deny", "--manifest-path", manifest, "check", ...options, ...checks]];
+}
