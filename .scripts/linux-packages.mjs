@@ -1,0 +1,70 @@
+// What a .deb and an .rpm say and hold that is only known once the app is built.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
+import { MODULE } from "./licences-plugin.mjs";
+import { asText } from "./licences.mjs";
+import { fail } from "./programs.mjs";
+import { root } from "./root.mjs";
+
+/** Debian's packages of libraries that are not behind GTK or WebKit, which tauri names. */
+const LIBRARIES = { "libgcc_s.so.1": "libgcc-s1", "libstdc++.so.6": "libstdc++6" };
+
+/**
+ * Tauri's configuration for packages of this program: what it depends on, and files that are written to `folder`.
+ */
+export async function packageConfig(program, folder) {
+  mkdirSync(folder, { recursive: true });
+  const { default: licences } = await import(pathToFileURL(join(root, "ui", "dist", MODULE)).href);
+  const files = {};
+  const add = (target, name, content) => {
+    writeFileSync(join(folder, name), content);
+    files[target] = join(folder, name);
+  };
+  add("/usr/share/doc/goldcrest/third-party-licences.gz", "licences.gz", packed(asText(licences)));
+  const pages = join(root, "src-tauri", "bundle", "man");
+  for (const name of readdirSync(pages))
+    add(`/usr/share/man/man1/${name}.gz`, `${name}.gz`, packed(readFileSync(join(pages, name))));
+  const needs = neededBy(objdump("-p", program), objdump("-T", program));
+  return {
+    bundle: {
+      linux: {
+        deb: { depends: debDepends(needs), files },
+        rpm: { depends: rpmDepends(needs), files },
+      },
+    },
+  };
+}
+
+// Level 9 and without a time, as Debian wants it, so that the same files make the same package.
+const packed = (content) => gzipSync(content, { level: 9 });
+
+function objdump(option, program) {
+  const done = spawnSync("objdump", [option, program], { encoding: "utf8", maxBuffer: 1 << 28 });
+  if (done.status !== 0) fail(`objdump ${option}: ${done.error?.message ?? done.stderr}`);
+  return done.stdout;
+}
+
+/** The libraries that a program is linked with, and the newest GLIBC among the versions of its symbols. */
+export function neededBy(headers, symbols) {
+  const libraries = [...headers.matchAll(/^\s*NEEDED\s+(\S+)$/gm)].map(([, name]) => name);
+  const versions = [...symbols.matchAll(/GLIBC_(\d+)\.(\d+)/g)].map(([, major, minor]) => [
+    +major,
+    +minor,
+  ]);
+  if (versions.length === 0) fail("the program names no version of GLIBC");
+  const newest = versions.reduce((a, b) => ((b[0] - a[0] || b[1] - a[1]) > 0 ? b : a));
+  return { libraries, glibc: newest.join(".") };
+}
+
+export function debDepends({ libraries, glibc }) {
+  const others = libraries.map((name) => LIBRARIES[name]).filter(Boolean);
+  return [`libc6 (>= ${glibc})`, ...others];
+}
+
+export function rpmDepends({ libraries, glibc }) {
+  const others = libraries.filter((name) => LIBRARIES[name]).map((name) => `${name}()(64bit)`);
+  return [`libc.so.6(GLIBC_${glibc})(64bit)`, ...others];
+}

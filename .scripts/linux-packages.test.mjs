@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { debDepends, neededBy, rpmDepends } from "./linux-packages.mjs";
+import { which } from "./programs.mjs";
+import { root } from "./root.mjs";
+
+const bundle = join(root, "src-tauri", "bundle");
+const lacks = (program) => (which(program) ? false : `there is no ${program}`);
+
+const HEADERS = `
+Dynamic Section:
+  NEEDED               libgtk-3.so.0
+  NEEDED               libgcc_s.so.1
+  NEEDED               libc.so.6
+  INIT                 0x0000000000001000
+`;
+const SYMBOLS = `
+0000000000000000      DF *UND*	0000000000000000 (GLIBC_2.2.5) free
+0000000000000000      DF *UND*	0000000000000000 (GLIBC_2.35) hypotf
+0000000000000000      DF *UND*	0000000000000000 (GLIBC_2.9)  pipe2
+0000000000000000      DF *UND*	0000000000000000 (GCC_3.0)   _Unwind_Resume
+`;
+
+test("packages depend on the newest GLIBC that a symbol asks for", () => {
+  const needs = neededBy(HEADERS, SYMBOLS);
+  assert.equal(needs.glibc, "2.35");
+  assert.deepEqual(debDepends(needs), ["libc6 (>= 2.35)", "libgcc-s1"]);
+  assert.deepEqual(rpmDepends(needs), ["libc.so.6(GLIBC_2.35)(64bit)", "libgcc_s.so.1()(64bit)"]);
+});
+
+test("the desktop entry opens files of the type that the MIME file declares", () => {
+  const entry = readFileSync(join(bundle, "goldcrest.desktop"), "utf8");
+  const type = /^MimeType=(\S+);$/m.exec(entry)[1];
+  assert.match(entry, /^Exec=\S+ %F$/m);
+  for (const key of ["GenericName", "Keywords", "StartupWMClass"])
+    assert.match(entry, new RegExp(`^${key}=.+$`, "m"));
+  const declared = readFileSync(join(bundle, "org.goldcrest.Goldcrest.mime.xml"), "utf8");
+  assert.ok(declared.includes(`type="${type}"`));
+  const config = readFileSync(join(root, "src-tauri", "tauri.conf.json"), "utf8");
+  assert.equal(JSON.parse(config).bundle.fileAssociations[0].mimeType, type);
+});
+
+test("the type is known by its first bytes", { skip: lacks("update-mime-database") }, (t) => {
+  const data = mkdtempSync(join(tmpdir(), "goldcrest-mime-"));
+  t.after(() => rmSync(data, { recursive: true }));
+  const folder = join(data, "mime");
+  mkdirSync(join(folder, "packages"), { recursive: true });
+  const declared = readFileSync(join(bundle, "org.goldcrest.Goldcrest.mime.xml"));
+  writeFileSync(join(folder, "packages", "goldcrest.xml"), declared);
+  const env = { ...process.env, XDG_DATA_HOME: data };
+  const done = spawnSync("update-mime-database", [folder], { encoding: "utf8", env });
+  assert.equal(done.status, 0, done.stderr);
+  assert.equal(done.stderr, "");
+  assert.ok(existsSync(join(folder, "application", "x-gguf.xml")));
+  assert.ok(
+    readFileSync(join(folder, "magic"), "latin1").includes("application/x-gguf]\n>0=\0\u0004GGUF"),
+  );
+});
+
+test("the description for software centres is in order", { skip: lacks("appstreamcli") }, () => {
+  const file = join(bundle, "org.goldcrest.Goldcrest.metainfo.xml");
+  const done = spawnSync("appstreamcli", ["validate", "--no-net", file], { encoding: "utf8" });
+  assert.equal(done.status, 0, done.stdout);
+});
