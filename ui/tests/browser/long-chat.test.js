@@ -203,7 +203,7 @@ test("“Latest” is offered only where something is below", async () => {
   await log(page).getByText("They ask about the app itself.").waitFor();
   await page.waitForTimeout(300);
   assert.equal(await latest.count(), 0);
-  await page.getByRole("button", { name: /tok\/s/ }).click();
+  await page.getByRole("button", { name: /tokens\/s/ }).click();
   await page.waitForTimeout(300);
   assert.equal(await latest.count(), 0, "there is room for the details");
   await page.setViewportSize({ width: 1100, height: 420 });
