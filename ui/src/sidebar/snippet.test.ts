@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { parts } from "./snippet";
+import { groupHits } from "./hits";
+import { parts, partsAt } from "./snippet";
 
 test("hits are told from the text around them", () => {
   expect(parts("a \uE000small\uE001 bird, \uE000small\uE001\nand gold")).toEqual([
@@ -13,4 +14,71 @@ test("hits are told from the text around them", () => {
 
 test("a hit that was cut off is still a hit", () => {
   expect(parts("\uE000small")).toEqual([{ text: "small", hit: true }]);
+});
+
+test.each([
+  ["…Difference |\n|---:|---:|\n| \uE0005\uE001 | $1,159 |…", "…Difference 5 $1,159…"],
+  ["…---|---:|\n| 5 | **\uE000x\uE001** |", "…5 x"],
+  ["$$\nA = \\\uE000frac\uE001{\\ln 2}{3}\n$$", "A = (ln 2)/3"],
+  ["…\\frac{\\ln 2}{3}\n$$\n\nA \uE000small\uE001 one", "…(ln 2)/3 A small one"],
+  ["## The `\uE000cache\uE001` and [a link](https://a.example)", "The cache and a link"],
+])("%j is shown as %j", (snippet, shown) => {
+  expect(
+    parts(snippet)
+      .map(({ text }) => text)
+      .join(""),
+  ).toBe(shown);
+});
+
+test("a text is cut at the places of what was found", () => {
+  expect(partsAt("a small bird", [[2, 7]])).toEqual([
+    { text: "a ", hit: false },
+    { text: "small", hit: true },
+    { text: " bird", hit: false },
+  ]);
+});
+
+const hit = (chat: number, message: number | null, title: string, snippet: string, at = 1) => ({
+  chat,
+  message,
+  title,
+  snippet,
+  at,
+});
+
+test("hits are grouped by their chats, in the order of the first", () => {
+  const groups = groupHits(
+    [
+      hit(1, null, "Planets", "\uE000Planet\uE001s", 9),
+      hit(2, 21, "Others", "a \uE000planet\uE001", 8),
+      hit(1, 11, "Planets", "the \uE000planet\uE001 Mars", 7),
+    ],
+    "planet",
+  );
+  expect(groups.map(({ chat, at }) => [chat, at])).toEqual([
+    [1, 9],
+    [2, 8],
+  ]);
+  expect(groups[0]?.lines.map(({ message }) => message)).toEqual([null, 11]);
+  expect(groups[0]?.title).toEqual([
+    { text: "Planet", hit: true },
+    { text: "s", hit: false },
+  ]);
+  expect(groups[0]?.lines[0]?.parts).toEqual([]);
+});
+
+test("a message that its title repeats is shown once, and leads to the message", () => {
+  const title = "How do planets move?";
+  const groups = groupHits(
+    [
+      hit(1, null, title, "How do \uE000planet\uE001s move?"),
+      hit(1, 11, title, "How do \uE000planet\uE001s move?"),
+      hit(1, 12, title, "A \uE000planet\uE001 moves"),
+    ],
+    "planet",
+  );
+  expect(groups[0]?.lines.map(({ message, parts }) => [message, parts.length])).toEqual([
+    [11, 0],
+    [12, 3],
+  ]);
 });

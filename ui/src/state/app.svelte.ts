@@ -86,21 +86,28 @@ export class App {
 
   newChat(): void {
     this.announcer.clear();
+    this.search.opened = null;
     this.conversation.clear();
     this.composer.move(null);
     this.composer.thinking = this.preferences.value.thinking;
     this.composer.focus();
   }
 
-  async openChat(id: number, message: number | null = null): Promise<void> {
+  async openChat(id: number, message: number | null = null, query = ""): Promise<void> {
     if (id !== this.conversation.chat) this.announcer.clear();
-    const draft = await this.conversation.open(id, message);
+    this.search.opened = query === "" ? null : { chat: id, message };
+    const draft = await this.conversation.open(id, message, query);
     if (draft === null) return;
     this.composer.move(id, draft);
     this.queue.take(id, draft.queue);
     const answer = this.conversation.entries.findLast((entry) => entry.role === "assistant");
     this.composer.thinking = answer?.thinks ?? this.preferences.value.thinking;
     this.composer.focus();
+  }
+
+  /** Opens what a search has found: a chat, or one of its messages. */
+  openHit(chat: number, message: number | null): void {
+    void this.openChat(chat, message, this.search.answered);
   }
 
   toggleSidebar(): void {

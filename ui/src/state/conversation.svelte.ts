@@ -1,4 +1,5 @@
 import type { ChatView, Draft, Host, HostEvent, Message } from "../host/host";
+import { places, terms, type Term } from "../text/query";
 import { Entry } from "./entry.svelte";
 import type { Notices } from "./notices.svelte";
 
@@ -17,8 +18,9 @@ export class Conversation {
   editing = $state<number | null>(null);
   /** The question that was asked last while the chat was open: it rises to the top of the view. */
   asked = $state<number | null>(null);
-  /** The message that a search led to. */
+  /** The message that a search led to, and the words that were looked for, until they have been seen. */
   sought = $state<number | null>(null);
+  soughtTerms: Term[] = [];
   /** Texts of messages that are being edited, kept while another chat is looked at. */
   readonly edits = new Map<number, string>();
   /** Where the view stood in the chats that were left; a chat that was left at its end is not here. */
@@ -46,12 +48,19 @@ export class Conversation {
     this.busy = false;
   }
 
-  /** Opens a chat, at `message` when a search led there; its draft, or null when it did not open. */
-  async open(chat: number, message: number | null = null): Promise<Draft | null> {
+  /** Opens a chat, at `message` when a search for `query` led there; its draft, or null when it did not open. */
+  async open(chat: number, message: number | null = null, query = ""): Promise<Draft | null> {
+    this.sought = null;
     const view = await this.#show(() => this.host.openChat(chat));
     if (!view) return null;
     if (message !== null && !view.messages.some((each) => each.id === message)) {
       await this.#show(() => this.host.showSibling(message));
+    }
+    this.soughtTerms = terms(query);
+    // What was found may lie in a fold.
+    const entry = this.entries.find((each) => each.id === message);
+    if (entry && this.soughtTerms.length > 0) {
+      entry.unfold(places(entry.text, this.soughtTerms).length > 0 ? "whole" : "thinking");
     }
     this.sought = message;
     return view.draft;

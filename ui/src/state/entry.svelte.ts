@@ -58,6 +58,10 @@ export class Entry {
     return this.#unfolded.includes(fold);
   }
 
+  unfold(fold: Fold): void {
+    if (!this.isUnfolded(fold)) this.turnFold(fold);
+  }
+
   turnFold(fold: Fold): void {
     this.#unfolded = this.isUnfolded(fold)
       ? this.#unfolded.filter((each) => each !== fold)

@@ -11,6 +11,8 @@ export class Search {
   /** The query that `hits` answers. */
   answered = $state("");
   focusRequests = $state(0);
+  /** The hit that was opened last, as long as its chat is. */
+  opened = $state.raw<{ chat: number; message: number | null } | null>(null);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(

@@ -57,9 +57,9 @@ export const shortcuts: Shortcut[] = [
   },
   {
     keys: "Escape",
-    does: "Stop the answer",
-    run: (app) => void app.conversation.stop(),
-    when: (app) => app.conversation.writing && !app.model.cardOpen,
+    does: "Stop the answer, or clear the search",
+    run: (app) => (app.conversation.writing ? void app.conversation.stop() : app.search.ask("")),
+    when: (app) => (app.conversation.writing || app.search.active) && !app.model.cardOpen,
   },
 ];
 

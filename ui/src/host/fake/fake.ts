@@ -16,6 +16,7 @@ import type {
   WireError,
 } from "../host";
 import { defaultSettings } from "../defaults";
+import { matches, places, terms, type Term } from "../../text/query";
 import { answerTo } from "./answers";
 import { big, type FakeChat, Library, demoModel, noDraft, stats, unopened } from "./library";
 
@@ -283,27 +284,23 @@ export class FakeHost implements Host {
   }
 
   search(query: string): Promise<SearchHit[]> {
-    const wanted = query.trim().toLowerCase();
+    const wanted = terms(query);
+    const titles: SearchHit[] = [];
     const hits: SearchHit[] = [];
-    if (wanted === "") return this.#reply(hits);
     for (const { summary, messages, deleted } of this.library.chats.values()) {
       if (deleted) continue;
-      for (const message of messages) {
-        const at = message.text.toLowerCase().indexOf(wanted);
-        if (at < 0) continue;
-        const from = Math.max(0, at - 24);
-        const end = at + wanted.length;
-        const snippet = `${message.text.slice(from, at)}\uE000${message.text.slice(at, end)}\uE001${message.text.slice(end, end + 60)}`;
-        hits.push({
-          chat: summary.id,
-          title: summary.title,
-          message: message.id,
-          snippet,
-          at: message.createdAt,
-        });
+      const { id: chat, title, updatedAt } = summary;
+      if (matches(title, wanted)) {
+        const snippet = excerpt(title, wanted);
+        titles.push({ chat, title, message: null, snippet, at: updatedAt });
+      }
+      for (const { id: message, text, createdAt: at } of messages) {
+        if (matches(text, wanted)) {
+          hits.push({ chat, title, message, snippet: excerpt(text, wanted), at });
+        }
       }
     }
-    return this.#reply(hits.reverse());
+    return this.#reply([...titles.reverse(), ...hits.reverse()]);
   }
 
   saveDraft(id: number | null, text: string): Promise<null> {
@@ -515,6 +512,20 @@ export class FakeHost implements Host {
     chat.summary = { ...chat.summary, writing, updatedAt: this.#now() };
     if (!chat.deleted) this.emit({ type: "chatChanged", chat: chat.summary });
   }
+}
+
+/** The text around the first place of the terms, with all of them marked. */
+function excerpt(text: string, wanted: Term[]): string {
+  const found = places(text, wanted);
+  const from = Math.max(0, (found[0]?.[0] ?? 0) - 24);
+  const end = (found[0]?.[1] ?? 0) + 60;
+  let marked = "";
+  let done = from;
+  for (const [start, over] of found.filter((place) => place[1] <= end)) {
+    marked += `${text.slice(done, start)}\uE000${text.slice(start, over)}\uE001`;
+    done = over;
+  }
+  return `${from > 0 ? "…" : ""}${marked}${text.slice(done, end)}${end < text.length ? "…" : ""}`;
 }
 
 const noChat = (): Promise<never> => refuse("not-found", "This chat is not there any more.");

@@ -1,8 +1,11 @@
 //! Full-text search over titles, texts and thinking.
 //!
-//! The index holds no text of its own: triggers keep it true to the tables. An answer enters it
-//! when it has ended, so that journaling one does not index it over and over.
+//! There are two indices: of words, for their beginnings and for phrases; and of every three
+//! characters in a row, for what stands within words. They hold no text of their own: triggers keep
+//! them true to the tables. An answer enters them when it has ended, so that journaling one does
+//! not index it over and over.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -13,7 +16,9 @@ use crate::migrate::Step;
 use crate::table::chat::ChatId;
 use crate::table::message::MessageId;
 
-pub(crate) const STEPS: &[Step] = &[Step {
+pub(crate) const STEPS: &[Step] = &[WORDS, PARTS];
+
+const WORDS: Step = Step {
     version: 1,
     sql: "CREATE VIRTUAL TABLE chat_search USING fts5 (
               title, content = 'chat', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3'
@@ -47,12 +52,57 @@ pub(crate) const STEPS: &[Step] = &[Step {
               INSERT INTO message_search (message_search, rowid, text, thinking)
                   VALUES ('delete', old.id, old.text, old.thinking);
           END;",
-}];
+};
+
+// Not by 'rebuild', which would index answers that are still being written.
+const PARTS: Step = Step {
+    version: 2,
+    sql: "CREATE VIRTUAL TABLE chat_part_search USING fts5 (
+              title, content = 'chat', content_rowid = 'id', tokenize = 'trigram remove_diacritics 1'
+          );
+          CREATE TRIGGER chat_part_search_insert AFTER INSERT ON chat BEGIN
+              INSERT INTO chat_part_search (rowid, title) VALUES (new.id, new.title);
+          END;
+          CREATE TRIGGER chat_part_search_update AFTER UPDATE OF title ON chat BEGIN
+              INSERT INTO chat_part_search (chat_part_search, rowid, title) VALUES ('delete', old.id, old.title);
+              INSERT INTO chat_part_search (rowid, title) VALUES (new.id, new.title);
+          END;
+          CREATE TRIGGER chat_part_search_delete AFTER DELETE ON chat BEGIN
+              INSERT INTO chat_part_search (chat_part_search, rowid, title) VALUES ('delete', old.id, old.title);
+          END;
+          INSERT INTO chat_part_search (rowid, title) SELECT id, title FROM chat;
+
+          CREATE VIRTUAL TABLE message_part_search USING fts5 (
+              text, thinking,
+              content = 'message', content_rowid = 'id', tokenize = 'trigram remove_diacritics 1'
+          );
+          CREATE TRIGGER message_part_search_insert AFTER INSERT ON message WHEN new.state <> 'writing' BEGIN
+              INSERT INTO message_part_search (rowid, text, thinking) VALUES (new.id, new.text, new.thinking);
+          END;
+          CREATE TRIGGER message_part_search_update AFTER UPDATE OF text, thinking, state ON message
+          WHEN old.state <> 'writing' OR new.state <> 'writing' BEGIN
+              INSERT INTO message_part_search (message_part_search, rowid, text, thinking)
+                  SELECT 'delete', old.id, old.text, old.thinking WHERE old.state <> 'writing';
+              INSERT INTO message_part_search (rowid, text, thinking)
+                  SELECT new.id, new.text, new.thinking WHERE new.state <> 'writing';
+          END;
+          CREATE TRIGGER message_part_search_delete AFTER DELETE ON message WHEN old.state <> 'writing' BEGIN
+              INSERT INTO message_part_search (message_part_search, rowid, text, thinking)
+                  VALUES ('delete', old.id, old.text, old.thinking);
+          END;
+          INSERT INTO message_part_search (rowid, text, thinking)
+              SELECT id, text, thinking FROM message WHERE state <> 'writing';",
+};
 
 /// Has what is deleted leave the index at once, where FTS5 would keep its words until it merges.
 /// Written once: the file remembers it.
 pub(crate) fn delete_securely(db: &Connection) -> rusqlite::Result<()> {
-    for index in ["chat_search", "message_search"] {
+    for index in [
+        "chat_search",
+        "message_search",
+        "chat_part_search",
+        "message_part_search",
+    ] {
         let is_set: bool = db.query_row(
             &format!(
                 "SELECT EXISTS (SELECT 1 FROM {index}_config WHERE k = 'secure-delete' AND v = 1)"
@@ -70,11 +120,12 @@ pub(crate) fn delete_securely(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Makes the table in which the text around a hit is looked for, in memory and for this connection.
+/// Makes the tables in which the text around a hit is looked for, in memory and for this connection.
 pub(crate) fn prepare(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "temp_store", "MEMORY")?;
     db.execute_batch(
-        "CREATE VIRTUAL TABLE temp.excerpt USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2')",
+        "CREATE VIRTUAL TABLE temp.excerpt USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2');
+         CREATE VIRTUAL TABLE temp.part_excerpt USING fts5 (text, tokenize = 'trigram remove_diacritics 1')",
     )
 }
 
@@ -121,12 +172,14 @@ pub struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Finds what has all words of `query`, the last one as a beginning: titles first, then
-    /// messages, the latest first, at most `limit` of each. Deleted chats are left out.
+    /// Finds what has all words of `query`, in any order and each as the beginning of a word, then
+    /// what has them within words; in quotes, words stand together as they are. Titles come first,
+    /// then messages, the latest first, at most `limit` of each. Deleted chats are left out.
     ///
-    /// The query is text: nothing in it is syntax. Its first 32 words in its first 512 characters
-    /// count. What is not found within 250 ms is left out, and what is found last may come with the
-    /// beginning of its text instead of its hit.
+    /// The query is text: but for quotes, nothing in it is syntax. Its first 32 words in its first
+    /// 512 characters count; those of one or two characters are beginnings only. What is not found
+    /// within 250 ms is left out, and what is found last may come with the beginning of its text
+    /// instead of its hit.
     pub fn find(&self, query: &str, limit: u32) -> Result<Vec<SearchRow>, StoreError> {
         self.find_within(LIMIT, query, limit)
     }
@@ -137,51 +190,73 @@ impl Search<'_> {
         query: &str,
         limit: u32,
     ) -> Result<Vec<SearchRow>, StoreError> {
-        let words = words(query);
-        let mut found = Vec::new();
-        if words.is_empty() {
-            return Ok(found);
+        let terms = terms(query);
+        let mut found = Found::default();
+        if terms.is_empty() {
+            return Ok(Vec::new());
         }
-        let search = || self.gather(&mut found, &words, limit);
+        let search = || self.gather(&mut found, &terms, limit);
         match self.deadline.within(time, search) {
             Err(error) if !deadline::is_over(&error) => Err(error.into()),
-            _ => Ok(found),
+            _ => {
+                found.titles.append(&mut found.messages);
+                Ok(found.titles)
+            }
         }
     }
 
-    fn gather(
+    fn gather(&self, found: &mut Found, terms: &[Term], limit: u32) -> rusqlite::Result<()> {
+        let words = Matching::words(terms);
+        let parts = Matching::parts(terms);
+        self.titles(&mut found.titles, &words, limit)?;
+        if let Some(parts) = &parts {
+            self.titles(&mut found.titles, parts, limit)?;
+        }
+        self.messages(&mut found.messages, &words, limit)?;
+        if let Some(parts) = &parts {
+            self.messages(&mut found.messages, parts, limit)?;
+        }
+        Ok(())
+    }
+
+    fn titles(
         &self,
         found: &mut Vec<SearchRow>,
-        words: &[String],
+        matching: &Matching,
         limit: u32,
     ) -> rusqlite::Result<()> {
-        let all = words.join(" ");
-        self.rows(
-            found,
-            "SELECT chat.id, chat.title, NULL, highlight(chat_search, 0, char(0xE000), char(0xE001)), chat.updated_at
-             FROM chat_search JOIN chat ON chat.id = chat_search.rowid
-             WHERE chat_search MATCH ?1 AND chat.deleted_at IS NULL
-             ORDER BY chat_search.rowid DESC LIMIT ?2",
-            &all,
-            limit,
-        )?;
+        let (index, also) = (matching.title_index, matching.also("chat_search"));
+        let sql = format!(
+            "SELECT chat.id, chat.title, NULL, highlight({index}, 0, char(0xE000), char(0xE001)), chat.updated_at
+             FROM {index} JOIN chat ON chat.id = {index}.rowid
+             WHERE {index} MATCH ?1 AND chat.deleted_at IS NULL AND {also}
+             ORDER BY {index}.rowid DESC LIMIT ?2"
+        );
+        self.rows(found, &sql, matching, limit)
+    }
+
+    fn messages(
+        &self,
+        found: &mut Vec<SearchRow>,
+        matching: &Matching,
+        limit: u32,
+    ) -> rusqlite::Result<()> {
+        let (index, also) = (matching.message_index, matching.also("message_search"));
+        let before = found.len();
         // The beginning of the text, in case that the time is over before its hit is known.
-        self.rows(
-            found,
+        let sql = format!(
             "SELECT chat.id, chat.title, message.id,
                     substr(coalesce(nullif(message.text, ''), message.thinking, ''), 1, 160), message.created_at
-             FROM message_search
-             JOIN message ON message.id = message_search.rowid
+             FROM {index}
+             JOIN message ON message.id = {index}.rowid
              JOIN chat ON chat.id = message.chat
-             WHERE message_search MATCH ?1 AND chat.deleted_at IS NULL
-             ORDER BY message_search.rowid DESC LIMIT ?2",
-            &all,
-            limit,
-        )?;
-        let any = words.join(" OR ");
-        for row in found {
+             WHERE {index} MATCH ?1 AND chat.deleted_at IS NULL AND {also}
+             ORDER BY {index}.rowid DESC LIMIT ?2"
+        );
+        self.rows(found, &sql, matching, limit)?;
+        for row in &mut found[before..] {
             if let Some(message) = row.message
-                && let Some(snippet) = self.snippet_of(message, &any)?
+                && let Some(snippet) = self.snippet_of(message, matching)?
             {
                 row.snippet = snippet;
             }
@@ -189,22 +264,37 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Adds the rows that are not there yet, until there are `limit`.
     fn rows(
         &self,
         found: &mut Vec<SearchRow>,
         sql: &str,
-        phrases: &str,
+        matching: &Matching,
         limit: u32,
     ) -> rusqlite::Result<()> {
+        let most = limit as usize;
+        if found.len() >= most {
+            return Ok(());
+        }
+        let known: HashSet<_> = found.iter().map(|row| (row.chat, row.message)).collect();
         let mut read = self.db.prepare_cached(sql)?;
-        for row in read.query_map((phrases, limit), SearchRow::read)? {
-            found.push(row?);
+        // Those that are known may come first; they are fewer than the limit.
+        let parameters = (&matching.all, limit.saturating_mul(2), &matching.others);
+        for row in read.query_map(parameters, SearchRow::read)? {
+            let row = row?;
+            if found.len() < most && !known.contains(&(row.chat, row.message)) {
+                found.push(row);
+            }
         }
         Ok(())
     }
 
     /// Text around the first hit in a message; `None`: there is no time to look for it.
-    fn snippet_of(&self, message: MessageId, any: &str) -> rusqlite::Result<Option<String>> {
+    fn snippet_of(
+        &self,
+        message: MessageId,
+        matching: &Matching,
+    ) -> rusqlite::Result<Option<String>> {
         let (text, thinking) = self
             .db
             .prepare_cached("SELECT text, thinking FROM message WHERE id = ?1")?
@@ -217,7 +307,7 @@ impl Search<'_> {
                 let is_first = rest.len() == whole.len();
                 let part = first_part(rest);
                 rest = &rest[part.len()..];
-                if let Some(snippet) = self.snippet(part, any)? {
+                if let Some(snippet) = self.snippet(part, matching)? {
                     return Ok(Some(with_ellipses(snippet, is_first, rest.is_empty())));
                 }
             }
@@ -226,18 +316,182 @@ impl Search<'_> {
     }
 
     /// Text around the hits in this text; `None`: it has none.
-    fn snippet(&self, text: &str, any: &str) -> rusqlite::Result<Option<String>> {
-        self.db
-            .prepare_cached("INSERT OR REPLACE INTO temp.excerpt (rowid, text) VALUES (1, ?1)")?
-            .execute([text])?;
-        self.db
-            .prepare_cached(
-                "SELECT snippet(excerpt, 0, char(0xE000), char(0xE001), '…', 16)
-                 FROM temp.excerpt WHERE excerpt MATCH ?1",
-            )?
-            .query_row([any], |row| row.get(0))
-            .optional()
+    fn snippet(&self, text: &str, matching: &Matching) -> rusqlite::Result<Option<String>> {
+        let table = matching.excerpt;
+        let insert = format!("INSERT OR REPLACE INTO temp.{table} (rowid, text) VALUES (1, ?1)");
+        self.db.prepare_cached(&insert)?.execute([text])?;
+        let shown = matching.shown;
+        let read = format!("SELECT {shown} FROM temp.{table} WHERE {table} MATCH ?1");
+        let shown: Option<String> = self
+            .db
+            .prepare_cached(&read)?
+            .query_row([&matching.any], |row| row.get(0))
+            .optional()?;
+        Ok(shown.map(|shown| {
+            matching
+                .cut
+                .map_or_else(|| shown.clone(), |cut| cut(&shown))
+        }))
     }
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    titles: Vec<SearchRow>,
+    messages: Vec<SearchRow>,
+}
+
+/// How one of the two indices is asked.
+struct Matching {
+    title_index: &'static str,
+    message_index: &'static str,
+    /// What has to match there.
+    all: String,
+    /// What has to match in the index of words besides.
+    others: Option<String>,
+    /// What is marked in a snippet.
+    any: String,
+    /// The table that makes the snippets, and how.
+    excerpt: &'static str,
+    shown: &'static str,
+    cut: Option<fn(&str) -> String>,
+}
+
+impl Matching {
+    /// All terms as beginnings of words, or as words where they are quoted.
+    fn words(terms: &[Term]) -> Matching {
+        let each: Vec<String> = terms.iter().map(Term::as_word).collect();
+        Matching {
+            title_index: "chat_search",
+            message_index: "message_search",
+            all: each.join(" "),
+            others: None,
+            any: each.join(" OR "),
+            excerpt: "excerpt",
+            shown: "snippet(excerpt, 0, char(0xE000), char(0xE001), '…', 16)",
+            cut: None,
+        }
+    }
+
+    /// Terms within words, as far as they can be; `None` where none can.
+    fn parts(terms: &[Term]) -> Option<Matching> {
+        let (parts, others): (Vec<_>, Vec<_>) = terms.iter().partition(|term| term.has_parts());
+        if parts.is_empty() {
+            return None;
+        }
+        let each: Vec<String> = parts.iter().map(|term| quoted(&term.text)).collect();
+        let others: Vec<String> = others.iter().map(|term| term.as_word()).collect();
+        Some(Matching {
+            title_index: "chat_part_search",
+            message_index: "message_part_search",
+            all: each.join(" "),
+            others: (!others.is_empty()).then(|| others.join(" ")),
+            any: each.join(" OR "),
+            excerpt: "part_excerpt",
+            shown: "highlight(part_excerpt, 0, char(0xE000), char(0xE001))",
+            cut: Some(around_first_hit),
+        })
+    }
+
+    /// The condition that the others match, too.
+    fn also(&self, words: &str) -> String {
+        match self.others {
+            // The parameter has to stand in each statement.
+            None => "?3 IS NULL".to_owned(),
+            Some(_) => format!(
+                "{} IN (SELECT rowid FROM {words} WHERE {words} MATCH ?3)",
+                if words == "chat_search" {
+                    "chat.id"
+                } else {
+                    "message.id"
+                }
+            ),
+        }
+    }
+}
+
+/// A word that is looked for, or several that were quoted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Term {
+    text: String,
+    /// It ends where its quotes do: its last word is not just a beginning.
+    is_closed: bool,
+    is_quoted: bool,
+}
+
+impl Term {
+    fn as_word(&self) -> String {
+        let end = if self.is_closed { "" } else { "*" };
+        format!("{}{end}", quoted(&self.text))
+    }
+
+    /// The index of three characters in a row knows nothing of fewer.
+    fn has_parts(&self) -> bool {
+        !self.is_quoted && self.text.chars().filter(|c| c.is_alphanumeric()).count() >= 3
+    }
+}
+
+/// As a string of FTS5, in which nothing is syntax.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+/// The words of a query, and the phrases that stand in quotes; quotes that are not closed yet hold
+/// what is being typed.
+fn terms(query: &str) -> Vec<Term> {
+    let end = query
+        .char_indices()
+        .nth(MAX_CHARS)
+        .map_or(query.len(), |(end, _)| end);
+    let pieces: Vec<&str> = query[..end].split('"').collect();
+    let last = pieces.len() - 1;
+    let mut terms = Vec::new();
+    for (at, piece) in pieces.into_iter().enumerate() {
+        let is_quoted = at % 2 == 1;
+        let blank = |c: char| c == '\0' || (c.is_whitespace() && !is_quoted);
+        terms.extend(
+            piece
+                .split(blank)
+                .filter(|text| text.chars().any(char::is_alphanumeric))
+                .map(|text| Term {
+                    text: text.to_owned(),
+                    is_closed: is_quoted && at < last,
+                    is_quoted,
+                }),
+        );
+    }
+    terms.truncate(MAX_WORDS);
+    terms
+}
+
+/// Characters before the first hit, and from there on, that are shown of a text.
+const BEFORE: usize = 40;
+const FROM: usize = 120;
+
+/// The words around the first hit of a text whose hits are marked.
+fn around_first_hit(marked: &str) -> String {
+    let hit = marked.find('\u{E000}').unwrap_or(0);
+    let start = marked[..hit]
+        .char_indices()
+        .rev()
+        .nth(BEFORE)
+        .map_or(0, |(at, _)| at);
+    let end = marked[hit..]
+        .char_indices()
+        .nth(FROM)
+        .map_or(marked.len(), |(at, _)| hit + at);
+    let start = match marked[start..hit].find(char::is_whitespace) {
+        Some(blank) if start > 0 => start + blank,
+        _ => start,
+    };
+    let end = match marked[hit..end].rfind(char::is_whitespace) {
+        Some(blank) if end < marked.len() => hit + blank,
+        _ => end,
+    };
+    let begin = if start > 0 { "…" } else { "" };
+    let rest = if end < marked.len() { "…" } else { "" };
+    format!("{begin}{}{rest}", marked[start..end].trim())
 }
 
 /// What is left of a text up to the last blank in its first [`PART`] characters.
@@ -262,24 +516,6 @@ fn with_ellipses(snippet: String, is_first: bool, is_last: bool) -> String {
         "…"
     };
     format!("{begin}{snippet}{end}")
-}
-
-/// Each word as a quoted FTS5 string, the last one as a beginning. Empty when nothing is asked for.
-fn words(query: &str) -> Vec<String> {
-    let end = query
-        .char_indices()
-        .nth(MAX_CHARS)
-        .map_or(query.len(), |(end, _)| end);
-    let mut words: Vec<String> = query[..end]
-        .split(|c: char| c.is_whitespace() || c == '\0')
-        .filter(|word| word.chars().any(char::is_alphanumeric))
-        .take(MAX_WORDS)
-        .map(|word| format!("\"{}\"", word.replace('"', "\"\"")))
-        .collect();
-    if let Some(last) = words.last_mut() {
-        last.push('*');
-    }
-    words
 }
 
 #[cfg(test)]
@@ -326,7 +562,8 @@ mod tests {
         let store = filled(1)?;
         let chat = store.chats().list()?[0].id;
         let (message, _) = store.messages().tree(chat)?[0];
-        let snippet = || store.search().snippet_of(message, "\"goldcrest\"");
+        let matching = Matching::words(&terms("goldcrest"));
+        let snippet = || store.search().snippet_of(message, &matching);
         assert!(snippet()?.is_some_and(|text| text.contains('\u{E000}')));
         assert_eq!(store.deadline.within(Duration::ZERO, snippet)?, None);
         Ok(())
@@ -334,11 +571,55 @@ mod tests {
 
     #[test]
     fn a_query_is_cut_at_its_limits() {
-        assert_eq!(words(&"ab ".repeat(32)).len(), 32);
-        assert_eq!(words(&"ab ".repeat(33)).len(), 32);
-        let longest = |query: &str| words(query).remove(0).chars().count();
-        assert_eq!(longest(&"ü".repeat(512)), 512 + 3);
-        assert_eq!(longest(&"ü".repeat(513)), 512 + 3);
+        assert_eq!(terms(&"ab ".repeat(32)).len(), 32);
+        assert_eq!(terms(&"ab ".repeat(33)).len(), 32);
+        let longest = |query: &str| terms(query).remove(0).text.chars().count();
+        assert_eq!(longest(&"ü".repeat(512)), 512);
+        assert_eq!(longest(&"ü".repeat(513)), 512);
+    }
+
+    #[test]
+    fn quotes_hold_words_together() {
+        let read = |query: &str| {
+            let term = |term: Term| (term.text.clone(), term.as_word());
+            terms(query).into_iter().map(term).collect::<Vec<_>>()
+        };
+        let term = |text: &str, asked: &str| (text.to_owned(), asked.to_owned());
+        assert_eq!(
+            read("fizz \"in rust\" py"),
+            [
+                term("fizz", "\"fizz\"*"),
+                term("in rust", "\"in rust\""),
+                term("py", "\"py\"*")
+            ]
+        );
+        assert_eq!(read("\"in ru"), [term("in ru", "\"in ru\"*")]);
+        assert_eq!(read("\"\" \" \" \"-\""), []);
+    }
+
+    #[test]
+    fn the_words_around_a_hit_are_whole() {
+        let text = format!(
+            "{}p\u{E000}lanet\u{E001} {}",
+            "before ".repeat(30),
+            "after ".repeat(60)
+        );
+        let shown = around_first_hit(&text);
+        assert!(shown.starts_with("…before before"), "{shown}");
+        assert!(
+            shown.contains("before p\u{E000}lanet\u{E001} after"),
+            "{shown}"
+        );
+        assert!(
+            shown.ends_with("after…") && shown.chars().count() < 170,
+            "{shown}"
+        );
+        assert_eq!(
+            around_first_hit("p\u{E000}lanet\u{E001}s"),
+            "p\u{E000}lanet\u{E001}s"
+        );
+        let long = format!("{}\u{E000}x\u{E001}{}", "ü".repeat(500), "ü".repeat(500));
+        assert!(around_first_hit(&long).chars().count() < 170);
     }
 
     #[test]

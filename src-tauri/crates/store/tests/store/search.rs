@@ -41,11 +41,88 @@ fn words_are_found_without_regard_to_case_and_accents() {
 }
 
 #[test]
-fn the_last_word_may_be_unfinished() {
+fn every_word_may_be_unfinished_and_their_order_is_free() {
     let store = Store::in_memory().unwrap();
-    let (_, message) = chat(&store, "x", "A goldcrest weighs six grams");
-    assert_eq!(found(&store, "goldcrest wei"), [Some(message)]);
-    assert!(found(&store, "gold weighs").is_empty(), "the first may not");
+    let (_, message) = chat(&store, "x", "A goldcrest weighs six grams, in Python");
+    for query in ["goldcrest wei", "wei gold", "gra pyth a", "six gold"] {
+        assert_eq!(found(&store, query), [Some(message)], "{query}");
+    }
+    assert!(found(&store, "gold wren").is_empty());
+}
+
+#[test]
+fn words_are_found_by_what_stands_within_them() {
+    let store = Store::in_memory().unwrap();
+    let (_, message) = chat(
+        &store,
+        "x",
+        "Of the planets, Wintergoldhähnchen and FizzBuzz: 100 €",
+    );
+    for query in [
+        "lanet",
+        "LANETS",
+        "goldhahn",
+        "goldhähn",
+        "izzbuz",
+        "buzz lanet",
+        "lanet of",
+        "of lanet win",
+    ] {
+        assert_eq!(found(&store, query), [Some(message)], "{query}");
+    }
+    for query in ["laneta", "lanet wren", "lanet xy", "et"] {
+        assert!(found(&store, query).is_empty(), "{query}");
+    }
+    let (_, titled) = chat(&store, "Exoplanets", "?");
+    assert_eq!(found(&store, "lanet"), [None, Some(message)]);
+    let _ = titled;
+}
+
+#[test]
+fn beginnings_come_before_what_is_within_words() {
+    let store = Store::in_memory().unwrap();
+    let (id, first) = chat(&store, "x", "a planet");
+    let second = say(&store, id, Some(first), "an exoplanet");
+    let third = say(&store, id, Some(second), "planets");
+    assert_eq!(
+        found(&store, "planet"),
+        [Some(third), Some(first), Some(second)]
+    );
+    let rows = store.search().find("planet", 2).unwrap();
+    assert_eq!(rows.len(), 2, "no more than were asked for");
+}
+
+#[test]
+fn quotes_mean_words_that_stand_together() {
+    let store = Store::in_memory().unwrap();
+    let (id, first) = chat(&store, "x", "the borrow checker refuses");
+    let second = say(&store, id, Some(first), "check what you borrow");
+    assert_eq!(found(&store, "borrow check"), [Some(second), Some(first)]);
+    assert_eq!(found(&store, "\"borrow checker\""), [Some(first)]);
+    assert_eq!(
+        found(&store, "\"borrow check"),
+        [Some(first)],
+        "while it is typed"
+    );
+    assert!(found(&store, "\"borrow check\"").is_empty());
+    assert!(
+        found(&store, "\"orrow\"").is_empty(),
+        "quoted words are whole"
+    );
+    assert_eq!(found(&store, "\"borrow checker\" efus"), [Some(first)]);
+}
+
+#[test]
+fn a_snippet_shows_what_was_found_within_a_word() {
+    let store = Store::in_memory().unwrap();
+    let hay = "hay ".repeat(5000);
+    chat(&store, "x", &format!("{hay}exoplanets {hay}"));
+    let snippet = &store.search().find("lanet", 1).unwrap()[0].snippet;
+    assert!(
+        snippet.contains("hay exop\u{E000}lanet\u{E001}s hay"),
+        "{snippet}"
+    );
+    assert!(snippet.starts_with('…') && snippet.ends_with('…') && snippet.len() < 250);
 }
 
 #[test]

@@ -128,6 +128,9 @@ fn check(store: &Store, version: u32) {
         1
     );
     assert_eq!(store.search().find("regulus", 9).unwrap().len(), 1);
+    for part in ["goldhahn", "egulus", "oldcres"] {
+        assert_eq!(store.search().find(part, 9).unwrap().len(), 1, "{part}");
+    }
     assert_eq!(store.settings().get("user.theme").unwrap().unwrap(), "dark");
     assert_eq!(
         store.drafts().get(DraftPlace::NewChat).unwrap().text,
@@ -183,6 +186,30 @@ fn a_file_of_every_version_opens_with_all_that_is_in_it() {
             old < latest,
             "a copy is made if something changes"
         );
+    }
+}
+
+/// An answer that a crash left unfinished is in no index before it has ended.
+#[test]
+fn an_answer_that_was_being_written_is_indexed_once_by_an_upgrade() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let dump = fs::read_to_string(fixtures().join("v1.sql")).unwrap();
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(&dump).unwrap();
+    db.execute_batch("UPDATE message SET state = 'writing' WHERE role = 'assistant'")
+        .unwrap();
+    drop(db);
+
+    let store = Store::open(&path).unwrap();
+    for part in ["regulus", "egulus"] {
+        assert_eq!(store.search().find(part, 9).unwrap().len(), 1, "{part}");
+    }
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    for index in ["message_search", "message_part_search", "chat_part_search"] {
+        let check = format!("INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)");
+        db.execute_batch(&check).unwrap();
     }
 }
 

@@ -1,0 +1,31 @@
+import type { SearchHit } from "../state/types";
+import { places, terms } from "../text/query";
+import { type Part, parts, partsAt } from "./snippet";
+
+/** One place in a chat; without parts it is told by the title alone. */
+export type HitLine = { message: number | null; parts: Part[] };
+
+export type HitGroup = { chat: number; title: Part[]; at: number; lines: HitLine[] };
+
+/** Hits by their chats, in the order in which a chat comes first. What a title says is not said again. */
+export function groupHits(hits: SearchHit[], query: string): HitGroup[] {
+  const wanted = terms(query);
+  const groups = new Map<number, HitGroup>();
+  for (const { chat, title, message, snippet, at } of hits) {
+    const known = groups.get(chat);
+    const group = known ?? { chat, title: partsAt(title, places(title, wanted)), at, lines: [] };
+    if (!known) groups.set(chat, group);
+    const found = message === null ? [] : parts(snippet);
+    const repeats = message === null || sameWords(found, title);
+    const told = group.lines.find((line) => line.parts.length === 0);
+    if (repeats && told) told.message ??= message;
+    else if (repeats) group.lines.unshift({ message, parts: [] });
+    else group.lines.push({ message, parts: found });
+  }
+  return [...groups.values()];
+}
+
+function sameWords(found: Part[], title: string): boolean {
+  const words = found.map(({ text }) => text).join("");
+  return title.includes(words.replaceAll("…", "").trim());
+}

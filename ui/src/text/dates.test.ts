@@ -1,0 +1,11 @@
+import { expect, it } from "vitest";
+import { shortDate } from "./dates";
+
+it("says the time today, else the day, and the year where it is another one", () => {
+  const now = new Date(2026, 10, 23, 15, 30);
+  const said = (...at: [number, number, number, number, number]): string =>
+    shortDate(new Date(...at).getTime() / 1000, now);
+  expect(said(2026, 10, 23, 9, 5)).toBe("09:05");
+  expect(said(2026, 10, 22, 9, 5)).toBe("22 Nov");
+  expect(said(2025, 2, 3, 9, 5)).toBe("3 Mar 2025");
+});

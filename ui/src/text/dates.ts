@@ -1,0 +1,14 @@
+const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const dayOfYear = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+});
+
+/** A moment in Unix seconds as a list shows it: 14:05 today, 3 Mar this year, 3 Mar 2025 before. */
+export function shortDate(seconds: number, now = new Date()): string {
+  const date = new Date(seconds * 1000);
+  if (date.toDateString() === now.toDateString()) return time.format(date);
+  return (date.getFullYear() === now.getFullYear() ? day : dayOfYear).format(date);
+}

@@ -1,0 +1,161 @@
+// The search over all chats: what it finds, how it shows it, and where a hit leads.
+import assert from "node:assert/strict";
+import { button, chats, log, message, scenes, soon } from "./window.js";
+
+const scene = scenes();
+
+const box = (page) => page.getByRole("searchbox", { name: "Search all chats" });
+const hits = (page) => page.getByRole("list", { name: "Search results" });
+
+async function search(page, words) {
+  await box(page).fill(words);
+  await soon(async () => assert((await hits(page).getByRole("button").count()) > 0));
+}
+
+/** The words that are marked in the conversation now. */
+const marked = (page) =>
+  page.evaluate(() =>
+    ["found", "found-fading", "found-faint"].flatMap((name) =>
+      [...(CSS.highlights.get(name) ?? [])].map(String),
+    ),
+  );
+
+/** Whether the first marked word can be seen. */
+const inView = (page) =>
+  page.evaluate(() => {
+    const [first] = CSS.highlights.get("found") ?? [];
+    if (!first) return false;
+    const { top, bottom } = first.getBoundingClientRect();
+    const view = document.querySelector("[role=log]").getBoundingClientRect();
+    return top >= view.top && bottom <= view.bottom && bottom > top;
+  });
+
+for (const [words, title] of [
+  ["spruc hedge", "A story about a small bird"],
+  ["prinz", null],
+  ["ourdoug", "Sourdough that does not rise"],
+  ['"north sea"', "A story about a small bird"],
+  ['"sea north"', null],
+  ["hoflich", "Briefe auf Deutsch höflich beenden"],
+])
+  scene(`the search for ${words} ${title ? "finds" : "finds nothing"}`, {}, async (page) => {
+    await box(page).fill(words);
+    if (title) await hits(page).getByText(title).first().waitFor();
+    else await page.getByText("Nothing found").waitFor();
+  });
+
+scene(
+  "hits are grouped by chat, with its date, and repeat nothing",
+  { scene: "long" },
+  async (page) => {
+    await search(page, "sourdough");
+    const texts = await hits(page).getByRole("button").allTextContents();
+    assert.equal(texts.filter((text) => text.includes("Sourdough that does not rise")).length, 1);
+    assert.match(texts[0], /Sourdough that does not rise.*\d{1,2} \w{3}/s);
+    assert.equal(texts.filter((text) => text.includes("My sourdough")).length, 2, texts.join("\n"));
+    const more = hits(page).getByRole("button", { name: /more in this chat/ });
+    await more.click();
+    assert.equal(await more.count(), 0);
+    assert((await hits(page).getByRole("button").count()) > 10);
+  },
+);
+
+scene("a snippet shows neither Markdown nor TeX", {}, async (page) => {
+  for (const words of ["years", "double", "difference", "inflation", "qquad"]) {
+    await box(page).fill(words);
+    await soon(async () =>
+      assert.equal(await page.evaluate(() => window.stage !== undefined), true),
+    );
+    await page.waitForTimeout(250);
+    for (const text of await hits(page).locator(".snippet").allTextContents())
+      assert.doesNotMatch(text, /\||---|\*\*|\$\$|\\[a-z]|^#|`/u, text);
+  }
+});
+
+scene("a hit leads to its word, and marks it for a while", { scene: "long" }, async (page) => {
+  await search(page, "derivation");
+  await hits(page).getByRole("button").first().click();
+  await soon(async () => assert(await inView(page)));
+  assert.deepEqual([...new Set(await marked(page))], ["derivation"]);
+  assert.equal(await page.locator("[aria-current=true]").count(), 1, "the hit is marked");
+  await message(page).waitFor();
+  await soon(async () => assert.deepEqual(await marked(page), []));
+});
+
+scene("a word deep in a long answer is found and shown", {}, async (page) => {
+  await page.evaluate(() => {
+    const [chat] = [...window.stage.library.chats.values()].slice(-1);
+    const answer = chat.messages.at(-1);
+    const filler = "A paragraph of **plain** words.\n\n".repeat(2500);
+    answer.text = `${filler}The *needle* lies here.\n\n${filler}`;
+  });
+  await search(page, "eedl lies");
+  await hits(page).getByRole("button").first().click();
+  await soon(async () => assert(await inView(page)));
+  assert((await marked(page)).includes("eedl"));
+});
+
+scene("a word in a folded message and one in the thinking are unfolded", {}, async (page) => {
+  await page.evaluate(() => {
+    const [chat] = [...window.stage.library.chats.values()].slice(-1);
+    const [question, answer] = chat.messages;
+    question.text = `${"A long paste.\n".repeat(500)}The needle.`;
+    answer.thinking = "Regulus ponders.";
+    const find = window.stage.search.bind(window.stage);
+    window.stage.search = async (query) =>
+      query === "regulus"
+        ? [
+            {
+              chat: chat.summary.id,
+              message: answer.id,
+              title: "x",
+              snippet: "\uE000Regulus\uE001",
+              at: 0,
+            },
+          ]
+        : find(query);
+  });
+  await search(page, "needle");
+  await hits(page).getByRole("button").first().click();
+  await soon(async () => assert(await inView(page)));
+  await search(page, "regulus");
+  await hits(page).getByRole("button").first().click();
+  await soon(async () => assert.deepEqual(await marked(page), ["Regulus"]));
+  assert(await inView(page));
+});
+
+scene("whoever scrolls after a hit has the view", { scene: "long" }, async (page) => {
+  await search(page, "derivation");
+  await hits(page).getByRole("button").first().click();
+  await soon(async () => assert(await inView(page)));
+  await page.mouse.move(700, 300);
+  await page.mouse.wheel(0, -2000);
+  await soon(async () => assert(!(await inView(page))));
+  await page.waitForTimeout(300);
+  assert(!(await inView(page)));
+});
+
+scene("Escape in the composer clears the search", {}, async (page) => {
+  await search(page, "bird");
+  await message(page).focus();
+  await page.keyboard.press("Escape");
+  await chats(page).waitFor();
+  assert.equal(await box(page).inputValue(), "");
+});
+
+scene("the ring of the first hit is not cut", {}, async (page) => {
+  await search(page, "bird");
+  await box(page).press("ArrowDown");
+  const ring = await page.evaluate(() => {
+    const hit = document.activeElement;
+    const style = getComputedStyle(hit);
+    const { top } = hit.getBoundingClientRect();
+    const scroller = hit.closest(".scroll").getBoundingClientRect();
+    return top - parseFloat(style.outlineOffset) - parseFloat(style.outlineWidth) - scroller.top;
+  });
+  assert(ring >= 0, `${ring} px of it`);
+  await page.keyboard.press("ArrowUp");
+  assert(await box(page).evaluate((input) => input === document.activeElement));
+  await button(page, "Clear search").click();
+  assert.equal(await log(page).count(), 0);
+});
