@@ -44,6 +44,11 @@ fn main() {
         word(5_000),
         word(49_999),
         "nowhere".to_owned(),
+        // Within words.
+        common[0][1..4].to_owned(),
+        word(5_000)[1..].to_owned(),
+        format!("{} {}", &word(49_999)[1..], &word(5_000)[1..]),
+        format!("\"{} {}\"", common[0], common[1]),
     ];
     for query in queries {
         let mut hits = 0;
