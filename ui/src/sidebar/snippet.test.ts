@@ -21,6 +21,8 @@ test.each([
   ["…---|---:|\n| 5 | **\uE000x\uE001** |", "…5 x"],
   ["$$\nA = \\\uE000frac\uE001{\\ln 2}{3}\n$$", "A = (ln 2)/3"],
   ["…\\frac{\\ln 2}{3}\n$$\n\nA \uE000small\uE001 one", "…(ln 2)/3 A small one"],
+  ["in [the \uE000article\uE001 on…", "in the article on…"],
+  ["in [the \uE000article\uE001](https://a.ex…", "in the article…"],
   ["## The `\uE000cache\uE001` and [a link](https://a.example)", "The cache and a link"],
 ])("%j is shown as %j", (snippet, shown) => {
   expect(

@@ -36,6 +36,8 @@ function plain(snippet: string): string {
     inner
       // The name of a command is no word to be marked.
       .replace(/\\\uE000([a-zA-Z]+)\uE001/gu, String.raw`\$1`)
+      // A link that was cut off has lost its address, or its end.
+      .replace(/\[([^[\]\n]*)(?:\]\([^()\s]*)?$/u, "$1")
       // A row of dashes that was cut off at its beginning or its end.
       .replace(/^[ \t|:-]*-[ \t|:-]*(?:\n|$)|\n[ \t|:-]*-[ \t|:-]*$/gu, "\n"),
   );

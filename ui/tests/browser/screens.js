@@ -89,6 +89,39 @@ const screens = {
         .waitFor();
     },
   },
+  "search-hit": {
+    scene: "long",
+    act: async (page) => {
+      await page.keyboard.press("Control+k");
+      const hits = page.getByRole("list", { name: "Search results" });
+      await page.keyboard.type("money doubles");
+      await hits.locator("mark").first().waitFor();
+      await page.waitForTimeout(400);
+      await hits.getByRole("button").first().click();
+      await page.waitForFunction(() => CSS.highlights.get("found")?.size > 0);
+    },
+  },
+  "menu-chat": {
+    act: (page) => chats(page).getByText("Sourdough").click({ button: "right" }),
+  },
+  "menu-message": {
+    act: async (page) => {
+      await chat(page, "How does compound interest work?");
+      await page.getByRole("link").click({ button: "right" });
+    },
+  },
+  "right-to-left": {
+    rate: 4000,
+    act: async (page) => {
+      await ask(
+        page,
+        "Say: # طائر صغير\n\nيزن الطائر خمسة أو ستة غرامات (5–6 g)، ويعيش في الغابات.\n\n- واحد\n- اثنان\n- two English words\n\n> اقتباس قصير.\n\n| الاسم | الوزن |\n|---|---|\n| Goldcrest | 5 g |\n\n```python\nprint(1)\n```",
+      );
+      await answered(page);
+      await message(page).fill("מה שלומך, Goldcrest?");
+    },
+  },
+  "model-missing": { scene: "missing-model" },
   deleted: {
     act: async (page) => {
       await page.getByText("Sourdough").hover();
@@ -226,6 +259,10 @@ for (const name of [
   "model-template",
   "model-template-fault",
   "model-crashed",
+  "model-missing",
+  "menu-message",
+  "search-hit",
+  "right-to-left",
   "disk-full",
   "refused",
   "damaged",

@@ -16,8 +16,8 @@ import type {
   WireError,
 } from "../host";
 import { defaultSettings } from "../defaults";
-import { matches, places, terms, type Term } from "../../text/query";
 import { answerTo } from "./answers";
+import { find } from "./search";
 import { big, type FakeChat, Library, demoModel, noDraft, stats, unopened } from "./library";
 
 export type Script = {
@@ -284,23 +284,8 @@ export class FakeHost implements Host {
   }
 
   search(query: string): Promise<SearchHit[]> {
-    const wanted = terms(query);
-    const titles: SearchHit[] = [];
-    const hits: SearchHit[] = [];
-    for (const { summary, messages, deleted } of this.library.chats.values()) {
-      if (deleted) continue;
-      const { id: chat, title, updatedAt } = summary;
-      if (matches(title, wanted)) {
-        const snippet = excerpt(title, wanted);
-        titles.push({ chat, title, message: null, snippet, at: updatedAt });
-      }
-      for (const { id: message, text, createdAt: at } of messages) {
-        if (matches(text, wanted)) {
-          hits.push({ chat, title, message, snippet: excerpt(text, wanted), at });
-        }
-      }
-    }
-    return this.#reply([...titles.reverse(), ...hits.reverse()]);
+    const open = [...this.library.chats.values()].filter((chat) => !chat.deleted);
+    return this.#reply(find(open, query));
   }
 
   saveDraft(id: number | null, text: string): Promise<null> {
@@ -512,20 +497,6 @@ export class FakeHost implements Host {
     chat.summary = { ...chat.summary, writing, updatedAt: this.#now() };
     if (!chat.deleted) this.emit({ type: "chatChanged", chat: chat.summary });
   }
-}
-
-/** The text around the first place of the terms, with all of them marked. */
-function excerpt(text: string, wanted: Term[]): string {
-  const found = places(text, wanted);
-  const from = Math.max(0, (found[0]?.[0] ?? 0) - 24);
-  const end = (found[0]?.[1] ?? 0) + 60;
-  let marked = "";
-  let done = from;
-  for (const [start, over] of found.filter((place) => place[1] <= end)) {
-    marked += `${text.slice(done, start)}\uE000${text.slice(start, over)}\uE001`;
-    done = over;
-  }
-  return `${from > 0 ? "…" : ""}${marked}${text.slice(done, end)}${end < text.length ? "…" : ""}`;
 }
 
 const noChat = (): Promise<never> => refuse("not-found", "This chat is not there any more.");
