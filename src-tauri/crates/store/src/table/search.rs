@@ -5,6 +5,8 @@
 //! them true to the tables. An answer enters them when it has ended, so that journaling one does
 //! not index it over and over.
 
+mod query;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -15,6 +17,8 @@ use crate::error::StoreError;
 use crate::migrate::Step;
 use crate::table::chat::ChatId;
 use crate::table::message::MessageId;
+
+use query::{Term, quoted, terms};
 
 pub(crate) const STEPS: &[Step] = &[WORDS, PARTS];
 
@@ -56,7 +60,7 @@ const WORDS: Step = Step {
 
 // Not by 'rebuild', which would index answers that are still being written.
 const PARTS: Step = Step {
-    version: 2,
+    version: 3,
     sql: "CREATE VIRTUAL TABLE chat_part_search USING fts5 (
               title, content = 'chat', content_rowid = 'id', tokenize = 'trigram remove_diacritics 1'
           );
@@ -158,9 +162,6 @@ impl SearchRow {
 
 /// How long a search may take: whoever asks the store for something else waits meanwhile.
 const LIMIT: Duration = Duration::from_millis(250);
-/// What of a query is looked for.
-const MAX_CHARS: usize = 512;
-const MAX_WORDS: usize = 32;
 /// Characters of a text that FTS5's `snippet` gets at a time. Its time grows with the square of the
 /// hits, and nothing interrupts it: a text of 15 KB with 5,000 hits takes a third of a second.
 const PART: usize = 2000;
@@ -411,60 +412,6 @@ impl Matching {
     }
 }
 
-/// A word that is looked for, or several that were quoted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Term {
-    text: String,
-    /// It ends where its quotes do: its last word is not just a beginning.
-    is_closed: bool,
-    is_quoted: bool,
-}
-
-impl Term {
-    fn as_word(&self) -> String {
-        let end = if self.is_closed { "" } else { "*" };
-        format!("{}{end}", quoted(&self.text))
-    }
-
-    /// The index of three characters in a row knows nothing of fewer.
-    fn has_parts(&self) -> bool {
-        !self.is_quoted && self.text.chars().filter(|c| c.is_alphanumeric()).count() >= 3
-    }
-}
-
-/// As a string of FTS5, in which nothing is syntax.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
-}
-
-/// The words of a query, and the phrases that stand in quotes; quotes that are not closed yet hold
-/// what is being typed.
-fn terms(query: &str) -> Vec<Term> {
-    let end = query
-        .char_indices()
-        .nth(MAX_CHARS)
-        .map_or(query.len(), |(end, _)| end);
-    let pieces: Vec<&str> = query[..end].split('"').collect();
-    let last = pieces.len() - 1;
-    let mut terms = Vec::new();
-    for (at, piece) in pieces.into_iter().enumerate() {
-        let is_quoted = at % 2 == 1;
-        let blank = |c: char| c == '\0' || (c.is_whitespace() && !is_quoted);
-        terms.extend(
-            piece
-                .split(blank)
-                .filter(|text| text.chars().any(char::is_alphanumeric))
-                .map(|text| Term {
-                    text: text.to_owned(),
-                    is_closed: is_quoted && at < last,
-                    is_quoted,
-                }),
-        );
-    }
-    terms.truncate(MAX_WORDS);
-    terms
-}
-
 /// Characters before the first hit, and from there on, that are shown of a text.
 const BEFORE: usize = 40;
 const FROM: usize = 120;
@@ -567,34 +514,6 @@ mod tests {
         assert!(snippet()?.is_some_and(|text| text.contains('\u{E000}')));
         assert_eq!(store.deadline.within(Duration::ZERO, snippet)?, None);
         Ok(())
-    }
-
-    #[test]
-    fn a_query_is_cut_at_its_limits() {
-        assert_eq!(terms(&"ab ".repeat(32)).len(), 32);
-        assert_eq!(terms(&"ab ".repeat(33)).len(), 32);
-        let longest = |query: &str| terms(query).remove(0).text.chars().count();
-        assert_eq!(longest(&"ü".repeat(512)), 512);
-        assert_eq!(longest(&"ü".repeat(513)), 512);
-    }
-
-    #[test]
-    fn quotes_hold_words_together() {
-        let read = |query: &str| {
-            let term = |term: Term| (term.text.clone(), term.as_word());
-            terms(query).into_iter().map(term).collect::<Vec<_>>()
-        };
-        let term = |text: &str, asked: &str| (text.to_owned(), asked.to_owned());
-        assert_eq!(
-            read("fizz \"in rust\" py"),
-            [
-                term("fizz", "\"fizz\"*"),
-                term("in rust", "\"in rust\""),
-                term("py", "\"py\"*")
-            ]
-        );
-        assert_eq!(read("\"in ru"), [term("in ru", "\"in ru\"*")]);
-        assert_eq!(read("\"\" \" \" \"-\""), []);
     }
 
     #[test]
