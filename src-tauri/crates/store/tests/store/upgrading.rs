@@ -146,7 +146,10 @@ fn check(store: &Store, version: u32) {
             .get(DraftPlace::Chat(chats[0].id))
             .unwrap()
             .queue;
-        assert_eq!((queue[0].text.as_str(), queue[0].thinking), ("and then", true));
+        assert_eq!(
+            (queue[0].text.as_str(), queue[0].thinking),
+            ("and then", true)
+        );
     }
     assert!(store.windows().get("main").unwrap().unwrap().maximised);
     assert_eq!(store.chats().purge(i64::MAX).unwrap(), 1);
