@@ -301,7 +301,7 @@ fn inspect_shows_file_and_model() {
     }
     let long = ["--context", "1000"].map(OsStr::new);
     let text = stdout(run([command, long].concat()));
-    assert!(text.contains("Memory with 1000 tokens"), "{text}");
+    assert!(text.contains("Memory with 1,000 tokens"), "{text}");
     let report = parsed(run([command[0], command[1], OsStr::new("--json")]));
     assert_eq!(report["metadata"]["general.architecture"], "smollm3");
     assert_eq!(report["problem"], Value::Null);
