@@ -13,6 +13,9 @@ export class Preferences {
   maxThreads = $state(1);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #refused = false;
+  #saving = false;
+  /** Something was changed while it was being saved. */
+  #again = false;
 
   constructor(
     private readonly host: Host,
@@ -76,9 +79,19 @@ export class Preferences {
   async #save(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const sent = this.value;
-    const saved = await this.notices.guard(this.host.saveSettings(sent));
-    this.#refused = saved === null;
-    if (saved && this.value === sent) this.value = saved;
+    // One after the other: the host may take up requests in another order, and keep what is older.
+    if (this.#saving) {
+      this.#again = true;
+      return;
+    }
+    this.#saving = true;
+    do {
+      this.#again = false;
+      const sent = this.value;
+      const saved = await this.notices.guard(this.host.saveSettings(sent));
+      this.#refused = saved === null;
+      if (saved && this.value === sent) this.value = saved;
+    } while (this.#again);
+    this.#saving = false;
   }
 }

@@ -62,5 +62,21 @@ test("zoom goes in steps, ends at 80 and 200 %, and is saved at once", async () 
   await vi.advanceTimersByTimeAsync(0);
   const saved = host.calls.filter(([verb]) => verb === "saveSettings").map(([, value]) => value);
   expect(saved.at(-1)).toMatchObject({ zoom: 100 });
-  expect(saved).toHaveLength(5 + 7 + 1);
+});
+
+test("settings are saved one after the other, and the newest last", async () => {
+  const { preferences, host } = make();
+  const save = host.saveSettings.bind(host);
+  let atOnce = 0;
+  host.saveSettings = async (settings) => {
+    atOnce += 1;
+    expect(atOnce).toBe(1);
+    // The first one takes longest.
+    await new Promise((resolve) => setTimeout(resolve, settings.zoom === 110 ? 500 : 10));
+    atOnce -= 1;
+    return save(settings);
+  };
+  for (let step = 0; step < 5; step++) preferences.zoom(1);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(host.calls.at(-1)).toMatchObject(["saveSettings", { zoom: 200 }]);
 });

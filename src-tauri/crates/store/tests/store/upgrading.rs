@@ -1,4 +1,4 @@
-//! Files of every released version. `fixtures/vN.sql` is a dump of a file of version N; a new
+//! Files of every released version. `fixtures/version-N.sql` is a dump of a file of version N; a new
 //! version adds one, made by `cargo test -p store -- --ignored write_a_fixture`.
 
 use std::fs;
@@ -162,7 +162,7 @@ fn a_file_of_every_version_opens_with_all_that_is_in_it() {
     drop(Store::open(&fresh).unwrap());
     let latest = version(&fresh);
     for old in 1..=latest {
-        let dump = fixtures().join(format!("v{old}.sql"));
+        let dump = fixtures().join(format!("version-{old}.sql"));
         let dump =
             fs::read_to_string(&dump).unwrap_or_else(|_| panic!("there is no {}", dump.display()));
         let home = folder.path().join(format!("v{old}"));
@@ -224,7 +224,7 @@ fn write_a_fixture() {
     let store = Store::open(&path).unwrap();
     fill(&store);
     drop(store);
-    let target = fixtures().join(format!("v{}.sql", version(&path)));
+    let target = fixtures().join(format!("version-{}.sql", version(&path)));
     assert!(!target.exists(), "a released version does not change");
     fs::write(target, dump(&path)).unwrap();
 }
