@@ -197,7 +197,7 @@ fn a_file_of_every_version_opens_with_all_that_is_in_it() {
 fn an_answer_that_was_being_written_is_indexed_once_by_an_upgrade() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
-    let dump = fs::read_to_string(fixtures().join("v1.sql")).unwrap();
+    let dump = fs::read_to_string(fixtures().join("version-1.sql")).unwrap();
     let db = Connection::open(&path).unwrap();
     db.execute_batch(&dump).unwrap();
     db.execute_batch("UPDATE message SET state = 'writing' WHERE role = 'assistant'")

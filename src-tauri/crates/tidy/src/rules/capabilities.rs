@@ -84,6 +84,7 @@ pub fn window_is_closed_to_the_world(tree: &Tree) -> Vec<Finding> {
     }
     findings.extend(
         overlays(tree)
+            .filter(|file| !is_for_packages_alone(&file.text))
             .map(|file| Finding::in_file(&file.path, format!("is laid over {CONFIGURATION}"))),
     );
     for file in capabilities(tree) {
@@ -156,6 +157,16 @@ fn overlays(tree: &Tree) -> impl Iterator<Item = &crate::File> {
     tree.files.iter().filter(|file| {
         let path = file.path.to_lowercase();
         path.starts_with("src-tauri/tauri.") && path != CONFIGURATION
+    })
+}
+
+/// Whether a platform's configuration says only how packages of it are made.
+fn is_for_packages_alone(text: &str) -> bool {
+    let parsed: Result<Value, _> = serde_json::from_str(text);
+    let keys = parsed.ok().and_then(|it| it.as_object().cloned());
+    keys.is_some_and(|it| {
+        it.keys()
+            .all(|key| ["$schema", "bundle"].contains(&key.as_str()))
     })
 }
 
@@ -267,9 +278,17 @@ mod tests {
         assert_eq!(configured(|it| it["plugins"] = json!({})).len(), 1);
         for overlay in ["tauri.linux.conf.json", "Tauri.toml", "tauri.conf.json5"] {
             let (path, main) = (format!("src-tauri/{overlay}"), configuration().to_string());
-            let tree = Tree::made_up(&[(CONFIGURATION, &main), (&path, "{}")]);
-            let found = window_is_closed_to_the_world(&tree);
-            assert_eq!(found.len(), 1, "{overlay}: {found:?}");
+            let findings = |text: &str| {
+                let tree = Tree::made_up(&[(CONFIGURATION, &main), (&path, text)]);
+                window_is_closed_to_the_world(&tree).len()
+            };
+            assert_eq!(findings("{ \"app\": {} }"), 1, "{overlay}");
+            assert_eq!(findings("app = {}"), 1, "{overlay}");
+            assert_eq!(
+                findings("{ \"bundle\": { \"targets\": [\"deb\"] } }"),
+                0,
+                "{overlay}"
+            );
         }
     }
 
