@@ -167,8 +167,10 @@ export const hostCases: HostCase[] = [
         stages.some((event) => event.message === answer.id && event.stage === "writing"),
         "there is a stage event for writing",
       );
+      const { id } = view.chat;
+      await stage.event("chatChanged", ({ chat }) => chat.id === id && !chat.writing);
       const writing = stage.events.flatMap((event) =>
-        event.type === "chatChanged" && event.chat.id === view.chat.id ? [event.chat.writing] : [],
+        event.type === "chatChanged" && event.chat.id === id ? [event.chat.writing] : [],
       );
       equal([writing[0], writing.at(-1)], [true, false], "the chat in the list");
     },

@@ -69,7 +69,7 @@ async function ask(app, text) {
 }
 
 test("an unknown chat template is not used, a hostile one fails in time with the reason, and the chat goes on", async (t) => {
-  const app = await open(t, hostile("slow_upper"));
+  const app = await open(t, hostile("slow_eq"));
   assert.match(await card(app), /built-in SmolLM3 protocol/);
   assert.equal((await ask(app, "What is Goldcrest?")).state, "done");
 
