@@ -7,7 +7,11 @@ import { answered, ask, button, chats, message, Stand } from "./window.js";
 const out = join(dirname(fileURLToPath(import.meta.url)), "..", "out", "screens");
 
 const QUESTION = "How does compound interest work? A table and some code would help.";
-const chat = (page, title) => chats(page).getByText(title).click();
+async function chat(page, title) {
+  // In a narrow window the list lies over the chat, when it is asked for.
+  if (!(await chats(page).isVisible())) await page.keyboard.press("Control+b");
+  await chats(page).getByText(title).click();
+}
 
 const screens = {
   "first-start": { scene: "first" },
@@ -236,7 +240,7 @@ const screens = {
   "disk-full-start": { scene: "full", first: ["heading"] },
   "small-first": { scene: "first", width: 720, height: 540 },
   "no-sidebar": {
-    width: 720,
+    width: 800,
     height: 540,
     act: async (page) => {
       await chat(page, "A story about a small bird");
