@@ -8,6 +8,8 @@ import { manifest } from "./root.mjs";
 import { prepareBuild } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
 
+const INSTALL_DENY = ["cargo", ["install", "--locked", "--quiet", "cargo-deny@0.20.2"]];
+
 const started = Date.now();
 prepareBuild();
 buildUi();
@@ -26,16 +28,23 @@ const checks = {
 const parts = new Parts();
 for (const [title, step] of Object.entries(checks))
   await parts.run(title, [step], { count: oneCount });
-// It takes longer to build than all the checks together, so it is not installed unasked.
-if (!succeeds("cargo", ["deny", "--version"]))
-  parts.skip("cargo-deny", "it is not installed: cargo install --locked cargo-deny");
-else await parts.run("cargo-deny", [cargoDeny()], { count: oneCount });
+// It takes longer to build than all the checks together, so it is installed unasked on CI's machine only.
+if (succeeds("cargo", ["deny", "--version"]))
+  await parts.run("cargo-deny", cargoDeny(), { count: oneCount });
+else if (process.env.CI)
+  await parts.run("cargo-deny", [INSTALL_DENY, ...cargoDeny()], { count: oneCount });
+else parts.skip("cargo-deny", "it is not installed: cargo install --locked cargo-deny");
 parts.close(started);
 
 /** Licences, bans and sources of all dependencies; advisories where a copy of them is at hand, which is not renewed. */
 function cargoDeny() {
+  const deny = (mode, ...checks) => [
+    "cargo",
+    ["deny", "--manifest-path", manifest, mode, "check", "--hide-inclusion-graph", ...checks],
+  ];
   const copies = join(process.env.CARGO_HOME ?? join(homedir(), ".cargo"), "advisory-dbs");
-  const checks = ["bans", "licenses", "sources", ...(existsSync(copies) ? ["advisories"] : [])];
-  const options = ["--disable-fetch", "--hide-inclusion-graph"];
-  return ["cargo", ["deny", "--manifest-path", manifest, "check", ...options, ...checks]];
+  return [
+    deny("--locked", "bans", "licenses", "sources"),
+    ...(existsSync(copies) ? [deny("--offline", "advisories")] : []),
+  ];
 }
