@@ -78,11 +78,22 @@ const all = {
     problem: cannot.window,
     steps: [cargo("build", "--bins", "--tests"), npm("test:window")],
   },
+  release: {
+    title: "Window, release build",
+    runner: "node",
+    problem: cannot.window,
+    steps: [["cargo", ["build", "--release", "--manifest-path", manifest]], npm("test:window")],
+    env: { GOLDCREST_BINARY: builtApp("release") },
+  },
   check: { title: "Checks", runner: "parts", steps: [npm("check")] },
 };
 // The checks need clippy and rustfmt, which not every user has, and judge how the code is written, not what
 // the app does. What is for another processor does not tell whether the app works on this one.
-const usual = Object.keys(all).filter((name) => !["arm", "check"].includes(name) || process.env.CI);
+// The release build is a second one of everything, so it is tested when it is asked for.
+const CI_ONLY = ["arm", "check"];
+const usual = Object.keys(all).filter(
+  (name) => name !== "release" && (process.env.CI || !CI_ONLY.includes(name)),
+);
 const chosen = process.argv.length > 2 ? process.argv.slice(2) : usual;
 for (const name of chosen)
   if (!all[name]) fail(`no such part: ${name}; there are ${Object.keys(all).join(", ")}`);

@@ -23,6 +23,11 @@ export const binary =
   process.env.GOLDCREST_BINARY ?? join(root, "src-tauri", "target", "debug", "goldcrest");
 if (!existsSync(binary)) throw new Error(`${binary} is not built: npm test -- window builds it`);
 
+/** For a test that needs what only a debug build does (src-tauri/src/test_hooks.rs). */
+export const hooks = {
+  skip: binary.includes(join("target", "release")) && "only a debug build has test hooks",
+};
+
 /** The environment of an app whose answers are slow: with the plainest kernels one without end does not fill its context meanwhile. */
 export const SLOW = { GOLDCREST_CPU: "scalar" };
 

@@ -2,26 +2,29 @@ import assert from "node:assert/strict";
 import { copyFileSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { App, dataFolder, demoFile } from "./app.js";
+import { App, dataFolder, demoFile, hooks } from "./app.js";
 import { Display } from "./driver.js";
 
 let display;
 before(async () => (display = await Display.open()));
 after(() => display.close());
 
-/** Opens the app with a picker that will give `picked`. */
-async function withPicker(t, fill) {
+/** An app that is started with a file of one's own. */
+async function startedWith(t, bytes) {
   const data = dataFolder(t);
-  const picked = join(data, "picked.gguf");
-  fill(picked);
-  const app = await App.open(t, display, { data, env: { GOLDCREST_PICK_FILE: picked } });
-  return { app, data, picked };
+  const given = join(data, "given.gguf");
+  writeFileSync(given, bytes);
+  const app = await App.open(t, display, { data, args: [given] });
+  return { app, data, given };
 }
 
 const model = async (app) => (await app.snapshot()).model;
 
-test("a file of one's own is opened, and opened again at the next start", async (t) => {
-  const { app, data, picked } = await withPicker(t, (path) => copyFileSync(demoFile, path));
+test("a file of one's own is opened, and opened again at the next start", hooks, async (t) => {
+  const data = dataFolder(t);
+  const picked = join(data, "picked.gguf");
+  copyFileSync(demoFile, picked);
+  const app = await App.open(t, display, { data, env: { GOLDCREST_PICK_FILE: picked } });
   assert.equal(await app.invoke("pick_model"), true);
   const opened = await app.until("the file to be opened", async () => {
     const now = await model(app);
@@ -39,10 +42,7 @@ test("a file of one's own is opened, and opened again at the next start", async 
 });
 
 test("a file that the app is started with is opened, and is the one from then on", async (t) => {
-  const data = dataFolder(t);
-  const given = join(data, "given.gguf");
-  copyFileSync(demoFile, given);
-  const app = await App.open(t, display, { data, args: [given] });
+  const { app, data, given } = await startedWith(t, readFileSync(demoFile));
   assert.equal((await model(app)).file, given);
   await app.close();
   const again = await App.open(t, display, { data });
@@ -67,11 +67,10 @@ for (const [what, bytes, says] of [
   ["foreign", () => Buffer.from("%PDF-1.7 this is no model"), /GGUF/],
 ]) {
   test(`a ${what} file is refused with the reason, and the demo model goes on`, async (t) => {
-    const { app } = await withPicker(t, (path) => writeFileSync(path, bytes()));
-    await app.invoke("pick_model").catch(() => {});
+    const { app } = await startedWith(t, bytes());
     const error = await app.until("the reason on the screen", async () => {
       const text = await app.text();
-      return says.test(text) && /picked\.gguf|file/i.test(text) && text;
+      return says.test(text) && /given\.gguf|file/i.test(text) && text;
     });
     assert.doesNotMatch(error, /panicked|unwrap|undefined/);
     await app.picture(`refused-${what}`);
@@ -87,12 +86,11 @@ const marks = (data) => readdirSync(data).filter((name) => /^(opening|gpu-in-use
 
 /** An app that has a file of one's own open, and one that is at opening it once more and does not get on. */
 async function loading(t) {
-  const { app, data } = await withPicker(t, (path) => copyFileSync(demoFile, path));
+  const { app, data } = await startedWith(t, readFileSync(demoFile));
   const opened = async (app) => {
     const now = await model(app);
     return now.state === "ready" && !now.demoModel;
   };
-  await app.invoke("pick_model");
   await app.until("the file to be opened", () => opened(app));
   assert.deepEqual(marks(data), []);
   await app.close();
@@ -105,34 +103,38 @@ async function loading(t) {
   return { held, data, hold, opened };
 }
 
-test("a file over which the app died is not opened again before it is asked for", async (t) => {
-  const { held, data, hold, opened } = await loading(t);
-  held.crash();
-  rmSync(hold);
+test(
+  "a file over which the app died is not opened again before it is asked for",
+  hooks,
+  async (t) => {
+    const { held, data, hold, opened } = await loading(t);
+    held.crash();
+    rmSync(hold);
 
-  // Not at the next start, and not at the one after it.
-  for (const start of [1, 2]) {
-    const app = await App.open(t, display, { data });
-    assert.equal((await model(app)).demoModel, true);
-    const why = "picked.gguf was not opened: the app ended the last time it was opened.";
-    await app.until("the reason on the screen", async () => (await app.text()).includes(why));
-    if (start === 1) {
-      await app.picture("crashed-over-file");
-      await app.exact();
-      assert.match((await app.ask("What is Goldcrest?")).text, /computer/);
-    } else {
-      await app.click("button", "Try again");
-      await app.until("the file to be opened", () => opened(app));
-      await app.until("the reason to be gone", async () => !(await app.text()).includes(why));
+    // Not at the next start, and not at the one after it.
+    for (const start of [1, 2]) {
+      const app = await App.open(t, display, { data });
+      assert.equal((await model(app)).demoModel, true);
+      const why = "given.gguf was not opened: the app ended the last time it was opened.";
+      await app.until("the reason on the screen", async () => (await app.text()).includes(why));
+      if (start === 1) {
+        await app.picture("crashed-over-file");
+        await app.exact();
+        assert.match((await app.ask("What is Goldcrest?")).text, /computer/);
+      } else {
+        await app.click("button", "Try again");
+        await app.until("the file to be opened", () => opened(app));
+        await app.until("the reason to be gone", async () => !(await app.text()).includes(why));
+      }
+      await app.close();
     }
-    await app.close();
-  }
-  const after = await App.open(t, display, { data });
-  assert(await opened(after));
-  assert.deepEqual(marks(data), []);
-});
+    const after = await App.open(t, display, { data });
+    assert(await opened(after));
+    assert.deepEqual(marks(data), []);
+  },
+);
 
-test("ending the app while a model loads is not taken for a crash", async (t) => {
+test("ending the app while a model loads is not taken for a crash", hooks, async (t) => {
   const { held, data, hold, opened } = await loading(t);
   await held.end();
   assert.deepEqual(marks(data), []);

@@ -32,8 +32,7 @@ async function open(t, source) {
   const data = dataFolder(t);
   const file = join(data, "foreign.gguf");
   writeFileSync(file, withTemplate(source));
-  const app = await App.open(t, display, { data, env: { GOLDCREST_PICK_FILE: file } });
-  await app.invoke("pick_model");
+  const app = await App.open(t, display, { data, args: [file] });
   await template(app, "unknown");
   await app.exact();
   return app;
