@@ -283,23 +283,6 @@ scene("who wants no motion sees none", { pause: 6, reducedMotion: "reduce" }, as
   );
 });
 
-for (const [name, width, height] of [
-  ["the smallest window", 720, 540],
-  ["a window at 200 % zoom", 550, 400],
-  ["the smallest window at 200 % zoom", 360, 270],
-]) {
-  scene(`${name} has everything within reach`, { width, height, rate: 20_000 }, async (page) => {
-    await ask(page, "How does compound interest work? With a table");
-    await answered(page);
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.equal(wide, 0);
-    for (const role of ["Send", "Thinking", "New chat"]) {
-      const box = await button(page, role).boundingBox();
-      assert(box && box.x >= 0 && box.x + box.width <= width && box.y + box.height <= height, role);
-    }
-  });
-}
-
 /** What stands in an element and reaches beyond it, or beyond the window. */
 const cutOff = (element) =>
   element.evaluate((element) => {
@@ -313,6 +296,25 @@ const cutOff = (element) =>
       })
       .map((each) => each.outerHTML.slice(0, 80));
   });
+
+for (const [name, width, height] of [
+  ["the smallest window", 420, 400],
+  ["a window at 200 % zoom", 550, 400],
+  ["the smallest window at 200 % zoom", 210, 200],
+]) {
+  scene(`${name} has everything within reach`, { width, height, rate: 20_000 }, async (page) => {
+    await ask(page, "How does compound interest work? With a table");
+    await answered(page);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.equal(wide, 0);
+    for (const part of [page.locator("main header"), page.locator("form")])
+      assert.deepEqual(await cutOff(part), []);
+    for (const role of ["Send", "Thinking", "New chat"]) {
+      const box = await button(page, role).boundingBox();
+      assert(box && box.x >= 0 && box.x + box.width <= width && box.y + box.height <= height, role);
+    }
+  });
+}
 
 scene("the settings fit a narrow window", { width: 420 }, async (page) => {
   await page.keyboard.press("Control+,");
