@@ -97,7 +97,7 @@ fn start<R: Runtime>(
         serve(app, &folders);
     }
     let open = opener(app.clone(), folders.clone(), lock);
-    app.manage(Arc::new(Startup::begin(folders.clone(), open)));
+    app.manage(Startup::begin(folders.clone(), open));
     let quit = app.clone();
     // Ctrl+C in the terminal, or the end of the session, ends the app as closing the window does.
     if let Err(error) = ctrlc::set_handler(move || quit.exit(0)) {
@@ -129,11 +129,12 @@ pub fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<Data
         let store = Store::open(&folders.database())?;
         let chat = start_chat(&app, &folders, store)
             .map_err(|failure| startup::cause(&folders, failure))?;
+        app.manage(chat.clone());
+        // A window that is open already.
         let desktop = app.state::<Arc<dyn Desktop>>();
         let settings = window::settings_of(&chat);
         desktop.set_theme(settings.theme);
         desktop.set_zoom(settings.zoom);
-        app.manage(chat.clone());
         given_files::open_waiting(&app, &chat);
         Ok(())
     })

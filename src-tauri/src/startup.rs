@@ -3,7 +3,10 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use chat::{Failure, FailureCode, StoreError};
 
@@ -20,7 +23,7 @@ pub enum StartError {
     /// The store did not open.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// The threads did not start, or what they read first could not be read.
+    /// The threads did not start or ended in a panic, or what they read first could not be read.
     #[error("{0}")]
     Chat(#[from] Failure),
 }
@@ -77,7 +80,11 @@ impl StartError {
 /// Puts the app together; called again after each attempt to mend what was wrong.
 pub type Open = Box<dyn Fn() -> Result<(), StartError> + Send + Sync>;
 
-/// Whether the app has started, and what is wrong where it has not.
+/// How long the window waits for the store, so that it opens in its place and its colours. A large store that an
+/// update of Goldcrest changes takes longer.
+const WINDOW_WAITS: Duration = Duration::from_millis(500);
+
+/// Whether the app has started, and what is wrong where it has not. Whoever asks while it opens waits for that.
 pub struct Startup {
     folders: Folders,
     open: Open,
@@ -85,14 +92,31 @@ pub struct Startup {
 }
 
 impl Startup {
-    /// Opens for the first time.
-    pub fn begin(folders: Folders, open: Open) -> Startup {
-        let error = said(open());
-        Startup {
+    /// Opens for the first time, on a thread of its own where it takes long.
+    pub fn begin(folders: Folders, open: Open) -> Arc<Startup> {
+        let startup = Arc::new(Startup {
             folders,
             open,
-            error: Mutex::new(error),
+            error: Mutex::new(Some(unfinished("it ended in the middle"))),
+        });
+        let opening = Arc::clone(&startup);
+        let (told, steps) = channel();
+        let thread = thread::Builder::new().name("start".into()).spawn(move || {
+            let mut error = opening.error();
+            // An error means that nobody waits any more.
+            let _ = told.send(());
+            *error = said((opening.open)());
+            let _ = told.send(());
+        });
+        match thread {
+            Ok(_) => {
+                // From here on whoever asks waits.
+                let _ = steps.recv();
+                let _ = steps.recv_timeout(WINDOW_WAITS);
+            }
+            Err(error) => *startup.error() = Some(unfinished(&error.to_string())),
         }
+        startup
     }
 
     /// What the page is to show. Reads all copies where they would help.
@@ -185,6 +209,11 @@ pub fn cause(folders: &Folders, failure: Failure) -> StartError {
     }
 }
 
+fn unfinished(cause: &str) -> StartError {
+    let message = format!("Goldcrest could not open your chats: {cause}.");
+    Failure::new(FailureCode::Generation, message).into()
+}
+
 fn said(opened: Result<(), StartError>) -> Option<StartError> {
     opened.err().inspect(|error| tracing::error!("{error}"))
 }
@@ -204,7 +233,7 @@ mod tests {
     use super::*;
 
     /// A start that opens the store of a folder, and keeps it no longer.
-    fn startup(harm: impl Fn(&Path)) -> (TempDir, Startup) {
+    fn startup(harm: impl Fn(&Path)) -> (TempDir, Arc<Startup>) {
         let home = tempfile::tempdir().expect("a folder");
         let folders = Folders {
             data: home.path().join("data"),
@@ -297,6 +326,38 @@ mod tests {
     fn chats(home: &TempDir) -> usize {
         let store = Store::open(&home.path().join("data/goldcrest.db")).expect("opens");
         store.chats().list().expect("listed").len()
+    }
+
+    fn begin(open: impl Fn() -> Result<(), StartError> + Send + Sync + 'static) -> Arc<Startup> {
+        let folders = Folders {
+            data: PathBuf::from("/data"),
+        };
+        Startup::begin(folders, Box::new(open))
+    }
+
+    #[test]
+    fn the_window_does_not_wait_for_a_long_opening_and_what_asks_does() {
+        let (go_on, waits) = channel::<()>();
+        let waits = Mutex::new(waits);
+        let startup = begin(move || {
+            let _ = waits.lock().expect("one opens").recv();
+            Err(StartError::InUse("/data".into()))
+        });
+        let asks = Arc::clone(&startup);
+        let answer = thread::spawn(move || asks.view());
+        thread::sleep(Duration::from_millis(100));
+        assert!(!answer.is_finished(), "it is not known yet");
+        drop(go_on);
+        let answer = answer.join().expect("an answer");
+        assert_eq!(problem(answer).kind, StartProblemKind::InUse);
+    }
+
+    #[test]
+    fn an_opening_that_ends_in_a_panic_is_a_problem() {
+        let startup = begin(|| panic!("of this test"));
+        let found = problem(startup.view());
+        assert_eq!(found.kind, StartProblemKind::Other);
+        assert!(found.message.contains("ended in the middle"));
     }
 
     #[test]

@@ -403,7 +403,7 @@ fn a_start_that_failed_is_mended_through_the_door() {
         Ok::<_, StartError>(())
     };
     let startup = Startup::begin(folders.clone(), Box::new(open));
-    window.app.manage(Arc::new(startup));
+    window.app.manage(startup);
 
     let problem = window.invoke("startup", json!({})).expect("allowed");
     assert_eq!(problem["type"], "problem");

@@ -32,7 +32,6 @@ const DARK: Color = Color(0x16, 0x13, 0x10, 0xff);
 
 /// Opens the window where it stood last, if the store could be read.
 pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<()> {
-    let chat = app.try_state::<Chat>();
     let mut window = WebviewWindowBuilder::new(app, MAIN, WebviewUrl::default())
         .title("Goldcrest")
         .inner_size(SIZE.0, SIZE.1)
@@ -52,6 +51,8 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<
         window = window.proxy_url(nowhere()?);
     }
     let window = window.build()?;
+    // Where the store opens later, it is the window that is there already which takes its settings.
+    let chat = app.try_state::<Chat>();
     let settings = chat.as_deref().map(settings_of).unwrap_or_default();
     set_theme(&window, settings.theme)?;
     set_zoom(&window, settings.zoom)?;

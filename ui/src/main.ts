@@ -1,6 +1,6 @@
 import { mount, unmount } from "svelte";
 import App from "./App.svelte";
-import type { Host } from "./host/host";
+import type { Host, Startup } from "./host/host";
 import RecoveryView from "./recovery/RecoveryView.svelte";
 import { App as AppState } from "./state/app.svelte";
 import { reason } from "./state/notices.svelte";
@@ -24,9 +24,27 @@ function fonts(): Promise<unknown> {
   return Promise.race([Promise.all(loaded), new Promise((resolve) => setTimeout(resolve, 400))]);
 }
 
+const OPENING = "Opening your chats… After an update of Goldcrest this can take a minute.";
+
+/** Whether the store is open; where that takes long, the window says so. */
+async function opened(host: Host, target: HTMLElement): Promise<Startup> {
+  // A screen reader speaks what comes into it.
+  target.setAttribute("role", "status");
+  const slow = setTimeout(() => {
+    target.className = "not-started";
+    target.textContent = OPENING;
+  }, 600);
+  const startup = await host.startup();
+  clearTimeout(slow);
+  target.className = "";
+  target.removeAttribute("role");
+  target.textContent = "";
+  return startup;
+}
+
 /** Shows why the app did not start until it has; returns a note for the person, if there is one. */
 async function recover(host: Host, target: HTMLElement): Promise<string | null> {
-  const startup = await host.startup();
+  const startup = await opened(host, target);
   if (startup.type === "ready") return null;
   const recovery = new Recovery(host, startup);
   await fonts();

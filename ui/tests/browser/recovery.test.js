@@ -10,6 +10,15 @@ const first = ["heading"];
 const calls = (page) => page.evaluate(() => window.stage.calls);
 const button = (page, name) => page.getByRole("button", { name });
 
+test("an opening that takes long is said, and then the chats are there", async () => {
+  const page = await stand.page({ scene: "slow-start", first: ["status"] });
+  await page.getByText("Opening your chats…").waitFor();
+  await page.getByRole("textbox", { name: "Message" }).waitFor();
+  assert.equal(await page.getByText("Opening your chats…").count(), 0);
+  assert.equal(await page.locator("#app[role]").count(), 0);
+  assert.deepEqual(page.faults, []);
+});
+
 test("a damaged database is explained, and a copy is restored without a restart", async () => {
   const page = await stand.page({ scene: "damaged", first });
   const heading = page.getByRole("heading", { name: "The file with your chats is damaged" });

@@ -15,6 +15,7 @@ async function chat(page, title) {
 
 const screens = {
   "first-start": { scene: "first" },
+  "slow-start": { scene: "slow-start", first: ["status"], act: (page) => page.waitForTimeout(900) },
   empty: {},
   "empty-demo-model": { scene: "demoModel" },
   reading: { reading: 60_000, act: (page) => ask(page, QUESTION) },

@@ -36,6 +36,8 @@ export type Script = {
   pauseAt?: number;
   /** The app has not started; every way out of it works. */
   problem?: StartProblem | null;
+  /** Milliseconds until the store is open. */
+  opensInMs?: number;
 };
 
 const FLUSH_MS = 50;
@@ -70,6 +72,7 @@ export class FakeHost implements Host {
       readingMs: 500,
       pauseAt: Infinity,
       problem: null,
+      opensInMs: 0,
       ...script,
     };
     this.#settings = { ...defaultSettings, ...this.#script.settings };
@@ -96,8 +99,9 @@ export class FakeHost implements Host {
     this.#paused = false;
   }
 
-  startup(): Promise<Startup> {
-    const { problem } = this.#script;
+  async startup(): Promise<Startup> {
+    const { problem, opensInMs } = this.#script;
+    if (opensInMs) await new Promise((resolve) => setTimeout(resolve, opensInMs));
     return this.#reply<Startup>(problem ? { type: "problem", ...problem } : { type: "ready" });
   }
 

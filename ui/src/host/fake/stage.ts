@@ -12,6 +12,7 @@ const scenes: Record<string, Script> = {
   demoModel: { model: demoModel },
   long: { exchanges: 60 },
   distrusting: { model: distrusting },
+  "slow-start": { opensInMs: 2000 },
   checking: { model: { ...loading, state: "checking", progress: 0 } },
   loading: { model: loading },
   template: { model: foreign },
