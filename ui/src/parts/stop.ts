@@ -9,15 +9,22 @@ const STEPS = {
 
 /**
  * Makes a list one stop of the Tab key: within it the arrows, Home and End move among its `items`. The stop
- * is the item that has the focus; without the focus it is the current one, else the one that had it last.
+ * is the item that has the focus; without the focus it is the current one, else the one that had it last. An item
+ * that is removed leaves its focus to the one in its place.
  */
 export function oneStop({ items, along }: Way): Attachment<HTMLElement> {
   return (list) => {
     const all = (): HTMLElement[] => [...list.querySelectorAll<HTMLElement>(items)];
     let stop: HTMLElement | null = null;
+    /** The items as they were last. */
+    let before: HTMLElement[] = [];
 
     const settle = (): void => {
       const everything = all();
+      const isLost = stop && !stop.isConnected && document.activeElement === document.body;
+      if (stop && isLost)
+        everything[Math.min(before.indexOf(stop), everything.length - 1)]?.focus();
+      before = everything;
       const focused = everything.find((item) => item === document.activeElement);
       const current = everything.find((item) => item.hasAttribute("aria-current"));
       const last = everything.find((item) => item === stop);

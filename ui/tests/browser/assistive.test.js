@@ -56,6 +56,22 @@ scene("the list of chats is one stop, with arrows inside", {}, async (page) => {
   await soon(async () => assert.deepEqual(await stops(), [SOURDOUGH]));
 });
 
+scene("the focus stays in the list when its chat is deleted by keyboard", {}, async (page) => {
+  const focused = () => page.evaluate(() => document.activeElement.textContent.trim());
+  await page.getByRole("searchbox").focus();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("ArrowDown");
+  const deleted = await focused();
+  await page.keyboard.press("ArrowDown");
+  const next = await focused();
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Shift+F10");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Enter");
+  await chats(page).getByText(deleted).waitFor({ state: "detached" });
+  await soon(async () => assert.equal(await focused(), next));
+});
+
 scene("what can be done with a message is one stop", {}, async (page) => {
   await chats(page).getByText(SOURDOUGH).click();
   const actions = log(page).getByRole("toolbar", { name: "Answer actions" });
