@@ -1,8 +1,9 @@
 // npm run bench: measures the app as it ships and records the figures with the machine they were made on: every CPU
 // level of it, a deep context, a follow-up in a long chat, and guesses from the context.
-// `-- --peer` measures llama.cpp beside it, built for this processor and for AVX2. Other arguments go on to `goldcrest bench`.
+// `-- --peer` measures llama.cpp beside it instead, built for this processor and for AVX2. Other arguments go on to
+// `goldcrest bench`.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { table } from "./bench-table.mjs";
@@ -31,37 +32,41 @@ const withPeer = process.argv.includes("--peer");
 const options = process.argv.slice(2).filter((option) => option !== "--peer");
 const deep = options.includes("-d") ? [] : ["-d", String(DEPTH)];
 
-const models = {
-  demo: join(root, "models", "demo", "demo-q4_k_m.gguf"),
-  [SHAPE]: await shapedModel(binary),
-};
-const figures = {};
-for (const [name, file] of Object.entries(models)) figures[name] = byLevel(name, file);
-
-console.log(`goldcrest: measuring ${SHAPE} deep in a chat`);
-const model = ["--model", models[SHAPE]];
-const depth = deep.length > 0 ? measure([...model, ...options, ...deep, "-r", "1"]) : undefined;
-const { follow_up, lookup, idle_cpu, sampling_ms } = measure([
-  ...[...model, ...options, "-p", "0", "-n", "0", "-r", "1"],
-  ...["--chat", String(CHAT), "--lookup"],
-]);
-print();
-
-const comparisons = [];
+const shaped = await shapedModel(binary);
 if (withPeer) {
-  const best = Object.keys(figures[SHAPE])[0];
-  // What most desktops have, where this machine has more.
-  const levels = process.arch === "x64" && best !== "avx2" ? ["native", "avx2"] : ["native"];
+  record({ peers: { ...now(), comparisons: comparePeers() } });
+} else {
+  const figures = {
+    demo: byLevel("demo", join(root, "models", "demo", "demo-q4_k_m.gguf")),
+    [SHAPE]: byLevel(SHAPE, shaped),
+  };
+  console.log(`goldcrest: measuring ${SHAPE} deep in a chat`);
+  const model = ["--model", shaped];
+  const depth = deep.length > 0 ? measure([...model, ...options, ...deep, "-r", "1"]) : undefined;
+  const chat = measure([
+    ...[...model, ...options, "-p", "0", "-n", "0", "-r", "1"],
+    ...["--chat", String(CHAT), "--lookup"],
+  ]);
+  print(figures, depth, chat);
+  fuzz();
+  const { follow_up, lookup, idle_cpu, sampling_ms } = chat;
+  record({
+    ...now(),
+    figures,
+    depth,
+    chat: { follow_up, lookup, idle_cpu, sampling_ms },
+    damaged_files_survived: FUZZ_CASES,
+  });
+}
+
+/** At this machine's own level, and at AVX2, which is what most desktops have. */
+function comparePeers() {
+  const { cpu_level } = measure(["--model", shaped, "-p", "8", "-n", "0", "-r", "1"]);
+  const levels = process.arch === "x64" && cpu_level !== "avx2" ? ["native", "avx2"] : ["native"];
+  const comparisons = [];
   const beside = (level, rounds, more) =>
     comparisons.push(
-      compare({
-        goldcrest: binary,
-        model: models[SHAPE],
-        shape: SHAPE,
-        level,
-        rounds,
-        options: more,
-      }),
+      compare({ goldcrest: binary, model: shaped, shape: SHAPE, level, rounds, options: more }),
     );
   for (const level of levels) {
     beside(level, 3, options);
@@ -70,9 +75,8 @@ if (withPeer) {
     beside(level, 1, [...deep, "-p", "64", "-n", "32"]);
     beside(level, 1, [...deep, "-p", "64", "-n", "32", "--kv", "q8_0"]);
   }
+  return comparisons;
 }
-fuzz();
-record();
 
 /** Every level of this machine, the best first; of the others one run is enough, and of the slowest a short one. */
 function byLevel(name, file) {
@@ -104,7 +108,7 @@ function measure(args, env = {}) {
   return JSON.parse(done.stdout);
 }
 
-function print() {
+function print(figures, depth, { follow_up, lookup, idle_cpu, sampling_ms }) {
   const percent = (share) => (share === null ? "–" : `${(share * 100).toFixed(0)} %`);
   const rate = (perSecond) => (perSecond === null ? "–" : perSecond.toFixed(1));
   const rows = Object.entries(figures).flatMap(([name, levels]) =>
@@ -151,7 +155,12 @@ function fuzz() {
   });
 }
 
-function record() {
+function now() {
+  return { date: new Date().toISOString().slice(0, 10), revision: measured };
+}
+
+/** What was found stands beside what was measured of this machine before. */
+function record(found) {
   const processor = cpus()[0].model.trim();
   const machine = {
     processor,
@@ -161,17 +170,8 @@ function record() {
   };
   mkdirSync(RECORDS, { recursive: true });
   const file = join(RECORDS, `${slug(processor)}-${machine.cores}.json`);
-  const found = {
-    date: new Date().toISOString().slice(0, 10),
-    revision: measured,
-    machine,
-    figures,
-    depth,
-    chat: { follow_up, lookup, idle_cpu, sampling_ms },
-    comparisons,
-    damaged_files_survived: FUZZ_CASES,
-  };
-  writeFileSync(file, `${JSON.stringify(found, null, 2)}\n`);
+  const before = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
+  writeFileSync(file, `${JSON.stringify({ ...before, machine, ...found }, null, 2)}\n`);
   console.log(`recorded in ${file}`);
 }
 
