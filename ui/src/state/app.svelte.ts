@@ -4,6 +4,7 @@ import { Announcer } from "./announcer.svelte";
 import { Chats } from "./chats.svelte";
 import { Composer, whole } from "./composer.svelte";
 import { Conversation } from "./conversation.svelte";
+import { Find } from "./find.svelte";
 import { ContextMenu } from "./menu.svelte";
 import { Disk } from "./disk.svelte";
 import { Model } from "./model.svelte";
@@ -19,6 +20,7 @@ export class App {
   readonly menu = new ContextMenu();
   readonly chats: Chats;
   readonly conversation: Conversation;
+  readonly find: Find;
   readonly model: Model;
   readonly preferences: Preferences;
   readonly composer: Composer;
@@ -38,6 +40,7 @@ export class App {
   constructor(private readonly host: Host) {
     this.chats = new Chats(host, this.notices);
     this.conversation = new Conversation(host, this.notices);
+    this.find = new Find(this.conversation);
     this.model = new Model(host, this.notices);
     this.preferences = new Preferences(host, this.notices);
     this.composer = new Composer(host, this.notices);
@@ -86,6 +89,7 @@ export class App {
 
   newChat(): void {
     this.announcer.clear();
+    this.find.close();
     this.search.opened = null;
     this.conversation.clear();
     this.composer.move(null);
@@ -94,7 +98,10 @@ export class App {
   }
 
   async openChat(id: number, message: number | null = null, query = ""): Promise<void> {
-    if (id !== this.conversation.chat) this.announcer.clear();
+    if (id !== this.conversation.chat) {
+      this.announcer.clear();
+      this.find.close();
+    }
     this.search.opened = query === "" ? null : { chat: id, message };
     const draft = await this.conversation.open(id, message, query);
     if (draft === null) return;
@@ -117,6 +124,11 @@ export class App {
   searchChats(): void {
     this.#showSidebar(true);
     this.search.focus();
+  }
+
+  findInChat(): void {
+    this.#drawerOpen = false;
+    this.find.open();
   }
 
   /** Searches all chats for words that were marked somewhere. */

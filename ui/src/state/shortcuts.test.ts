@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { FakeHost } from "../host/fake/fake";
 import { App } from "./app.svelte";
-import { shortcutFor, shortcuts } from "./shortcuts";
+import { isReserved, shortcutFor, shortcuts } from "./shortcuts";
 
 const press = (
   key: string,
@@ -56,4 +56,22 @@ test("nothing is reached past an open dialog", () => {
 
 test("no two shortcuts have the same keys", () => {
   expect(new Set(shortcuts.map(({ keys }) => keys)).size).toBe(shortcuts.length);
+});
+
+test("keys of the find bar mean something only in a chat, and the web view never has them", async () => {
+  const chat = new App(new FakeHost());
+  await chat.start();
+  const [first] = chat.chats.list;
+  const keys = { key: "f", ctrlKey: false, metaKey: true, shiftKey: false, altKey: false };
+  expect(shortcutFor(keys, chat, true)).toBeUndefined();
+  expect(isReserved(keys)).toBe(true);
+  await chat.openChat(first?.id ?? 0);
+  expect(shortcutFor(keys, chat, true)?.does).toBe("Find in this chat");
+  const next = { ...keys, metaKey: false, key: "F3" };
+  expect(shortcutFor(next, chat, true)?.does).toBe("Next match");
+  expect(shortcutFor({ ...next, shiftKey: true }, chat, true)?.does).toBe("Previous match");
+  expect(shortcutFor({ ...keys, key: "G", shiftKey: true }, chat, true)?.does).toBe(
+    "Previous match",
+  );
+  expect(isReserved({ ...keys, key: "n" })).toBe(false);
 });

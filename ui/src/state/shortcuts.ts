@@ -5,19 +5,47 @@ type Keys = Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "shiftKey" | "al
 export type Shortcut = {
   /** As the person reads it; "Ctrl" stands for ⌘ on a Mac. */
   keys: string;
+  /** Other keys for the same. */
+  also?: string;
   does: string;
   run: (app: App) => void;
   /** When the keys mean this; always, where it is left out. */
   when?: (app: App, inText: boolean) => boolean;
   /** In dialogs, too. */
   everywhere?: true;
+  /** The web view must not have these keys, even where they mean nothing: it may bring its own find bar. */
+  reserved?: true;
 };
 
+const hasMessages = (app: App): boolean => app.conversation.entries.length > 0;
 const notInText = (_: App, inText: boolean): boolean => !inText;
 
 export const shortcuts: Shortcut[] = [
   { keys: "Ctrl+N", does: "New chat", run: (app) => app.newChat() },
   { keys: "Ctrl+K", does: "Search all chats", run: (app) => app.searchChats() },
+  {
+    keys: "Ctrl+F",
+    does: "Find in this chat",
+    run: (app) => app.findInChat(),
+    when: hasMessages,
+    reserved: true,
+  },
+  {
+    keys: "Ctrl+G",
+    also: "F3",
+    does: "Next match",
+    run: (app) => app.find.step(1),
+    when: hasMessages,
+    reserved: true,
+  },
+  {
+    keys: "Ctrl+Shift+G",
+    also: "Shift+F3",
+    does: "Previous match",
+    run: (app) => app.find.step(-1),
+    when: hasMessages,
+    reserved: true,
+  },
   { keys: "Ctrl+B", does: "Show or hide the sidebar", run: (app) => app.toggleSidebar() },
   {
     keys: "Ctrl+Shift+M",
@@ -57,9 +85,15 @@ export const shortcuts: Shortcut[] = [
   },
   {
     keys: "Escape",
-    does: "Stop the answer, or clear the search",
-    run: (app) => (app.conversation.writing ? void app.conversation.stop() : app.search.ask("")),
-    when: (app) => (app.conversation.writing || app.search.active) && !app.model.cardOpen,
+    does: "Stop the answer, close the find bar, or clear the search",
+    run: (app) =>
+      app.conversation.writing
+        ? void app.conversation.stop()
+        : app.find.shown
+          ? app.find.close()
+          : app.search.ask(""),
+    when: (app) =>
+      (app.conversation.writing || app.find.shown || app.search.active) && !app.model.cardOpen,
   },
 ];
 
@@ -72,9 +106,18 @@ export const boxKeys = [
 /** What the keys mean; `inText` while the cursor stands in text that they could move or mark. */
 export function shortcutFor(event: Keys, app: App, inText: boolean): Shortcut | undefined {
   return shortcuts.find(
-    ({ keys, when, everywhere }) =>
-      pressed(event, keys) && (when?.(app, inText) ?? true) && (everywhere || !app.dialogOpen),
+    ({ when, everywhere, ...shortcut }) =>
+      isMeant(event, shortcut) && (when?.(app, inText) ?? true) && (everywhere || !app.dialogOpen),
   );
+}
+
+/** Whether the web view must not have these keys. */
+export function isReserved(event: Keys): boolean {
+  return shortcuts.some((shortcut) => shortcut.reserved && isMeant(event, shortcut));
+}
+
+function isMeant(event: Keys, { keys, also }: Pick<Shortcut, "keys" | "also">): boolean {
+  return pressed(event, keys) || (also !== undefined && pressed(event, also));
 }
 
 /** Keys that many layouts have behind Shift, and what they are without it. */

@@ -1,0 +1,140 @@
+import { BREAK, BREAKING } from "../text/shown";
+
+/** More marks than these in one text help nobody. */
+export const MOST = 500;
+/** So long, the view may move by itself once the words are there, and they may be still to come. */
+export const SETTLING_MS = 1500;
+const PATIENCE_MS = 20_000;
+
+/** Words in two of these do not stand together. */
+const BLOCKS = BREAKING.join(", ");
+/** Above code stands its language, which is no text of the message. */
+const CAPTION = "figcaption";
+
+/** Marks ranges with the style of that name in `answer.css`; the higher rank is seen. Older web views mark nothing. */
+export function paint(name: string, ranges: Range[], rank = 0): void {
+  if (!("highlights" in CSS)) return;
+  if (ranges.length === 0) {
+    CSS.highlights.delete(name);
+    return;
+  }
+  const highlight = new Highlight(...ranges);
+  highlight.priority = rank;
+  CSS.highlights.set(name, highlight);
+}
+
+/** The ranges of what `places` finds in the text of these elements, from the one to the other. */
+export function rangesIn(
+  parts: Iterable<Element>,
+  places: (text: string) => [from: number, to: number][],
+  first = 0,
+  end = first + MOST,
+): Range[] {
+  const nodes: { node: Text; from: number }[] = [];
+  let text = "";
+  for (const part of parts) {
+    const walk = document.createTreeWalker(
+      part,
+      NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT,
+      (node) =>
+        node instanceof Text
+          ? NodeFilter.FILTER_ACCEPT
+          : (node as Element).matches(CAPTION)
+            ? NodeFilter.FILTER_REJECT
+            : NodeFilter.FILTER_SKIP,
+    );
+    let block: Element | null = null;
+    while (walk.nextNode()) {
+      const node = walk.currentNode as Text;
+      const its = node.parentElement?.closest(BLOCKS) ?? part;
+      if (its !== block) text += BREAK;
+      block = its;
+      nodes.push({ node, from: text.length });
+      text += node.data;
+    }
+  }
+  let at = 0;
+  const place = (offset: number, isEnd: boolean): [Text, number] | null => {
+    const edge = isEnd ? offset - 1 : offset;
+    while (at + 1 < nodes.length && (nodes[at + 1]?.from ?? 0) <= edge) at += 1;
+    const found = nodes[at];
+    return found ? [found.node, Math.min(offset - found.from, found.node.length)] : null;
+  };
+  return places(text)
+    .slice(first, end)
+    .flatMap(([from, to]) => {
+      const start = place(from, false);
+      const end = place(to, true);
+      if (!start || !end) return [];
+      const range = document.createRange();
+      range.setStart(...start);
+      range.setEnd(...end);
+      return [range];
+    });
+}
+
+type Lead = {
+  /** What to show; undefined while it is not drawn. */
+  range: () => Range | undefined;
+  signal: AbortSignal;
+  /** It is there for the first time. */
+  onseen?: () => void;
+  /** It was brought into view. */
+  onshown?: () => void;
+  /** The reader does something: the view is theirs. */
+  onmoved?: () => void;
+};
+
+/** Keeps a range in view from its first frame, for as long as the view may move by itself. */
+export function lead({ range, signal, onseen, onshown, onmoved }: Lead): void {
+  let end = performance.now() + PATIENCE_MS;
+  let isSeen = false;
+  let isMoved = false;
+  const over = new AbortController();
+  for (const event of ["wheel", "pointerdown", "keydown", "touchmove"]) {
+    const listen = { signal: AbortSignal.any([signal, over.signal]), capture: true, passive: true };
+    window.addEventListener(event, () => ((isMoved = true), onmoved?.()), listen);
+  }
+  const settle = (): void => {
+    if (signal.aborted) return;
+    const first = range();
+    if (first && !isSeen) {
+      isSeen = true;
+      end = performance.now() + SETTLING_MS;
+      onseen?.();
+    }
+    if (first && !isMoved) {
+      show(first);
+      onshown?.();
+    }
+    if (performance.now() < end && !(isSeen && isMoved)) requestAnimationFrame(settle);
+    else over.abort();
+  };
+  requestAnimationFrame(settle);
+}
+
+/** Brings a word into the middle of the log, unless it is well in view already. */
+function show(range: Range): void {
+  const element = range.startContainer.parentElement;
+  const log = element?.closest<HTMLElement>("[role=log]");
+  if (!element || !log) return;
+  // What is far from the view has no place yet.
+  const isDrawn = range.getClientRects().length > 0;
+  if (!isDrawn) element.scrollIntoView({ block: "center" });
+  showAcross(range, element);
+  const { top, bottom } = range.getBoundingClientRect();
+  const view = log.getBoundingClientRect();
+  const margin = view.height / 5;
+  if (top >= view.top + margin && bottom <= view.bottom - margin) return;
+  log.scrollTop += (top + bottom) / 2 - (view.top + view.bottom) / 2;
+}
+
+/** A wide table or a line of code scrolls to the side. */
+function showAcross(range: Range, element: Element): void {
+  const wide = element.closest("pre, .table, .formula");
+  if (!wide || wide.scrollWidth <= wide.clientWidth) return;
+  const { left, right } = range.getBoundingClientRect();
+  const view = wide.getBoundingClientRect();
+  if (left >= view.left && right <= view.right) return;
+  wide.scrollLeft += (left + right) / 2 - (view.left + view.right) / 2;
+}

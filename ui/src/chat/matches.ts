@@ -1,0 +1,161 @@
+import type { Attachment } from "svelte/attachments";
+import type { Match } from "../state/find.svelte";
+import { placesOf } from "../text/query";
+import { paint, rangesIn } from "./marks";
+
+/** The stretches of a message that are searched each by itself, in the order of `ShownText`. */
+const UNITS = ".thoughts:not(.folded) p, .answer .block, .bubble";
+
+/** The names of the marks in `answer.css`. */
+const OTHERS = "match";
+const CURRENT = "current-match";
+
+/** In all; those of the current message come first. */
+const MOST_MARKS = 5000;
+/** So long the page is searched in a frame. */
+const SLICE_MS = 8;
+/** After a change of the page it is searched again no sooner, and in no more than this share of the time. */
+const PAUSE_MS = 120;
+const SHARE = 1 / 20;
+
+/** How many matches a unit has, and the ranges of the first of them. */
+type Found = { count: number; ranges: Range[] };
+
+/** Marks in the messages that are drawn what is looked for; what has not changed is not searched again. */
+export class Matches {
+  #log: HTMLElement | undefined;
+  #pattern: RegExp | null = null;
+  #current: Match | null = null;
+  #found = new Map<Element, Found>();
+  #stale = new Set<Element>();
+  #frame = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #cost = 0;
+
+  /** For the log, while something is looked for. */
+  readonly attach: Attachment<HTMLElement> = (log) => {
+    this.#log = log;
+    const changes = new MutationObserver((records) => this.#changed(records));
+    changes.observe(log, { childList: true, subtree: true, characterData: true });
+    this.#begin();
+    return () => {
+      changes.disconnect();
+      cancelAnimationFrame(this.#frame);
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+      this.#log = undefined;
+      this.#found.clear();
+      paint(OTHERS, []);
+      paint(CURRENT, []);
+    };
+  };
+
+  mark(pattern: RegExp | null, current: Match | null): void {
+    this.#current = current;
+    if (pattern === this.#pattern) {
+      this.#paint();
+      return;
+    }
+    this.#pattern = pattern;
+    this.#begin();
+  }
+
+  /** Where a match is drawn. */
+  rangeOf({ entry, nth }: Match): Range | undefined {
+    const pattern = this.#pattern;
+    if (!pattern) return undefined;
+    let before = nth;
+    for (const unit of this.#unitsOf(entry)) {
+      const { count, ranges } = this.#lookAt(unit, pattern);
+      if (before < count)
+        return (
+          ranges[before] ??
+          rangesIn([unit], (text) => placesOf(text, pattern), before, before + 1)[0]
+        );
+      before -= count;
+    }
+    return undefined;
+  }
+
+  #unitsOf(entry: number): Iterable<Element> {
+    return this.#log?.querySelectorAll(`[data-message="${entry}"] :is(${UNITS})`) ?? [];
+  }
+
+  /** Searches all units anew. */
+  #begin(): void {
+    this.#found.clear();
+    this.#stale = new Set(this.#log?.querySelectorAll(UNITS));
+    this.#cost = 0;
+    cancelAnimationFrame(this.#frame);
+    this.#frame = requestAnimationFrame(() => this.#work());
+  }
+
+  #changed(records: MutationRecord[]): void {
+    for (const { target, addedNodes } of records) {
+      const element = target instanceof Element ? target : target.parentElement;
+      const unit = element?.closest(UNITS);
+      if (unit) this.#expire(unit);
+      else
+        for (const node of addedNodes) {
+          if (!(node instanceof Element)) continue;
+          if (node.matches(UNITS)) this.#expire(node);
+          for (const each of node.querySelectorAll(UNITS)) this.#expire(each);
+        }
+    }
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#cost = 0;
+        this.#work();
+      },
+      Math.max(PAUSE_MS, this.#cost / SHARE),
+    );
+  }
+
+  #expire(unit: Element): void {
+    this.#found.delete(unit);
+    this.#stale.add(unit);
+  }
+
+  #work(): void {
+    const pattern = this.#pattern;
+    const started = performance.now();
+    for (const unit of this.#stale) {
+      this.#stale.delete(unit);
+      if (pattern && unit.isConnected) this.#lookAt(unit, pattern);
+      if (performance.now() - started < SLICE_MS) continue;
+      cancelAnimationFrame(this.#frame);
+      this.#frame = requestAnimationFrame(() => this.#work());
+      break;
+    }
+    this.#paint();
+    this.#cost += performance.now() - started;
+  }
+
+  #lookAt(unit: Element, pattern: RegExp): Found {
+    let found = this.#found.get(unit);
+    if (found) return found;
+    let count = 0;
+    const ranges = rangesIn([unit], (text) => {
+      const places = placesOf(text, pattern);
+      count = places.length;
+      return places;
+    });
+    found = { count, ranges };
+    this.#found.set(unit, found);
+    this.#stale.delete(unit);
+    return found;
+  }
+
+  #paint(): void {
+    const current = this.#current && this.rangeOf(this.#current);
+    const others: Range[] = [];
+    const first = this.#current ? [...this.#unitsOf(this.#current.entry)] : [];
+    for (const unit of new Set([...first, ...this.#found.keys()])) {
+      if (!unit.isConnected || !unit.matches(UNITS)) this.#found.delete(unit);
+      else if (others.length < MOST_MARKS) others.push(...(this.#found.get(unit)?.ranges ?? []));
+    }
+    paint(OTHERS, others.slice(0, MOST_MARKS));
+    paint(CURRENT, current ? [current] : [], 1);
+  }
+}

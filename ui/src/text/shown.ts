@@ -1,0 +1,159 @@
+import { BlockReader, type Block } from "./blocks";
+import { PieceReader } from "./pieces";
+import { fold } from "./query";
+import { joinTables } from "./tables";
+
+/** Stands between texts that a reader does not read as one: paragraphs, items, cells. No query holds it. */
+export const BREAK = "\0";
+
+/** The elements around whose text there is a break. */
+export const BREAKING = ["p", "li", "td", "th", "h3", "h4", "h5", "h6", "pre", "div", "blockquote"];
+
+const CAPTION = /<figcaption>[\s\S]*?<\/figcaption>/gu;
+const TAG = /<\/?([a-z][a-z\d]*)[^>]*>/gu;
+const ENTITIES: Record<string, string> = {
+  "&amp;": "&",
+  "&lt;": "<",
+  "&gt;": ">",
+  "&quot;": '"',
+  "&#x27;": "'",
+  "&nbsp;": "\u00A0",
+};
+
+/** The text that is shown of HTML as `md` renders it; what stands above code is no text of the message. */
+function textOfHtml(html: string): string {
+  return html
+    .replace(CAPTION, BREAK)
+    .replace(TAG, (_, name: string) => (BREAKING.includes(name) ? BREAK : ""))
+    .replace(/&(?:amp|lt|gt|quot|nbsp|#x27);/gu, (entity) => ENTITIES[entity] ?? "");
+}
+
+/** The text of blocks that are drawn together. */
+function textOfBlocks(blocks: Block[]): string {
+  return joinTables(blocks)
+    .map((block) => {
+      if (block.kind === "code") return block.code;
+      if (block.kind === "html") return textOfHtml(block.html);
+      // Only the first part's head is drawn.
+      const parts = block.parts.map((html, at) =>
+        at > 0 ? (html.split("<tbody>")[1] ?? "") : html,
+      );
+      return textOfHtml(parts.join(BREAK));
+    })
+    .join(BREAK);
+}
+
+/** A stretch of folded text, and how often the pattern that was counted last matches it. */
+class Stretch {
+  #pattern: RegExp | null = null;
+  #count = 0;
+
+  constructor(readonly folded: string) {}
+
+  count(pattern: RegExp): number {
+    if (pattern !== this.#pattern) {
+      this.#pattern = pattern;
+      this.#count = [...this.folded.matchAll(pattern)].length;
+    }
+    return this.#count;
+  }
+}
+
+/** What the text of a message is made of. */
+type Source = { role: "user" | "assistant"; text: string; thinking: string; writing: boolean };
+
+/** As they are drawn, see `Thinking.svelte`: what is in two pieces is in two paragraphs. */
+export const THOUGHTS = { lines: 40, characters: 4000 };
+
+/**
+ * The text of a message as it is shown, folded, to be searched: thoughts, then the text. An answer is read by the
+ * reader that also reads it to be drawn, so that the same marks of Markdown are gone from both. While it grows, only
+ * what has changed is read and counted again.
+ */
+export class ShownText {
+  #thoughts: Stretch[] = [];
+  #text: Stretch[] = [];
+  #pieces = new PieceReader(THOUGHTS);
+  #texts: string[] = [];
+  #blocks: BlockReader | null = null;
+  #groups = new WeakMap<Block[], Stretch>();
+  #source: Source | null = null;
+
+  /** Reads what is new in `source`, or one window of it: false while there is more to read. */
+  read({ role, text, thinking, writing }: Source): boolean {
+    const before = this.#source;
+    if (before?.text === text && before.thinking === thinking && before.writing === writing)
+      return true;
+    if (thinking !== before?.thinking) this.#readThoughts(thinking);
+    if (role === "user") this.#text = [new Stretch(fold(text))];
+    else if (!this.#readAnswer(text, writing)) return false;
+    this.#source = { role, text, thinking, writing };
+    return true;
+  }
+
+  count(pattern: RegExp): number {
+    return this.#stretches().reduce((sum, stretch) => sum + stretch.count(pattern), 0);
+  }
+
+  /** Whether this match, from 0, is in the thoughts. */
+  isThought(pattern: RegExp, nth: number): boolean {
+    return nth < this.#thoughts.reduce((sum, stretch) => sum + stretch.count(pattern), 0);
+  }
+
+  /** Where in the folded text the match begins. */
+  offsetOf(pattern: RegExp, nth: number): number {
+    let before = nth;
+    let offset = 0;
+    for (const stretch of this.#stretches()) {
+      const count = stretch.count(pattern);
+      if (before < count)
+        return offset + ([...stretch.folded.matchAll(pattern)][before]?.index ?? 0);
+      before -= count;
+      offset += stretch.folded.length;
+    }
+    return offset;
+  }
+
+  /** How many matches begin before that place. */
+  countBefore(pattern: RegExp, offset: number): number {
+    let sum = 0;
+    let from = 0;
+    for (const stretch of this.#stretches()) {
+      const to = from + stretch.folded.length;
+      if (to <= offset) sum += stretch.count(pattern);
+      else
+        for (const { index } of stretch.folded.matchAll(pattern))
+          if (from + index < offset) sum += 1;
+          else return sum;
+      from = to;
+    }
+    return sum;
+  }
+
+  #stretches(): Stretch[] {
+    return [...this.#thoughts, ...this.#text];
+  }
+
+  #readThoughts(thinking: string): void {
+    const texts = this.#pieces.read(thinking);
+    this.#thoughts = texts.map((text, at) => {
+      const kept = this.#texts[at] === text ? this.#thoughts[at] : undefined;
+      return kept ?? new Stretch(fold(text));
+    });
+    this.#texts = texts;
+  }
+
+  #readAnswer(text: string, writing: boolean): boolean {
+    const reader = (this.#blocks ??= new BlockReader());
+    const { groups, done } = reader.read(text, writing, () => true);
+    if (!done) return false;
+    this.#text = groups.map((blocks) => {
+      const kept = this.#groups.get(blocks) ?? new Stretch(fold(textOfBlocks(blocks)));
+      this.#groups.set(blocks, kept);
+      return kept;
+    });
+    // The blocks of an answer that no longer grows are not needed again.
+    if (!writing) this.#blocks = null;
+    return true;
+  }
+}
