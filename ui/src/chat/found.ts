@@ -1,7 +1,7 @@
 import type { Attachment } from "svelte/attachments";
 import type { Conversation } from "../state/conversation.svelte";
 import { places, type Term } from "../text/query";
-import { lead, paint, rangesIn, SETTLING_MS } from "./marks";
+import { lead, live, paint, rangesIn, SETTLING_MS } from "./marks";
 
 /** The names of the marks in `answer.css`, from the strongest to the faintest, and how long each stays. */
 const FADING = [
@@ -30,7 +30,7 @@ function mark(article: HTMLElement, terms: Term[], onseen: () => void): () => vo
   let name: string = FADING[0][0];
 
   const look = (): void => {
-    ranges = rangesIn(article.querySelectorAll(TEXTS), (text) => places(text, terms));
+    ranges = rangesIn(article.querySelectorAll(TEXTS), (text) => places(text, terms)).map(live);
     paintOnly(name, ranges);
   };
   /** From when the words were seen; a page that is busy drawing shows nothing. */

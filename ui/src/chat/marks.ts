@@ -12,7 +12,7 @@ const BLOCKS = BREAKING.join(", ");
 const CAPTION = "figcaption";
 
 /** Marks ranges with the style of that name in `answer.css`; the higher rank is seen. Older web views mark nothing. */
-export function paint(name: string, ranges: Range[], rank = 0): void {
+export function paint(name: string, ranges: AbstractRange[], rank = 0): void {
   if (!("highlights" in CSS)) return;
   if (ranges.length === 0) {
     CSS.highlights.delete(name);
@@ -23,13 +23,16 @@ export function paint(name: string, ranges: Range[], rank = 0): void {
   CSS.highlights.set(name, highlight);
 }
 
-/** The ranges of what `places` finds in the text of these elements, from the one to the other. */
+/**
+ * The ranges of what `places` finds in the text of these elements, from the one to the other. They are static: each
+ * live one makes every change of the page dearer.
+ */
 export function rangesIn(
   parts: Iterable<Element>,
   places: (text: string) => [from: number, to: number][],
   first = 0,
   end = first + MOST,
-): Range[] {
+): StaticRange[] {
   const nodes: { node: Text; from: number }[] = [];
   let text = "";
   for (const part of parts) {
@@ -66,11 +69,18 @@ export function rangesIn(
       const start = place(from, false);
       const end = place(to, true);
       if (!start || !end) return [];
-      const range = document.createRange();
-      range.setStart(...start);
-      range.setEnd(...end);
-      return [range];
+      const [startContainer, startOffset] = start;
+      const [endContainer, endOffset] = end;
+      return [new StaticRange({ startContainer, startOffset, endContainer, endOffset })];
     });
+}
+
+/** The same as a range that has a place on the screen. Its text may have changed since. */
+export function live({ startContainer, startOffset, endContainer, endOffset }: StaticRange): Range {
+  const range = document.createRange();
+  range.setStart(startContainer, Math.min(startOffset, startContainer.textContent?.length ?? 0));
+  range.setEnd(endContainer, Math.min(endOffset, endContainer.textContent?.length ?? 0));
+  return range;
 }
 
 type Lead = {

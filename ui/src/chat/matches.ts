@@ -1,7 +1,7 @@
 import type { Attachment } from "svelte/attachments";
 import type { Match } from "../state/find.svelte";
 import { placesOf } from "../text/query";
-import { paint, rangesIn } from "./marks";
+import { live, paint, rangesIn } from "./marks";
 
 /** The stretches of a message that are searched each by itself, in the order of `ShownText`. */
 const UNITS = ".thoughts:not(.folded) p, .answer .block, .bubble";
@@ -15,11 +15,14 @@ const MOST_MARKS = 5000;
 /** So long the page is searched in a frame. */
 const SLICE_MS = 8;
 /** After a change of the page it is searched again no sooner, and in no more than this share of the time. */
-const PAUSE_MS = 120;
+const PAUSE_MS = 250;
 const SHARE = 1 / 20;
+/** While a long message is drawn, a match in it is waited for at each frame; its units are listed less often. */
+const LISTED_MS = 100;
+const NONE_LISTED = { entry: -1, units: [], until: 0 };
 
 /** How many matches a unit has, and the ranges of the first of them. */
-type Found = { count: number; ranges: Range[] };
+type Found = { count: number; ranges: StaticRange[] };
 
 /** Marks in the messages that are drawn what is looked for; what has not changed is not searched again. */
 export class Matches {
@@ -31,6 +34,7 @@ export class Matches {
   #frame = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #cost = 0;
+  #listed: { entry: number; units: readonly Element[]; until: number } = NONE_LISTED;
 
   /** For the log, while something is looked for. */
   readonly attach: Attachment<HTMLElement> = (log) => {
@@ -67,23 +71,29 @@ export class Matches {
     let before = nth;
     for (const unit of this.#unitsOf(entry)) {
       const { count, ranges } = this.#lookAt(unit, pattern);
-      if (before < count)
-        return (
-          ranges[before] ??
-          rangesIn([unit], (text) => placesOf(text, pattern), before, before + 1)[0]
-        );
+      if (before < count) {
+        const places = (text: string): [number, number][] => placesOf(text, pattern);
+        const range = ranges[before] ?? rangesIn([unit], places, before, before + 1)[0];
+        return range && live(range);
+      }
       before -= count;
     }
     return undefined;
   }
 
-  #unitsOf(entry: number): Iterable<Element> {
-    return this.#log?.querySelectorAll(`[data-message="${entry}"] :is(${UNITS})`) ?? [];
+  #unitsOf(entry: number): readonly Element[] {
+    const now = performance.now();
+    if (this.#listed.entry !== entry || now > this.#listed.until) {
+      const units = this.#log?.querySelectorAll(`[data-message="${entry}"] :is(${UNITS})`) ?? [];
+      this.#listed = { entry, units: [...units], until: now + LISTED_MS };
+    }
+    return this.#listed.units;
   }
 
   /** Searches all units anew. */
   #begin(): void {
     this.#found.clear();
+    this.#listed = NONE_LISTED;
     this.#stale = new Set(this.#log?.querySelectorAll(UNITS));
     this.#cost = 0;
     cancelAnimationFrame(this.#frame);
@@ -123,12 +133,12 @@ export class Matches {
     for (const unit of this.#stale) {
       this.#stale.delete(unit);
       if (pattern && unit.isConnected) this.#lookAt(unit, pattern);
-      if (performance.now() - started < SLICE_MS) continue;
+      if (performance.now() - started >= SLICE_MS) break;
+    }
+    if (this.#stale.size > 0) {
       cancelAnimationFrame(this.#frame);
       this.#frame = requestAnimationFrame(() => this.#work());
-      break;
-    }
-    this.#paint();
+    } else this.#paint();
     this.#cost += performance.now() - started;
   }
 
@@ -149,8 +159,8 @@ export class Matches {
 
   #paint(): void {
     const current = this.#current && this.rangeOf(this.#current);
-    const others: Range[] = [];
-    const first = this.#current ? [...this.#unitsOf(this.#current.entry)] : [];
+    const others: StaticRange[] = [];
+    const first = this.#current ? this.#unitsOf(this.#current.entry) : [];
     for (const unit of new Set([...first, ...this.#found.keys()])) {
       if (!unit.isConnected || !unit.matches(UNITS)) this.#found.delete(unit);
       else if (others.length < MOST_MARKS) others.push(...(this.#found.get(unit)?.ranges ?? []));

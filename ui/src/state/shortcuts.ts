@@ -85,7 +85,7 @@ export const shortcuts: Shortcut[] = [
   },
   {
     keys: "Escape",
-    does: "Stop the answer, close the find bar, or clear the search",
+    does: "Stop the answer, or close a search",
     run: (app) =>
       app.conversation.writing
         ? void app.conversation.stop()

@@ -53,7 +53,10 @@ class Stretch {
   count(pattern: RegExp): number {
     if (pattern !== this.#pattern) {
       this.#pattern = pattern;
-      this.#count = [...this.folded.matchAll(pattern)].length;
+      this.#count = 0;
+      // There may be hundreds of thousands: none is kept.
+      pattern.lastIndex = 0;
+      while (pattern.test(this.folded)) this.#count += 1;
     }
     return this.#count;
   }

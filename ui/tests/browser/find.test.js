@@ -257,7 +257,7 @@ test("a search through 10,000 messages does not freeze the page", async (t) => {
       each.text =
         each.role === "user"
           ? `Question ${at} about birds?`
-          : `Answer **${at}**: a *goldcrest* weighs “${at % 9} g”, or so.\n\n- it is number ${at}\n- it sings\n\n\`\`\`js\ncall(${at});\n\`\`\`\n\n| a | b |\n|---|---|\n| row ${at} | $x_{${at}}$ |\n`;
+          : `Answer **${at}**: a *goldcrest* weighs “${at % 9} g”, or so.\n\n- it is number ${at}\n- it sings in a voice so high that most people\n\n\`\`\`js\ncall(${at});\n\`\`\`\n\n| a | b |\n|---|---|\n| row ${at} | $x_{${at}}$ |\n`;
       each.thinking = null;
       sum += each.text.length;
     }

@@ -106,6 +106,37 @@ const screens = {
       await page.waitForFunction(() => CSS.highlights.get("found")?.size > 0);
     },
   },
+  find: {
+    scene: "long",
+    act: async (page) => {
+      await chat(page, "How does compound interest work?");
+      await page.keyboard.press("Control+f");
+      await page.keyboard.type("compound");
+      await page.waitForFunction(() => CSS.highlights.get("match")?.size > 0);
+      for (let turn = 0; turn < 3; turn++) await page.keyboard.press("Shift+Enter");
+      await page.waitForTimeout(800);
+    },
+  },
+  "find-nothing": {
+    act: async (page) => {
+      await chat(page, "How does compound interest work?");
+      await page.keyboard.press("Control+f");
+      await page.keyboard.type("nightingale");
+    },
+  },
+  "find-right-to-left": {
+    rate: 4000,
+    act: async (page) => {
+      await ask(
+        page,
+        "Say: # طائر صغير\n\nيزن الطائر خمسة أو ستة غرامات (5–6 g)، ويعيش في الغابات.",
+      );
+      await answered(page);
+      await page.keyboard.press("Control+f");
+      await page.keyboard.type("طائر");
+      await page.waitForFunction(() => CSS.highlights.get("current-match")?.size > 0);
+    },
+  },
   "menu-chat": {
     act: (page) => chats(page).getByText("Sourdough").click({ button: "right" }),
   },
@@ -267,6 +298,7 @@ for (const name of [
   "model-missing",
   "menu-message",
   "search-hit",
+  "find",
   "right-to-left",
   "disk-full",
   "refused",
