@@ -1,3 +1,4 @@
+import { count } from "../text/figures";
 import { literal } from "../text/query";
 import { ShownText } from "../text/shown";
 import type { Conversation } from "./conversation.svelte";
@@ -42,7 +43,9 @@ export class Find {
     if (!this.pattern) return "";
     if (this.searching) return "Searching…";
     if (this.total === 0) return "Not found";
-    return this.at === 0 ? `${this.total} found` : `${this.at} of ${this.total}`;
+    return this.at === 0
+      ? `${count(this.total)} found`
+      : `${count(this.at)} of ${count(this.total)}`;
   });
 
   /** Opens the find bar, or goes back to it. */

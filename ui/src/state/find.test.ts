@@ -36,6 +36,11 @@ async function find(query: string): Promise<string> {
   return app.find.words;
 }
 
+it("writes a large count as all other figures", async () => {
+  await chatOf("bird ".repeat(1200));
+  expect(await find("bird")).toBe("1 of 1,200");
+});
+
 it("counts the matches of all messages and goes through them in both directions", async () => {
   const [first, second] = await chatOf("a bird", "no **bird**, two birds", "BIRD");
   expect(await find("bird")).toBe("1 of 4");

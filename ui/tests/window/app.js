@@ -67,6 +67,8 @@ export class App {
     };
     const app = new App(await Session.open(display, binary, args, own), data);
     t.after(() => app.session.kill());
+    // While the store opens there is no state to ask for.
+    await app.invoke("startup");
     if (ready)
       await app.until(
         "the model to be ready",
