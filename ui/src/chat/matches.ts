@@ -4,7 +4,7 @@ import { placesOf } from "../text/query";
 import { live, paint, rangesIn } from "./marks";
 
 /** The stretches of a message that are searched each by itself, in the order of `ShownText`. */
-const UNITS = ".thoughts:not(.folded) p, .answer .block, .bubble";
+const UNITS = ".thoughts:not(.folded) p, .answer .block, .bubble p";
 
 /** The names of the marks in `answer.css`. */
 const OTHERS = "match";

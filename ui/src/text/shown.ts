@@ -65,8 +65,8 @@ class Stretch {
 /** What the text of a message is made of. */
 type Source = { role: "user" | "assistant"; text: string; thinking: string; writing: boolean };
 
-/** As they are drawn, see `Thinking.svelte`: what is in two pieces is in two paragraphs. */
-export const THOUGHTS = { lines: 40, characters: 4000 };
+/** How thoughts and questions are drawn: what is in two pieces is in two paragraphs. */
+export const PIECE = { lines: 40, characters: 4000 };
 
 /**
  * The text of a message as it is shown, folded, to be searched: thoughts, then the text. An answer is read by the
@@ -76,7 +76,7 @@ export const THOUGHTS = { lines: 40, characters: 4000 };
 export class ShownText {
   #thoughts: Stretch[] = [];
   #text: Stretch[] = [];
-  #pieces = new PieceReader(THOUGHTS);
+  #pieces = new PieceReader(PIECE);
   #texts: string[] = [];
   #blocks: BlockReader | null = null;
   #groups = new WeakMap<Block[], Stretch>();
@@ -88,7 +88,8 @@ export class ShownText {
     if (before?.text === text && before.thinking === thinking && before.writing === writing)
       return true;
     if (thinking !== before?.thinking) this.#readThoughts(thinking);
-    if (role === "user") this.#text = [new Stretch(fold(text))];
+    if (role === "user")
+      this.#text = new PieceReader(PIECE).read(text).map((piece) => new Stretch(fold(piece)));
     else if (!this.#readAnswer(text, writing)) return false;
     this.#source = { role, text, thinking, writing };
     return true;

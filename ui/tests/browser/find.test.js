@@ -238,7 +238,7 @@ scene("a word deep in a long answer is found, and its neighbours are marked", {}
   await find(page, "needle lies", "1 of 1");
   await seen(page, "needle lies");
   await find(page, "paragraph");
-  await soon(async () => assert.match(await words(page), /of 5000$/));
+  await soon(async () => assert.match(await words(page), /of 5,000$/));
   for (let turn = 0; turn < 3; turn++) await box(page).press("Shift+Enter");
   await seen(page, "paragraph");
   assert((await marked(page, "match")).length <= 5000);

@@ -32,6 +32,29 @@ const cases = [
   ["a row of a table", floods["table row"].slice(0, 150_000)],
 ];
 
+test("the window does not stand still over a question of a megabyte", async () => {
+  const page = await stand.page();
+  const text = "Съешь же ещё этих мягких французских булок, да выпей чаю. ".repeat(17_000);
+  await page.evaluate((text) => {
+    const data = new DataTransfer();
+    data.setData("text/plain", text);
+    const paste = { clipboardData: data, bubbles: true, cancelable: true };
+    document.querySelector("textarea").dispatchEvent(new ClipboardEvent("paste", paste));
+  }, text);
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  const all = page.getByRole("button", { name: "Show all" });
+  await all.waitFor();
+  const shown = await pageTasks(stand, page, async () => {
+    await all.evaluate((button) => button.click());
+    await page.waitForFunction(
+      (length) => document.querySelector(".bubble").textContent.length >= length,
+      text.trim().length,
+    );
+  });
+  assert(shown.longest < MOST_MS, `a task of ${shown.longest} ms`);
+  await page.context().close();
+});
+
 for (const [name, text] of cases)
   test(`the window does not stand still over an endless answer: ${name}`, async (t) => {
     const page = await stand.page({ rate: 20_000, reading: 0 });
@@ -189,7 +212,7 @@ test("a key in a composer that holds a megabyte does not measure it again", asyn
   await box.press("b");
   assert.equal((await box.boundingBox()).height, high, "as tall as it gets");
   const measured = await page.evaluate(() => window.measured);
-  assert(measured < 5000, `${measured} letters were measured`);
+  assert(measured < 5000, `${measured} characters were measured`);
   await box.fill("short");
   assert.equal((await box.boundingBox()).height, low);
   await page.context().close();
