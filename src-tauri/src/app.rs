@@ -130,11 +130,7 @@ pub fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<Data
         let chat = start_chat(&app, &folders, store)
             .map_err(|failure| startup::cause(&folders, failure))?;
         app.manage(chat.clone());
-        // A window that is open already.
-        let desktop = app.state::<Arc<dyn Desktop>>();
-        let settings = window::settings_of(&chat);
-        desktop.set_theme(settings.theme);
-        desktop.set_zoom(settings.zoom);
+        window::arrange_open(&app, &chat);
         given_files::open_waiting(&app, &chat);
         Ok(())
     })

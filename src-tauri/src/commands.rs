@@ -126,17 +126,19 @@ async fn send(
     .into())
 }
 
-/// Sends the first message of the queue, as `text`: it leaves the queue, and the draft stays.
+/// Sends the first message of the queue, as `text`: `rest` is the queue from now on, and the draft stays.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn send_queued(
     chat: u32,
     text: String,
     thinking: bool,
+    rest: Vec<QueuedMessage>,
     desk: State<'_, Chat>,
 ) -> Answer<ChatView> {
+    let rest = rest.into_iter().map(Into::into).collect();
     Ok(ask(&desk, move |desk| {
-        desk.send_queued(chat_id(chat), &text, thinking)
+        desk.send_queued(chat_id(chat), &text, thinking, rest)
     })
     .await?
     .into())

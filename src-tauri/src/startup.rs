@@ -100,19 +100,19 @@ impl Startup {
             error: Mutex::new(Some(unfinished("it ended in the middle"))),
         });
         let opening = Arc::clone(&startup);
-        let (told, steps) = channel();
+        let (sender, receiver) = channel();
         let thread = thread::Builder::new().name("start".into()).spawn(move || {
             let mut error = opening.error();
-            // An error means that nobody waits any more.
-            let _ = told.send(());
+            // It holds the error from here on. A sending fails where nobody waits any more.
+            let _ = sender.send(());
             *error = said((opening.open)());
-            let _ = told.send(());
+            let _ = sender.send(());
         });
         match thread {
             Ok(_) => {
                 // From here on whoever asks waits.
-                let _ = steps.recv();
-                let _ = steps.recv_timeout(WINDOW_WAITS);
+                let _ = receiver.recv();
+                let _ = receiver.recv_timeout(WINDOW_WAITS);
             }
             Err(error) => *startup.error() = Some(unfinished(&error.to_string())),
         }

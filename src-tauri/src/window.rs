@@ -51,20 +51,40 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<
         window = window.proxy_url(nowhere()?);
     }
     let window = window.build()?;
-    // Where the store opens later, it is the window that is there already which takes its settings.
-    let chat = app.try_state::<Chat>();
-    let settings = chat.as_deref().map(settings_of).unwrap_or_default();
-    set_theme(&window, settings.theme)?;
-    set_zoom(&window, settings.zoom)?;
-    match chat.map(|chat| chat.window(MAIN)) {
-        Some(Ok(Some(row))) => place(&window, row)?,
-        Some(Ok(None)) | None => fit(&window)?,
-        Some(Err(error)) => {
-            tracing::warn!("the window's place is not known: {error}");
+    match app.try_state::<Chat>() {
+        Some(chat) => arrange(&window, &chat)?,
+        None => {
+            // It is arranged once the store is open.
+            set_theme(&window, chat::Theme::System)?;
             fit(&window)?;
         }
     }
     window.show()
+}
+
+/// Gives the window the colours and the size of its text that the user chose, and puts it where it stood last.
+fn arrange<R: Runtime>(window: &WebviewWindow<R>, chat: &Chat) -> tauri::Result<()> {
+    let settings = settings_of(chat);
+    set_theme(window, settings.theme)?;
+    set_zoom(window, settings.zoom)?;
+    match chat.window(MAIN) {
+        Ok(Some(row)) => place(window, row),
+        Ok(None) => fit(window),
+        Err(error) => {
+            tracing::warn!("the window's place is not known: {error}");
+            fit(window)
+        }
+    }
+}
+
+/// The same for a window that was opened before the store.
+pub fn arrange_open<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
+    let arranged = app
+        .get_webview_window(MAIN)
+        .map(|window| arrange(&window, chat));
+    if let Some(Err(error)) = arranged {
+        tracing::warn!("the window was not arranged: {error}");
+    }
 }
 
 /// The web view's folder while nothing can be written beside the chats.
@@ -107,7 +127,7 @@ pub fn remove_temporary_folder<R: Runtime>(app: &AppHandle<R>) {
 }
 
 /// What the person chose; the defaults where that cannot be read.
-pub fn settings_of(chat: &Chat) -> chat::Settings {
+fn settings_of(chat: &Chat) -> chat::Settings {
     chat.snapshot()
         .map(|snapshot| snapshot.settings)
         .unwrap_or_default()

@@ -34,12 +34,14 @@ async function opened(host: Host, target: HTMLElement): Promise<Startup> {
     target.className = "not-started";
     target.textContent = OPENING;
   }, 600);
-  const startup = await host.startup();
-  clearTimeout(slow);
-  target.className = "";
-  target.removeAttribute("role");
-  target.textContent = "";
-  return startup;
+  try {
+    return await host.startup();
+  } finally {
+    clearTimeout(slow);
+    target.className = "";
+    target.removeAttribute("role");
+    target.textContent = "";
+  }
 }
 
 /** Shows why the app did not start until it has; returns a note for the person, if there is one. */
@@ -65,5 +67,6 @@ try {
 } catch (error) {
   // The store could not be read, say: the reason is better than an empty window.
   target.className = "not-started";
+  target.setAttribute("role", "alert");
   target.textContent = `Goldcrest could not start. ${reason(error)}`;
 }

@@ -1,4 +1,4 @@
-//! Why a model does not open, in words for people: no codes of the system, no marks of Markdown.
+//! Why a model does not open, in sentences for users: without codes of the system and Markdown.
 
 use std::io;
 use std::path::Path;

@@ -322,11 +322,14 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
     assert_eq!(invoke("open_chat", json!({ "chat": chat }))["draft"], draft);
     let new = json!({ "text": "New", "pastes": [], "queue": [] });
     assert_eq!(invoke("snapshot", json!({}))["drafts"]["newChat"], new);
-    let sent = json!({ "chat": chat, "text": "And then?\n\nlonger", "thinking": true });
+    let rest = json!([{ "text": "And last?", "pastes": [], "thinking": false }]);
+    let sent = json!({
+        "chat": chat, "text": "And then?\n\nlonger", "thinking": true, "rest": rest
+    });
     let view = invoke("send_queued", sent);
     assert_eq!(
         view["draft"],
-        json!({ "text": "Dear", "pastes": ["long"], "queue": [] })
+        json!({ "text": "Dear", "pastes": ["long"], "queue": rest })
     );
     answered(&window, chat);
     let hits = invoke("search", json!({ "query": "blue" }));

@@ -1,7 +1,7 @@
 import type { Attachment } from "svelte/attachments";
 import type { Conversation } from "../state/conversation.svelte";
 import { places, type Term } from "../text/query";
-import { lead, live, paint, rangesIn, SETTLING_MS } from "./marks";
+import { keepInView, live, paint, rangesIn, SETTLING_MS } from "./marks";
 
 /** The names of the marks in `answer.css`, from the strongest to the faintest, and how long each stays. */
 const FADING = [
@@ -12,12 +12,14 @@ const FADING = [
 
 /** What of a message can be found. */
 const TEXTS = ".answer, .bubble, .thoughts";
+/** The button above code; its language is in the text of the message. */
+const COPY = "figcaption button";
 
 /** Where a search has led to this message: shows the first of the words and marks all of them for a while. */
 export function found(conversation: Conversation, id: number): Attachment<HTMLElement> {
   return (article) => {
     if (conversation.sought !== id || conversation.soughtTerms.length === 0) return;
-    // A message that leaves the view and comes back is not led to once more.
+    // A message that leaves the view and comes back is not shown once more.
     return mark(article, conversation.soughtTerms, () => (conversation.soughtTerms = []));
   };
 }
@@ -30,7 +32,9 @@ function mark(article: HTMLElement, terms: Term[], onseen: () => void): () => vo
   let name: string = FADING[0][0];
 
   const look = (): void => {
-    ranges = rangesIn(article.querySelectorAll(TEXTS), (text) => places(text, terms)).map(live);
+    ranges = rangesIn(article.querySelectorAll(TEXTS), COPY, (text) => places(text, terms)).map(
+      live,
+    );
     paintOnly(name, ranges);
   };
   /** From when the words were seen; a page that is busy drawing shows nothing. */
@@ -59,7 +63,7 @@ function mark(article: HTMLElement, terms: Term[], onseen: () => void): () => vo
     paintOnly("", []);
   };
   look();
-  lead({ range: () => ranges[0], signal, onseen: fade, onmoved: onseen });
+  keepInView({ range: () => ranges[0], signal, onseen: fade, onmoved: onseen });
   return leave;
 }
 

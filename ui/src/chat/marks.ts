@@ -4,12 +4,11 @@ import { BREAK, BREAKING } from "../text/shown";
 export const MOST = 500;
 /** So long, the view may move by itself once the words are there, and they may be still to come. */
 export const SETTLING_MS = 1500;
-const PATIENCE_MS = 20_000;
+/** So long the words may take to be drawn. */
+const TIMEOUT_MS = 20_000;
 
 /** Words in two of these do not stand together. */
 const BLOCKS = BREAKING.join(", ");
-/** Above code stands its language, which is no text of the message. */
-const CAPTION = "figcaption";
 
 /** Marks ranges with the style of that name in `answer.css`; the higher rank is seen. Older web views mark nothing. */
 export function paint(name: string, ranges: AbstractRange[], rank = 0): void {
@@ -24,11 +23,12 @@ export function paint(name: string, ranges: AbstractRange[], rank = 0): void {
 }
 
 /**
- * The ranges of what `places` finds in the text of these elements, from the one to the other. They are static: each
- * live one makes every change of the page dearer.
+ * The ranges of what `places` finds in the text of these elements but in `skipped` ones. They are static: each live one
+ * makes every change of the page dearer.
  */
 export function rangesIn(
   parts: Iterable<Element>,
+  skipped: string,
   places: (text: string) => [from: number, to: number][],
   first = 0,
   end = first + MOST,
@@ -42,7 +42,7 @@ export function rangesIn(
       (node) =>
         node instanceof Text
           ? NodeFilter.FILTER_ACCEPT
-          : (node as Element).matches(CAPTION)
+          : (node as Element).matches(skipped)
             ? NodeFilter.FILTER_REJECT
             : NodeFilter.FILTER_SKIP,
     );
@@ -83,7 +83,7 @@ export function live({ startContainer, startOffset, endContainer, endOffset }: S
   return range;
 }
 
-type Lead = {
+type View = {
   /** What to show; undefined while it is not drawn. */
   range: () => Range | undefined;
   signal: AbortSignal;
@@ -96,8 +96,8 @@ type Lead = {
 };
 
 /** Keeps a range in view from its first frame, for as long as the view may move by itself. */
-export function lead({ range, signal, onseen, onshown, onmoved }: Lead): void {
-  let end = performance.now() + PATIENCE_MS;
+export function keepInView({ range, signal, onseen, onshown, onmoved }: View): void {
+  let end = performance.now() + TIMEOUT_MS;
   let isSeen = false;
   let isMoved = false;
   const over = new AbortController();

@@ -3,8 +3,12 @@ import type { Match } from "../state/find.svelte";
 import { placesOf } from "../text/query";
 import { live, paint, rangesIn } from "./marks";
 
-/** The stretches of a message that are searched each by itself, in the order of `ShownText`. */
-const UNITS = ".thoughts:not(.folded) p, .answer .block, .bubble p";
+const THOUGHTS = ".thoughts:not(.folded)";
+/** The parts of a message that are searched each by itself, in the order of `ShownText`. */
+const UNITS = `${THOUGHTS} .piece, .answer .block, .bubble .piece`;
+
+/** Above code stands its language, which is no text of the message. */
+const CAPTION = "figcaption";
 
 /** The names of the marks in `answer.css`. */
 const OTHERS = "match";
@@ -64,16 +68,18 @@ export class Matches {
     this.#begin();
   }
 
-  /** Where a match is drawn. */
-  rangeOf({ entry, nth }: Match): Range | undefined {
+  /** Where a match is drawn. Thoughts that are folded, or not all drawn yet, do not count for a match in the text. */
+  rangeOf({ entry, nth, inThoughts }: Match): Range | undefined {
     const pattern = this.#pattern;
     if (!pattern) return undefined;
-    let before = nth;
+    const isThought = nth < inThoughts;
+    let before = isThought ? nth : nth - inThoughts;
     for (const unit of this.#unitsOf(entry)) {
+      if ((unit.closest(THOUGHTS) !== null) !== isThought) continue;
       const { count, ranges } = this.#lookAt(unit, pattern);
       if (before < count) {
         const places = (text: string): [number, number][] => placesOf(text, pattern);
-        const range = ranges[before] ?? rangesIn([unit], places, before, before + 1)[0];
+        const range = ranges[before] ?? rangesIn([unit], CAPTION, places, before, before + 1)[0];
         return range && live(range);
       }
       before -= count;
@@ -146,7 +152,7 @@ export class Matches {
     let found = this.#found.get(unit);
     if (found) return found;
     let count = 0;
-    const ranges = rangesIn([unit], (text) => {
+    const ranges = rangesIn([unit], CAPTION, (text) => {
       const places = placesOf(text, pattern);
       count = places.length;
       return places;

@@ -23,8 +23,8 @@ export const commands = {
 	snapshot: () => __TAURI_INVOKE<Snapshot>("snapshot"),
 	openChat: (chat: number) => __TAURI_INVOKE<ChatView>("open_chat", { chat }),
 	send: (chat: number | null, text: string, thinking: boolean) => __TAURI_INVOKE<ChatView>("send", { chat, text, thinking }),
-	/**  Sends the first message of the queue, as `text`: it leaves the queue, and the draft stays. */
-	sendQueued: (chat: number, text: string, thinking: boolean) => __TAURI_INVOKE<ChatView>("send_queued", { chat, text, thinking }),
+	/**  Sends the first message of the queue, as `text`: `rest` is the queue from now on, and the draft stays. */
+	sendQueued: (chat: number, text: string, thinking: boolean, rest: QueuedMessage[]) => __TAURI_INVOKE<ChatView>("send_queued", { chat, text, thinking, rest }),
 	regenerate: (message: number, thinking: boolean) => __TAURI_INVOKE<ChatView>("regenerate", { message, thinking }),
 	continueAnswer: (message: number) => __TAURI_INVOKE<ChatView>("continue_answer", { message }),
 	/**  `answer`: the edited question is answered, with thinking or without. */

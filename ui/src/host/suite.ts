@@ -115,6 +115,20 @@ const textOf = (deltas: { text: string }[]): string => deltas.map(({ text }) => 
 
 export const hostCases: HostCase[] = [
   {
+    name: "who hears that an answer has ended may send the next message at once",
+    async run(stage) {
+      const { view, answer } = await stage.answered();
+      const end = stage.events.findIndex(
+        (event) => event.type === "ended" && event.message.id === answer.id,
+      );
+      const changes = stage.events
+        .slice(0, end)
+        .filter((event) => event.type === "chatChanged" && event.chat.id === view.chat.id);
+      const last = changes.at(-1);
+      equal(last?.type === "chatChanged" && last.chat.writing, false, "writing before the end");
+    },
+  },
+  {
     name: "a sent message is there with an answer to come, and its draft is gone",
     async run(stage) {
       const { host, questions } = stage;

@@ -16,18 +16,22 @@ export function oneStop({ items, along }: Way): Attachment<HTMLElement> {
   return (list) => {
     const all = (): HTMLElement[] => [...list.querySelectorAll<HTMLElement>(items)];
     let stop: HTMLElement | null = null;
+    /** The stop has the focus, or had it until it was removed. */
+    let hasFocus = false;
     /** The items as they were last. */
     let before: HTMLElement[] = [];
 
     const settle = (): void => {
       const everything = all();
-      const isLost = stop && !stop.isConnected && document.activeElement === document.body;
+      const isLost =
+        hasFocus && stop?.isConnected === false && document.activeElement === document.body;
       if (stop && isLost)
         everything[Math.min(before.indexOf(stop), everything.length - 1)]?.focus();
       before = everything;
       const focused = everything.find((item) => item === document.activeElement);
       const current = everything.find((item) => item.hasAttribute("aria-current"));
       const last = everything.find((item) => item === stop);
+      hasFocus = focused !== undefined;
       stop = focused ?? current ?? last ?? everything[0] ?? null;
       for (const item of everything) {
         const index = item === stop ? 0 : -1;
@@ -39,6 +43,13 @@ export function oneStop({ items, along }: Way): Attachment<HTMLElement> {
       if (stop) stop.tabIndex = -1;
       stop = event.target;
       stop.tabIndex = 0;
+      hasFocus = true;
+    };
+    const onfocusout = (): void => {
+      // Chromium sends it of an item that is being removed, too: that one still counts.
+      queueMicrotask(() => {
+        if (stop?.isConnected) hasFocus = stop === document.activeElement;
+      });
     };
     const onkeydown = (event: KeyboardEvent): void => {
       const { key, target } = event;
@@ -63,10 +74,12 @@ export function oneStop({ items, along }: Way): Attachment<HTMLElement> {
     });
     settle();
     list.addEventListener("focusin", onfocusin);
+    list.addEventListener("focusout", onfocusout);
     list.addEventListener("keydown", onkeydown);
     return () => {
       changes.disconnect();
       list.removeEventListener("focusin", onfocusin);
+      list.removeEventListener("focusout", onfocusout);
       list.removeEventListener("keydown", onkeydown);
     };
   };

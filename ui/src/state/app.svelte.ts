@@ -1,5 +1,5 @@
 import { createContext } from "svelte";
-import type { ChatSummary, Host, HostEvent, Message, QueuedMessage } from "../host/host";
+import type { ChatSummary, ChatView, Host, HostEvent, Message, QueuedMessage } from "../host/host";
 import { Announcer } from "./announcer.svelte";
 import { Chats } from "./chats.svelte";
 import { Composer, whole } from "./composer.svelte";
@@ -48,6 +48,7 @@ export class App {
     this.search = new Search(host, this.notices);
     this.disk = new Disk(host, () => {
       this.composer.resave();
+      this.queue.resave();
       this.preferences.resave();
     });
     this.notices.onfail = (error) => this.disk.hear(error);
@@ -167,16 +168,14 @@ export class App {
 
   /** Sends the first message that waits in a chat. It goes on waiting where it is refused. */
   async sendQueued(chat: number): Promise<void> {
-    await this.queue.saved;
-    const [message] = this.queue.of(chat);
-    if (!message || this.chats.find(chat)?.writing) return;
-    const { conversation } = this;
-    const { thinking } = message;
-    const sent =
-      chat === conversation.chat
-        ? await conversation.sendQueued(chat, whole(message), thinking)
-        : await this.notices.guard(this.host.sendQueued(chat, whole(message), thinking));
-    if (sent) this.queue.sent(chat, message);
+    await this.queue.send(chat, async (message, rest) => {
+      if (this.chats.find(chat)?.writing) return false;
+      const { conversation } = this;
+      const request = (): Promise<ChatView> =>
+        this.host.sendQueued(chat, whole(message), message.thinking, rest);
+      if (chat === conversation.chat) return conversation.sendQueued(request);
+      return (await this.notices.guard(request())) !== null;
+    });
   }
 
   /** Takes a message that waits back into the box. */

@@ -360,6 +360,55 @@ test("after a stop or a failure a message goes on waiting, and can be sent or ed
   expect(sends(host)).toHaveLength(2);
 });
 
+test("a message that waits is sent once, though its chat is left while it is on its way", async () => {
+  const { app, host } = await start();
+  const chat = await queued(app);
+  app.composer.write("And a last one");
+  await app.send();
+  const real = host.sendQueued.bind(host);
+  let isLeft = false;
+  host.sendQueued = async (...sent) => {
+    const view = await real(...sent);
+    if (!isLeft) app.newChat();
+    isLeft = true;
+    return view;
+  };
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(isLeft).toBe(true);
+  expect(sends(host).slice(1)).toEqual([
+    ["send", chat, "And another", true],
+    ["send", chat, "And a last one", true],
+  ]);
+  expect(app.queue.of(chat)).toEqual([]);
+});
+
+test("a message that is refused when its turn comes goes on waiting, before the others", async () => {
+  const { app, host } = await start();
+  const chat = await queued(app);
+  host.sendQueued = () => Promise.reject({ code: "invalid", message: "No." });
+  await vi.advanceTimersByTimeAsync(20_000);
+  void app.queue.add(chat, { text: "And a last one", pastes: [], thinking: true });
+  await vi.advanceTimersByTimeAsync(10);
+  const waiting = ["And another", "And a last one"];
+  expect(app.queue.of(chat).map(({ text }) => text)).toEqual(waiting);
+  const kept = host.library.chats.get(chat)?.draft.queue;
+  expect(kept?.map(({ text }) => text)).toEqual(waiting);
+});
+
+test("what waits no more is forgotten on a full disk too, once there is room", async () => {
+  const { app, host } = await start({ rate: 5 });
+  const chat = await queued(app);
+  const [message] = app.queue.of(chat);
+  if (!message) throw new Error("nothing waits");
+  host.full = true;
+  app.queue.remove(chat, message);
+  await vi.advanceTimersByTimeAsync(10);
+  expect(host.library.chats.get(chat)?.draft.queue).toHaveLength(1);
+  host.full = false;
+  await vi.advanceTimersByTimeAsync(4000);
+  expect(host.library.chats.get(chat)?.draft.queue).toEqual([]);
+});
+
 test("a message that the host refuses to keep stays in the box", async () => {
   const { app, host } = await start({ rate: 5 });
   app.composer.write("Tell me a story");

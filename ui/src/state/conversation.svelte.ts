@@ -67,19 +67,13 @@ export class Conversation {
   }
 
   /** The chat that the message was sent to; null when it was refused. */
-  async send(text: string, thinking: boolean): Promise<number | null> {
-    let taken: number | null = null;
-    await this.#act(async () => {
-      const view = await this.host.send(this.chat, text, thinking);
-      taken = view.chat.id;
-      return view;
-    }, true);
-    return taken;
+  send(text: string, thinking: boolean): Promise<number | null> {
+    return this.#ask(() => this.host.send(this.chat, text, thinking));
   }
 
-  /** Sends the first message of the queue; false when it was refused. */
-  sendQueued(chat: number, text: string, thinking: boolean): Promise<boolean> {
-    return this.#act(() => this.host.sendQueued(chat, text, thinking), true);
+  /** Sends a message that has waited in this chat; false when it was refused. */
+  async sendQueued(request: () => Promise<ChatView>): Promise<boolean> {
+    return (await this.#ask(request)) !== null;
   }
 
   regenerate(entry: Entry, thinking: boolean): Promise<boolean> {
@@ -135,6 +129,17 @@ export class Conversation {
         entry.absorb(event.message);
         break;
     }
+  }
+
+  /** The chat in which the host has asked a new question, whether it is still shown or not; null when it was refused. */
+  async #ask(request: () => Promise<ChatView>): Promise<number | null> {
+    let chat: number | null = null;
+    await this.#act(async () => {
+      const view = await request();
+      chat = view.chat.id;
+      return view;
+    }, true);
+    return chat;
   }
 
   /** `asks`: the request asks a new question. */

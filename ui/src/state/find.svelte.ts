@@ -9,8 +9,8 @@ const SLICE_MS = 8;
 /** How soon an answer that grows is counted again. */
 const UPDATE_MS = 300;
 
-/** A match: the message, and which of its matches it is, from 0. */
-export type Match = { entry: number; nth: number };
+/** A match: the message, and which of its matches it is, from 0; the first of them are in its thoughts. */
+export type Match = { entry: number; nth: number; inThoughts: number };
 
 /**
  * Finds words in the open chat: in every message of the shown branch as it is shown, drawn or not. Thoughts count, as
@@ -182,7 +182,11 @@ export class Find {
     const { entries, editing } = this.conversation;
     const entry = entries.at(-1);
     const { pattern } = this;
-    if (!entry || !pattern || this.searching || entry.id === editing) return;
+    if (this.searching) {
+      this.grown();
+      return;
+    }
+    if (!entry || !pattern || entry.id === editing) return;
     const text = this.#textOf(entry);
     if (!text.read(entry)) {
       // A long answer that has ended is read anew, a window at a time.
@@ -196,8 +200,9 @@ export class Find {
   #go(entry: Entry, nth: number): void {
     const { pattern } = this;
     if (!pattern) return;
-    entry.unfold(this.#textOf(entry).isThought(pattern, nth) ? "thinking" : "whole");
-    this.current = { entry: entry.id, nth };
+    const inThoughts = this.#textOf(entry).countThoughts(pattern);
+    entry.unfold(nth < inThoughts ? "thinking" : "whole");
+    this.current = { entry: entry.id, nth, inThoughts };
     this.moves += 1;
   }
 

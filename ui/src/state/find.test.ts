@@ -44,10 +44,10 @@ it("writes a large count as all other figures", async () => {
 it("counts the matches of all messages and goes through them in both directions", async () => {
   const [first, second] = await chatOf("a bird", "no **bird**, two birds", "BIRD");
   expect(await find("bird")).toBe("1 of 4");
-  expect(app.find.current).toEqual({ entry: first?.id, nth: 0 });
+  expect(app.find.current).toEqual({ entry: first?.id, nth: 0, inThoughts: 0 });
   app.find.step(1);
   app.find.step(1);
-  expect(app.find.current).toEqual({ entry: second?.id, nth: 1 });
+  expect(app.find.current).toEqual({ entry: second?.id, nth: 1, inThoughts: 0 });
   expect(app.find.words).toBe("3 of 4");
   expect(app.find.spoken).toBe("3 of 4");
   app.find.step(1);

@@ -3,8 +3,10 @@ import type { Notices } from "./notices.svelte";
 
 /** Messages that wait until the answer before them is done, in every chat. The host keeps them. */
 export class Queue {
-  /** Comes when the host has what is here. */
-  saved: Promise<unknown> = Promise.resolve();
+  /** Comes when the host has done what it was asked for: one after the other, as it may take up requests in another order. */
+  #done: Promise<unknown> = Promise.resolve();
+  /** Chats whose queue the host has refused to keep. */
+  readonly #unsaved = new Set<number>();
   #lists = $state.raw<ReadonlyMap<number, QueuedMessage[]>>(new Map());
 
   constructor(
@@ -24,42 +26,61 @@ export class Queue {
 
   /** False where it was not saved, and does not wait. */
   async add(chat: number, message: QueuedMessage): Promise<boolean> {
-    const list = [...this.of(chat), message];
-    this.#put(chat, list);
-    if (await this.#save(chat, list)) return true;
-    this.#put(
-      chat,
-      this.of(chat).filter((each) => each !== message),
-    );
+    this.#put(chat, [...this.of(chat), message]);
+    if (await this.#save(chat)) return true;
+    this.#drop(chat, message);
     return false;
   }
 
   remove(chat: number, message: QueuedMessage): void {
-    const list = this.of(chat).filter((each) => each !== message);
-    this.#put(chat, list);
-    void this.#save(chat, list);
+    this.#drop(chat, message);
+    void this.#save(chat);
   }
 
-  /** The host has sent it. */
-  sent(chat: number, message: QueuedMessage): void {
-    this.#put(
-      chat,
-      this.of(chat).filter((each) => each !== message),
-    );
+  /**
+   * Has `request` send the first message; the host keeps the others from then on. It goes on waiting where it is refused.
+   */
+  send(
+    chat: number,
+    request: (first: QueuedMessage, rest: QueuedMessage[]) => Promise<boolean>,
+  ): Promise<void> {
+    return this.#after(async () => {
+      const [first, ...rest] = this.of(chat);
+      if (!first) return;
+      this.#put(chat, rest);
+      if (!(await request(first, rest))) this.#put(chat, [first, ...this.of(chat)]);
+    });
+  }
+
+  /** Saves once more what the host has refused. */
+  resave(): void {
+    for (const chat of this.#unsaved) void this.#save(chat);
   }
 
   #put(chat: number, list: QueuedMessage[]): void {
     this.#lists = new Map(this.#lists).set(chat, list);
   }
 
-  /** One after the other: the host may take up requests in another order. */
-  #save(chat: number, list: QueuedMessage[]): Promise<boolean> {
-    const save = async (): Promise<boolean> => {
-      const saved = this.host.saveQueue(chat, list).then(() => true);
-      return (await this.notices.guard(saved)) !== null;
-    };
-    const result = this.saved.then(save);
-    this.saved = result;
+  #drop(chat: number, message: QueuedMessage): void {
+    this.#put(
+      chat,
+      this.of(chat).filter((each) => each !== message),
+    );
+  }
+
+  #save(chat: number): Promise<boolean> {
+    return this.#after(async () => {
+      const saved = this.host.saveQueue(chat, this.of(chat)).then(() => true);
+      const isSaved = (await this.notices.guard(saved)) !== null;
+      if (isSaved) this.#unsaved.delete(chat);
+      else this.#unsaved.add(chat);
+      return isSaved;
+    });
+  }
+
+  #after<T>(act: () => Promise<T>): Promise<T> {
+    const result = this.#done.then(act);
+    this.#done = result;
     return result;
   }
 }

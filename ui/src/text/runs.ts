@@ -1,13 +1,7 @@
+import { decodeEntities } from "./entities";
+
 /** A stretch of code and the classes that colour it; no classes where it is plain. */
 export type Run = [classes: string, text: string];
-
-const ENTITIES: Record<string, string> = {
-  "&amp;": "&",
-  "&lt;": "<",
-  "&gt;": ">",
-  "&quot;": '"',
-  "&#x27;": "'",
-};
 
 /**
  * The runs of what highlight.js returns: nested `<span class="…">` and escaped text, nothing else.
@@ -21,8 +15,7 @@ export function runsOf(html: string): Run[] {
     else if (token === "</span>") open.pop();
     else {
       const inner = open.slice(open.lastIndexOf("hljs-subst") + 1);
-      const text = token.replace(/&(?:amp|lt|gt|quot|#x27);/gu, (entity) => ENTITIES[entity] ?? "");
-      runs.push([inner.join(" "), text]);
+      runs.push([inner.join(" "), decodeEntities(token)]);
     }
   }
   return runs;

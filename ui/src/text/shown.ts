@@ -1,4 +1,5 @@
 import { BlockReader, type Block } from "./blocks";
+import { decodeEntities } from "./entities";
 import { PieceReader } from "./pieces";
 import { fold } from "./query";
 import { joinTables } from "./tables";
@@ -11,21 +12,12 @@ export const BREAKING = ["p", "li", "td", "th", "h3", "h4", "h5", "h6", "pre", "
 
 const CAPTION = /<figcaption>[\s\S]*?<\/figcaption>/gu;
 const TAG = /<\/?([a-z][a-z\d]*)[^>]*>/gu;
-const ENTITIES: Record<string, string> = {
-  "&amp;": "&",
-  "&lt;": "<",
-  "&gt;": ">",
-  "&quot;": '"',
-  "&#x27;": "'",
-  "&nbsp;": "\u00A0",
-};
-
 /** The text that is shown of HTML as `md` renders it; what stands above code is no text of the message. */
 function textOfHtml(html: string): string {
-  return html
+  const text = html
     .replace(CAPTION, BREAK)
-    .replace(TAG, (_, name: string) => (BREAKING.includes(name) ? BREAK : ""))
-    .replace(/&(?:amp|lt|gt|quot|nbsp|#x27);/gu, (entity) => ENTITIES[entity] ?? "");
+    .replace(TAG, (_, name: string) => (BREAKING.includes(name) ? BREAK : ""));
+  return decodeEntities(text);
 }
 
 /** The text of blocks that are drawn together. */
@@ -43,12 +35,26 @@ function textOfBlocks(blocks: Block[]): string {
     .join(BREAK);
 }
 
-/** A stretch of folded text, and how often the pattern that was counted last matches it. */
-class Stretch {
+/** A part of the text, folded when it is first asked for, and how often the pattern that was counted last matches it. */
+class Part {
+  #shown: (() => string) | null;
+  #folded = "";
   #pattern: RegExp | null = null;
   #count = 0;
 
-  constructor(readonly folded: string) {}
+  constructor(shown: () => string) {
+    this.#shown = shown;
+  }
+
+  get isFolded(): boolean {
+    return this.#shown === null;
+  }
+
+  get folded(): string {
+    if (this.#shown) this.#folded = fold(this.#shown());
+    this.#shown = null;
+    return this.#folded;
+  }
 
   count(pattern: RegExp): number {
     if (pattern !== this.#pattern) {
@@ -62,10 +68,13 @@ class Stretch {
   }
 }
 
+/** So long the parts of a text are folded at once. */
+const FOLDING_MS = 4;
+
 /** What the text of a message is made of. */
 type Source = { role: "user" | "assistant"; text: string; thinking: string; writing: boolean };
 
-/** How thoughts and questions are drawn: what is in two pieces is in two paragraphs. */
+/** How thoughts and questions are drawn: each piece in a block of its own, so that a line of megabytes is laid out in steps. */
 export const PIECE = { lines: 40, characters: 4000 };
 
 /**
@@ -74,46 +83,45 @@ export const PIECE = { lines: 40, characters: 4000 };
  * what has changed is read and counted again.
  */
 export class ShownText {
-  #thoughts: Stretch[] = [];
-  #text: Stretch[] = [];
+  #thoughts: Part[] = [];
+  #text: Part[] = [];
   #pieces = new PieceReader(PIECE);
   #texts: string[] = [];
   #blocks: BlockReader | null = null;
-  #groups = new WeakMap<Block[], Stretch>();
+  #groups = new WeakMap<Block[], Part>();
   #source: Source | null = null;
 
-  /** Reads what is new in `source`, or one window of it: false while there is more to read. */
+  /** Reads what is new in `source`, or as much as a moment allows: false while there is more to read. */
   read({ role, text, thinking, writing }: Source): boolean {
     const before = this.#source;
-    if (before?.text === text && before.thinking === thinking && before.writing === writing)
-      return true;
-    if (thinking !== before?.thinking) this.#readThoughts(thinking);
-    if (role === "user")
-      this.#text = new PieceReader(PIECE).read(text).map((piece) => new Stretch(fold(piece)));
-    else if (!this.#readAnswer(text, writing)) return false;
-    this.#source = { role, text, thinking, writing };
-    return true;
+    if (before?.text !== text || before.thinking !== thinking || before.writing !== writing) {
+      if (thinking !== before?.thinking) this.#readThoughts(thinking);
+      if (role === "user")
+        this.#text = new PieceReader(PIECE).read(text).map((piece) => new Part(() => piece));
+      else if (!this.#readAnswer(text, writing)) return false;
+      this.#source = { role, text, thinking, writing };
+    }
+    return this.#fold();
   }
 
   count(pattern: RegExp): number {
-    return this.#stretches().reduce((sum, stretch) => sum + stretch.count(pattern), 0);
+    return this.#parts().reduce((sum, part) => sum + part.count(pattern), 0);
   }
 
-  /** Whether this match, from 0, is in the thoughts. */
-  isThought(pattern: RegExp, nth: number): boolean {
-    return nth < this.#thoughts.reduce((sum, stretch) => sum + stretch.count(pattern), 0);
+  /** How many of the matches are in the thoughts. */
+  countThoughts(pattern: RegExp): number {
+    return this.#thoughts.reduce((sum, part) => sum + part.count(pattern), 0);
   }
 
   /** Where in the folded text the match begins. */
   offsetOf(pattern: RegExp, nth: number): number {
     let before = nth;
     let offset = 0;
-    for (const stretch of this.#stretches()) {
-      const count = stretch.count(pattern);
-      if (before < count)
-        return offset + ([...stretch.folded.matchAll(pattern)][before]?.index ?? 0);
+    for (const part of this.#parts()) {
+      const count = part.count(pattern);
+      if (before < count) return offset + ([...part.folded.matchAll(pattern)][before]?.index ?? 0);
       before -= count;
-      offset += stretch.folded.length;
+      offset += part.folded.length;
     }
     return offset;
   }
@@ -122,11 +130,11 @@ export class ShownText {
   countBefore(pattern: RegExp, offset: number): number {
     let sum = 0;
     let from = 0;
-    for (const stretch of this.#stretches()) {
-      const to = from + stretch.folded.length;
-      if (to <= offset) sum += stretch.count(pattern);
+    for (const part of this.#parts()) {
+      const to = from + part.folded.length;
+      if (to <= offset) sum += part.count(pattern);
       else
-        for (const { index } of stretch.folded.matchAll(pattern))
+        for (const { index } of part.folded.matchAll(pattern))
           if (from + index < offset) sum += 1;
           else return sum;
       from = to;
@@ -134,15 +142,26 @@ export class ShownText {
     return sum;
   }
 
-  #stretches(): Stretch[] {
+  #parts(): Part[] {
     return [...this.#thoughts, ...this.#text];
+  }
+
+  /** Folds as many parts as a moment allows: false while there are more. */
+  #fold(): boolean {
+    const end = performance.now() + FOLDING_MS;
+    for (const part of this.#parts()) {
+      if (part.isFolded) continue;
+      if (performance.now() >= end) return false;
+      void part.folded;
+    }
+    return true;
   }
 
   #readThoughts(thinking: string): void {
     const texts = this.#pieces.read(thinking);
     this.#thoughts = texts.map((text, at) => {
       const kept = this.#texts[at] === text ? this.#thoughts[at] : undefined;
-      return kept ?? new Stretch(fold(text));
+      return kept ?? new Part(() => text);
     });
     this.#texts = texts;
   }
@@ -152,7 +171,7 @@ export class ShownText {
     const { groups, done } = reader.read(text, writing, () => true);
     if (!done) return false;
     this.#text = groups.map((blocks) => {
-      const kept = this.#groups.get(blocks) ?? new Stretch(fold(textOfBlocks(blocks)));
+      const kept = this.#groups.get(blocks) ?? new Part(() => textOfBlocks(blocks));
       this.#groups.set(blocks, kept);
       return kept;
     });

@@ -55,6 +55,29 @@ scene(
   },
 );
 
+scene("a chat that moves to another group takes the focus from nowhere", {}, async (page) => {
+  const open = chats(page).getByRole("button").first();
+  await chats(page).getByText("Sourdough").click();
+  await page.getByRole("log").waitFor();
+  const moved = await page.evaluate(async () => {
+    document.activeElement.blur();
+    const focused = [];
+    document.addEventListener("focusin", ({ target }) => focused.push(target.textContent));
+    const { stage } = window;
+    const chat = [...stage.library.chats.values()].find(({ summary }) =>
+      summary.title.startsWith("Sourdough"),
+    );
+    stage.emit({
+      type: "chatChanged",
+      chat: { ...chat.summary, updatedAt: Math.floor(Date.now() / 1000) },
+    });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    return { focused, active: document.activeElement.tagName };
+  });
+  assert.deepEqual(moved, { focused: [], active: "BODY" });
+  assert.match(await open.textContent(), /Sourdough/u);
+});
+
 scene("a deleted chat comes back by Undo", {}, async (page) => {
   const chat = chats(page).getByText("Sourdough that does not rise");
   await chat.hover();

@@ -3,6 +3,7 @@ import {
   answered,
   ask,
   button,
+  calls,
   chats,
   ENDLESS,
   log,
@@ -88,6 +89,37 @@ scene("an input method's Enter accepts a word and sends nothing", {}, async (pag
   assert.equal(await message(page).inputValue(), "日本\n");
   await message(page).press("Enter");
   await log(page).getByText("日本").waitFor();
+});
+
+scene("an input method's Escape ends neither an answer nor an edit", { rate: 60 }, async (page) => {
+  const escape = (box) => {
+    const init = { key: "Escape", isComposing: true, bubbles: true, cancelable: true };
+    box.dispatchEvent(new KeyboardEvent("keydown", init));
+  };
+  await ask(page, ENDLESS);
+  await button(page, "Stop").waitFor();
+  await message(page).evaluate(escape);
+  assert.deepEqual(await calls(page, "stop"), []);
+  await message(page).press("Escape");
+  await button(page, "Stop").waitFor({ state: "detached" });
+  await message(page).press("ArrowUp");
+  const editor = page.getByRole("textbox", { name: "Edit message text" });
+  await editor.fill("日本");
+  await editor.evaluate(escape);
+  assert.equal(await editor.inputValue(), "日本");
+});
+
+scene("a marked question is copied as it was written", {}, async (page) => {
+  const text = Array.from({ length: 130 }, (_, at) => (at % 9 ? `Line ${at}` : "")).join("\n");
+  await message(page).fill(`Look:\n${text}`);
+  await message(page).press("Enter");
+  await button(page, "Show all").click();
+  const marked = () =>
+    page.evaluate(() => {
+      document.getSelection().selectAllChildren(document.querySelector(".bubble"));
+      return document.getSelection().toString();
+    });
+  await soon(async () => assert.equal((await marked()).trimEnd(), `Look:\n${text}`.trimEnd()));
 });
 
 scene("the message box grows to about eight lines, then scrolls", {}, async (page) => {

@@ -19,6 +19,15 @@ test("an opening that takes long is said, and then the chats are there", async (
   assert.deepEqual(page.faults, []);
 });
 
+test("why the app does not start stays in the window", async () => {
+  const page = await stand.page({ scene: "no-start", first: ["alert"] });
+  const reason = "Goldcrest could not start. The chats could not be read.";
+  await page.getByText(reason).waitFor();
+  await page.waitForTimeout(900);
+  assert.equal(await page.locator("#app").textContent(), reason);
+  await page.context().close();
+});
+
 test("a damaged database is explained, and a copy is restored without a restart", async () => {
   const page = await stand.page({ scene: "damaged", first });
   const heading = page.getByRole("heading", { name: "The file with your chats is damaged" });

@@ -95,6 +95,16 @@ scene("a word deep in a long answer is found and shown", {}, async (page) => {
   assert((await marked(page)).includes("eedl"));
 });
 
+scene("the language of code is found above it", {}, async (page) => {
+  await page.evaluate(() => {
+    const [chat] = [...window.stage.library.chats.values()].slice(-1);
+    chat.messages[1].text = "Like this:\n\n```python\nprint(1)\n```";
+  });
+  await search(page, "python");
+  await hits(page).getByRole("button").first().click();
+  await soon(async () => assert.deepEqual(await marked(page), ["Python"]));
+});
+
 scene("a word in a folded message and one in the thinking are unfolded", {}, async (page) => {
   await page.evaluate(() => {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);

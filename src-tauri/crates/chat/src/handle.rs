@@ -87,15 +87,17 @@ impl Chat {
         self.ask(move |desk| desk.send(chat, &text, thinking))
     }
 
-    /// The same with the first message of the chat's queue, as `text`: it leaves the queue, and the draft stays.
+    /// The same with the first message of the chat's queue, as `text`: `rest` is the queue from now on, and the draft
+    /// stays.
     pub fn send_queued(
         &self,
         chat: ChatId,
         text: &str,
         thinking: bool,
+        rest: Vec<QueuedMessage>,
     ) -> Result<ChatView, Failure> {
         let text = text.to_owned();
-        self.ask(move |desk| desk.send_queued(chat, &text, thinking))
+        self.ask(move |desk| desk.send_queued(chat, &text, thinking, &rest))
     }
 
     /// Queues another answer beside this one; of a user's message: another answer to it.

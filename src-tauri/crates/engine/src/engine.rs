@@ -237,7 +237,8 @@ impl Engine {
         } = place(&config, source, again, options, wanted.tokens, progress)?;
         summary.context_length = context;
         summary.context_note = wanted.note;
-        summary.context_can_grow = wanted.can_grow;
+        // Where the device has cut it, one that was asked for would get more: layers move to the CPU for it.
+        summary.context_can_grow = wanted.can_grow || context < wanted.tokens;
         let load_s = started.elapsed().as_secs_f64();
         tracing::info!(
             name = summary.name,

@@ -76,8 +76,8 @@ pub fn threads(options: &LoadOptions) -> usize {
         .unwrap_or_else(device::physical_cores)
 }
 
-/// Loads the weights on the device that was asked for, or on the CPU where that does not work, for a context of so
-/// many tokens.
+/// Loads the weights on the device that was asked for, or on the CPU where that does not work, for a context of this
+/// length in tokens.
 ///
 /// # Errors
 /// When the CPU has no room for them, or the CPU level that was asked for is not one of this machine's.
@@ -198,7 +198,7 @@ struct Order<'a> {
     options: &'a LoadOptions,
     /// Tokens of context, as far as the CPU has room.
     context: usize,
-    /// Makes a CPU for the blocks that stay there, which takes so many tokens a pass.
+    /// Makes a CPU for the blocks that stay there, with this number of tokens a pass.
     cpu: &'a dyn Fn() -> Cpu,
     chunk: usize,
 }

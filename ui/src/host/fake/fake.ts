@@ -38,6 +38,8 @@ export type Script = {
   problem?: StartProblem | null;
   /** Milliseconds until the store is open. */
   opensInMs?: number;
+  /** It does not start, and says no more than why. */
+  startFails?: boolean;
 };
 
 const FLUSH_MS = 50;
@@ -73,6 +75,7 @@ export class FakeHost implements Host {
       pauseAt: Infinity,
       problem: null,
       opensInMs: 0,
+      startFails: false,
       ...script,
     };
     this.#settings = { ...defaultSettings, ...this.#script.settings };
@@ -100,8 +103,9 @@ export class FakeHost implements Host {
   }
 
   async startup(): Promise<Startup> {
-    const { problem, opensInMs } = this.#script;
+    const { problem, opensInMs, startFails } = this.#script;
     if (opensInMs) await new Promise((resolve) => setTimeout(resolve, opensInMs));
+    if (startFails) return refuse("store", "The chats could not be read.");
     return this.#reply<Startup>(problem ? { type: "problem", ...problem } : { type: "ready" });
   }
 
@@ -205,10 +209,15 @@ export class FakeHost implements Host {
     return this.#answer(chat, thinking);
   }
 
-  async sendQueued(id: number, text: string, thinking: boolean): Promise<ChatView> {
-    const { text: typed, pastes, queue } = this.#open(id)?.draft ?? noDraft();
+  async sendQueued(
+    id: number,
+    text: string,
+    thinking: boolean,
+    queue: QueuedMessage[],
+  ): Promise<ChatView> {
+    const { text: typed, pastes } = this.#open(id)?.draft ?? noDraft();
     const view = await this.send(id, text, thinking);
-    const draft = { text: typed, pastes, queue: queue.slice(1) };
+    const draft = { text: typed, pastes, queue };
     const chat = this.#open(id);
     if (chat) chat.draft = draft;
     return { ...view, draft: structuredClone(draft) };

@@ -13,6 +13,7 @@ const scenes: Record<string, Script> = {
   long: { exchanges: 60 },
   distrusting: { model: distrusting },
   "slow-start": { opensInMs: 2000 },
+  "no-start": { startFails: true },
   checking: { model: { ...loading, state: "checking", progress: 0 } },
   loading: { model: loading },
   template: { model: foreign },

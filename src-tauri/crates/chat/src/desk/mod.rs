@@ -31,10 +31,15 @@ use crate::view::Event;
 /// Seconds that a deleted chat can be restored.
 const BIN: i64 = 30 * 24 * 60 * 60;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long expired chats are removed at once, and the pause before it goes on: nobody is served meanwhile.
+const PURGING: Duration = Duration::from_millis(50);
+const PURGE_PAUSE: Duration = Duration::from_millis(200);
 
 /// When the work is done that nobody asks for. Tests do not wait so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
+    /// How long after the start the removal of chats begins that were deleted long ago.
+    pub purge_after: Duration,
     /// How long after the start the day's copy of the database is made: when nobody waits for the
     /// first screen any more.
     pub copy_after: Duration,
@@ -49,6 +54,7 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Timing {
         Timing {
+            purge_after: Duration::from_secs(5),
             copy_after: Duration::from_secs(20),
             journal_after: Duration::from_millis(250),
             retry_after: Duration::from_secs(5),
@@ -79,6 +85,7 @@ pub(crate) struct Desk {
     answers: Answers,
     unsaved: Unsaved,
     timing: Timing,
+    purge_due: Instant,
     copy_due: Instant,
     /// For threads that report to this one.
     letters: Sender<Letter>,
@@ -95,15 +102,11 @@ pub(crate) fn start(
 ) -> Result<Sender<Letter>, Failure> {
     let (letters, inbox) = channel();
     let (jobs, work) = channel();
-    let expired = clock.now().timestamp().as_second() - BIN;
-    match store.chats().purge(expired) {
-        Ok(0) => {}
-        Ok(purged) => tracing::info!(purged, "purged expired chats"),
-        // With a full disk the chats can still be read.
-        Err(error) => tracing::warn!(%error, "expired chats were not purged"),
-    }
     let settings = Settings::read(&store)?;
-    let copy_due = Instant::now() + timing.copy_after;
+    let (purge_due, copy_due) = (
+        Instant::now() + timing.purge_after,
+        Instant::now() + timing.copy_after,
+    );
     let desk = Desk {
         store,
         clock,
@@ -114,6 +117,7 @@ pub(crate) fn start(
         answers: Answers::default(),
         unsaved: Unsaved::default(),
         timing,
+        purge_due,
         copy_due,
         letters: letters.clone(),
     };
@@ -205,10 +209,31 @@ impl Desk {
         self.tend_answer(false);
         self.retry_unsaved();
         self.next_job();
-        if self.copy_due <= Instant::now() && !self.answers.busy() {
+        if self.answers.busy() {
+            return;
+        }
+        if self.purge_due <= Instant::now() {
+            self.purge();
+        }
+        if self.copy_due <= Instant::now() {
             self.copy_due = Instant::now() + DAY;
             self.copy_database();
         }
+    }
+
+    /// Removes some of what was deleted long ago.
+    fn purge(&mut self) {
+        let expired = self.clock.now().timestamp().as_second() - BIN;
+        let pause = match self.store.chats().purge(expired, PURGING) {
+            Ok(true) => PURGE_PAUSE,
+            Ok(false) => DAY,
+            // With a full disk the chats can still be read.
+            Err(error) => {
+                tracing::warn!(%error, "expired chats were not purged");
+                DAY
+            }
+        };
+        self.purge_due = Instant::now() + pause;
     }
 
     /// On a thread of its own: a large file takes a while, and nobody is to wait for it.
@@ -239,13 +264,13 @@ impl Desk {
     }
 
     fn due(&self) -> Instant {
-        let copy = if self.answers.busy() {
+        let idle = if self.answers.busy() {
             Instant::now() + DAY
         } else {
-            self.copy_due
+            self.purge_due.min(self.copy_due)
         };
         let others = [self.answers.due(), self.unsaved.due()];
-        others.into_iter().flatten().fold(copy, Instant::min)
+        others.into_iter().flatten().fold(idle, Instant::min)
     }
 
     /// An opening comes before the answers that wait: they are to be given by the model that was

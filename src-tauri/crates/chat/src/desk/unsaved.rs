@@ -147,15 +147,16 @@ impl Desk {
             }
         };
         let chat = row.chat;
+        // First that nothing is written any more: who hears of the end may send the next message at once.
+        if let Err(failure) = self.tell_changed(chat) {
+            tracing::error!(%failure, "a chat cannot be shown");
+        }
         match self.one_message(row) {
             Ok(message) => self.tell(Event::Ended {
                 chat,
                 message: Message { seq, ..message },
             }),
             Err(failure) => tracing::error!(%failure, "an answer cannot be shown"),
-        }
-        if let Err(failure) = self.tell_changed(chat) {
-            tracing::error!(%failure, "a chat cannot be shown");
         }
     }
 

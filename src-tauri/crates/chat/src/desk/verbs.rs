@@ -42,12 +42,11 @@ impl Desk {
         chat: ChatId,
         text: &str,
         thinking: bool,
+        rest: &[QueuedMessage],
     ) -> Result<ChatView, Failure> {
+        refuse_large_queue(rest)?;
         self.add_question(Some(chat), text, thinking, |store, place| {
-            let queue = store.drafts().get(place)?.queue;
-            store
-                .drafts()
-                .set_queue(place, queue.get(1..).unwrap_or_default())
+            store.drafts().set_queue(place, rest)
         })
     }
 
@@ -222,10 +221,7 @@ impl Desk {
     }
 
     pub(crate) fn save_queue(&self, chat: ChatId, queue: &[QueuedMessage]) -> Result<(), Failure> {
-        let bytes = |message: &QueuedMessage| {
-            message.text.len() + message.pastes.iter().map(String::len).sum::<usize>()
-        };
-        refuse_too_large_together(queue.iter().map(bytes))?;
+        refuse_large_queue(queue)?;
         let place = self.draft_place(Some(chat))?;
         Ok(self.store.drafts().set_queue(place, queue)?)
     }
@@ -268,6 +264,13 @@ impl Desk {
             None => self.refuse_if_unsaved(chat),
         }
     }
+}
+
+fn refuse_large_queue(queue: &[QueuedMessage]) -> Result<(), Failure> {
+    let bytes = |message: &QueuedMessage| {
+        message.text.len() + message.pastes.iter().map(String::len).sum::<usize>()
+    };
+    refuse_too_large_together(queue.iter().map(bytes))
 }
 
 fn message_text(text: &str) -> Result<&str, Failure> {

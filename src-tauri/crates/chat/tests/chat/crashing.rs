@@ -37,6 +37,7 @@ fn answers_until_it_is_killed() {
 #[test]
 fn the_app_saves_as_often_as_it_is_said_to() {
     let promised = Timing {
+        purge_after: Duration::from_secs(5),
         copy_after: Duration::from_secs(20),
         journal_after: Duration::from_millis(250),
         retry_after: Duration::from_secs(5),

@@ -370,6 +370,7 @@ impl Generate for Scripted {
 
 /// No copies, and no long waits.
 pub const TIMING: Timing = Timing {
+    purge_after: Duration::ZERO,
     copy_after: Duration::from_secs(3600),
     journal_after: Duration::from_millis(250),
     retry_after: Duration::from_millis(20),

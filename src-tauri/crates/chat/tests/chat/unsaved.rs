@@ -1,11 +1,11 @@
 //! A database that cannot be written: a full disk, or another process that holds the file.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chat::{ChatId, Event, FailureCode, MessageState, Role, StopReason, Store, StoreError, Timing};
 use store::{NewMessage, faults};
 
-use crate::scripted::{Bench, Script, Step, TIMING, TODAY, last_row, texts};
+use crate::scripted::{Bench, PATIENCE, Script, Step, TIMING, TODAY, last_row, texts};
 
 /// Saves at the end alone, and tries again only when it has to.
 const UNHURRIED: Timing = Timing {
@@ -368,6 +368,28 @@ fn a_chat_that_cannot_be_deleted_goes_on_with_its_answer() {
         (ended.state, ended.text.as_str()),
         (MessageState::Done, "Six grams.")
     );
+}
+
+#[test]
+fn expired_chats_are_purged_after_the_start_while_others_are_served() {
+    let (_folder, path, mut bench) = on_file();
+    let kept = bench.ask(None, "How heavy?").chat.id;
+    let gone = bench.ask(None, "How long?").chat.id;
+    for text in ["One", "Two", "Three"].repeat(10) {
+        bench.ask(Some(gone), text);
+    }
+    bench.chat.delete(gone).unwrap();
+    bench.chat.shutdown();
+    let later = "2027-03-05T12:00:00+00:00[UTC]";
+    let mut bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), later);
+    assert_eq!(texts(&bench.ask(Some(kept), "Sure?"))[2], "Sure?");
+    let reader = Store::open(&path).unwrap();
+    let begun = Instant::now();
+    while !reader.messages().tree(gone).unwrap().is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "they are still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(bench.chat.restore(gone).is_err());
 }
 
 #[test]

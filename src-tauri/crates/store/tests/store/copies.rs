@@ -235,7 +235,7 @@ fn what_was_purged_is_in_no_file() {
     ];
     assert!(contains("quartzite") && contains("Xylophones"));
     store.chats().delete(secret, 500).unwrap();
-    assert_eq!(store.chats().purge(501).unwrap(), 1);
+    while store.chats().purge(501, Duration::from_millis(1)).unwrap() {}
     daily_copy(&path, "2026-03-05").unwrap();
     for word in words {
         assert!(!contains(word), "{word} while the store is open");

@@ -1,6 +1,6 @@
 use store::{Draft, DraftPlace, QueuedMessage, Store};
 
-use crate::chat;
+use crate::{LONG, chat};
 
 #[test]
 fn each_place_has_its_draft() {
@@ -60,6 +60,6 @@ fn a_draft_goes_with_its_chat() {
     keep(&store, place, &draft);
     store.chats().delete(id, 1).unwrap();
     assert_eq!(store.drafts().get(place).unwrap(), draft);
-    store.chats().purge(2).unwrap();
+    store.chats().purge(2, LONG).unwrap();
     assert_eq!(store.drafts().get(place).unwrap(), Draft::default());
 }

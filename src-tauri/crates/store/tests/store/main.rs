@@ -18,6 +18,7 @@ mod windows;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -25,6 +26,9 @@ use store::{ChatId, MessageId, MessageState, NewMessage, Role, Store};
 
 /// Names the database of a child process; without it, the child's test does nothing.
 const FILE: &str = "GOLDCREST_STORE_TEST_FILE";
+
+/// More than any of these tests takes.
+const LONG: Duration = Duration::from_secs(60);
 
 /// An empty folder, and the path of the database in it.
 fn folder() -> (TempDir, PathBuf) {

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use store::{ChatId, MessageId, MessageState, Progress, Store};
 
-use crate::{answer, chat, say};
+use crate::{LONG, answer, chat, say};
 
 fn found(store: &Store, query: &str) -> Vec<Option<MessageId>> {
     store
@@ -329,6 +329,6 @@ fn renamed_deleted_and_purged_chats_are_found_as_they_are() {
     store.chats().restore(id).unwrap();
     assert_eq!(found(&store, "six"), [Some(message)]);
     store.chats().delete(id, 1).unwrap();
-    store.chats().purge(2).unwrap();
+    store.chats().purge(2, LONG).unwrap();
     assert!(found(&store, "six").is_empty());
 }

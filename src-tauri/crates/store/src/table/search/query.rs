@@ -8,7 +8,7 @@ const MAX_WORDS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Term {
     pub(super) text: String,
-    /// It ends where its quotes do: its last word is not just a beginning.
+    /// Its last word is whole, and not just a beginning: its quotes are closed.
     is_closed: bool,
     is_quoted: bool,
 }
@@ -56,7 +56,21 @@ pub(super) fn terms(query: &str) -> Vec<Term> {
         );
     }
     terms.truncate(MAX_WORDS);
+    // What begins with one letter is a large part of all words, and to gather it takes long: only of the word that is
+    // being typed.
+    if let Some((_, before)) = terms.split_last_mut() {
+        for term in before {
+            term.is_closed |= is_letter(&term.text);
+        }
+    }
     terms
+}
+
+/// A letter or a digit by itself, of a script that writes words with several.
+fn is_letter(text: &str) -> bool {
+    const FIRST_IDEOGRAPHIC: char = '\u{2E80}';
+    let mut characters = text.chars().filter(|c| c.is_alphanumeric());
+    characters.next().is_some_and(|c| c < FIRST_IDEOGRAPHIC) && characters.next().is_none()
 }
 
 #[cfg(test)]
@@ -88,6 +102,14 @@ mod tests {
             ]
         );
         assert_eq!(read("\"in ru"), [term("in ru", "\"in ru\"*")]);
+        assert_eq!(
+            read("a 我 b"),
+            [
+                term("a", "\"a\""),
+                term("我", "\"我\"*"),
+                term("b", "\"b\"*")
+            ]
+        );
         assert_eq!(read("\"\" \" \" \"-\""), []);
     }
 }
