@@ -130,7 +130,7 @@ pub fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<Data
         let chat = start_chat(&app, &folders, store)
             .map_err(|failure| startup::cause(&folders, failure))?;
         app.manage(chat.clone());
-        window::arrange_open(&app, &chat);
+        window::arrange(&app, &chat);
         given_files::open_waiting(&app, &chat);
         Ok(())
     })

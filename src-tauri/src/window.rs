@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chat::{Chat, WindowRow, private};
 use tauri::webview::NewWindowResponse;
@@ -13,6 +13,7 @@ use tauri::{
 };
 use tempfile::TempDir;
 
+use crate::desktop::Desktop;
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::wire::HostEvent;
@@ -51,22 +52,33 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<
         window = window.proxy_url(nowhere()?);
     }
     let window = window.build()?;
-    match app.try_state::<Chat>() {
-        Some(chat) => arrange(&window, &chat)?,
-        None => {
-            // It is arranged once the store is open.
-            set_theme(&window, chat::Theme::System)?;
-            fit(&window)?;
-        }
+    let chat = app.try_state::<Chat>();
+    let settings = chat.as_deref().map(settings_of).unwrap_or_default();
+    set_theme(&window, settings.theme)?;
+    set_zoom(&window, settings.zoom)?;
+    match chat {
+        Some(chat) => put_in_place(&window, &chat)?,
+        None => fit(&window)?,
     }
     window.show()
 }
 
-/// Gives the window the colours and the size of its text that the user chose, and puts it where it stood last.
-fn arrange<R: Runtime>(window: &WebviewWindow<R>, chat: &Chat) -> tauri::Result<()> {
+/// Gives a window that was opened before the store what the user chose, and puts it where it stood last.
+pub fn arrange<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
     let settings = settings_of(chat);
-    set_theme(window, settings.theme)?;
-    set_zoom(window, settings.zoom)?;
+    let desktop = app.state::<Arc<dyn Desktop>>();
+    desktop.set_theme(settings.theme);
+    desktop.set_zoom(settings.zoom);
+    let placed = app
+        .get_webview_window(MAIN)
+        .map(|window| put_in_place(&window, chat));
+    if let Some(Err(error)) = placed {
+        tracing::warn!("the window was not put in its place: {error}");
+    }
+}
+
+/// Puts the window where it stood last, as far as that is known.
+fn put_in_place<R: Runtime>(window: &WebviewWindow<R>, chat: &Chat) -> tauri::Result<()> {
     match chat.window(MAIN) {
         Ok(Some(row)) => place(window, row),
         Ok(None) => fit(window),
@@ -74,16 +86,6 @@ fn arrange<R: Runtime>(window: &WebviewWindow<R>, chat: &Chat) -> tauri::Result<
             tracing::warn!("the window's place is not known: {error}");
             fit(window)
         }
-    }
-}
-
-/// The same for a window that was opened before the store.
-pub fn arrange_open<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
-    let arranged = app
-        .get_webview_window(MAIN)
-        .map(|window| arrange(&window, chat));
-    if let Some(Err(error)) = arranged {
-        tracing::warn!("the window was not arranged: {error}");
     }
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { contextHint, fileName, size } from "./words";
+import { demoModel, loading } from "../host/fake/library";
+import { contextHint, faultWords, fileName, size } from "./words";
 
 it("says sizes in the unit that fits", () => {
   expect([0.2, 4.6, 120.4, 999, 1000, 1915].map(size)).toEqual([
@@ -15,6 +16,20 @@ it("says sizes in the unit that fits", () => {
 it("names a file by the last part of its path, on every system", () => {
   const paths = ["/models/a/b.gguf", "C:\\Models\\b.gguf", "b.gguf"];
   expect(paths.map(fileName)).toEqual(["b.gguf", "b.gguf", "b.gguf"]);
+});
+
+it("says which model answers while a file does not", () => {
+  const bad = { code: "bad-model", message: "x.gguf is no model." } as const;
+  const missing = { code: "missing-model", message: "x.gguf is gone." } as const;
+  const other = { ...demoModel, demoModel: false, name: "SmolLM3" };
+  expect(faultWords(bad, demoModel)).toBe(
+    "x.gguf is no model. You are still using the demo model.",
+  );
+  expect(faultWords(bad, other)).toBe("x.gguf is no model. You are still using SmolLM3.");
+  expect(faultWords(missing, demoModel)).toBe(
+    "x.gguf is gone. You are using the demo model for now.",
+  );
+  expect(faultWords(missing, loading)).toBe("x.gguf is gone.");
 });
 
 describe("the hint of the context setting", () => {

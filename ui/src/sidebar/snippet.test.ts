@@ -76,6 +76,7 @@ test("a message that its title repeats is shown once, and leads to the message",
       hit(1, null, title, "How do \uE000planet\uE001s move?"),
       hit(1, 11, title, "How do \uE000planet\uE001s move?"),
       hit(1, 12, title, "A \uE000planet\uE001 moves"),
+      hit(1, 13, title, "How do \uE000planet\uE001s move?"),
     ],
     "planet",
   );

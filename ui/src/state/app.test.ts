@@ -303,121 +303,18 @@ test.each([
   expect(first).not.toBe(second);
 });
 
-/** Sends a question, and a second one while the first is answered. */
-async function queued(app: App): Promise<number> {
-  await app.send();
-  app.composer.write("Tell me a story");
-  await app.send();
-  app.composer.write("And another");
-  await app.send();
-  const { chat } = app.conversation;
-  if (chat === null) throw new Error("no chat");
-  expect(app.queue.of(chat).map(({ text }) => text)).toEqual(["And another"]);
-  expect(app.composer.text).toBe("");
-  return chat;
-}
-
-test("a message that is sent while an answer is written waits for its end", async () => {
+test("what is typed in another chat while a message makes a new one stays in that chat", async () => {
   const { app, host } = await start();
-  const chat = await queued(app);
-  expect(sends(host)).toHaveLength(1);
-  expect(host.library.chats.get(chat)?.draft.queue).toHaveLength(1);
-  await vi.advanceTimersByTimeAsync(20_000);
-  expect(sends(host)).toHaveLength(2);
-  expect(app.queue.of(chat)).toEqual([]);
-  expect(host.library.chats.get(chat)?.draft.queue).toEqual([]);
-  expect(app.conversation.entries.map(({ role }) => role)).toHaveLength(4);
-});
-
-test("a message waits in a chat that was left, and is sent from there", async () => {
-  const { app, host } = await start();
-  const chat = await queued(app);
+  const [first] = await openFirst(app);
   app.newChat();
-  app.composer.write("Something else");
-  await vi.advanceTimersByTimeAsync(20_000);
-  expect(sends(host).at(-1)).toEqual(["send", chat, "And another", true]);
-  expect(app.queue.of(chat)).toEqual([]);
-  expect(app.conversation.chat).toBe(null);
-  expect(app.composer.text).toBe("Something else");
-});
-
-test("after a stop or a failure a message goes on waiting, and can be sent or edited", async () => {
-  const { app, host } = await start({ rate: 5 });
-  const chat = await queued(app);
-  await app.conversation.stop();
-  await vi.advanceTimersByTimeAsync(20_000);
-  expect(sends(host)).toHaveLength(1);
-  const again = new App(host);
-  await again.start();
-  expect(again.queue.of(chat).map(({ text }) => text)).toEqual(["And another"]);
-  const [message] = again.queue.of(chat);
-  if (!message) throw new Error("nothing waits");
-  again.composer.write("what is typed");
-  again.editQueued(chat, message);
-  expect(again.composer.text).toBe("And another\n\nwhat is typed");
-  expect(again.queue.of(chat)).toEqual([]);
-  await app.sendQueued(chat);
-  expect(sends(host)).toHaveLength(2);
-});
-
-test("a message that waits is sent once, though its chat is left while it is on its way", async () => {
-  const { app, host } = await start();
-  const chat = await queued(app);
-  app.composer.write("And a last one");
-  await app.send();
-  const real = host.sendQueued.bind(host);
-  let isLeft = false;
-  host.sendQueued = async (...sent) => {
-    const view = await real(...sent);
-    if (!isLeft) app.newChat();
-    isLeft = true;
-    return view;
-  };
-  await vi.advanceTimersByTimeAsync(60_000);
-  expect(isLeft).toBe(true);
-  expect(sends(host).slice(1)).toEqual([
-    ["send", chat, "And another", true],
-    ["send", chat, "And a last one", true],
-  ]);
-  expect(app.queue.of(chat)).toEqual([]);
-});
-
-test("a message that is refused when its turn comes goes on waiting, before the others", async () => {
-  const { app, host } = await start();
-  const chat = await queued(app);
-  host.sendQueued = () => Promise.reject({ code: "invalid", message: "No." });
-  await vi.advanceTimersByTimeAsync(20_000);
-  void app.queue.add(chat, { text: "And a last one", pastes: [], thinking: true });
-  await vi.advanceTimersByTimeAsync(10);
-  const waiting = ["And another", "And a last one"];
-  expect(app.queue.of(chat).map(({ text }) => text)).toEqual(waiting);
-  const kept = host.library.chats.get(chat)?.draft.queue;
-  expect(kept?.map(({ text }) => text)).toEqual(waiting);
-});
-
-test("what waits no more is forgotten on a full disk too, once there is room", async () => {
-  const { app, host } = await start({ rate: 5 });
-  const chat = await queued(app);
-  const [message] = app.queue.of(chat);
-  if (!message) throw new Error("nothing waits");
-  host.full = true;
-  app.queue.remove(chat, message);
-  await vi.advanceTimersByTimeAsync(10);
-  expect(host.library.chats.get(chat)?.draft.queue).toHaveLength(1);
-  host.full = false;
-  await vi.advanceTimersByTimeAsync(4000);
-  expect(host.library.chats.get(chat)?.draft.queue).toEqual([]);
-});
-
-test("a message that the host refuses to keep stays in the box", async () => {
-  const { app, host } = await start({ rate: 5 });
   app.composer.write("Tell me a story");
-  await app.send();
-  host.full = true;
-  app.composer.write("And another");
-  await app.send();
-  expect(app.composer.text).toBe("And another");
-  expect(app.queue.of(app.conversation.chat)).toEqual([]);
+  const sent = app.send();
+  await app.openChat(first);
+  app.composer.write("for the first chat");
+  await sent;
+  await vi.advanceTimersByTimeAsync(1000);
+  const drafts = host.calls.filter(([verb]) => verb === "saveDraft");
+  expect(drafts.at(-1)).toEqual(["saveDraft", first, "for the first chat"]);
 });
 
 test("in a narrow window the sidebar opens for a moment, and closes when the cursor goes to the box", async () => {

@@ -146,8 +146,8 @@ test("what was pasted stays with its chat, and can be taken into the text or awa
 test("a draft that is too long for the box stands beside it", () => {
   const { composer } = stage();
   const huge = "x".repeat(1_000_000);
-  composer.move(7, { text: huge, pastes: [] });
-  expect([composer.text, composer.pastes]).toEqual(["", [huge]]);
+  composer.move(7, { text: huge, pastes: [LONG] });
+  expect([composer.text, composer.pastes]).toEqual(["", [huge, LONG]]);
   composer.putIntoText(0);
   expect(composer.text).toBe("");
 });
@@ -160,4 +160,55 @@ test("pastes that were refused are saved once there is room", async () => {
   host.full = false;
   composer.resave();
   expect(host.calls.at(-1)).toEqual(["savePastes", null, [LONG]]);
+});
+
+test("what was pasted comes back in its order, before what was pasted since", () => {
+  const { composer } = stage();
+  const [first, second, third] = ["a", "b", "c"].map((letter) => letter.repeat(30_000));
+  for (const paste of [first, second]) composer.paste(paste ?? "");
+  const taken = composer.take();
+  composer.paste(third ?? "");
+  composer.putBack(taken);
+  expect(composer.pastes).toEqual([first, second, third]);
+});
+
+test("the draft of a message that is kept elsewhere is none, but what was typed since is", async () => {
+  const { composer, drafts } = stage();
+  composer.write("Hello");
+  await vi.advanceTimersByTimeAsync(1000);
+  const taken = composer.take();
+  composer.write("more");
+  composer.forget(taken);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(drafts()).toEqual([
+    ["saveDraft", null, "Hello"],
+    ["saveDraft", null, "more"],
+  ]);
+});
+
+test("what was typed while a refused draft was on its way is saved, too", async () => {
+  const { composer, drafts, host } = stage();
+  host.full = true;
+  composer.write("Hello");
+  composer.flush();
+  await vi.advanceTimersByTimeAsync(10);
+  host.full = false;
+  let release = (): void => undefined;
+  const save = host.saveDraft.bind(host);
+  host.saveDraft = async (...draft) => {
+    host.saveDraft = save;
+    await new Promise<void>((resolve) => (release = resolve));
+    return save(...draft);
+  };
+  composer.resave();
+  host.full = true;
+  composer.write("Hello there");
+  composer.flush();
+  await vi.advanceTimersByTimeAsync(10);
+  host.full = false;
+  release();
+  await vi.advanceTimersByTimeAsync(10);
+  composer.resave();
+  await vi.advanceTimersByTimeAsync(10);
+  expect(drafts().at(-1)).toEqual(["saveDraft", null, "Hello there"]);
 });

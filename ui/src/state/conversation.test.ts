@@ -338,3 +338,21 @@ test("a new question is the one that was asked, even when its answer has failed 
   await conversation.open(chat ?? 0);
   expect(conversation.asked).toBe(null);
 });
+
+test("a chat that is read rises to no question of the chat before", async () => {
+  const { conversation, host } = stage({ filled: true });
+  await conversation.send("What is Goldcrest?", true);
+  await untilDone();
+  expect(conversation.asked).not.toBe(null);
+  const other = [...host.library.chats.keys()].find((id) => id !== conversation.chat);
+  await conversation.open(other ?? 0);
+  expect(conversation.asked).toBe(null);
+});
+
+test("where nothing is written there is nothing to stop", async () => {
+  const { conversation, host } = stage();
+  await conversation.send("What is Goldcrest?", true);
+  await untilDone();
+  await conversation.stop();
+  expect(host.calls.filter(([verb]) => verb === "stop")).toEqual([]);
+});

@@ -96,3 +96,15 @@ test("an answer that could not be saved shows that the disk is full; other failu
   end(full);
   expect(app.disk.full).toBe(true);
 });
+
+test("a disk that is found full again and again is asked about once at a time", async () => {
+  const { app, host } = await onFullDisk();
+  let asked = 0;
+  host.hasRoom = () => Promise.resolve((asked += 1) > 100);
+  for (let at = 0; at < 5; at++) {
+    app.composer.write(`Draft ${at}`);
+    await vi.advanceTimersByTimeAsync(500);
+  }
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(asked).toBeLessThan(6);
+});

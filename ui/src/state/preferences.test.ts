@@ -59,6 +59,12 @@ test("zoom goes in steps, ends at 80 and 200 %, and is saved at once", async () 
   expect(preferences.value.zoom).toBe(80);
   preferences.zoom(0);
   expect(preferences.value.zoom).toBe(100);
+  const steps = ([1, 1, -1, -1, -1] as const).map((step) => {
+    preferences.zoom(step);
+    return preferences.value.zoom;
+  });
+  expect(steps).toEqual([110, 125, 110, 100, 90]);
+  preferences.zoom(0);
   await vi.advanceTimersByTimeAsync(0);
   const saved = host.calls.filter(([verb]) => verb === "saveSettings").map(([, value]) => value);
   expect(saved.at(-1)).toMatchObject({ zoom: 100 });
