@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { demoModel, loading } from "../host/fake/library";
 import { contextHint, faultWords, fileName, size } from "./words";
 
 it("says sizes in the unit that fits", () => {
@@ -21,7 +20,9 @@ it("names a file by the last part of its path, on every system", () => {
 it("says which model answers while a file does not", () => {
   const bad = { code: "bad-model", message: "x.gguf is no model." } as const;
   const missing = { code: "missing-model", message: "x.gguf is gone." } as const;
+  const demoModel = { state: "ready", demoModel: true, name: "Goldcrest demo model" } as const;
   const other = { ...demoModel, demoModel: false, name: "SmolLM3" };
+  const loading = { ...demoModel, state: "loading" } as const;
   expect(faultWords(bad, demoModel)).toBe(
     "x.gguf is no model. You are still using the demo model.",
   );

@@ -25,7 +25,10 @@ export function stateWord(status: ModelStatus): string {
 }
 
 /** What is wrong with the file that was to be opened, and which model answers meanwhile. */
-export function faultWords(fault: WireError, { state, demoModel, name }: ModelStatus): string {
+export function faultWords(
+  fault: WireError,
+  { state, demoModel, name }: Pick<ModelStatus, "state" | "demoModel" | "name">,
+): string {
   if (state !== "ready") return fault.message;
   const model = demoModel ? "the demo model" : name;
   return fault.code === "bad-model"
