@@ -303,6 +303,25 @@ test.each([
   expect(first).not.toBe(second);
 });
 
+test("a hit of a search is the open one for as long as its chat is", async () => {
+  const { app } = await start();
+  const [first] = await openFirst(app);
+  await app.openChat(first, null, "word");
+  expect(app.search.opened).toEqual({ chat: first, message: null });
+  app.newChat();
+  expect(app.search.opened).toBe(null);
+});
+
+test("the sidebar of a wide window stays as it was while the window is narrow", async () => {
+  const { app } = await start();
+  app.toggleSidebar();
+  app.narrow = true;
+  app.toggleSidebar();
+  expect(app.sidebarShown).toBe(true);
+  app.narrow = false;
+  expect(app.sidebarShown).toBe(false);
+});
+
 test("what is typed in another chat while a message makes a new one stays in that chat", async () => {
   const { app, host } = await start();
   const [first] = await openFirst(app);

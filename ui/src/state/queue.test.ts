@@ -96,10 +96,11 @@ test("a message that waits is sent once, though its chat is left while it is on 
 test("a message that is refused when its turn comes goes on waiting, before the others", async () => {
   const { app, host } = await start();
   const chat = await queued(app);
-  host.sendQueued = () => Promise.reject({ code: "invalid", message: "No." });
+  host.sendQueued = () => {
+    void app.queue.add(chat, { text: "And a last one", pastes: [], thinking: true });
+    return Promise.reject({ code: "invalid", message: "No." });
+  };
   await vi.advanceTimersByTimeAsync(20_000);
-  void app.queue.add(chat, { text: "And a last one", pastes: [], thinking: true });
-  await vi.advanceTimersByTimeAsync(10);
   const waiting = ["And another", "And a last one"];
   expect(app.queue.of(chat).map(({ text }) => text)).toEqual(waiting);
   const kept = host.library.chats.get(chat)?.draft.queue;

@@ -278,6 +278,13 @@ test("a fence is open until its end has come", () => {
   expect(open("```js\nlet a = `b`\n```\nText")).toEqual([false, false]);
 });
 
+test("long code keeps what it is indented by itself", () => {
+  const code = "if (a) {\n    call();\n}\n".repeat(2000);
+  const indented = code.replace(/^(?=.)/gmu, "   ");
+  const blocks = blocksOf(new BlockReader(), `   \`\`\`js\n${indented}`, true);
+  expect(blocks.map((block) => block.kind === "code" && block.code)).toEqual([code.trimEnd()]);
+});
+
 test("another text starts over", () => {
   const reader = new BlockReader();
   blocksOf(reader, "One.\n\nTwo.\n\nThree", true);
