@@ -57,6 +57,16 @@ it("counts the matches of all messages and goes through them in both directions"
   expect(app.find.words).toBe("4 of 4");
 });
 
+it("goes on from where the view stands when the words are not among the messages any more", async () => {
+  const [first, second] = await chatOf("a bird", "two birds", "BIRD");
+  app.find.top = () => second?.id ?? null;
+  expect(await find("bird")).toBe("2 of 3");
+  app.find.current = null;
+  app.find.step(1);
+  expect(app.find.current).toEqual({ entry: second?.id, nth: 0, inThoughts: 0 });
+  expect(first).toBeDefined();
+});
+
 it("begins where the view stands, and goes on from there with each letter", async () => {
   const [first, , third] = await chatOf("bird", "bind", "bird and birch");
   app.find.top = () => third?.id ?? null;

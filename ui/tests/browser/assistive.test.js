@@ -140,7 +140,7 @@ scene("text from right to left reads so, everywhere", {}, async (page) => {
   assert.equal(await direction(message(page)), "rtl");
   await ask(page, HEBREW);
   await answered(page);
-  assert.equal(await direction(log(page).locator(".bubble")), "rtl");
+  assert.equal(await direction(log(page).locator(".bubble .piece")), "rtl");
   assert.equal(await direction(page.getByRole("heading", { level: 1 })), "rtl");
   assert.equal(await direction(chats(page).locator(".title").first()), "rtl");
   assert.equal(await direction(page.locator("main")), "ltr");

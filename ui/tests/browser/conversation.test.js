@@ -91,6 +91,33 @@ scene("an input method's Enter accepts a word and sends nothing", {}, async (pag
   await log(page).getByText("日本").waitFor();
 });
 
+scene("an edit is kept until it is saved or given up, and Save asks nothing", {}, async (page) => {
+  const editor = page.getByRole("textbox", { name: "Edit message text" });
+  await ask(page, "Tell me a story");
+  await answered(page);
+  await message(page).press("ArrowUp");
+  await editor.fill("half an edit");
+  await chats(page).getByText("Sourdough").click();
+  await editor.waitFor({ state: "detached" });
+  await chats(page).getByText("Tell me a story").click();
+  assert.equal(await editor.inputValue(), "half an edit");
+  await page.getByRole("searchbox").fill("birds");
+  await editor.press("Escape");
+  await editor.waitFor({ state: "detached" });
+  assert.equal(await page.getByRole("searchbox").inputValue(), "birds", "one thing at a time");
+  await page.getByRole("searchbox").press("Escape");
+
+  await message(page).press("ArrowUp");
+  await editor.fill("A corrected story");
+  await button(page, "Save").click();
+  await editor.waitFor({ state: "detached" });
+  const edits = await calls(page, "editMessage");
+  assert.deepEqual(
+    edits.map(([, , text, answer]) => [text, answer]),
+    [["A corrected story", null]],
+  );
+});
+
 scene("an input method's Escape ends neither an answer nor an edit", { rate: 60 }, async (page) => {
   const escape = (box) => {
     const init = { key: "Escape", isComposing: true, bubbles: true, cancelable: true };

@@ -49,7 +49,7 @@ scene("a message's menu copies, edits and regenerates it", {}, async (page) => {
 
 scene("marked text can be copied and searched for", {}, async (page) => {
   await open(page);
-  const question = log(page).locator(".bubble");
+  const question = log(page).locator(".bubble .piece");
   const { x, y } = await question.evaluate((bubble) => {
     const range = document.createRange();
     range.setStart(bubble.firstChild, bubble.textContent.indexOf("sourdough"));

@@ -212,10 +212,11 @@ export class App {
    * Asks for an answer that goes on until the context is full, so that there is time to do something
    * meanwhile, where the app is {@link SLOW}: rewarded for repeating itself, a model that counts finds no end.
    */
-  async sendEndless() {
+  async sendEndless(change = {}) {
     await this.settings({
       thinking: false,
       threads: 1,
+      ...change,
       sampling: { temperature: 0, repeatPenalty: 0.5 },
     });
     await this.until(

@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -20,9 +21,8 @@ after(() => display.close());
 const setAside = (data) =>
   readdirSync(data).find((name) => /^goldcrest-set-aside-.*\.db$/.test(name));
 
-/** A data folder with a chat in it, whose app has ended. */
-async function withChat(t) {
-  const data = dataFolder(t);
+/** An app with a chat, of which there is a copy. */
+async function withCopy(t, data) {
   const app = await App.open(t, display, { data });
   await app.exact();
   await app.ask("What is Goldcrest?");
@@ -30,12 +30,43 @@ async function withChat(t) {
     existsSync(join(data, "copies")) &&
     readdirSync(join(data, "copies")).some((name) => name.endsWith(".db"));
   await app.until("the day's copy", copied, 60_000);
+  return app;
+}
+
+/** A data folder with a chat in it, whose app has ended. */
+async function withChat(t) {
+  const data = dataFolder(t);
+  const app = await withCopy(t, data);
   await app.close();
   // What the journal holds is not damaged with the file, and SQLite would use it.
   for (const suffix of ["-wal", "-shm"])
     rmSync(join(data, `goldcrest.db${suffix}`), { force: true });
   return data;
 }
+
+test("a window that opens before its chats has its size once they are there, and keeps it", async (t) => {
+  const inner = (app) => app.session.run("return [innerWidth, innerHeight]");
+  const isSmall = (app) => async () => (await inner(app)).join() === "640,520";
+  const data = dataFolder(t);
+  const first = await withCopy(t, data);
+  await first.session.send("POST", "/window/rect", { width: 640, height: 520 });
+  await first.until("the size", isSmall(first));
+  await first.end();
+
+  const database = join(data, "goldcrest.db");
+  renameSync(database, join(data, "elsewhere.db"));
+  const app = await App.open(t, display, { data, ready: false });
+  await app.get("button", "Try again");
+  assert.notEqual((await inner(app)).join(), "640,520");
+  renameSync(join(data, "elsewhere.db"), database);
+  await app.click("button", "Try again");
+  await app.get("textbox", "Message");
+  await app.until("the size", isSmall(app));
+  await app.end();
+  const last = await App.open(t, display, { data });
+  await last.until("the size", isSmall(last));
+  await last.end();
+});
 
 test("a damaged database: the app says so, and an empty one is begun without a restart", async (t) => {
   const data = await withChat(t);

@@ -255,6 +255,9 @@ mod tests {
         assert!(with(taken(1024) - 1, None).is_err());
         assert!(with(taken(1024) - 1, Some(8192)).is_err());
         assert!(with(taken(300), Some(300)).is_ok());
+        let (gguf, config) = tiny();
+        let weights = weights::packed_bytes(&gguf, &config);
+        assert!(taken(0) > weights + OVERHEAD, "with a margin");
     }
 
     /// A file, sparse maybe, whose matrices would take more than any memory when they are packed.

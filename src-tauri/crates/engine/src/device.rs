@@ -268,6 +268,7 @@ mod tests {
             let request: DeviceRequest = text.parse().expect("a device");
             assert_eq!(request.to_string(), text);
         }
+        assert_eq!(" CPU\n".parse().ok(), Some(DeviceRequest::Cpu));
         for text in ["cuda:", "cuda:x", "cuda:-1", "gpu:", "tpu", "metal:0"] {
             assert!(text.parse::<DeviceRequest>().is_err(), "{text}");
         }

@@ -175,7 +175,9 @@ fn fingerprint(gguf: &Gguf) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gguf::write::{Field, header};
+    use kernels::BlockType;
+
+    use crate::gguf::write::{Description, Field, header};
 
     fn of(fields: &[(&str, Field)]) -> Sampling {
         let bytes = header(fields.iter().cloned(), &[]);
@@ -219,6 +221,33 @@ mod tests {
     }
 
     #[test]
+    fn a_blank_name_is_none_and_most_bytes_name_the_mix() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let tiny = Gguf::open(&path.join("tests/fixtures/tiny-q4_k_m.gguf")).expect("the fixture");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("Some model.gguf");
+        let fields = [("general.name", Field::String("  ".to_owned()))];
+        std::fs::write(&file, header(fields, &[])).expect("written");
+        let blank = Gguf::open(&file).expect("a header");
+        assert_eq!(name(&blank), "Some model");
+        assert_ne!(name(&tiny), "tiny-q4_k_m");
+        assert_eq!(quantisation(&tiny), "Q4_K_M");
+        let descriptions =
+            [("a", BlockType::Q8_0, 1), ("b", BlockType::F16, 4)].map(|(name, ty, rows)| {
+                Description {
+                    name: name.to_owned(),
+                    ty,
+                    dims: vec![32, rows],
+                    len: rows * ty.row_bytes(32).expect("whole blocks"),
+                }
+            });
+        let mut image = header([], &descriptions);
+        image.resize(image.len() + 4096, 0);
+        let mixed = Gguf::from_bytes(image).expect("a file");
+        assert_eq!(quantisation(&mixed), "F16");
+    }
+
+    #[test]
     fn a_default_that_makes_no_sense_is_none() {
         for (key, field) in [
             ("general.sampling.temp", Field::F32(f32::NAN)),
@@ -227,6 +256,7 @@ mod tests {
             ("general.sampling.temp", Field::String("hot".to_owned())),
             ("general.sampling.top_k", Field::F32(0.5)),
             ("general.sampling.top_p", Field::F32(0.0)),
+            ("general.sampling.top_p", Field::F32(1.5)),
             ("general.sampling.min_p", Field::F32(1.5)),
             ("general.sampling.penalty_repeat", Field::F32(f32::INFINITY)),
         ] {

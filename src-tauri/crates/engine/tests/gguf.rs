@@ -202,6 +202,7 @@ fn tensors_that_do_not_fit_are_named() {
         error(image)
     };
     let cases = [
+        (set(at, &5u32.to_le_bytes()), "5 dimensions"),
         (set(at, &9u32.to_le_bytes()), "9 dimensions"),
         (set(at, &0u32.to_le_bytes()), "0 dimensions"),
         (set(at + 4, &0u64.to_le_bytes()), "a dimension of 0"),

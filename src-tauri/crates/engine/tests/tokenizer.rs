@@ -330,6 +330,14 @@ fn tokenizer_json_beside_the_model() {
         assert_eq!(tokenizer.encode("ab a<|im_end|>", true), [256, 32, 97, 257]);
         assert_eq!(tokenizer.turn_ends(), [257]);
     }
+    let mut known: serde_json::Value =
+        serde_json::from_str(&json(serde_json::json!(["a b"]))).expect("JSON");
+    known["model"]["vocab"]["abc"] = 258.into();
+    for (ignores, expected) in [(true, vec![258]), (false, vec![256, 99])] {
+        known["model"]["ignore_merges"] = ignores.into();
+        let tokenizer = Tokenizer::from_json(known.to_string().as_bytes()).expect("tokenizer");
+        assert_eq!(tokenizer.encode("abc", false), expected, "{ignores}");
+    }
     let foreign = json(serde_json::json!([])).replace("{1,3}", "+");
     assert!(matches!(
         Tokenizer::from_json(foreign.as_bytes()),

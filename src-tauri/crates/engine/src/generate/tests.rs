@@ -24,8 +24,14 @@ struct Heard {
 fn hear(text: &str, params: &GenerateParams) -> (Heard, Finished) {
     let tokenizer = tokenizer();
     let prompt = tokenizer.encode("abc abc abc", true);
+    hear_after(&prompt, tokenizer.encode(text, true), params)
+}
+
+/// The same behind a prompt, with the ids that it wants to say.
+fn hear_after(prompt: &[u32], says: Vec<u32>, params: &GenerateParams) -> (Heard, Finished) {
+    let tokenizer = tokenizer();
     let (read, vocab) = (prompt.len(), tokenizer.vocabulary_size());
-    let (says, dot) = (tokenizer.encode(text, true), tokenizer.encode(".", true)[0]);
+    let dot = tokenizer.encode(".", true)[0];
     let logits = move |tokens: &[u32]| {
         let mut logits = vec![0.0; vocab];
         logits[dot as usize] = 40.0;
@@ -41,7 +47,7 @@ fn hear(text: &str, params: &GenerateParams) -> (Heard, Finished) {
         context: 256,
     };
     let mut heard = Heard::default();
-    let finished = generator.run(&prompt, params, &AtomicBool::new(false), &mut |event| {
+    let finished = generator.run(prompt, params, &AtomicBool::new(false), &mut |event| {
         if let Event::Token { id, piece, part } = event {
             heard.ids.push(id);
             match part {
@@ -121,6 +127,19 @@ fn thinking_that_the_prompt_has_opened_is_thinking() {
     let thinking = tokenizer().encode("Hm\n", true).len();
     assert_eq!(finished.stats.thinking, thinking);
     assert_eq!(finished.stats.generated, heard.ids.len());
+}
+
+#[test]
+fn a_character_that_the_prompt_has_begun_comes_whole() {
+    let tokenizer = tokenizer();
+    let ids = tokenizer.encode("𒀀", false);
+    assert!(ids.len() > 1, "a token for each of its parts");
+    for begun in 1..ids.len() {
+        let (prompt, rest) = ids.split_at(begun);
+        let says = [rest, tokenizer.turn_ends()].concat();
+        let (heard, _) = hear_after(prompt, says, &params(0.0, false));
+        assert_eq!(heard.answer, "𒀀", "{begun}");
+    }
 }
 
 #[test]

@@ -204,3 +204,42 @@ fn a_gpu_too_small_for_the_weights_takes_no_model() {
     let reason = placed.err().unwrap_or_default();
     assert!(reason.contains("memory is full"), "{reason}");
 }
+
+#[test]
+fn a_pass_on_the_cpu_has_a_number_of_tokens_that_fits_the_model() {
+    let (_, tiny) = tiny();
+    let small = Config {
+        layers: 36,
+        embedding: 2048,
+        feed_forward: 11_008,
+        heads: 16,
+        kv_heads: 4,
+        head_dim: 128,
+        ..tiny.clone()
+    };
+    // Queries and what comes of them, keys and values, and three matrices of the feed-forward part.
+    let block = 2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 11_008;
+    assert_eq!(small.products_per_token(), 36 * block);
+    assert_eq!(cpu_chunk(&small, CpuLevel::Avx512), 256);
+    assert_eq!(cpu_chunk(&small, CpuLevel::Avx2), 128);
+    assert_eq!(cpu_chunk(&tiny, CpuLevel::Avx2), MOST_CPU_CHUNK);
+    let huge = Config {
+        embedding: 1 << 15,
+        feed_forward: 1 << 17,
+        ..small
+    };
+    assert_eq!(cpu_chunk(&huge, CpuLevel::Avx2), 32);
+}
+
+#[test]
+fn no_threads_are_as_many_as_there_are_cores() {
+    let threads = |threads| {
+        super::threads(&LoadOptions {
+            threads,
+            ..LoadOptions::default()
+        })
+    };
+    assert_eq!(threads(Some(0)), threads(None));
+    assert!(threads(None) > 0);
+    assert_eq!(threads(Some(3)), 3);
+}

@@ -120,6 +120,16 @@ fn what_is_wrong_with_a_file_is_said() {
             "`smollm3.rope.dimension_count`",
         ),
         (
+            "smollm3.rope.dimension_count",
+            Field::U32(31),
+            "31 of the 64 values of a head cannot be rotated in pairs",
+        ),
+        (
+            "smollm3.rope.freq_base",
+            Field::F32(1.0),
+            "1 is not above 1",
+        ),
+        (
             "smollm3.rope.freq_base",
             Field::F32(f32::NAN),
             "NaN is not a positive number",
@@ -166,6 +176,45 @@ fn dimensions_that_a_file_leaves_out_are_the_usual_ones_and_all_agree() {
     assert_eq!(config.rope.theta.to_bits(), 10_000_f32.to_bits());
     let config = without("smollm3.rope.dimension_count").expect("dimensions");
     assert_eq!(config.rope.rotary, config.head_dim);
+    let yarn = |more: &[(&str, Field)]| {
+        let fields = file.keys();
+        let fields = fields.filter_map(|key| Some((key, Field::from_value(&file.get(key)?)?)));
+        let yarn = [
+            (
+                "smollm3.rope.scaling.type",
+                Field::String("yarn".to_owned()),
+            ),
+            ("smollm3.rope.scaling.factor", Field::F32(2.0)),
+        ];
+        let fields = fields.chain(yarn).chain(more.iter().cloned());
+        let gguf = Gguf::from_bytes(write::header(fields, &[])).expect("a GGUF");
+        let config = Config::from_gguf(&gguf).expect("dimensions");
+        (config.context, format!("{:?}", config.rope.scaling))
+    };
+    let (context, usual) = yarn(&[]);
+    for part in [
+        &*format!("original_context: {context},"),
+        "attention_factor: 1.0",
+    ] {
+        assert!(usual.contains(part), "{usual}");
+    }
+    let (_, told) = yarn(&[
+        (
+            "smollm3.rope.scaling.original_context_length",
+            Field::U32(512),
+        ),
+        ("smollm3.rope.scaling.attn_factor", Field::F32(0.5)),
+        ("smollm3.rope.scaling.yarn_beta_fast", Field::F32(16.0)),
+        ("smollm3.rope.scaling.yarn_beta_slow", Field::F32(2.0)),
+    ]);
+    for part in [
+        "original_context: 512,",
+        "attention_factor: 0.5",
+        "beta_fast: 16.0",
+        "beta_slow: 2.0",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
     let error = without("smollm3.context_length").expect_err("it must be there");
     assert!(
         error

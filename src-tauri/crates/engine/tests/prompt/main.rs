@@ -285,6 +285,33 @@ fn instructions_do_not_switch_the_mode() {
 }
 
 #[test]
+fn blank_instructions_are_none() {
+    let (tokenizer, template) = demo_model();
+    for template in [template, ChatTemplate::built_in()] {
+        let text = |instructions: Option<&str>| {
+            let conversation = Conversation {
+                instructions: instructions.map(str::to_owned),
+                ..conversation(vec![user("Hi")], false)
+            };
+            let prompt = Prompt::new(&conversation, &template, &tokenizer);
+            prompt.expect("a prompt").text
+        };
+        assert_eq!(text(Some(" \n")), text(None));
+    }
+}
+
+#[test]
+fn newlines_before_an_answer_that_is_known_as_text_are_left_out() {
+    let (tokenizer, template) = demo_model();
+    let text = |answer: &str| {
+        let turns = vec![user("Hi"), Turn::new(Role::Assistant, answer), user("And?")];
+        let prompt = Prompt::new(&conversation(turns, false), &template, &tokenizer);
+        prompt.expect("a prompt").text
+    };
+    assert_eq!(text("\n\nYes.\n\nNo."), text("Yes.\n\nNo."));
+}
+
+#[test]
 fn instructions_stand_before_a_system_message() {
     let (tokenizer, template) = demo_model();
     let messages = vec![Turn::new(Role::System, "Speak French."), user("Hi")];
