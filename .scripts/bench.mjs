@@ -159,7 +159,7 @@ function now() {
   return { date: new Date().toISOString().slice(0, 10), revision: measured };
 }
 
-/** What was found stands beside what was measured of this machine before. */
+/** Records what was found. The app's own figures and those of its peers are of two runs: the other one's stay. */
 function record(found) {
   const processor = cpus()[0].model.trim();
   const machine = {
@@ -170,8 +170,9 @@ function record(found) {
   };
   mkdirSync(RECORDS, { recursive: true });
   const file = join(RECORDS, `${slug(processor)}-${machine.cores}.json`);
-  const before = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
-  writeFileSync(file, `${JSON.stringify({ ...before, machine, ...found }, null, 2)}\n`);
+  const { peers, ...own } = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
+  const kept = found.peers ? own : { ...(peers && { peers }) };
+  writeFileSync(file, `${JSON.stringify({ ...kept, machine, ...found }, null, 2)}\n`);
   console.log(`recorded in ${file}`);
 }
 
