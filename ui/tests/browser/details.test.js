@@ -223,7 +223,7 @@ scene("long thinking is shown from its beginning to its end", {}, async (page) =
   const region = log(page).getByRole("group", { name: "Thinking" });
   await region.getByRole("button").click();
   await soon(async () => {
-    const shown = await region.locator("p").allTextContents();
+    const shown = await region.locator(".piece").allTextContents();
     assert.equal(shown.join(""), thinking);
   });
 });

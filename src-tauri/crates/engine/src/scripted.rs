@@ -1,6 +1,6 @@
 //! A model that is made up, for tests of what lies above it.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernels::Cpu;
 
@@ -36,9 +36,12 @@ impl Evaluate for Scripted {
         &mut self,
         ids: &[u32],
         want: Want,
-        _: &AtomicBool,
+        cancel: &AtomicBool,
         out: &mut Vec<f32>,
     ) -> Result<Pass, BackendError> {
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(Pass::Cancelled);
+        }
         (self.on_pass)(ids.len());
         out.clear();
         for (i, &id) in ids.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::{Costs, DRAFTS, INCOME, LONGEST, Lookup, NGRAM, START, Steps, hoped};
+use super::{Costs, DRAFTS, INCOME, LEARN, LONGEST, Lookup, NGRAM, SAVINGS, START, Steps, hoped};
 use crate::bench::repeats::{Script, scripts};
 use crate::forward::Pass;
 use crate::generate::{Event, Finished, GenerateParams, Generator};
@@ -49,6 +49,39 @@ fn a_prediction_is_what_followed_the_last_time() {
         }
     }
     assert!(found > 1000, "the texts hardly repeat themselves: {found}");
+}
+
+#[test]
+fn what_is_learned_reaches_the_last_token_and_what_is_saved_has_a_bound() {
+    let prediction: [u32; LONGEST] = std::array::from_fn(|i| i as u32);
+    let mut lookup = Lookup {
+        watched: Some((prediction, 0)),
+        ..Lookup::new()
+    };
+    for id in prediction {
+        assert!(lookup.watched.is_some());
+        lookup.watch(id);
+    }
+    assert!(lookup.watched.is_none());
+    assert_eq!(lookup.outlook, [LEARN; LONGEST]);
+    for _ in 0..1000 {
+        lookup.account(0, 0, &Costs::default());
+    }
+    assert!((lookup.account - SAVINGS).abs() < 1e-9);
+}
+
+#[test]
+fn a_pass_that_was_cancelled_tells_nothing_of_what_passes_take() {
+    let time = Arc::new(AtomicUsize::new(0));
+    let passes = Arc::new(AtomicUsize::new(0));
+    let mut session = scripted(|_| vec![0.0; 8], MACHINES[0], &time, &passes);
+    let costs = |session: &Session| format!("{:?}", session.costs());
+    let before = costs(&session);
+    for (cancel, pass) in [(true, Pass::Cancelled), (false, Pass::Complete)] {
+        let cancel = AtomicBool::new(cancel);
+        assert_eq!(session.step(1, &[], &cancel).expect("no failure"), pass);
+        assert_eq!(costs(&session) == before, pass == Pass::Cancelled);
+    }
 }
 
 /// Thousandths of a pass over one token that a pass over so many takes.

@@ -135,6 +135,11 @@ fn what_is_wrong_with_a_file_is_said() {
             "NaN is not a positive number",
         ),
         (
+            "tokenizer.ggml.tokens",
+            Field::Strings(Vec::new()),
+            "`tokenizer.ggml.tokens` is missing or",
+        ),
+        (
             "smollm3.context_length",
             Field::String("long".to_owned()),
             "`smollm3.context_length` is missing or",

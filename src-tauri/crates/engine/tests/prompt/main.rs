@@ -289,9 +289,10 @@ fn blank_instructions_are_none() {
     let (tokenizer, template) = demo_model();
     for template in [template, ChatTemplate::built_in()] {
         let text = |instructions: Option<&str>| {
+            let messages = vec![Turn::new(Role::System, "Speak French."), user("Hi")];
             let conversation = Conversation {
                 instructions: instructions.map(str::to_owned),
-                ..conversation(vec![user("Hi")], false)
+                ..conversation(messages, false)
             };
             let prompt = Prompt::new(&conversation, &template, &tokenizer);
             prompt.expect("a prompt").text
