@@ -51,9 +51,23 @@ const CANDIDATES = {
 /** A folder for one app's data, gone at the end of the test. */
 export function dataFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), "goldcrest-window-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  t.after(async () => {
+    // Where a desktop is installed, its portal has a file system mounted in here until the session has ended.
+    for (const session of sessions.get(folder) ?? []) session.kill();
+    await until(10_000, `${folder} to go`, () => {
+      try {
+        rmSync(folder, { recursive: true, force: true });
+        return true;
+      } catch {
+        return false;
+      }
+    });
+  });
   return folder;
 }
+
+/** The sessions of each data folder. */
+const sessions = new Map();
 
 export class App {
   /** Opens the window and waits until the demo model can be asked. */
@@ -66,6 +80,7 @@ export class App {
       ...env,
     };
     const app = new App(await Session.open(display, binary, args, own), data);
+    sessions.set(data, [...(sessions.get(data) ?? []), app.session]);
     t.after(() => app.session.kill());
     // While the store opens there is no state to ask for.
     await app.invoke("startup");
