@@ -53,7 +53,7 @@ export function dataFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), "goldcrest-window-"));
   t.after(async () => {
     // Where a desktop is installed, its portal has a file system mounted in here until the session has ended.
-    for (const session of sessions.get(folder) ?? []) session.kill();
+    for (const session of sessions.get(t) ?? []) session.kill();
     await until(10_000, `${folder} to go`, () => {
       try {
         rmSync(folder, { recursive: true, force: true });
@@ -66,8 +66,8 @@ export function dataFolder(t) {
   return folder;
 }
 
-/** The sessions of each data folder. */
-const sessions = new Map();
+/** The sessions of each test. */
+const sessions = new WeakMap();
 
 export class App {
   /** Opens the window and waits until the demo model can be asked. */
@@ -80,7 +80,7 @@ export class App {
       ...env,
     };
     const app = new App(await Session.open(display, binary, args, own), data);
-    sessions.set(data, [...(sessions.get(data) ?? []), app.session]);
+    sessions.set(t, [...(sessions.get(t) ?? []), app.session]);
     t.after(() => app.session.kill());
     // While the store opens there is no state to ask for.
     await app.invoke("startup");
