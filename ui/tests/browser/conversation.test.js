@@ -91,6 +91,22 @@ scene("an input method's Enter accepts a word and sends nothing", {}, async (pag
   await log(page).getByText("日本").waitFor();
 });
 
+scene(
+  "Ctrl+Enter sends nothing where Enter does, and ArrowUp edits nothing meanwhile",
+  { rate: 60 },
+  async (page) => {
+    await message(page).fill("Not yet");
+    await message(page).press("Control+Enter");
+    assert.deepEqual(await calls(page, "send"), []);
+    assert.equal(await message(page).inputValue(), "Not yet");
+    await message(page).fill("");
+    await ask(page, ENDLESS);
+    await button(page, "Stop").waitFor();
+    await message(page).press("ArrowUp");
+    assert.equal(await page.getByRole("textbox", { name: "Edit message text" }).count(), 0);
+  },
+);
+
 scene("an edit is kept until it is saved or given up, and Save asks nothing", {}, async (page) => {
   const editor = page.getByRole("textbox", { name: "Edit message text" });
   await ask(page, "Tell me a story");
