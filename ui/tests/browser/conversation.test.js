@@ -107,6 +107,23 @@ scene(
   },
 );
 
+scene(
+  "while an answer is written it says so, and those before it stay as they are",
+  { rate: 1000 },
+  async (page) => {
+    const answers = log(page).getByRole("article", { name: "Answer" });
+    await ask(page, "Tell me a story");
+    await answered(page);
+    assert.equal(await answers.last().getAttribute("aria-busy"), "false");
+    await ask(page, ENDLESS);
+    await button(page, "Stop").waitFor();
+    assert.equal(await answers.last().getAttribute("aria-busy"), "true");
+    const first = answers.first();
+    for (const name of ["Regenerate", "Edit answer"])
+      assert(await first.getByRole("button", { name, exact: true }).isDisabled(), name);
+  },
+);
+
 scene("an edit is kept until it is saved or given up, and Save asks nothing", {}, async (page) => {
   const editor = page.getByRole("textbox", { name: "Edit message text" });
   await ask(page, "Tell me a story");
