@@ -96,7 +96,7 @@ export class Matches {
     return this.#listed.units;
   }
 
-  /** Searches all units anew. */
+  /** Searches all units again. */
   #begin(): void {
     this.#found.clear();
     this.#listed = NONE_LISTED;

@@ -14,7 +14,8 @@ export function grow(text: () => string): Attachment<HTMLTextAreaElement> {
     const fit = (): void => {
       const { value } = area;
       const isLong = value.length > LONGEST;
-      if (!isLong) twin.value = value;
+      // Without text there is no line to measure, and the first key would move what is around by a part of a pixel.
+      if (!isLong) twin.value = value || " ";
       const height = isLong ? "100vh" : `${twin.scrollHeight}px`;
       if (area.style.height !== height) area.style.height = height;
     };

@@ -1,19 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { FakeHost, type Script } from "../host/fake/fake";
+import { FakeHost } from "../host/fake/fake";
 import { big, loading, demoModel } from "../host/fake/library";
 import { App } from "./app.svelte";
+import { sends, start } from "./started.fixture";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
-
-async function start(script: Script = {}): Promise<{ app: App; host: FakeHost }> {
-  const host = new FakeHost({ readingMs: 50, rate: 400, ...script });
-  const app = new App(host);
-  await app.start();
-  return { app, host };
-}
-
-const sends = (host: FakeHost): unknown[] => host.calls.filter(([verb]) => verb === "send");
 
 test("the start takes over what the host knows", async () => {
   const { app } = await start({ settings: { thinking: false } });

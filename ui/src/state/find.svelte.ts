@@ -189,7 +189,7 @@ export class Find {
     if (!entry || !pattern || entry.id === editing) return;
     const text = this.#textOf(entry);
     if (!text.read(entry)) {
-      // A long answer that has ended is read anew, a window at a time.
+      // A long answer that has ended is read again, a window at a time.
       void this.again();
       return;
     }

@@ -67,7 +67,7 @@ it("goes on from where the view stands when the words are not among the messages
   expect(first).toBeDefined();
 });
 
-it("begins where the view stands, and goes on from there with each letter", async () => {
+it("begins where the view stands, and goes on from there with each character", async () => {
   const [first, , third] = await chatOf("bird", "bind", "bird and birch");
   app.find.top = () => third?.id ?? null;
   expect(await find("b")).toBe("3 of 4");

@@ -1,18 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { FakeHost, type Script } from "../host/fake/fake";
 import { App } from "./app.svelte";
+import { sends, start } from "./started.fixture";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
-
-async function start(script: Script = {}): Promise<{ app: App; host: FakeHost }> {
-  const host = new FakeHost({ readingMs: 50, rate: 400, ...script });
-  const app = new App(host);
-  await app.start();
-  return { app, host };
-}
-
-const sends = (host: FakeHost): unknown[] => host.calls.filter(([verb]) => verb === "send");
 
 /** Sends a question, and a second one while the first is answered. */
 async function queued(app: App): Promise<number> {

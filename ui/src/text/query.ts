@@ -82,7 +82,7 @@ export function places(text: string, wanted: Term[]): [from: number, to: number]
   return search ? placesOf(text, search) : [];
 }
 
-/** What finds a query in a folded text letter by letter, its signs too; white space is as good as any other. */
+/** What finds a query in a folded text character by character, its signs too; white space is as good as any other. */
 export function literal(query: string): RegExp | null {
   const words = fold(query).trim();
   if (words === "") return null;

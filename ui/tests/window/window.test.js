@@ -83,7 +83,7 @@ test("a message that waits is sent when the answer before it ends", async (t) =>
   await app.sendEndless({ maxTokens: 800 });
   await app.session.type(await app.get("textbox", "Message"), `And another${ENTER}`);
   await app.get("list", "Waiting messages");
-  const told = await app.until(
+  const sent = await app.until(
     "the second answer",
     async () => {
       const { messages, draft } = await app.openChat();
@@ -92,8 +92,8 @@ test("a message that waits is sent when the answer before it ends", async (t) =>
     },
     180_000,
   );
-  assert.equal(told.texts[2], "And another");
-  assert.deepEqual(told.queue, []);
+  assert.equal(sent.texts[2], "And another");
+  assert.deepEqual(sent.queue, []);
   assert.equal(await app.isThere("list", "Waiting messages"), false);
 });
 

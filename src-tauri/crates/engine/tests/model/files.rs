@@ -203,7 +203,7 @@ fn dimensions_that_a_file_leaves_out_are_the_usual_ones_and_all_agree() {
     ] {
         assert!(usual.contains(part), "{usual}");
     }
-    let (_, told) = yarn(&[
+    let (_, given) = yarn(&[
         (
             "smollm3.rope.scaling.original_context_length",
             Field::U32(512),
@@ -218,7 +218,7 @@ fn dimensions_that_a_file_leaves_out_are_the_usual_ones_and_all_agree() {
         "beta_fast: 16.0",
         "beta_slow: 2.0",
     ] {
-        assert!(told.contains(part), "{told}");
+        assert!(given.contains(part), "{given}");
     }
     let error = without("smollm3.context_length").expect_err("it must be there");
     assert!(
