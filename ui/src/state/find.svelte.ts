@@ -166,7 +166,10 @@ export class Find {
       const nth = step === 0 && from ? text.countBefore(pattern, from.offset) : 0;
       if (going && nth < matches) {
         going = false;
+        // What is drawn there takes a task of its own.
+        if (!(await pause())) return;
         this.#go(entry, nth);
+        if (!(await pause())) return;
       }
       if (isLate() && !(await pause())) return;
     }
