@@ -77,6 +77,19 @@ const fill = (page, ...texts) =>
     return first.id;
   }, texts);
 
+scene("the mouse opens it in the top bar of a chat", {}, async (page) => {
+  const opens = button(page, "Find in this chat");
+  assert.equal(await opens.count(), 0, "a new chat has nothing to find");
+  await open(page);
+  await opens.click();
+  await page.keyboard.type("interest");
+  assert.equal(await box(page).inputValue(), "interest");
+  await page.keyboard.press("Escape");
+  assert.equal(await bar(page).count(), 0);
+  await page.keyboard.type("Hello");
+  assert.equal(await message(page).inputValue(), "Hello", "whoever types writes");
+});
+
 scene("words are found across marks, in tables, lists and code", {}, async (page) => {
   await fill(
     page,
