@@ -158,6 +158,7 @@ impl From<chat::ChatView> for ChatView {
     fn from(view: chat::ChatView) -> Self {
         Self {
             chat: view.chat.into(),
+            after: view.after.map(|id| narrow(id.0)),
             messages: view.messages.into_iter().map(Into::into).collect(),
             draft: view.draft.into(),
         }
@@ -212,6 +213,7 @@ impl From<chat::ModelStatus> for ModelStatus {
             quantisation: status.quantisation,
             size_mb: megabytes(status.file_bytes),
             context_length: narrow(status.context_length),
+            context_can_grow: status.context_can_grow,
             context_note: status.context_note,
             kv_mb: megabytes(status.kv_bytes),
             fingerprint: status.fingerprint,

@@ -102,6 +102,8 @@ pub struct Message {
 #[serde(rename_all = "camelCase")]
 pub struct ChatView {
     pub chat: ChatSummary,
+    /// The message behind which `messages` begin: those up to it are as they were. Null: the branch is whole.
+    pub after: Option<u32>,
     pub messages: Vec<Message>,
     pub draft: Draft,
 }
@@ -175,6 +177,8 @@ pub struct ModelStatus {
     pub quantisation: String,
     pub size_mb: f64,
     pub context_length: u32,
+    /// Whether a longer one can be chosen.
+    pub context_can_grow: bool,
     /// That this is not what was asked for, or longer than the model was trained for.
     pub context_note: Option<String>,
     /// What the keys and values of a full context take.

@@ -150,6 +150,7 @@ fn status() -> chat::ModelStatus {
         quantisation: "Q5_K_M".into(),
         file_bytes: 1_250_000,
         context_length: 1234,
+        context_can_grow: true,
         context_note: Some("longer than trained".into()),
         kv_bytes: 2_500_000,
         fingerprint: "f".into(),
@@ -355,11 +356,13 @@ fn a_snapshot_reaches_the_page_field_by_field() {
 fn a_chat_its_hits_and_its_copies_reach_the_page_field_by_field() {
     let view = chat::ChatView {
         chat: summary(),
+        after: Some(MessageId(6)),
         messages: vec![message()],
         draft: draft("And"),
     };
     let shown = json!({
         "chat": shown_summary(),
+        "after": 6,
         "messages": [shown_message()],
         "draft": shown_draft("And"),
     });

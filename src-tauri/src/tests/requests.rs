@@ -290,7 +290,7 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
     }
 
     let shown = invoke("show_sibling", json!({ "message": first["id"] }));
-    assert_eq!(shown["messages"][1]["id"], first["id"]);
+    assert_eq!(shown["messages"][0]["id"], first["id"]);
     invoke("continue_answer", json!({ "message": first["id"] }));
     assert_eq!(answered(&window, chat)["id"], first["id"]);
     let turn = model.last_turn();
@@ -310,7 +310,7 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
     let last = answered(&window, chat);
     let edited = json!({ "message": last["id"], "text": "No.", "answer": null });
     let view = invoke("edit_message", edited);
-    assert_eq!(view["messages"][1]["text"], "No.");
+    assert_eq!(view["messages"][0]["text"], "No.");
     assert_eq!(model.turns(), turns, "nothing is asked of the model");
 
     invoke("save_draft", json!({ "chat": chat, "text": "Dear" }));
@@ -388,6 +388,7 @@ fn shown_status() -> Value {
         "quantisation": "Q5_K_M",
         "sizeMb": 1.3,
         "contextLength": 1234,
+        "contextCanGrow": true,
         "contextNote": "longer than trained",
         "kvMb": 2.5,
         "fingerprint": "f",

@@ -61,6 +61,8 @@ export type ChatSummary = {
 /**  A chat on the screen: the shown branch, root first. */
 export type ChatView = {
 	chat: ChatSummary,
+	/**  The message behind which `messages` begin: those up to it are as they were. Null: the branch is whole. */
+	after: number | null,
 	messages: Message[],
 	draft: Draft,
 };
@@ -153,6 +155,8 @@ export type ModelStatus = {
 	quantisation: string,
 	sizeMb: number,
 	contextLength: number,
+	/**  Whether a longer one can be chosen. */
+	contextCanGrow: boolean,
 	/**  That this is not what was asked for, or longer than the model was trained for. */
 	contextNote: string | null,
 	/**  What the keys and values of a full context take. */

@@ -246,6 +246,24 @@ export const hostCases: HostCase[] = [
     },
   },
   {
+    name: "a request answers with the branch from where it is another",
+    async run(stage) {
+      const { host, questions } = stage;
+      const { view, answer } = await stage.answered();
+      const [question] = view.messages;
+      if (!question) throw new Error("no question");
+      equal([view.after, (await host.openChat(view.chat.id)).after], [null, null], "the whole");
+      const sent = await host.send(view.chat.id, questions.short.text, false);
+      equal([sent.after, sent.messages.length], [answer.id, 2], "a message is added");
+      await stage.ended(last(sent).id);
+      const again = await host.regenerate(answer.id, false);
+      equal([again.after, again.messages.length], [question.id, 1], "another answer");
+      await stage.ended(last(again).id);
+      const back = await host.showSibling(answer.id);
+      equal([back.after, back.messages.length], [question.id, 3], "the first one");
+    },
+  },
+  {
     name: "an edited question is a version of its own, without an answer",
     async run(stage) {
       const { host } = stage;
@@ -333,7 +351,7 @@ export const hostCases: HostCase[] = [
       equal((await host.openChat(id)).draft.text, "half a sen", "the draft");
       const sent = await host.send(id, stage.questions.short.text, false);
       equal(sent.draft.text, "", "the draft of what was sent");
-      equal(sent.messages.length, 4, "the branch");
+      equal(sent.messages.length, 2, "what is added");
       await stage.ended(last(sent).id);
     },
   },

@@ -1,5 +1,6 @@
 import type { ChatView, Draft, Host, HostEvent, Message } from "../host/host";
 import { places, terms, type Term } from "../text/query";
+import type { Writing } from "./composer.svelte";
 import { Entry } from "./entry.svelte";
 import type { Notices } from "./notices.svelte";
 
@@ -21,8 +22,8 @@ export class Conversation {
   /** The message that a search led to, and the words that were looked for, until they have been seen. */
   sought = $state<number | null>(null);
   soughtTerms: Term[] = [];
-  /** Texts of messages that are being edited, kept while another chat is looked at. */
-  readonly edits = new Map<number, string>();
+  /** What is written of messages that are being edited, kept while another chat is looked at. */
+  readonly edits = new Map<number, Writing>();
   /** Where the view stood in the chats that were left; a chat that was left at its end is not here. */
   readonly places = new Map<number, { id: number; offset: number }>();
   #early: ChatEvent[] = [];
@@ -54,7 +55,10 @@ export class Conversation {
     const view = await this.#show(() => this.host.openChat(chat));
     if (!view) return null;
     if (message !== null && !view.messages.some((each) => each.id === message)) {
-      await this.#show(() => this.host.showSibling(message));
+      await this.#show(async () => {
+        await this.host.showSibling(message);
+        return this.host.openChat(chat);
+      });
     }
     this.soughtTerms = terms(query);
     // What was found may lie in a fold.
@@ -120,7 +124,7 @@ export class Conversation {
         entry.enter(event.stage, event.done, event.total);
         break;
       case "delta":
-        // A request that is under way brings the whole branch itself.
+        // After a request that is under way it is received again.
         if (!entry.append(event) && !this.busy) {
           void this.#show(() => this.host.openChat(event.chat));
         }
@@ -154,14 +158,20 @@ export class Conversation {
     const visit = ++this.#visit;
     this.busy = true;
     this.#early = [];
-    const view = await this.notices.guard(request());
+    let view = await this.notices.guard(request());
     if (visit !== this.#visit) return null;
+    // What follows a message that is not shown here is of another branch.
+    if (view && view.after !== null && this.#upTo(view.after).length === 0) {
+      view = await this.notices.guard(this.host.openChat(view.chat.id));
+      if (visit !== this.#visit) return null;
+    }
     this.busy = false;
     if (!view) return null;
     const moved = this.chat !== view.chat.id;
     this.chat = view.chat.id;
     this.writing = view.chat.writing;
-    this.entries = this.#merge(view.messages);
+    const kept = view.after === null ? [] : this.#upTo(view.after);
+    this.entries = [...kept, ...this.#merge(view.messages)];
     // Whatever has become of its answer meanwhile: it may have failed at once.
     if (asks || (moved && this.writing)) this.asked = this.lastQuestion?.id ?? null;
     else if (moved) this.asked = null;
@@ -171,6 +181,11 @@ export class Conversation {
     // Events may overtake the answer that introduces their message.
     for (const event of this.#early.splice(0)) this.receive(event);
     return view;
+  }
+
+  /** The entries up to this message; none where it is not shown. */
+  #upTo(message: number): Entry[] {
+    return this.entries.slice(0, this.entries.findIndex(({ id }) => id === message) + 1);
   }
 
   /** Keeps the entries that stay, so that what the person unfolded stays unfolded. */

@@ -297,7 +297,7 @@ test("an edit that was saved is not there again, even for who left meanwhile", a
   const [question] = conversation.entries;
   if (!question) throw new Error("no question");
   conversation.editing = question.id;
-  conversation.edits.set(question.id, "an edit");
+  conversation.edits.set(question.id, { text: "an edit", pastes: [] });
   const edited = conversation.edit(question, "an edit", null);
   await conversation.open(second);
   await edited;
@@ -314,12 +314,12 @@ test("an edit that is not saved is there again when its chat is opened again", a
   const [question] = conversation.entries;
   if (!question) throw new Error("no question");
   conversation.editing = question.id;
-  conversation.edits.set(question.id, "half an edit");
+  conversation.edits.set(question.id, { text: "half an edit", pastes: [] });
   await conversation.open(second);
   expect(conversation.editing).toBeNull();
   await conversation.open(first);
   expect(conversation.editing).toBe(question.id);
-  expect(conversation.edits.get(question.id)).toBe("half an edit");
+  expect(conversation.edits.get(question.id)?.text).toBe("half an edit");
 });
 
 test("a new question is the one that was asked, even when its answer has failed already", async () => {
@@ -356,4 +356,27 @@ test("where nothing is written there is nothing to stop", async () => {
   const stop = vi.spyOn(host, "stop");
   await conversation.stop();
   expect(stop).not.toHaveBeenCalled();
+});
+
+test("a request changes the entries behind the message that it is about, and no others", async () => {
+  const { host, conversation } = stage();
+  await conversation.send("What is Goldcrest?", false);
+  await untilDone();
+  await conversation.send("And what else?", false);
+  await untilDone();
+  const [question, answer] = conversation.entries;
+  if (!question || !answer) throw new Error("no messages");
+  const absorbed = vi.spyOn(question, "absorb");
+  await conversation.regenerate(answer, false);
+  expect(conversation.entries.length).toBe(2);
+  expect(conversation.entries[0]).toBe(question);
+  expect(absorbed).not.toHaveBeenCalled();
+  await untilDone();
+  // Of a branch that is not shown here the whole is asked for.
+  const second = lastOf(conversation);
+  const opened = vi.spyOn(host, "openChat");
+  conversation.entries = [];
+  await conversation.turn(second, -1);
+  expect(opened).toHaveBeenCalled();
+  expect(conversation.entries.length).toBe(4);
 });

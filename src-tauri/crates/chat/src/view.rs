@@ -45,6 +45,8 @@ pub struct ChatSummary {
 pub struct ChatView {
     /// The chat.
     pub chat: ChatSummary,
+    /// The message behind which `messages` begin: those up to it are as they were. `None`: the branch is whole.
+    pub after: Option<MessageId>,
     /// The shown branch, root first.
     pub messages: Vec<Message>,
     /// What was written and not sent.
@@ -126,6 +128,8 @@ pub struct ModelStatus {
     pub file_bytes: u64,
     /// Tokens of context; 0 while loading.
     pub context_length: usize,
+    /// Whether a longer context can be chosen.
+    pub context_can_grow: bool,
     /// A note on that length: that it is not what was asked for, or longer than trained.
     pub context_note: Option<String>,
     /// Memory that the keys and values of a full context take, in bytes; 0 while loading.

@@ -205,8 +205,9 @@ export class FakeHost implements Host {
       this.#current = chat.summary.id;
     }
     chat.draft = { ...chat.draft, text: "", pastes: [] };
+    const { leaf } = chat;
     this.library.add(chat, "user", { text: said, createdAt: now });
-    return this.#answer(chat, thinking);
+    return this.#answer(chat, leaf, thinking);
   }
 
   async sendQueued(
@@ -227,8 +228,9 @@ export class FakeHost implements Host {
     const found = this.library.find(id);
     if (!found) return refuse("not-found", "This message is not there any more.");
     if (this.#running.has(found.chat.summary.id)) return busy();
-    found.chat.leaf = found.message.parent;
-    return this.#answer(found.chat, thinking);
+    const asked = found.message.parent;
+    found.chat.leaf = asked;
+    return this.#answer(found.chat, asked, thinking);
   }
 
   continueAnswer(id: number): Promise<ChatView> {
@@ -245,7 +247,7 @@ export class FakeHost implements Host {
       text: " And so it goes on from where it stopped, to the end of the thought.",
     };
     this.#write(found.chat, found.message, rest);
-    return this.#reply(this.#view(found.chat));
+    return this.#reply(this.#view(found.chat, found.message.parent));
   }
 
   editMessage(id: number, text: string, answer: boolean | null): Promise<ChatView> {
@@ -255,14 +257,16 @@ export class FakeHost implements Host {
     const { chat, message } = found;
     if (this.#running.has(chat.summary.id)) return busy();
     this.library.add(chat, message.role, { ...message, id: this.library.id(), text });
-    return answer === null ? this.#reply(this.#view(chat)) : this.#answer(chat, answer);
+    return answer === null
+      ? this.#reply(this.#view(chat, message.parent))
+      : this.#answer(chat, message.parent, answer);
   }
 
   showSibling(id: number): Promise<ChatView> {
     const found = this.library.find(id);
     if (!found) return refuse("not-found", "This message is not there any more.");
     found.chat.leaf = this.library.leafBelow(found.chat, id);
-    return this.#reply(this.#view(found.chat));
+    return this.#reply(this.#view(found.chat, found.message.parent));
   }
 
   stop(id: number): Promise<null> {
@@ -368,10 +372,14 @@ export class FakeHost implements Host {
     return Promise.resolve(structuredClone(value));
   }
 
-  #view(chat: FakeChat): ChatView {
+  /** The shown branch, behind `after`. */
+  #view(chat: FakeChat, after: number | null = null): ChatView {
+    const branch = this.library.branch(chat);
+    const from = branch.findIndex((message) => message.id === after) + 1;
     return {
       chat: chat.summary,
-      messages: this.library.branch(chat),
+      after: from > 0 ? after : null,
+      messages: branch.slice(from),
       draft: chat.draft,
     };
   }
@@ -388,7 +396,8 @@ export class FakeHost implements Host {
     }, 60);
   }
 
-  #answer(chat: FakeChat, thinks: boolean): Promise<ChatView> {
+  /** Answers the last message of the shown branch; returns the branch behind `after`. */
+  #answer(chat: FakeChat, after: number | null, thinks: boolean): Promise<ChatView> {
     const question = this.library.branch(chat).at(-1)?.text ?? "";
     const message = this.library.add(chat, "assistant", {
       state: "writing",
@@ -401,7 +410,7 @@ export class FakeHost implements Host {
       ...(this.says !== null && { text: this.says }),
     };
     this.#write(chat, message, { thinking: thinks ? thinking : "", text }, question);
-    return this.#reply(this.#view(chat));
+    return this.#reply(this.#view(chat, after));
   }
 
   /** Streams `rest` into `message`; words in the question steer how it ends. */

@@ -11,6 +11,7 @@ export const demoModel: ModelStatus = {
   quantisation: "Q4_K_M",
   sizeMb: 4.6,
   contextLength: 2048,
+  contextCanGrow: false,
   contextNote: null,
   kvMb: 8.4,
   fingerprint: "5ca1ab1e00000001",
@@ -35,6 +36,7 @@ export const big: ModelStatus = {
   sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1 },
   sizeMb: 1915,
   contextLength: 32768,
+  contextCanGrow: true,
   kvMb: 2415.9,
   fingerprint: "5ca1ab1e00000002",
 };
@@ -59,6 +61,7 @@ export function unopened(model: ModelStatus): ModelStatus {
     quantisation: "",
     sizeMb: 0,
     contextLength: 0,
+    contextCanGrow: false,
     kvMb: 0,
     fingerprint: "",
     template: null,

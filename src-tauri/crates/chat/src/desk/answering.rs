@@ -84,9 +84,11 @@ impl Answers {
 }
 
 impl Desk {
+    /// Returns the branch behind `after`, in which it will be written.
     pub(super) fn queue_answer(
         &mut self,
         chat: ChatId,
+        after: Option<MessageId>,
         message: MessageId,
         resume: bool,
     ) -> Result<ChatView, Failure> {
@@ -103,7 +105,7 @@ impl Desk {
             done: 0,
             total: 0,
         });
-        self.view(chat)
+        self.view(chat, after)
     }
 
     /// Gives the answer that waits longest to the model, if there is one of each.

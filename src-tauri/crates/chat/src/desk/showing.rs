@@ -9,6 +9,9 @@ use crate::desk::{CURRENT, Desk};
 use crate::failure::{Failure, FailureCode};
 use crate::view::{ChatSummary, ChatView, Message, Omitted, Snapshot};
 
+/// Of so many messages the siblings are asked for one by one; of more, those of the whole chat at once.
+const FEW: usize = 50;
+
 /// All messages that follow the same parent, by parent.
 type Siblings = HashMap<Option<MessageId>, Vec<MessageId>>;
 
@@ -47,28 +50,38 @@ impl Desk {
         }
     }
 
-    /// The shown branch of a chat.
-    pub(super) fn view(&self, chat: ChatId) -> Result<ChatView, Failure> {
+    /// The shown branch of a chat, behind the message `after`.
+    pub(super) fn view(&self, chat: ChatId, after: Option<MessageId>) -> Result<ChatView, Failure> {
         let row = self.store.chats().get(chat)?;
         let path = match self.unsaved.leaf(chat).or(row.leaf) {
-            Some(leaf) => self.store.messages().path(leaf)?,
+            Some(leaf) => self.store.messages().path_after(after, leaf)?,
             None => Vec::new(),
         };
-        let siblings = self.siblings(chat)?;
+        let after = path.first().and_then(|row| row.parent);
+        let messages = if path.len() < FEW {
+            let shown = path.into_iter().map(|row| self.one_message(row));
+            shown.collect::<Result<_, Failure>>()?
+        } else {
+            let siblings = self.siblings(chat)?;
+            let of = |row: &MessageRow| siblings.get(&row.parent).cloned().unwrap_or_default();
+            let shown = path.into_iter().map(|row| {
+                let siblings = of(&row);
+                self.message(row, siblings)
+            });
+            shown.collect()
+        };
         Ok(ChatView {
             chat: self.summary(row),
-            messages: path
-                .into_iter()
-                .map(|row| self.message(row, &siblings))
-                .collect(),
+            after,
+            messages,
             draft: self.store.drafts().get(store::DraftPlace::Chat(chat))?,
         })
     }
 
     /// One message as it is shown.
     pub(super) fn one_message(&self, row: MessageRow) -> Result<Message, Failure> {
-        let siblings = self.siblings(row.chat)?;
-        Ok(self.message(row, &siblings))
+        let siblings = self.store.messages().children(row.chat, row.parent)?;
+        Ok(self.message(row, siblings))
     }
 
     fn siblings(&self, chat: ChatId) -> Result<Siblings, Failure> {
@@ -79,7 +92,7 @@ impl Desk {
         Ok(siblings)
     }
 
-    fn message(&self, mut row: MessageRow, siblings: &Siblings) -> Message {
+    fn message(&self, mut row: MessageRow, siblings: Vec<MessageId>) -> Message {
         let mut seq = 0;
         if let Some(live) = self.answers.live(row.id) {
             row.progress = live.told(Instant::now());
@@ -111,7 +124,7 @@ impl Desk {
             error,
             omitted: (omitted.messages > 0 || omitted.thinking > 0).then_some(omitted),
             created_at: row.created_at,
-            siblings: siblings.get(&row.parent).cloned().unwrap_or_default(),
+            siblings,
             seq,
         }
     }

@@ -17,7 +17,7 @@ const HITS: u32 = 50;
 
 impl Desk {
     pub(crate) fn open_chat(&mut self, chat: ChatId) -> Result<ChatView, Failure> {
-        let view = self.view(chat)?;
+        let view = self.view(chat, None)?;
         if let Err(error) = self.store.settings().set(CURRENT, &chat.0.into()) {
             // It can be read all the same.
             tracing::warn!(%error, "which chat is open was not saved");
@@ -64,7 +64,7 @@ impl Desk {
         }
         let now = self.clock.now();
         let at = now.timestamp().as_second();
-        let (chat, answer) = self.store.transaction(|store| {
+        let (chat, before, answer) = self.store.transaction(|store| {
             let (place, chat, parent) = match chat {
                 Some(chat) => (DraftPlace::Chat(chat), chat, store.chats().get(chat)?.leaf),
                 None => {
@@ -85,9 +85,9 @@ impl Desk {
             let answer = store.messages().add(&answer(chat, message, thinking, at))?;
             store.chats().touch(chat, at)?;
             taken(store, place)?;
-            Ok::<_, Failure>((chat, answer))
+            Ok::<_, Failure>((chat, parent, answer))
         })?;
-        self.queue_answer(chat, answer, false)
+        self.queue_answer(chat, before, answer, false)
     }
 
     pub(crate) fn regenerate(
@@ -112,7 +112,7 @@ impl Desk {
                     .add(&answer(row.chat, asked, thinking, at))?,
             )
         })?;
-        self.queue_answer(row.chat, answer, false)
+        self.queue_answer(row.chat, Some(asked), answer, false)
     }
 
     pub(crate) fn continue_answer(&mut self, message: MessageId) -> Result<ChatView, Failure> {
@@ -126,7 +126,7 @@ impl Desk {
             store.messages().reopen(message)?;
             Ok::<_, Failure>(store.messages().show(message)?)
         })?;
-        self.queue_answer(row.chat, message, true)
+        self.queue_answer(row.chat, row.parent, message, true)
     }
 
     pub(crate) fn edit_message(
@@ -156,8 +156,8 @@ impl Desk {
             Ok::<_, Failure>(queued.transpose()?)
         })?;
         match queued {
-            Some(answer) => self.queue_answer(row.chat, answer, false),
-            None => self.view(row.chat),
+            Some(answer) => self.queue_answer(row.chat, row.parent, answer, false),
+            None => self.view(row.chat, row.parent),
         }
     }
 
@@ -172,7 +172,7 @@ impl Desk {
                 self.keep_leaf(row.chat, leaf);
             }
         }
-        self.view(row.chat)
+        self.view(row.chat, row.parent)
     }
 
     pub(crate) fn rename(&mut self, chat: ChatId, title: &str) -> Result<ChatSummary, Failure> {

@@ -13,9 +13,9 @@ fn another_answer_is_a_sibling() {
 
     bench.script.answer([Step::Say("Five grams.")]);
     let view = bench.chat.regenerate(first, false).unwrap();
-    let second = view.messages[1].id;
-    assert_eq!(view.messages[1].siblings, [first, second]);
-    assert!(!view.messages[1].thinks);
+    let second = view.messages[0].id;
+    assert_eq!(view.messages[0].siblings, [first, second]);
+    assert!(!view.messages[0].thinks);
     bench.until_ended();
     assert!(!bench.script.last_turn().thinking);
     assert_eq!(
@@ -25,10 +25,10 @@ fn another_answer_is_a_sibling() {
     );
 
     let view = bench.chat.show_sibling(first).unwrap();
-    assert_eq!(texts(&view), ["How heavy?", "Six grams."]);
-    assert_eq!(view.messages[1].siblings, [first, second]);
+    assert_eq!(texts(&view), ["Six grams."]);
+    assert_eq!(view.messages[0].siblings, [first, second]);
     let view = bench.chat.show_sibling(second).unwrap();
-    assert_eq!(texts(&view), ["How heavy?", "Five grams."]);
+    assert_eq!(texts(&view), ["Five grams."]);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn an_edit_can_be_saved_without_an_answer_and_answered_later() {
     assert_eq!(texts(&view), ["How old?"]);
     assert!(!view.chat.writing);
     let view = bench.chat.regenerate(view.messages[0].id, true).unwrap();
-    assert_eq!(texts(&view), ["How old?", ""]);
+    assert_eq!(texts(&view), [""]);
     assert_eq!(bench.until_ended().state, MessageState::Done);
 }
 
@@ -94,7 +94,7 @@ fn an_answer_can_be_edited_and_the_chat_goes_on_from_it() {
     assert_eq!(refused.code, FailureCode::Invalid);
     let view = bench.chat.edit_message(answer, "Six grams.", None).unwrap();
     assert_eq!(
-        (view.messages[1].role, view.messages[1].state),
+        (view.messages[0].role, view.messages[0].state),
         (Role::Assistant, MessageState::Done)
     );
     bench.ask(Some(view.chat.id), "Sure?");
@@ -127,6 +127,31 @@ fn going_back_to_a_branch_goes_to_where_it_was_left() {
 }
 
 #[test]
+fn a_verb_returns_the_branch_from_where_it_is_another() {
+    let mut bench = Bench::new();
+    let chat = bench.ask(None, "A").chat.id;
+    let whole = bench.ask(Some(chat), "B");
+    let ids: Vec<_> = whole.messages.iter().map(|message| message.id).collect();
+    assert_eq!((ids.len(), whole.after), (4, None));
+
+    let sent = bench.chat.send(Some(chat), "C", true).unwrap();
+    assert_eq!((texts(&sent), sent.after), (vec!["C", ""], Some(ids[3])));
+    bench.until_ended();
+    let again = bench.chat.regenerate(ids[3], true).unwrap();
+    assert_eq!((texts(&again), again.after), (vec![""], Some(ids[2])));
+    bench.until_ended();
+    let edited = bench.chat.edit_message(ids[2], "D", None).unwrap();
+    assert_eq!((texts(&edited), edited.after), (vec!["D"], Some(ids[1])));
+    let back = bench.chat.show_sibling(ids[2]).unwrap();
+    assert_eq!(
+        (texts(&back), back.after),
+        (vec!["B", "Yes."], Some(ids[1]))
+    );
+    let first = bench.chat.edit_message(ids[0], "E", None).unwrap();
+    assert_eq!((texts(&first), first.after), (vec!["E"], None));
+}
+
+#[test]
 fn a_chat_that_writes_can_be_looked_through_but_not_changed() {
     let mut bench = Bench::new();
     let view = bench.ask(None, "A");
@@ -147,10 +172,7 @@ fn a_chat_that_writes_can_be_looked_through_but_not_changed() {
             .code,
         FailureCode::Busy
     );
-    assert_eq!(
-        texts(&bench.chat.show_sibling(answer).unwrap()),
-        ["A", "Yes."]
-    );
+    assert_eq!(texts(&bench.chat.show_sibling(answer).unwrap()), ["Yes."]);
     bench.chat.stop(chat).unwrap();
     assert_eq!(bench.until_ended().text, "partial");
     assert_eq!(
@@ -172,7 +194,7 @@ fn continuing_an_answer_shows_its_branch() {
 
     bench.script.answer([Step::Say("grams.")]);
     let view = bench.chat.continue_answer(first).unwrap();
-    assert_eq!(view.messages[1].id, first);
+    assert_eq!(view.messages[0].id, first);
     bench.until_ended();
     assert_eq!(
         texts(&bench.chat.open_chat(view.chat.id).unwrap()),

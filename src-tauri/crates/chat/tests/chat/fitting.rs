@@ -128,13 +128,13 @@ fn a_message_that_does_not_fit_fails_with_the_numbers_and_is_kept() {
             error.message
         );
     }
-    assert_eq!(view.messages[2].text, long);
+    assert_eq!(view.messages[0].text, long);
     assert_eq!(bench.script.turns().len(), 1, "the model was not asked");
 
     // An edit that is shorter is answered.
     bench
         .chat
-        .edit_message(view.messages[2].id, "Shorter.", Some(true))
+        .edit_message(view.messages[0].id, "Shorter.", Some(true))
         .unwrap();
     assert_eq!(bench.until_ended().state, MessageState::Done);
 }

@@ -25,7 +25,7 @@ fn a_stopped_answer_keeps_what_it_has_and_goes_on_in_the_same_message() {
 
     bench.script.answer([Step::Say("grams.")]);
     let view = bench.chat.continue_answer(ended.id).unwrap();
-    assert_eq!(view.messages[1].state, MessageState::Writing);
+    assert_eq!(view.messages[0].state, MessageState::Writing);
     assert_eq!(bench.until_delta(), "grams.", "the window has the rest");
     let whole = bench.until_ended();
     assert_eq!(whole.id, ended.id);

@@ -281,16 +281,41 @@ impl Messages<'_> {
 
     /// The messages from the root down to this one.
     pub fn path(&self, leaf: MessageId) -> Result<Vec<MessageRow>, StoreError> {
+        self.path_after(None, leaf)
+    }
+
+    /// The messages below `after`, which is above this one, down to this one; `None`: from the root.
+    pub fn path_after(
+        &self,
+        after: Option<MessageId>,
+        leaf: MessageId,
+    ) -> Result<Vec<MessageRow>, StoreError> {
         let sql = format!(
             "WITH RECURSIVE up (id, next, depth) AS (
                  SELECT id, parent, 0 FROM message WHERE id = ?1
                  UNION ALL
                  SELECT message.id, message.parent, depth + 1 FROM up JOIN message ON message.id = up.next
+                 WHERE up.next IS NOT ?2
              )
              SELECT {COLUMNS} FROM up JOIN message ON message.id = up.id ORDER BY depth DESC"
         );
         let mut read = self.db.prepare_cached(&sql)?;
-        let rows = read.query_map([leaf.0], MessageRow::read)?;
+        let rows = read.query_map((leaf.0, after.map(|id| id.0)), MessageRow::read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// All messages of a chat that follow `parent`, oldest first; `None`: those that begin it.
+    pub fn children(
+        &self,
+        chat: ChatId,
+        parent: Option<MessageId>,
+    ) -> Result<Vec<MessageId>, StoreError> {
+        let mut read = self.db.prepare_cached(
+            "SELECT id FROM message WHERE chat = ?1 AND parent IS ?2 ORDER BY id",
+        )?;
+        let rows = read.query_map((chat.0, parent.map(|id| id.0)), |row| {
+            row.get(0).map(MessageId)
+        })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
