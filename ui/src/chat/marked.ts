@@ -17,9 +17,8 @@ export function menuForText(app: App, text: string): MenuItem[] {
   if (text === "") return [];
   const words = text.replace(/\s+/gu, " ").slice(0, MOST_SEARCHED);
   const shown = words.length > MOST_SHOWN ? `${words.slice(0, MOST_SHOWN).trimEnd()}…` : words;
-  return [
-    // The web view's own way keeps headings, lists and tables for programs that know them.
-    { label: "Copy", run: () => void (document.execCommand("copy") || copyText(text)) },
-    { label: `Search chats for “${shown}”`, run: () => app.searchFor(words) },
-  ];
+  // The web view's own way keeps headings, lists and tables for programs that know them.
+  const copy = { label: "Copy", run: () => void (document.execCommand("copy") || copyText(text)) };
+  const search = { label: `Search chats for “${shown}”`, run: () => app.searchFor(words) };
+  return app.dialogOpen ? [copy] : [copy, search];
 }

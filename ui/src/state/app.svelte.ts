@@ -13,6 +13,11 @@ import { Preferences } from "./preferences.svelte";
 import { Queue } from "./queue.svelte";
 import { Search } from "./search.svelte";
 
+export const settingsPages = ["General", "Answers", "Model", "Keyboard", "About"] as const;
+export type SettingsPage = (typeof settingsPages)[number];
+
+export type ShownPaste = { name: string; text: string; remove: () => void };
+
 /** The application as the window sees it: one class per concern, and the moves that touch several. */
 export class App {
   readonly notices = new Notices();
@@ -31,9 +36,12 @@ export class App {
   narrow = $state(false);
   #sidebarOpen = $state(true);
   #drawerOpen = $state(false);
-  settingsOpen = $state(false);
+  /** The page of the settings that is shown, if they are open. */
+  settingsPage = $state<SettingsPage | null>(null);
   /** The address that a person asked to open and has yet to confirm. */
   link = $state<string | null>(null);
+  /** A pasted text that is looked at, and how to remove it. */
+  shownPaste = $state.raw<ShownPaste | null>(null);
   #firstStart = $state(false);
   about = $state.raw({ version: "", dataFolder: "", logFile: "" });
 
@@ -66,7 +74,9 @@ export class App {
   /** What the thinking switch shows, and what is asked for. */
   readonly thinking = $derived.by(() => this.composer.thinking && this.mayThink);
   readonly sidebarShown = $derived.by(() => (this.narrow ? this.#drawerOpen : this.#sidebarOpen));
-  readonly dialogOpen = $derived(this.settingsOpen || this.link !== null);
+  readonly dialogOpen = $derived(
+    this.settingsPage !== null || this.link !== null || this.shownPaste !== null,
+  );
 
   /** Takes over the host's state, then follows its events. */
   async start(): Promise<void> {
@@ -255,7 +265,7 @@ function closing(message: Message): string {
     case "failed":
       return `The answer failed. ${message.error?.message ?? ""}`;
     case "interrupted":
-      return "The answer was interrupted.";
+      return "Goldcrest closed before this answer was finished.";
     case "writing":
     case "done":
       return "";

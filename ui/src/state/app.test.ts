@@ -277,7 +277,7 @@ test("screen readers hear of thinking, and of a failure with its reason", async 
 test.each([
   ["stopped", "Stopped."],
   ["limit", "The answer reached its length limit."],
-  ["interrupted", "The answer was interrupted."],
+  ["interrupted", "Goldcrest closed before this answer was finished."],
   ["done", ""],
 ] as const)("screen readers hear how an answer ends: %s", async (state, says) => {
   const { app, host } = await start();

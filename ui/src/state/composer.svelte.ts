@@ -2,16 +2,26 @@ import type { Host } from "../host/host";
 import type { Notices } from "./notices.svelte";
 
 const SAVE_AFTER_MS = 400;
-/** A paste of more characters stands beside the text: a box is slow with it, and nobody edits it there. */
-const LONG_PASTE = 20_000;
-/** The most characters that the box takes, where the person wants a paste in it. */
-export const MOST_IN_BOX = 100_000;
+/** A text of more characters stands beside the box, which is slow with it: nobody edits it there. */
+const LONG_TEXT = 20_000;
 
 /** What is written of a message: what was typed, and long texts that were pasted. */
 export type Writing = { text: string; pastes: string[] };
 
 /** A message that was taken out of the box of a chat; null is the new chat. */
 export type Taken = Writing & { chat: number | null };
+
+/** A text for a box: a long one stands beside it, but for its first paragraph, which says what to do with it. */
+export function writingOf(text: string, pastes: string[] = []): Writing {
+  if (!isLong(text)) return { text, pastes };
+  const [first = ""] = text.split("\n\n", 1);
+  const rest = text.slice(first.length + 2);
+  return isLong(first) || !isLong(rest)
+    ? { text: "", pastes: [text, ...pastes] }
+    : { text: first, pastes: [rest, ...pastes] };
+}
+
+export const isLong = (text: string): boolean => text.length > LONG_TEXT;
 
 /** All of a message, as it is sent. */
 export function whole({ text, pastes }: Writing): string {
@@ -61,21 +71,13 @@ export class Composer {
 
   /** Takes a long text in beside the text; false where it is short, and belongs into the box. */
   paste(text: string): boolean {
-    if (text.length <= LONG_PASTE) return false;
+    if (!isLong(text)) return false;
     this.#setPastes([...this.pastes, text]);
     return true;
   }
 
   removePaste(at: number): void {
     this.#setPastes(this.pastes.toSpliced(at, 1));
-  }
-
-  /** Puts what was pasted into the box, behind what stands there. */
-  putIntoText(at: number): void {
-    const paste = this.pastes[at];
-    if (paste === undefined || paste.length > MOST_IN_BOX) return;
-    this.write(joined(this.text, paste));
-    this.removePaste(at);
   }
 
   /** Takes the message out of the box, to be sent. Its draft is the host's to clear. */
@@ -170,13 +172,14 @@ export class Composer {
     else this.#unsaved.set(chat, left);
   }
 
-  #load(chat: number | null, { text, pastes }: Writing): void {
+  #load(chat: number | null, draft: Writing): void {
     this.#chat = chat;
     // Earlier versions let a box hold anything.
-    const fits = text.length <= MOST_IN_BOX;
-    this.#saved = fits ? text : "";
-    this.text = this.#saved;
-    this.pastes = fits ? pastes : [text, ...pastes];
+    const { text, pastes } = writingOf(draft.text, draft.pastes);
+    this.#saved = text;
+    this.text = text;
+    this.pastes = pastes;
+    if (text !== draft.text) void this.#save(chat, { text, pastes });
   }
 }
 

@@ -12,6 +12,7 @@ export class Model {
     quantisation: "",
     sizeMb: 0,
     contextLength: 0,
+    contextCanGrow: false,
     contextNote: null,
     kvMb: 0,
     fingerprint: "",

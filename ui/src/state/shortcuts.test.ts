@@ -48,10 +48,10 @@ test("keys that mark text do so in a text", () => {
 });
 
 test("nothing is reached past an open dialog", () => {
-  app.settingsOpen = true;
+  app.settingsPage = "General";
   expect(press("n", ["ctrl"])).toBeUndefined();
   expect(press("+", ["ctrl"])).toBe("Zoom in");
-  app.settingsOpen = false;
+  app.settingsPage = null;
 });
 
 test("while the model's card is open, Escape is for the card", () => {

@@ -52,7 +52,7 @@ export const shortcuts: Shortcut[] = [
     does: "Show the model",
     run: (app) => (app.model.cardOpen = !app.model.cardOpen),
   },
-  { keys: "Ctrl+,", does: "Settings", run: (app) => (app.settingsOpen = true) },
+  { keys: "Ctrl+,", does: "Settings", run: (app) => (app.settingsPage = "General") },
   {
     keys: "Shift+ArrowUp",
     does: "Previous chat",

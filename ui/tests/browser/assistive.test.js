@@ -19,6 +19,14 @@ scene("every message is a heading, with those of its answer below it", {}, async
   assert.match(found[0], /^1 Say:/);
 });
 
+scene("the chat's title is the first heading of the page", {}, async (page) => {
+  await chats(page).getByText("Sourdough").click();
+  await log(page).waitFor();
+  const levels = (await headings(page)).map((heading) => heading[0]);
+  assert.equal(levels.indexOf("1"), 0);
+  assert.equal(levels.lastIndexOf("1"), 0);
+});
+
 scene("thinking is no landmark, and lists are lists", {}, async (page) => {
   await chats(page).getByText(SOURDOUGH).click();
   await log(page).getByRole("group", { name: "Thinking" }).waitFor();
@@ -159,7 +167,17 @@ scene("text from right to left reads so, everywhere", {}, async (page) => {
     return right;
   });
   assert(Math.abs(box.x + box.width - text) < 2, "it begins at the right");
+  await button(page, "Edit message").last().click();
+  assert.equal(await direction(page.getByRole("textbox", { name: "Edit message text" })), "ltr");
+  await page.keyboard.press("Escape");
+  await chats(page).locator(".title").first().dblclick();
+  assert.equal(await direction(page.getByRole("textbox", { name: "Chat title" })), "rtl");
+  await page.keyboard.press("Escape");
   const search = page.getByRole("searchbox");
   await search.fill("שלום");
   assert.equal(await direction(search), "rtl");
+  const hits = page.getByRole("list", { name: "Search results" });
+  assert.equal(await direction(hits.locator(".title").first()), "rtl");
+  await search.fill("כלום כזה");
+  assert.equal(await direction(page.getByText("Nothing found for").locator("bdi")), "rtl");
 });

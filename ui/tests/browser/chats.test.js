@@ -5,7 +5,7 @@ const scene = scenes();
 
 scene("chats are grouped by date, and open at their end", { scene: "long" }, async (page) => {
   await soon(async () => {
-    const groups = await chats(page).getByRole("heading").allInnerTexts();
+    const groups = await chats(page).locator(".group").allInnerTexts();
     assert.deepEqual(groups, ["Today", "Yesterday", "This week", "Older"]);
   });
   await chats(page).getByText("How does compound interest work?").click();

@@ -36,39 +36,28 @@ const waiting = (page) =>
   page.getByRole("list", { name: "Waiting messages" }).getByRole("listitem");
 const hasCursor = (page) => message(page).evaluate((box) => box === document.activeElement);
 
-scene(
-  "a long paste is a chip, which is looked at, put into the text, and sent",
-  {},
-  async (page) => {
-    await message(page).focus();
-    await paste(page, "short");
-    assert.equal(await message(page).inputValue(), "short");
-    await paste(page, LONG);
-    assert.equal(await message(page).inputValue(), "short", "nothing of it is in the box");
-    await pastes(page).getByText("Pasted text, 35 KB").waitFor();
-    await pastes(page).getByText("about 8,750 tokens").waitFor();
-    await pastes(page)
-      .getByRole("button", { name: /Pasted text/ })
-      .click();
-    const dialog = page.getByRole("dialog", { name: "Pasted text" });
-    await dialog.getByText("A line of the log").first().waitFor();
-    await page.keyboard.press("Escape");
-    await dialog.waitFor({ state: "detached" });
-    await pastes(page)
-      .getByRole("button", { name: /Pasted text/ })
-      .click();
-    await dialog.getByRole("button", { name: "Put into the message" }).click();
-    assert.equal(await pastes(page).count(), 0);
-    assert.equal(await message(page).inputValue(), `short\n\n${LONG}`);
-    await message(page).fill("Sum this up:");
-    await paste(page, LONG);
-    await message(page).press("Enter");
-    await answered(page);
-    const [[, , sent]] = await calls(page, "send");
-    assert.equal(sent, `Sum this up:\n\n${LONG}`);
-    assert.equal(await pastes(page).count(), 0);
-  },
-);
+scene("a long paste is a chip, which is looked at and sent", {}, async (page) => {
+  await message(page).focus();
+  await paste(page, "short");
+  assert.equal(await message(page).inputValue(), "short");
+  await paste(page, LONG);
+  assert.equal(await message(page).inputValue(), "short", "nothing of it is in the box");
+  await pastes(page).getByText("Pasted text, 35 KB").waitFor();
+  await pastes(page).getByText("about 8,750 tokens").waitFor();
+  await pastes(page)
+    .getByRole("button", { name: /Pasted text/ })
+    .click();
+  const dialog = page.getByRole("dialog", { name: "Pasted text" });
+  await dialog.getByText("A line of the log").first().waitFor();
+  await dialog.getByRole("button", { name: "Done" }).click();
+  assert(await hasCursor(page), "whoever types writes");
+  await message(page).fill("Sum this up:");
+  await message(page).press("Enter");
+  await answered(page);
+  const [[, , sent]] = await calls(page, "send");
+  assert.equal(sent, `Sum this up:\n\n${LONG}`);
+  assert.equal(await pastes(page).count(), 0);
+});
 
 scene("a paste that the model cannot read says so, and can be taken away", {}, async (page) => {
   await message(page).focus();
@@ -79,10 +68,65 @@ scene("a paste that the model cannot read says so, and can be taken away", {}, a
     .getByRole("button", { name: /Pasted text/ })
     .click();
   const dialog = page.getByRole("dialog", { name: "Pasted text" });
-  assert.equal(await dialog.getByRole("button", { name: "Put into the message" }).count(), 0);
   await dialog.getByRole("button", { name: "Remove" }).click();
   assert.equal(await pastes(page).count(), 0);
   assert(await hasCursor(page));
+});
+
+scene("a long text never comes into a box, whatever brings it", {}, async (page) => {
+  const bring = (box, name, init) =>
+    box.evaluate(
+      (element, [name, type, init]) => {
+        const data = new DataTransfer();
+        data.setData("text/plain", init.text);
+        const kinds = { DragEvent, InputEvent };
+        const event = new kinds[type](name, {
+          ...{ bubbles: true, cancelable: true },
+          ...(type === "DragEvent" ? { dataTransfer: data } : { data: init.text }),
+        });
+        return !element.dispatchEvent(event);
+      },
+      [name, init.type, init],
+    );
+  const drop = { type: "DragEvent", text: LONG };
+  // As the middle button pastes in WebKitGTK.
+  const insertion = { type: "InputEvent", text: LONG };
+  assert(await bring(message(page), "drop", drop));
+  assert(await bring(message(page), "beforeinput", insertion));
+  assert.equal(await pastes(page).count(), 2);
+  await message(page).press("Enter");
+  await answered(page);
+  await message(page).press("ArrowUp");
+  const editor = page.getByRole("textbox", { name: "Edit message text" });
+  assert.equal(await editor.inputValue(), "", "nor does one that was sent, when it is edited");
+  const texts = page.getByRole("list", { name: "Long texts" }).getByRole("listitem");
+  assert.equal(await texts.count(), 1);
+  assert(await bring(editor, "beforeinput", insertion));
+  assert.equal(await texts.count(), 2);
+  await editor.fill("What is this?");
+  await texts
+    .getByRole("button", { name: /^Remove/ })
+    .last()
+    .click();
+  await button(page, "Save").click();
+  await soon(async () => {
+    const [[, , edited]] = await calls(page, "editMessage");
+    assert.equal(edited, `What is this?\n\n${LONG}\n\n${LONG.trimEnd()}`);
+  });
+});
+
+scene("while a pasted text is looked at, keys are the dialog's", {}, async (page) => {
+  await ask(page, ENDLESS);
+  await paste(page, LONG);
+  const look = pastes(page).getByRole("button", { name: /Pasted text/ });
+  const dialog = page.getByRole("dialog", { name: "Pasted text" });
+  await look.click();
+  await dialog.waitFor();
+  await page.keyboard.press("Control+n");
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  await button(page, "Stop").waitFor();
+  assert.equal(await pastes(page).count(), 1, "it is the same chat");
 });
 
 scene("what was pasted stays in its chat, and is there after a reload", {}, async (page) => {

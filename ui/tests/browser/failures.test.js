@@ -1,6 +1,6 @@
 // What went wrong, and that only what helps is offered.
 import assert from "node:assert/strict";
-import { answered, ask, button, chats, log, scenes, soon } from "./window.js";
+import { answered, ask, button, calls, chats, log, scenes, soon } from "./window.js";
 
 const scene = scenes();
 
@@ -34,6 +34,20 @@ scene(
     await page.getByRole("textbox", { name: "Edit message text" }).waitFor();
   },
 );
+
+for (const code of ["too-long", "answer-full"]) {
+  scene(`${code}: a larger context is one press away`, {}, async (page) => {
+    await openFailed(page, { ...TOO_LONG, code });
+    await log(page).getByRole("note").getByRole("button", { name: "Larger context…" }).click();
+    const tab = page.getByRole("dialog", { name: "Settings" }).getByRole("tab", { name: "Model" });
+    assert.equal(await tab.getAttribute("aria-selected"), "true");
+  });
+  scene(`${code}: so is a larger model`, { scene: "demoModel" }, async (page) => {
+    await openFailed(page, { ...TOO_LONG, code });
+    await log(page).getByRole("note").getByRole("button", { name: "Open a model…" }).click();
+    await soon(async () => assert.equal((await calls(page, "pickModel")).length, 1));
+  });
+}
 
 scene("an empty answer can be neither copied nor edited, and has no speed", {}, async (page) => {
   await openFailed(page, { code: "generation", message: "The device failed." });

@@ -81,6 +81,23 @@ scene("a link's menu opens and copies its address", {}, async (page) => {
   await page.getByRole("dialog").getByText("en.wikipedia.org").first().waitFor();
 });
 
+scene("marked text in a dialog can be copied", {}, async (page) => {
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await chats(page).getByText("How does compound interest work?").click();
+  await log(page).getByRole("link").click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("en.wikipedia.org").dblclick();
+  await dialog.getByText("en.wikipedia.org").click({ button: "right" });
+  assert.deepEqual(await items(page), ["Copy"]);
+  await page.keyboard.press("Escape");
+  assert.equal(await menu(page).count(), 0);
+  assert.equal(await dialog.count(), 1, "Escape closes the menu alone");
+  await dialog.getByText("en.wikipedia.org").click({ button: "right" });
+  await item(page, "Copy").click();
+  assert.equal(await menu(page).count(), 0);
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /wikipedia/);
+});
+
 scene("elsewhere there is no menu, and text fields keep their own", {}, async (page) => {
   await open(page);
   for (const place of [page.getByText("Goldcrest").first(), page.locator("header").last()]) {

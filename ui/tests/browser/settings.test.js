@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { answered, calls, chats, log, scenes, soon } from "./window.js";
+import { answered, button, calls, chats, log, scenes, soon } from "./window.js";
 
 const scene = scenes();
 
@@ -38,6 +38,54 @@ scene("settings are saved, and the theme is set at once", {}, async (page) => {
     assert.equal(settings.instructions, "Answer briefly.");
     assert.equal(settings.thinking, false);
   });
+});
+
+scene("in the dark what is chosen stands out, and text is lighter", {}, async (page) => {
+  await chats(page).getByText("Sourdough").click();
+  await page.keyboard.press("Control+,");
+  const weight = () =>
+    log(page)
+      .locator(".answer")
+      .first()
+      .evaluate((answer) => Number(getComputedStyle(answer).fontWeight));
+  /** Of the chosen segment and of the track that it lies on, from the pixels. */
+  const lightness = async () => {
+    const track = page.getByRole("radiogroup", { name: "Appearance" });
+    await page.waitForTimeout(300);
+    const picture = (await track.screenshot()).toString("base64");
+    return page.evaluate(
+      async ([picture, share]) => {
+        const bytes = Uint8Array.from(atob(picture), (each) => each.charCodeAt(0));
+        const image = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+        const canvas = new OffscreenCanvas(image.width, image.height);
+        const context = canvas.getContext("2d");
+        context.drawImage(image, 0, 0);
+        const at = (x) => context.getImageData(Math.round(x), image.height / 2, 1, 1).data[0];
+        return [at(image.width * share), at(image.width / 3 + 4)];
+      },
+      [picture, 0.97],
+    );
+  };
+  await page.getByRole("radio", { name: "Light" }).check();
+  const before = await weight();
+  await page.getByRole("radio", { name: "Dark" }).check();
+  const [chosen, track] = await lightness();
+  assert(chosen > track, `${chosen} on ${track}`);
+  assert((await weight()) < before, "light on dark looks bolder");
+});
+
+scene("icons keep the weight of the text, however large", {}, async (page) => {
+  const stroke = () =>
+    button(page, "New chat")
+      .first()
+      .locator("svg")
+      .evaluate((svg) => parseFloat(getComputedStyle(svg).strokeWidth));
+  const before = await stroke();
+  await open(page, "General");
+  await page.getByRole("combobox", { name: "Zoom" }).selectOption("200");
+  await soon(async () =>
+    assert.equal((await stroke()).toFixed(2), (before / Math.sqrt(2)).toFixed(2)),
+  );
 });
 
 scene("what is not set is as the model asks for it", {}, async (page) => {

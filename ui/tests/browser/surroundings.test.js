@@ -137,6 +137,8 @@ scene("the card has the model's facts, and opens the demo model", {}, async (pag
   assert.match(facts, /Quantisation\s+Q4_K_M/);
   assert.match(facts, /Size\s+1\.9 GB/);
   assert.match(facts, /Context\s+32,768 tokens \(up to 2\.4 GB of memory\)/);
+  const tooltips = await card.locator("dd[title]").evaluateAll((all) => all.map((dd) => dd.title));
+  assert.deepEqual(tooltips, ["~/Models/SmolLM3-Q4_K_M.gguf"], "none repeats what is seen");
   await card.getByRole("button", { name: "Use the demo model" }).click();
   await page.getByRole("button", { name: "Model: Demo model, ready, CPU" }).click();
   await card.getByText("Comes with Goldcrest").waitFor();

@@ -1,18 +1,16 @@
 // The built UI with the scripted host, in Chromium, under the policy that the app ships with.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { preview } from "vite";
+import { findBrowser } from "../../../.scripts/browser.mjs";
 
 const ui = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const configuration = join(ui, "..", "src-tauri", "tauri.conf.json");
-const BROWSERS = ["chromium", "chromium-browser", "google-chrome-stable"].map((name) =>
-  join("/usr/bin", name),
-);
 
 /** How long to wait for what should come; a busy machine may stand still for seconds. */
 const PATIENCE_MS = 20_000;
@@ -35,7 +33,8 @@ export class Stand {
       preview: { port: 0, host: "127.0.0.1", headers: { "Content-Security-Policy": policy() } },
     });
     const browser = await chromium.launch({
-      executablePath: process.env.CHROMIUM ?? BROWSERS.find(existsSync),
+      // Without one of the system's: playwright's own.
+      executablePath: findBrowser(),
       args: ["--no-sandbox", "--force-color-profile=srgb"],
     });
     return new Stand(server, browser);
