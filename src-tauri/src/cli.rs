@@ -183,10 +183,12 @@ pub struct ChatArgs {
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
+    /// GGUF file
     pub file: PathBuf,
     /// Count memory for a context of so many tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     pub context: u32,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -264,6 +266,7 @@ pub struct BenchArgs {
     pub repeats: u16,
     #[command(flatten)]
     pub place: PlaceArgs,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
     /// Write the model of random weights to a file and measure nothing
@@ -288,6 +291,7 @@ pub struct DevicesArgs {
     /// Forget what is known of the GPUs, and check and measure them now
     #[arg(long)]
     pub check: bool,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -31,14 +31,13 @@ fn folder() -> PathBuf {
 /// Every file with its text: a page for the program and for each of its commands, and what three shells complete.
 fn made() -> BTreeMap<PathBuf, String> {
     let mut made = BTreeMap::new();
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = visible(&Cli::command()).disable_help_subcommand(true);
     command.build();
     for each in command.get_subcommands() {
-        if !each.is_hide_set() {
-            let name = format!("goldcrest-{}", each.get_name());
-            let page = page(each.clone().display_name(name.clone()), "");
-            made.insert(format!("man/{name}.1").into(), page);
-        }
+        let name = format!("goldcrest-{}", each.get_name());
+        let version = env!("CARGO_PKG_VERSION");
+        let page = page(each.clone().display_name(name.clone()).version(version), "");
+        made.insert(format!("man/{name}.1").into(), page);
     }
     let more = section("ENVIRONMENT", &ENVIRONMENT) + &section("FILES", &FILES);
     let main = page(command.clone().after_help(""), &more);
@@ -49,15 +48,40 @@ fn made() -> BTreeMap<PathBuf, String> {
         (Shell::Fish, "goldcrest.fish"),
     ] {
         let mut text = Vec::new();
-        clap_complete::generate(shell, &mut Cli::command(), "goldcrest", &mut text);
+        clap_complete::generate(shell, &mut visible(&Cli::command()), "goldcrest", &mut text);
         let text = String::from_utf8(text).expect("UTF-8");
         made.insert(Path::new("completions").join(name), text);
     }
     made
 }
 
+/// The command line without what is hidden, which completions would offer.
+fn visible(command: &Command) -> Command {
+    // clap keeps names for the life of the program.
+    let kept = |text: &str| -> &'static str { text.to_owned().leak() };
+    let mut shown = Command::new(kept(command.get_name()))
+        .args(command.get_arguments().filter(|it| !it.is_hide_set()))
+        .subcommands(
+            command
+                .get_subcommands()
+                .filter(|it| !it.is_hide_set())
+                .map(visible),
+        );
+    if let Some(version) = command.get_version() {
+        shown = shown.version(kept(version));
+    }
+    if let Some(about) = command.get_about() {
+        shown = shown.about(about.clone());
+    }
+    if let Some(about) = command.get_long_about() {
+        shown = shown.long_about(about.clone());
+    }
+    shown
+}
+
 /// A page, with sections before the last one, which is of the version.
 fn page(command: Command, more: &str) -> String {
+    let has_commands = command.has_subcommands();
     let man = Man::new(command);
     let mut text = Vec::new();
     man.render_title(&mut text)
@@ -65,8 +89,11 @@ fn page(command: Command, more: &str) -> String {
         .and_then(|()| man.render_synopsis_section(&mut text))
         .and_then(|()| man.render_description_section(&mut text))
         .and_then(|()| man.render_options_section(&mut text))
-        .and_then(|()| man.render_subcommands_section(&mut text))
         .expect("written to memory");
+    if has_commands {
+        man.render_subcommands_section(&mut text)
+            .expect("written to memory");
+    }
     text.extend_from_slice(more.as_bytes());
     String::from_utf8(text).expect("UTF-8")
 }
@@ -117,11 +144,21 @@ fn every_command_has_a_page_and_every_variable_is_in_the_first() {
     for (variable, _) in ENVIRONMENT {
         assert!(main.contains(&format!("\\fB{variable}\\fR")), "{variable}");
     }
-    for (name, page) in &made {
-        let hidden = ["gpu-check", "render-template"];
-        assert!(!hidden.iter().any(|it| name.to_string_lossy().contains(it)));
-        assert!(!page.is_empty());
+    for (name, text) in &made {
+        let name = name.display();
+        for hidden in ["gpu-check", "render-template", "--write"] {
+            let shell = hidden.replace("--", "-l ");
+            let found = [hidden, &hidden.replace('-', "\\-"), &shell];
+            assert!(
+                !found.iter().any(|it| text.contains(*it)),
+                "{hidden} in {name}"
+            );
+        }
+        assert!(!text.is_empty(), "{name}");
     }
+    let bench = &made[Path::new("man/goldcrest-bench.1")];
+    assert!(bench.contains(env!("CARGO_PKG_VERSION")), "{bench}");
+    assert!(!bench.contains(".SH SUBCOMMANDS"), "{bench}");
     let devices = &made[Path::new("man/goldcrest-devices.1")];
     assert!(devices.contains("\\-\\-check"), "{devices}");
 }

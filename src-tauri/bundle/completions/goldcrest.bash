@@ -28,9 +28,6 @@ _goldcrest() {
             goldcrest,devices)
                 cmd="goldcrest__subcmd__devices"
                 ;;
-            goldcrest,gpu-check)
-                cmd="goldcrest__subcmd__gpu__subcmd__check"
-                ;;
             goldcrest,help)
                 cmd="goldcrest__subcmd__help"
                 ;;
@@ -42,9 +39,6 @@ _goldcrest() {
                 ;;
             goldcrest,render)
                 cmd="goldcrest__subcmd__render"
-                ;;
-            goldcrest,render-template)
-                cmd="goldcrest__subcmd__render__subcmd__template"
                 ;;
             goldcrest,tokenize)
                 cmd="goldcrest__subcmd__tokenize"
@@ -61,9 +55,6 @@ _goldcrest() {
             goldcrest__subcmd__help,devices)
                 cmd="goldcrest__subcmd__help__subcmd__devices"
                 ;;
-            goldcrest__subcmd__help,gpu-check)
-                cmd="goldcrest__subcmd__help__subcmd__gpu__subcmd__check"
-                ;;
             goldcrest__subcmd__help,help)
                 cmd="goldcrest__subcmd__help__subcmd__help"
                 ;;
@@ -76,9 +67,6 @@ _goldcrest() {
             goldcrest__subcmd__help,render)
                 cmd="goldcrest__subcmd__help__subcmd__render"
                 ;;
-            goldcrest__subcmd__help,render-template)
-                cmd="goldcrest__subcmd__help__subcmd__render__subcmd__template"
-                ;;
             goldcrest__subcmd__help,tokenize)
                 cmd="goldcrest__subcmd__help__subcmd__tokenize"
                 ;;
@@ -89,7 +77,7 @@ _goldcrest() {
 
     case "${cmd}" in
         goldcrest)
-            opts="-h -V --help --version ask chat inspect tokenize render logits bench devices gpu-check render-template help"
+            opts="-h -V --help --version ask chat inspect tokenize render logits bench devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -177,7 +165,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__bench)
-            opts="-m -p -n -d -r -t -h --model --synthetic --seed --without-matrices --chat --lookup --device --threads --kv --json --write --help"
+            opts="-m -p -n -d -r -t -h --model --synthetic --seed --without-matrices --chat --lookup --device --threads --kv --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -232,10 +220,6 @@ _goldcrest() {
                     return 0
                     ;;
                 --kv)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --write)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -350,38 +334,8 @@ _goldcrest() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        goldcrest__subcmd__gpu__subcmd__check)
-            opts="-h --device --model --demo-model --threads --without-matrices --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --device)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --model)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --demo-model)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --threads)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         goldcrest__subcmd__help)
-            opts="ask chat inspect tokenize render logits bench devices gpu-check render-template help"
+            opts="ask chat inspect tokenize render logits bench devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -450,20 +404,6 @@ _goldcrest() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        goldcrest__subcmd__help__subcmd__gpu__subcmd__check)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         goldcrest__subcmd__help__subcmd__help)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -507,20 +447,6 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__help__subcmd__render)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        goldcrest__subcmd__help__subcmd__render__subcmd__template)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -631,20 +557,6 @@ _goldcrest() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        goldcrest__subcmd__render__subcmd__template)
-            opts="-h --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

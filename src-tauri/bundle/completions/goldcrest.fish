@@ -34,8 +34,6 @@ complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "render" -d 'Print 
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "logits" -d 'Print logits as JSON rows'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "bench" -d 'Measure prefill and decode rates'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "devices" -d 'List what a model can run on, and why it would or would not'
-complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "gpu-check" -d 'What the app asks of itself about GPUs, in a process that may crash'
-complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "render-template" -d 'What the app has a chat template of unknown text rendered by, in a process that may crash'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l device -d 'auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]' -r
@@ -71,7 +69,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-think -d
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-lookup -d 'Do not guess text that repeats the context; answers are the same, and take longer where they repeat it'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -l context -d 'Count memory for a context of so many tokens' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -l json
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -l json -d 'Print JSON'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -l no-special -d 'Read `<|im_start|>` and the like as ordinary text'
@@ -100,31 +98,21 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s r -d 'Meas
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l device -d 'auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s t -l threads -d 'CPU threads [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l write -d 'Write the model of random weights to a file and measure nothing' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l without-matrices -d 'Leave a GPU\'s cooperative matrices alone'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l lookup -d 'Measure guesses from the context, on texts that repeat it and texts that do not'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l json
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l json -d 'Print JSON'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s m -l model -d 'GGUF file that is to run [default: the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s t -l threads -d 'CPU threads that a GPU has to beat [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l check -d 'Forget what is known of the GPUs, and check and measure them now'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l json
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l json -d 'Print JSON'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -l device -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -l model -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -l demo-model -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -l threads -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -l without-matrices -d 'Leave cooperative matrices alone'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand gpu-check" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand render-template" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "ask" -d 'Ask one question; the answer goes to stdout, the reasoning to stderr'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "chat" -d 'Converse in the terminal'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "inspect" -d 'Show what is in a GGUF file and what the engine makes of it'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "tokenize" -d 'Print the token ids of a text as a JSON array'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "render" -d 'Print the exact prompt that a chat template makes of messages'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "logits" -d 'Print logits as JSON rows'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "bench" -d 'Measure prefill and decode rates'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "devices" -d 'List what a model can run on, and why it would or would not'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "gpu-check" -d 'What the app asks of itself about GPUs, in a process that may crash'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "render-template" -d 'What the app has a chat template of unknown text rendered by, in a process that may crash'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices gpu-check render-template help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices help" -f -a "ask" -d 'Ask one question; the answer goes to stdout, the reasoning to stderr'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices help" -f -a "chat" -d 'Converse in the terminal'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices help" -f -a "inspect" -d 'Show what is in a GGUF file and what the engine makes of it'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices help" -f -a "tokenize" -d 'Print the token ids of a text as a JSON array'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices help" -f -a "render" -d 'Print the exact prompt that a chat template makes of messages'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices help" -f -a "logits" -d 'Print logits as JSON rows'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices help" -f -a "bench" -d 'Measure prefill and decode rates'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices help" -f -a "devices" -d 'List what a model can run on, and why it would or would not'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench devices help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
