@@ -43,7 +43,7 @@ fn content_security_policy() -> Value {
         "default-src": "'self'",
         "script-src": "'self'",
         "style-src": "'self'",
-        "img-src": "'self' data: blob:",
+        "img-src": "'self'",
         "font-src": "'self'",
         "connect-src": "ipc: http://ipc.localhost",
         "worker-src": "'self'",
@@ -239,7 +239,7 @@ mod tests {
     fn a_window_left_open_is_found() {
         assert_eq!(configured(|_| {}), []);
         for (directive, sources) in [
-            ("img-src", "'self' data: blob: https:"),
+            ("img-src", "'self' data:"),
             ("script-src", "'self' https:"),
             ("script-src", "'self' 'unsafe-inline'"),
             ("style-src", "'self' https:"),
