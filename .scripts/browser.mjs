@@ -1,6 +1,6 @@
 // The Chromium that draws the page in the tests of the UI.
-import { readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, realpathSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
 import { which } from "./programs.mjs";
 
 const NAMES = ["chromium", "google-chrome-stable", "google-chrome", "chromium-browser"];
@@ -30,11 +30,11 @@ export function findBrowser({ env = process.env, platform = process.platform } =
   return [...onPath, ...elsewhere].find((file) => isFile(file) && !isStub(file));
 }
 
-/** Ubuntu's chromium-browser is a script that asks for the snap, which containers cannot run and playwright cannot drive. */
+/** Ubuntu's Chromium is a snap, or a script that asks for it: containers cannot run it, playwright cannot drive it. */
 function isStub(file) {
-  return (
-    statSync(file).size < 1 << 14 && /snap install|\/snap\/bin/.test(readFileSync(file, "latin1"))
-  );
+  const isSnap = file.startsWith("/snap/") || basename(realpathSync(file)) === "snap";
+  const isSmall = statSync(file).size < 1 << 14;
+  return isSnap || (isSmall && /snap install|\/snap\/bin/.test(readFileSync(file, "latin1")));
 }
 
 function isFile(file) {

@@ -10,12 +10,25 @@ import { fail } from "./programs.mjs";
 import { root } from "./root.mjs";
 
 /** Debian's packages of libraries that are not behind GTK or WebKit, which tauri names. */
-const LIBRARIES = { "libgcc_s.so.1": "libgcc-s1", "libstdc++.so.6": "libstdc++6" };
+const LIBRARIES = {
+  "libdbus-1.so.3": "libdbus-1-3",
+  "libgcc_s.so.1": "libgcc-s1",
+  "libstdc++.so.6": "libstdc++6",
+};
+const BEHIND_GTK_OR_LIBC =
+  /^(lib(gtk|gdk|glib|gobject|gio|cairo|gdk_pixbuf|webkit2gtk|javascriptcoregtk|soup)-[\d.]+\.so|libcairo\.so|libc\.so|libm\.so|ld-linux)/;
+
+/** Pictures for software centres, under the project's address; the first one is shown first. */
+const SCREENSHOTS = [
+  ["window.png", "The demo model writes an answer"],
+  ["dark.png", "A chat in the dark theme"],
+  ["small-window.png", "The window at its smallest"],
+];
 
 /**
  * Tauri's configuration for packages of this program: what it depends on, and files that are written to `folder`.
  */
-export async function packageConfig(program, folder) {
+export async function packageConfig(program, folder, homepage) {
   mkdirSync(folder, { recursive: true });
   const { default: licences } = await import(pathToFileURL(join(root, "ui", "dist", MODULE)).href);
   const files = {};
@@ -24,6 +37,10 @@ export async function packageConfig(program, folder) {
     files[target] = join(folder, name);
   };
   add("/usr/share/doc/goldcrest/third-party-licences.gz", "licences.gz", packed(asText(licences)));
+  const described = readFileSync(join(root, "src-tauri", "bundle", METAINFO), "utf8");
+  if (homepage)
+    add(`/usr/share/metainfo/${METAINFO}`, METAINFO, withAddresses(described, homepage));
+  else console.log("goldcrest: package.json has no homepage, so software centres show no pictures");
   const pages = join(root, "src-tauri", "bundle", "man");
   for (const name of readdirSync(pages))
     add(`/usr/share/man/man1/${name}.gz`, `${name}.gz`, packed(readFileSync(join(pages, name))));
@@ -36,6 +53,26 @@ export async function packageConfig(program, folder) {
       },
     },
   };
+}
+
+const METAINFO = "org.goldcrest.Goldcrest.metainfo.xml";
+
+/** The description for software centres with what lies at the project's address, an https one. */
+export function withAddresses(metainfo, homepage) {
+  const base = homepage.replace(/\/$/, "");
+  const pictures = SCREENSHOTS.map(
+    ([name, caption], at) => `    <screenshot${at === 0 ? ' type="default"' : ""}>
+      <caption>${caption}</caption>
+      <image type="source">${base}/screenshots/${name}</image>
+    </screenshot>`,
+  );
+  const added = [
+    `  <url type="homepage">${base}</url>`,
+    "  <screenshots>",
+    ...pictures,
+    "  </screenshots>",
+  ];
+  return metainfo.replace("  <branding>", `${added.join("\n")}\n  <branding>`);
 }
 
 // Level 9 and without a time, as Debian wants it, so that the same files make the same package.
@@ -60,11 +97,19 @@ export function neededBy(headers, symbols) {
 }
 
 export function debDepends({ libraries, glibc }) {
-  const others = libraries.map((name) => LIBRARIES[name]).filter(Boolean);
-  return [`libc6 (>= ${glibc})`, ...others];
+  return [`libc6 (>= ${glibc})`, ...others(libraries).map((name) => LIBRARIES[name])];
 }
 
 export function rpmDepends({ libraries, glibc }) {
-  const others = libraries.filter((name) => LIBRARIES[name]).map((name) => `${name}()(64bit)`);
-  return [`libc.so.6(GLIBC_${glibc})(64bit)`, ...others];
+  const named = others(libraries).map((name) => `${name}()(64bit)`);
+  return [`libc.so.6(GLIBC_${glibc})(64bit)`, ...named];
+}
+
+/** The libraries that a package has to name. */
+function others(libraries) {
+  const left = libraries.filter((name) => !BEHIND_GTK_OR_LIBC.test(name));
+  const unknown = left.filter((name) => !LIBRARIES[name]);
+  if (unknown.length > 0)
+    throw new Error(`no package is known for ${unknown.join(", ")}: name it in linux-packages.mjs`);
+  return left;
 }

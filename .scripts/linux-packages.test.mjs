@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { debDepends, neededBy, rpmDepends } from "./linux-packages.mjs";
+import { debDepends, neededBy, rpmDepends, withAddresses } from "./linux-packages.mjs";
 import { which } from "./programs.mjs";
 import { root } from "./root.mjs";
 
@@ -30,6 +30,12 @@ test("packages depend on the newest GLIBC that a symbol asks for", () => {
   assert.equal(needs.glibc, "2.35");
   assert.deepEqual(debDepends(needs), ["libc6 (>= 2.35)", "libgcc-s1"]);
   assert.deepEqual(rpmDepends(needs), ["libc.so.6(GLIBC_2.35)(64bit)", "libgcc_s.so.1()(64bit)"]);
+});
+
+test("a library whose package is not known stops the build", () => {
+  const needs = neededBy(HEADERS.replace("libgcc_s.so.1", "libfuse.so.2"), SYMBOLS);
+  for (const depends of [debDepends, rpmDepends])
+    assert.throws(() => depends(needs), /libfuse\.so\.2/);
 });
 
 test("the desktop entry opens files of the type that the MIME file declares", () => {
@@ -61,8 +67,29 @@ test("the type is known by its first bytes", { skip: lacks("update-mime-database
   );
 });
 
-test("the description for software centres is in order", { skip: lacks("appstreamcli") }, () => {
+test("the description for software centres is in order", { skip: lacks("appstreamcli") }, (t) => {
   const file = join(bundle, "org.goldcrest.Goldcrest.metainfo.xml");
-  const done = spawnSync("appstreamcli", ["validate", "--no-net", file], { encoding: "utf8" });
-  assert.equal(done.status, 0, done.stdout);
+  const valid = (file) => {
+    const options = ["validate", "--no-net", "--pedantic", file];
+    const done = spawnSync("appstreamcli", options, { encoding: "utf8" });
+    assert.equal(done.status, 0, done.stdout);
+  };
+  valid(file);
+  const folder = mkdtempSync(join(tmpdir(), "goldcrest-metainfo-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const addressed = join(folder, "org.goldcrest.Goldcrest.metainfo.xml");
+  const text = withAddresses(readFileSync(file, "utf8"), "https://goldcrest.example/");
+  writeFileSync(addressed, text);
+  valid(addressed);
+  const pictures = [...text.matchAll(/goldcrest\.example\/screenshots\/(.+?)</g)];
+  assert.ok(pictures.length > 1);
+  for (const [, name] of pictures)
+    assert.ok(existsSync(join(root, "ui", "screenshots", name)), name);
+});
+
+test("what is packed names the version of the app", () => {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const named = (name) => readFileSync(join(bundle, name), "utf8");
+  assert.ok(named("org.goldcrest.Goldcrest.metainfo.xml").includes(`version="${version}"`));
+  assert.match(named("changelog"), new RegExp(`^Goldcrest ${version.replaceAll(".", "\\.")} `));
 });

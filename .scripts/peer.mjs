@@ -26,7 +26,8 @@ const FEATURES = {
  * "avx2", of ours and of llama.cpp; `options` are known to all.
  */
 export function compare({ goldcrest, model, shape, level, rounds, options }) {
-  const peers = peersAt(level, model);
+  const isDeep = options.includes("-d");
+  const peers = peersAt(level, model).filter((peer) => !isDeep || measuresDepth(peer));
   const env = level === "native" ? {} : { GOLDCREST_CPU: level };
   const figures = [
     { name: "goldcrest", rounds: [] },
@@ -127,6 +128,12 @@ function crashesRepacked(llamaBench, model) {
   return spawnSync(llamaBench, args, { stdio: "ignore" }).signal !== null;
 }
 
+/** Older ones, such as ik_llama.cpp's, cannot. */
+function measuresDepth({ program }) {
+  const { stdout, stderr } = spawnSync(program, ["--help"], { encoding: "utf8" });
+  return `${stdout}${stderr}`.includes("--n-depth");
+}
+
 function json(program, args, env = {}) {
   const done = spawnSync(program, args, {
     encoding: "utf8",
@@ -134,7 +141,8 @@ function json(program, args, env = {}) {
     env: { ...process.env, ...env },
   });
   if (done.status !== 0) fail(`${program}: ${done.error?.message ?? `exit code ${done.status}`}`);
-  return JSON.parse(done.stdout);
+  // ik_llama.cpp warns in the middle of its answer.
+  return JSON.parse(done.stdout.replace(/^WARNING: .*$/gm, ""));
 }
 
 function medians(rounds) {

@@ -61,11 +61,17 @@ export function targetFolder() {
 /** The app as cargo builds it under a profile. */
 export const builtApp = (profile) => join(targetFolder(), profile, executable("goldcrest"));
 
+/** How the app is built as it ships. Tauri's own program sets the variable for packages: so nothing is built twice. */
+export const releaseBuild = {
+  step: ["cargo", ["build", "--release", "--manifest-path", manifest]],
+  env: { REMOVE_UNUSED_COMMANDS: dirname(manifest) },
+};
+
 /** Builds the app as it ships, and returns its path. */
 export function buildRelease() {
   const app = builtApp("release");
   tellOfFirstBuild(app);
-  must("cargo", ["build", "--release", "--manifest-path", manifest]);
+  must(...releaseBuild.step, { env: { ...process.env, ...releaseBuild.env } });
   return app;
 }
 

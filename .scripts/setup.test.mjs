@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -107,6 +107,8 @@ test("a browser is found on the PATH and among the applications, and a stub is n
   assert.equal(find({ CHROMIUM: "/my/own" }), "/my/own");
   program("chromium-browser", "#!/bin/sh\necho run: snap install chromium\n");
   assert.equal(find({}), undefined);
+  symlinkSync(program("snap", "x".repeat(1 << 15)), join(folder, "chromium"));
+  assert.equal(find({}), undefined, "all that a snap brings is a link to snap itself");
   const chrome = program("google-chrome", "#!/bin/sh\nexec /opt/google/chrome/chrome\n");
   assert.equal(find({}), chrome);
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Parts, countsOf } from "./parts.mjs";
 import { fail, npmCommand } from "./programs.mjs";
 import { manifest, root } from "./root.mjs";
-import { builtApp, tellOfFirstBuild } from "./rust.mjs";
+import { builtApp, releaseBuild, tellOfFirstBuild } from "./rust.mjs";
 import { prepareTests } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
 
@@ -82,8 +82,8 @@ const all = {
     title: "Window, release build",
     runner: "node",
     problem: cannot.window,
-    steps: [["cargo", ["build", "--release", "--manifest-path", manifest]], npm("test:window")],
-    env: { GOLDCREST_BINARY: builtApp("release") },
+    steps: [releaseBuild.step, npm("test:window")],
+    env: { GOLDCREST_BINARY: builtApp("release"), ...releaseBuild.env },
   },
   check: { title: "Checks", runner: "parts", steps: [npm("check")] },
 };
@@ -101,7 +101,7 @@ for (const name of chosen)
 const parts = new Parts();
 for (const { title, runner, steps, env: more, problem } of chosen.map((name) => all[name])) {
   // Where this script may install everything, what it could not install is a failure.
-  if (problem && process.env.CI) fail(`${title}: ${problem}`);
+  if (problem && process.env.CI && process.platform === "linux") fail(`${title}: ${problem}`);
   if (problem) parts.skip(title, problem);
   else await parts.run(title, steps, { env: { ...env, ...more }, count: countsOf(runner) });
 }

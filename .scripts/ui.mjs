@@ -4,7 +4,7 @@ import { must, npmCommand } from "./programs.mjs";
 import { root } from "./root.mjs";
 
 const OUTPUT = join(root, "ui", "dist", "index.html");
-const NOT_INPUT = new Set(["dist", "dist-fake", "tests", "node_modules"]);
+const NOT_INPUT = new Set(["dist", "dist-fake", "tests", "screenshots", "node_modules"]);
 
 /**
  * Builds the UI where a source is newer than the last build.  Cargo takes the built files into the
