@@ -122,6 +122,8 @@ export class Matches {
       () => {
         this.#timer = undefined;
         this.#cost = 0;
+        // What has changed may have brought units, and nothing may change after it.
+        this.#listed = NONE_LISTED;
         this.#work();
       },
       Math.max(PAUSE_MS, this.#cost / SHARE),
