@@ -120,7 +120,7 @@ export class VirtualList<T extends Item> {
     const at = untrack(() => this.items()).findIndex((item) => item.id === id);
     if (at < 0) return;
     this.#anchor = null;
-    this.#range = { from: Math.max(0, at - 2), to: at + 3 };
+    this.#range = { from: Math.max(0, at - 1), to: at + 2 };
     await tick();
   }
 
