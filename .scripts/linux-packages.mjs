@@ -37,6 +37,8 @@ export async function packageConfig(program, folder, homepage) {
     files[target] = join(folder, name);
   };
   add("/usr/share/doc/goldcrest/third-party-licences.gz", "licences.gz", packed(asText(licences)));
+  const changes = readFileSync(join(root, "src-tauri", "bundle", "changelog"));
+  add("/usr/share/doc/goldcrest/changelog.gz", "changelog.gz", packed(changes));
   const described = readFileSync(join(root, "src-tauri", "bundle", METAINFO), "utf8");
   if (homepage)
     add(`/usr/share/metainfo/${METAINFO}`, METAINFO, withAddresses(described, homepage));
