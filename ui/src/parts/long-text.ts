@@ -1,22 +1,15 @@
 import type { Attachment } from "svelte/attachments";
 
 /**
- * Has `take` look at a text before it comes into the box: what it takes (true) stays outside. A paste and a drop have
- * events of their own; what the middle button pastes in WebKitGTK is told by `beforeinput` alone.
+ * Has `take` look at a text before it comes into the box, by whatever way: what it takes (true) stays outside. The event
+ * of a paste does not tell what the middle button brings: that is the selection, and not the clipboard.
  */
 export function withoutLongText(take: (text: string) => boolean): Attachment<HTMLTextAreaElement> {
   return (box) => {
-    const brought = (event: Event): string | null | undefined => {
-      if (event instanceof ClipboardEvent) return event.clipboardData?.getData("text/plain");
-      if (event instanceof DragEvent) return event.dataTransfer?.getData("text/plain");
-      return event instanceof InputEvent ? event.data : null;
+    const look = (event: InputEvent): void => {
+      if (take(event.data ?? "")) event.preventDefault();
     };
-    const look = (event: Event): void => {
-      if (take(brought(event) ?? "")) event.preventDefault();
-    };
-    for (const name of ["paste", "drop", "beforeinput"]) box.addEventListener(name, look);
-    return () => {
-      for (const name of ["paste", "drop", "beforeinput"]) box.removeEventListener(name, look);
-    };
+    box.addEventListener("beforeinput", look);
+    return () => box.removeEventListener("beforeinput", look);
   };
 }
