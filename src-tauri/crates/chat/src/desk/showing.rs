@@ -9,7 +9,7 @@ use crate::desk::{CURRENT, Desk};
 use crate::failure::{Failure, FailureCode};
 use crate::view::{ChatSummary, ChatView, Message, Omitted, Snapshot};
 
-/// Of so many messages the siblings are asked for one by one; of more, those of the whole chat at once.
+/// Below this number of messages the siblings of each are queried; from it on, those of the whole chat at once.
 const FEW: usize = 50;
 
 /// All messages that follow the same parent, by parent.
