@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use crate::device::DeviceKind;
 use crate::engine::Engine;
-use crate::generate::{GenerateError, GenerateParams, rate};
 use crate::process;
-use crate::prompt::{Conversation, KeepThinking, PromptError, Role, Turn};
-use crate::random::Random;
-use crate::sampler::{Sampler, Sampling};
+use crate::run::generate::{GenerateError, GenerateParams, rate};
+use crate::run::random::Random;
+use crate::run::sampler::{Sampler, Sampling};
+use crate::text::prompt::{Conversation, KeepThinking, PromptError, Role, Turn};
 pub use on_gpu::{GpuReport, KernelReport};
 pub use repeats::LookupReport;
 

@@ -11,19 +11,19 @@ use gpu::{Allowed, Executor, Failure, How, Product};
 use kernels::{Cpu, CpuLevel, KvType};
 use serde::{Deserialize, Serialize};
 
-use crate::backend::BackendError;
-use crate::backend::gpu::GpuModel;
-use crate::config::Config;
 use crate::device;
 use crate::engine::OpenError;
 use crate::excerpt::Excerpt;
-use crate::generate::rate;
 use crate::gguf::Gguf;
+use crate::model::backend::BackendError;
+use crate::model::config::Config;
+use crate::model::gpu::GpuModel;
+use crate::model::weights::{self, WeightSource};
 use crate::place::{GPU_CHUNK, cpu_chunk, load};
-use crate::random::Random;
-use crate::sampler::{Sampler, Sampling};
-use crate::session::Session;
-use crate::weights::{self, WeightSource};
+use crate::run::generate::rate;
+use crate::run::random::Random;
+use crate::run::sampler::{Sampler, Sampling};
+use crate::run::session::Session;
 
 /// What to check.
 #[derive(Clone, Debug)]

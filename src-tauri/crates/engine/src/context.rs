@@ -3,11 +3,11 @@
 use figures::{count, tokens};
 use kernels::{Cpu, KvLayer, KvType};
 
-use crate::config::Config;
 use crate::engine::{LoadOptions, OpenError};
+use crate::model::config::Config;
+use crate::model::weights::{self, WeightSource};
 use crate::place::{MOST_CPU_CHUNK, threads};
 use crate::process;
-use crate::weights::{self, WeightSource};
 
 /// Memory beside all that is reckoned: the tokenizer, and a margin for everything else.
 const OVERHEAD: u64 = 256 << 20;
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::gguf::{BlockType, Gguf};
-    use crate::weights::Tensor;
+    use crate::model::weights::Tensor;
 
     fn tiny() -> (Gguf, Config) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");

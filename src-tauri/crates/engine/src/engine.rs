@@ -7,21 +7,21 @@ use std::time::Instant;
 
 use kernels::{CpuLevel, CpuLevelError, KvType};
 
-use crate::backend::BackendError;
 use crate::check::Rates;
-use crate::config::{Config, ConfigError};
 use crate::context::{Context, kv_bytes_per_token};
 use crate::device::{DeviceChoice, DeviceRequest};
-use crate::generate::{Event, Finished, GenerateError, GenerateParams, Generator};
 use crate::gguf::{Gguf, GgufError};
+use crate::model::backend::BackendError;
+use crate::model::config::{Config, ConfigError};
+use crate::model::weights::{self, WeightError, WeightSource};
 use crate::place::{Placed, Reopen, place};
-use crate::prompt::{Conversation, Prompt, PromptError};
-use crate::session::Session;
+use crate::run::generate::{Event, Finished, GenerateError, GenerateParams, Generator};
+use crate::run::session::Session;
 use crate::summary::ModelSummary;
 use crate::synthetic::{Synthetic, UnknownShape};
-use crate::template::{ChatTemplate, TemplateSandbox};
-use crate::tokenizer::{Tokenizer, TokenizerError};
-use crate::weights::{self, WeightError, WeightSource};
+use crate::text::prompt::{Conversation, Prompt, PromptError};
+use crate::text::template::{ChatTemplate, TemplateSandbox};
+use crate::text::tokenizer::{Tokenizer, TokenizerError};
 
 /// How a model is to be loaded.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! A few blocks of a model, of every kind that it has: as good as the whole for finding out what a device can do.
 
-use crate::config::Config;
-use crate::weights::{self, Tensor, WeightSource};
+use crate::model::config::Config;
+use crate::model::weights::{self, Tensor, WeightSource};
 
 /// Blocks of an excerpt, at most. The last has no rotary embedding, as in the whole.
 const BLOCKS: usize = 4;

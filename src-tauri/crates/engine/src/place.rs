@@ -3,17 +3,17 @@
 use gpu::{Executor, Failure};
 use kernels::{Cpu, CpuLevel, KvType};
 
-use crate::backend::candle::Candle;
-use crate::backend::gpu::GpuModel;
-use crate::backend::{Backend, BackendError};
 use crate::check::Rates;
-use crate::config::Config;
 use crate::device::{self, DeviceChoice, DeviceKind, DeviceRequest};
 use crate::engine::{LoadOptions, OpenError};
-use crate::forward::{Evaluate, Model};
-use crate::split::Split;
-use crate::survival::Surviving;
-use crate::weights::{WeightSource, Weights};
+use crate::model::backend::{Backend, BackendError};
+use crate::model::candle::Candle;
+use crate::model::config::Config;
+use crate::model::forward::{Evaluate, Model};
+use crate::model::gpu::GpuModel;
+use crate::model::split::Split;
+use crate::model::weights::{WeightSource, Weights};
+use crate::run::survival::Surviving;
 
 /// Gives a model's weights once more, for the CPU when a GPU has failed.
 pub type Reopen = Box<dyn Fn() -> Result<Box<dyn WeightSource>, OpenError> + Send>;

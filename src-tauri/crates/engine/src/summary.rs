@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::config::Config;
 use crate::gguf::{Gguf, Value, quote};
-use crate::sampler::Sampling;
-use crate::template::{ChatTemplate, TemplateUse};
+use crate::model::config::Config;
+use crate::run::sampler::Sampling;
+use crate::text::template::{ChatTemplate, TemplateUse};
 
 /// Facts about a model.
 #[derive(Clone, Debug, PartialEq)]

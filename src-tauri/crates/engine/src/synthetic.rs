@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use half::f16;
 use kernels::BlockType;
 
-use crate::config::{ARCHITECTURE, Config};
 use crate::gguf::write::{self, Description, Field};
 use crate::gguf::{Gguf, GgufError};
-use crate::random::Random;
-use crate::weights::{Expected, Tensor, TensorBytes, WeightSource, expected};
+use crate::model::config::{ARCHITECTURE, Config};
+use crate::model::weights::{Expected, Tensor, TensorBytes, WeightSource, expected};
+use crate::run::random::Random;
 
 /// No synthetic model has this name.
 #[derive(Debug, thiserror::Error)]

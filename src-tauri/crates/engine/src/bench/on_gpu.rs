@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::forward::Profile;
-use crate::generate::GenerateError;
+use crate::model::forward::Profile;
 use crate::process;
-use crate::sampler::{Sampler, Sampling};
+use crate::run::generate::GenerateError;
+use crate::run::sampler::{Sampler, Sampling};
 
 /// What a token costs on a GPU. What it takes there is `None` where the device does not tell the time.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,9 +7,9 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::generate::{GenerateError, rate};
-use crate::lookup::Steps;
-use crate::random::Random;
+use crate::run::generate::{GenerateError, rate};
+use crate::run::lookup::Steps;
+use crate::run::random::Random;
 
 /// One text written with drafts and without. Rates in tokens per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]

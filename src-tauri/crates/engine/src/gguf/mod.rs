@@ -6,6 +6,7 @@
 //! name the key or the tensor at fault.
 
 mod header;
+pub mod inspect;
 mod value;
 pub mod write;
 

@@ -1,0 +1,301 @@
+//! The model's dimensions, all read from the file and checked against each other.
+
+use crate::gguf::{Gguf, TensorInfo, Value, quote};
+use crate::model::rope::{Rope, Scaling, Yarn};
+
+/// The only architecture that this engine knows.
+pub const ARCHITECTURE: &str = "smollm3";
+
+/// Bounds that no model comes near; inside them, products of dimensions cannot overflow, and scratch for a few hundred
+/// tokens of any width is small.
+const MOST_LAYERS: usize = 1 << 10;
+const MOST_WIDTH: usize = 1 << 17;
+/// Below these widths the padding to whole vectors would take many times what the weights do.
+const LEAST_EMBEDDING: usize = 32;
+const HEAD_DIM: std::ops::RangeInclusive<usize> = 16..=512;
+/// The stretch of YaRN for a context that the model was not trained for: SmolLM3's own recipe.
+const STRETCH: usize = 2;
+
+/// Why the metadata does not describe a model that this engine runs.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Another architecture, or none.
+    #[error("the file holds a `{0}` model; Goldcrest runs `{ARCHITECTURE}` models")]
+    Architecture(String),
+    /// A key that must be there is not, or has the wrong type.
+    #[error("metadata key `{0}` is missing or has the wrong type")]
+    Missing(String),
+    /// A key's value does not fit the others.
+    #[error("metadata key `{key}`: {problem}")]
+    Invalid {
+        /// The key.
+        key: String,
+        /// What is wrong with its value.
+        problem: String,
+    },
+}
+
+/// A SmolLM3 model's dimensions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Number of blocks.
+    pub layers: usize,
+    /// Width of the residual stream.
+    pub embedding: usize,
+    /// Width inside the feed-forward part.
+    pub feed_forward: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads; divides `heads`.
+    pub kv_heads: usize,
+    /// Values in a head.
+    pub head_dim: usize,
+    /// Number of tokens in the vocabulary.
+    pub vocab: usize,
+    /// Context length that the model was trained for.
+    pub context: usize,
+    /// Epsilon of every RMS norm.
+    pub eps: f32,
+    /// Rotary position embedding.
+    pub rope: Rope,
+}
+
+impl Config {
+    /// Reads the dimensions from a file's metadata.
+    ///
+    /// # Errors
+    /// When the architecture is another one, a key is missing, or values contradict each other.
+    pub fn from_gguf(gguf: &Gguf) -> Result<Config, ConfigError> {
+        let architecture = gguf.str("general.architecture").unwrap_or("nameless");
+        if architecture != ARCHITECTURE {
+            return Err(ConfigError::Architecture(quote(architecture)));
+        }
+        let keys = Keys(gguf);
+        let embedding = keys.dimension("embedding_length", MOST_WIDTH)?;
+        if embedding < LEAST_EMBEDDING {
+            let problem = format!("{embedding} is not between {LEAST_EMBEDDING} and {MOST_WIDTH}");
+            return Err(invalid("embedding_length", problem));
+        }
+        let heads = keys.dimension("attention.head_count", MOST_WIDTH)?;
+        let kv_heads = keys
+            .optional("attention.head_count_kv", MOST_WIDTH)?
+            .unwrap_or(heads);
+        if heads % kv_heads != 0 {
+            let problem = format!("{kv_heads} does not divide the {heads} query heads");
+            return Err(invalid("attention.head_count_kv", problem));
+        }
+        let head_dim = head_dim(&keys, embedding, heads)?;
+        Ok(Config {
+            layers: keys.dimension("block_count", MOST_LAYERS)?,
+            embedding,
+            feed_forward: keys.dimension("feed_forward_length", MOST_WIDTH)?,
+            heads,
+            kv_heads,
+            head_dim,
+            vocab: vocab(gguf)?,
+            context: keys.dimension("context_length", u32::MAX as usize)?,
+            eps: keys.positive("attention.layer_norm_rms_epsilon", None)?,
+            rope: rope(&keys, head_dim)?,
+        })
+    }
+
+    /// The longest context that the model runs with: what it was trained for, or what YaRN stretches that to. A file
+    /// with another kind of scaling says itself how far it goes.
+    pub fn longest_context(&self) -> usize {
+        match &self.rope.scaling {
+            Scaling::Linear { factor: 1.0 } => self.context.saturating_mul(STRETCH),
+            Scaling::Linear { .. } => self.context,
+            Scaling::Yarn(yarn) => {
+                let stretched = f64::from(yarn.factor) * yarn.original_context as f64;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a positive number of tokens, cut to what fits"
+                )]
+                let stretched = stretched.min(f64::from(u32::MAX)) as usize;
+                self.context.max(stretched)
+            }
+        }
+    }
+
+    /// Whether a context of this length needs the positions to be stretched, where the file does not do so itself.
+    pub fn stretches(&self, context: usize) -> bool {
+        context > self.context && self.rope.scaling == Scaling::Linear { factor: 1.0 }
+    }
+
+    /// The model as it runs with a context of this length: with YaRN where that is longer than it was trained for.
+    #[must_use]
+    pub fn for_context(&self, context: usize) -> Config {
+        let mut config = self.clone();
+        if self.stretches(context) {
+            config.rope.scaling = Scaling::Yarn(Yarn {
+                factor: STRETCH as f32,
+                original_context: self.context,
+                beta_fast: 32.0,
+                beta_slow: 1.0,
+                attention_factor: 1.0,
+            });
+        }
+        config
+    }
+
+    /// Whether block `layer` (from 0) has rotary embedding: every fourth has none. The files carry no flag for it.
+    pub fn rotates(&self, layer: usize) -> bool {
+        !(layer + 1).is_multiple_of(4)
+    }
+
+    /// Width of all query heads together.
+    pub fn q_width(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Width of all key heads together, and of all value heads.
+    pub fn kv_width(&self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+
+    /// Products that a token takes in the matrices of all blocks.
+    pub fn products_per_token(&self) -> u64 {
+        let attention = 2 * self.embedding * (self.q_width() + self.kv_width());
+        let block = attention + 3 * self.embedding * self.feed_forward;
+        (self.layers * block) as u64
+    }
+}
+
+fn head_dim(keys: &Keys<'_>, embedding: usize, heads: usize) -> Result<usize, ConfigError> {
+    let given = keys.optional("attention.key_length", MOST_WIDTH)?;
+    if given.is_none() && !embedding.is_multiple_of(heads) {
+        let problem = format!("{heads} heads do not divide an embedding of {embedding}");
+        return Err(invalid("attention.head_count", problem));
+    }
+    let head_dim = given.unwrap_or(embedding / heads);
+    if !HEAD_DIM.contains(&head_dim) || head_dim * heads > MOST_WIDTH {
+        let key = match given {
+            Some(_) => "attention.key_length",
+            None => "attention.head_count",
+        };
+        return Err(invalid(
+            key,
+            format!("{heads} heads of {head_dim} values are not supported"),
+        ));
+    }
+    if keys
+        .optional("attention.value_length", MOST_WIDTH)?
+        .is_some_and(|value| value != head_dim)
+    {
+        return Err(invalid(
+            "attention.value_length",
+            format!("it differs from the key length {head_dim}"),
+        ));
+    }
+    Ok(head_dim)
+}
+
+/// The length of the token list; of the embedding table where the tokenizer lies beside the file.
+fn vocab(gguf: &Gguf) -> Result<usize, ConfigError> {
+    const TOKENS: &str = "tokenizer.ggml.tokens";
+    let tokens = match gguf.get(TOKENS) {
+        Some(Value::Array(tokens)) => Some(tokens.len()),
+        _ => gguf.tensor_info("token_embd.weight").map(TensorInfo::rows),
+    };
+    tokens
+        .filter(|&tokens| tokens > 0 && tokens <= u32::MAX as usize)
+        .ok_or_else(|| ConfigError::Missing(TOKENS.to_owned()))
+}
+
+fn rope(keys: &Keys<'_>, head_dim: usize) -> Result<Rope, ConfigError> {
+    let rotary = keys
+        .optional("rope.dimension_count", MOST_WIDTH)?
+        .unwrap_or(head_dim);
+    if rotary > head_dim || rotary % 2 != 0 {
+        let problem =
+            format!("{rotary} of the {head_dim} values of a head cannot be rotated in pairs");
+        return Err(invalid("rope.dimension_count", problem));
+    }
+    let theta = keys.positive("rope.freq_base", Some(10_000.0))?;
+    if theta <= 1.0 {
+        return Err(invalid("rope.freq_base", format!("{theta} is not above 1")));
+    }
+    Ok(Rope {
+        rotary,
+        theta,
+        scaling: scaling(keys)?,
+    })
+}
+
+fn scaling(keys: &Keys<'_>) -> Result<Scaling, ConfigError> {
+    const TYPE: &str = "rope.scaling.type";
+    let factor = keys.positive("rope.scaling.factor", Some(1.0))?;
+    match keys.0.str(&name(TYPE)) {
+        // llama.cpp takes a bare factor for linear scaling.
+        None | Some("linear") => Ok(Scaling::Linear { factor }),
+        Some("none") => Ok(Scaling::Linear { factor: 1.0 }),
+        Some("yarn") => {
+            let original = "rope.scaling.original_context_length";
+            let original_context = match keys.optional(original, u32::MAX as usize)? {
+                Some(context) => context,
+                None => keys.dimension("context_length", u32::MAX as usize)?,
+            };
+            Ok(Scaling::Yarn(Yarn {
+                factor,
+                original_context,
+                beta_fast: keys.positive("rope.scaling.yarn_beta_fast", Some(32.0))?,
+                beta_slow: keys.positive("rope.scaling.yarn_beta_slow", Some(1.0))?,
+                attention_factor: keys.positive("rope.scaling.attn_factor", Some(1.0))?,
+            }))
+        }
+        Some(other) => Err(invalid(
+            TYPE,
+            format!("`{}` is not supported", quote(other)),
+        )),
+    }
+}
+
+/// The architecture's own keys, by what follows the dot.
+struct Keys<'a>(&'a Gguf);
+
+impl Keys<'_> {
+    fn optional(&self, key: &str, most: usize) -> Result<Option<usize>, ConfigError> {
+        let Some(value) = self.0.get(&name(key)) else {
+            return Ok(None);
+        };
+        let value = value
+            .as_u64()
+            .ok_or_else(|| ConfigError::Missing(name(key)))?;
+        match usize::try_from(value) {
+            Ok(value) if (1..=most).contains(&value) => Ok(Some(value)),
+            _ => Err(invalid(key, format!("{value} is not between 1 and {most}"))),
+        }
+    }
+
+    fn dimension(&self, key: &str, most: usize) -> Result<usize, ConfigError> {
+        self.optional(key, most)?
+            .ok_or_else(|| ConfigError::Missing(name(key)))
+    }
+
+    fn positive(&self, key: &str, default: Option<f32>) -> Result<f32, ConfigError> {
+        let value = match (self.0.get(&name(key)), default) {
+            (None, Some(default)) => return Ok(default),
+            _ => self
+                .0
+                .f32(&name(key))
+                .ok_or_else(|| ConfigError::Missing(name(key)))?,
+        };
+        if value.is_finite() && value > 0.0 {
+            Ok(value)
+        } else {
+            Err(invalid(key, format!("{value} is not a positive number")))
+        }
+    }
+}
+
+fn name(key: &str) -> String {
+    format!("{ARCHITECTURE}.{key}")
+}
+
+fn invalid(key: &str, problem: String) -> ConfigError {
+    ConfigError::Invalid {
+        key: name(key),
+        problem,
+    }
+}

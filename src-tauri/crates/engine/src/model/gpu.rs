@@ -1,0 +1,278 @@
+//! Any GPU, through crate `gpu`: whole passes instead of single operations, because its kernels fuse across them.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::atomic::AtomicBool;
+
+use gpu::{Executor, Failure, Input, LayerWeights, Matrix, Norm, Options, Shape, Wanted};
+use kernels::KvType;
+
+use super::backend::{BackendError, Memory};
+use crate::engine::OpenError;
+use crate::gguf::TensorView;
+use crate::model::config::Config;
+use crate::model::forward::{Choose, Evaluate, Pass, Profile, Want, check_ids};
+use crate::model::rope::Rotation;
+use crate::model::weights::{Layer, WeightSource, Weights};
+use crate::run::sampler::Sampling;
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        OpenError::Device(failure.into())
+    }
+}
+
+impl From<Failure> for BackendError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::OutOfMemory(_) => BackendError::Full(failure.to_string()),
+            Failure::Read(error) => BackendError::Read(io::Error::other(error)),
+            _ => BackendError::Failed(failure.to_string()),
+        }
+    }
+}
+
+/// A GPU while it is being filled.
+struct Filling<E>(RefCell<E>);
+
+impl<E: Executor> Memory for Filling<E> {
+    type Matrix = Matrix<E::Buffer>;
+    type Norm = Norm<E::Buffer>;
+
+    fn matrix(&self, weights: TensorView<'_>) -> Result<Self::Matrix, BackendError> {
+        let TensorView {
+            ty,
+            rows,
+            cols,
+            bytes,
+        } = weights;
+        let matrix = gpu::load_matrix(&mut *self.0.borrow_mut(), ty, rows, cols, bytes)?;
+        if !matrix.format().keeps(ty) {
+            tracing::info!(from = ty.name(), to = ?matrix.format(), rows, cols, "weights converted for the GPU");
+        }
+        Ok(matrix)
+    }
+
+    fn norm(&self, weights: &[f32]) -> Result<Self::Norm, BackendError> {
+        Ok(gpu::load_norm(&mut *self.0.borrow_mut(), weights)?)
+    }
+}
+
+/// A model on a GPU.
+pub struct GpuModel<E: Executor> {
+    model: gpu::Model<E>,
+    vocab: usize,
+    chunk: usize,
+}
+
+impl<E: Executor> GpuModel<E> {
+    /// Brings the weights to the device. `chunk` is the most tokens that one pass takes.
+    pub fn load(
+        exec: E,
+        config: &Config,
+        source: &dyn WeightSource,
+        options: Options,
+        chunk: usize,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<GpuModel<E>, OpenError> {
+        let model = GpuModel::load_last(exec, config, source, options, chunk, progress)?;
+        match config.layers - model.blocks() {
+            0 => Ok(model),
+            missing => {
+                let full = format!("it has no room for {missing} of {} blocks", config.layers);
+                Err(BackendError::Full(full).into())
+            }
+        }
+    }
+
+    /// Brings the head and as many of the last blocks to the device as it has room for.
+    pub fn load_last(
+        exec: E,
+        config: &Config,
+        source: &dyn WeightSource,
+        options: Options,
+        chunk: usize,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<GpuModel<E>, OpenError> {
+        let filling = Filling(RefCell::new(exec));
+        let Weights {
+            token_embd,
+            layers,
+            output_norm,
+            output,
+        } = Weights::load_last(&filling, source, config, progress)?;
+        let weights = gpu::Weights {
+            token_embd,
+            layers: layers.into_iter().map(layer).collect(),
+            output_norm,
+            output,
+        };
+        let rotation = Rotation::new(&config.rope);
+        let angles = move |first, count| {
+            let mut angles = Vec::new();
+            rotation.fill(first, count, &mut angles);
+            angles
+        };
+        let exec = filling.0.into_inner();
+        let model = gpu::Model::new(exec, shape(config), options, weights, Box::new(angles))?;
+        Ok(GpuModel {
+            model,
+            vocab: config.vocab,
+            chunk,
+        })
+    }
+}
+
+impl<E: Executor> GpuModel<E> {
+    /// Blocks that are on the device.
+    pub fn blocks(&self) -> usize {
+        self.model.blocks()
+    }
+
+    /// Gives back the memory of the first block, if it is not the only one. The cache is empty then.
+    pub fn shed(&mut self) -> Result<bool, BackendError> {
+        Ok(self.model.shed()?)
+    }
+
+    /// As [`Evaluate::append`], with what blocks before these have made of the tokens, `[m, E]`.
+    pub fn append_rows(
+        &mut self,
+        rows: &[f32],
+        want: Want,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        self.append_input(Input::Rows(rows), want, cancel, logits)
+    }
+
+    fn append_input(
+        &mut self,
+        input: Input<'_>,
+        want: Want,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        let wanted = match want {
+            Want::Nothing => Wanted::Nothing,
+            Want::Last => Wanted::Last,
+            Want::All => Wanted::All,
+        };
+        let complete = self.model.append(input, wanted, cancel, logits)?;
+        Ok(if complete {
+            Pass::Complete
+        } else {
+            Pass::Cancelled
+        })
+    }
+
+    /// Keeps keys and values so from now on, in an empty cache, if the device has room for `positions` of them.
+    pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, BackendError> {
+        Ok(self.model.make_room(kv, positions)?)
+    }
+
+    /// Does now what else the first pass does, and takes long: handing the kernels to the driver.
+    pub fn prepare(&mut self) -> Result<(), BackendError> {
+        Ok(self.model.prepare()?)
+    }
+}
+
+fn layer<E: Executor>(layer: Layer<Filling<E>>) -> LayerWeights<E::Buffer> {
+    LayerWeights {
+        attn_norm: layer.attn_norm,
+        attn_q: layer.attn_q,
+        attn_k: layer.attn_k,
+        attn_v: layer.attn_v,
+        attn_output: layer.attn_output,
+        ffn_norm: layer.ffn_norm,
+        ffn_gate: layer.ffn_gate,
+        ffn_up: layer.ffn_up,
+        ffn_down: layer.ffn_down,
+    }
+}
+
+fn shape(config: &Config) -> Shape {
+    Shape {
+        layers: config.layers,
+        embedding: config.embedding,
+        feed_forward: config.feed_forward,
+        heads: config.heads,
+        kv_heads: config.kv_heads,
+        head_dim: config.head_dim,
+        vocab: config.vocab,
+        eps: config.eps,
+        rotary: config.rope.rotary,
+        rotated: (0..config.layers)
+            .map(|layer| config.rotates(layer))
+            .collect(),
+    }
+}
+
+impl<E: Executor> Evaluate for GpuModel<E> {
+    fn append(
+        &mut self,
+        ids: &[u32],
+        want: Want,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        check_ids(ids, self.chunk, self.vocab)?;
+        self.append_input(Input::Ids(ids), want, cancel, logits)
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.model.truncate(len);
+    }
+
+    fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    fn kv_bytes(&self) -> usize {
+        self.model.kv_bytes()
+    }
+
+    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+        Ok(Some(Profile {
+            kernels: self.model.profile()?,
+            bandwidth: self.model.read_bandwidth()?,
+        }))
+    }
+
+    fn chooser(&mut self) -> Option<&mut dyn Choose> {
+        Some(self)
+    }
+}
+
+impl<E: Executor> Choose for GpuModel<E> {
+    fn sample(&mut self, sampling: &Sampling, suppressed: &[u32]) -> Result<bool, BackendError> {
+        if sampling.penalises() {
+            return Ok(false);
+        }
+        let how = gpu::Sampling {
+            temperature: if sampling.is_greedy() {
+                0.0
+            } else {
+                sampling.temperature
+            },
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+            top_k: u32::try_from(sampling.top_k).unwrap_or(0),
+        };
+        self.model.sample(how, suppressed)?;
+        Ok(true)
+    }
+
+    fn follow(&mut self, id: Option<u32>, noise: f64) -> Result<(), BackendError> {
+        #[expect(clippy::cast_possible_truncation, reason = "the device picks in f32")]
+        let noise = noise as f32;
+        Ok(self.model.follow(id, noise)?)
+    }
+
+    fn ahead(&mut self) -> usize {
+        self.model.ahead()
+    }
+
+    fn chosen(&mut self) -> Result<Option<u32>, BackendError> {
+        Ok(self.model.chosen()?)
+    }
+}

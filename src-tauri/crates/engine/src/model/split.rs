@@ -1,0 +1,61 @@
+//! A model on a GPU that has no room for all of it: the CPU runs the first blocks, the GPU the others and the head.
+
+use std::sync::atomic::AtomicBool;
+
+use gpu::Executor;
+use kernels::Cpu;
+
+use crate::model::backend::BackendError;
+use crate::model::forward::{Evaluate, Model, Pass, Profile, Want};
+use crate::model::gpu::GpuModel;
+
+/// A model in two parts. Of a token no more than its row of the residual stream goes from one to the other.
+pub struct Split<E: Executor> {
+    first: Model<Cpu>,
+    last: GpuModel<E>,
+}
+
+impl<E: Executor> Split<E> {
+    /// The embedding and the first blocks, and all the others.
+    pub fn new(first: Model<Cpu>, last: GpuModel<E>) -> Split<E> {
+        Split { first, last }
+    }
+}
+
+impl<E: Executor> Evaluate for Split<E> {
+    fn append(
+        &mut self,
+        ids: &[u32],
+        want: Want,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        let before = self.first.len();
+        let Some(rows) = self.first.residual(ids, cancel)? else {
+            return Ok(Pass::Cancelled);
+        };
+        let pass = self.last.append_rows(rows.get(), want, cancel, logits);
+        if !matches!(pass, Ok(Pass::Complete)) {
+            self.first.cut(before);
+        }
+        pass
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.first.cut(len);
+        self.last.truncate(len);
+    }
+
+    fn chunk(&self) -> usize {
+        self.first.chunk()
+    }
+
+    fn kv_bytes(&self) -> usize {
+        self.first.kv_bytes() + self.last.kv_bytes()
+    }
+
+    /// Of the blocks on the GPU, the head, and the choice that it would make.
+    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+        self.last.profile()
+    }
+}

@@ -1,0 +1,471 @@
+//! The model's weights: every tensor by name, with the shape it must have.
+
+use std::io;
+use std::ops::Range;
+
+use kernels::{BlockType, Stored};
+
+use crate::gguf::{Gguf, TensorView};
+use crate::model::backend::{BackendError, Memory};
+use crate::model::config::Config;
+
+/// Why the weights cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum WeightError {
+    /// A tensor is missing or is not what the metadata promise.
+    #[error("tensor `{name}`: {problem}")]
+    Tensor {
+        /// The tensor.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The file's bytes cannot be read.
+    #[error("tensor `{name}` cannot be read: {source}")]
+    Read {
+        /// The tensor.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The device does not take it.
+    #[error("tensor `{name}` cannot be brought to the device: {source}")]
+    Device {
+        /// The tensor.
+        name: String,
+        /// What the device says.
+        source: BackendError,
+    },
+}
+
+impl WeightError {
+    /// What the device says, where it is why.
+    pub(crate) fn of_device(&self) -> Option<&BackendError> {
+        match self {
+            WeightError::Device { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// Whether it is for want of the device's memory.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self.of_device(), Some(BackendError::Full(_)))
+    }
+}
+
+/// Type, shape and bytes of a tensor that may have been made on the spot.
+pub struct Tensor<'a> {
+    /// How the values are stored.
+    pub ty: BlockType,
+    /// Rows; 1 for a vector.
+    pub rows: usize,
+    /// Values in a row.
+    pub cols: usize,
+    /// The stored values, row by row.
+    pub bytes: TensorBytes<'a>,
+}
+
+/// The bytes of a tensor, wherever they come from.
+pub enum TensorBytes<'a> {
+    /// Made on the spot.
+    Made(Vec<u8>),
+    /// In a file or its image.
+    Stored(Stored<'a>),
+}
+
+impl Tensor<'_> {
+    /// Its bytes, which may have to be read.
+    pub fn stored(&self) -> Stored<'_> {
+        match &self.bytes {
+            TensorBytes::Made(bytes) => Stored::Memory(bytes),
+            TensorBytes::Stored(stored) => *stored,
+        }
+    }
+}
+
+/// Where weights come from: a file, or a generator of the same shape.
+pub trait WeightSource {
+    /// The tensor's type, rows and values in a row.
+    fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)>;
+    /// The tensor itself.
+    fn tensor(&self, name: &str) -> Option<Tensor<'_>>;
+}
+
+impl WeightSource for Gguf {
+    fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)> {
+        let tensor = self.tensor_info(name)?;
+        Some((tensor.ty, tensor.rows(), tensor.cols()))
+    }
+
+    fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
+        let TensorView {
+            ty,
+            rows,
+            cols,
+            bytes,
+        } = Gguf::tensor(self, name)?;
+        Some(Tensor {
+            ty,
+            rows,
+            cols,
+            bytes: TensorBytes::Stored(bytes),
+        })
+    }
+}
+
+/// All weights on a device. Widths as in [`Backend`](crate::model::backend::Backend).
+pub struct Weights<B: Memory> {
+    /// `[V, E]`
+    pub token_embd: B::Matrix,
+    /// One per block.
+    pub layers: Vec<Layer<B>>,
+    /// `[E]`
+    pub output_norm: B::Norm,
+    /// `[V, E]`; without one the head is `token_embd`.
+    pub output: Option<B::Matrix>,
+}
+
+/// One block's weights.
+pub struct Layer<B: Memory> {
+    /// `[E]`
+    pub attn_norm: B::Norm,
+    /// `[H, E]`
+    pub attn_q: B::Matrix,
+    /// `[K, E]`
+    pub attn_k: B::Matrix,
+    /// `[K, E]`
+    pub attn_v: B::Matrix,
+    /// `[E, H]`
+    pub attn_output: B::Matrix,
+    /// `[E]`
+    pub ffn_norm: B::Norm,
+    /// `[F, E]`
+    pub ffn_gate: B::Matrix,
+    /// `[F, E]`
+    pub ffn_up: B::Matrix,
+    /// `[E, F]`
+    pub ffn_down: B::Matrix,
+}
+
+/// A tensor that a model has: its name and its rows and columns.
+pub struct Expected {
+    /// As the file calls it.
+    pub name: String,
+    /// Rows; 1 for a norm.
+    pub rows: usize,
+    /// Values in a row.
+    pub cols: usize,
+}
+
+/// Every tensor that a model of these dimensions must have, in the order of a file.
+pub fn expected(config: &Config) -> Vec<Expected> {
+    let tensor = |name: &str, rows, cols| Expected {
+        name: name.to_owned(),
+        rows,
+        cols,
+    };
+    let mut all = vec![
+        tensor(TOKEN_EMBD, config.vocab, config.embedding),
+        tensor(OUTPUT_NORM, 1, config.embedding),
+    ];
+    for layer in 0..config.layers {
+        all.extend(block(config, layer));
+    }
+    all
+}
+
+const TOKEN_EMBD: &str = "token_embd.weight";
+const OUTPUT_NORM: &str = "output_norm.weight";
+const OUTPUT: &str = "output.weight";
+
+fn name(layer: usize, part: &str) -> String {
+    format!("blk.{layer}.{part}.weight")
+}
+
+/// Names of a block's tensors, with their rows and columns.
+fn block(config: &Config, layer: usize) -> [Expected; 9] {
+    let Config {
+        embedding: e,
+        feed_forward: f,
+        ..
+    } = *config;
+    let (h, k) = (config.q_width(), config.kv_width());
+    [
+        ("attn_norm", 1, e),
+        ("attn_q", h, e),
+        ("attn_k", k, e),
+        ("attn_v", k, e),
+        ("attn_output", e, h),
+        ("ffn_norm", 1, e),
+        ("ffn_gate", f, e),
+        ("ffn_up", f, e),
+        ("ffn_down", e, f),
+    ]
+    .map(|(part, rows, cols)| Expected {
+        name: name(layer, part),
+        rows,
+        cols,
+    })
+}
+
+/// How a block's tensors are stored.
+pub fn types(source: &dyn WeightSource, config: &Config, layer: usize) -> [Option<BlockType>; 9] {
+    block(config, layer).map(|tensor| source.shape(&tensor.name).map(|(ty, _, _)| ty))
+}
+
+/// The tensor that turns the last activations into logits.
+pub fn head(source: &dyn WeightSource) -> &'static str {
+    match source.shape(OUTPUT) {
+        Some(_) => OUTPUT,
+        None => TOKEN_EMBD,
+    }
+}
+
+/// Checks that every tensor is there in the right shape, without reading any.
+///
+/// # Errors
+/// Names the first tensor that is missing or misshapen.
+pub fn check(source: &dyn WeightSource, config: &Config) -> Result<(), WeightError> {
+    for tensor in expected(config) {
+        let shape = source
+            .shape(&tensor.name)
+            .ok_or_else(|| missing(&tensor.name))?;
+        fits(&tensor.name, shape, tensor.rows, tensor.cols)?;
+    }
+    if let Some(shape) = source.shape(OUTPUT) {
+        fits(OUTPUT, shape, config.vocab, config.embedding)?;
+    }
+    Ok(())
+}
+
+fn missing(name: &str) -> WeightError {
+    WeightError::Tensor {
+        name: name.to_owned(),
+        problem: "it is missing".to_owned(),
+    }
+}
+
+fn fits(
+    name: &str,
+    (ty, rows, cols): (BlockType, usize, usize),
+    expected_rows: usize,
+    expected_cols: usize,
+) -> Result<(), WeightError> {
+    let problem = if (rows, cols) != (expected_rows, expected_cols) {
+        format!(
+            "its shape is {rows} × {cols} where the metadata make it {expected_rows} × {expected_cols}"
+        )
+    } else if name.ends_with("norm.weight") && ty != BlockType::F32 {
+        format!("a norm stored as {} where F32 is expected", ty.name())
+    } else {
+        return Ok(());
+    };
+    Err(WeightError::Tensor {
+        name: name.to_owned(),
+        problem,
+    })
+}
+
+impl<B: Memory> Weights<B> {
+    /// Brings every tensor to the device, `progress` hearing the part that is done.
+    ///
+    /// # Errors
+    /// When a tensor is missing or misshapen, or the device refuses it.
+    pub fn load(
+        backend: &B,
+        source: &dyn WeightSource,
+        config: &Config,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Weights<B>, WeightError> {
+        let mut loader = Loader::new(backend, source, config, progress)?;
+        let mut weights = loader.around_blocks()?;
+        weights.layers = loader.blocks(0..config.layers)?;
+        Ok(weights)
+    }
+
+    /// Brings the embedding and the first blocks to the device, without a head of their own.
+    ///
+    /// # Errors
+    /// As [`Weights::load`].
+    pub fn load_first(
+        backend: &B,
+        source: &dyn WeightSource,
+        config: &Config,
+        blocks: usize,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Weights<B>, WeightError> {
+        let mut loader = Loader::new(backend, source, config, progress)?;
+        Ok(Weights {
+            token_embd: loader.matrix(TOKEN_EMBD)?,
+            output_norm: loader.norm(OUTPUT_NORM)?,
+            output: None,
+            layers: loader.blocks(0..blocks)?,
+        })
+    }
+
+    /// Brings everything but the first blocks to the device: as many of the last as it has room for.
+    ///
+    /// # Errors
+    /// As [`Weights::load`], and when there is no room for a single block.
+    pub fn load_last(
+        backend: &B,
+        source: &dyn WeightSource,
+        config: &Config,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<Weights<B>, WeightError> {
+        let mut loader = Loader::new(backend, source, config, progress)?;
+        let mut weights = loader.around_blocks()?;
+        for layer in (0..config.layers).rev() {
+            match loader.layer(layer) {
+                Ok(layer) => weights.layers.push(layer),
+                Err(error) if error.is_full() && !weights.layers.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        weights.layers.reverse();
+        Ok(weights)
+    }
+
+    /// The matrix that turns the last activations into logits.
+    pub fn head(&self) -> &B::Matrix {
+        self.output.as_ref().unwrap_or(&self.token_embd)
+    }
+}
+
+struct Loader<'a, B: Memory> {
+    backend: &'a B,
+    source: &'a dyn WeightSource,
+    progress: &'a mut dyn FnMut(f32),
+    loaded: usize,
+    total: usize,
+}
+
+impl<'a, B: Memory> Loader<'a, B> {
+    fn new(
+        backend: &'a B,
+        source: &'a dyn WeightSource,
+        config: &Config,
+        progress: &'a mut dyn FnMut(f32),
+    ) -> Result<Self, WeightError> {
+        check(source, config)?;
+        Ok(Loader {
+            backend,
+            source,
+            progress,
+            loaded: 0,
+            total: 9 * config.layers + 2,
+        })
+    }
+
+    /// What comes before the blocks and after them.
+    fn around_blocks(&mut self) -> Result<Weights<B>, WeightError> {
+        Ok(Weights {
+            token_embd: self.matrix(TOKEN_EMBD)?,
+            output: match self.source.shape(OUTPUT) {
+                Some(_) => Some(self.matrix(OUTPUT)?),
+                None => None,
+            },
+            output_norm: self.norm(OUTPUT_NORM)?,
+            layers: Vec::new(),
+        })
+    }
+
+    fn blocks(&mut self, which: Range<usize>) -> Result<Vec<Layer<B>>, WeightError> {
+        which.map(|layer| self.layer(layer)).collect()
+    }
+
+    fn layer(&mut self, layer: usize) -> Result<Layer<B>, WeightError> {
+        Ok(Layer {
+            attn_norm: self.norm(&name(layer, "attn_norm"))?,
+            attn_q: self.matrix(&name(layer, "attn_q"))?,
+            attn_k: self.matrix(&name(layer, "attn_k"))?,
+            attn_v: self.matrix(&name(layer, "attn_v"))?,
+            attn_output: self.matrix(&name(layer, "attn_output"))?,
+            ffn_norm: self.norm(&name(layer, "ffn_norm"))?,
+            ffn_gate: self.matrix(&name(layer, "ffn_gate"))?,
+            ffn_up: self.matrix(&name(layer, "ffn_up"))?,
+            ffn_down: self.matrix(&name(layer, "ffn_down"))?,
+        })
+    }
+
+    fn matrix(&mut self, name: &str) -> Result<B::Matrix, WeightError> {
+        let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
+        let matrix = self.backend.matrix(TensorView {
+            ty: tensor.ty,
+            rows: tensor.rows,
+            cols: tensor.cols,
+            bytes: tensor.stored(),
+        });
+        self.finish(name, matrix)
+    }
+
+    fn norm(&mut self, name: &str) -> Result<B::Norm, WeightError> {
+        let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
+        let mut values = vec![0.0; tensor.cols];
+        let stored = tensor.stored().read().map_err(BackendError::Read);
+        let norm = stored
+            .and_then(|stored| {
+                kernels::dequantise(tensor.ty, &stored, &mut values)
+                    .map_err(|error| BackendError::Failed(error.to_string()))
+            })
+            .and_then(|()| self.backend.norm(&values));
+        self.finish(name, norm)
+    }
+
+    fn finish<T>(&mut self, name: &str, loaded: Result<T, BackendError>) -> Result<T, WeightError> {
+        self.loaded += 1;
+        (self.progress)((self.loaded as f32 / self.total as f32).min(1.0));
+        loaded.map_err(|error| {
+            let name = name.to_owned();
+            match error {
+                BackendError::Read(source) => WeightError::Read { name, source },
+                source => WeightError::Device { name, source },
+            }
+        })
+    }
+}
+
+/// Bytes of all tensors as they are stored.
+pub fn bytes(source: &dyn WeightSource, config: &Config) -> u64 {
+    let names = expected(config).into_iter().map(|tensor| tensor.name);
+    names
+        .chain([OUTPUT.to_owned()])
+        .map(|name| stored(source, &name))
+        .sum()
+}
+
+/// Bytes that they take in memory on the CPU, where rows are packed by whole vectors of them.
+pub fn packed_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
+    let names = expected(config).into_iter().map(|tensor| tensor.name);
+    let packed = |name: String| {
+        let (ty, rows, cols) = source.shape(&name)?;
+        let rows = if rows == 1 {
+            1
+        } else {
+            rows.checked_next_multiple_of(kernels::Matrix::ROWS)?
+        };
+        Some((ty.row_bytes(cols)? as u64).saturating_mul(rows as u64))
+    };
+    names
+        .chain([OUTPUT.to_owned()])
+        .filter_map(packed)
+        .fold(0, u64::saturating_add)
+}
+
+/// Bytes of the weights that each generated token reads: all but an embedding table that is not the head too.
+pub fn bytes_per_token(source: &dyn WeightSource, config: &Config) -> u64 {
+    let untied = source.shape(OUTPUT).is_some();
+    bytes(source, config)
+        - if untied {
+            stored(source, TOKEN_EMBD)
+        } else {
+            0
+        }
+}
+
+fn stored(source: &dyn WeightSource, name: &str) -> u64 {
+    let shape = source
+        .shape(name)
+        .and_then(|(ty, rows, cols)| Some((rows, ty.row_bytes(cols)?)));
+    shape.map_or(0, |(rows, row)| (rows * row) as u64)
+}

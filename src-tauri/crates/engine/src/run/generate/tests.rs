@@ -1,0 +1,203 @@
+//! Answers of a model that is made up: which of its tokens come through, and what ends it.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::*;
+use crate::gguf::Gguf;
+use crate::run::scripted::Scripted;
+
+fn tokenizer() -> Tokenizer {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tokenizer.gguf");
+    Tokenizer::from_gguf(&Gguf::open(&path).expect("the fixture")).expect("a tokenizer")
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Heard {
+    thinking: String,
+    answer: String,
+    ids: Vec<u32>,
+}
+
+/// What comes of a model that wants to say `text`, and `.` where it may not.
+fn hear(text: &str, params: &GenerateParams) -> (Heard, Finished) {
+    let tokenizer = tokenizer();
+    let prompt = tokenizer.encode("abc abc abc", true);
+    hear_after(&prompt, tokenizer.encode(text, true), params)
+}
+
+/// The same behind a prompt, with the ids that it wants to say.
+fn hear_after(prompt: &[u32], says: Vec<u32>, params: &GenerateParams) -> (Heard, Finished) {
+    let tokenizer = tokenizer();
+    let (read, vocab) = (prompt.len(), tokenizer.vocabulary_size());
+    let dot = tokenizer.encode(".", true)[0];
+    let logits = move |tokens: &[u32]| {
+        let mut logits = vec![0.0; vocab];
+        logits[dot as usize] = 40.0;
+        if let Some(&id) = says.get(tokens.len() - read) {
+            logits[id as usize] = 80.0;
+        }
+        logits
+    };
+    let mut session = Session::new(Box::new(Scripted::new(logits, |_| {})));
+    let mut generator = Generator {
+        session: &mut session,
+        tokenizer: &tokenizer,
+        context: 256,
+    };
+    let mut heard = Heard::default();
+    let finished = generator.run(prompt, params, &AtomicBool::new(false), &mut |event| {
+        if let Event::Token { id, piece, part } = event {
+            heard.ids.push(id);
+            match part {
+                Part::Thinking => heard.thinking.push_str(piece),
+                Part::Answer => heard.answer.push_str(piece),
+                Part::Control => {}
+            }
+        }
+    });
+    (heard, finished.expect("no failure"))
+}
+
+fn params(temperature: f32, lookup: bool) -> GenerateParams {
+    GenerateParams {
+        sampling: Sampling {
+            temperature,
+            top_p: 1.0,
+            seed: Some(3),
+            ..Sampling::default()
+        },
+        max_tokens: Some(30),
+        starts_in: Part::Answer,
+        lookup,
+    }
+}
+
+#[test]
+fn control_tokens_that_cannot_stand_in_an_answer_never_come() {
+    for temperature in [0.0, 0.7] {
+        for lookup in [false, true] {
+            for control in [
+                "<|im_start|>",
+                "<|begin_of_text|>",
+                "<|finetune_right_pad_id|>",
+            ] {
+                let text = format!("{control}a{control}{control}b<|im_end|>");
+                let (heard, finished) = hear(&text, &params(temperature, lookup));
+                assert_eq!(heard.answer, ".a..b", "{text} at {temperature}");
+                assert_eq!(heard.thinking, "");
+                assert_eq!(finished.reason, StopReason::EndOfTurn);
+            }
+        }
+    }
+}
+
+#[test]
+fn tags_still_come() {
+    let (heard, _) = hear(
+        "<think>\nHm\n</think>\nyes <tool_call>{}</tool_call><|im_end|>",
+        &params(0.0, false),
+    );
+    assert_eq!(heard.thinking, "\nHm\n");
+    assert_eq!(heard.answer, "\nyes <tool_call>{}</tool_call>");
+}
+
+#[test]
+fn every_end_of_a_turn_ends_the_answer() {
+    // The first is the one that the file names.
+    for end in ["<|im_end|>", "<|end_of_text|>"] {
+        for lookup in [false, true] {
+            let (heard, finished) = hear(&format!("ab{end}cd"), &params(0.0, lookup));
+            assert_eq!(heard.answer, "ab", "{end}");
+            assert_eq!(finished.reason, StopReason::EndOfTurn, "{end}");
+            assert_eq!(finished.stats.generated, heard.ids.len(), "{end}");
+        }
+    }
+}
+
+#[test]
+fn thinking_that_the_prompt_has_opened_is_thinking() {
+    let params = GenerateParams {
+        starts_in: Part::Thinking,
+        ..params(0.0, false)
+    };
+    let (heard, finished) = hear("Hm\n</think>\nyes<|im_end|>", &params);
+    assert_eq!((&*heard.thinking, &*heard.answer), ("Hm\n", "\nyes"));
+    let thinking = tokenizer().encode("Hm\n", true).len();
+    assert_eq!(finished.stats.thinking, thinking);
+    assert_eq!(finished.stats.generated, heard.ids.len());
+}
+
+#[test]
+fn a_character_that_the_prompt_has_begun_comes_whole() {
+    let tokenizer = tokenizer();
+    let ids = tokenizer.encode("𒀀", false);
+    assert!(ids.len() > 1, "a token for each of its parts");
+    for begun in 1..ids.len() {
+        let (prompt, rest) = ids.split_at(begun);
+        let says = [rest, tokenizer.turn_ends()].concat();
+        let (heard, _) = hear_after(prompt, says, &params(0.0, false));
+        assert_eq!(heard.answer, "𒀀", "{begun}");
+    }
+}
+
+#[test]
+fn the_figures_of_an_answer_are_those_of_its_passes() {
+    const PASS: Duration = Duration::from_millis(20);
+    let tokenizer = tokenizer();
+    let id = tokenizer.encode(".", true)[0];
+    let vocab = tokenizer.vocabulary_size();
+    let logits = move |_: &[u32]| {
+        let mut logits = vec![0.0; vocab];
+        logits[id as usize] = 40.0;
+        logits
+    };
+    let model = Scripted::new(logits, |_| std::thread::sleep(PASS));
+    let mut session = Session::new(Box::new(model));
+    let mut generator = Generator {
+        session: &mut session,
+        tokenizer: &tokenizer,
+        context: 256,
+    };
+    let (prompt, never) = (vec![id; 100], AtomicBool::new(false));
+    let params = GenerateParams {
+        max_tokens: Some(3),
+        ..params(0.0, false)
+    };
+    // Read in two passes, and then only its last token in one.
+    for (cached, progress) in [
+        (0, &[(0, 0), (64, 0), (100, 0)][..]),
+        (99, &[(99, 99), (100, 99)]),
+    ] {
+        let mut heard = Vec::new();
+        let finished = generator.run(&prompt, &params, &never, &mut |event| {
+            if let Event::Prefill {
+                done,
+                total,
+                cached,
+            } = event
+            {
+                assert_eq!(total, 100);
+                heard.push((done, cached));
+            }
+        });
+        let stats = finished.expect("no failure").stats;
+        assert_eq!(heard, progress);
+        assert_eq!(
+            (stats.prompt, stats.cached, stats.generated),
+            (100, cached, 3)
+        );
+        let read = stats.prefill_rate * stats.prefill_s;
+        assert!(
+            (read - (100 - cached) as f64).abs() < 1e-6,
+            "{read} tokens read"
+        );
+        assert_eq!(stats.seed, 3);
+        let passes = progress.len() - 1;
+        assert!(stats.prefill_s >= passes as f64 * PASS.as_secs_f64());
+        assert!(stats.first_token_s >= stats.prefill_s);
+        // Two tokens after the first, each with a pass of its own before it.
+        assert!(stats.decode_rate > 0.0 && stats.decode_rate <= 1.0 / PASS.as_secs_f64());
+    }
+}

@@ -1,0 +1,390 @@
+//! From logits to the next token: suppressed tokens → penalties → temperature → top-k → top-p → min-p → seeded choice.
+//!
+//! Only what is kept is sorted. Every filter after the temperature keeps the likeliest tokens down to some bound, so
+//! it is enough to gather the tokens above a threshold, lower it until they suffice, and select among those.
+
+use crate::run::random::Random;
+
+/// How the next token is chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampling {
+    /// Flattens (above 1) or sharpens the distribution; 0, and all below 0.001, always takes the likeliest token.
+    pub temperature: f32,
+    /// Keep this many of the likeliest tokens; 0 keeps all.
+    pub top_k: usize,
+    /// Keep the likeliest tokens that together have this probability; 1 keeps all.
+    pub top_p: f32,
+    /// Keep tokens at least this likely relative to the likeliest; 0 keeps all.
+    pub min_p: f32,
+    /// Divides the logits of recent tokens (multiplies negative ones); 1 for none.
+    pub repeat_penalty: f32,
+    /// How many recent tokens the penalty looks at.
+    pub repeat_last_n: usize,
+    /// Makes answers repeatable; `None` draws a fresh one.
+    pub seed: Option<u64>,
+}
+
+/// Below this temperature only the likeliest token is left, and 1/T grows beyond what an f32 holds.
+const LEAST_TEMPERATURE: f32 = 1e-3;
+
+impl Sampling {
+    /// Whether the likeliest token is always taken.
+    pub(crate) fn is_greedy(&self) -> bool {
+        self.temperature.is_nan() || self.temperature < LEAST_TEMPERATURE
+    }
+
+    /// Whether recent tokens are made less likely.
+    pub(crate) fn penalises(&self) -> bool {
+        #[expect(clippy::float_cmp, reason = "exactly 1 means none")]
+        let none = self.repeat_penalty == 1.0;
+        !none && self.repeat_penalty > 0.0
+    }
+}
+
+impl Default for Sampling {
+    /// What SmolLM3's makers recommend.
+    fn default() -> Self {
+        Sampling {
+            temperature: 0.6,
+            top_k: 0,
+            top_p: 0.95,
+            min_p: 0.0,
+            repeat_penalty: 1.0,
+            repeat_last_n: 64,
+            seed: None,
+        }
+    }
+}
+
+/// Logits further below the best than this weigh less than a rounding error, all 128,256 of them together.
+const NEGLIGIBLE: f32 = 28.0;
+
+/// The chain with its random numbers and scratch.
+pub struct Sampler {
+    sampling: Sampling,
+    random: Random,
+    /// Tokens that are never chosen.
+    suppressed: Vec<u32>,
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Clone, Copy)]
+struct Candidate {
+    id: u32,
+    /// Relative to the best token's, so at most 0.
+    logit: f32,
+    /// Relative to the best token's.
+    weight: f32,
+}
+
+impl Sampler {
+    /// A sampler with the seed that `sampling` names, or else `fresh`.
+    pub fn new(sampling: Sampling, fresh: u64) -> Sampler {
+        let random = Random::new(sampling.seed.unwrap_or(fresh));
+        Sampler {
+            sampling,
+            random,
+            suppressed: Vec::new(),
+            candidates: Vec::new(),
+        }
+    }
+
+    /// The sampler with tokens that it never chooses.
+    #[must_use]
+    pub fn suppressing(mut self, ids: &[u32]) -> Sampler {
+        self.suppressed = ids.to_vec();
+        self.suppressed.sort_unstable();
+        self
+    }
+
+    /// How tokens are chosen.
+    pub fn sampling(&self) -> &Sampling {
+        &self.sampling
+    }
+
+    /// Tokens that are never chosen, in ascending order.
+    pub fn suppressed(&self) -> &[u32] {
+        &self.suppressed
+    }
+
+    /// Chooses a token; `recent` are the tokens before it. The penalties are applied to `logits` in place.
+    pub fn sample(&mut self, logits: &mut [f32], recent: &[u32]) -> u32 {
+        let noise = self.noise();
+        self.sample_with(logits, recent, noise)
+    }
+
+    /// What picks one token, in 0..1; at temperature 0 nothing is picked.
+    pub fn noise(&mut self) -> f64 {
+        if self.sampling.is_greedy() {
+            0.0
+        } else {
+            self.random.unit()
+        }
+    }
+
+    /// Chooses as [`Sampler::sample`] does, by noise that was drawn before.
+    pub fn sample_with(&mut self, logits: &mut [f32], recent: &[u32], noise: f64) -> u32 {
+        self.suppress(logits);
+        self.penalise(logits, recent);
+        let peak = maximum(logits);
+        let chosen = if peak == f32::NEG_INFINITY {
+            None
+        } else if self.sampling.is_greedy() {
+            first(logits, peak)
+        } else {
+            self.keep(logits, peak);
+            self.draw(noise)
+        };
+        chosen.unwrap_or_else(|| self.first_allowed())
+    }
+
+    fn suppress(&self, logits: &mut [f32]) {
+        for &id in &self.suppressed {
+            if let Some(logit) = logits.get_mut(id as usize) {
+                *logit = f32::NEG_INFINITY;
+            }
+        }
+    }
+
+    /// What is chosen where no logit is a number.
+    fn first_allowed(&self) -> u32 {
+        (0..)
+            .find(|id| self.suppressed.binary_search(id).is_err())
+            .unwrap_or(0)
+    }
+
+    fn penalise(&self, logits: &mut [f32], recent: &[u32]) {
+        let penalty = self.sampling.repeat_penalty;
+        if !self.sampling.penalises() {
+            return;
+        }
+        let first = recent.len().saturating_sub(self.sampling.repeat_last_n);
+        let recent = &recent[first..];
+        for (at, &id) in recent.iter().enumerate() {
+            let Some(logit) = logits.get_mut(id as usize) else {
+                continue;
+            };
+            if !recent[..at].contains(&id) {
+                *logit = if *logit > 0.0 {
+                    *logit / penalty
+                } else {
+                    *logit * penalty
+                };
+            }
+        }
+    }
+
+    /// Leaves in `candidates` what all filters keep, likeliest first.
+    fn keep(&mut self, logits: &[f32], peak: f32) {
+        let Sampling {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            ..
+        } = self.sampling;
+        let scale = Scale {
+            peak,
+            by: temperature.recip(),
+        };
+        let limited = top_k > 0 && top_k < logits.len();
+        let nucleus = top_p < 1.0;
+        let floor = if min_p > 0.0 {
+            min_p.min(1.0).ln()
+        } else {
+            -NEGLIGIBLE
+        };
+        // Without top-k the nucleus is measured against the whole vocabulary.
+        let whole = if nucleus && !limited {
+            scale.mass(logits)
+        } else {
+            0.0
+        };
+        let mut threshold = if limited || nucleus { -4.0f32 } else { floor };
+        loop {
+            threshold = threshold.max(floor);
+            scale.gather(logits, threshold, &mut self.candidates);
+            let enough = if limited {
+                self.candidates.len() >= top_k
+            } else {
+                !nucleus || mass(&self.candidates) >= top_p * whole
+            };
+            if enough || threshold <= floor {
+                break;
+            }
+            threshold *= 2.0;
+        }
+        if limited && self.candidates.len() > top_k {
+            self.candidates.select_nth_unstable_by(top_k - 1, likelier);
+            self.candidates.truncate(top_k);
+        }
+        if nucleus {
+            let whole = if limited {
+                mass(&self.candidates)
+            } else {
+                whole
+            };
+            self.cut_nucleus(top_p * whole);
+        }
+        if limited || nucleus {
+            self.candidates.sort_unstable_by(likelier);
+        }
+    }
+
+    /// Keeps of the candidates the fewest likeliest that together weigh at least `least`.
+    fn cut_nucleus(&mut self, least: f32) {
+        /// So few are sorted sooner than halved.
+        const FEW: usize = 32;
+        // Those before `low` stay and weigh `sum`; those from `high` on go.
+        let (mut low, mut high, mut sum) = (0, self.candidates.len(), 0.0);
+        while high - low > FEW {
+            let half = (high - low) / 2;
+            self.candidates[low..high].select_nth_unstable_by(half, likelier);
+            let upper = mass(&self.candidates[low..low + half]);
+            if sum + upper >= least {
+                high = low + half;
+            } else {
+                sum += upper;
+                low += half;
+            }
+        }
+        self.candidates[low..high].sort_unstable_by(likelier);
+        let last = self.candidates[low..high].iter().position(|candidate| {
+            sum += candidate.weight;
+            sum >= least
+        });
+        self.candidates
+            .truncate(last.map_or(high, |last| low + last + 1));
+    }
+
+    fn draw(&self, noise: f64) -> Option<u32> {
+        let total: f64 = self
+            .candidates
+            .iter()
+            .map(|candidate| f64::from(candidate.weight))
+            .sum();
+        let mut left = noise * total;
+        for candidate in &self.candidates {
+            left -= f64::from(candidate.weight);
+            if left < 0.0 {
+                return Some(candidate.id);
+            }
+        }
+        self.candidates.last().map(|candidate| candidate.id)
+    }
+}
+
+/// The likeliest first; ties by id, so that the order is the same everywhere.
+fn likelier(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
+    b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id))
+}
+
+fn mass(candidates: &[Candidate]) -> f32 {
+    candidates.iter().map(|candidate| candidate.weight).sum()
+}
+
+/// As many logits at a time as let the compiler use whole vectors on any machine.
+const LANES: usize = 16;
+
+/// Logits relative to the best, as the temperature has them.
+#[derive(Clone, Copy)]
+struct Scale {
+    peak: f32,
+    by: f32,
+}
+
+impl Scale {
+    fn of(self, logit: f32) -> f32 {
+        (logit - self.peak) * self.by
+    }
+
+    /// What the whole vocabulary weighs.
+    fn mass(self, logits: &[f32]) -> f32 {
+        let mut sums = [0.0; LANES];
+        let (chunks, rest) = logits.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (sum, &logit) in sums.iter_mut().zip(chunk) {
+                *sum += exp(self.of(logit));
+            }
+        }
+        let rest = rest.iter().map(|&logit| exp(self.of(logit)));
+        sums.into_iter().chain(rest).sum()
+    }
+
+    /// The tokens down to `threshold`, in the order of their ids.
+    fn gather(self, logits: &[f32], threshold: f32, candidates: &mut Vec<Candidate>) {
+        candidates.clear();
+        let above = |logit: f32| self.of(logit) >= threshold;
+        for (at, chunk) in logits.chunks(LANES).enumerate() {
+            // Most chunks have none; asking all lanes at once costs less than asking each.
+            if !chunk.iter().fold(false, |any, &logit| any | above(logit)) {
+                continue;
+            }
+            for (lane, &logit) in chunk.iter().enumerate() {
+                if above(logit) {
+                    let logit = self.of(logit);
+                    candidates.push(Candidate {
+                        id: id(at * LANES + lane),
+                        logit,
+                        weight: exp(logit),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The largest logit; NaN is never the largest.
+fn maximum(logits: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let (chunks, rest) = logits.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (lane, &logit) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, logit);
+        }
+    }
+    lanes
+        .into_iter()
+        .chain(rest.iter().copied())
+        .fold(f32::NEG_INFINITY, larger)
+}
+
+/// The first token with the logit `peak`.
+fn first(logits: &[f32], peak: f32) -> Option<u32> {
+    #[expect(clippy::float_cmp, reason = "the maximum is one of them")]
+    let at = logits.iter().position(|&logit| logit == peak);
+    at.map(id)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "vocabularies are counted in u32"
+)]
+fn id(at: usize) -> u32 {
+    at as u32
+}
+
+/// eˣ for x ≤ 0, in f32 arithmetic without branches, so that a loop over the vocabulary vectorises.
+fn exp(x: f32) -> f32 {
+    let scaled = x * std::f32::consts::LOG2_E;
+    // Unlike `f32::max`, a comparison is one instruction; NaN weighs nothing.
+    let scaled = if scaled > -126.0 { scaled } else { -126.0 };
+    // Adding 1.5 · 2²³ rounds to the nearest integer and leaves it in the low bits.
+    const ROUND: f32 = 12_582_912.0;
+    let shifted = scaled + ROUND;
+    let fraction = (scaled - (shifted - ROUND)) * std::f32::consts::LN_2;
+    let mut series = 1.0 / 720.0;
+    for term in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
+        series = series * fraction + term;
+    }
+    let exponent = shifted
+        .to_bits()
+        .wrapping_sub(ROUND.to_bits())
+        .wrapping_add(127)
+        << 23;
+    series * f32::from_bits(exponent)
+}
+
+#[cfg(test)]
+mod tests;

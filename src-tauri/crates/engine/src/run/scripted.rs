@@ -1,0 +1,71 @@
+//! A model that is made up, for tests of what lies above it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kernels::Cpu;
+
+use crate::model::backend::BackendError;
+use crate::model::forward::{Evaluate, Pass, Want};
+
+/// Logits after the tokens so far.
+type Logits = dyn Fn(&[u32]) -> Vec<f32> + Send;
+
+/// A model that gives the logits that a test computes.
+pub struct Scripted {
+    logits: Box<Logits>,
+    /// Hears the number of tokens of each pass.
+    on_pass: Box<dyn Fn(usize) + Send>,
+    tokens: Vec<u32>,
+}
+
+impl Scripted {
+    pub fn new(
+        logits: impl Fn(&[u32]) -> Vec<f32> + Send + 'static,
+        on_pass: impl Fn(usize) + Send + 'static,
+    ) -> Scripted {
+        Scripted {
+            logits: Box::new(logits),
+            on_pass: Box::new(on_pass),
+            tokens: Vec::new(),
+        }
+    }
+}
+
+impl Evaluate for Scripted {
+    fn append(
+        &mut self,
+        ids: &[u32],
+        want: Want,
+        cancel: &AtomicBool,
+        out: &mut Vec<f32>,
+    ) -> Result<Pass, BackendError> {
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(Pass::Cancelled);
+        }
+        (self.on_pass)(ids.len());
+        out.clear();
+        for (i, &id) in ids.iter().enumerate() {
+            self.tokens.push(id);
+            if want == Want::All || want == Want::Last && i + 1 == ids.len() {
+                out.extend((self.logits)(&self.tokens));
+            }
+        }
+        Ok(Pass::Complete)
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.tokens.truncate(len);
+    }
+
+    fn chunk(&self) -> usize {
+        64
+    }
+
+    fn few(&self) -> usize {
+        Cpu::FEW
+    }
+
+    fn kv_bytes(&self) -> usize {
+        0
+    }
+}

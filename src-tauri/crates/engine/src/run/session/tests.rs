@@ -1,0 +1,485 @@
+//! Whatever way tokens came into the cache, the logits are those of a cold run.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use candle_core::Device;
+use gpu::Executor;
+use kernels::{Cpu, CpuLevel, KvType};
+
+use super::Session;
+use crate::faulty::{Fault, Faulty, any_device, device};
+use crate::gguf::Gguf;
+use crate::model::backend::Backend;
+use crate::model::candle::Candle;
+use crate::model::config::Config;
+use crate::model::forward::{Evaluate, Model, Pass};
+use crate::model::gpu::GpuModel;
+use crate::model::split::Split;
+use crate::model::weights::Weights;
+use crate::run::sampler::{Sampler, Sampling};
+use crate::run::survival::Surviving;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+fn session<B>(backend: B, kv: KvType, chunk: usize) -> Session
+where
+    B: Backend<Matrix: Send, Norm: Send, Rows: Send, Positions: Send, KvLayer: Send>
+        + Send
+        + 'static,
+{
+    let (gguf, config) = tiny();
+    let weights = Weights::load(&backend, &gguf, &config, &mut |_| {}).expect("its weights");
+    let model = Model::new(config, backend, weights, kv, chunk).expect("room for it");
+    Session::new(Box::new(model))
+}
+
+/// The best level of this machine that multiplies in integers, however many tokens there are.
+fn integers(kv: KvType, chunk: usize) -> Session {
+    let level = CpuLevel::available()
+        .into_iter()
+        .rfind(|&level| level != CpuLevel::Amx);
+    session(
+        Cpu::new(2, level.expect("a level of this machine")),
+        kv,
+        chunk,
+    )
+}
+
+/// A matrix unit, for passes over more than a few tokens.
+fn tiles(chunk: usize) -> Session {
+    session(Cpu::new(2, CpuLevel::Amx), KvType::F16, chunk)
+}
+
+fn exact(chunk: usize) -> Session {
+    session(Cpu::exact(2), KvType::F32, chunk)
+}
+
+fn candle(chunk: usize) -> Session {
+    session(Candle::new(Device::Cpu), KvType::F16, chunk)
+}
+
+/// Makes a session that reads so many tokens a pass.
+type Make = fn(usize) -> Session;
+
+/// Every backend of ours that works here, the CPU with every kind of cache, and how far apart two ways may be on it.
+fn backends() -> Vec<(Make, f64)> {
+    let mut all: Vec<(Make, f64)> = vec![
+        (|chunk| integers(KvType::F32, chunk), ROUNDING),
+        (|chunk| integers(KvType::F16, chunk), ROUNDING),
+        (|chunk| integers(KvType::Q8_0, chunk), ROUNDING),
+    ];
+    if CpuLevel::available().contains(&CpuLevel::Amx) {
+        all.push((tiles, TILES));
+    }
+    if any_device().is_some() {
+        all.push((on_gpu, ROUNDING));
+        all.push((on_both, ROUNDING));
+    }
+    all
+}
+
+fn on_gpu(chunk: usize) -> Session {
+    let options = gpu::Options {
+        kv: KvType::F32,
+        floats: false,
+        matrices: true,
+    };
+    gpu_session(options, chunk)
+}
+
+fn gpu_session(options: gpu::Options, chunk: usize) -> Session {
+    let (gguf, config) = tiny();
+    let device = device().expect("asked before");
+    let model = GpuModel::load(device, &config, &gguf, options, chunk, &mut |_| {});
+    Session::new(Box::new(model.expect("it takes the model")))
+}
+
+/// The first blocks on the CPU, the others on the GPU.
+fn on_both(chunk: usize) -> Session {
+    let options = gpu::Options {
+        kv: KvType::F16,
+        floats: false,
+        matrices: true,
+    };
+    let device = device().expect("asked before");
+    let level = CpuLevel::available()[0];
+    Session::new(Box::new(split(
+        device,
+        Cpu::new(2, level),
+        options,
+        chunk,
+        3,
+    )))
+}
+
+/// The last `blocks` on a GPU, the others on a CPU.
+fn split<E: Executor>(
+    exec: E,
+    cpu: Cpu,
+    options: gpu::Options,
+    chunk: usize,
+    blocks: usize,
+) -> Split<E> {
+    let (gguf, config) = tiny();
+    let last = GpuModel::load_last(exec, &config, &gguf, options, chunk, &mut |_| {});
+    let mut last = last.expect("it takes the model");
+    while last.blocks() > blocks {
+        assert!(last.shed().expect("no failure"));
+    }
+    let layers = config.layers - blocks;
+    let weights = Weights::load_first(&cpu, &gguf, &config, layers, &mut |_| {});
+    let first = Config { layers, ..config };
+    let first = Model::new(first, cpu, weights.expect("its weights"), options.kv, chunk);
+    Split::new(first.expect("room for it"), last)
+}
+
+/// As the CPU computes when it is exact.
+const EXACT: gpu::Options = gpu::Options {
+    kv: KvType::F32,
+    floats: true,
+    matrices: true,
+};
+
+fn tiny() -> (Gguf, Config) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
+    let gguf = Gguf::open(&path).expect("the fixture is committed");
+    let config = Config::from_gguf(&gguf).expect("a SmolLM3 file");
+    (gguf, config)
+}
+
+fn tokens(seed: u32, count: u32) -> Vec<u32> {
+    (0..count)
+        .map(|at| (at * 37 + seed * 101 + at * at % 13) % 512)
+        .collect()
+}
+
+fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
+    let mut cached = None;
+    let pass = session.read(prompt, &NEVER, &mut |done| {
+        cached.get_or_insert(done);
+    });
+    assert_eq!(pass.expect("no failure"), Pass::Complete);
+    assert_eq!(session.tokens(), prompt);
+    (
+        session.logits(0).to_vec(),
+        cached.expect("progress was made"),
+    )
+}
+
+#[track_caller]
+fn assert_close(ours: &[f32], theirs: &[f32], bound: f64) {
+    let square =
+        |values: &mut dyn Iterator<Item = f32>| values.map(|v| f64::from(v).powi(2)).sum::<f64>();
+    let error = square(&mut ours.iter().zip(theirs).map(|(a, b)| a - b));
+    let relative = (error / square(&mut theirs.iter().copied())).sqrt();
+    assert!(relative <= bound, "{relative} apart");
+}
+
+/// Sums in another order round differently, and activations that are rounded to 8 bits amplify that on random weights.
+/// What comes out wrong, a position or a block say, is around 1 apart; see also the test in exact arithmetic.
+const ROUNDING: f64 = 0.05;
+/// A matrix unit reads a prompt in bf16, where single tokens meet 8-bit integers: all of their rounding is the
+/// difference.
+const TILES: f64 = 0.08;
+
+#[test]
+fn chunks_of_any_size_give_the_same() {
+    for (make, bound) in backends() {
+        let prompt = tokens(1, 150);
+        let (cold, _) = read(&mut make(512), &prompt);
+        for chunk in [1, 7, 64] {
+            let (chunked, _) = read(&mut make(chunk), &prompt);
+            assert_close(&chunked, &cold, bound);
+        }
+    }
+}
+
+#[test]
+fn in_exact_arithmetic_chunks_change_nothing_that_matters() {
+    let prompt = tokens(2, 150);
+    let (cold, _) = read(&mut exact(512), &prompt);
+    let (chunked, _) = read(&mut exact(7), &prompt);
+    assert_close(&chunked, &cold, 1e-5);
+}
+
+#[test]
+fn a_common_beginning_is_not_read_again() {
+    for (make, bound) in backends() {
+        let (common, first, second) = (tokens(3, 90), tokens(4, 40), tokens(5, 25));
+        let mut session = make(32);
+        read(&mut session, &[common.clone(), first].concat());
+        let prompt = [common, second].concat();
+        let (reused, cached) = read(&mut session, &prompt);
+        assert_eq!(cached, 90);
+        assert_close(&reused, &read(&mut make(32), &prompt).0, bound);
+    }
+}
+
+#[test]
+fn a_prompt_that_is_there_already_costs_one_token() {
+    for (make, bound) in backends() {
+        let prompt = tokens(6, 50);
+        let mut session = make(32);
+        let (first, _) = read(&mut session, &prompt);
+        let (second, cached) = read(&mut session, &prompt);
+        assert_eq!(cached, 49);
+        assert_close(&second, &first, bound);
+        let (shorter, cached) = read(&mut session, &prompt[..20]);
+        assert_eq!(cached, 19);
+        assert_close(&shorter, &read(&mut make(32), &prompt[..20]).0, bound);
+    }
+}
+
+#[test]
+fn tokens_one_by_one_are_a_prompt() {
+    for (make, bound) in backends() {
+        let prompt = tokens(7, 60);
+        let mut session = make(32);
+        read(&mut session, &prompt[..40]);
+        for &id in &prompt[40..] {
+            assert_eq!(
+                session.step(id, &[], &NEVER).expect("no failure"),
+                Pass::Complete
+            );
+        }
+        assert_close(session.logits(0), &read(&mut make(32), &prompt).0, bound);
+    }
+}
+
+#[test]
+fn what_was_truncated_leaves_nothing_behind() {
+    let (kept, gone, next) = (tokens(13, 64), tokens(14, 200), tokens(15, 30));
+    for (make, bound) in backends() {
+        let mut session = make(64);
+        read(&mut session, &[kept.clone(), gone.clone()].concat());
+        session.truncate(kept.len());
+        assert_eq!(session.tokens(), kept);
+        let prompt = [kept.clone(), next.clone()].concat();
+        let (again, _) = read(&mut session, &prompt);
+        assert_close(&again, &read(&mut make(64), &prompt).0, bound);
+    }
+}
+
+#[test]
+fn a_smaller_cache_takes_less_memory() {
+    let prompt = tokens(16, 300);
+    let bytes = [KvType::F32, KvType::F16, KvType::Q8_0].map(|kv| {
+        let mut session = integers(kv, 512);
+        read(&mut session, &prompt);
+        session.kv_bytes()
+    });
+    assert_eq!(bytes[0], 2 * bytes[1]);
+    // A byte a value, and two for each 32.
+    assert_eq!(bytes[2], bytes[1] * 34 / 64);
+}
+
+#[test]
+fn stopping_leaves_a_cache_that_can_be_trusted() {
+    for (make, bound) in backends() {
+        let prompt = tokens(8, 400);
+        let (cold, _) = read(&mut make(64), &prompt);
+        let mut session = make(64);
+        let mut cancelled = 0;
+        for delay in 0..12 {
+            session.truncate(0);
+            let cancel = AtomicBool::new(delay == 0);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_micros(700 * delay));
+                    cancel.store(true, Ordering::Relaxed);
+                });
+                let pass = session
+                    .read(&prompt, &cancel, &mut |_| {})
+                    .expect("no failure");
+                cancelled += usize::from(pass == Pass::Cancelled);
+            });
+            let so_far = session.tokens().len();
+            assert_eq!(session.tokens(), &prompt[..so_far]);
+            assert_close(&read(&mut session, &prompt).0, &cold, bound);
+        }
+        assert!(cancelled > 0, "the flag was never seen");
+    }
+}
+
+#[test]
+fn a_token_outside_of_the_vocabulary_is_an_error_and_does_no_harm() {
+    for (make, bound) in backends() {
+        let prompt = tokens(9, 10);
+        let mut session = make(32);
+        let (before, _) = read(&mut session, &prompt);
+        assert!(session.step(525, &[], &NEVER).is_err());
+        assert_close(&read(&mut session, &prompt).0, &before, bound);
+    }
+}
+
+#[test]
+fn the_candle_backend_is_the_same_model() {
+    let prompt = tokens(10, 150);
+    let (exact, _) = read(&mut exact(512), &prompt);
+    let mut session = candle(64);
+    let (theirs, _) = read(&mut session, &prompt);
+    // candle quantises activations to 8 bits on the CPU.
+    assert_close(&theirs, &exact, 0.1);
+    let (reused, cached) = read(
+        &mut session,
+        &[&prompt[..100], &tokens(11, 20)[..]].concat(),
+    );
+    assert_eq!(cached, 100);
+    let (cold, _) = read(
+        &mut candle(512),
+        &[&prompt[..100], &tokens(11, 20)[..]].concat(),
+    );
+    assert_close(&reused, &cold, 0.02);
+}
+
+#[test]
+fn in_exact_arithmetic_the_gpu_is_the_cpu() {
+    if device().is_none() {
+        return;
+    }
+    let prompt = tokens(12, 150);
+    let (exact, _) = read(&mut exact(512), &prompt);
+    let options = EXACT;
+    for chunk in [1, 7, 512] {
+        let (ours, _) = read(&mut gpu_session(options, chunk), &prompt);
+        assert_close(&ours, &exact, 1e-5);
+    }
+}
+
+#[test]
+fn in_exact_arithmetic_a_gpu_and_the_cpu_together_are_the_cpu() {
+    let Some(device) = device() else { return };
+    let prompt = tokens(12, 80);
+    let all = exact(512).all_logits(&prompt).expect("no failure");
+    // One of five blocks on the GPU or all but one, with kernels for one, a few and many tokens.
+    for (blocks, chunk) in [(4, 1), (1, 7), (2, 512), (3, 512)] {
+        let split = split(device.clone(), Cpu::exact(2), EXACT, chunk, blocks);
+        let mut session = Session::new(Box::new(split));
+        let (ours, _) = read(&mut session, &prompt);
+        assert_close(&ours, &all[79], 1e-5);
+        let ours = session.all_logits(&prompt[..20]).expect("no failure");
+        for (ours, theirs) in ours.iter().zip(&all) {
+            assert_close(ours, theirs, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn the_gpu_chooses_what_the_sampler_would() {
+    if device().is_none() {
+        return;
+    }
+    let likeliest = Sampling {
+        temperature: 0.0,
+        ..Sampling::default()
+    };
+    let with = |temperature, top_k, top_p, min_p| Sampling {
+        temperature,
+        top_k,
+        top_p,
+        min_p,
+        ..Sampling::default()
+    };
+    let kinds = [
+        likeliest,
+        Sampling::default(),
+        with(1.0, 40, 1.0, 0.0),
+        with(0.8, 20, 0.9, 0.0),
+        with(1.3, 0, 1.0, 0.1),
+        // Flat, and nothing cut off: the host has to choose from these.
+        with(3.0, 0, 1.0, 0.0),
+    ];
+    let suppressed: Vec<u32> = (0..2000).step_by(2).collect();
+    let prompt = tokens(13, 30);
+    for sampling in kinds {
+        let (mut ours, mut theirs) = (on_gpu(32), on_gpu(32));
+        let sampler = |_| Sampler::new(sampling.clone(), 5).suppressing(&suppressed);
+        let mut samplers = [0, 1].map(sampler);
+        for session in [&mut ours, &mut theirs] {
+            read(session, &prompt);
+        }
+        assert!(ours.chooses(&samplers[0]).expect("no failure"));
+        let mut id = 7;
+        for left in (0..20).rev() {
+            let pass = theirs.step(id, &[], &NEVER).expect("no failure");
+            assert_eq!(pass, Pass::Complete);
+            let before = theirs.tokens().to_vec();
+            let expected = samplers[1].sample(theirs.logits(0), &before);
+            let found = ours.follow(id, &mut samplers[0], left > 0);
+            assert_eq!(found.expect("no failure"), expected, "{sampling:?}");
+            assert!(!suppressed.contains(&expected), "{sampling:?}");
+            id = expected;
+        }
+        assert_eq!(ours.tokens(), theirs.tokens());
+    }
+}
+
+#[test]
+fn a_gpu_that_fails_in_mid_answer_is_survived() {
+    let Some(exec) = device() else { return };
+    let failures = [
+        gpu::Failure::Lost("unplugged".to_owned()),
+        gpu::Failure::OutOfMemory("1 GB".to_owned()),
+        gpu::Failure::TimedOut(10),
+    ];
+    let prompt = tokens(14, 40);
+    let greedy = Sampling {
+        temperature: 0.0,
+        ..Sampling::default()
+    };
+    let answer = |session: &mut Session| {
+        let mut sampler = Sampler::new(greedy.clone(), 1);
+        read(session, &prompt);
+        session.chooses(&sampler).expect("no failure");
+        let mut ids = vec![7];
+        for left in (0..12).rev() {
+            let id = ids[ids.len() - 1];
+            ids.push(
+                session
+                    .follow(id, &mut sampler, left > 0)
+                    .expect("it is survived"),
+            );
+        }
+        ids
+    };
+    // Exactly on both, so that both say the same.
+    let expected = answer(&mut gpu_session(EXACT, 64));
+    let (gguf, config) = tiny();
+    for (index, submits_left) in [1, 3, 8, 11, 16].into_iter().enumerate() {
+        for (lies, whole) in [(false, true), (true, true), (false, false), (true, false)] {
+            let fault = match lies {
+                true => Fault::NoNumbers,
+                false => Fault::Fails(failures[index % failures.len()].clone()),
+            };
+            let failing = Faulty::new(exec.clone(), usize::MAX, fault);
+            let device = failing.clone();
+            let model: Box<dyn Evaluate> = if whole {
+                let model = GpuModel::load(device, &config, &gguf, EXACT, 64, &mut |_| {});
+                Box::new(model.expect("it takes the model"))
+            } else {
+                Box::new(split(device, Cpu::exact(2), EXACT, 64, 2))
+            };
+            failing.show_after(submits_left);
+            let reload = Box::new(move || {
+                assert_eq!(failing.taken(), 0, "its memory goes first");
+                let (gguf, config) = tiny();
+                let cpu = Cpu::exact(2);
+                let weights = Weights::load(&cpu, &gguf, &config, &mut |_| {});
+                let weights = weights.map_err(|error| error.to_string())?;
+                let model = Model::new(config, cpu, weights, KvType::F32, 32);
+                Ok(Box::new(model.map_err(|error| error.to_string())?) as Box<dyn Evaluate>)
+            });
+            let mut session = Session::new(Box::new(Surviving::new(model, config.vocab, reload)));
+            let found = answer(&mut session);
+            assert_eq!(
+                found, expected,
+                "failing at submit {submits_left}, lies: {lies}, whole: {whole}"
+            );
+            let reason = session.failed().expect("it has failed");
+            assert!(reason.contains("GPU"), "{reason}");
+            assert_eq!(session.tokens().len(), prompt.len() + 12);
+        }
+    }
+}

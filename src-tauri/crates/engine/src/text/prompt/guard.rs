@@ -1,0 +1,161 @@
+//! Keeps what people write apart from what the template writes.
+//!
+//! Content carries marks, so that no special token's text that has a character of content in it
+//! comes out of the template, however the template joined it to its own text or to other content:
+//! what matches is structure. A mark stands after each character of content that could begin a
+//! special token, before each that could end one, and after content that could lie in the middle
+//! of one. Then the marks go. The marks are noncharacters; where content holds one itself, it is
+//! marked as well.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::text::tokenizer::Specials;
+
+const MARK: char = '\u{fdd0}';
+/// Stands before and after the number of a place.
+const PLACE: char = '\u{fdd1}';
+const END: char = '\u{fdd2}';
+
+/// To be put behind the answer that is to be continued.
+pub(super) const CUT: &str = "\u{fdd2}";
+
+/// A stretch of a rendered prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Segment {
+    /// Ordinary text, of the template or of the content.
+    Text(String),
+    /// A special token of the template.
+    Special(u32),
+    /// Where the ids of the turn with this index belong.
+    Place(usize),
+    /// Where [`CUT`] stood.
+    Cut,
+}
+
+/// Marks content before rendering and splits what was rendered.
+pub(super) struct Guard<'a> {
+    specials: &'a Specials,
+}
+
+impl<'a> Guard<'a> {
+    pub(super) fn new(specials: &'a Specials) -> Self {
+        Self { specials }
+    }
+
+    /// `text` as content.
+    pub(super) fn content(&self, text: &str) -> String {
+        let mut content = self.marked(text, |c| self.is_start(c));
+        let words = text.trim_end();
+        // Before the white space that templates strip.
+        if !words.is_empty() && self.specials.contain(words.trim_start()) {
+            content.insert(content.len() - (text.len() - words.len()), MARK);
+        }
+        content
+    }
+
+    /// `text` as part of the protocol, in which templates look for switches such as `/think`.
+    pub(super) fn protocol(&self, text: &str) -> String {
+        self.marked(text, |c| self.is_start(c))
+    }
+
+    /// `text` as instructions, in which templates look for switches such as `/think`: there the
+    /// slash is marked too, so that a path is only a path.
+    pub(super) fn instructions(&self, text: &str) -> String {
+        self.marked(text, |c| c == '/' || self.is_start(c))
+    }
+
+    /// Every string in `value` as content.
+    pub(super) fn json(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.content(text).into(),
+            Value::Array(items) => items.iter().map(|item| self.json(item)).collect(),
+            Value::Object(fields) => {
+                let fields = fields.iter();
+                fields
+                    .map(|(key, field)| (self.protocol(key), self.json(field)))
+                    .collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Content that leaves a place for the ids of the turn with this index.
+    pub(super) fn place(index: usize) -> String {
+        format!("{PLACE}{index}{PLACE}")
+    }
+
+    /// Splits a render at its special tokens and places, and takes the marks out; `None` when `cancel` was set.
+    pub(super) fn segments(&self, render: &str, cancel: &AtomicBool) -> Option<Vec<Segment>> {
+        let mut segments = Vec::new();
+        let mut text = String::new();
+        let mut rest = render;
+        while let Some(c) = rest.chars().next() {
+            if cancel.load(Ordering::Relaxed) {
+                return None;
+            }
+            if let Some((length, segment)) = self.structure(c, rest) {
+                if !text.is_empty() {
+                    segments.push(Segment::Text(std::mem::take(&mut text)));
+                }
+                segments.push(segment);
+                rest = &rest[length..];
+                continue;
+            }
+            rest = &rest[c.len_utf8()..];
+            if c == MARK && !rest.starts_with(MARK) {
+                // It stood before or after content.
+                continue;
+            }
+            text.push(c);
+            if c == '/' || self.is_start(c) {
+                rest = rest.strip_prefix(MARK).unwrap_or(rest);
+            }
+        }
+        if !text.is_empty() {
+            segments.push(Segment::Text(text));
+        }
+        Some(segments)
+    }
+
+    /// The piece of structure that `rest` begins with, `c` being its first character, and its
+    /// length in bytes.
+    fn structure(&self, c: char, rest: &str) -> Option<(usize, Segment)> {
+        if !self.is_start(c) || rest[c.len_utf8()..].starts_with(MARK) {
+            return None;
+        }
+        match c {
+            PLACE => {
+                let number = rest[c.len_utf8()..].split_once(PLACE)?.0;
+                let length = 2 * c.len_utf8() + number.len();
+                Some((length, Segment::Place(number.parse().ok()?)))
+            }
+            END => Some((c.len_utf8(), Segment::Cut)),
+            _ => {
+                let (length, id) = self.specials.starting(rest)?;
+                Some((length, Segment::Special(id)))
+            }
+        }
+    }
+
+    /// Characters of content that get a mark.
+    fn is_start(&self, c: char) -> bool {
+        matches!(c, MARK | PLACE | END) || self.specials.starts().binary_search(&c).is_ok()
+    }
+
+    /// With a mark before each character that could end a special token, and after each that `marks` names.
+    fn marked(&self, text: &str, marks: impl Fn(char) -> bool) -> String {
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
+            if self.specials.ends().binary_search(&c).is_ok() {
+                out.push(MARK);
+            }
+            out.push(c);
+            if marks(c) {
+                out.push(MARK);
+            }
+        }
+        out
+    }
+}

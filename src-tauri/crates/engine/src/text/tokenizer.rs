@@ -1,0 +1,459 @@
+//! Text to token ids and back, from what the GGUF itself says.
+//!
+//! Byte-level BPE. Special tokens are no part of the BPE vocabulary: they are matched beside it,
+//! and only where the caller asks for it, so ordinary text can never become one.
+
+mod cutting;
+mod pieces;
+mod specials;
+mod vocabulary;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokenizers::models::bpe::BPE;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::pre_tokenizers::sequence::Sequence;
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+use tokenizers::{PreTokenizerWrapper, SplitDelimiterBehavior};
+
+use crate::gguf::Gguf;
+use crate::text::think;
+pub use pieces::Decoder;
+use pieces::Pieces;
+pub(crate) use specials::Specials;
+use vocabulary::{Kind, Vocabulary};
+
+/// Texts of control tokens that end a turn, whichever of them a vocabulary has.
+const TURN_ENDS: [&str; 4] = [
+    "<|im_end|>",
+    "<|end_of_text|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+];
+
+/// Why a file's tokenizer cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenizerError {
+    /// No vocabulary anywhere.
+    #[error("the file has no vocabulary (`{0}`), and no tokenizer.json lies beside it")]
+    Missing(&'static str),
+    /// A tokenizer of another family.
+    #[error("tokenizer model `{0}` is not supported (`gpt2`, byte-level BPE, is)")]
+    Model(String),
+    /// Another way to split text into words.
+    #[error("pre-tokenizer `{0}` is not supported (`smaug-bpe` and `llama-bpe` are)")]
+    Split(String),
+    /// A list is absurdly long or does not have an entry for each token.
+    #[error("`{key}` has {found} entries where {expected} belong")]
+    Count {
+        /// The metadata key.
+        key: &'static str,
+        /// How many it should have.
+        expected: String,
+        /// How many it has.
+        found: usize,
+    },
+    /// A token that cannot be one.
+    #[error("token {id} {problem}")]
+    Token {
+        /// Its id.
+        id: u32,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A merge that is no pair, or longer than any token.
+    #[error("merge {index} (`{merge}`) {problem}")]
+    Merge {
+        /// Position in the list of merges.
+        index: usize,
+        /// The merge as it is written.
+        merge: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Text with this byte could not be encoded.
+    #[error("the vocabulary has no token for byte 0x{0:02x}")]
+    Byte(u8),
+    /// The tokenizer.json beside the model.
+    #[error("tokenizer.json: {0}")]
+    Json(String),
+    /// The encoder refuses the vocabulary.
+    #[error("the vocabulary cannot be used: {0}")]
+    Encoder(String),
+}
+
+/// A model's vocabulary with everything needed to encode and decode.
+pub struct Tokenizer {
+    bpe: tokenizers::Tokenizer,
+    pieces: Pieces,
+    specials: Specials,
+    /// Token of each byte, the fallback of the encoder.
+    bytes: Box<[u32; 256]>,
+    turn_ends: Vec<u32>,
+    suppressed: Vec<u32>,
+    begin: Option<u32>,
+    end: Option<u32>,
+    starts_with_begin: bool,
+}
+
+impl Tokenizer {
+    /// The tokenizer of a model file: from its metadata, or from the `tokenizer.json` beside it
+    /// when the metadata hold no vocabulary.
+    ///
+    /// # Errors
+    /// Says which key, token or merge is unusable.
+    pub fn from_gguf(file: &Gguf) -> Result<Self, TokenizerError> {
+        Self::new(Vocabulary::from_gguf(file)?)
+    }
+
+    /// The tokenizer of a `tokenizer.json` in the format of the tokenizers library.
+    ///
+    /// # Errors
+    /// When it is not byte-level BPE with Llama 3's split, or is damaged.
+    pub fn from_json(json: &[u8]) -> Result<Self, TokenizerError> {
+        Self::new(Vocabulary::from_json(json)?)
+    }
+
+    fn new(vocabulary: Vocabulary) -> Result<Self, TokenizerError> {
+        let ordinary = vocabulary.ordinary();
+        let bytes = vocabulary.check(&ordinary)?;
+        let pieces = Pieces::new(&vocabulary);
+        let specials = Specials::new(&vocabulary);
+        let mut turn_ends: Vec<u32> = vocabulary
+            .end
+            .into_iter()
+            .chain(TURN_ENDS.iter().filter_map(|text| {
+                specials
+                    .id(text)
+                    .filter(|&id| vocabulary.kinds[id as usize] == Kind::Control)
+            }))
+            .collect();
+        let mut seen = std::collections::HashSet::new();
+        turn_ends.retain(|id| seen.insert(*id));
+        let tags = [think::OPEN, think::CLOSE].map(|tag| specials.id(tag));
+        let suppressed = vocabulary
+            .iter()
+            .filter(|&(_, _, kind)| matches!(kind, Kind::Control | Kind::Unused))
+            .map(|(id, ..)| id)
+            .filter(|id| !turn_ends.contains(id) && !tags.contains(&Some(*id)))
+            .collect();
+        let (begin, end) = (vocabulary.begin, vocabulary.end);
+        let starts_with_begin = vocabulary.starts_with_begin;
+        let encoder = |error: tokenizers::Error| TokenizerError::Encoder(error.to_string());
+        let model = BPE::builder()
+            .ignore_merges(vocabulary.whole_words)
+            .vocab_and_merges(ordinary, vocabulary.merges)
+            .build()
+            .map_err(encoder)?;
+        let split = Split::new(
+            SplitPattern::Regex(vocabulary::SPLIT.to_owned()),
+            SplitDelimiterBehavior::Isolated,
+            false,
+        )
+        .map_err(encoder)?;
+        let mut bpe = tokenizers::Tokenizer::new(model);
+        bpe.with_pre_tokenizer(Some(Sequence::new(vec![
+            PreTokenizerWrapper::Split(split),
+            PreTokenizerWrapper::ByteLevel(ByteLevel::new(false, false, false)),
+        ])));
+        Ok(Self {
+            bpe,
+            pieces,
+            specials,
+            bytes,
+            turn_ends,
+            suppressed,
+            begin,
+            end,
+            starts_with_begin,
+        })
+    }
+
+    /// Encodes `text`. With `parse_special`, the texts of special tokens in it become those
+    /// tokens; without, all of it is ordinary text.
+    #[must_use]
+    pub fn encode(&self, text: &str, parse_special: bool) -> Vec<u32> {
+        let mut ids = Vec::new();
+        let mut rest = text;
+        while parse_special && let Some((at, special)) = self.specials.find(rest) {
+            self.encode_ordinary(&rest[..at.start], &mut ids);
+            ids.push(special);
+            rest = &rest[at.end..];
+        }
+        self.encode_ordinary(rest, &mut ids);
+        ids
+    }
+
+    /// Appends the ids of `text`, none of them special.
+    pub(crate) fn encode_ordinary(&self, text: &str, ids: &mut Vec<u32>) {
+        let _complete = self.encode_unless(text, ids, &AtomicBool::new(false));
+    }
+
+    /// As [`Tokenizer::encode_ordinary`], looking at `cancel` from piece to piece; false when it was set, and then `ids`
+    /// lack the rest.
+    #[must_use]
+    pub(crate) fn encode_unless(
+        &self,
+        text: &str,
+        ids: &mut Vec<u32>,
+        cancel: &AtomicBool,
+    ) -> bool {
+        // The encoder takes more than a hundred bytes of memory for each byte that it is given at once.
+        for piece in cutting::pieces(text, cutting::PIECE, cutting::LONGEST) {
+            if cancel.load(Ordering::Relaxed) {
+                return false;
+            }
+            self.encode_whole(piece, ids);
+        }
+        true
+    }
+
+    /// Appends the ids of `text`, encoded at once.
+    fn encode_whole(&self, text: &str, ids: &mut Vec<u32>) {
+        match self.bpe.encode_fast(text, false) {
+            Ok(encoding) => ids.extend_from_slice(encoding.get_ids()),
+            Err(error) => {
+                tracing::warn!(%error, "text encoded byte by byte");
+                ids.extend(text.bytes().map(|byte| self.bytes[usize::from(byte)]));
+            }
+        }
+    }
+
+    /// The whole text of `ids`; bytes that are no UTF-8 become U+FFFD.
+    #[must_use]
+    pub fn decode(&self, ids: &[u32]) -> String {
+        let mut decoder = self.decoder();
+        let mut text = String::new();
+        for &id in ids {
+            text.push_str(decoder.push(id));
+        }
+        text.push_str(decoder.finish());
+        text
+    }
+
+    /// A decoder for ids that arrive one by one.
+    #[must_use]
+    pub fn decoder(&self) -> Decoder<'_> {
+        Decoder::new(&self.pieces)
+    }
+
+    /// A decoder for what follows `ids`: a character that they left unfinished, as when an answer
+    /// was stopped inside of it, comes whole with the next ids.
+    #[must_use]
+    pub fn decoder_after(&self, ids: &[u32]) -> Decoder<'_> {
+        /// An unfinished character has three bytes at most.
+        const LONGEST_TAIL: usize = 3;
+        let mut decoder = self.decoder();
+        for &id in &ids[ids.len().saturating_sub(LONGEST_TAIL)..] {
+            decoder.push(id);
+        }
+        decoder
+    }
+
+    /// The bytes that a token stands for; none for an id outside of the vocabulary.
+    #[must_use]
+    pub fn piece(&self, id: u32) -> &[u8] {
+        self.pieces.get(id)
+    }
+
+    /// The special token (control token or tag) with this text.
+    #[must_use]
+    pub fn special(&self, text: &str) -> Option<u32> {
+        self.specials.id(text)
+    }
+
+    /// Whether `id` is a control token: structure, never part of what anyone reads.
+    #[must_use]
+    pub fn is_control(&self, id: u32) -> bool {
+        self.specials.is_control(id)
+    }
+
+    /// The tokens that end the model's turn.
+    #[must_use]
+    pub fn turn_ends(&self) -> &[u32] {
+        &self.turn_ends
+    }
+
+    /// Tokens that cannot stand in an answer, in ascending order: control tokens but those that end turns and the tags
+    /// around thinking, and placeholders.
+    #[must_use]
+    pub fn suppressed(&self) -> &[u32] {
+        &self.suppressed
+    }
+
+    /// The token that every prompt begins with, where the model wants one.
+    #[must_use]
+    pub fn prompt_start(&self) -> Option<u32> {
+        self.begin.filter(|_| self.starts_with_begin)
+    }
+
+    /// Bytes of the longest token; a text of more takes two tokens at least.
+    #[must_use]
+    pub fn longest_token(&self) -> usize {
+        self.pieces.longest()
+    }
+
+    /// Number of ids in the vocabulary.
+    #[must_use]
+    pub fn vocabulary_size(&self) -> usize {
+        self.pieces.len()
+    }
+
+    pub(crate) fn specials(&self) -> &Specials {
+        &self.specials
+    }
+
+    /// Text of the begin-of-text and of the end-of-text token, as templates ask for them.
+    pub(crate) fn boundary_texts(&self) -> [String; 2] {
+        [self.begin, self.end].map(|id| id.map(|id| self.decode(&[id])).unwrap_or_default())
+    }
+}
+
+impl std::fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokenizer")
+            .field("tokens", &self.pieces.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn tiny() -> Tokenizer {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
+        let file = Gguf::open(&path).expect("the fixture is committed");
+        Tokenizer::from_gguf(&file).expect("its vocabulary is good")
+    }
+
+    #[test]
+    fn text_in_pieces_has_the_tokens_of_the_whole() {
+        let tokenizer = tiny();
+        let parts = [
+            "a",
+            "Wort",
+            "don't",
+            "'s",
+            "'ll",
+            "'LL",
+            "\u{17f}",
+            "12",
+            "7",
+            "1234",
+            " ",
+            "  ",
+            "\t",
+            "\n",
+            "\r\n",
+            "\n\n",
+            " \n ",
+            "!",
+            "?!",
+            "...",
+            "-",
+            "(",
+            "é",
+            "e\u{301}",
+            "ß",
+            "слово",
+            "ж",
+            "한국",
+            "ไทย",
+            "\u{301}",
+            "中文",
+            "，",
+            "。",
+            "かな",
+            "・",
+            "٣",
+            "Ⅷ",
+            "ⓐ",
+            "\u{a0}",
+            "\u{3000}",
+            "\u{85}",
+            "\u{1c}",
+            "\u{180e}",
+            "\u{feff}",
+            "\u{200b}",
+            "🦀",
+            "<|im_end|>",
+        ];
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below as u64) as usize
+        };
+        let mut cuts = 0;
+        for _ in 0..3_000 {
+            let text: String = (0..1 + random(24))
+                .map(|_| parts[random(parts.len())])
+                .collect();
+            let (mut whole, mut pieced) = (Vec::new(), Vec::new());
+            tokenizer.encode_whole(&text, &mut whole);
+            let size = 1 + random(12);
+            let pieces: Vec<&str> = cutting::pieces(&text, size, usize::MAX).collect();
+            assert_eq!(pieces.concat(), text);
+            for piece in &pieces {
+                tokenizer.encode_whole(piece, &mut pieced);
+            }
+            assert_eq!(whole, pieced, "{text:?} cut into {pieces:?}");
+            cuts += pieces.len() - 1;
+        }
+        assert!(cuts > 3_000, "{cuts} cuts are too few to show anything");
+    }
+
+    #[test]
+    fn text_of_any_script_has_an_edge_at_every_space() {
+        for text in [
+            "слово за слово ",
+            "한국어 문장 ",
+            "ภาษา ไทย ",
+            "née ",
+            "؟ سلام ",
+        ] {
+            let text = text.repeat(1_000);
+            let pieces = cutting::pieces(&text, 100, usize::MAX);
+            let longest = pieces.map(str::len).max();
+            assert!(longest.is_some_and(|longest| longest <= 100), "{text:.20}");
+        }
+    }
+
+    #[test]
+    fn a_word_without_end_is_cut_inside() {
+        for word in ["a", "ж", "한", "=", " ", "\u{301}"] {
+            let text = word.repeat(1 << 20);
+            let mut pieces = Vec::new();
+            pieces.extend(cutting::pieces(&text, cutting::PIECE, cutting::LONGEST));
+            assert_eq!(pieces.concat(), text);
+            let fits = |piece: &&str| piece.len() <= cutting::LONGEST;
+            assert!(pieces.iter().all(fits), "{word:?}");
+            assert!(pieces.len() <= 1 + text.len() / (cutting::LONGEST - 3));
+        }
+        let tokenizer = tiny();
+        let text = "ж".repeat(cutting::LONGEST);
+        assert_eq!(tokenizer.decode(&tokenizer.encode(&text, false)), text);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_short_by_cancel() {
+        let tokenizer = tiny();
+        let text = "some words and 12 numbers\n".repeat(20_000);
+        let (mut ids, cancel) = (Vec::new(), AtomicBool::new(true));
+        assert!(!tokenizer.encode_unless(&text, &mut ids, &cancel));
+        assert!(ids.is_empty());
+        assert!(tokenizer.encode_unless(&text, &mut ids, &AtomicBool::new(false)));
+        assert_eq!(tokenizer.decode(&ids), text);
+    }
+
+    #[test]
+    fn no_token_is_longer_than_the_longest() {
+        let tokenizer = tiny();
+        let lengths = (0..tokenizer.vocabulary_size() as u32).map(|id| tokenizer.piece(id).len());
+        assert_eq!(lengths.max(), Some(tokenizer.longest_token()));
+    }
+}
