@@ -51,10 +51,7 @@ pub const ENVIRONMENT: [(&str, &str); 5] = [
         "GOLDCREST_DATA_DIR",
         "where chats, settings and logs are kept",
     ),
-    (
-        "GOLDCREST_DEVICE",
-        "auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal",
-    ),
+    ("GOLDCREST_DEVICE", "auto, cpu, gpu or gpu:ID"),
     (
         "GOLDCREST_CPU",
         "scalar, avx2, avxvnni, avx512 or amx; on Arm scalar, neon, dotprod or i8mm",
@@ -114,7 +111,7 @@ pub struct ModelArgs {
 /// On what the model runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PlaceArgs {
-    /// auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]
+    /// auto, cpu, gpu or gpu:ID [default: GOLDCREST_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceRequest>,
     /// CPU threads [default: physical cores]

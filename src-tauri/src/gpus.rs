@@ -174,12 +174,10 @@ impl Gpus {
         threads: Option<usize>,
         on_check: &mut dyn FnMut(),
     ) -> Decision {
-        // candle's GPUs were built in on purpose.
-        const OF_CANDLE: bool = cfg!(any(feature = "cuda", feature = "metal"));
         let automatic = match &asked {
-            DeviceRequest::Auto if !OF_CANDLE => true,
+            DeviceRequest::Auto => true,
             DeviceRequest::Gpu(_) => false,
-            _ => return Decision::plain(asked),
+            DeviceRequest::Cpu => return Decision::plain(asked),
         };
         if automatic && std::fs::metadata(model).is_ok_and(|file| file.len() < self.small) {
             return Decision::cpu(

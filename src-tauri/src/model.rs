@@ -273,8 +273,6 @@ fn device_info(device: &DeviceChoice, report: Option<String>) -> chat::Device {
         kind: match device.kind {
             DeviceKind::Cpu => chat::DeviceKind::Cpu,
             DeviceKind::Gpu => chat::DeviceKind::Gpu,
-            DeviceKind::Cuda => chat::DeviceKind::Cuda,
-            DeviceKind::Metal => chat::DeviceKind::Metal,
         },
         name: device.name.clone(),
         reason: device.reason.clone(),

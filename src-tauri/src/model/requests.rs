@@ -140,7 +140,7 @@ fn every_field_of_a_request_reaches_the_engine() {
 #[test]
 fn every_option_of_loading_reaches_the_engine() {
     let asked = chat::LoadOptions {
-        device: "cuda:3".into(),
+        device: "gpu:3".into(),
         threads: Some(5),
         context_length: Some(1234),
         kv_type: chat::KvType::Q8_0,
@@ -162,7 +162,7 @@ fn every_option_of_loading_reaches_the_engine() {
     } = load_options(&asked).expect("a device");
     // The variable goes before the setting; a run of the tests may have it set.
     if std::env::var_os(device::VARIABLE).is_none() {
-        assert_eq!(device.to_string(), "cuda:3");
+        assert_eq!(device.to_string(), "gpu:3");
     }
     assert_eq!((threads, context, kv), (Some(5), Some(1234), KvType::Q8_0));
     assert!(because.is_none() && rates.is_none() && cpu_level.is_none());
@@ -311,8 +311,6 @@ fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
     for (kind, expected) in [
         (DeviceKind::Cpu, chat::DeviceKind::Cpu),
         (DeviceKind::Gpu, chat::DeviceKind::Gpu),
-        (DeviceKind::Cuda, chat::DeviceKind::Cuda),
-        (DeviceKind::Metal, chat::DeviceKind::Metal),
     ] {
         let device = DeviceChoice {
             kind,

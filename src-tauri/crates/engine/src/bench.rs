@@ -297,11 +297,11 @@ impl Engine {
             ..Sampling::default()
         };
         let mut sampler = Sampler::new(likeliest, 1).suppressing(self.tokenizer().suppressed());
-        if self.session().chooses(&sampler)? {
+        if self.session().samples_on_device(&sampler)? {
             let mut id = tokens[depth];
             let started = Instant::now();
             for left in (0..count).rev() {
-                id = self.session().follow(id, &mut sampler, left > 0)?;
+                id = self.session().step_on_device(id, &mut sampler, left > 0)?;
             }
             return Ok(started.elapsed().as_secs_f64());
         }

@@ -15,8 +15,8 @@ use crate::device;
 use crate::engine::OpenError;
 use crate::excerpt::Excerpt;
 use crate::gguf::Gguf;
-use crate::model::backend::BackendError;
 use crate::model::config::Config;
+use crate::model::error::DeviceError;
 use crate::model::gpu::GpuModel;
 use crate::model::weights::{self, WeightSource};
 use crate::place::{GPU_CHUNK, cpu_chunk, load};
@@ -213,9 +213,12 @@ impl From<Failure> for Stop {
     }
 }
 
-impl From<BackendError> for Stop {
-    fn from(error: BackendError) -> Self {
-        Stop::Device(error.to_string(), matches!(error, BackendError::Full(_)))
+impl From<DeviceError> for Stop {
+    fn from(error: DeviceError) -> Self {
+        Stop::Device(
+            error.to_string(),
+            matches!(error, DeviceError::OutOfMemory(_)),
+        )
     }
 }
 
@@ -405,12 +408,12 @@ where
         let half = cpu.logits(0).len() / 2;
         let suppressed: Vec<u32> = (0..).step_by(2).take(half).collect();
         let mut sampler = Sampler::new(greedy(), 1).suppressing(&suppressed);
-        if !gpu.chooses(&sampler)? {
+        if !gpu.samples_on_device(&sampler)? {
             return Ok(());
         }
         let mut id = first;
         for left in (0..5).rev() {
-            let next = gpu.follow(id, &mut sampler, left > 0)?;
+            let next = gpu.step_on_device(id, &mut sampler, left > 0)?;
             let _complete = cpu.step(id, &[], &AtomicBool::new(false))?;
             let logits = cpu.logits(0);
             let size = size(logits);
@@ -484,19 +487,19 @@ fn apart(ours: &[f32], theirs: &[f32]) -> f64 {
 }
 
 /// How fast a loaded model reads and writes.
-fn speed(session: &mut Session, ids: &[u32]) -> Result<Rate, BackendError> {
+fn speed(session: &mut Session, ids: &[u32]) -> Result<Rate, DeviceError> {
     let never = AtomicBool::new(false);
     session.truncate(0);
     let started = Instant::now();
     let _complete = session.read(&ids[..READ], &never, &mut |_| {})?;
     let prefill = rate(READ, started.elapsed().as_secs_f64());
     let mut sampler = Sampler::new(greedy(), 1);
-    let on_device = session.chooses(&sampler)?;
+    let on_device = session.samples_on_device(&sampler)?;
     let mut id = ids[READ];
     let started = Instant::now();
     for left in (0..TIMED).rev() {
         if on_device {
-            id = session.follow(id, &mut sampler, left > 0)?;
+            id = session.step_on_device(id, &mut sampler, left > 0)?;
         } else {
             let _complete = session.step(id, &[], &never)?;
         }

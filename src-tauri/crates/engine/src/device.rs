@@ -5,7 +5,6 @@ use std::path::Path;
 use std::str::FromStr;
 use std::{fmt, fs};
 
-use candle_core::Device;
 use kernels::{CpuLevel, CpuLevelError};
 use sysinfo::System;
 
@@ -19,38 +18,37 @@ pub enum DeviceRequest {
     Cpu,
     /// A GPU through Vulkan or Metal, by its id or the first that may be used.
     Gpu(Option<String>),
-    /// An NVIDIA GPU, by number or the first.
-    Cuda(Option<usize>),
-    /// Apple's GPU.
-    Metal,
 }
 
 /// The text names no device.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is not a device: auto, cpu, gpu, gpu:ID, cuda, cuda:N and metal are")]
-pub struct UnknownDevice(String);
+pub enum UnknownDevice {
+    /// One of other programs' names for a GPU.
+    #[error("`{0}` is not a device here: an NVIDIA or Apple GPU is reached as `gpu` or `gpu:ID`")]
+    OtherApi(String),
+    /// No name of a device.
+    #[error("`{0}` is not a device: auto, cpu, gpu and gpu:ID are")]
+    Unknown(String),
+}
 
 impl FromStr for DeviceRequest {
     type Err = UnknownDevice;
 
     fn from_str(text: &str) -> Result<Self, UnknownDevice> {
-        let unknown = || UnknownDevice(text.to_owned());
-        match text.trim().to_ascii_lowercase().as_str() {
-            "" | "auto" => Ok(DeviceRequest::Auto),
-            "cpu" => Ok(DeviceRequest::Cpu),
-            "gpu" => Ok(DeviceRequest::Gpu(None)),
-            "cuda" => Ok(DeviceRequest::Cuda(None)),
-            "metal" => Ok(DeviceRequest::Metal),
-            other => {
-                if let Some(id) = other.strip_prefix("gpu:").filter(|id| !id.is_empty()) {
-                    return Ok(DeviceRequest::Gpu(Some(id.to_owned())));
-                }
-                let number = other.strip_prefix("cuda:").ok_or_else(unknown)?;
-                Ok(DeviceRequest::Cuda(Some(
-                    number.parse().map_err(|_| unknown())?,
-                )))
-            }
+        let name = text.trim().to_ascii_lowercase();
+        match name.as_str() {
+            "" | "auto" => return Ok(DeviceRequest::Auto),
+            "cpu" => return Ok(DeviceRequest::Cpu),
+            "gpu" => return Ok(DeviceRequest::Gpu(None)),
+            _ => {}
         }
+        if let Some(id) = name.strip_prefix("gpu:").filter(|id| !id.is_empty()) {
+            return Ok(DeviceRequest::Gpu(Some(id.to_owned())));
+        }
+        Err(match name.split(':').next() {
+            Some("cuda" | "metal" | "vulkan" | "rocm") => UnknownDevice::OtherApi(text.to_owned()),
+            _ => UnknownDevice::Unknown(text.to_owned()),
+        })
     }
 }
 
@@ -61,9 +59,6 @@ impl fmt::Display for DeviceRequest {
             DeviceRequest::Cpu => f.write_str("cpu"),
             DeviceRequest::Gpu(None) => f.write_str("gpu"),
             DeviceRequest::Gpu(Some(id)) => write!(f, "gpu:{id}"),
-            DeviceRequest::Cuda(None) => f.write_str("cuda"),
-            DeviceRequest::Cuda(Some(number)) => write!(f, "cuda:{number}"),
-            DeviceRequest::Metal => f.write_str("metal"),
         }
     }
 }
@@ -75,10 +70,6 @@ pub enum DeviceKind {
     Cpu,
     /// A GPU through Vulkan or Metal.
     Gpu,
-    /// An NVIDIA GPU.
-    Cuda,
-    /// Apple's GPU.
-    Metal,
 }
 
 impl DeviceKind {
@@ -87,8 +78,6 @@ impl DeviceKind {
         match self {
             DeviceKind::Cpu => "cpu",
             DeviceKind::Gpu => "gpu",
-            DeviceKind::Cuda => "cuda",
-            DeviceKind::Metal => "metal",
         }
     }
 }
@@ -147,72 +136,6 @@ pub(crate) fn cpu_level(
     })
 }
 
-/// A GPU of candle's that answered.
-pub(crate) struct CandleGpu {
-    pub(crate) device: Device,
-    pub(crate) kind: DeviceKind,
-    pub(crate) name: String,
-}
-
-/// Opens the GPU of candle's that `request` asks for.
-///
-/// # Errors
-/// The reason in words why the CPU must do.
-pub(crate) fn open_candle(request: &DeviceRequest) -> Result<CandleGpu, String> {
-    match request {
-        DeviceRequest::Cpu => Err("The CPU was chosen in the settings".to_owned()),
-        DeviceRequest::Cuda(number) => open_cuda(number.unwrap_or(0)),
-        DeviceRequest::Metal => open_metal(),
-        DeviceRequest::Auto if cfg!(feature = "metal") => open_metal(),
-        DeviceRequest::Auto if cfg!(feature = "cuda") => open_cuda(0),
-        DeviceRequest::Auto | DeviceRequest::Gpu(_) => {
-            Err("The CPU is used: no GPU was chosen".to_owned())
-        }
-    }
-}
-
-#[cfg(feature = "cuda")]
-fn open_cuda(number: usize) -> Result<CandleGpu, String> {
-    // candle panics rather than fails where the driver's libraries are not installed.
-    let opened = std::panic::catch_unwind(|| Device::new_cuda(number));
-    match opened {
-        Ok(Ok(device)) => {
-            let name = format!("NVIDIA GPU {number} (CUDA)");
-            Ok(CandleGpu {
-                device,
-                kind: DeviceKind::Cuda,
-                name,
-            })
-        }
-        Ok(Err(error)) => Err(format!(
-            "No GPU: CUDA device {number} does not open ({error})"
-        )),
-        Err(_) => Err("No GPU: the NVIDIA driver or its libraries are not installed".to_owned()),
-    }
-}
-
-#[cfg(not(feature = "cuda"))]
-fn open_cuda(_: usize) -> Result<CandleGpu, String> {
-    Err("No GPU: this build has no CUDA support".to_owned())
-}
-
-#[cfg(feature = "metal")]
-fn open_metal() -> Result<CandleGpu, String> {
-    match Device::new_metal(0) {
-        Ok(device) => Ok(CandleGpu {
-            device,
-            kind: DeviceKind::Metal,
-            name: "Apple GPU (Metal)".to_owned(),
-        }),
-        Err(error) => Err(format!("No GPU: Metal does not open ({error})")),
-    }
-}
-
-#[cfg(not(feature = "metal"))]
-fn open_metal() -> Result<CandleGpu, String> {
-    Err("No GPU: this build has no Metal support".to_owned())
-}
-
 /// Physical cores that this process may use: a second hardware thread on a core adds nothing to loops that wait
 /// for memory.
 pub(crate) fn physical_cores() -> usize {
@@ -256,21 +179,17 @@ mod tests {
 
     #[test]
     fn requests_read_as_they_print() {
-        for text in [
-            "auto",
-            "cpu",
-            "gpu",
-            "gpu:0000:01:00.0",
-            "cuda",
-            "cuda:3",
-            "metal",
-        ] {
+        for text in ["auto", "cpu", "gpu", "gpu:0000:01:00.0"] {
             let request: DeviceRequest = text.parse().expect("a device");
             assert_eq!(request.to_string(), text);
         }
         assert_eq!(" CPU\n".parse().ok(), Some(DeviceRequest::Cpu));
-        for text in ["cuda:", "cuda:x", "cuda:-1", "gpu:", "tpu", "metal:0"] {
-            assert!(text.parse::<DeviceRequest>().is_err(), "{text}");
+        let error = |text: &str| text.parse::<DeviceRequest>().expect_err("no device");
+        for text in ["cuda", "cuda:0", "Metal"] {
+            assert!(matches!(error(text), UnknownDevice::OtherApi(_)), "{text}");
+        }
+        for text in ["gpu:", "tpu"] {
+            assert!(matches!(error(text), UnknownDevice::Unknown(_)), "{text}");
         }
     }
 
@@ -331,14 +250,5 @@ mod tests {
             cpu_level(Some(lacking), Ok(best)),
             Err(CpuLevelError::Missing(lacking))
         );
-    }
-
-    #[test]
-    fn the_reason_says_what_was_asked_for() {
-        let reason = |request| open_candle(&request).err().unwrap_or_default();
-        assert!(reason(DeviceRequest::Cpu).contains("chosen"));
-        if !cfg!(feature = "cuda") {
-            assert!(reason(DeviceRequest::Cuda(None)).contains("no CUDA support"));
-        }
     }
 }

@@ -11,8 +11,8 @@ use crate::check::Rates;
 use crate::context::{Context, kv_bytes_per_token};
 use crate::device::{DeviceChoice, DeviceRequest};
 use crate::gguf::{Gguf, GgufError};
-use crate::model::backend::BackendError;
 use crate::model::config::{Config, ConfigError};
+use crate::model::error::DeviceError;
 use crate::model::weights::{self, WeightError, WeightSource};
 use crate::place::{Placed, Reopen, place};
 use crate::run::generate::{Event, Finished, GenerateError, GenerateParams, Generator};
@@ -44,7 +44,7 @@ pub struct LoadOptions {
     pub exact: bool,
     /// The CPU's instruction set level; `None` for what `GOLDCREST_CPU` asks for, else the best there is.
     pub cpu_level: Option<CpuLevel>,
-    /// Let the processor play a GPU, as tests do.
+    /// Accept software Vulkan as a GPU.
     pub software_gpu: bool,
     /// Use a GPU's cooperative matrices, where it has them.
     pub gpu_matrices: bool,
@@ -99,7 +99,7 @@ pub enum OpenError {
     },
     /// The device has no room for cache or scratch.
     #[error(transparent)]
-    Device(#[from] BackendError),
+    Device(#[from] DeviceError),
     /// No synthetic model of that name.
     #[error(transparent)]
     Synthetic(#[from] UnknownShape),
@@ -107,7 +107,7 @@ pub enum OpenError {
 
 impl OpenError {
     /// What the device says, where it is why.
-    pub(crate) fn of_device(&self) -> Option<&BackendError> {
+    pub(crate) fn of_device(&self) -> Option<&DeviceError> {
         match self {
             OpenError::Device(error) => Some(error),
             OpenError::Weights(error) => error.of_device(),
@@ -117,7 +117,7 @@ impl OpenError {
 
     /// Whether it is for want of the device's memory.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(self.of_device(), Some(BackendError::Full(_)))
+        matches!(self.of_device(), Some(DeviceError::OutOfMemory(_)))
     }
 }
 
@@ -230,7 +230,7 @@ impl Engine {
         let wanted = Context::new(&config, source, options)?;
         let config = config.for_context(wanted.tokens);
         let Placed {
-            model,
+            session,
             device,
             context,
             kv,
@@ -250,7 +250,6 @@ impl Engine {
             "model loaded"
         );
         let bytes_per_token = weights::bytes_per_token(source, &config);
-        let session = Session::new(model);
         Ok(Engine {
             session,
             config,
@@ -356,7 +355,7 @@ impl Engine {
             context: summary.context_length,
         }
         .run(prompt, params, cancel, on_event);
-        if let Some(reason) = session.failed() {
+        if let Some(reason) = session.failure() {
             let reason = format!("The GPU failed and the CPU goes on: {reason}");
             *device = DeviceChoice::cpu(device.cpu_level, device.threads, reason);
         }

@@ -6,21 +6,21 @@ use kernels::{Cpu, CpuLevel, KvType};
 use crate::check::Rates;
 use crate::device::{self, DeviceChoice, DeviceKind, DeviceRequest};
 use crate::engine::{LoadOptions, OpenError};
-use crate::model::backend::{Backend, BackendError};
-use crate::model::candle::Candle;
 use crate::model::config::Config;
-use crate::model::forward::{Evaluate, Model};
+use crate::model::error::DeviceError;
+use crate::model::evaluate::Evaluate;
+use crate::model::forward::CpuModel;
 use crate::model::gpu::GpuModel;
 use crate::model::split::Split;
-use crate::model::weights::{WeightSource, Weights};
-use crate::run::survival::Surviving;
+use crate::model::weights::{self, WeightSource};
+use crate::run::session::{Reload, Session};
 
 /// Gives a model's weights once more, for the CPU when a GPU has failed.
 pub type Reopen = Box<dyn Fn() -> Result<Box<dyn WeightSource>, OpenError> + Send>;
 
 /// A model on its device.
 pub struct Placed {
-    pub model: Box<dyn Evaluate>,
+    pub session: Session,
     pub device: DeviceChoice,
     /// Tokens of context that there is room for.
     pub context: usize,
@@ -60,7 +60,7 @@ impl From<OpenError> for NoGpu {
     fn from(error: OpenError) -> NoGpu {
         NoGpu {
             reason: format!("The GPU could not take the model: {error}"),
-            failed: matches!(error.of_device(), Some(BackendError::Failed(_))),
+            failed: matches!(error.of_device(), Some(DeviceError::Failed(_))),
         }
     }
 }
@@ -114,25 +114,20 @@ pub fn place(
                 order.on_gpu(exec, name, progress)
             })
             .map(|placed| {
-                let (config, kv, vocab) = (config.clone(), placed.kv, config.vocab);
+                let (config, kv) = (config.clone(), placed.kv);
                 let reload = move || -> Result<Box<dyn Evaluate>, OpenError> {
                     let chunk = cpu_chunk(&config, level);
                     load(&config, cpu(), &*again()?, kv, chunk, &mut |_| {})
                 };
-                let reload = Box::new(move || reload().map_err(|error| error.to_string()));
-                OnGpu {
-                    model: Box::new(Surviving::new(placed.model, vocab, reload)),
-                    ..placed
-                }
+                let reload: Reload = Box::new(move || reload().map_err(|error| error.to_string()));
+                (placed, reload)
             }),
         _ if options.exact => Err("Exact arithmetic runs on the CPU".to_owned().into()),
-        request => {
-            let placed = on_candle(request, config, source, context, options, progress);
-            placed.map_err(NoGpu::from)
-        }
+        DeviceRequest::Cpu => Err("The CPU was chosen".to_owned().into()),
+        DeviceRequest::Auto => Err("The CPU is used: no GPU was chosen".to_owned().into()),
     };
     let NoGpu { reason, failed } = match on_gpu {
-        Ok(placed) => {
+        Ok((placed, reload)) => {
             let asked = || "The GPU was asked for".to_owned();
             let reason = options.because.clone().unwrap_or_else(asked);
             let device = DeviceChoice {
@@ -148,7 +143,7 @@ pub fn place(
                 threads,
             };
             return Ok(Placed {
-                model: placed.model,
+                session: Session::with_failover(placed.model, reload),
                 device,
                 context: placed.context,
                 kv: placed.kv,
@@ -171,8 +166,9 @@ pub fn place(
         ..DeviceChoice::cpu(cpu.level(), cpu.threads(), reason)
     };
     let (kv, chunk) = (options.kv, cpu_chunk(config, level));
+    let model = load(config, cpu, source, kv, chunk, progress)?;
     Ok(Placed {
-        model: load(config, cpu, source, kv, chunk, progress)?,
+        session: Session::new(model),
         device,
         context,
         kv,
@@ -268,7 +264,7 @@ impl Order<'_> {
     fn room<E: Executor>(
         &self,
         model: &mut GpuModel<E>,
-    ) -> Result<Option<(usize, KvType)>, BackendError> {
+    ) -> Result<Option<(usize, KvType)>, DeviceError> {
         let (wanted, shortest) = (self.options.kv, self.shortest());
         let smaller = (wanted == KvType::F16).then_some(KvType::Q8_0);
         loop {
@@ -305,8 +301,8 @@ impl Order<'_> {
             ..self.config.clone()
         };
         let cpu = (self.cpu)();
-        let weights = Weights::load_first(&cpu, self.source, self.config, first.layers, progress)?;
-        let first = Model::new(first, cpu, weights, kv, self.chunk)?;
+        let weights = weights::load_first(&cpu, self.source, self.config, first.layers, progress)?;
+        let first = CpuModel::new(first, cpu, weights, kv, self.chunk)?;
         Ok(Box::new(Split::new(first, last)))
     }
 
@@ -340,59 +336,25 @@ impl Order<'_> {
     }
 }
 
-/// Loads the weights on a GPU of candle's. The error is a sentence.
-fn on_candle(
-    request: &DeviceRequest,
-    config: &Config,
-    source: &dyn WeightSource,
-    context: usize,
-    options: &LoadOptions,
-    progress: &mut dyn FnMut(f32),
-) -> Result<OnGpu, String> {
-    let gpu = device::open_candle(request)?;
-    let (backend, kv) = (Candle::new(gpu.device), options.kv);
-    let model = load(config, backend, source, kv, CANDLE_CHUNK, progress)
-        .map_err(|error| format!("The GPU could not take the model: {error}"))?;
-    Ok(OnGpu {
-        model,
-        kind: gpu.kind,
-        name: gpu.name,
-        context,
-        kv,
-        without: None,
-    })
-}
-
-/// Loads the weights on a backend.
+/// Loads the weights into the CPU's memory.
 ///
 /// # Errors
-/// When a tensor is missing or misshapen, or the device has no room.
-pub fn load<B>(
+/// When a tensor is missing or misshapen, or there is no room.
+pub fn load(
     config: &Config,
-    backend: B,
+    cpu: Cpu,
     source: &dyn WeightSource,
     kv: KvType,
     chunk: usize,
     progress: &mut dyn FnMut(f32),
-) -> Result<Box<dyn Evaluate>, OpenError>
-where
-    B: Backend<Matrix: Send, Norm: Send, Rows: Send, Positions: Send, KvLayer: Send>
-        + Send
-        + 'static,
-{
-    let weights = Weights::load(&backend, source, config, progress)?;
-    Ok(Box::new(Model::new(
-        config.clone(),
-        backend,
-        weights,
-        kv,
-        chunk,
-    )?))
+) -> Result<Box<dyn Evaluate>, OpenError> {
+    let weights = weights::load(&cpu, source, config, progress)?;
+    let model = CpuModel::new(config.clone(), cpu, weights, kv, chunk)?;
+    Ok(Box::new(model))
 }
 
 /// Tokens per pass on a GPU.
 pub const GPU_CHUNK: usize = 512;
-const CANDLE_CHUNK: usize = 512;
 /// Tokens per pass on the CPU, at most.
 pub const MOST_CPU_CHUNK: usize = 512;
 

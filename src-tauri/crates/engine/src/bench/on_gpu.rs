@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::model::forward::Profile;
+use crate::model::evaluate::Profile;
 use crate::process;
 use crate::run::generate::GenerateError;
 use crate::run::sampler::{Sampler, Sampling};
@@ -96,13 +96,13 @@ impl Engine {
         };
         let room = self.summary().context_length - self.session().tokens().len();
         let mut sampler = Sampler::new(likeliest, 1).suppressing(self.tokenizer().suppressed());
-        if room < TOKENS as usize || !self.session().chooses(&sampler)? {
+        if room < TOKENS as usize || !self.session().samples_on_device(&sampler)? {
             return Ok(None);
         }
         let mut id = first;
         let before = process::thread_time();
         for left in (0..TOKENS).rev() {
-            id = self.session().follow(id, &mut sampler, left > 0)?;
+            id = self.session().step_on_device(id, &mut sampler, left > 0)?;
         }
         let spent = process::thread_time().zip(before);
         Ok(spent.map(|(after, before)| 1e3 * (after - before).as_secs_f64() / f64::from(TOKENS)))

@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use gpu::{Executor, Failure, Input, LayerWeights, Matrix, Norm, Options, Shape, Wanted};
 use kernels::KvType;
 
-use super::backend::{BackendError, Memory};
 use crate::engine::OpenError;
 use crate::gguf::TensorView;
 use crate::model::config::Config;
-use crate::model::forward::{Choose, Evaluate, Pass, Profile, Want, check_ids};
+use crate::model::error::DeviceError;
+use crate::model::evaluate::{DeviceSampler, Evaluate, Pass, Profile, Want, check_ids};
 use crate::model::rope::Rotation;
-use crate::model::weights::{Layer, WeightSource, Weights};
+use crate::model::weights::{self, DeviceMemory, Layer, WeightSource, Weights};
 use crate::run::sampler::Sampling;
 
 impl From<Failure> for OpenError {
@@ -22,24 +22,24 @@ impl From<Failure> for OpenError {
     }
 }
 
-impl From<Failure> for BackendError {
+impl From<Failure> for DeviceError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::OutOfMemory(_) => BackendError::Full(failure.to_string()),
-            Failure::Read(error) => BackendError::Read(io::Error::other(error)),
-            _ => BackendError::Failed(failure.to_string()),
+            Failure::OutOfMemory(_) => DeviceError::OutOfMemory(failure.to_string()),
+            Failure::Read(error) => DeviceError::Read(io::Error::other(error)),
+            _ => DeviceError::Failed(failure.to_string()),
         }
     }
 }
 
-/// A GPU while it is being filled.
-struct Filling<E>(RefCell<E>);
+/// Brings weights to a GPU.
+struct Uploader<E>(RefCell<E>);
 
-impl<E: Executor> Memory for Filling<E> {
+impl<E: Executor> DeviceMemory for Uploader<E> {
     type Matrix = Matrix<E::Buffer>;
     type Norm = Norm<E::Buffer>;
 
-    fn matrix(&self, weights: TensorView<'_>) -> Result<Self::Matrix, BackendError> {
+    fn matrix(&self, weights: TensorView<'_>) -> Result<Self::Matrix, DeviceError> {
         let TensorView {
             ty,
             rows,
@@ -53,7 +53,7 @@ impl<E: Executor> Memory for Filling<E> {
         Ok(matrix)
     }
 
-    fn norm(&self, weights: &[f32]) -> Result<Self::Norm, BackendError> {
+    fn norm(&self, weights: &[f32]) -> Result<Self::Norm, DeviceError> {
         Ok(gpu::load_norm(&mut *self.0.borrow_mut(), weights)?)
     }
 }
@@ -80,7 +80,7 @@ impl<E: Executor> GpuModel<E> {
             0 => Ok(model),
             missing => {
                 let full = format!("it has no room for {missing} of {} blocks", config.layers);
-                Err(BackendError::Full(full).into())
+                Err(DeviceError::OutOfMemory(full).into())
             }
         }
     }
@@ -94,13 +94,13 @@ impl<E: Executor> GpuModel<E> {
         chunk: usize,
         progress: &mut dyn FnMut(f32),
     ) -> Result<GpuModel<E>, OpenError> {
-        let filling = Filling(RefCell::new(exec));
+        let uploader = Uploader(RefCell::new(exec));
         let Weights {
             token_embd,
             layers,
             output_norm,
             output,
-        } = Weights::load_last(&filling, source, config, progress)?;
+        } = weights::load_last(&uploader, source, config, progress)?;
         let weights = gpu::Weights {
             token_embd,
             layers: layers.into_iter().map(layer).collect(),
@@ -113,7 +113,7 @@ impl<E: Executor> GpuModel<E> {
             rotation.fill(first, count, &mut angles);
             angles
         };
-        let exec = filling.0.into_inner();
+        let exec = uploader.0.into_inner();
         let model = gpu::Model::new(exec, shape(config), options, weights, Box::new(angles))?;
         Ok(GpuModel {
             model,
@@ -130,7 +130,7 @@ impl<E: Executor> GpuModel<E> {
     }
 
     /// Gives back the memory of the first block, if it is not the only one. The cache is empty then.
-    pub fn shed(&mut self) -> Result<bool, BackendError> {
+    pub fn shed(&mut self) -> Result<bool, DeviceError> {
         Ok(self.model.shed()?)
     }
 
@@ -141,7 +141,7 @@ impl<E: Executor> GpuModel<E> {
         want: Want,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
-    ) -> Result<Pass, BackendError> {
+    ) -> Result<Pass, DeviceError> {
         self.append_input(Input::Rows(rows), want, cancel, logits)
     }
 
@@ -151,7 +151,7 @@ impl<E: Executor> GpuModel<E> {
         want: Want,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
-    ) -> Result<Pass, BackendError> {
+    ) -> Result<Pass, DeviceError> {
         let wanted = match want {
             Want::Nothing => Wanted::Nothing,
             Want::Last => Wanted::Last,
@@ -166,17 +166,17 @@ impl<E: Executor> GpuModel<E> {
     }
 
     /// Keeps keys and values so from now on, in an empty cache, if the device has room for `positions` of them.
-    pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, BackendError> {
+    pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, DeviceError> {
         Ok(self.model.make_room(kv, positions)?)
     }
 
     /// Does now what else the first pass does, and takes long: handing the kernels to the driver.
-    pub fn prepare(&mut self) -> Result<(), BackendError> {
+    pub fn prepare(&mut self) -> Result<(), DeviceError> {
         Ok(self.model.prepare()?)
     }
 }
 
-fn layer<E: Executor>(layer: Layer<Filling<E>>) -> LayerWeights<E::Buffer> {
+fn layer<B>(layer: Layer<gpu::Matrix<B>, gpu::Norm<B>>) -> LayerWeights<B> {
     LayerWeights {
         attn_norm: layer.attn_norm,
         attn_q: layer.attn_q,
@@ -214,7 +214,7 @@ impl<E: Executor> Evaluate for GpuModel<E> {
         want: Want,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
-    ) -> Result<Pass, BackendError> {
+    ) -> Result<Pass, DeviceError> {
         check_ids(ids, self.chunk, self.vocab)?;
         self.append_input(Input::Ids(ids), want, cancel, logits)
     }
@@ -231,20 +231,20 @@ impl<E: Executor> Evaluate for GpuModel<E> {
         self.model.kv_bytes()
     }
 
-    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+    fn profile(&mut self) -> Result<Option<Profile>, DeviceError> {
         Ok(Some(Profile {
             kernels: self.model.profile()?,
             bandwidth: self.model.read_bandwidth()?,
         }))
     }
 
-    fn chooser(&mut self) -> Option<&mut dyn Choose> {
+    fn sampler(&mut self) -> Option<&mut dyn DeviceSampler> {
         Some(self)
     }
 }
 
-impl<E: Executor> Choose for GpuModel<E> {
-    fn sample(&mut self, sampling: &Sampling, suppressed: &[u32]) -> Result<bool, BackendError> {
+impl<E: Executor> DeviceSampler for GpuModel<E> {
+    fn configure(&mut self, sampling: &Sampling, suppressed: &[u32]) -> Result<bool, DeviceError> {
         if sampling.penalises() {
             return Ok(false);
         }
@@ -262,17 +262,17 @@ impl<E: Executor> Choose for GpuModel<E> {
         Ok(true)
     }
 
-    fn follow(&mut self, id: Option<u32>, noise: f64) -> Result<(), BackendError> {
-        #[expect(clippy::cast_possible_truncation, reason = "the device picks in f32")]
-        let noise = noise as f32;
-        Ok(self.model.follow(id, noise)?)
+    fn submit(&mut self, id: Option<u32>, u: f64) -> Result<(), DeviceError> {
+        #[expect(clippy::cast_possible_truncation, reason = "the device samples in f32")]
+        let u = u as f32;
+        Ok(self.model.follow(id, u)?)
     }
 
-    fn ahead(&mut self) -> usize {
+    fn in_flight(&mut self) -> usize {
         self.model.ahead()
     }
 
-    fn chosen(&mut self) -> Result<Option<u32>, BackendError> {
+    fn wait(&mut self) -> Result<Option<u32>, DeviceError> {
         Ok(self.model.chosen()?)
     }
 }

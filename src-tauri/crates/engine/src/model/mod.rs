@@ -1,9 +1,9 @@
 //! The model: its dimensions, its weights, and one forward pass on each kind of device.
 
-pub mod backend;
-pub mod candle;
+pub mod activations;
 pub mod config;
-pub mod cpu;
+pub mod error;
+pub mod evaluate;
 pub mod forward;
 pub mod gpu;
 pub mod rope;

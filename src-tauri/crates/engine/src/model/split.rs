@@ -3,21 +3,21 @@
 use std::sync::atomic::AtomicBool;
 
 use gpu::Executor;
-use kernels::Cpu;
 
-use crate::model::backend::BackendError;
-use crate::model::forward::{Evaluate, Model, Pass, Profile, Want};
+use crate::model::error::DeviceError;
+use crate::model::evaluate::{Evaluate, Pass, Profile, Want};
+use crate::model::forward::CpuModel;
 use crate::model::gpu::GpuModel;
 
 /// A model in two parts. Of a token no more than its row of the residual stream goes from one to the other.
 pub struct Split<E: Executor> {
-    first: Model<Cpu>,
+    first: CpuModel,
     last: GpuModel<E>,
 }
 
 impl<E: Executor> Split<E> {
     /// The embedding and the first blocks, and all the others.
-    pub fn new(first: Model<Cpu>, last: GpuModel<E>) -> Split<E> {
+    pub fn new(first: CpuModel, last: GpuModel<E>) -> Split<E> {
         Split { first, last }
     }
 }
@@ -29,20 +29,20 @@ impl<E: Executor> Evaluate for Split<E> {
         want: Want,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
-    ) -> Result<Pass, BackendError> {
+    ) -> Result<Pass, DeviceError> {
         let before = self.first.len();
         let Some(rows) = self.first.residual(ids, cancel)? else {
             return Ok(Pass::Cancelled);
         };
-        let pass = self.last.append_rows(rows.get(), want, cancel, logits);
+        let pass = self.last.append_rows(rows, want, cancel, logits);
         if !matches!(pass, Ok(Pass::Complete)) {
-            self.first.cut(before);
+            self.first.truncate(before);
         }
         pass
     }
 
     fn truncate(&mut self, len: usize) {
-        self.first.cut(len);
+        self.first.truncate(len);
         self.last.truncate(len);
     }
 
@@ -54,8 +54,8 @@ impl<E: Executor> Evaluate for Split<E> {
         self.first.kv_bytes() + self.last.kv_bytes()
     }
 
-    /// Of the blocks on the GPU, the head, and the choice that it would make.
-    fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
+    /// Of the blocks on the GPU, the head, and the token that it would sample.
+    fn profile(&mut self) -> Result<Option<Profile>, DeviceError> {
         self.last.profile()
     }
 }

@@ -3,11 +3,11 @@
 use std::io;
 use std::ops::Range;
 
-use kernels::{BlockType, Stored};
+use kernels::{BlockType, Cpu, Matrix, Stored};
 
 use crate::gguf::{Gguf, TensorView};
-use crate::model::backend::{BackendError, Memory};
 use crate::model::config::Config;
+use crate::model::error::DeviceError;
 
 /// Why the weights cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -34,13 +34,13 @@ pub enum WeightError {
         /// The tensor.
         name: String,
         /// What the device says.
-        source: BackendError,
+        source: DeviceError,
     },
 }
 
 impl WeightError {
     /// What the device says, where it is why.
-    pub(crate) fn of_device(&self) -> Option<&BackendError> {
+    pub(crate) fn of_device(&self) -> Option<&DeviceError> {
         match self {
             WeightError::Device { source, .. } => Some(source),
             _ => None,
@@ -49,7 +49,7 @@ impl WeightError {
 
     /// Whether it is for want of the device's memory.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(self.of_device(), Some(BackendError::Full(_)))
+        matches!(self.of_device(), Some(DeviceError::OutOfMemory(_)))
     }
 }
 
@@ -113,38 +113,74 @@ impl WeightSource for Gguf {
     }
 }
 
-/// All weights on a device. Widths as in [`Backend`](crate::model::backend::Backend).
-pub struct Weights<B: Memory> {
-    /// `[V, E]`
-    pub token_embd: B::Matrix,
-    /// One per block.
-    pub layers: Vec<Layer<B>>,
-    /// `[E]`
-    pub output_norm: B::Norm,
-    /// `[V, E]`; without one the head is `token_embd`.
-    pub output: Option<B::Matrix>,
+/// The memory of a device, to which weights are brought.
+pub trait DeviceMemory {
+    /// A quantised matrix on the device.
+    type Matrix;
+    /// The weight of a norm.
+    type Norm;
+
+    /// Brings a matrix `[rows, cols]` to the device.
+    ///
+    /// # Errors
+    /// When the device has no room for it, or it cannot be read.
+    fn matrix(&self, weights: TensorView<'_>) -> Result<Self::Matrix, DeviceError>;
+    /// Brings the weight of a norm to the device.
+    ///
+    /// # Errors
+    /// When the device has no room for it.
+    fn norm(&self, weights: &[f32]) -> Result<Self::Norm, DeviceError>;
 }
 
+impl DeviceMemory for Cpu {
+    type Matrix = Matrix;
+    type Norm = Vec<f32>;
+
+    fn matrix(&self, weights: TensorView<'_>) -> Result<Matrix, DeviceError> {
+        Ok(self.pack_stored(weights.ty, weights.rows, weights.cols, weights.bytes)?)
+    }
+
+    fn norm(&self, weights: &[f32]) -> Result<Vec<f32>, DeviceError> {
+        Ok(weights.to_vec())
+    }
+}
+
+/// All weights as one device keeps them. Widths: E embedding, F feed-forward, H heads × `head_dim`, K `kv_heads` ×
+/// `head_dim`, V vocabulary.
+pub struct Weights<M, N> {
+    /// `[V, E]`
+    pub token_embd: M,
+    /// One per block.
+    pub layers: Vec<Layer<M, N>>,
+    /// `[E]`
+    pub output_norm: N,
+    /// `[V, E]`; without one the head is `token_embd`.
+    pub output: Option<M>,
+}
+
+/// Those in the CPU's memory.
+pub type CpuWeights = Weights<Matrix, Vec<f32>>;
+
 /// One block's weights.
-pub struct Layer<B: Memory> {
+pub struct Layer<M, N> {
     /// `[E]`
-    pub attn_norm: B::Norm,
+    pub attn_norm: N,
     /// `[H, E]`
-    pub attn_q: B::Matrix,
+    pub attn_q: M,
     /// `[K, E]`
-    pub attn_k: B::Matrix,
+    pub attn_k: M,
     /// `[K, E]`
-    pub attn_v: B::Matrix,
+    pub attn_v: M,
     /// `[E, H]`
-    pub attn_output: B::Matrix,
+    pub attn_output: M,
     /// `[E]`
-    pub ffn_norm: B::Norm,
+    pub ffn_norm: N,
     /// `[F, E]`
-    pub ffn_gate: B::Matrix,
+    pub ffn_gate: M,
     /// `[F, E]`
-    pub ffn_up: B::Matrix,
+    pub ffn_up: M,
     /// `[E, F]`
-    pub ffn_down: B::Matrix,
+    pub ffn_down: M,
 }
 
 /// A tensor that a model has: its name and its rows and columns.
@@ -266,90 +302,93 @@ fn fits(
     })
 }
 
-impl<B: Memory> Weights<B> {
-    /// Brings every tensor to the device, `progress` hearing the part that is done.
-    ///
-    /// # Errors
-    /// When a tensor is missing or misshapen, or the device refuses it.
-    pub fn load(
-        backend: &B,
-        source: &dyn WeightSource,
-        config: &Config,
-        progress: &mut dyn FnMut(f32),
-    ) -> Result<Weights<B>, WeightError> {
-        let mut loader = Loader::new(backend, source, config, progress)?;
-        let mut weights = loader.around_blocks()?;
-        weights.layers = loader.blocks(0..config.layers)?;
-        Ok(weights)
-    }
+/// Brings every tensor to the device, `progress` hearing the part that is done.
+///
+/// # Errors
+/// When a tensor is missing or misshapen, or the device refuses it.
+pub fn load<D: DeviceMemory>(
+    memory: &D,
+    source: &dyn WeightSource,
+    config: &Config,
+    progress: &mut dyn FnMut(f32),
+) -> Result<DeviceWeights<D>, WeightError> {
+    let mut loader = Loader::new(memory, source, config, progress)?;
+    let mut weights = loader.around_blocks()?;
+    weights.layers = loader.blocks(0..config.layers)?;
+    Ok(weights)
+}
 
-    /// Brings the embedding and the first blocks to the device, without a head of their own.
-    ///
-    /// # Errors
-    /// As [`Weights::load`].
-    pub fn load_first(
-        backend: &B,
-        source: &dyn WeightSource,
-        config: &Config,
-        blocks: usize,
-        progress: &mut dyn FnMut(f32),
-    ) -> Result<Weights<B>, WeightError> {
-        let mut loader = Loader::new(backend, source, config, progress)?;
-        Ok(Weights {
-            token_embd: loader.matrix(TOKEN_EMBD)?,
-            output_norm: loader.norm(OUTPUT_NORM)?,
-            output: None,
-            layers: loader.blocks(0..blocks)?,
-        })
-    }
+/// Brings the embedding and the first blocks to the device, without a head of their own.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_first<D: DeviceMemory>(
+    memory: &D,
+    source: &dyn WeightSource,
+    config: &Config,
+    blocks: usize,
+    progress: &mut dyn FnMut(f32),
+) -> Result<DeviceWeights<D>, WeightError> {
+    let mut loader = Loader::new(memory, source, config, progress)?;
+    Ok(Weights {
+        token_embd: loader.matrix(TOKEN_EMBD)?,
+        output_norm: loader.norm(OUTPUT_NORM)?,
+        output: None,
+        layers: loader.blocks(0..blocks)?,
+    })
+}
 
-    /// Brings everything but the first blocks to the device: as many of the last as it has room for.
-    ///
-    /// # Errors
-    /// As [`Weights::load`], and when there is no room for a single block.
-    pub fn load_last(
-        backend: &B,
-        source: &dyn WeightSource,
-        config: &Config,
-        progress: &mut dyn FnMut(f32),
-    ) -> Result<Weights<B>, WeightError> {
-        let mut loader = Loader::new(backend, source, config, progress)?;
-        let mut weights = loader.around_blocks()?;
-        for layer in (0..config.layers).rev() {
-            match loader.layer(layer) {
-                Ok(layer) => weights.layers.push(layer),
-                Err(error) if error.is_full() && !weights.layers.is_empty() => break,
-                Err(error) => return Err(error),
-            }
+/// Brings everything but the first blocks to the device: as many of the last as it has room for.
+///
+/// # Errors
+/// As [`load`], and when there is no room for a single block.
+pub fn load_last<D: DeviceMemory>(
+    memory: &D,
+    source: &dyn WeightSource,
+    config: &Config,
+    progress: &mut dyn FnMut(f32),
+) -> Result<DeviceWeights<D>, WeightError> {
+    let mut loader = Loader::new(memory, source, config, progress)?;
+    let mut weights = loader.around_blocks()?;
+    for layer in (0..config.layers).rev() {
+        match loader.layer(layer) {
+            Ok(layer) => weights.layers.push(layer),
+            Err(error) if error.is_full() && !weights.layers.is_empty() => break,
+            Err(error) => return Err(error),
         }
-        weights.layers.reverse();
-        Ok(weights)
     }
+    weights.layers.reverse();
+    Ok(weights)
+}
 
+impl<M, N> Weights<M, N> {
     /// The matrix that turns the last activations into logits.
-    pub fn head(&self) -> &B::Matrix {
+    pub fn head(&self) -> &M {
         self.output.as_ref().unwrap_or(&self.token_embd)
     }
 }
 
-struct Loader<'a, B: Memory> {
-    backend: &'a B,
+/// The weights in the memory of a device `D`.
+type DeviceWeights<D> = Weights<<D as DeviceMemory>::Matrix, <D as DeviceMemory>::Norm>;
+
+struct Loader<'a, D: DeviceMemory> {
+    memory: &'a D,
     source: &'a dyn WeightSource,
     progress: &'a mut dyn FnMut(f32),
     loaded: usize,
     total: usize,
 }
 
-impl<'a, B: Memory> Loader<'a, B> {
+impl<'a, D: DeviceMemory> Loader<'a, D> {
     fn new(
-        backend: &'a B,
+        memory: &'a D,
         source: &'a dyn WeightSource,
         config: &Config,
         progress: &'a mut dyn FnMut(f32),
     ) -> Result<Self, WeightError> {
         check(source, config)?;
         Ok(Loader {
-            backend,
+            memory,
             source,
             progress,
             loaded: 0,
@@ -358,7 +397,7 @@ impl<'a, B: Memory> Loader<'a, B> {
     }
 
     /// What comes before the blocks and after them.
-    fn around_blocks(&mut self) -> Result<Weights<B>, WeightError> {
+    fn around_blocks(&mut self) -> Result<DeviceWeights<D>, WeightError> {
         Ok(Weights {
             token_embd: self.matrix(TOKEN_EMBD)?,
             output: match self.source.shape(OUTPUT) {
@@ -370,11 +409,14 @@ impl<'a, B: Memory> Loader<'a, B> {
         })
     }
 
-    fn blocks(&mut self, which: Range<usize>) -> Result<Vec<Layer<B>>, WeightError> {
+    fn blocks(
+        &mut self,
+        which: Range<usize>,
+    ) -> Result<Vec<Layer<D::Matrix, D::Norm>>, WeightError> {
         which.map(|layer| self.layer(layer)).collect()
     }
 
-    fn layer(&mut self, layer: usize) -> Result<Layer<B>, WeightError> {
+    fn layer(&mut self, layer: usize) -> Result<Layer<D::Matrix, D::Norm>, WeightError> {
         Ok(Layer {
             attn_norm: self.norm(&name(layer, "attn_norm"))?,
             attn_q: self.matrix(&name(layer, "attn_q"))?,
@@ -388,9 +430,9 @@ impl<'a, B: Memory> Loader<'a, B> {
         })
     }
 
-    fn matrix(&mut self, name: &str) -> Result<B::Matrix, WeightError> {
+    fn matrix(&mut self, name: &str) -> Result<D::Matrix, WeightError> {
         let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
-        let matrix = self.backend.matrix(TensorView {
+        let matrix = self.memory.matrix(TensorView {
             ty: tensor.ty,
             rows: tensor.rows,
             cols: tensor.cols,
@@ -399,26 +441,26 @@ impl<'a, B: Memory> Loader<'a, B> {
         self.finish(name, matrix)
     }
 
-    fn norm(&mut self, name: &str) -> Result<B::Norm, WeightError> {
+    fn norm(&mut self, name: &str) -> Result<D::Norm, WeightError> {
         let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
         let mut values = vec![0.0; tensor.cols];
-        let stored = tensor.stored().read().map_err(BackendError::Read);
+        let stored = tensor.stored().read().map_err(DeviceError::Read);
         let norm = stored
             .and_then(|stored| {
                 kernels::dequantise(tensor.ty, &stored, &mut values)
-                    .map_err(|error| BackendError::Failed(error.to_string()))
+                    .map_err(|error| DeviceError::Failed(error.to_string()))
             })
-            .and_then(|()| self.backend.norm(&values));
+            .and_then(|()| self.memory.norm(&values));
         self.finish(name, norm)
     }
 
-    fn finish<T>(&mut self, name: &str, loaded: Result<T, BackendError>) -> Result<T, WeightError> {
+    fn finish<T>(&mut self, name: &str, loaded: Result<T, DeviceError>) -> Result<T, WeightError> {
         self.loaded += 1;
         (self.progress)((self.loaded as f32 / self.total as f32).min(1.0));
         loaded.map_err(|error| {
             let name = name.to_owned();
             match error {
-                BackendError::Read(source) => WeightError::Read { name, source },
+                DeviceError::Read(source) => WeightError::Read { name, source },
                 source => WeightError::Device { name, source },
             }
         })

@@ -8,7 +8,7 @@ use crate::check::Rate;
 use crate::context::kv_bytes_per_token;
 use crate::faulty::{Fault, Faulty, device};
 use crate::gguf::Gguf;
-use crate::model::forward::{Pass, Want};
+use crate::model::evaluate::{Pass, Want};
 
 fn tiny() -> (Gguf, Config) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");

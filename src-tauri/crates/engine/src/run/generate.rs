@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::model::backend::BackendError;
-use crate::model::forward::Pass;
+use crate::model::error::DeviceError;
+use crate::model::evaluate::Pass;
 use crate::run::lookup::Steps;
 use crate::run::random::fresh_seed;
 use crate::run::sampler::{Sampler, Sampling};
@@ -137,7 +137,7 @@ pub enum GenerateError {
     },
     /// The device failed.
     #[error("the device failed: {0}")]
-    Backend(#[from] BackendError),
+    Device(#[from] DeviceError),
 }
 
 /// What generating needs of a loaded model.
@@ -190,7 +190,7 @@ impl Generator<'_> {
         stats: &mut Stats,
         cancel: &AtomicBool,
         on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Pass, BackendError> {
+    ) -> Result<Pass, DeviceError> {
         let mut cached = None;
         let pass = self.session.read(prompt, cancel, &mut |done| {
             let cached = *cached.get_or_insert(done);
@@ -212,16 +212,16 @@ impl Generator<'_> {
         started: Instant,
         cancel: &AtomicBool,
         on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Result<StopReason, BackendError> {
+    ) -> Result<StopReason, DeviceError> {
         let mut sampler =
             Sampler::new(params.sampling.clone(), seed).suppressing(self.tokenizer.suppressed());
         let mut parts = PartTracker::new(self.tokenizer, params.starts_in);
         let mut text = self.tokenizer.decoder_after(self.session.tokens());
         let most = params.max_tokens.unwrap_or(usize::MAX);
         let mut recent = self.session.tokens().to_vec();
-        let lookup = params.lookup && self.session.few() > 1;
+        let lookup = params.lookup && self.session.batch_limit() > 1;
         let mut steps = Steps::new(lookup);
-        let on_device = !lookup && self.session.chooses(&sampler)?;
+        let on_device = !lookup && self.session.samples_on_device(&sampler)?;
         let mut chosen = None;
         let reason = loop {
             if stats.generated >= most {
@@ -256,7 +256,7 @@ impl Generator<'_> {
             }
             if on_device {
                 let more = recent.len() + 1 < self.context && stats.generated + 1 < most;
-                chosen = Some(self.session.follow(id, &mut sampler, more)?);
+                chosen = Some(self.session.step_on_device(id, &mut sampler, more)?);
                 continue;
             }
             // The last token of a context or an answer is not read.

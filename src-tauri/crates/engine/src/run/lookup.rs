@@ -8,7 +8,7 @@
 //!
 //! Drafts change how fast an answer comes, not which: every token is drawn by the same sampler, with the same random
 //! numbers in the same order, from the same logits. For drafts are made only where a pass over a few tokens gives bit
-//! for bit what passes over each of them give ([`Evaluate::few`](crate::model::forward::Evaluate::few)).
+//! for bit what passes over each of them give ([`Evaluate::batch_limit`](crate::model::evaluate::Evaluate::batch_limit)).
 //!
 //! Whether a draft pays depends on the machine and on the text, and both are learned. A session measures its passes
 //! ([`Costs`]). And whenever the context predicts the next tokens, it is watched how many of them come, whether they
@@ -20,8 +20,8 @@
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
-use crate::model::backend::BackendError;
-use crate::model::forward::Pass;
+use crate::model::error::DeviceError;
+use crate::model::evaluate::Pass;
 use crate::run::session::Session;
 
 mod costs;
@@ -79,7 +79,7 @@ impl Steps {
         tokens: &[u32],
         room: usize,
         cancel: &AtomicBool,
-    ) -> Result<Pass, BackendError> {
+    ) -> Result<Pass, DeviceError> {
         let Some((&id, before)) = tokens.split_last() else {
             return Ok(Pass::Complete);
         };
@@ -94,7 +94,7 @@ impl Steps {
         session.truncate(before.len());
         if let Some(lookup) = &mut self.lookup {
             lookup.account(self.draft.len(), self.accepted, session.costs());
-            let room = room.min(session.few() - 1);
+            let room = room.min(session.batch_limit() - 1);
             self.draft = lookup.draft(tokens, room, session.costs());
             self.drafted += self.draft.len();
             self.accepted = 0;

@@ -7,4 +7,3 @@ pub mod sampler;
 #[cfg(test)]
 pub mod scripted;
 pub mod session;
-pub mod survival;

@@ -109,12 +109,12 @@ impl Sampler {
 
     /// Chooses a token; `recent` are the tokens before it. The penalties are applied to `logits` in place.
     pub fn sample(&mut self, logits: &mut [f32], recent: &[u32]) -> u32 {
-        let noise = self.noise();
-        self.sample_with(logits, recent, noise)
+        let u = self.uniform();
+        self.sample_with(logits, recent, u)
     }
 
     /// What picks one token, in 0..1; at temperature 0 nothing is picked.
-    pub fn noise(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         if self.sampling.is_greedy() {
             0.0
         } else {
@@ -122,8 +122,8 @@ impl Sampler {
         }
     }
 
-    /// Chooses as [`Sampler::sample`] does, by noise that was drawn before.
-    pub fn sample_with(&mut self, logits: &mut [f32], recent: &[u32], noise: f64) -> u32 {
+    /// Chooses as [`Sampler::sample`] does, by a uniform draw that was made before.
+    pub fn sample_with(&mut self, logits: &mut [f32], recent: &[u32], u: f64) -> u32 {
         self.suppress(logits);
         self.penalise(logits, recent);
         let peak = maximum(logits);
@@ -133,7 +133,7 @@ impl Sampler {
             first(logits, peak)
         } else {
             self.keep(logits, peak);
-            self.draw(noise)
+            self.draw(u)
         };
         chosen.unwrap_or_else(|| self.first_allowed())
     }
@@ -257,13 +257,13 @@ impl Sampler {
             .truncate(last.map_or(high, |last| low + last + 1));
     }
 
-    fn draw(&self, noise: f64) -> Option<u32> {
+    fn draw(&self, u: f64) -> Option<u32> {
         let total: f64 = self
             .candidates
             .iter()
             .map(|candidate| f64::from(candidate.weight))
             .sum();
-        let mut left = noise * total;
+        let mut left = u * total;
         for candidate in &self.candidates {
             left -= f64::from(candidate.weight);
             if left < 0.0 {

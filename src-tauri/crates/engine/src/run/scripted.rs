@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernels::Cpu;
 
-use crate::model::backend::BackendError;
-use crate::model::forward::{Evaluate, Pass, Want};
+use crate::model::error::DeviceError;
+use crate::model::evaluate::{Evaluate, Pass, Want};
 
 /// Logits after the tokens so far.
 type Logits = dyn Fn(&[u32]) -> Vec<f32> + Send;
@@ -38,7 +38,7 @@ impl Evaluate for Scripted {
         want: Want,
         cancel: &AtomicBool,
         out: &mut Vec<f32>,
-    ) -> Result<Pass, BackendError> {
+    ) -> Result<Pass, DeviceError> {
         if cancel.load(Ordering::Relaxed) {
             return Ok(Pass::Cancelled);
         }
@@ -61,7 +61,7 @@ impl Evaluate for Scripted {
         64
     }
 
-    fn few(&self) -> usize {
+    fn batch_limit(&self) -> usize {
         Cpu::FEW
     }
 

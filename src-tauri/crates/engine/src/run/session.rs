@@ -1,4 +1,5 @@
-//! One sequence: the tokens that the KV cache holds, and how much of the next prompt they already cover.
+//! One sequence: the tokens that the KV cache holds, how much of the next prompt they already cover, and failover to
+//! the CPU when a GPU fails.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -6,23 +7,33 @@ use std::time::Instant;
 
 use kernels::reserve;
 
-use crate::model::backend::BackendError;
-use crate::model::forward::{Evaluate, Pass, Profile, Want};
+use crate::model::error::DeviceError;
+use crate::model::evaluate::{Evaluate, Pass, Profile, Want};
 use crate::run::lookup::Costs;
 use crate::run::sampler::Sampler;
 
 /// Seconds since some moment.
 type Clock = Box<dyn Fn() -> f64 + Send>;
 
+/// Loads the model once more, on the CPU. The error is a reason in words.
+pub type Reload = Box<dyn FnMut() -> Result<Box<dyn Evaluate>, String> + Send>;
+
 /// A model with the tokens of its cache.
 pub struct Session {
-    model: Box<dyn Evaluate>,
+    /// `None` where a device has failed and the CPU could not take the model either.
+    model: Option<Box<dyn Evaluate>>,
+    /// What to do when the device fails.
+    reload: Option<Reload>,
+    /// Why the CPU has taken over.
+    failure: Option<String>,
     tokens: Vec<u32>,
+    /// How many of `tokens` are in the model's cache: all of them, but for a model that has just taken over.
+    cached: usize,
     /// `[rows, vocab]`
     logits: Vec<f32>,
     rows: usize,
-    /// Noise that was drawn for tokens that are not known yet.
-    noises: VecDeque<f64>,
+    /// Uniform draws for tokens that are in flight.
+    draws: VecDeque<f64>,
     clock: Clock,
     costs: Costs,
 }
@@ -32,13 +43,24 @@ impl Session {
     pub fn new(model: Box<dyn Evaluate>) -> Session {
         let start = Instant::now();
         Session {
-            model,
+            model: Some(model),
+            reload: None,
+            failure: None,
             tokens: Vec::new(),
+            cached: 0,
             logits: Vec::new(),
             rows: 1,
-            noises: VecDeque::new(),
+            draws: VecDeque::new(),
             clock: Box::new(move || start.elapsed().as_secs_f64()),
             costs: Costs::default(),
+        }
+    }
+
+    /// A session that goes on with the model of `reload`, in the middle of an answer too, when the device fails.
+    pub fn with_failover(model: Box<dyn Evaluate>, reload: Reload) -> Session {
+        Session {
+            reload: Some(reload),
+            ..Session::new(model)
         }
     }
 
@@ -56,7 +78,7 @@ impl Session {
 
     /// Memory that the cache holds, in bytes.
     pub fn kv_bytes(&self) -> usize {
-        self.model.kv_bytes()
+        self.model.as_ref().map_or(0, |model| model.kv_bytes())
     }
 
     /// Makes the cache hold exactly `prompt` and the logits be those after it, reading only what is new.
@@ -68,7 +90,7 @@ impl Session {
         prompt: &[u32],
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(usize),
-    ) -> Result<Pass, BackendError> {
+    ) -> Result<Pass, DeviceError> {
         let common = self
             .tokens
             .iter()
@@ -80,7 +102,7 @@ impl Session {
         progress(self.tokens.len());
         while self.tokens.len() < prompt.len() {
             let rest = &prompt[self.tokens.len()..];
-            let chunk = &rest[..rest.len().min(self.model.chunk())];
+            let chunk = &rest[..rest.len().min(self.chunk())];
             let want = if chunk.len() == rest.len() {
                 Want::Last
             } else {
@@ -100,7 +122,7 @@ impl Session {
         id: u32,
         draft: &[u32],
         cancel: &AtomicBool,
-    ) -> Result<Pass, BackendError> {
+    ) -> Result<Pass, DeviceError> {
         let ids = [&[id], draft].concat();
         let started = (self.clock)();
         let pass = self.append(&ids, Want::All, cancel)?;
@@ -122,71 +144,91 @@ impl Session {
     }
 
     /// Tokens up to which [`Session::step`] gives bit for bit what it gives for each of them alone.
-    pub fn few(&self) -> usize {
-        self.model.few()
+    pub fn batch_limit(&self) -> usize {
+        self.model.as_ref().map_or(1, |model| model.batch_limit())
     }
 
-    /// Whether the device itself can choose tokens as `sampler` does, from now on.
-    pub fn chooses(&mut self, sampler: &Sampler) -> Result<bool, BackendError> {
-        self.noises.clear();
-        self.model.chooser().map_or(Ok(false), |chooser| {
-            chooser.sample(sampler.sampling(), sampler.suppressed())
-        })
+    /// Whether the device itself can sample tokens as `sampler` does, from now on.
+    ///
+    /// # Errors
+    /// When the device fails and there is no failover.
+    pub fn samples_on_device(&mut self, sampler: &Sampler) -> Result<bool, DeviceError> {
+        self.draws.clear();
+        let device = self.model.as_mut().and_then(|model| model.sampler());
+        let configured = device.map_or(Ok(false), |device| {
+            device.configure(sampler.sampling(), sampler.suppressed())
+        });
+        configured.or_else(|error| self.fail_over(error).map(|()| false))
     }
 
-    /// Reads one more token and gives the one that the device chooses to follow it. With `more`, the pass over that
-    /// one is started before it is waited for.
-    pub fn follow(
+    /// Reads one more token and returns the one that the device samples after it. With `more`, the pass over that one
+    /// is submitted before it is waited for. Where the device cannot sample, or has failed, the host does.
+    ///
+    /// # Errors
+    /// When the device fails and there is no failover.
+    pub fn step_on_device(
         &mut self,
         id: u32,
         sampler: &mut Sampler,
         more: bool,
-    ) -> Result<u32, BackendError> {
-        let Session {
-            model,
-            tokens,
-            noises,
-            ..
-        } = self;
-        if let Some(chooser) = model.chooser() {
-            for wanted in 0..=usize::from(more) {
-                if chooser.ahead() == wanted {
-                    if noises.len() == wanted {
-                        noises.push_back(sampler.noise());
-                    }
-                    chooser.follow((wanted == 0).then_some(id), noises[wanted])?;
-                }
-            }
-            tokens.push(id);
-            if let Some(next) = chooser.chosen()? {
-                noises.pop_front();
+    ) -> Result<u32, DeviceError> {
+        let before = self.tokens.len();
+        match self.sampled_by_device(id, sampler, more) {
+            Ok(Some(next)) => {
+                self.draws.pop_front();
                 return Ok(next);
             }
-            // What was started after this token was for nothing.
-            self.truncate(self.tokens.len() - 1);
+            // Too many tokens are likely for the device.
+            Ok(None) => {}
+            Err(error) => self.fail_over(error)?,
         }
-        // Too many tokens are likely, or the device has failed: the host looks at them all.
+        // Drops the passes in flight.
+        self.truncate(before);
         let _complete = self.append(&[id], Want::Last, &AtomicBool::new(false))?;
-        let noise = self.noises.pop_front();
-        let noise = noise.unwrap_or_else(|| sampler.noise());
-        Ok(sampler.sample_with(&mut self.logits, &self.tokens, noise))
+        let u = self.draws.pop_front().unwrap_or_else(|| sampler.uniform());
+        Ok(sampler.sample_with(&mut self.logits, &self.tokens, u))
+    }
+
+    fn sampled_by_device(
+        &mut self,
+        id: u32,
+        sampler: &mut Sampler,
+        more: bool,
+    ) -> Result<Option<u32>, DeviceError> {
+        let Some(device) = self.model.as_mut().and_then(|model| model.sampler()) else {
+            return Ok(None);
+        };
+        for ahead in 0..=usize::from(more) {
+            if device.in_flight() == ahead {
+                if self.draws.len() == ahead {
+                    self.draws.push_back(sampler.uniform());
+                }
+                device.submit((ahead == 0).then_some(id), self.draws[ahead])?;
+            }
+        }
+        self.tokens.push(id);
+        self.cached = self.tokens.len();
+        device.wait()
     }
 
     /// What a token costs on a GPU.
-    pub fn profile(&mut self) -> Result<Option<Profile>, BackendError> {
-        self.model.profile()
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn profile(&mut self) -> Result<Option<Profile>, DeviceError> {
+        self.model()?.profile()
     }
 
-    /// Why the model is no longer on the device that it was loaded on.
-    pub fn failed(&self) -> Option<&str> {
-        self.model.failed()
+    /// Why the CPU has taken over from the device on which the model was loaded.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
     }
 
     /// Logits of every position of `tokens`, read from an empty cache.
-    pub fn all_logits(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, BackendError> {
+    pub fn all_logits(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, DeviceError> {
         self.truncate(0);
         let mut all = Vec::with_capacity(tokens.len());
-        for chunk in tokens.chunks(self.model.chunk()) {
+        for chunk in tokens.chunks(self.chunk()) {
             let _complete = self.append(chunk, Want::All, &AtomicBool::new(false))?;
             for row in 0..self.rows {
                 let logits = self.logits(row);
@@ -199,25 +241,133 @@ impl Session {
         Ok(all)
     }
 
-    /// Forgets all but the first `len` tokens.
+    /// Removes all but the first `len` tokens.
     pub fn truncate(&mut self, len: usize) {
         self.tokens.truncate(len);
-        self.model.truncate(self.tokens.len());
+        self.cached = self.cached.min(len);
+        if let Some(model) = &mut self.model {
+            model.truncate(self.cached);
+        }
     }
 
+    fn model(&mut self) -> Result<&mut dyn Evaluate, DeviceError> {
+        match &mut self.model {
+            Some(model) => Ok(&mut **model),
+            None => Err(DeviceError::Failed("no model is loaded".to_owned())),
+        }
+    }
+
+    fn chunk(&self) -> usize {
+        self.model.as_ref().map_or(1, |model| model.chunk())
+    }
+
+    /// Reads `ids` behind `tokens`, on the CPU from the moment on at which the device fails.
     fn append(
         &mut self,
         ids: &[u32],
         want: Want,
         cancel: &AtomicBool,
-    ) -> Result<Pass, BackendError> {
-        let pass = self.model.append(ids, want, cancel, &mut self.logits)?;
+    ) -> Result<Pass, DeviceError> {
+        let pass = match self.evaluate(ids, want, cancel) {
+            Err(error) => {
+                self.fail_over(error)?;
+                self.evaluate(ids, want, cancel)
+            }
+            pass => pass,
+        }?;
         if pass == Pass::Complete {
             self.tokens.extend_from_slice(ids);
+            self.cached = self.tokens.len();
             self.rows = if want == Want::All { ids.len() } else { 1 };
         }
         Ok(pass)
     }
+
+    fn evaluate(
+        &mut self,
+        ids: &[u32],
+        want: Want,
+        cancel: &AtomicBool,
+    ) -> Result<Pass, DeviceError> {
+        if self.replay(cancel)? == Pass::Cancelled {
+            return Ok(Pass::Cancelled);
+        }
+        let (before, chunk) = (self.tokens.len(), self.chunk());
+        let mut logits = std::mem::take(&mut self.logits);
+        let model = self.model()?;
+        let pass = if ids.len() <= chunk {
+            model.append(ids, want, cancel, &mut logits)
+        } else {
+            in_chunks(model, before, ids, want, cancel, &mut logits)
+        };
+        self.logits = logits;
+        pass
+    }
+
+    /// Goes over to the CPU. Its model reads what the cache held in the next pass.
+    fn fail_over(&mut self, error: DeviceError) -> Result<(), DeviceError> {
+        let Some(reload) = &mut self.reload else {
+            return Err(error);
+        };
+        if matches!(error, DeviceError::Input(_)) {
+            return Err(error);
+        }
+        tracing::warn!(%error, "the GPU failed; the CPU takes over");
+        // Host memory may hold a part of the model, and the GPU's may be the host's.
+        self.model = None;
+        let model =
+            reload().map_err(|reason| DeviceError::Failed(format!("{error}; then {reason}")))?;
+        self.model = Some(model);
+        self.reload = None;
+        self.cached = 0;
+        self.failure = Some(error.to_string());
+        Ok(())
+    }
+
+    /// Reads the tokens that the cache of a model that has taken over does not hold yet.
+    fn replay(&mut self, cancel: &AtomicBool) -> Result<Pass, DeviceError> {
+        while self.cached < self.tokens.len() {
+            let rest = self.cached..self.tokens.len().min(self.cached + self.chunk());
+            let tokens = self.tokens[rest].to_vec();
+            let pass = self
+                .model()?
+                .append(&tokens, Want::Nothing, cancel, &mut Vec::new())?;
+            if pass == Pass::Cancelled {
+                return Ok(pass);
+            }
+            self.cached += tokens.len();
+        }
+        Ok(Pass::Complete)
+    }
+}
+
+/// A pass that was meant for a device that takes more tokens at once. `before` tokens are in the cache.
+fn in_chunks(
+    model: &mut dyn Evaluate,
+    before: usize,
+    ids: &[u32],
+    want: Want,
+    cancel: &AtomicBool,
+    logits: &mut Vec<f32>,
+) -> Result<Pass, DeviceError> {
+    logits.clear();
+    let mut part = Vec::new();
+    let chunks = ids.chunks(model.chunk());
+    let last = chunks.len() - 1;
+    for (index, chunk) in chunks.enumerate() {
+        let want = match want {
+            Want::Last if index < last => Want::Nothing,
+            want => want,
+        };
+        if model.append(chunk, want, cancel, &mut part)? == Pass::Cancelled {
+            model.truncate(before);
+            return Ok(Pass::Cancelled);
+        }
+        if want != Want::Nothing {
+            logits.append(&mut part);
+        }
+    }
+    Ok(Pass::Complete)
 }
 
 #[cfg(test)]

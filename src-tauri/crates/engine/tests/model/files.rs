@@ -305,13 +305,13 @@ fn an_inspection_says_what_the_engine_makes_of_a_file() {
 #[test]
 fn where_no_gpu_works_the_cpu_does_and_says_why() {
     let options = LoadOptions {
-        device: DeviceRequest::Cuda(Some(99)),
+        device: DeviceRequest::Gpu(Some("none".to_owned())),
         ..on_cpu()
     };
     let engine = open(MODEL, &options);
     assert_eq!(engine.device().kind, DeviceKind::Cpu);
     assert!(
-        engine.device().reason.contains("No GPU"),
+        engine.device().reason.contains("The CPU is used"),
         "{}",
         engine.device().reason
     );

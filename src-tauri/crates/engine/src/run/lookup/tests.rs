@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::{Costs, DRAFTS, INCOME, LEARN, LONGEST, Lookup, NGRAM, SAVINGS, START, Steps, hoped};
 use crate::bench::repeats::{Script, scripts};
 use crate::gguf::Gguf;
-use crate::model::forward::Pass;
+use crate::model::evaluate::Pass;
 use crate::run::generate::{Event, Finished, GenerateParams, Generator};
 use crate::run::random::Random;
 use crate::run::sampler::Sampling;

@@ -169,16 +169,16 @@ fn filters_keep_exactly_what_reaches_their_bounds() {
 }
 
 #[test]
-fn what_is_drawn_is_the_token_that_the_noise_falls_on() {
+fn what_is_drawn_is_the_token_that_the_draw_falls_on() {
     let all = Sampling {
         temperature: 1.0,
         top_p: 1.0,
         ..Sampling::default()
     };
-    let drawn = |sampling: &Sampling, noise| {
-        Sampler::new(sampling.clone(), 1).sample_with(&mut exact(), &[], noise)
+    let drawn = |sampling: &Sampling, u| {
+        Sampler::new(sampling.clone(), 1).sample_with(&mut exact(), &[], u)
     };
-    for (noise, expected) in [
+    for (u, expected) in [
         (0.0, 3),
         (0.124, 3),
         (0.125, 11),
@@ -188,11 +188,11 @@ fn what_is_drawn_is_the_token_that_the_noise_falls_on() {
         (0.75, 40),
         (0.999, 40),
     ] {
-        assert_eq!(drawn(&all, noise), expected, "{noise}");
+        assert_eq!(drawn(&all, u), expected, "{u}");
     }
     let nucleus = Sampling { top_p: 0.75, ..all };
-    for (noise, expected) in [(0.0, 11), (0.66, 11), (0.67, 40), (0.999, 40)] {
-        assert_eq!(drawn(&nucleus, noise), expected, "{noise} of a nucleus");
+    for (u, expected) in [(0.0, 11), (0.66, 11), (0.67, 40), (0.999, 40)] {
+        assert_eq!(drawn(&nucleus, u), expected, "{u} of a nucleus");
     }
 }
 
@@ -207,8 +207,8 @@ fn suppressed_tokens_are_never_chosen() {
         let sampler = || Sampler::new(sampling.clone(), 1).suppressing(&[40, 11, 99]);
         assert_eq!(sampler().suppressed(), [11, 40, 99]);
         for step in 0..20 {
-            let noise = f64::from(step) / 20.0;
-            let found = sampler().sample_with(&mut exact(), &[], noise);
+            let u = f64::from(step) / 20.0;
+            let found = sampler().sample_with(&mut exact(), &[], u);
             assert!([3, 20].contains(&found), "{found} at {temperature}");
         }
         // Not even where no logit is a number.

@@ -4,34 +4,26 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use candle_core::Device;
 use gpu::Executor;
 use kernels::{Cpu, CpuLevel, KvType};
 
 use super::Session;
 use crate::faulty::{Fault, Faulty, any_device, device};
 use crate::gguf::Gguf;
-use crate::model::backend::Backend;
-use crate::model::candle::Candle;
 use crate::model::config::Config;
-use crate::model::forward::{Evaluate, Model, Pass};
+use crate::model::evaluate::{Evaluate, Pass};
+use crate::model::forward::CpuModel;
 use crate::model::gpu::GpuModel;
 use crate::model::split::Split;
-use crate::model::weights::Weights;
+use crate::model::weights;
 use crate::run::sampler::{Sampler, Sampling};
-use crate::run::survival::Surviving;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn session<B>(backend: B, kv: KvType, chunk: usize) -> Session
-where
-    B: Backend<Matrix: Send, Norm: Send, Rows: Send, Positions: Send, KvLayer: Send>
-        + Send
-        + 'static,
-{
+fn session(cpu: Cpu, kv: KvType, chunk: usize) -> Session {
     let (gguf, config) = tiny();
-    let weights = Weights::load(&backend, &gguf, &config, &mut |_| {}).expect("its weights");
-    let model = Model::new(config, backend, weights, kv, chunk).expect("room for it");
+    let weights = weights::load(&cpu, &gguf, &config, &mut |_| {}).expect("its weights");
+    let model = CpuModel::new(config, cpu, weights, kv, chunk).expect("room for it");
     Session::new(Box::new(model))
 }
 
@@ -54,10 +46,6 @@ fn tiles(chunk: usize) -> Session {
 
 fn exact(chunk: usize) -> Session {
     session(Cpu::exact(2), KvType::F32, chunk)
-}
-
-fn candle(chunk: usize) -> Session {
-    session(Candle::new(Device::Cpu), KvType::F16, chunk)
 }
 
 /// Makes a session that reads so many tokens a pass.
@@ -129,9 +117,9 @@ fn split<E: Executor>(
         assert!(last.shed().expect("no failure"));
     }
     let layers = config.layers - blocks;
-    let weights = Weights::load_first(&cpu, &gguf, &config, layers, &mut |_| {});
+    let weights = weights::load_first(&cpu, &gguf, &config, layers, &mut |_| {});
     let first = Config { layers, ..config };
-    let first = Model::new(first, cpu, weights.expect("its weights"), options.kv, chunk);
+    let first = CpuModel::new(first, cpu, weights.expect("its weights"), options.kv, chunk);
     Split::new(first.expect("room for it"), last)
 }
 
@@ -315,26 +303,6 @@ fn a_token_outside_of_the_vocabulary_is_an_error_and_does_no_harm() {
 }
 
 #[test]
-fn the_candle_backend_is_the_same_model() {
-    let prompt = tokens(10, 150);
-    let (exact, _) = read(&mut exact(512), &prompt);
-    let mut session = candle(64);
-    let (theirs, _) = read(&mut session, &prompt);
-    // candle quantises activations to 8 bits on the CPU.
-    assert_close(&theirs, &exact, 0.1);
-    let (reused, cached) = read(
-        &mut session,
-        &[&prompt[..100], &tokens(11, 20)[..]].concat(),
-    );
-    assert_eq!(cached, 100);
-    let (cold, _) = read(
-        &mut candle(512),
-        &[&prompt[..100], &tokens(11, 20)[..]].concat(),
-    );
-    assert_close(&reused, &cold, 0.02);
-}
-
-#[test]
 fn in_exact_arithmetic_the_gpu_is_the_cpu() {
     if device().is_none() {
         return;
@@ -400,14 +368,14 @@ fn the_gpu_chooses_what_the_sampler_would() {
         for session in [&mut ours, &mut theirs] {
             read(session, &prompt);
         }
-        assert!(ours.chooses(&samplers[0]).expect("no failure"));
+        assert!(ours.samples_on_device(&samplers[0]).expect("no failure"));
         let mut id = 7;
         for left in (0..20).rev() {
             let pass = theirs.step(id, &[], &NEVER).expect("no failure");
             assert_eq!(pass, Pass::Complete);
             let before = theirs.tokens().to_vec();
             let expected = samplers[1].sample(theirs.logits(0), &before);
-            let found = ours.follow(id, &mut samplers[0], left > 0);
+            let found = ours.step_on_device(id, &mut samplers[0], left > 0);
             assert_eq!(found.expect("no failure"), expected, "{sampling:?}");
             assert!(!suppressed.contains(&expected), "{sampling:?}");
             id = expected;
@@ -432,13 +400,13 @@ fn a_gpu_that_fails_in_mid_answer_is_survived() {
     let answer = |session: &mut Session| {
         let mut sampler = Sampler::new(greedy.clone(), 1);
         read(session, &prompt);
-        session.chooses(&sampler).expect("no failure");
+        session.samples_on_device(&sampler).expect("no failure");
         let mut ids = vec![7];
         for left in (0..12).rev() {
             let id = ids[ids.len() - 1];
             ids.push(
                 session
-                    .follow(id, &mut sampler, left > 0)
+                    .step_on_device(id, &mut sampler, left > 0)
                     .expect("it is survived"),
             );
         }
@@ -466,18 +434,18 @@ fn a_gpu_that_fails_in_mid_answer_is_survived() {
                 assert_eq!(failing.taken(), 0, "its memory goes first");
                 let (gguf, config) = tiny();
                 let cpu = Cpu::exact(2);
-                let weights = Weights::load(&cpu, &gguf, &config, &mut |_| {});
+                let weights = weights::load(&cpu, &gguf, &config, &mut |_| {});
                 let weights = weights.map_err(|error| error.to_string())?;
-                let model = Model::new(config, cpu, weights, KvType::F32, 32);
+                let model = CpuModel::new(config, cpu, weights, KvType::F32, 32);
                 Ok(Box::new(model.map_err(|error| error.to_string())?) as Box<dyn Evaluate>)
             });
-            let mut session = Session::new(Box::new(Surviving::new(model, config.vocab, reload)));
+            let mut session = Session::with_failover(model, reload);
             let found = answer(&mut session);
             assert_eq!(
                 found, expected,
                 "failing at submit {submits_left}, lies: {lies}, whole: {whole}"
             );
-            let reason = session.failed().expect("it has failed");
+            let reason = session.failure().expect("it has failed");
             assert!(reason.contains("GPU"), "{reason}");
             assert_eq!(session.tokens().len(), prompt.len() + 12);
         }

@@ -1,0 +1,165 @@
+//! The operations of the forward pass on the CPU, over activations in buffers that are made once for the largest pass.
+//!
+//! Widths: E embedding, F feed-forward, H heads × `head_dim`, K `kv_heads` × `head_dim`, V vocabulary; `m` new tokens.
+
+use kernels::{Cpu, KvLayer, Matrix, reserve};
+
+use crate::model::error::DeviceError;
+use crate::model::rope::Rotation;
+
+/// Activations `[m, cols]` in a buffer for the largest pass.
+pub struct Activations {
+    values: Vec<f32>,
+    cols: usize,
+    m: usize,
+}
+
+impl Activations {
+    /// A buffer for up to `rows` rows.
+    ///
+    /// # Errors
+    /// When the memory is full.
+    pub fn new(rows: usize, cols: usize) -> Result<Activations, DeviceError> {
+        let mut values = Vec::new();
+        resize(&mut values, rows.saturating_mul(cols))?;
+        Ok(Activations { values, cols, m: 0 })
+    }
+
+    /// The values, row by row.
+    pub fn get(&self) -> &[f32] {
+        &self.values[..self.m * self.cols]
+    }
+
+    /// The buffer as `m` rows, to be overwritten.
+    fn resize(&mut self, m: usize) -> &mut [f32] {
+        self.m = m;
+        &mut self.values[..m * self.cols]
+    }
+}
+
+/// Makes `values` `len` long.
+fn resize(values: &mut Vec<f32>, len: usize) -> Result<(), DeviceError> {
+    reserve(values, len)?;
+    values.resize(len, 0.0);
+    Ok(())
+}
+
+/// Cosine and sine of every pair of a pass's positions: `[m][pairs][2]`.
+#[derive(Default)]
+pub struct Angles {
+    cos_sin: Vec<f32>,
+    pairs: usize,
+}
+
+impl Angles {
+    /// Of the positions `first..first + m`.
+    pub fn fill(&mut self, rotation: &Rotation, first: usize, m: usize) {
+        self.pairs = rotation.pairs();
+        rotation.fill(first, m, &mut self.cos_sin);
+    }
+}
+
+/// [`Cpu`]'s kernels over [`Activations`].
+pub struct Operations(pub Cpu);
+
+impl Operations {
+    /// x `[m, E]` ← the rows `ids` of the table `[V, E]`.
+    pub fn embed(&self, table: &Matrix, ids: &[u32], x: &mut Activations) {
+        let x = x.resize(ids.len());
+        for (&id, row) in ids.iter().zip(x.chunks_exact_mut(table.cols())) {
+            table.row(id as usize, row);
+        }
+    }
+
+    /// y ← x / √(mean x² + eps) ⊙ weight.
+    pub fn rms_norm(&self, x: &Activations, weight: &[f32], eps: f32, y: &mut Activations) {
+        self.0.rms_norm(x.get(), weight, eps, y.resize(x.m));
+    }
+
+    /// q `[m, H]`, k `[m, K]`, v `[m, K]` ← x `[m, E]` times each of the three, transposed.
+    ///
+    /// # Errors
+    /// When the memory is full.
+    pub fn qkv(
+        &self,
+        x: &Activations,
+        w: [&Matrix; 3],
+        y: [&mut Activations; 3],
+    ) -> Result<(), DeviceError> {
+        Ok(self.0.qkv(x.get(), x.m, w, y.map(|y| y.resize(x.m)))?)
+    }
+
+    /// Rotates the interleaved pairs of every head.
+    pub fn rope(&self, x: &mut Activations, head_dim: usize, at: &Angles) {
+        let (m, heads) = (x.m, x.cols / head_dim);
+        let rotary = 2 * at.pairs;
+        self.0
+            .rope(x.resize(m), heads, head_dim, rotary, &at.cos_sin, m);
+    }
+
+    /// Appends k and v to the cache, then out `[m, H]` ← causal attention of q over all of it.
+    ///
+    /// # Errors
+    /// When the memory is full.
+    pub fn attention(
+        &self,
+        q: &Activations,
+        k: &Activations,
+        v: &Activations,
+        kv: &mut KvLayer,
+        out: &mut Activations,
+    ) -> Result<(), DeviceError> {
+        let past = kv.len();
+        kv.reserve(k.m)?;
+        kv.append(k.get(), v.get(), k.m);
+        let heads = q.cols / kv.head_dim();
+        let out = out.resize(q.m);
+        Ok(self.0.attention(q.get(), q.m, heads, kv, past, out)?)
+    }
+
+    /// y ← y + x · wᵀ.
+    ///
+    /// # Errors
+    /// When the memory is full.
+    pub fn product_add(
+        &self,
+        x: &Activations,
+        w: &Matrix,
+        y: &mut Activations,
+    ) -> Result<(), DeviceError> {
+        Ok(self.0.product_add(x.get(), x.m, w, y.resize(x.m))?)
+    }
+
+    /// y ← y + (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ, the three weights in this order.
+    ///
+    /// # Errors
+    /// When the memory is full.
+    pub fn feed_forward(
+        &self,
+        x: &Activations,
+        w: [&Matrix; 3],
+        y: &mut Activations,
+    ) -> Result<(), DeviceError> {
+        Ok(self.0.feed_forward(x.get(), x.m, w, y.resize(x.m))?)
+    }
+
+    /// y ← the rows of x from `first` on.
+    pub fn rows_from(&self, x: &Activations, first: usize, y: &mut Activations) {
+        y.resize(x.m - first)
+            .copy_from_slice(&x.get()[first * x.cols..]);
+    }
+
+    /// logits `[m, V]` ← x `[m, E]` · headᵀ.
+    ///
+    /// # Errors
+    /// When the memory is full.
+    pub fn logits(
+        &self,
+        x: &Activations,
+        head: &Matrix,
+        logits: &mut Vec<f32>,
+    ) -> Result<(), DeviceError> {
+        resize(logits, x.m * head.rows())?;
+        Ok(self.0.product(x.get(), x.m, head, logits)?)
+    }
+}

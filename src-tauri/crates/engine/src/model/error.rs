@@ -1,0 +1,38 @@
+//! Why a device does not run a model.
+
+use std::io;
+
+use kernels::{OutOfMemory, PackError};
+
+/// A device that does not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// Its memory is full.
+    #[error("{0}")]
+    OutOfMemory(String),
+    /// It failed: a missing kernel, a lost GPU.
+    #[error("{0}")]
+    Failed(String),
+    /// The tokens of a pass are not ones that the model takes; the device is not at fault.
+    #[error("{0}")]
+    Input(String),
+    /// A weight cannot be read from its file.
+    #[error("{0}")]
+    Read(#[source] io::Error),
+}
+
+impl From<OutOfMemory> for DeviceError {
+    fn from(error: OutOfMemory) -> Self {
+        DeviceError::OutOfMemory(error.to_string())
+    }
+}
+
+impl From<PackError> for DeviceError {
+    fn from(error: PackError) -> Self {
+        match error {
+            PackError::Shape(error) => DeviceError::Failed(error.to_string()),
+            PackError::Memory(error) => error.into(),
+            PackError::Read(error) => DeviceError::Read(error),
+        }
+    }
+}
