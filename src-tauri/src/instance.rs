@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chat::private;
+use system::private;
 
 const FILE: &str = "goldcrest.lock";
 const ASK_AGAIN: Duration = Duration::from_millis(50);

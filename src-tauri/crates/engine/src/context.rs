@@ -3,10 +3,12 @@
 use figures::{count, tokens};
 use kernels::{Cpu, KvLayer, KvType};
 
-use crate::engine::{LoadOptions, OpenError};
+use crate::machine::threads;
 use crate::model::config::Config;
+use crate::model::forward::MAX_CPU_CHUNK;
 use crate::model::weights::{self, WeightSource};
-use crate::place::{MOST_CPU_CHUNK, threads};
+use crate::open_error::OpenError;
+use crate::options::LoadOptions;
 use crate::process;
 
 /// Memory beside all that is reckoned: the tokenizer, and a margin for everything else.
@@ -35,7 +37,7 @@ impl Context {
         source: &dyn WeightSource,
         options: &LoadOptions,
     ) -> Result<Context, OpenError> {
-        let threads = threads(options);
+        let threads = threads(options.threads);
         Context::within(config, source, options, threads, process::available())
     }
 
@@ -55,7 +57,7 @@ impl Context {
             .saturating_add(attention_bytes_per_token(config));
         // The longest pass of any level: which one is used is not known yet.
         let fixed = weights::packed_bytes(source, config)
-            .saturating_add(scratch_bytes(config, MOST_CPU_CHUNK, threads))
+            .saturating_add(scratch_bytes(config, MAX_CPU_CHUNK, threads))
             .saturating_add(OVERHEAD);
         let needed =
             |context: usize| fixed.saturating_add(per_token.saturating_mul(context as u64));

@@ -5,263 +5,109 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use kernels::{CpuLevel, CpuLevelError, KvType};
+use kernels::KvType;
 
-use crate::check::Rates;
 use crate::context::{Context, kv_bytes_per_token};
-use crate::device::{DeviceChoice, DeviceRequest};
-use crate::gguf::{Gguf, GgufError};
-use crate::model::config::{Config, ConfigError};
-use crate::model::error::DeviceError;
-use crate::model::weights::{self, WeightError, WeightSource};
-use crate::place::{Placed, Reopen, place};
+use crate::model::config::Config;
+use crate::model::weights;
+use crate::model_file::ModelFile;
+use crate::open_error::OpenError;
+use crate::options::LoadOptions;
+use crate::placement::{ActiveDevice, Placed, place};
 use crate::run::generate::{Event, Finished, GenerateError, GenerateParams, Generator};
 use crate::run::session::Session;
 use crate::summary::ModelSummary;
-use crate::synthetic::{Synthetic, UnknownShape};
 use crate::text::prompt::{Conversation, Prompt, PromptError};
 use crate::text::template::{ChatTemplate, TemplateSandbox};
-use crate::text::tokenizer::{Tokenizer, TokenizerError};
-
-/// How a model is to be loaded.
-#[derive(Clone, Debug)]
-pub struct LoadOptions {
-    /// Where it is to run.
-    pub device: DeviceRequest,
-    /// Why there, in words for people, where the caller knows.
-    pub because: Option<String>,
-    /// What was measured of the GPU and the CPU, where it is to be used only as far as that pays.
-    pub rates: Option<Rates>,
-    /// CPU threads; `None` for one per physical core.
-    pub threads: Option<usize>,
-    /// Length of the context in tokens; `None` for what the model was trained for, as far as memory allows.
-    pub context: Option<usize>,
-    /// Whether YaRN may stretch the context beyond what the model was trained for.
-    pub stretch: bool,
-    /// How keys and values are kept.
-    pub kv: KvType,
-    /// All arithmetic in f32, on the CPU unless a GPU was asked for: slow, for measuring the fidelity of the fast way.
-    pub exact: bool,
-    /// The CPU's instruction set level; `None` for what `GOLDCREST_CPU` asks for, else the best there is.
-    pub cpu_level: Option<CpuLevel>,
-    /// Accept software Vulkan as a GPU.
-    pub software_gpu: bool,
-    /// Use a GPU's cooperative matrices, where it has them.
-    pub gpu_matrices: bool,
-    /// Where the file's chat template runs if its text is unknown; without, the built-in SmolLM3 protocol is used then.
-    pub sandbox: Option<Arc<dyn TemplateSandbox>>,
-}
-
-impl Default for LoadOptions {
-    fn default() -> Self {
-        LoadOptions {
-            device: DeviceRequest::Auto,
-            because: None,
-            rates: None,
-            threads: None,
-            context: None,
-            stretch: true,
-            kv: KvType::F16,
-            exact: false,
-            cpu_level: None,
-            software_gpu: false,
-            gpu_matrices: false,
-            sandbox: None,
-        }
-    }
-}
-
-/// Why a model does not open. The message is for people and names what is wrong with the file.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Not a readable GGUF file.
-    #[error(transparent)]
-    Gguf(#[from] GgufError),
-    /// Not a model that this engine runs.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The weights are not those of such a model.
-    #[error(transparent)]
-    Weights(#[from] WeightError),
-    /// The tokenizer in the file cannot be used.
-    #[error(transparent)]
-    Tokenizer(#[from] TokenizerError),
-    /// The CPU level that was asked for is not one of this machine's.
-    #[error(transparent)]
-    CpuLevel(#[from] CpuLevelError),
-    /// The model does not fit.
-    #[error("the model needs {} MB of memory where {} MB are free", needed >> 20, available >> 20)]
-    Memory {
-        /// Bytes needed for weights and a short context.
-        needed: u64,
-        /// Bytes that are free.
-        available: u64,
-    },
-    /// The device has no room for cache or scratch.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// No synthetic model of that name.
-    #[error(transparent)]
-    Synthetic(#[from] UnknownShape),
-}
-
-impl OpenError {
-    /// What the device says, where it is why.
-    pub(crate) fn of_device(&self) -> Option<&DeviceError> {
-        match self {
-            OpenError::Device(error) => Some(error),
-            OpenError::Weights(error) => error.of_device(),
-            _ => None,
-        }
-    }
-
-    /// Whether it is for want of the device's memory.
-    pub(crate) fn is_full(&self) -> bool {
-        matches!(self.of_device(), Some(DeviceError::OutOfMemory(_)))
-    }
-}
+use crate::text::tokenizer::Tokenizer;
 
 /// A loaded model with the KV cache of one sequence. It belongs to one thread.
 pub struct Engine {
-    session: Session,
+    file: ModelFile,
+    /// The dimensions, with the positions stretched for the context in use.
     config: Config,
-    tokenizer: Tokenizer,
+    session: Session,
     template: ChatTemplate,
-    /// The template that the file brings.
-    file_template: Option<String>,
     summary: ModelSummary,
-    device: DeviceChoice,
+    device: ActiveDevice,
     /// How keys and values are kept.
     kv: KvType,
-    pub(crate) load_s: f64,
-    /// Bytes of weights that every generated token reads.
-    pub(crate) bytes_per_token: u64,
-}
-
-const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
-
-/// A model's file, read but not loaded.
-struct Description {
-    config: Config,
-    tokenizer: Tokenizer,
-    template: ChatTemplate,
-    summary: ModelSummary,
-}
-
-impl Description {
-    fn read(
-        gguf: &Gguf,
-        sandbox: Option<Arc<dyn TemplateSandbox>>,
-    ) -> Result<Description, OpenError> {
-        let config = Config::from_gguf(gguf)?;
-        let tokenizer = Tokenizer::from_gguf(gguf)?;
-        let template = ChatTemplate::of_file(gguf.str(CHAT_TEMPLATE), sandbox);
-        let summary = ModelSummary::new(gguf, &config, &template);
-        Ok(Description {
-            config,
-            tokenizer,
-            template,
-            summary,
-        })
-    }
+    load_s: f64,
 }
 
 impl Engine {
-    /// Everything that can be wrong with a file, without loading its weights: header, dimensions, tensor shapes and
-    /// offsets, tokenizer. A chat template of unknown text does not run, and is no error.
+    /// Reads the file at `path` and loads the model; `progress` is called with the part that is done, from 0 to 1.
     ///
     /// # Errors
-    /// The first thing that is wrong.
-    pub fn check(path: &Path) -> Result<ModelSummary, OpenError> {
-        let gguf = Gguf::open(path)?;
-        let description = Description::read(&gguf, None)?;
-        weights::check(&gguf, &description.config)?;
-        Ok(description.summary)
-    }
-
-    /// Loads a model; `progress` hears the part that is done, from 0 to 1.
-    ///
-    /// # Errors
-    /// When the file is not a model that this engine runs, or it does not fit into memory.
+    /// When the file is not a model that this engine runs, or the device has no room for it.
     pub fn open(
         path: &Path,
         options: &LoadOptions,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Engine, OpenError> {
-        let gguf = Gguf::open(path)?;
-        tracing::info!(file = %path.display(), version = gguf.version(), tensors = gguf.tensors().len(), "model file");
-        let path = path.to_owned();
-        let again = move || -> Result<Box<dyn WeightSource>, OpenError> {
-            Ok(Box::new(Gguf::open(&path)?))
-        };
-        Engine::load(&gguf, &gguf, Box::new(again), options, progress)
+        Engine::load(&ModelFile::open(path)?, options, progress)
     }
 
-    /// A model of random weights in the shape that `spec` names, such as `smollm3-3b-q4_k_m`: for measurements
-    /// that need no file. The same seed makes the same weights.
+    /// Loads the model of a file that was read before.
     ///
     /// # Errors
-    /// When there is no such shape, or it does not fit into memory.
-    pub fn synthetic(spec: &str, seed: u64, options: &LoadOptions) -> Result<Engine, OpenError> {
-        let source = Synthetic::new(spec, seed)?;
-        let gguf = source.metadata()?;
-        let spec = spec.to_owned();
-        let again = move || -> Result<Box<dyn WeightSource>, OpenError> {
-            Ok(Box::new(Synthetic::new(&spec, seed)?))
-        };
-        Engine::load(&gguf, &source, Box::new(again), options, &mut |_| {})
-    }
-
-    fn load(
-        gguf: &Gguf,
-        source: &dyn WeightSource,
-        again: Reopen,
+    /// When a weight cannot be read, or the device has no room for the model.
+    pub fn load(
+        file: &ModelFile,
         options: &LoadOptions,
         progress: &mut dyn FnMut(f32),
     ) -> Result<Engine, OpenError> {
         let started = Instant::now();
-        let Description {
-            config,
-            tokenizer,
-            template,
-            mut summary,
-        } = Description::read(gguf, options.sandbox.clone())?;
-        weights::check(source, &config)?;
-        let wanted = Context::new(&config, source, options)?;
-        let config = config.for_context(wanted.tokens);
+        let template =
+            ChatTemplate::of_file(file.chat_template.as_deref(), options.sandbox.clone());
+        let wanted = Context::new(&file.config, &*file.weights, options)?;
+        let config = file.config.for_context(wanted.tokens);
         let Placed {
             session,
             device,
             context,
             kv,
-        } = place(&config, source, again, options, wanted.tokens, progress)?;
+        } = place(&config, &file.weights, options, wanted.tokens, progress)?;
+        let mut summary = file.summary.clone();
+        summary.set_template(&template);
         summary.context_length = context;
         summary.context_note = wanted.note;
         // Where the device has cut it, one that was asked for would get more: layers move to the CPU for it.
         summary.context_can_grow = wanted.can_grow || context < wanted.tokens;
-        let load_s = started.elapsed().as_secs_f64();
+        let load_s = file.read_s + started.elapsed().as_secs_f64();
         tracing::info!(
             name = summary.name,
             quantisation = summary.quantisation,
             context = summary.context_length,
             device = device.name,
-            reason = device.reason,
             load_s,
             "model loaded"
         );
-        let bytes_per_token = weights::bytes_per_token(source, &config);
         Ok(Engine {
-            session,
+            file: file.clone(),
             config,
-            tokenizer,
+            session,
             template,
-            file_template: gguf.str(CHAT_TEMPLATE).map(str::to_owned),
             summary,
             device,
             kv,
             load_s,
-            bytes_per_token,
         })
+    }
+
+    /// The file that it was loaded from.
+    pub fn file(&self) -> &ModelFile {
+        &self.file
+    }
+
+    /// Seconds that reading the file's header and loading the model took.
+    pub fn load_s(&self) -> f64 {
+        self.load_s
+    }
+
+    /// Bytes of weights that every generated token reads.
+    pub fn bytes_per_token(&self) -> u64 {
+        weights::bytes_per_token(&*self.file.weights, &self.config)
     }
 
     /// Facts about the model.
@@ -274,14 +120,14 @@ impl Engine {
         &self.config
     }
 
-    /// Where it runs, and why there.
-    pub fn device(&self) -> &DeviceChoice {
+    /// Where it runs.
+    pub fn device(&self) -> &ActiveDevice {
         &self.device
     }
 
     /// The model's tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
-        &self.tokenizer
+        &self.file.tokenizer
     }
 
     /// The model's chat template.
@@ -291,7 +137,7 @@ impl Engine {
 
     /// Has the file's chat template run in `sandbox` from now on if its text is unknown, or the built-in one in its place.
     pub fn set_sandbox(&mut self, sandbox: Option<Arc<dyn TemplateSandbox>>) {
-        self.template = ChatTemplate::of_file(self.file_template.as_deref(), sandbox);
+        self.template = ChatTemplate::of_file(self.file.chat_template.as_deref(), sandbox);
         self.summary.set_template(&self.template);
     }
 
@@ -300,7 +146,7 @@ impl Engine {
     /// # Errors
     /// When it is empty, or the model's template refuses it.
     pub fn prompt(&self, conversation: &Conversation) -> Result<Prompt, PromptError> {
-        Prompt::new(conversation, &self.template, &self.tokenizer)
+        Prompt::new(conversation, &self.template, &self.file.tokenizer)
     }
 
     /// As [`Engine::prompt`], looking at `cancel` while text is encoded.
@@ -312,7 +158,7 @@ impl Engine {
         conversation: &Conversation,
         cancel: &AtomicBool,
     ) -> Result<Prompt, PromptError> {
-        Prompt::unless(conversation, &self.template, &self.tokenizer, cancel)
+        Prompt::unless(conversation, &self.template, &self.file.tokenizer, cancel)
     }
 
     /// Memory that the KV cache holds now, in bytes.
@@ -343,21 +189,23 @@ impl Engine {
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, GenerateError> {
         let Engine {
+            file,
             session,
-            tokenizer,
             summary,
             device,
             ..
         } = self;
         let finished = Generator {
             session,
-            tokenizer,
+            tokenizer: &file.tokenizer,
             context: summary.context_length,
         }
         .run(prompt, params, cancel, on_event);
         if let Some(reason) = session.failure() {
-            let reason = format!("The GPU failed and the CPU goes on: {reason}");
-            *device = DeviceChoice::cpu(device.cpu_level, device.threads, reason);
+            *device = ActiveDevice {
+                failure: Some(reason.to_owned()),
+                ..ActiveDevice::cpu(device.cpu_level, device.threads)
+            };
         }
         finished
     }
@@ -377,7 +225,7 @@ impl Engine {
                 context,
             });
         }
-        let vocabulary = self.tokenizer.vocabulary_size();
+        let vocabulary = self.file.tokenizer.vocabulary_size();
         if let Some(&id) = tokens.iter().find(|&&id| id as usize >= vocabulary) {
             return Err(GenerateError::UnknownToken { id, vocabulary });
         }
@@ -391,7 +239,8 @@ impl Engine {
         Ok(vec![self.session.logits(0).to_vec()])
     }
 
-    pub(crate) fn session(&mut self) -> &mut Session {
+    /// The sequence, for measurements that run passes by themselves.
+    pub fn session(&mut self) -> &mut Session {
         &mut self.session
     }
 }

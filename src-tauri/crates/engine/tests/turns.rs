@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use engine::{
-    Conversation, DeviceRequest, Engine, Event, GenerateParams, KeepThinking, LoadOptions, Role,
-    Sampling, Turn,
+    Conversation, Engine, Event, GenerateParams, KeepThinking, LoadOptions, Role, Sampling, Turn,
 };
 use jiff::civil::Date;
 
@@ -13,7 +12,6 @@ use jiff::civil::Date;
 fn every_turn_goes_on_from_the_cache() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf");
     let options = LoadOptions {
-        device: DeviceRequest::Cpu,
         context: Some(2048),
         ..LoadOptions::default()
     };

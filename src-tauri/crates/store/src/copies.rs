@@ -9,7 +9,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
 use crate::open::APPLICATION_ID;
-use crate::{migrate, private, recovery, table};
+use system::private;
+
+use crate::{migrate, recovery, table};
 
 /// Daily copies that are kept.
 const KEPT: usize = 5;

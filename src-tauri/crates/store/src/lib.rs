@@ -13,7 +13,6 @@ mod error;
 pub mod faults;
 mod migrate;
 mod open;
-pub mod private;
 mod recovery;
 mod table;
 

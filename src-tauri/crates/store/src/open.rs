@@ -9,7 +9,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::deadline::Deadline;
 use crate::error::{self, StoreError};
-use crate::{copies, migrate, private, recovery, table};
+use system::private;
+
+use crate::{copies, migrate, recovery, table};
 
 /// "GLDC": tells our files from those of other programs.
 pub(crate) const APPLICATION_ID: i32 = 0x474c_4443;

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{self, StoreError};
-use crate::{copies, open, private};
+use system::private;
+
+use crate::{copies, open};
 
 /// What a file that is being made is called, and one that is written to see whether that is
 /// possible.

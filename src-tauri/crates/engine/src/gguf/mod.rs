@@ -6,7 +6,6 @@
 //! name the key or the tensor at fault.
 
 mod header;
-pub mod inspect;
 mod value;
 pub mod write;
 
@@ -238,6 +237,14 @@ impl Gguf {
             cols: info.cols(),
             bytes,
         })
+    }
+
+    /// Frees the metadata, once all of it was taken; the tensors stay.
+    #[must_use]
+    pub fn without_metadata(mut self) -> Gguf {
+        self.header.fields.clear();
+        self.start = Vec::new();
+        self
     }
 
     /// The file's first bytes, with the whole header among them.

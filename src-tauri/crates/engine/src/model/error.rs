@@ -2,6 +2,7 @@
 
 use std::io;
 
+use gpu::Failure;
 use kernels::{OutOfMemory, PackError};
 
 /// A device that does not do what it was asked.
@@ -33,6 +34,16 @@ impl From<PackError> for DeviceError {
             PackError::Shape(error) => DeviceError::Failed(error.to_string()),
             PackError::Memory(error) => error.into(),
             PackError::Read(error) => DeviceError::Read(error),
+        }
+    }
+}
+
+impl From<Failure> for DeviceError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::OutOfMemory(_) => DeviceError::OutOfMemory(failure.to_string()),
+            Failure::Read(error) => DeviceError::Read(io::Error::other(error)),
+            _ => DeviceError::Failed(failure.to_string()),
         }
     }
 }

@@ -2,14 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kernels::{Cpu, KvLayer, KvType};
+use kernels::{Cpu, CpuLevel, KvLayer, KvType};
 
 use crate::model::activations::{Activations, Angles, Operations};
 use crate::model::config::Config;
 use crate::model::error::DeviceError;
 use crate::model::evaluate::{Evaluate, Pass, Want, check_ids};
 use crate::model::rope::Rotation;
-use crate::model::weights::{CpuWeights, Layer};
+use crate::model::weights::{self, CpuWeights, Layer, WeightSource};
+use crate::open_error::OpenError;
 
 /// A model on the CPU, with the cache of one sequence.
 pub struct CpuModel {
@@ -77,6 +78,22 @@ impl CpuModel {
             chunk,
             buffers,
         })
+    }
+
+    /// Loads the weights from `source`; `progress` is called with the part that is done.
+    ///
+    /// # Errors
+    /// When a tensor is missing or misshapen, or the memory is full.
+    pub fn load(
+        config: &Config,
+        cpu: Cpu,
+        source: &dyn WeightSource,
+        kv: KvType,
+        chunk: usize,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<CpuModel, OpenError> {
+        let weights = weights::load(&cpu, source, config, progress)?;
+        Ok(CpuModel::new(config.clone(), cpu, weights, kv, chunk)?)
     }
 
     /// Positions in the cache.
@@ -239,5 +256,57 @@ impl Evaluate for CpuModel {
 
     fn kv_bytes(&self) -> usize {
         self.kv.iter().map(KvLayer::bytes).sum()
+    }
+}
+
+/// Tokens per pass on the CPU, at most.
+pub const MAX_CPU_CHUNK: usize = 512;
+
+/// Tokens per pass on the CPU: enough to make good use of every weight read, yet so few that a block takes no
+/// longer than Stop may. The same for a model everywhere that a level is in use, so that answers do not depend on
+/// the machine's speed.
+pub fn cpu_chunk(config: &Config, level: CpuLevel) -> usize {
+    let products_per_block: usize = match level {
+        CpuLevel::AvxVnni | CpuLevel::Avx512 | CpuLevel::Amx => 24_000_000_000,
+        _ => 12_000_000_000,
+    };
+    let block = config.products_per_token() as usize / config.layers;
+    let fits = (products_per_block / block).clamp(32, MAX_CPU_CHUNK);
+    1 << fits.ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::gguf::Gguf;
+
+    #[test]
+    fn a_pass_on_the_cpu_has_a_number_of_tokens_that_fits_the_model() {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
+        let gguf = Gguf::open(&fixture).expect("the fixture is committed");
+        let tiny = Config::from_gguf(&gguf).expect("a SmolLM3 file");
+        let small = Config {
+            layers: 36,
+            embedding: 2048,
+            feed_forward: 11_008,
+            heads: 16,
+            kv_heads: 4,
+            head_dim: 128,
+            ..tiny.clone()
+        };
+        // Queries and what comes of them, keys and values, and three matrices of the feed-forward part.
+        let block = 2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 11_008;
+        assert_eq!(small.products_per_token(), 36 * block);
+        assert_eq!(cpu_chunk(&small, CpuLevel::Avx512), 256);
+        assert_eq!(cpu_chunk(&small, CpuLevel::Avx2), 128);
+        assert_eq!(cpu_chunk(&tiny, CpuLevel::Avx2), MAX_CPU_CHUNK);
+        let huge = Config {
+            embedding: 1 << 15,
+            feed_forward: 1 << 17,
+            ..small
+        };
+        assert_eq!(cpu_chunk(&huge, CpuLevel::Avx2), 32);
     }
 }

@@ -1,36 +1,19 @@
 //! Any GPU, through crate `gpu`: whole passes instead of single operations, because its kernels fuse across them.
 
 use std::cell::RefCell;
-use std::io;
 use std::sync::atomic::AtomicBool;
 
-use gpu::{Executor, Failure, Input, LayerWeights, Matrix, Norm, Options, Shape, Wanted};
+use gpu::{Executor, Input, LayerWeights, Matrix, Norm, Options, Shape, Wanted};
 use kernels::KvType;
 
-use crate::engine::OpenError;
 use crate::gguf::TensorView;
 use crate::model::config::Config;
 use crate::model::error::DeviceError;
 use crate::model::evaluate::{DeviceSampler, Evaluate, Pass, Profile, Want, check_ids};
 use crate::model::rope::Rotation;
 use crate::model::weights::{self, DeviceMemory, Layer, WeightSource, Weights};
+use crate::open_error::OpenError;
 use crate::run::sampler::Sampling;
-
-impl From<Failure> for OpenError {
-    fn from(failure: Failure) -> Self {
-        OpenError::Device(failure.into())
-    }
-}
-
-impl From<Failure> for DeviceError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::OutOfMemory(_) => DeviceError::OutOfMemory(failure.to_string()),
-            Failure::Read(error) => DeviceError::Read(io::Error::other(error)),
-            _ => DeviceError::Failed(failure.to_string()),
-        }
-    }
-}
 
 /// Brings weights to a GPU.
 struct Uploader<E>(RefCell<E>);
@@ -57,6 +40,9 @@ impl<E: Executor> DeviceMemory for Uploader<E> {
         Ok(gpu::load_norm(&mut *self.0.borrow_mut(), weights)?)
     }
 }
+
+/// Tokens of a pass on a GPU.
+pub const GPU_CHUNK: usize = 512;
 
 /// A model on a GPU.
 pub struct GpuModel<E: Executor> {
@@ -129,8 +115,8 @@ impl<E: Executor> GpuModel<E> {
         self.model.blocks()
     }
 
-    /// Gives back the memory of the first block, if it is not the only one. The cache is empty then.
-    pub fn shed(&mut self) -> Result<bool, DeviceError> {
+    /// Frees the memory of the first layer, if it is not the only one. The cache is empty then.
+    pub fn drop_first_layer(&mut self) -> Result<bool, DeviceError> {
         Ok(self.model.shed()?)
     }
 

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use crate::model::error::DeviceError;
 use crate::model::evaluate::Pass;
-use crate::run::lookup::Steps;
 use crate::run::random::fresh_seed;
 use crate::run::sampler::{Sampler, Sampling};
 use crate::run::session::Session;
+use crate::run::speculative::Speculator;
 use crate::text::think::{Part, PartTracker};
 use crate::text::tokenizer::Tokenizer;
 
@@ -220,7 +220,7 @@ impl Generator<'_> {
         let most = params.max_tokens.unwrap_or(usize::MAX);
         let mut recent = self.session.tokens().to_vec();
         let lookup = params.lookup && self.session.batch_limit() > 1;
-        let mut steps = Steps::new(lookup);
+        let mut speculator = Speculator::new(lookup);
         let on_device = !lookup && self.session.samples_on_device(&sampler)?;
         let mut chosen = None;
         let reason = loop {
@@ -232,7 +232,7 @@ impl Generator<'_> {
             }
             let id = chosen
                 .take()
-                .unwrap_or_else(|| sampler.sample(steps.logits(self.session), &recent));
+                .unwrap_or_else(|| sampler.sample(speculator.logits(self.session), &recent));
             if self.tokenizer.turn_ends().contains(&id) {
                 break StopReason::EndOfTurn;
             }
@@ -261,11 +261,11 @@ impl Generator<'_> {
             }
             // The last token of a context or an answer is not read.
             let room = (self.context - recent.len()).min(most - stats.generated) - 1;
-            if steps.advance(self.session, &recent, room, cancel)? == Pass::Cancelled {
+            if speculator.advance(self.session, &recent, room, cancel)? == Pass::Cancelled {
                 break StopReason::Cancelled;
             }
         };
-        (stats.drafted, stats.accepted) = (steps.drafted, steps.right);
+        (stats.drafted, stats.accepted) = (speculator.drafted, speculator.accepted);
         self.session.truncate(recent.len());
         let decoding = started.elapsed().as_secs_f64() - stats.first_token_s;
         stats.decode_rate = rate(stats.generated.saturating_sub(1), decoding);
@@ -273,7 +273,8 @@ impl Generator<'_> {
     }
 }
 
-pub(crate) fn rate(tokens: usize, seconds: f64) -> f64 {
+/// Tokens per second; 0 in no time.
+pub fn rate(tokens: usize, seconds: f64) -> f64 {
     if seconds > 0.0 {
         tokens as f64 / seconds
     } else {

@@ -9,7 +9,7 @@ use kernels::reserve;
 
 use crate::model::error::DeviceError;
 use crate::model::evaluate::{Evaluate, Pass, Profile, Want};
-use crate::run::lookup::Costs;
+use crate::run::costs::Costs;
 use crate::run::sampler::Sampler;
 
 /// Seconds since some moment.

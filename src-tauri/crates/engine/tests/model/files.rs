@@ -1,13 +1,13 @@
 //! Files that are not what they say, and files of our own making.
 
 use std::fs;
-use std::io::BufWriter;
 use std::path::Path;
 
 use engine::gguf::TensorInfo;
 use engine::gguf::write::{self, Description, Field};
 use engine::{
-    Config, DeviceKind, DeviceRequest, Engine, Gguf, Inspection, LoadOptions, OpenError, Synthetic,
+    Config, Engine, Gguf, GpuPlacement, GpuRejection, Inspection, LoadOptions, ModelFile,
+    OpenError, Placement,
 };
 
 use crate::reference::{fixture, on_cpu, open};
@@ -50,9 +50,8 @@ pub fn altered(
 }
 
 pub fn refusal(path: &Path) -> String {
-    let error = Engine::check(path)
-        .expect_err("it must be refused")
-        .to_string();
+    let error = ModelFile::open(path).err().expect("it must be refused");
+    let error = error.to_string();
     let opened = Engine::open(path, &on_cpu(), &mut |_| {});
     assert_eq!(
         opened.err().map(|error| error.to_string()),
@@ -66,7 +65,8 @@ pub fn refusal(path: &Path) -> String {
 fn a_file_that_was_only_written_again_is_good() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = altered(MODEL, folder.path(), |_, field| field, "");
-    let summary = Engine::check(&path).expect("a good file");
+    let file = ModelFile::open(&path).expect("a good file");
+    let summary = file.summary();
     assert_eq!(
         (summary.quantisation.as_str(), summary.vocab),
         ("Q4_K_M", 525)
@@ -252,42 +252,6 @@ fn a_truncated_model_is_told_from_a_good_one() {
 }
 
 #[test]
-fn a_synthetic_model_is_the_same_in_memory_and_in_a_file() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("tiny.gguf");
-    let mut file = BufWriter::new(fs::File::create(&path).expect("a file"));
-    Synthetic::new("tiny-q4_k_m", 7)
-        .expect("a known shape")
-        .write(&mut file)
-        .expect("it is written");
-    file.into_inner()
-        .expect("it is written")
-        .sync_all()
-        .expect("it is written");
-    let tokens = [3, 1, 4, 1, 5];
-    let logits = |engine: Result<Engine, OpenError>| {
-        engine
-            .expect("it opens")
-            .logits(&tokens, false)
-            .expect("logits")
-    };
-    let from_file = logits(Engine::open(&path, &on_cpu(), &mut |_| {}));
-    assert!(from_file[0].iter().all(|logit| logit.is_finite()));
-    assert_eq!(
-        from_file,
-        logits(Engine::synthetic("tiny-q4_k_m", 7, &on_cpu()))
-    );
-    assert_ne!(
-        from_file,
-        logits(Engine::synthetic("tiny-q4_k_m", 8, &on_cpu()))
-    );
-    let unknown = Engine::synthetic("gpt-5", 1, &on_cpu())
-        .err()
-        .map(|error| error.to_string());
-    assert!(unknown.is_some_and(|error| error.contains("smollm3-3b-q4_k_m")));
-}
-
-#[test]
 fn an_inspection_says_what_the_engine_makes_of_a_file() {
     let found = Inspection::of(&fixture("tiny-yarn-q8_0.gguf"), Some(100)).expect("a GGUF file");
     let model = found.model.expect("a SmolLM3 file");
@@ -303,18 +267,21 @@ fn an_inspection_says_what_the_engine_makes_of_a_file() {
 }
 
 #[test]
-fn where_no_gpu_works_the_cpu_does_and_says_why() {
+fn a_gpu_that_is_not_there_takes_no_model() {
     let options = LoadOptions {
-        device: DeviceRequest::Gpu(Some("none".to_owned())),
+        placement: Placement::Gpu(GpuPlacement {
+            id: Some("none".to_owned()),
+            software: true,
+            matrices: true,
+            min_layers: 1,
+        }),
         ..on_cpu()
     };
-    let engine = open(MODEL, &options);
-    assert_eq!(engine.device().kind, DeviceKind::Cpu);
-    assert!(
-        engine.device().reason.contains("The CPU is used"),
-        "{}",
-        engine.device().reason
-    );
+    let opened = Engine::open(&fixture(&format!("{MODEL}.gguf")), &options, &mut |_| {});
+    let Some(OpenError::Gpu(rejection @ GpuRejection::NotOpened(_))) = opened.err() else {
+        panic!("no GPU has this name");
+    };
+    assert!(!rejection.is_fault(), "{rejection}");
 }
 
 #[test]
@@ -330,7 +297,10 @@ fn progress_rises_to_the_end() {
 #[test]
 fn the_fingerprint_is_of_the_whole_header_and_the_size() {
     let folder = tempfile::tempdir().expect("a folder");
-    let fingerprint = |path: &Path| Engine::check(path).expect("a good file").fingerprint;
+    let fingerprint = |path: &Path| {
+        let file = ModelFile::open(path).expect("a good file");
+        file.summary().fingerprint.clone()
+    };
     let original = fixture(&format!("{MODEL}.gguf"));
     let first = fingerprint(&original);
     assert!(first.len() == 64 && first.bytes().all(|byte| byte.is_ascii_hexdigit()));

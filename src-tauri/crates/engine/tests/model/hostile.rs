@@ -10,7 +10,7 @@ use std::process::Command;
 
 use engine::gguf::BlockType;
 use engine::gguf::write::{self, Description, Field};
-use engine::{DeviceRequest, Engine, Gguf, Inspection, LoadOptions};
+use engine::{Engine, Gguf, GpuPlacement, Inspection, LoadOptions, ModelFile, Placement};
 
 use crate::files::{altered, refusal};
 use crate::reference::{fixture, on_cpu};
@@ -63,8 +63,12 @@ fn error(path: &Path, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> S
 fn a_file_that_shrinks_while_it_loads_is_an_error() {
     if let Some(path) = in_child() {
         let on_gpu = LoadOptions {
-            device: DeviceRequest::Gpu(None),
-            software_gpu: true,
+            placement: Placement::Gpu(GpuPlacement {
+                id: None,
+                software: true,
+                matrices: false,
+                min_layers: 1,
+            }),
             ..on_cpu()
         };
         let whole = fs::read(&path).expect("the file");
@@ -209,7 +213,7 @@ fn shapes_that_padding_makes_many_times_larger_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("wide.gguf");
     sparse(&path, &NARROW);
-    Engine::check(&path).expect("a model of no use, but a model");
+    ModelFile::open(&path).expect("a model of no use, but a model");
     for (shape, expected) in [
         (
             Shape {
@@ -373,7 +377,8 @@ fn words_of_a_file_are_cut_in_errors() {
         _ => field,
     };
     let path = altered("tiny-q8_0", folder.path(), change, "");
-    let summary = Engine::check(&path).expect("a good file");
+    let file = ModelFile::open(&path).expect("a good file");
+    let summary = file.summary();
     assert_eq!(summary.name.chars().count(), 201);
     let file = write::header(
         [(&*long, Field::Bool(true))],

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use engine::{DeviceRequest, Engine, KvType, LoadOptions};
+use engine::{Engine, GpuPlacement, KvType, LoadOptions, Placement};
 use serde::Deserialize;
 
 use crate::skipped::or_skip;
@@ -56,20 +56,22 @@ pub fn exact_logits(model: &str, vocab: usize) -> Vec<Vec<f32>> {
 /// The CPU, with everything else as users have it.
 pub fn on_cpu() -> LoadOptions {
     LoadOptions {
-        device: DeviceRequest::Cpu,
         threads: Some(2),
         ..LoadOptions::default()
     }
 }
 
-/// A GPU, the processor playing one if there is no other; where no driver shows any, the test is skipped.
+/// A GPU, software Vulkan if there is no other; where no driver shows any, the test is skipped.
 pub fn on_gpu() -> Option<LoadOptions> {
     let devices = Some(gpu::list(true)).filter(|devices| !devices.is_empty());
     or_skip(devices)?;
     Some(LoadOptions {
-        device: DeviceRequest::Gpu(None),
-        software_gpu: true,
-        gpu_matrices: true,
+        placement: Placement::Gpu(GpuPlacement {
+            id: None,
+            software: true,
+            matrices: true,
+            min_layers: 1,
+        }),
         ..LoadOptions::default()
     })
 }

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use store::{Store, daily_copy, private};
+use store::{Store, daily_copy};
+use system::private;
 
 use crate::chat;
 

@@ -8,7 +8,7 @@ use gpu::Executor;
 use kernels::{Cpu, CpuLevel, KvType};
 
 use super::Session;
-use crate::faulty::{Fault, Faulty, any_device, device};
+use crate::faulty_gpu::{Fault, Faulty, any_device, device};
 use crate::gguf::Gguf;
 use crate::model::config::Config;
 use crate::model::evaluate::{Evaluate, Pass};
@@ -114,7 +114,7 @@ fn split<E: Executor>(
     let last = GpuModel::load_last(exec, &config, &gguf, options, chunk, &mut |_| {});
     let mut last = last.expect("it takes the model");
     while last.blocks() > blocks {
-        assert!(last.shed().expect("no failure"));
+        assert!(last.drop_first_layer().expect("no failure"));
     }
     let layers = config.layers - blocks;
     let weights = weights::load_first(&cpu, &gguf, &config, layers, &mut |_| {});

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use engine::gguf::write::{self, Field};
-use engine::{Engine, Gguf, Tokenizer};
+use engine::{Gguf, ModelFile, Tokenizer};
 
 use super::{child, in_child, said};
 use crate::files::altered;
@@ -16,7 +16,7 @@ fn refused_in_child() -> bool {
     let Some(path) = in_child() else {
         return false;
     };
-    let error = Engine::check(&path).err().map(|error| error.to_string());
+    let error = ModelFile::open(&path).err().map(|error| error.to_string());
     fs::write(said(&path), error.unwrap_or_default()).expect("it is written");
     true
 }

@@ -1,0 +1,399 @@
+//! Models of random weights in the shape of real ones: for measurements and tests that need no file.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use engine::gguf::write::{self, Description, Field};
+use engine::gguf::{BlockType, Gguf, GgufError};
+use engine::model::config::{ARCHITECTURE, Config};
+use engine::model::weights::{Expected, Tensor, TensorBytes, WeightSource, expected};
+use engine::run::random::Random;
+use engine::{ModelFile, OpenError};
+use half::f16;
+
+/// A model of random weights in the shape that `spec` names, such as `smollm3-3b-q4_k_m`. The same seed makes the same
+/// weights.
+///
+/// # Errors
+/// When there is no such shape.
+pub fn synthetic(spec: &str, seed: u64) -> Result<ModelFile, SyntheticError> {
+    let source = Synthetic::new(spec, seed)?;
+    let gguf = source.metadata().map_err(OpenError::from)?;
+    Ok(ModelFile::from_parts(&gguf, Arc::new(source))?)
+}
+
+/// Why there is no synthetic model.
+#[derive(Debug, thiserror::Error)]
+pub enum SyntheticError {
+    /// No model of that name.
+    #[error(transparent)]
+    Shape(#[from] UnknownShape),
+    /// Its metadata are wrong.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// No synthetic model has this name.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no synthetic model; there are: {names}", names = names())]
+pub struct UnknownShape(String);
+
+/// Dimensions of a synthetic model.
+struct SyntheticShape {
+    name: &'static str,
+    layers: u32,
+    embedding: u32,
+    feed_forward: u32,
+    heads: u32,
+    kv_heads: u32,
+    vocab: u32,
+    context: u32,
+    mix: TypeMix,
+}
+
+/// Which tensors are stored how.
+#[derive(Clone, Copy)]
+enum TypeMix {
+    /// llama.cpp's Q4_K_M: Q4_K, but Q6_K for the embedding and, in half of the blocks, for `attn_v` and `ffn_down`.
+    Q4KM,
+    /// All matrices alike.
+    Uniform(BlockType),
+}
+
+const SMOLLM3: SyntheticShape = SyntheticShape {
+    name: "smollm3-3b-q4_k_m",
+    layers: 36,
+    embedding: 2048,
+    feed_forward: 11008,
+    heads: 16,
+    kv_heads: 4,
+    vocab: 128_256,
+    context: 65_536,
+    mix: TypeMix::Q4KM,
+};
+
+const TINY: SyntheticShape = SyntheticShape {
+    name: "tiny-q4_k_m",
+    layers: 5,
+    embedding: 256,
+    feed_forward: 512,
+    heads: 8,
+    kv_heads: 2,
+    vocab: 512,
+    context: 2048,
+    mix: TypeMix::Q4KM,
+};
+
+const SHAPES: [SyntheticShape; 4] = [
+    SMOLLM3,
+    SyntheticShape {
+        name: "smollm3-3b-q8_0",
+        mix: TypeMix::Uniform(BlockType::Q8_0),
+        ..SMOLLM3
+    },
+    TINY,
+    SyntheticShape {
+        name: "tiny-q8_0",
+        mix: TypeMix::Uniform(BlockType::Q8_0),
+        ..TINY
+    },
+];
+
+fn names() -> String {
+    SHAPES.map(|shape| shape.name).join(", ")
+}
+
+/// A generator of one model's tensors, each made when it is asked for.
+pub struct Synthetic {
+    shape: SyntheticShape,
+    config: Config,
+    seed: u64,
+}
+
+impl Synthetic {
+    /// The model that `spec` names.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn new(spec: &str, seed: u64) -> Result<Synthetic, UnknownShape> {
+        let unknown = || UnknownShape(spec.to_owned());
+        let shape = SHAPES
+            .into_iter()
+            .find(|shape| shape.name == spec)
+            .ok_or_else(unknown)?;
+        let header = write::header(metadata(&shape), &[]);
+        let config = Gguf::from_bytes(header)
+            .ok()
+            .and_then(|gguf| Config::from_gguf(&gguf).ok());
+        Ok(Synthetic {
+            config: config.ok_or_else(unknown)?,
+            shape,
+            seed,
+        })
+    }
+
+    /// A GGUF image with the metadata and no tensors.
+    ///
+    /// # Errors
+    /// Never, as the tests show.
+    pub fn metadata(&self) -> Result<Gguf, GgufError> {
+        Gguf::from_bytes(write::header(metadata(&self.shape), &[]))
+    }
+
+    /// Writes the whole model as a GGUF file, tensor by tensor.
+    ///
+    /// # Errors
+    /// When `out` cannot be written to.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let tensors = expected(&self.config);
+        let describe = |tensor: &Expected| {
+            let ty = self.stored_as(&tensor.name);
+            let dims = if tensor.rows == 1 {
+                vec![tensor.cols]
+            } else {
+                vec![tensor.cols, tensor.rows]
+            };
+            Description {
+                name: tensor.name.clone(),
+                ty,
+                dims,
+                len: tensor.rows * row_bytes(ty, tensor.cols),
+            }
+        };
+        let descriptions: Vec<Description> = tensors.iter().map(describe).collect();
+        out.write_all(&write::header(metadata(&self.shape), &descriptions))?;
+        for tensor in &tensors {
+            let bytes = self.generate(&tensor.name, tensor.rows, tensor.cols);
+            out.write_all(&bytes)?;
+            out.write_all(&vec![0; write::padding(bytes.len())])?;
+        }
+        Ok(())
+    }
+
+    fn stored_as(&self, name: &str) -> BlockType {
+        if name.ends_with("norm.weight") {
+            return BlockType::F32;
+        }
+        match self.shape.mix {
+            TypeMix::Uniform(ty) => ty,
+            TypeMix::Q4KM => match layer(name) {
+                None => BlockType::Q6K,
+                Some(layer) => {
+                    let sensitive = name.contains("attn_v") || name.contains("ffn_down");
+                    let more = use_more_bits(layer, self.config.layers);
+                    if sensitive && more {
+                        BlockType::Q6K
+                    } else {
+                        BlockType::Q4K
+                    }
+                }
+            },
+        }
+    }
+
+    fn generate(&self, name: &str, rows: usize, cols: usize) -> Vec<u8> {
+        let ty = self.stored_as(name);
+        let named = name.bytes().fold(self.seed, |hash, byte| {
+            hash.rotate_left(5) ^ u64::from(byte)
+        });
+        random_blocks(
+            ty,
+            rows * row_bytes(ty, cols),
+            cols,
+            &mut Random::new(named),
+        )
+    }
+
+    fn find(&self, name: &str) -> Option<Expected> {
+        expected(&self.config)
+            .into_iter()
+            .find(|tensor| tensor.name == name)
+    }
+}
+
+impl WeightSource for Synthetic {
+    fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)> {
+        self.find(name)
+            .map(|tensor| (self.stored_as(name), tensor.rows, tensor.cols))
+    }
+
+    fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
+        let Expected { rows, cols, .. } = self.find(name)?;
+        let bytes = TensorBytes::Made(self.generate(name, rows, cols));
+        Some(Tensor {
+            ty: self.stored_as(name),
+            rows,
+            cols,
+            bytes,
+        })
+    }
+}
+
+/// The block that a tensor belongs to.
+fn layer(name: &str) -> Option<usize> {
+    name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
+}
+
+/// llama.cpp's rule for the blocks that matter most: the first and last eighth, and every third between.
+fn use_more_bits(layer: usize, layers: usize) -> bool {
+    let eighth = layers / 8;
+    layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2
+}
+
+fn row_bytes(ty: BlockType, cols: usize) -> usize {
+    ty.row_bytes(cols).unwrap_or(0)
+}
+
+/// Random blocks whose values spread about as 1/√cols, so that activations neither vanish nor explode.
+fn random_blocks(ty: BlockType, len: usize, cols: usize, random: &mut Random) -> Vec<u8> {
+    if ty == BlockType::F32 {
+        return 1.0f32.to_le_bytes().repeat(len / 4);
+    }
+    let mut bytes = vec![0u8; len];
+    for word in bytes.chunks_mut(8) {
+        word.copy_from_slice(&random.bits().to_le_bytes()[..word.len()]);
+    }
+    // What the integers of a block spread by when its bits are random.
+    let spread = match ty {
+        BlockType::Q4K => 250.0,
+        BlockType::Q6K => 1370.0,
+        _ => 74.0,
+    };
+    let scale = 1.0 / (spread * (cols as f32).sqrt());
+    let (d, dmin) = (
+        f16::from_f32(scale).to_le_bytes(),
+        f16::from_f32(7.5 * scale).to_le_bytes(),
+    );
+    for block in bytes.chunks_exact_mut(ty.block_bytes()) {
+        match ty {
+            BlockType::Q4K => {
+                block[..2].copy_from_slice(&d);
+                block[2..4].copy_from_slice(&dmin);
+            }
+            BlockType::Q6K => block[208..].copy_from_slice(&d),
+            _ => block[..2].copy_from_slice(&d),
+        }
+    }
+    bytes
+}
+
+fn metadata(shape: &SyntheticShape) -> Vec<(&'static str, Field)> {
+    let (tokens, types) = vocabulary(shape.vocab);
+    let end_of_turn = shape.vocab - 1;
+    vec![
+        (
+            "general.architecture",
+            Field::String(ARCHITECTURE.to_owned()),
+        ),
+        ("general.name", Field::String(shape.name.to_owned())),
+        (
+            "general.file_type",
+            Field::U32(if matches!(shape.mix, TypeMix::Q4KM) {
+                15
+            } else {
+                7
+            }),
+        ),
+        ("smollm3.block_count", Field::U32(shape.layers)),
+        ("smollm3.context_length", Field::U32(shape.context)),
+        ("smollm3.embedding_length", Field::U32(shape.embedding)),
+        (
+            "smollm3.feed_forward_length",
+            Field::U32(shape.feed_forward),
+        ),
+        ("smollm3.attention.head_count", Field::U32(shape.heads)),
+        (
+            "smollm3.attention.head_count_kv",
+            Field::U32(shape.kv_heads),
+        ),
+        ("smollm3.attention.layer_norm_rms_epsilon", Field::F32(1e-6)),
+        (
+            "smollm3.rope.dimension_count",
+            Field::U32(shape.embedding / shape.heads),
+        ),
+        ("smollm3.rope.freq_base", Field::F32(5_000_000.0)),
+        ("smollm3.vocab_size", Field::U32(shape.vocab)),
+        ("tokenizer.ggml.model", Field::String("gpt2".to_owned())),
+        ("tokenizer.ggml.pre", Field::String("smaug-bpe".to_owned())),
+        ("tokenizer.ggml.tokens", Field::Strings(tokens)),
+        ("tokenizer.ggml.token_type", Field::I32s(types)),
+        ("tokenizer.ggml.merges", Field::Strings(Vec::new())),
+        ("tokenizer.ggml.eos_token_id", Field::U32(end_of_turn)),
+        ("tokenizer.ggml.add_bos_token", Field::Bool(false)),
+    ]
+}
+
+/// One token per byte, fillers, and the special tokens at the end; with llama.cpp's types of token.
+fn vocabulary(size: u32) -> (Vec<String>, Vec<i32>) {
+    const NORMAL: i32 = 1;
+    const CONTROL: i32 = 3;
+    const USER_DEFINED: i32 = 4;
+    let specials = [
+        ("<think>", USER_DEFINED),
+        ("</think>", USER_DEFINED),
+        ("<|end_of_text|>", CONTROL),
+        ("<|im_start|>", CONTROL),
+        ("<|im_end|>", CONTROL),
+    ];
+    let fillers = (256..size as usize - specials.len()).map(|id| format!("[{id}]"));
+    let ordinary: Vec<String> = byte_characters().map(String::from).chain(fillers).collect();
+    let types = vec![NORMAL; ordinary.len()];
+    let (texts, kinds): (Vec<_>, Vec<_>) = specials
+        .iter()
+        .map(|&(text, kind)| (text.to_owned(), kind))
+        .unzip();
+    ([ordinary, texts].concat(), [types, kinds].concat())
+}
+
+/// The printable characters by which byte-level vocabularies spell bytes, in the order of the bytes.
+fn byte_characters() -> impl Iterator<Item = char> {
+    let mut replacements = (0x100..).filter_map(char::from_u32);
+    (0u8..=255).map(move |byte| match byte {
+        b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => char::from(byte),
+        _ => replacements.next().unwrap_or(char::REPLACEMENT_CHARACTER),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::BufWriter;
+
+    use engine::{Engine, LoadOptions};
+
+    use super::*;
+
+    #[test]
+    fn a_synthetic_model_is_the_same_in_memory_and_in_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tiny.gguf");
+        let mut file = BufWriter::new(fs::File::create(&path).expect("a file"));
+        Synthetic::new("tiny-q4_k_m", 7)
+            .expect("a known shape")
+            .write(&mut file)
+            .expect("it is written");
+        file.into_inner()
+            .expect("it is written")
+            .sync_all()
+            .expect("it is written");
+        let tokens = [3, 1, 4, 1, 5];
+        let logits = |file: Result<ModelFile, OpenError>| {
+            let options = LoadOptions::default();
+            let mut engine =
+                Engine::load(&file.expect("it opens"), &options, &mut |_| {}).expect("it loads");
+            engine.logits(&tokens, false).expect("logits")
+        };
+        let from_file = logits(ModelFile::open(&path));
+        assert!(from_file[0].iter().all(|logit| logit.is_finite()));
+        assert_eq!(
+            from_file,
+            logits(Ok(synthetic("tiny-q4_k_m", 7).expect("a known shape")))
+        );
+        assert_ne!(
+            from_file,
+            logits(Ok(synthetic("tiny-q4_k_m", 8).expect("a known shape")))
+        );
+        let unknown = synthetic("gpt-5", 1).err().map(|error| error.to_string());
+        assert!(unknown.is_some_and(|error| error.contains("smollm3-3b-q4_k_m")));
+    }
+}

@@ -1,0 +1,492 @@
+//! Whether a GPU computes a model rightly, and how fast.
+//!
+//! Drivers that compute wrongly, crash or hang are common, so this runs in a child process before a device is first
+//! used. It takes an excerpt of the very model: its own shapes and formats, in a few layers.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use engine::gguf::Gguf;
+use engine::machine;
+use engine::model::config::Config;
+use engine::model::error::DeviceError;
+use engine::model::forward::{CpuModel, cpu_chunk};
+use engine::model::gpu::{GPU_CHUNK, GpuModel};
+use engine::model::weights::{self, WeightSource};
+use engine::run::generate::rate;
+use engine::run::random::Random;
+use engine::run::sampler::Sampler;
+use engine::run::session::Session;
+use engine::{CpuLevel, KvType, OpenError, Sampling};
+use gpu::{Allowed, Executor, Failure, How, Product};
+use kernels::Cpu;
+use serde::{Deserialize, Serialize};
+
+use crate::excerpt::Excerpt;
+use crate::rates::{Rate, Rates};
+use crate::reason::Fault;
+
+/// What to check.
+#[derive(Clone, Debug)]
+pub struct CheckRequest {
+    /// The device, as [`DeviceRequest::Gpu`](crate::DeviceRequest::Gpu) names it.
+    pub device: Option<String>,
+    /// The model that it is to run.
+    pub model: PathBuf,
+    /// A small trained model, to be run as a whole.
+    pub demo_model: Option<PathBuf>,
+    /// Threads of the CPU that it is measured against; `None` for one per physical core.
+    pub threads: Option<usize>,
+    /// Whether software Vulkan counts as a GPU.
+    pub software: bool,
+    /// Whether cooperative matrices may be tried.
+    pub matrices: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GpuCheck {
+    /// What was compared, in its order.
+    pub steps: Vec<CheckStep>,
+    /// What is wrong; nothing was compared after it.
+    pub fault: Option<Fault>,
+    /// What its cooperative matrices are good for; `None` where it has none, or they were not tried.
+    #[serde(default)]
+    pub matrices: Option<MatrixCheck>,
+    /// How fast GPU and CPU are; `None` after a fault.
+    pub rates: Option<Rates>,
+}
+
+/// What a device's cooperative matrices are good for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MatrixCheck {
+    /// What is wrong with them.
+    pub fault: Option<Fault>,
+    /// How many times as fast a product of many tokens is with them.
+    pub speedup: Option<f64>,
+}
+
+impl GpuCheck {
+    /// Whether cooperative matrices are right, and faster than the device is without them.
+    pub fn uses_matrices(&self) -> bool {
+        let worth_it = |it: &MatrixCheck| it.fault.is_none() && it.speedup.is_some_and(|x| x > 1.0);
+        self.matrices.as_ref().is_some_and(worth_it)
+    }
+}
+
+/// Something that both devices computed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckStep {
+    /// Its name.
+    pub what: String,
+    /// The relative error; `None` where the GPU produced NaN.
+    pub error: Option<f64>,
+    /// The largest error that rounding explains.
+    pub bound: f64,
+}
+
+impl CheckStep {
+    fn passed(&self) -> bool {
+        self.error.is_some_and(|error| error <= self.bound)
+    }
+}
+
+/// Checks and measures a GPU.
+///
+/// # Errors
+/// When the model cannot be read. What is wrong with the device is in the [`GpuCheck`].
+pub fn check_gpu(order: &CheckRequest) -> Result<GpuCheck, OpenError> {
+    let software = order.software;
+    check_opened(order, &|matrices| {
+        gpu::Wgpu::open(order.device.as_deref(), Allowed { software, matrices })
+    })
+}
+
+/// Checks the device that `open` gives with its cooperative matrices or without, and once more without them where
+/// something is wrong with them.
+fn check_opened<E>(
+    order: &CheckRequest,
+    open: &dyn Fn(bool) -> Result<E, Failure>,
+) -> Result<GpuCheck, OpenError>
+where
+    E: Executor + Clone + 'static,
+{
+    let once = |matrices| match open(matrices) {
+        Ok(exec) => check(exec, order),
+        Err(failure) => Ok(GpuCheck {
+            fault: Some(fault(failure)),
+            // A driver may refuse what it says it has.
+            matrices: matrices.then(MatrixCheck::default),
+            ..GpuCheck::default()
+        }),
+    };
+    let found = once(order.matrices)?;
+    if found.matrices.is_none() || !found.fault.as_ref().is_some_and(is_fault_of_device) {
+        return Ok(found);
+    }
+    let without = once(false)?;
+    let matrices = MatrixCheck {
+        fault: found.fault,
+        speedup: None,
+    };
+    Ok(GpuCheck {
+        matrices: Some(matrices),
+        ..without
+    })
+}
+
+fn check<E>(exec: E, order: &CheckRequest) -> Result<GpuCheck, OpenError>
+where
+    E: Executor + Clone + 'static,
+{
+    let mut checking = Checking {
+        exec,
+        threads: machine::threads(order.threads),
+        level: machine::cpu_level(None, CpuLevel::detect())?.0,
+        found: GpuCheck::default(),
+    };
+    match checking.run(order) {
+        Ok(()) => {}
+        Err(Stop::Model(error)) => return Err(error),
+        Err(Stop::Device(fault)) => {
+            checking.found.fault = Some(fault);
+            checking.found.rates = None;
+        }
+    }
+    Ok(checking.found)
+}
+
+fn fault(failure: Failure) -> Fault {
+    let says = failure.to_string();
+    match failure {
+        Failure::OutOfMemory(_) => Fault::OutOfMemory(says),
+        _ => Fault::Driver(says),
+    }
+}
+
+/// Whether this says something against the device.
+pub fn is_fault_of_device(fault: &Fault) -> bool {
+    !matches!(fault, Fault::OutOfMemory(_))
+}
+
+/// Why a check ends early.
+enum Stop {
+    Model(OpenError),
+    Device(Fault),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Device(fault(failure))
+    }
+}
+
+impl From<DeviceError> for Stop {
+    fn from(error: DeviceError) -> Self {
+        let says = error.to_string();
+        Stop::Device(match error {
+            DeviceError::OutOfMemory(_) => Fault::OutOfMemory(says),
+            _ => Fault::Driver(says),
+        })
+    }
+}
+
+struct Checking<E> {
+    exec: E,
+    threads: usize,
+    level: CpuLevel,
+    found: GpuCheck,
+}
+
+/// What rounding activations to 8 bits may cost, against arithmetic that rounds none.
+const PRODUCT_BOUND: f64 = 0.03;
+const LOGITS_BOUND: f64 = 0.08;
+/// Tokens for which there are kernels of their own: one, a few, many.
+const COUNTS: [usize; 3] = [1, 5, 70];
+/// Tokens that are read at once, more than decoding merges by itself and no multiple of anything.
+const READ: usize = 301;
+/// Tokens of a product that is timed: enough for every part of a device to have some, and few enough that a slow one
+/// is not taken for one that hangs.
+const TIMED_TOGETHER: usize = 128;
+/// Tokens whose writing is timed.
+const TIMED: usize = 24;
+
+impl<E> Checking<E>
+where
+    E: Executor + Clone + 'static,
+{
+    fn run(&mut self, order: &CheckRequest) -> Result<(), Stop> {
+        let gguf = Gguf::open(&order.model).map_err(|error| Stop::Model(error.into()))?;
+        let config = Config::from_gguf(&gguf).map_err(|error| Stop::Model(error.into()))?;
+        weights::check(&gguf, &config).map_err(|error| Stop::Model(error.into()))?;
+        self.products(&gguf, &config)?;
+        let excerpt = Excerpt::new(&gguf, &config);
+        let name = format!("{} layers", excerpt.config().layers);
+        let (gpu, cpu) = self.compare_backends(&name, &excerpt, excerpt.config(), KvType::F16)?;
+        if let Some(demo_model) = &order.demo_model
+            && let Ok(gguf) = Gguf::open(demo_model)
+            && let Ok(config) = Config::from_gguf(&gguf)
+        {
+            for kv in [KvType::F16, KvType::Q8_0] {
+                let name = format!("the demo model, cache in {}", kv.name());
+                self.compare_backends(&name, &gguf, &config, kv)?;
+            }
+        }
+        let whole = weights::bytes_per_token(&gguf, &config) as f64;
+        let part = weights::bytes_per_token(&excerpt, excerpt.config()) as f64;
+        let blocks = excerpt.config().layers as f64 / config.layers as f64;
+        let [gpu, cpu] = [gpu, cpu].map(|rate| Rate {
+            prefill: rate.prefill * blocks,
+            decode: rate.decode * part / whole,
+        });
+        self.found.rates = Some(Rates { gpu, cpu });
+        Ok(())
+    }
+
+    /// Every product of the model, one of a kind.
+    fn products(&mut self, source: &dyn WeightSource, config: &Config) -> Result<(), Stop> {
+        let has_matrices = self.exec.limits().matrices.is_some();
+        let (mut without, mut with) = (0.0, 0.0);
+        let mut kinds = Vec::new();
+        let head = weights::head(source);
+        let names = weights::expected(config).into_iter().map(|it| it.name);
+        for name in names.chain([head.to_owned()]) {
+            let is_head = name == head;
+            let Some((ty, rows, cols)) = source.shape(&name) else {
+                continue;
+            };
+            if rows == 1 || (!is_head && rows == config.vocab) || kinds.contains(&(ty, rows, cols))
+            {
+                continue;
+            }
+            kinds.push((ty, rows, cols));
+            let Some(tensor) = source.tensor(&name) else {
+                continue;
+            };
+            let product = Product {
+                ty,
+                rows,
+                cols,
+                stored: tensor.stored(),
+            };
+            for tokens in COUNTS {
+                // Logits are never wanted of many.
+                if is_head && tokens == COUNTS[2] {
+                    continue;
+                }
+                let error = product.error(&mut self.exec, how(tokens, false))?;
+                let what = format!("{} {rows} × {cols}, {tokens} tokens", ty.name());
+                self.record(what.clone(), error, PRODUCT_BOUND)?;
+                if has_matrices && tokens == COUNTS[2] {
+                    // From here on they may be what is at fault.
+                    self.found.matrices.get_or_insert_default();
+                    let error = product.error(&mut self.exec, how(tokens, true))?;
+                    self.record(format!("{what} in matrices"), error, PRODUCT_BOUND)?;
+                }
+            }
+            if has_matrices && !is_head {
+                without += product.seconds(&mut self.exec, how(TIMED_TOGETHER, false))?;
+                with += product.seconds(&mut self.exec, how(TIMED_TOGETHER, true))?;
+            }
+        }
+        if let Some(matrices) = &mut self.found.matrices {
+            matrices.speedup = Some(without / with);
+        }
+        Ok(())
+    }
+
+    /// Loads a model on both devices and compares their logits of the same tokens, the CPU's in f32, so that all rounding
+    /// is the GPU's; then measures both, the CPU as it would be used.
+    fn compare_backends(
+        &mut self,
+        name: &str,
+        source: &dyn WeightSource,
+        config: &Config,
+        kv: KvType,
+    ) -> Result<(Rate, Rate), Stop> {
+        let options = gpu::Options {
+            kv,
+            floats: false,
+            matrices: self.found.uses_matrices(),
+        };
+        let exec = self.exec.clone();
+        let gpu = GpuModel::load(exec, config, source, options, GPU_CHUNK, &mut |_| {});
+        let gpu = gpu.map_err(|error| {
+            let says = error.to_string();
+            Stop::Device(match error.is_full() {
+                true => Fault::OutOfMemory(says),
+                false => Fault::Driver(says),
+            })
+        })?;
+        let chunk = cpu_chunk(config, self.level);
+        let on = |cpu: Cpu| {
+            let model = CpuModel::load(config, cpu, source, kv, chunk, &mut |_| {});
+            let model = model.map_err(Stop::Model)?;
+            Ok::<_, Stop>(Session::new(Box::new(model)))
+        };
+        let mut gpu = Session::new(Box::new(gpu));
+        let ids = arbitrary(READ + 8, config.vocab);
+        self.compare(name, &mut gpu, &mut on(Cpu::exact(self.threads))?, &ids)?;
+        let mut cpu = on(Cpu::new(self.threads, self.level))?;
+        Ok((speed(&mut gpu, &ids)?, speed(&mut cpu, &ids)?))
+    }
+
+    fn compare(
+        &mut self,
+        name: &str,
+        gpu: &mut Session,
+        cpu: &mut Session,
+        ids: &[u32],
+    ) -> Result<(), Stop> {
+        let never = AtomicBool::new(false);
+        let (read, more) = ids.split_at(READ);
+        for &id in &read[..5] {
+            for session in [&mut *gpu, &mut *cpu] {
+                let _complete = session.step(id, &[], &never)?;
+            }
+            self.record(
+                format!("{name}, one token"),
+                relative_error(gpu.logits(0), cpu.logits(0)),
+                LOGITS_BOUND,
+            )?;
+        }
+        for session in [&mut *gpu, &mut *cpu] {
+            session.truncate(0);
+            let _complete = session.read(read, &never, &mut |_| {})?;
+        }
+        self.record(
+            format!("{name}, {READ} tokens"),
+            relative_error(gpu.logits(0), cpu.logits(0)),
+            LOGITS_BOUND,
+        )?;
+        for session in [&mut *gpu, &mut *cpu] {
+            let _complete = session.step(more[0], &more[1..], &never)?;
+        }
+        for row in 0..more.len() {
+            self.record(
+                format!("{name}, a few more"),
+                relative_error(gpu.logits(row), cpu.logits(row)),
+                LOGITS_BOUND,
+            )?;
+        }
+        self.check_sampler(name, gpu, cpu, more[0])
+    }
+
+    /// Compares the tokens that the device itself samples with the likeliest.
+    fn check_sampler(
+        &mut self,
+        name: &str,
+        gpu: &mut Session,
+        cpu: &mut Session,
+        first: u32,
+    ) -> Result<(), Stop> {
+        // Half of all tokens are suppressed, so that the likeliest is among them now and then.
+        let half = cpu.logits(0).len() / 2;
+        let suppressed: Vec<u32> = (0..).step_by(2).take(half).collect();
+        let mut sampler = Sampler::new(greedy(), 1).suppressing(&suppressed);
+        if !gpu.samples_on_device(&sampler)? {
+            return Ok(());
+        }
+        let mut id = first;
+        for left in (0..5).rev() {
+            let next = gpu.step_on_device(id, &mut sampler, left > 0)?;
+            let _complete = cpu.step(id, &[], &AtomicBool::new(false))?;
+            let logits = cpu.logits(0);
+            let scale = rms(logits);
+            for &id in &suppressed {
+                logits[id as usize] = f32::NEG_INFINITY;
+            }
+            let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let short = f64::from(best - logits[next as usize]) / scale;
+            self.record(format!("{name}, sampled"), short, LOGITS_BOUND)?;
+            id = next;
+        }
+        Ok(())
+    }
+
+    /// Records a step; of several of one name the worst.
+    fn record(&mut self, what: String, error: f64, bound: f64) -> Result<(), Stop> {
+        let error = error.is_finite().then_some(error);
+        let step = CheckStep { what, error, bound };
+        let wrong = (!step.passed()).then(|| {
+            let what = step.what.clone();
+            match step.error {
+                Some(error) => Fault::Wrong { step: what, error },
+                None => Fault::Nan { step: what },
+            }
+        });
+        match self.found.steps.last_mut() {
+            Some(last) if last.what == step.what => {
+                if wrong.is_some() || step.error > last.error {
+                    *last = step;
+                }
+            }
+            _ => self.found.steps.push(step),
+        }
+        wrong.map_or(Ok(()), |fault| Err(Stop::Device(fault)))
+    }
+}
+
+fn how(tokens: usize, matrices: bool) -> How {
+    How {
+        tokens,
+        floats: false,
+        matrices,
+    }
+}
+
+fn greedy() -> Sampling {
+    Sampling {
+        temperature: 0.0,
+        ..Sampling::default()
+    }
+}
+
+fn arbitrary(count: usize, vocab: usize) -> Vec<u32> {
+    let mut random = Random::new(1);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "vocabularies are counted in u32"
+    )]
+    (0..count)
+        .map(|_| (random.bits() % vocab as u64) as u32)
+        .collect()
+}
+
+/// Root mean square.
+fn rms(values: &[f32]) -> f64 {
+    let squares = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>();
+    (squares / values.len() as f64).sqrt()
+}
+
+/// The RMS of the difference over that of `theirs`.
+fn relative_error(ours: &[f32], theirs: &[f32]) -> f64 {
+    let difference: Vec<f32> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
+    rms(&difference) / rms(theirs)
+}
+
+/// How fast a loaded model reads and writes.
+fn speed(session: &mut Session, ids: &[u32]) -> Result<Rate, DeviceError> {
+    let never = AtomicBool::new(false);
+    session.truncate(0);
+    let started = Instant::now();
+    let _complete = session.read(&ids[..READ], &never, &mut |_| {})?;
+    let prefill = rate(READ, started.elapsed().as_secs_f64());
+    let mut sampler = Sampler::new(greedy(), 1);
+    let on_device = session.samples_on_device(&sampler)?;
+    let mut id = ids[READ];
+    let started = Instant::now();
+    for left in (0..TIMED).rev() {
+        if on_device {
+            id = session.step_on_device(id, &mut sampler, left > 0)?;
+        } else {
+            let _complete = session.step(id, &[], &never)?;
+        }
+    }
+    let decode = rate(TIMED, started.elapsed().as_secs_f64());
+    Ok(Rate { prefill, decode })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! A check lets a device that computes well pass, and says what is wrong with one that does not.
+
+use std::path::Path;
+
+use super::*;
+use crate::faulty_gpu::{Fault as Injected, Faulty, device};
+
+fn order() -> CheckRequest {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    CheckRequest {
+        device: None,
+        model: folder.join("../engine/tests/fixtures/tiny-q4_k_m.gguf"),
+        demo_model: None,
+        threads: Some(2),
+        software: true,
+        matrices: true,
+    }
+}
+
+#[test]
+fn a_gpu_that_computes_well_passes_and_is_measured() {
+    let Some(exec) = device() else { return };
+    let found = check(exec, &order()).expect("the fixture is good");
+    assert_eq!(found.fault, None, "{:#?}", found.steps);
+    let Rates { gpu, cpu } = found.rates.expect("it was measured");
+    for rate in [gpu.prefill, gpu.decode, cpu.prefill, cpu.decode] {
+        assert!(rate > 0.0, "{rate}");
+    }
+}
+
+#[test]
+fn a_gpu_that_lies_fails_or_is_too_small_does_not_pass() {
+    let Some(exec) = device() else { return };
+    let nan = |fault: &Fault| matches!(fault, Fault::Nan { .. });
+    let wrong = |fault: &Fault| matches!(fault, Fault::Wrong { .. });
+    let driver = |fault: &Fault| matches!(fault, Fault::Driver(_));
+    let full = |fault: &Fault| matches!(fault, Fault::OutOfMemory(_));
+    let cases: [(_, _, &dyn Fn(&Fault) -> bool); 6] = [
+        // From the beginning, and only after the products, in the layers.
+        (Injected::Forgets, 1, &nan),
+        (Injected::Forgets, 30, &wrong),
+        (Injected::NoNumbers, 1, &nan),
+        (Injected::Fails(Failure::Lost("gone".into())), 30, &driver),
+        (Injected::Fails(Failure::TimedOut(10)), 1, &driver),
+        (Injected::Small(1 << 20), 1, &full),
+    ];
+    for (fault, from, is_expected) in cases {
+        let faulty = Faulty::new(exec.clone(), from, fault.clone());
+        let found = check(faulty, &order()).expect("the fixture is good");
+        assert!(
+            found.fault.as_ref().is_some_and(is_expected),
+            "{fault:?} from {from}: {:?}",
+            found.fault
+        );
+        assert_eq!(found.rates, None);
+    }
+}
+
+#[test]
+fn matrices_that_do_not_work_are_left_alone_and_the_gpu_is_used_without() {
+    let Some(exec) = device() else { return };
+    let good = || Faulty::new(exec.clone(), 0, Injected::Small(u64::MAX));
+    let refuses = || Err(Failure::Refused("not these".to_owned()));
+    let driver = |fault: &Fault| matches!(fault, Fault::Driver(_));
+    let wrong =
+        |fault: &Fault| matches!(fault, Fault::Wrong { step, .. } if step.ends_with("in matrices"));
+    let cases: [(_, &dyn Fn(&Fault) -> bool); 3] = [
+        (Some(Injected::NoMatrices), &driver),
+        (Some(Injected::WrongMatrices), &wrong),
+        // It does not even open with them.
+        (None, &driver),
+    ];
+    for (fault, is_expected) in cases {
+        let open = |matrices: bool| match &fault {
+            _ if !matrices => Ok(good()),
+            Some(fault) => Ok(Faulty::new(exec.clone(), 0, fault.clone())),
+            None => refuses(),
+        };
+        let found = check_opened(&order(), &open).expect("the fixture is good");
+        assert_eq!(found.fault, None, "{:#?}", found.steps);
+        assert!(found.rates.is_some() && !found.uses_matrices());
+        let fault = found.matrices.and_then(|it| it.fault);
+        assert!(fault.as_ref().is_some_and(is_expected), "{fault:?}");
+    }
+}

@@ -1,0 +1,43 @@
+//! A GPU as its driver describes it.
+
+use serde::{Deserialize, Serialize};
+
+/// A GPU as its driver describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpu {
+    /// Its name.
+    pub name: String,
+    /// What `--device gpu:ID` names it by: its UUID, where the driver has one.
+    pub id: String,
+    /// Its address on the bus, which names it, too.
+    #[serde(default)]
+    pub bus: String,
+    /// The driver and its version.
+    pub driver: String,
+    /// `Vulkan` or `Metal`.
+    pub api: String,
+    /// `discrete`, `integrated`, `virtual`, `software` or `other`.
+    pub kind: String,
+    /// Why it is never used.
+    pub refused: Option<String>,
+}
+
+impl From<gpu::DeviceInfo> for Gpu {
+    fn from(info: gpu::DeviceInfo) -> Self {
+        Self {
+            name: info.name,
+            id: info.id,
+            bus: info.bus,
+            driver: info.driver,
+            api: info.api.to_owned(),
+            kind: info.kind.name().to_owned(),
+            refused: info.refused,
+        }
+    }
+}
+
+impl Gpu {
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.id == name || (!self.bus.is_empty() && self.bus == name)
+    }
+}

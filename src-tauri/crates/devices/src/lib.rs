@@ -1,0 +1,569 @@
+//! Where a model runs, and why.
+//!
+//! No driver is trusted: a child process lists the GPUs, and before one is first used with a model another compares what
+//! it computes with the CPU and measures both. The verdicts are cached by device, driver and version of the app. On
+//! automatic a GPU is used only where it was measured faster; whatever it does, there is a model on the CPU and a
+//! [`Reason`].
+
+mod cache;
+mod check;
+mod crash_marker;
+mod excerpt;
+mod gpu_info;
+mod probe;
+mod rates;
+mod reason;
+mod report;
+mod request;
+mod verdict;
+
+#[cfg(test)]
+#[expect(
+    dead_code,
+    reason = "faults in the middle of an answer are the engine's"
+)]
+#[path = "../../faulty_gpu.rs"]
+mod faulty_gpu;
+#[cfg(test)]
+#[path = "../../skipped.rs"]
+mod skipped;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use engine::{
+    CpuLevel, Engine, GpuPlacement, LoadOptions, ModelFile, OpenError, Placement, machine,
+};
+use system::child::Child;
+
+use cache::{Disabled, GpuCache, GpuKey};
+pub use check::{CheckRequest, CheckStep, GpuCheck, MatrixCheck, check_gpu};
+pub use crash_marker::{CrashMarker, CrashMarkers, Work};
+pub use gpu_info::Gpu;
+use probe::{ProbeError, ask, ask_once};
+pub use rates::{Rate, Rates};
+pub use reason::{Explanation, Fault, PartialFit, Reason, Rejection};
+pub use report::matrices;
+pub use request::{DeviceRequest, UnknownDevice};
+use verdict::Trial;
+pub use verdict::Verdict;
+
+/// Lists the GPUs in this process; their drivers run in it.
+pub fn list_gpus(software: bool) -> Vec<Gpu> {
+    gpu::list(software).into_iter().map(Gpu::from).collect()
+}
+
+/// How far the opening of a model is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum OpenStep {
+    /// A GPU is being checked, which takes a while.
+    Checking,
+    /// This part is loaded, from 0 to 1.
+    Loading(f32),
+}
+
+/// Opens a model where `request` and what is known of the GPUs put it. Without `devices` no GPU is used on automatic,
+/// and one that is asked for is used unchecked.
+///
+/// # Errors
+/// When the CPU has no room for the model, or it cannot be read.
+pub fn open(
+    devices: Option<&Devices>,
+    file: &ModelFile,
+    request: &DeviceRequest,
+    options: &LoadOptions,
+    on_progress: &mut dyn FnMut(OpenStep),
+) -> Result<OpenModel, OpenError> {
+    let choice = match devices {
+        Some(devices) => devices.choose(request, file, options.threads, &mut || {
+            on_progress(OpenStep::Checking);
+        }),
+        None => Choice::unchecked(request),
+    };
+    let (level, ignored_level) = machine::cpu_level(options.cpu_level, CpuLevel::detect())?;
+    let mut load = |placement| {
+        on_progress(OpenStep::Loading(0.0));
+        let options = LoadOptions {
+            placement,
+            cpu_level: Some(level),
+            ..options.clone()
+        };
+        Engine::load(file, &options, &mut |done| {
+            on_progress(OpenStep::Loading(done));
+        })
+    };
+    let marker = crash_marker(devices, choice.gpu.as_ref());
+    let (engine, reason) = match load(choice.placement) {
+        Err(OpenError::Gpu(rejection)) => {
+            drop(marker);
+            tracing::warn!(%rejection, "the GPU does not take the model");
+            if let (Some(devices), Some(gpu)) = (devices, &choice.gpu)
+                && rejection.is_fault()
+            {
+                devices.record_failure(gpu, &rejection.to_string());
+            }
+            (
+                load(Placement::Cpu)?,
+                Reason::NotLoaded(rejection.to_string()),
+            )
+        }
+        engine => (engine?, choice.reason),
+    };
+    let device = engine.device();
+    let fit = device.fit.clone().map(|fit| PartialFit {
+        fit,
+        rates: choice.rates,
+    });
+    if let (Some(devices), Some(gpu)) = (devices, &choice.gpu) {
+        let last_load = match &fit {
+            Some(fit) => Some(fit.to_string()),
+            None => (!device.on_gpu).then(|| reason.to_string()),
+        };
+        devices.record_load(gpu, file, last_load);
+    }
+    let gpu = choice.gpu.filter(|_| device.on_gpu);
+    let explanation = Explanation {
+        reason,
+        fit,
+        ignored_level,
+    };
+    tracing::info!(device = device.name, reason = %explanation, "device chosen");
+    Ok(OpenModel {
+        engine,
+        gpu,
+        explanation,
+        report: choice.report,
+    })
+}
+
+/// A model where it was decided that it runs.
+pub struct OpenModel {
+    /// The model.
+    pub engine: Engine,
+    /// The GPU that it is on.
+    gpu: Option<Gpu>,
+    explanation: Explanation,
+    report: Option<String>,
+}
+
+impl OpenModel {
+    /// Why it runs where it runs.
+    pub fn explanation(&self) -> &Explanation {
+        &self.explanation
+    }
+
+    /// What was found of a GPU that is not used because it does not work, for a bug report.
+    pub fn report(&self) -> Option<&str> {
+        self.report.as_deref()
+    }
+
+    /// Lets the model work. While it is on a GPU a crash marker is set; a GPU that has failed over to the CPU is
+    /// recorded.
+    pub fn run<T>(&mut self, devices: Option<&Devices>, work: impl FnOnce(&mut Engine) -> T) -> T {
+        let marker = crash_marker(devices, self.gpu.as_ref());
+        let done = work(&mut self.engine);
+        drop(marker);
+        let failure = self.engine.device().failure.clone();
+        self.record(devices, failure);
+        done
+    }
+
+    /// Records how the GPU did; after a failure the model is on the CPU.
+    fn record(&mut self, devices: Option<&Devices>, failure: Option<String>) {
+        match (self.gpu.take(), failure) {
+            (Some(gpu), Some(failure)) => {
+                if let Some(devices) = devices {
+                    devices.record_failure(&gpu, &failure);
+                }
+                self.explanation.reason = Reason::Failed(failure);
+                self.explanation.fit = None;
+                self.report = None;
+            }
+            (Some(gpu), None) => {
+                if let Some(devices) = devices {
+                    devices.record_answer(&gpu);
+                }
+                self.gpu = Some(gpu);
+            }
+            (None, _) => {}
+        }
+    }
+}
+
+/// Marks that a GPU is in use, if one is.
+fn crash_marker(devices: Option<&Devices>, gpu: Option<&Gpu>) -> Option<CrashMarker> {
+    devices?.begin(gpu?)
+}
+
+/// Where a model is to run, and why there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// Where.
+    pub placement: Placement,
+    /// The GPU that it is.
+    pub gpu: Option<Gpu>,
+    /// Why.
+    pub reason: Reason,
+    /// What was measured of the GPU and the CPU.
+    pub rates: Option<Rates>,
+    /// What was found of a GPU that is not used because it does not work, for a bug report.
+    pub report: Option<String>,
+}
+
+impl Choice {
+    fn cpu(reason: Reason) -> Self {
+        Self {
+            placement: Placement::Cpu,
+            gpu: None,
+            reason,
+            rates: None,
+            report: None,
+        }
+    }
+
+    fn unchecked(request: &DeviceRequest) -> Self {
+        match request {
+            DeviceRequest::Auto => Self::cpu(Reason::NoneAskedFor),
+            DeviceRequest::Cpu => Self::cpu(Reason::CpuChosen),
+            DeviceRequest::Gpu(id) => Self {
+                placement: Placement::Gpu(GpuPlacement {
+                    id: id.clone(),
+                    software: software_gpu(),
+                    matrices: false,
+                    min_layers: 1,
+                }),
+                ..Self::cpu(Reason::GpuAskedFor(None))
+            },
+        }
+    }
+
+    /// A GPU that computes well, for `reason`.
+    fn gpu(verdict: Verdict, reason: Reason, trial: &Trial<'_>) -> Self {
+        let check = verdict.check.unwrap_or_default();
+        let layers = trial.file.config().layers;
+        let rates = check.rates;
+        let min_layers = rates
+            .filter(|_| trial.automatic)
+            .map_or(1, |rates| rates.min_layers(layers));
+        Self {
+            placement: Placement::Gpu(GpuPlacement {
+                id: Some(verdict.gpu.id.clone()),
+                software: software_gpu(),
+                matrices: check.uses_matrices(),
+                min_layers,
+            }),
+            gpu: Some(verdict.gpu),
+            reason,
+            rates,
+            report: None,
+        }
+    }
+}
+
+/// The variable that makes software Vulkan count as a GPU.
+pub const SOFTWARE_GPU: &str = "GOLDCREST_ALLOW_SOFTWARE_GPU";
+
+/// Whether software Vulkan counts as a GPU, as the environment says.
+pub fn software_gpu() -> bool {
+    std::env::var_os(SOFTWARE_GPU).is_some_and(|value| value == "1")
+}
+
+/// Models smaller than this are fast anywhere: a start does not wait for a check.
+const SMALL_MODEL: u64 = 64 << 20;
+
+/// Largest list or check that a child may print, in bytes.
+const OUTPUT_LIMIT: usize = 1 << 20;
+
+/// The GPUs of this machine, and what was found out about them.
+pub struct Devices {
+    folder: PathBuf,
+    markers: CrashMarkers,
+    list: Child,
+    check: Child,
+    /// A small trained model, to be run as a whole in a check.
+    demo_model: Option<PathBuf>,
+    /// Models of fewer bytes run on the CPU on automatic.
+    small_model: u64,
+    /// The app ended while a GPU answered, so that none is used while this process lives.
+    crashed_last_run: bool,
+}
+
+impl Devices {
+    /// Keeps the cache in `folder`, and records the crashes that markers there show. `None` where this program cannot
+    /// be run as a child.
+    pub fn new(folder: &Path, markers: CrashMarkers, demo_model: Option<PathBuf>) -> Option<Self> {
+        let program = std::env::current_exe().ok()?;
+        // The hidden subcommand that answers.
+        let leading = vec!["gpu-check".into()];
+        let devices = Self::asking(folder, markers, program, leading);
+        Some(Self {
+            demo_model,
+            ..devices
+        })
+    }
+
+    fn asking(
+        folder: &Path,
+        markers: CrashMarkers,
+        program: PathBuf,
+        leading: Vec<OsString>,
+    ) -> Self {
+        let child = |seconds| Child {
+            program: program.clone(),
+            leading: leading.clone(),
+            startup: None,
+            timeout: Duration::from_secs(seconds),
+            output_limit: OUTPUT_LIMIT,
+        };
+        let mut devices = Self {
+            folder: folder.to_owned(),
+            markers,
+            list: child(10),
+            check: child(120),
+            demo_model: None,
+            small_model: SMALL_MODEL,
+            crashed_last_run: false,
+        };
+        for key in devices.markers.take_crashes::<GpuKey>(Work::GpuInUse) {
+            let mut cache = devices.cache();
+            cache.entry(&key).record_crash();
+            devices.write(&cache);
+            devices.crashed_last_run = true;
+        }
+        devices
+    }
+
+    /// Where the model of `file` is to run when `request` is asked for and the CPU has this number of threads.
+    /// `on_check` is called before a check, which takes a while.
+    pub fn choose(
+        &self,
+        request: &DeviceRequest,
+        file: &ModelFile,
+        threads: Option<usize>,
+        on_check: &mut dyn FnMut(),
+    ) -> Choice {
+        let automatic = match request {
+            DeviceRequest::Cpu => return Choice::cpu(Reason::CpuChosen),
+            DeviceRequest::Auto => true,
+            DeviceRequest::Gpu(_) => false,
+        };
+        if automatic && file.summary().file_bytes < self.small_model {
+            return Choice::cpu(Reason::SmallModel);
+        }
+        if self.crashed_last_run {
+            return Choice::cpu(Reason::CrashedLastRun);
+        }
+        let gpus = match self.list() {
+            Ok(gpus) => gpus,
+            Err(error) => {
+                return Choice {
+                    report: Some(error.stderr),
+                    ..Choice::cpu(Reason::NotListed(error.fault))
+                };
+            }
+        };
+        let trial = Trial::new(file, threads, automatic);
+        let mut rejected = None;
+        for gpu in gpus.iter().filter(|gpu| request.includes(gpu)) {
+            let verdict = self.verdict(gpu, &trial, on_check);
+            match verdict.result.clone() {
+                Ok(reason) => return Choice::gpu(verdict, reason, &trial),
+                Err(why) => rejected.get_or_insert(Choice {
+                    report: verdict.report,
+                    ..Choice::cpu(Reason::Rejected {
+                        gpu: gpu.name.clone(),
+                        why,
+                    })
+                }),
+            };
+        }
+        rejected.unwrap_or_else(|| {
+            Choice::cpu(match request {
+                DeviceRequest::Gpu(Some(id)) => Reason::UnknownGpu(id.clone()),
+                _ => Reason::NoGpu,
+            })
+        })
+    }
+
+    /// All GPUs with their verdicts for a model. With `again`, the cache is left aside, and `on_check` is called before
+    /// each check.
+    ///
+    /// # Errors
+    /// When the GPUs cannot be listed.
+    pub fn verdicts(
+        &self,
+        file: &ModelFile,
+        threads: Option<usize>,
+        again: bool,
+        on_check: &mut dyn FnMut(),
+    ) -> Result<Vec<Verdict>, Fault> {
+        let trial = Trial::new(file, threads, true);
+        let gpus = self.list().map_err(|error| error.fault)?;
+        if again {
+            let mut cache = self.cache();
+            for gpu in &gpus {
+                cache.forget(&GpuKey::of(gpu));
+            }
+            self.write(&cache);
+        }
+        let verdicts = gpus.iter().map(|gpu| {
+            if again {
+                self.verdict(gpu, &trial, on_check)
+            } else {
+                self.cached_verdict(gpu, &trial)
+                    .unwrap_or_else(|| Verdict::rejected(gpu, Rejection::NotChecked))
+            }
+        });
+        Ok(verdicts.collect())
+    }
+
+    /// Marks that `gpu` is in use until the marker is dropped.
+    pub fn begin(&self, gpu: &Gpu) -> Option<CrashMarker> {
+        self.markers.begin(Work::GpuInUse, &GpuKey::of(gpu))
+    }
+
+    fn record_failure(&self, gpu: &Gpu, failure: &str) {
+        let mut cache = self.cache();
+        let fault = Fault::Driver(failure.to_owned());
+        cache.entry(&GpuKey::of(gpu)).record_failure(fault);
+        self.write(&cache);
+    }
+
+    fn record_answer(&self, gpu: &Gpu) {
+        let mut cache = self.cache();
+        if cache.entry(&GpuKey::of(gpu)).record_answer() {
+            self.write(&cache);
+        }
+    }
+
+    fn record_load(&self, gpu: &Gpu, file: &ModelFile, last_load: Option<String>) {
+        let mut cache = self.cache();
+        let entry = cache.entry(&GpuKey::of(gpu));
+        if entry.record_load(&file.summary().fingerprint, last_load) {
+            self.write(&cache);
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Gpu>, ProbeError> {
+        ask(&self.list, &[])
+    }
+
+    /// The cached verdict, or that of a check.
+    fn verdict(&self, gpu: &Gpu, trial: &Trial<'_>, on_check: &mut dyn FnMut()) -> Verdict {
+        if let Some(verdict) = self.cached_verdict(gpu, trial) {
+            return verdict;
+        }
+        tracing::info!(gpu = gpu.name, driver = gpu.driver, "checking a GPU");
+        on_check();
+        let check = match self.run_check(gpu, trial) {
+            Ok(check) => check,
+            Err(error) => {
+                let check = GpuCheck {
+                    fault: Some(error.fault.clone()),
+                    ..GpuCheck::default()
+                };
+                return self.disable(gpu, check, error.fault, &error.stderr);
+            }
+        };
+        match check.fault.clone() {
+            // Other programs may leave more memory another time.
+            Some(fault @ Fault::OutOfMemory(_)) => Verdict::rejected(gpu, Rejection::Faulty(fault)),
+            Some(fault) => self.disable(gpu, check, fault, ""),
+            None => {
+                let mut cache = self.cache();
+                let entry = cache.entry(&GpuKey::of(gpu));
+                entry.record_check(trial.fingerprint(), &trial.cpu, check.clone());
+                self.write(&cache);
+                Verdict::measured(gpu, check, trial.automatic)
+            }
+        }
+    }
+
+    /// Has a GPU checked. Where that crashes or hangs, cooperative matrices, the least tested part of drivers, may be
+    /// the cause.
+    fn run_check(&self, gpu: &Gpu, trial: &Trial<'_>) -> Result<GpuCheck, ProbeError> {
+        let mut arguments = self.check_arguments(gpu, trial);
+        ask(&self.check, &arguments).or_else(|error| {
+            if !error.blames_the_driver() {
+                return Err(error);
+            }
+            arguments.push("--without-matrices".into());
+            let check = ask_once::<GpuCheck>(&self.check, &arguments, None);
+            let check = check.map_err(|_| error.clone())?;
+            let matrices = MatrixCheck {
+                fault: Some(error.fault),
+                speedup: None,
+            };
+            Ok(GpuCheck {
+                matrices: Some(matrices),
+                ..check
+            })
+        })
+    }
+
+    fn check_arguments(&self, gpu: &Gpu, trial: &Trial<'_>) -> Vec<OsString> {
+        let mut arguments = vec!["--device".into(), gpu.id.clone().into()];
+        if let Some(path) = trial.file.path() {
+            arguments.extend(["--model".into(), path.into()]);
+        }
+        if let Some(demo_model) = &self.demo_model {
+            arguments.extend(["--demo-model".into(), demo_model.into()]);
+        }
+        if let Some(threads) = trial.threads {
+            arguments.extend(["--threads".into(), threads.to_string().into()]);
+        }
+        arguments
+    }
+
+    fn cached_verdict(&self, gpu: &Gpu, trial: &Trial<'_>) -> Option<Verdict> {
+        if let Some(why) = &gpu.refused {
+            return Some(Verdict::rejected(gpu, Rejection::Refused(why.clone())));
+        }
+        let cache = self.cache();
+        let record = cache.of(&GpuKey::of(gpu))?;
+        if let Some(Disabled { fault, report }) = &record.disabled {
+            return Some(Verdict {
+                report: Some(report.clone()),
+                ..Verdict::rejected(gpu, Rejection::Faulty(fault.clone()))
+            });
+        }
+        let model = record.model(trial.fingerprint(), &trial.cpu)?;
+        Some(Verdict {
+            last_load: model.last_load.clone(),
+            ..Verdict::measured(gpu, model.check.clone(), trial.automatic)
+        })
+    }
+
+    fn disable(&self, gpu: &Gpu, check: GpuCheck, fault: Fault, stderr: &str) -> Verdict {
+        let report = report::report(gpu, &check, stderr);
+        tracing::warn!(gpu = gpu.name, driver = gpu.driver, %fault, "GPU disabled");
+        let mut cache = self.cache();
+        cache.entry(&GpuKey::of(gpu)).disabled = Some(Disabled {
+            fault: fault.clone(),
+            report: report.clone(),
+        });
+        self.write(&cache);
+        Verdict {
+            report: Some(report),
+            check: Some(check),
+            ..Verdict::rejected(gpu, Rejection::Faulty(fault))
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join("gpu.json")
+    }
+
+    fn cache(&self) -> GpuCache {
+        GpuCache::read(&self.file())
+    }
+
+    fn write(&self, cache: &GpuCache) {
+        if let Err(error) = cache.write(&self.file()) {
+            tracing::warn!(%error, "could not write the GPU check cache");
+        }
+    }
+}

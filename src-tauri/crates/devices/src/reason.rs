@@ -1,0 +1,291 @@
+//! Why a model runs where it runs: one type, and one place where it becomes a sentence.
+
+use std::fmt;
+
+use engine::{CpuLevel, CpuLevelError, GpuFit};
+use figures::tokens;
+use serde::{Deserialize, Serialize};
+
+use crate::rates::Rates;
+
+/// The variable and value that keep Vulkan's loader from putting other programs' layers (overlays, recorders) above a
+/// driver.
+pub const WITHOUT_LAYERS: (&str, &str) = ("VK_LOADER_LAYERS_DISABLE", "~implicit~");
+
+/// Why a model runs where it runs. Displayed, it is a sentence without its full stop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// The CPU was chosen.
+    CpuChosen,
+    /// Nothing is known of this machine's GPUs, and none was asked for.
+    NoneAskedFor,
+    /// The model is fast anywhere.
+    SmallModel,
+    /// The app ended while a GPU answered.
+    CrashedLastRun,
+    /// The GPUs could not be listed.
+    NotListed(Fault),
+    /// There is none.
+    NoGpu,
+    /// None has this name.
+    UnknownGpu(String),
+    /// A GPU is there and not used.
+    Rejected {
+        /// Its name.
+        gpu: String,
+        /// Why it is not used.
+        why: Rejection,
+    },
+    /// The engine could not bring the model to the GPU.
+    NotLoaded(String),
+    /// The GPU failed while it answered.
+    Failed(String),
+    /// The GPU was asked for; what was measured of it.
+    GpuAskedFor(Option<Rates>),
+    /// The GPU was measured faster.
+    GpuFaster(Rates),
+}
+
+/// Why a GPU is not used.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rejection {
+    /// Its driver or kind is never used.
+    Refused(String),
+    /// Something is wrong with it.
+    Faulty(Fault),
+    /// It was not measured.
+    NotMeasured,
+    /// It was not checked yet.
+    NotChecked,
+    /// It is no faster than the CPU.
+    Slower(Rates),
+}
+
+/// What is wrong with a GPU, or with the child process that looks at it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The child could not be started.
+    NotStarted(String),
+    /// The child did not end within this number of seconds.
+    TimedOut(u64),
+    /// Somebody ended the child.
+    Interrupted,
+    /// The child crashed, with this status.
+    Crashed(String),
+    /// The child crashes under a Vulkan layer of another program only.
+    Layer,
+    /// What the child wrote cannot be read.
+    Unreadable(String),
+    /// It computes a wrong result.
+    Wrong {
+        /// Of what.
+        step: String,
+        /// The relative error.
+        error: f64,
+    },
+    /// It produces NaN.
+    Nan {
+        /// In what.
+        step: String,
+    },
+    /// Its memory is full, which says nothing against it.
+    OutOfMemory(String),
+    /// The driver reports an error.
+    Driver(String),
+    /// The app ended while it answered.
+    AppEnded,
+    /// It has failed this number of times.
+    Repeated {
+        /// How often.
+        times: usize,
+        /// The last time.
+        last: Box<Fault>,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::CpuChosen => f.write_str("The CPU was chosen"),
+            Reason::NoneAskedFor => f.write_str("No GPU was asked for"),
+            Reason::SmallModel => {
+                f.write_str("Runs on the CPU, which is fast enough for a model this small")
+            }
+            Reason::CrashedLastRun => f.write_str(
+                "The CPU is used this time: the last time, Goldcrest ended while a GPU answered",
+            ),
+            Reason::NotListed(fault) => write!(f, "No GPU: looking for one, {fault}"),
+            Reason::NoGpu => f.write_str("No GPU: no Vulkan or Metal driver shows one"),
+            Reason::UnknownGpu(id) => write!(f, "No GPU is called {id}"),
+            Reason::Rejected { gpu, why } => write!(f, "{gpu} is not used: {why}"),
+            Reason::NotLoaded(why) => write!(f, "The GPU could not take the model: {why}"),
+            Reason::Failed(why) => write!(f, "The GPU failed and the CPU goes on: {why}"),
+            Reason::GpuAskedFor(None) => f.write_str("The GPU was asked for"),
+            Reason::GpuAskedFor(Some(rates)) => {
+                write!(f, "The GPU was asked for; it writes {rates}")
+            }
+            Reason::GpuFaster(rates) => write!(f, "The GPU is faster here: it writes {rates}"),
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rejection::Refused(why) => f.write_str(why),
+            Rejection::Faulty(fault) => fault.fmt(f),
+            Rejection::NotMeasured => f.write_str("it was not measured"),
+            Rejection::NotChecked => f.write_str("it has not been checked yet"),
+            Rejection::Slower(rates) => write!(f, "it is no faster here: it writes {rates}"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::NotStarted(why) => write!(f, "it cannot be looked at ({why})"),
+            Fault::TimedOut(seconds) => write!(f, "its driver hangs ({seconds} s)"),
+            Fault::Interrupted => f.write_str("its check was interrupted"),
+            Fault::Crashed(status) => write!(f, "its driver crashes ({status})"),
+            Fault::Layer => {
+                let (variable, value) = WITHOUT_LAYERS;
+                write!(
+                    f,
+                    "another program's Vulkan layer makes it crash; with {variable}={value} in Goldcrest's \
+                     environment it works"
+                )
+            }
+            Fault::Unreadable(why) => write!(f, "its check cannot be read ({why})"),
+            Fault::Wrong { step, error } => {
+                write!(f, "it computes wrongly ({step}: {error:.2} off)")
+            }
+            Fault::Nan { step } => write!(f, "it produces NaN ({step})"),
+            Fault::OutOfMemory(why) | Fault::Driver(why) => f.write_str(why),
+            Fault::AppEnded => f.write_str("the app ended while it answered"),
+            Fault::Repeated { times, last } => {
+                write!(f, "it has failed {times} times, the last time: {last}")
+            }
+        }
+    }
+}
+
+/// What a GPU's memory has room for, as a sentence without its full stop; with the rates of its check also how fast
+/// both devices together are expected to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartialFit {
+    /// What fits.
+    pub fit: GpuFit,
+    /// Rates of the whole model on the GPU.
+    pub rates: Option<Rates>,
+}
+
+impl fmt::Display for PartialFit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GpuFit {
+            layers,
+            of_layers,
+            context,
+            kv,
+        } = &self.fit;
+        let parts = [
+            (layers < of_layers).then(|| format!("{layers} of {of_layers} layers")),
+            context.map(|context| format!("{} of context", tokens(context))),
+            kv.is_some().then(|| "keys and values in 8 bits".to_owned()),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        write!(f, "Its memory has room for {}", parts.join(", "))?;
+        match self.rates {
+            Some(rates) if layers < of_layers => {
+                let together = rates.shared(*layers as f64 / *of_layers as f64).gpu.decode;
+                write!(f, ": with the CPU about {together:.1} tokens/s")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where a model runs and everything that is to be said about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// Why there.
+    pub reason: Reason,
+    /// What of the model the GPU has no room for.
+    pub fit: Option<PartialFit>,
+    /// Why `GOLDCREST_CPU` has no effect.
+    pub ignored_level: Option<CpuLevelError>,
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)?;
+        if let Some(fit) = &self.fit {
+            write!(f, ". {fit}")?;
+        }
+        if let Some(error) = &self.ignored_level {
+            write!(f, ". {} is ignored: {error}", CpuLevel::VARIABLE)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::KvType;
+
+    use super::*;
+    use crate::rates::Rate;
+
+    #[test]
+    fn a_reason_is_one_sentence() {
+        let rate = |decode| Rate {
+            decode,
+            prefill: 100.0,
+        };
+        let rates = Rates {
+            gpu: rate(40.0),
+            cpu: rate(10.0),
+        };
+        let slower = Reason::Rejected {
+            gpu: "Card".to_owned(),
+            why: Rejection::Slower(rates),
+        };
+        assert_eq!(
+            slower.to_string(),
+            "Card is not used: it is no faster here: it writes about 40.0 tokens/s, the CPU 10.0"
+        );
+        // 2 of 5 layers take a quarter of 100 ms · 2/5, the others all of 100 ms · 3/5.
+        let explanation = Explanation {
+            reason: Reason::GpuFaster(rates),
+            fit: Some(PartialFit {
+                fit: GpuFit {
+                    layers: 2,
+                    of_layers: 5,
+                    context: Some(4096),
+                    kv: Some(KvType::Q8_0),
+                },
+                rates: Some(rates),
+            }),
+            ignored_level: None,
+        };
+        assert_eq!(
+            explanation.to_string(),
+            "The GPU is faster here: it writes about 40.0 tokens/s, the CPU 10.0. Its memory has room for 2 of 5 \
+             layers, 4,096 tokens of context, keys and values in 8 bits: with the CPU about 14.3 tokens/s"
+        );
+    }
+
+    #[test]
+    fn faults_are_read_as_they_were_written() {
+        let fault = Fault::Repeated {
+            times: 2,
+            last: Box::new(Fault::Wrong {
+                step: "logits".to_owned(),
+                error: 0.5,
+            }),
+        };
+        let json = serde_json::to_string(&fault).expect("plain data");
+        assert_eq!(serde_json::from_str::<Fault>(&json).ok(), Some(fault));
+    }
+}

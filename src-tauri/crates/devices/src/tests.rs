@@ -1,0 +1,505 @@
+//! Whatever a GPU, its driver or a layer above it does, there is a model on the CPU and a reason. The children are
+//! scripts.
+
+#![cfg(unix)]
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+const CARD: &str = r#"{"name":"Card","id":"0000:01:00.0","driver":"radv 1","api":"Vulkan","kind":"discrete","refused":null}"#;
+const TWIN: &str = r#"{"name":"Card","id":"0000:02:00.0","driver":"radv 1","api":"Vulkan","kind":"discrete","refused":null}"#;
+
+/// What a check prints of a GPU that writes so many tokens a second where the CPU writes 10.
+fn writes(rate: u32) -> String {
+    let rates = format!(
+        r#"{{"gpu":{{"prefill":100.0,"decode":{rate}}},"cpu":{{"prefill":100.0,"decode":10}}}}"#
+    );
+    format!(r#"echo '{{"steps":[],"fault":null,"rates":{rates}}}'"#)
+}
+
+fn faulty(fault: &Fault) -> String {
+    let fault = serde_json::to_string(fault).expect("plain data");
+    format!(r#"echo '{{"steps":[],"fault":{fault},"rates":null}}'"#)
+}
+
+/// A machine with these GPUs, whose checks do as a line of shell says.
+struct Machine(TempDir);
+
+impl Machine {
+    fn new(gpus: &[&str], check: &str) -> Self {
+        let machine = Self(tempfile::tempdir().expect("made"));
+        machine.becomes(&format!("echo '[{}]'", gpus.join(",")), check);
+        machine
+    }
+
+    fn becomes(&self, list: &str, check: &str) {
+        let script = format!(
+            "if [ $# = 0 ]; then {list}; else echo $2 >> {}; {check}; fi\n",
+            self.0.path().join("checked").display()
+        );
+        fs::write(self.script(), script).expect("written");
+    }
+
+    fn script(&self) -> PathBuf {
+        self.0.path().join("child.sh")
+    }
+
+    /// As the app finds it when it starts.
+    fn devices(&self) -> Devices {
+        Devices {
+            small_model: 0,
+            ..Devices::asking(
+                self.0.path(),
+                self.markers(),
+                "/bin/sh".into(),
+                vec![self.script().into()],
+            )
+        }
+    }
+
+    fn markers(&self) -> CrashMarkers {
+        CrashMarkers::new(self.0.path())
+    }
+
+    fn choose(&self, request: &str) -> Choice {
+        self.choose_counting(request, &mut || {})
+    }
+
+    fn choose_counting(&self, request: &str, on_check: &mut dyn FnMut()) -> Choice {
+        let request = request.parse().expect("a device");
+        self.devices().choose(&request, &model(), Some(1), on_check)
+    }
+
+    /// Ids of the devices that were checked.
+    fn checked(&self) -> Vec<String> {
+        let ids = fs::read_to_string(self.0.path().join("checked")).unwrap_or_default();
+        ids.lines().map(str::to_owned).collect()
+    }
+}
+
+fn model() -> ModelFile {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    ModelFile::open(&folder.join("../engine/tests/fixtures/tiny-q4_k_m.gguf")).expect("a model")
+}
+
+#[track_caller]
+fn no_gpu(choice: &Choice, is_expected: impl Fn(&Reason) -> bool) {
+    assert_eq!((&choice.gpu, &choice.placement), (&None, &Placement::Cpu));
+    assert!(is_expected(&choice.reason), "{:?}", choice.reason);
+}
+
+/// What is wrong with the GPU that was rejected.
+fn fault(reason: &Reason) -> Option<&Fault> {
+    match reason {
+        Reason::Rejected {
+            why: Rejection::Faulty(fault),
+            ..
+        } => Some(fault),
+        _ => None,
+    }
+}
+
+fn crashes(reason: &Reason) -> bool {
+    matches!(fault(reason), Some(Fault::Crashed(_)))
+}
+
+fn is_repeated(reason: &Reason) -> bool {
+    matches!(fault(reason), Some(Fault::Repeated { times: 2, .. }))
+}
+
+fn uses_matrices(choice: &Choice) -> bool {
+    matches!(&choice.placement, Placement::Gpu(gpu) if gpu.matrices)
+}
+
+#[test]
+fn a_gpu_is_taken_when_it_was_measured_faster_and_measured_once() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    for expected in [1, 0] {
+        let mut checks = 0;
+        let choice = machine.choose_counting("auto", &mut || checks += 1);
+        assert_eq!(checks, expected);
+        let Placement::Gpu(gpu) = &choice.placement else {
+            panic!("{:?}", choice.reason);
+        };
+        assert_eq!(gpu.id.as_deref(), Some("0000:01:00.0"));
+        assert!(matches!(choice.reason, Reason::GpuFaster(_)));
+    }
+    assert_eq!(machine.checked().len(), 1);
+    // Another CPU to beat is another measurement.
+    let devices = machine.devices();
+    devices.choose(&DeviceRequest::Auto, &model(), Some(2), &mut || {});
+    assert_eq!(machine.checked().len(), 2);
+}
+
+#[test]
+fn for_a_small_model_no_gpu_is_looked_for_unless_one_is_asked_for() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let devices = Devices {
+        small_model: SMALL_MODEL,
+        ..machine.devices()
+    };
+    let choice = devices.choose(&DeviceRequest::Auto, &model(), Some(1), &mut || {});
+    no_gpu(&choice, |reason| *reason == Reason::SmallModel);
+    assert_eq!(machine.checked(), [""; 0]);
+    let choice = devices.choose(&DeviceRequest::Gpu(None), &model(), Some(1), &mut || {});
+    assert!(choice.gpu.is_some());
+}
+
+#[test]
+fn a_slower_gpu_is_used_only_when_it_is_asked_for() {
+    let machine = Machine::new(&[CARD], &writes(5));
+    no_gpu(&machine.choose("auto"), |reason| {
+        matches!(
+            reason,
+            Reason::Rejected {
+                why: Rejection::Slower(_),
+                ..
+            }
+        )
+    });
+    let asked = machine.choose("gpu");
+    assert!(asked.gpu.is_some() && matches!(asked.reason, Reason::GpuAskedFor(Some(_))));
+    no_gpu(&machine.choose("cpu"), |reason| {
+        *reason == Reason::CpuChosen
+    });
+}
+
+#[test]
+fn cooperative_matrices_are_used_where_they_are_right_and_faster() {
+    for (found, used) in [
+        (r#"{"fault":null,"speedup":2.5}"#, true),
+        (r#"{"fault":null,"speedup":0.9}"#, false),
+        (r#"{"fault":{"driver":"it lies"},"speedup":null}"#, false),
+        ("null", false),
+    ] {
+        let check = writes(50).replace(r#""rates""#, &format!(r#""matrices":{found},"rates""#));
+        let choice = Machine::new(&[CARD], &check).choose("auto");
+        assert!(choice.gpu.is_some());
+        assert_eq!(uses_matrices(&choice), used, "{found}");
+    }
+}
+
+#[test]
+fn a_gpu_that_crashes_with_cooperative_matrices_is_used_without_them() {
+    let with = "case $* in *--without-matrices*) ;; *) kill -KILL $$ ;; esac";
+    let machine = Machine::new(&[CARD], &format!("{with}; {}", writes(50)));
+    for _ in 0..2 {
+        let choice = machine.choose("auto");
+        assert!(choice.gpu.is_some() && !uses_matrices(&choice));
+    }
+    // With them, without layers, without them; and that is remembered.
+    assert_eq!(machine.checked().len(), 3);
+    let verdicts = machine
+        .devices()
+        .verdicts(&model(), Some(1), false, &mut || {});
+    let check = verdicts.expect("they are listed").remove(0).check;
+    let matrices = check
+        .and_then(|check| check.matrices)
+        .expect("they were tried");
+    assert!(matches!(matrices.fault, Some(Fault::Crashed(_))));
+}
+
+#[test]
+fn a_gpu_that_hangs_with_cooperative_matrices_is_used_without_them() {
+    let with = "case $* in *--without-matrices*) ;; *) exec sleep 60 ;; esac";
+    let machine = Machine::new(&[CARD], &format!("{with}; {}", writes(50)));
+    let mut devices = machine.devices();
+    devices.check.timeout = Duration::from_secs(5);
+    let choice = devices.choose(&DeviceRequest::Auto, &model(), Some(1), &mut || {});
+    assert!(choice.gpu.is_some() && !uses_matrices(&choice));
+    assert_eq!(machine.checked().len(), 2);
+}
+
+#[test]
+fn of_two_gpus_of_one_name_the_one_that_works_is_used() {
+    let breaks = format!("[ $2 = 0000:01:00.0 ] && kill -KILL $$; {}", writes(50));
+    let machine = Machine::new(&[CARD, TWIN], &breaks);
+    let choice = machine.choose("auto");
+    assert_eq!(
+        choice.gpu.map(|gpu| gpu.id).as_deref(),
+        Some("0000:02:00.0")
+    );
+    no_gpu(&machine.choose("gpu:0000:01:00.0"), crashes);
+    no_gpu(&machine.choose("gpu:0000:03:00.0"), |reason| {
+        *reason == Reason::UnknownGpu("0000:03:00.0".to_owned())
+    });
+    // One that crashes is tried three times: without layers, and without cooperative matrices.
+    assert_eq!(
+        machine.checked(),
+        [
+            "0000:01:00.0",
+            "0000:01:00.0",
+            "0000:01:00.0",
+            "0000:02:00.0"
+        ]
+    );
+}
+
+#[test]
+fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
+    let wrong = Fault::Wrong {
+        step: "logits".to_owned(),
+        error: 0.5,
+    };
+    let is_wrong = |fault: &Fault| matches!(fault, Fault::Wrong { .. });
+    let is_crash = |fault: &Fault| matches!(fault, Fault::Crashed(_));
+    let is_timeout = |fault: &Fault| matches!(fault, Fault::TimedOut(1));
+    let is_unreadable = |fault: &Fault| matches!(fault, Fault::Unreadable(_));
+    // The last of each: how often it is checked, with its repetitions without layers and without matrices.
+    let cases: [(String, &dyn Fn(&Fault) -> bool, usize); 4] = [
+        (faulty(&wrong), &is_wrong, 1),
+        (
+            "echo a layer fails >&2; kill -KILL $$".to_owned(),
+            &is_crash,
+            3,
+        ),
+        ("exec sleep 600".to_owned(), &is_timeout, 2),
+        ("echo nonsense".to_owned(), &is_unreadable, 1),
+    ];
+    for (check, is_expected, checks) in cases {
+        let machine = Machine::new(&[CARD], &check);
+        let mut devices = machine.devices();
+        if check.contains("sleep") {
+            devices.check.timeout = Duration::from_secs(1);
+        }
+        let is_expected = |reason: &Reason| fault(reason).is_some_and(is_expected);
+        let first = devices.choose(&DeviceRequest::Auto, &model(), Some(1), &mut || {});
+        no_gpu(&first, is_expected);
+        let later = machine.choose("gpu");
+        no_gpu(&later, is_expected);
+        let report = later.report.expect("a report");
+        assert!(
+            report.contains("radv 1") && report.contains("0000:01:00.0"),
+            "{report}"
+        );
+        assert_eq!(report.contains("a layer fails"), checks == 3);
+        assert_eq!(machine.checked().len(), checks);
+
+        let mended = CARD.replace("radv 1", "radv 2");
+        machine.becomes(&format!("echo '[{mended}]'"), &writes(50));
+        assert!(machine.choose("auto").gpu.is_some());
+    }
+}
+
+#[test]
+fn a_gpu_must_take_as_many_layers_as_pay_off_unless_it_is_asked_for() {
+    let machine = Machine::new(&[CARD], &writes(12));
+    let min_layers = |request| match machine.choose(request).placement {
+        Placement::Gpu(gpu) => gpu.min_layers,
+        Placement::Cpu => panic!("it is used"),
+    };
+    assert_eq!((min_layers("auto"), min_layers("gpu")), (4, 1));
+}
+
+#[test]
+fn why_a_model_did_not_fit_is_cached_until_it_fits() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let gpu = machine.choose("auto").gpu.expect("it is taken");
+    let last_load = || {
+        let verdicts = machine
+            .devices()
+            .verdicts(&model(), Some(1), false, &mut || {});
+        verdicts.expect("they are listed").remove(0).last_load
+    };
+    assert_eq!(last_load(), None);
+    // No driver shows this card, so the model is opened on the CPU.
+    let opened = open(
+        Some(&machine.devices()),
+        &model(),
+        &DeviceRequest::Auto,
+        &LoadOptions::default(),
+        &mut |_| {},
+    );
+    let opened = opened.expect("it opens on the CPU");
+    let reason = &opened.explanation().reason;
+    assert!(matches!(reason, Reason::NotLoaded(_)), "{reason:?}");
+    assert!(!opened.engine.device().on_gpu);
+    assert_eq!(last_load(), Some(reason.to_string()));
+    machine.devices().record_load(&gpu, &model(), None);
+    assert_eq!(last_load(), None);
+}
+
+#[test]
+fn a_gpu_may_be_asked_for_by_its_place_on_the_bus() {
+    let card = CARD.replace("0000:01:00.0", "00010203-0405-0607-0809-0a0b0c0d0e0f");
+    let card = card.replace(r#""driver""#, r#""bus":"0000:01:00.0","driver""#);
+    let machine = Machine::new(&[&card], &writes(50));
+    for asked in [
+        "gpu:0000:01:00.0",
+        "gpu:00010203-0405-0607-0809-0a0b0c0d0e0f",
+    ] {
+        let gpu = machine.choose(asked).gpu.expect("it is taken");
+        assert!(gpu.id.starts_with("00010203"));
+    }
+    no_gpu(&machine.choose("gpu:0000:02:00.0"), |reason| {
+        *reason == Reason::UnknownGpu("0000:02:00.0".to_owned())
+    });
+}
+
+#[test]
+fn a_gpu_without_room_is_asked_again_another_time() {
+    let full = Fault::OutOfMemory("its memory is full".to_owned());
+    let machine = Machine::new(&[CARD], &faulty(&full));
+    no_gpu(&machine.choose("auto"), |reason| {
+        fault(reason) == Some(&full)
+    });
+    machine.becomes(&format!("echo '[{CARD}]'"), &writes(50));
+    assert!(machine.choose("auto").gpu.is_some());
+}
+
+#[test]
+fn a_layer_that_crashes_while_gpus_are_listed_leaves_a_model_on_the_cpu() {
+    let machine = Machine::new(&[], ":");
+    machine.becomes("kill -KILL $$", ":");
+    let opened = open(
+        Some(&machine.devices()),
+        &model(),
+        &DeviceRequest::Gpu(None),
+        &LoadOptions::default(),
+        &mut |_| {},
+    );
+    let opened = opened.expect("it opens");
+    assert!(!opened.engine.device().on_gpu);
+    let reason = &opened.explanation().reason;
+    assert!(
+        matches!(reason, Reason::NotListed(Fault::Crashed(_))),
+        "{reason:?}"
+    );
+}
+
+#[test]
+fn a_layer_that_crashes_is_told_from_a_driver_that_does() {
+    let spared = "[ \"$VK_LOADER_LAYERS_DISABLE\" = '~implicit~' ] || kill -KILL $$";
+    let machine = Machine::new(&[CARD], &format!("{spared}; {}", writes(50)));
+    let choice = machine.choose("auto");
+    no_gpu(&choice, |reason| fault(reason) == Some(&Fault::Layer));
+    let sentence = choice.reason.to_string();
+    assert!(
+        sentence.contains("VK_LOADER_LAYERS_DISABLE=~implicit~"),
+        "{sentence}"
+    );
+    machine.becomes(&format!("{spared}; echo '[{CARD}]'"), ":");
+    no_gpu(&machine.choose("gpu"), |reason| {
+        *reason == Reason::NotListed(Fault::Layer)
+    });
+}
+
+#[test]
+fn a_model_on_a_gpu_has_a_crash_marker_while_it_works_and_its_failure_is_recorded() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let devices = machine.devices();
+    let gpu = machine.choose("auto").gpu;
+    let marker = machine.markers().file(Work::GpuInUse);
+    let engine = Engine::load(&model(), &LoadOptions::default(), &mut |_| {}).expect("it loads");
+    let mut opened = OpenModel {
+        engine,
+        gpu,
+        explanation: Explanation {
+            reason: Reason::GpuAskedFor(None),
+            fit: None,
+            ignored_level: None,
+        },
+        report: None,
+    };
+    for _ in 0..2 {
+        let marked = opened.run(Some(&devices), |_| marker.exists());
+        assert!(marked && !marker.exists());
+    }
+    opened.record(Some(&devices), Some("it is lost".to_owned()));
+    assert_eq!(
+        opened.explanation.reason,
+        Reason::Failed("it is lost".to_owned())
+    );
+    let marked = opened.run(Some(&devices), |_| marker.exists());
+    assert!(!marked, "it is on the CPU");
+    let cache = fs::read_to_string(devices.file()).expect("something is recorded");
+    assert_eq!(cache.matches("it is lost").count(), 1);
+}
+
+#[test]
+fn a_machine_without_a_gpu_says_so() {
+    no_gpu(&Machine::new(&[], ":").choose("auto"), |reason| {
+        *reason == Reason::NoGpu
+    });
+    let refused = CARD.replace("null", "\"it is software Vulkan\"");
+    no_gpu(&Machine::new(&[&refused], ":").choose("gpu"), |reason| {
+        matches!(
+            reason,
+            Reason::Rejected {
+                why: Rejection::Refused(_),
+                ..
+            }
+        )
+    });
+}
+
+#[test]
+fn after_a_crash_over_a_gpu_the_cpu_answers_once_and_after_two_always() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let gpu = machine.choose("auto").gpu.expect("it is taken");
+    let mark = machine.0.path().join("gpu-in-use-1");
+    let crashed = |reason: &Reason| *reason == Reason::CrashedLastRun;
+    for always in [false, true] {
+        let in_use = machine.devices().begin(&gpu).expect("marked");
+        // Of a process that lives, nothing is concluded.
+        assert!(machine.choose("auto").gpu.is_some());
+        drop(in_use);
+        let key = serde_json::to_vec(&GpuKey::of(&gpu)).expect("plain data");
+        fs::write(&mark, key).expect("written");
+        no_gpu(&machine.choose("auto"), crashed);
+        assert!(!mark.exists());
+        assert_eq!(machine.choose("auto").gpu.is_none(), always);
+    }
+    no_gpu(&machine.choose("auto"), is_repeated);
+    // Whoever asks for it to be checked anew gets a new beginning.
+    let verdicts = machine
+        .devices()
+        .verdicts(&model(), Some(1), true, &mut || {});
+    assert!(verdicts.expect("listed")[0].is_usable());
+    assert!(machine.choose("auto").gpu.is_some());
+}
+
+#[test]
+fn crashes_are_forgotten_after_ten_good_answers_and_failures_are_not() {
+    let machine = Machine::new(&[CARD], &writes(50));
+    let gpu = machine.choose("auto").gpu.expect("it is taken");
+    let crash = || {
+        let key = serde_json::to_vec(&GpuKey::of(&gpu)).expect("plain data");
+        fs::write(machine.0.path().join("gpu-in-use-1"), key).expect("written");
+        no_gpu(&machine.choose("auto"), |reason| {
+            *reason == Reason::CrashedLastRun
+        });
+    };
+    crash();
+    for _ in 0..10 {
+        assert!(machine.choose("auto").gpu.is_some());
+        machine.devices().record_answer(&gpu);
+    }
+    crash();
+    assert!(
+        machine.choose("auto").gpu.is_some(),
+        "the first is forgotten"
+    );
+    for _ in 0..9 {
+        machine.devices().record_answer(&gpu);
+    }
+    crash();
+    no_gpu(&machine.choose("auto"), is_repeated);
+
+    let machine = Machine::new(&[CARD], &writes(50));
+    let gpu = machine.choose("auto").gpu.expect("it is taken");
+    machine.devices().record_failure(&gpu, "it is lost");
+    for _ in 0..20 {
+        machine.devices().record_answer(&gpu);
+    }
+    machine.devices().record_failure(&gpu, "it is lost again");
+    no_gpu(&machine.choose("auto"), |reason| match fault(reason) {
+        Some(Fault::Repeated { last, .. }) => {
+            **last == Fault::Driver("it is lost again".to_owned())
+        }
+        _ => false,
+    });
+}

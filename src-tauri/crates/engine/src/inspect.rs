@@ -1,0 +1,233 @@
+//! A look into a model file: what it says, what the engine makes of it, and what it would take to run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use kernels::KvType;
+use serde::Serialize;
+
+use crate::context::{Context, kv_bytes_per_token};
+use crate::gguf::{Gguf, GgufError, Value, quote};
+use crate::model::config::Config;
+use crate::model::rope::Scaling;
+use crate::model::weights;
+use crate::model_file::ModelFile;
+use crate::options::LoadOptions;
+use crate::summary;
+
+/// What is in a file.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inspection {
+    /// GGUF version.
+    pub version: u32,
+    /// Size of the file.
+    pub file_bytes: u64,
+    /// Number of weights.
+    pub parameters: u64,
+    /// How most weights are stored.
+    pub quantisation: String,
+    /// Every metadata key with its value. Long text is cut; of a long array there are `first` values and `length`.
+    pub metadata: BTreeMap<String, serde_json::Value>,
+    /// Tensors and bytes per type.
+    pub types: BTreeMap<&'static str, TypeTotal>,
+    /// Every tensor, in the order of the file.
+    pub tensors: Vec<TensorLine>,
+    /// What the chat template is to the engine, if the file is a model that it runs: `built-in`, `known` or `unknown`.
+    pub chat_template: Option<&'static str>,
+    /// What the engine makes of it, if it is a model that it runs.
+    pub model: Option<ModelLine>,
+    /// Why it cannot be run.
+    pub problem: Option<String>,
+}
+
+/// Tensors of one type together.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct TypeTotal {
+    /// Number of tensors.
+    pub tensors: usize,
+    /// Their size.
+    pub bytes: usize,
+}
+
+/// One tensor.
+#[derive(Clone, Debug, Serialize)]
+pub struct TensorLine {
+    /// Its name.
+    pub name: String,
+    /// How it is stored.
+    #[serde(rename = "type")]
+    pub ty: &'static str,
+    /// Dimensions, fastest first.
+    pub dims: Vec<usize>,
+    /// Its size.
+    pub bytes: usize,
+}
+
+/// The dimensions that the engine reads from the metadata, and the memory that they need.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelLine {
+    /// Number of blocks.
+    pub layers: usize,
+    /// Width of the residual stream.
+    pub embedding: usize,
+    /// Width inside the feed-forward part.
+    pub feed_forward: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Values in a head.
+    pub head_dim: usize,
+    /// Number of tokens in the vocabulary.
+    pub vocab: usize,
+    /// Context length that the model was trained for.
+    pub trained_context: usize,
+    /// Base of the rotary frequencies.
+    pub rope_theta: f32,
+    /// `none`, `linear` or `yarn`, with its factor.
+    pub rope_scaling: String,
+    /// Blocks without rotary embedding, from 0.
+    pub layers_without_rope: Vec<usize>,
+    /// Whether the head is the embedding table.
+    pub tied_head: bool,
+    /// The context that the following is reckoned for.
+    pub context: usize,
+    /// The longest context that the model can be asked for.
+    pub longest_context: usize,
+    /// The context that it would run with here and now; 0 where the memory is too small for any.
+    pub usable_context: usize,
+    /// What is to be known of that.
+    pub context_note: Option<String>,
+    /// Memory of weights as stored.
+    pub weights_bytes: u64,
+    /// Memory of the KV cache, by how it is kept.
+    pub kv_bytes: BTreeMap<&'static str, u64>,
+}
+
+impl Inspection {
+    /// Looks into the file at `path`; memory is reckoned for `context` tokens, or for what the model was trained for.
+    ///
+    /// # Errors
+    /// When it is not a readable GGUF file. One that the engine cannot run is not an error: see `problem`.
+    pub fn of(path: &Path, context: Option<usize>) -> Result<Inspection, GgufError> {
+        let gguf = Gguf::open(path)?;
+        let tensors: Vec<TensorLine> = gguf
+            .tensors()
+            .iter()
+            .map(|tensor| TensorLine {
+                name: quote(&tensor.name),
+                ty: tensor.ty.name(),
+                dims: tensor.dims.clone(),
+                bytes: tensor.data.len(),
+            })
+            .collect();
+        let mut types = BTreeMap::<_, TypeTotal>::new();
+        for tensor in &tensors {
+            let total = types.entry(tensor.ty).or_default();
+            total.tensors += 1;
+            total.bytes += tensor.bytes;
+        }
+        let mut inspection = Inspection {
+            version: gguf.version(),
+            file_bytes: gguf.file_bytes() as u64,
+            parameters: tensors
+                .iter()
+                .map(|tensor| tensor.dims.iter().product::<usize>() as u64)
+                .sum(),
+            quantisation: summary::quantisation(&gguf),
+            metadata: gguf
+                .keys()
+                .filter_map(|key| Some((quote(key), shorten(gguf.get(key)?))))
+                .collect(),
+            types,
+            tensors,
+            model: Config::from_gguf(&gguf)
+                .ok()
+                .map(|config| ModelLine::new(&gguf, &config, context)),
+            chat_template: None,
+            problem: None,
+        };
+        match ModelFile::of_gguf(gguf) {
+            Ok(file) => inspection.chat_template = Some(file.summary().template.name()),
+            Err(error) => inspection.problem = Some(error.to_string()),
+        }
+        Ok(inspection)
+    }
+}
+
+impl ModelLine {
+    fn new(gguf: &Gguf, config: &Config, context: Option<usize>) -> ModelLine {
+        let options = LoadOptions {
+            context,
+            ..LoadOptions::default()
+        };
+        let (usable_context, context_note) = match Context::new(config, gguf, &options) {
+            Ok(context) => (context.tokens, context.note),
+            Err(error) => (0, Some(error.to_string())),
+        };
+        let config = &config.for_context(usable_context);
+        let context = context.unwrap_or(config.context);
+        let kv = |ty: KvType| {
+            (
+                ty.name(),
+                kv_bytes_per_token(config, ty).saturating_mul(context as u64),
+            )
+        };
+        ModelLine {
+            layers: config.layers,
+            embedding: config.embedding,
+            feed_forward: config.feed_forward,
+            heads: config.heads,
+            kv_heads: config.kv_heads,
+            head_dim: config.head_dim,
+            vocab: config.vocab,
+            trained_context: config.context,
+            rope_theta: config.rope.theta,
+            rope_scaling: match &config.rope.scaling {
+                Scaling::Linear { factor: 1.0 } => "none".to_owned(),
+                Scaling::Linear { factor } => format!("linear {factor}"),
+                Scaling::Yarn(yarn) => {
+                    format!("yarn {} from {}", yarn.factor, yarn.original_context)
+                }
+            },
+            layers_without_rope: (0..config.layers)
+                .filter(|&layer| !config.rotates(layer))
+                .collect(),
+            tied_head: gguf.tensor_info("output.weight").is_none(),
+            context,
+            longest_context: config.longest_context(),
+            usable_context,
+            context_note,
+            weights_bytes: weights::bytes(gguf, config),
+            kv_bytes: [KvType::F32, KvType::F16, KvType::Q8_0].map(kv).into(),
+        }
+    }
+}
+
+/// A value for people: long text and arrays are cut.
+fn shorten(value: Value<'_>) -> serde_json::Value {
+    const LONGEST: usize = 200;
+    match value {
+        Value::Unsigned(value) => value.into(),
+        Value::Signed(value) => value.into(),
+        // Through its text, so that an f32 such as 1e-6 does not show the digits of its f64.
+        Value::Float(value) => (value as f32)
+            .to_string()
+            .parse::<f64>()
+            .unwrap_or(value)
+            .into(),
+        Value::Bool(value) => value.into(),
+        Value::String(text) if text.chars().count() <= LONGEST => text.into(),
+        Value::String(text) => {
+            let start: String = text.chars().take(LONGEST).collect();
+            format!("{start}… ({} characters)", text.chars().count()).into()
+        }
+        Value::Array(array) => {
+            let start: Vec<_> = array.iter().take(8).map(shorten).collect();
+            if array.len() <= start.len() {
+                return start.into();
+            }
+            serde_json::json!({ "first": start, "length": array.len() })
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A model's file, read and checked; its weights are not loaded.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::gguf::Gguf;
+use crate::model::config::Config;
+use crate::model::weights::{self, WeightSource};
+use crate::open_error::OpenError;
+use crate::summary::ModelSummary;
+use crate::text::template::ChatTemplate;
+use crate::text::tokenizer::Tokenizer;
+
+const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
+
+/// Everything that a file says of a model. Clones share it.
+#[derive(Clone)]
+pub struct ModelFile {
+    path: Option<Arc<Path>>,
+    pub(crate) weights: Arc<dyn WeightSource + Send + Sync>,
+    pub(crate) config: Config,
+    pub(crate) tokenizer: Arc<Tokenizer>,
+    pub(crate) chat_template: Option<Arc<str>>,
+    pub(crate) summary: ModelSummary,
+    /// Seconds that reading it took.
+    pub(crate) read_s: f64,
+}
+
+impl ModelFile {
+    /// Reads the file at `path` and finds everything that can be wrong with it short of its weights' values: header,
+    /// dimensions, tensor shapes and offsets, tokenizer. A chat template of unknown text does not run, and is no error.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn open(path: &Path) -> Result<ModelFile, OpenError> {
+        let started = Instant::now();
+        let gguf = Gguf::open(path)?;
+        tracing::info!(file = %path.display(), version = gguf.version(), tensors = gguf.tensors().len(), "model file");
+        let mut file = ModelFile::of_gguf(gguf)?;
+        file.read_s = started.elapsed().as_secs_f64();
+        Ok(file)
+    }
+
+    /// As [`ModelFile::open`], of a file whose header is read already.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn of_gguf(gguf: Gguf) -> Result<ModelFile, OpenError> {
+        let path = gguf.path().map(Arc::from);
+        let described = ModelFile::new(&gguf)?;
+        let file = described.with_weights(Arc::new(gguf.without_metadata()))?;
+        Ok(ModelFile { path, ..file })
+    }
+
+    /// A model with the metadata of `gguf` whose weights come from elsewhere, such as a generator.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn from_parts(
+        gguf: &Gguf,
+        weights: Arc<dyn WeightSource + Send + Sync>,
+    ) -> Result<ModelFile, OpenError> {
+        ModelFile::new(gguf)?.with_weights(weights)
+    }
+
+    fn new(gguf: &Gguf) -> Result<Described, OpenError> {
+        let config = Config::from_gguf(gguf)?;
+        let tokenizer = Tokenizer::from_gguf(gguf)?;
+        let chat_template = gguf.str(CHAT_TEMPLATE);
+        let template = ChatTemplate::of_file(chat_template, None);
+        Ok(Described {
+            summary: ModelSummary::new(gguf, &config, &template),
+            chat_template: chat_template.map(Arc::from),
+            config,
+            tokenizer,
+        })
+    }
+
+    /// Where it lies, if it is a file.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Facts about the model, with the context that it was trained for.
+    pub fn summary(&self) -> &ModelSummary {
+        &self.summary
+    }
+
+    /// The model's dimensions.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The model's tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Where the weights come from.
+    pub fn weights(&self) -> &dyn WeightSource {
+        &*self.weights
+    }
+}
+
+/// What a file's metadata say.
+struct Described {
+    config: Config,
+    tokenizer: Tokenizer,
+    chat_template: Option<Arc<str>>,
+    summary: ModelSummary,
+}
+
+impl Described {
+    fn with_weights(
+        self,
+        weights: Arc<dyn WeightSource + Send + Sync>,
+    ) -> Result<ModelFile, OpenError> {
+        weights::check(&*weights, &self.config)?;
+        Ok(ModelFile {
+            path: None,
+            weights,
+            config: self.config,
+            tokenizer: Arc::new(self.tokenizer),
+            chat_template: self.chat_template,
+            summary: self.summary,
+            read_s: 0.0,
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! Why a model does not open.
+
+use gpu::Failure;
+use kernels::CpuLevelError;
+
+use crate::gguf::GgufError;
+use crate::model::config::ConfigError;
+use crate::model::error::DeviceError;
+use crate::model::weights::WeightError;
+use crate::text::tokenizer::TokenizerError;
+
+/// Why a model does not open. The message is for people and names what is wrong with the file.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Not a readable GGUF file.
+    #[error(transparent)]
+    Gguf(#[from] GgufError),
+    /// Not a model that this engine runs.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The weights are not those of such a model.
+    #[error(transparent)]
+    Weights(#[from] WeightError),
+    /// The tokenizer in the file cannot be used.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The CPU level that was asked for is not one of this machine's.
+    #[error(transparent)]
+    CpuLevel(#[from] CpuLevelError),
+    /// The model does not fit.
+    #[error("the model needs {} MB of memory where {} MB are free", needed >> 20, available >> 20)]
+    Memory {
+        /// Bytes needed for weights and a short context.
+        needed: u64,
+        /// Bytes that are free.
+        available: u64,
+    },
+    /// The device has no room for cache or scratch.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The GPU does not take the model.
+    #[error(transparent)]
+    Gpu(#[from] GpuRejection),
+}
+
+impl OpenError {
+    /// What the device says, where it is why.
+    pub fn of_device(&self) -> Option<&DeviceError> {
+        match self {
+            OpenError::Device(error) => Some(error),
+            OpenError::Weights(error) => error.of_device(),
+            _ => None,
+        }
+    }
+
+    /// Whether it is for want of the device's memory.
+    pub fn is_full(&self) -> bool {
+        matches!(self.of_device(), Some(DeviceError::OutOfMemory(_)))
+    }
+}
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        OpenError::Device(failure.into())
+    }
+}
+
+/// Why a GPU does not take a model. The CPU may.
+#[derive(Debug, thiserror::Error)]
+pub enum GpuRejection {
+    /// There is no such device, or it does not open.
+    #[error("{0}")]
+    NotOpened(Failure),
+    /// It has no room for a context beside a single layer.
+    #[error("beside one layer its memory has no room for {} of context", figures::tokens(*context))]
+    NoRoom {
+        /// The shortest context that was acceptable.
+        context: usize,
+    },
+    /// It has no room for as many layers as were asked for.
+    #[error("its memory has room for {fit} of {layers} layers only")]
+    TooFewLayers {
+        /// Layers that it has room for.
+        fit: usize,
+        /// Layers of the model.
+        layers: usize,
+    },
+    /// It failed while it was loaded, or is full.
+    #[error("{0}")]
+    NotLoaded(Box<OpenError>),
+}
+
+impl GpuRejection {
+    /// Whether the device has failed, and not for want of memory.
+    pub fn is_fault(&self) -> bool {
+        match self {
+            GpuRejection::NotOpened(failure) => !matches!(failure, Failure::NoDevice(_)),
+            GpuRejection::NotLoaded(error) => {
+                matches!(error.of_device(), Some(DeviceError::Failed(_)))
+            }
+            GpuRejection::NoRoom { .. } | GpuRejection::TooFewLayers { .. } => false,
+        }
+    }
+}

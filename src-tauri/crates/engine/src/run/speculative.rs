@@ -1,0 +1,208 @@
+//! Speculative decoding by prompt lookup: text that repeats its context is drafted from it, and a draft is verified in
+//! one pass.
+//!
+//! A pass over several tokens may cost little more than one over a single token, because the weights come from memory
+//! once. Where the last few tokens have occurred before, what followed them then is a draft of what follows now. One
+//! pass over it gives the logits after each of its tokens. The sampler then goes through them one by one as if there
+//! were no draft; as long as it samples what the draft says, the next logits are there already, and from the first
+//! token that differs the draft is dropped.
+//!
+//! Drafts change how fast an answer comes, not which answer: every token is drawn by the same sampler, with the same
+//! random numbers in the same order, from the same logits. Drafts are made only where a pass over a few tokens gives
+//! bit for bit what passes over each of them give
+//! ([`Evaluate::batch_limit`](crate::model::evaluate::Evaluate::batch_limit)).
+//!
+//! Whether a draft pays off depends on the machine and on the text, and both are learned. A session measures its passes
+//! ([`Costs`]). Whenever the context predicts the next tokens, it is observed how many of them are right, whether they
+//! were drafted or not: a text whose predictions are wrong costs nothing, and one whose predictions become right is
+//! noticed. The draft with the largest expected gain is made, if any gains at all. Last, a [`Drafter`] has a budget, in
+//! passes over one token: what drafts save is added, what they cost is taken off, and a draft that the budget does not
+//! cover is not made, however promising it is.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+
+use crate::model::error::DeviceError;
+use crate::model::evaluate::Pass;
+use crate::run::costs::{Costs, DRAFTS, assumed};
+use crate::run::session::Session;
+
+/// Tokens that must have occurred before; fewer match by accident.
+const NGRAM: usize = 3;
+/// Tokens that are predicted: the longest draft.
+const LONGEST: usize = DRAFTS[DRAFTS.len() - 1];
+/// The weight of the latest prediction in the acceptance rates.
+const LEARNING_RATE: f64 = 0.25;
+/// How many times as fast a draft must be expected to make the answer.
+const MIN_GAIN: f64 = 1.1;
+/// What every generated token adds to the budget: the most that drafts may slow a long answer down.
+const BUDGET_PER_TOKEN: f64 = 0.02;
+/// The budget at the start.
+const INITIAL_BUDGET: f64 = 1.0;
+/// The largest budget, so that a good stretch does not pay for a long bad one. With all of it left, costs that make
+/// drafts look too expensive are measured once more.
+const MAX_BUDGET: f64 = 4.0;
+
+/// Reads every token of an answer once it is sampled, and with it those that may come next.
+pub struct Speculator {
+    drafter: Option<Drafter>,
+    /// The draft that the last pass read, and how many of its tokens are accepted.
+    draft: Vec<u32>,
+    accepted_now: usize,
+    /// Tokens of all drafts.
+    pub drafted: usize,
+    /// Of these, the accepted ones.
+    pub accepted: usize,
+}
+
+impl Speculator {
+    /// With drafts, if it is to `speculate`.
+    pub fn new(speculate: bool) -> Speculator {
+        Speculator {
+            drafter: speculate.then(Drafter::new),
+            draft: Vec::new(),
+            accepted_now: 0,
+            drafted: 0,
+            accepted: 0,
+        }
+    }
+
+    /// The logits after the last token.
+    pub fn logits<'a>(&self, session: &'a mut Session) -> &'a mut [f32] {
+        session.logits(self.accepted_now)
+    }
+
+    /// Goes on to the last of `tokens`, of which `session` holds all the others. At most `room` tokens are drafted.
+    pub fn advance(
+        &mut self,
+        session: &mut Session,
+        tokens: &[u32],
+        room: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Pass, DeviceError> {
+        let Some((&id, before)) = tokens.split_last() else {
+            return Ok(Pass::Complete);
+        };
+        if let Some(drafter) = &mut self.drafter {
+            drafter.observe(id);
+        }
+        if self.draft.get(self.accepted_now) == Some(&id) {
+            self.accepted_now += 1;
+            self.accepted += 1;
+            return Ok(Pass::Complete);
+        }
+        session.truncate(before.len());
+        if let Some(drafter) = &mut self.drafter {
+            drafter.settle(self.draft.len(), self.accepted_now, session.costs());
+            let room = room.min(session.batch_limit() - 1);
+            self.draft = drafter.draft(tokens, room, session.costs());
+            self.drafted += self.draft.len();
+            self.accepted_now = 0;
+        }
+        session.step(id, &self.draft, cancel)
+    }
+}
+
+/// Makes the drafts of one answer.
+pub(crate) struct Drafter {
+    /// Where what followed an n-gram the last time lies.
+    followers: HashMap<[u32; NGRAM], usize>,
+    /// Tokens that are in `followers`, as the one after an n-gram.
+    indexed: usize,
+    /// The prediction under observation, and how many of its tokens were right.
+    observed: Option<([u32; LONGEST], usize)>,
+    /// Acceptance rates: how often the first token of a prediction is right, the first two, and so on.
+    acceptance: [f64; LONGEST],
+    /// In passes over one token.
+    budget: f64,
+}
+
+impl Drafter {
+    pub fn new() -> Drafter {
+        Drafter {
+            followers: HashMap::new(),
+            indexed: 0,
+            observed: None,
+            acceptance: [0.0; LONGEST],
+            budget: INITIAL_BUDGET,
+        }
+    }
+
+    /// At most `most` tokens that may follow `tokens`, often none. From call to call, `tokens` may only grow.
+    pub fn draft(&mut self, tokens: &[u32], most: usize, costs: &Costs) -> Vec<u32> {
+        self.index(tokens);
+        let Some(prediction) = self.predict(tokens) else {
+            return Vec::new();
+        };
+        self.observed.get_or_insert((prediction, 0));
+        let best = |ratio: &dyn Fn(usize) -> f64| {
+            (0..DRAFTS.len())
+                .filter(|&i| DRAFTS[i] <= most && costs.ratio(i) - 1.0 <= self.budget)
+                .map(|i| (DRAFTS[i], self.tokens_a_pass(DRAFTS[i]) / ratio(i)))
+                .filter(|&(_, gain)| gain > MIN_GAIN)
+                .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        };
+        let mut choice = best(&|i| costs.ratio(i));
+        if choice.is_none() && self.budget >= MAX_BUDGET {
+            choice = best(&assumed);
+        }
+        choice.map_or_else(Vec::new, |(length, _)| prediction[..length].to_vec())
+    }
+
+    /// Compares the next token with the prediction.
+    pub fn observe(&mut self, id: u32) {
+        let Some((prediction, came)) = &mut self.observed else {
+            return;
+        };
+        let right = prediction[*came] == id;
+        *came += usize::from(right);
+        if right && *came < LONGEST {
+            return;
+        }
+        for (i, chance) in self.acceptance.iter_mut().enumerate() {
+            *chance += LEARNING_RATE * (f64::from(u8::from(i < *came)) - *chance);
+        }
+        self.observed = None;
+    }
+
+    /// Settles the budget after a pass over `drafted` tokens and one before them, of which `accepted` were right.
+    pub fn settle(&mut self, drafted: usize, accepted: usize, costs: &Costs) {
+        let saved = BUDGET_PER_TOKEN * (accepted + 1) as f64 + accepted as f64;
+        let cost = DRAFTS
+            .iter()
+            .position(|&draft| draft == drafted)
+            .map_or(0.0, |i| costs.ratio(i) - 1.0);
+        self.budget = (self.budget + saved - cost).min(MAX_BUDGET);
+    }
+
+    /// Expected tokens of a pass over a draft, the one after the accepted ones included.
+    fn tokens_a_pass(&self, draft: usize) -> f64 {
+        1.0 + self.acceptance[..draft].iter().sum::<f64>()
+    }
+
+    /// What followed the last few tokens the last time.
+    fn predict(&self, tokens: &[u32]) -> Option<[u32; LONGEST]> {
+        let &at = self.followers.get(&last_ngram(tokens)?)?;
+        // A repetition that has just begun may be shorter than that: it goes on repeating itself.
+        Some(std::array::from_fn(|i| {
+            tokens[at + i % (tokens.len() - at)]
+        }))
+    }
+
+    /// Takes in the n-grams that are followed by a token.
+    fn index(&mut self, tokens: &[u32]) {
+        for at in self.indexed.max(NGRAM)..tokens.len() {
+            if let Some(ngram) = last_ngram(&tokens[..at]) {
+                self.followers.insert(ngram, at);
+            }
+        }
+        self.indexed = tokens.len();
+    }
+}
+
+fn last_ngram(tokens: &[u32]) -> Option<[u32; NGRAM]> {
+    tokens.last_chunk().copied()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The demo model's answers with and without drafts.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use jiff::civil::Date;
+
+use crate::{
+    Conversation, Engine, Event, GenerateParams, KeepThinking, LoadOptions, Role, Sampling, Stats,
+    Turn,
+};
+
+const QUESTIONS: [&str; 12] = [
+    "Hello!",
+    "What can you do?",
+    "Where are my chats?",
+    "How do I open the 3B model?",
+    "What is Goldcrest?",
+    "Does it need the internet?",
+    "How do I stop an answer?",
+    "Tell me about the licence.",
+    "What is 2 + 2?",
+    "Which devices can you run on?",
+    "Repeat: the cat sat on the mat, the cat sat on the mat, the cat sat on the mat.",
+    "Wie geht es dir?",
+];
+
+fn demo_model() -> Engine {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf");
+    let options = LoadOptions {
+        context: Some(2048),
+        ..LoadOptions::default()
+    };
+    Engine::open(&path, &options, &mut |_| {}).expect("the demo model")
+}
+
+fn answer(
+    engine: &mut Engine,
+    question: &str,
+    temperature: f32,
+    lookup: bool,
+) -> (Vec<u32>, Stats) {
+    let conversation = Conversation {
+        messages: vec![Turn::new(Role::User, question)],
+        instructions: None,
+        thinking: true,
+        today: Date::constant(2026, 3, 5),
+        tools: Vec::new(),
+        keep_thinking: KeepThinking::All,
+    };
+    let prompt = engine.prompt(&conversation).expect("a prompt");
+    // A prompt that is there but for its last token is read by other arithmetic than one that is not.
+    engine.session().truncate(0);
+    let params = GenerateParams {
+        sampling: Sampling {
+            temperature,
+            seed: Some(7),
+            ..Sampling::default()
+        },
+        max_tokens: Some(200),
+        starts_in: prompt.starts_in,
+        lookup,
+    };
+    let mut ids = Vec::new();
+    let never = AtomicBool::new(false);
+    let finished = engine.generate(&prompt.ids, &params, &never, &mut |event| {
+        if let Event::Token { id, .. } = event {
+            ids.push(id);
+        }
+    });
+    (ids, finished.expect("an answer").stats)
+}
+
+#[test]
+fn the_demo_model_answers_the_same_with_drafts() {
+    let mut engine = demo_model();
+    // Every pass takes a tick, so that all drafts seem to pay.
+    let ticks = AtomicUsize::new(0);
+    let tick = move || ticks.fetch_add(1, Ordering::Relaxed) as f64;
+    engine.session().set_clock(tick);
+    let (mut drafted, mut accepted) = (0, 0);
+    for question in QUESTIONS {
+        for temperature in [0.0, 0.8] {
+            let (plain, _) = answer(&mut engine, question, temperature, false);
+            let (guessed, stats) = answer(&mut engine, question, temperature, true);
+            assert_eq!(
+                engine.tokenizer().decode(&guessed),
+                engine.tokenizer().decode(&plain),
+                "{question} at {temperature}"
+            );
+            assert_eq!(guessed, plain, "{question} at {temperature}");
+            drafted += stats.drafted;
+            accepted += stats.accepted;
+        }
+    }
+    assert!(
+        accepted > 0 && drafted > accepted,
+        "{accepted} of {drafted} drafted tokens were right: both must occur"
+    );
+}
