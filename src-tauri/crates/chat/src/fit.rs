@@ -10,7 +10,7 @@ use figures::{count, tokens};
 use store::{MessageId, OmittedRow, Role};
 
 use crate::failure::{Failure, FailureCode};
-use crate::generate::{HistoryMessage, ModelInfo, Turn};
+use crate::model_host::{HistoryMessage, ModelInfo, Turn};
 
 /// The share of the context, in percent, from which on earlier thinking is left out.
 const THINKING_SHARE: usize = 70;

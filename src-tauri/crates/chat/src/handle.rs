@@ -5,10 +5,10 @@ use std::sync::mpsc::{Sender, channel};
 
 use store::{ChatId, MessageId, QueuedMessage, Store, WindowRow};
 
+use crate::actor::{self, AtEnd, Desk, Letter, Timing};
 use crate::clock::{Clock, SystemClock};
-use crate::desk::{self, Desk, Letter, Timing};
 use crate::failure::{Failure, FailureCode};
-use crate::generate::{Generate, ModelChoice};
+use crate::model_host::{Generate, ModelChoice};
 use crate::settings::Settings;
 use crate::view::{ChatSummary, ChatView, Event, SearchHit, Snapshot};
 
@@ -43,7 +43,7 @@ impl Chat {
         on_event: Box<dyn Fn(Event) + Send + Sync>,
     ) -> Result<Chat, Failure> {
         let (clock, timing) = (Box::new(SystemClock), Timing::default());
-        let requests = desk::start(model, store, generate, clock, timing, on_event)?;
+        let requests = actor::start(model, store, generate, clock, timing, on_event)?;
         Ok(Chat::of(requests))
     }
 
@@ -55,7 +55,7 @@ impl Chat {
         timing: Timing,
         on_event: Box<dyn Fn(Event) + Send + Sync>,
     ) -> Result<Chat, Failure> {
-        let requests = desk::start(None, store, generate, clock, timing, on_event)?;
+        let requests = actor::start(None, store, generate, clock, timing, on_event)?;
         Ok(Chat::of(requests))
     }
 
@@ -219,7 +219,7 @@ impl Chat {
         let letter = Letter::Verb(Box::new(move |desk| {
             let answer = verb(desk);
             if let Err(failure) = &answer {
-                desk::check_if_failed(&desk.store, failure);
+                actor::check_if_failed(&desk.store, failure);
             }
             // An error means that nobody waits for the answer any more.
             let _ = reply.send(answer);
@@ -233,17 +233,6 @@ impl Chat {
         self.letters.send(letter).map_err(|_| closed())?;
         answer.recv().unwrap_or_else(|_| Err(closed()))
     }
-}
-
-/// What the model was doing when its chat was closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtEnd {
-    /// Nothing: it has stopped.
-    Stopped,
-    /// It was being opened, which nobody waits for.
-    Opening,
-    /// It was cancelled, or closed, and did not stop in time.
-    Stuck,
 }
 
 /// Dropped with the last handle.

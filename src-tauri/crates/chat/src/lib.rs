@@ -9,27 +9,29 @@
 
 #![warn(missing_docs)]
 
+mod actor;
+mod answer_buffer;
 mod clock;
-mod desk;
 mod failure;
 mod fit;
-mod generate;
 mod handle;
-mod live;
+mod job;
+mod limits;
+mod model_host;
 mod model_thread;
 mod settings;
 mod text;
 mod title;
 mod view;
 
+pub use actor::{AtEnd, Timing};
 pub use clock::{Clock, SystemClock};
-pub use desk::Timing;
 pub use failure::{Failure, FailureCode};
-pub use generate::{
+pub use handle::Chat;
+pub use model_host::{
     Device, DeviceKind, Finish, Generate, HistoryMessage, KvType, LoadOptions, ModelChoice,
     ModelInfo, Opening, Part, Piece, Stats, StopReason, Template, TemplateUse, Turn,
 };
-pub use handle::{AtEnd, Chat};
 pub use settings::{
     MIN_TEMPERATURE, Sampling, SamplingSettings, SendWith, Settings, Theme, max_threads,
 };

@@ -2,66 +2,17 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use crate::desk::Letter;
 use crate::failure::{Failure, FailureCode};
-use crate::fit::{self, Fitted, Limits, Unfitted};
-use crate::generate::{
-    Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Opening, Part, Piece,
-};
-
-pub(crate) enum Job {
-    Open {
-        choice: ModelChoice,
-        options: LoadOptions,
-        /// The user asked for it.
-        asked: bool,
-    },
-    Answer {
-        unfitted: Unfitted,
-        cancel: Arc<AtomicBool>,
-    },
-}
-
-/// What the model thread tells the desk. It is always about the job that runs.
-pub(crate) enum Report {
-    Progress(Opening),
-    /// The job of opening is over; `open` is the model that there is now.
-    Opened {
-        result: Result<(), Failure>,
-        open: Option<Box<ModelInfo>>,
-    },
-    Fitted(Fitted),
-    Reading {
-        done: usize,
-        total: usize,
-    },
-    Token {
-        id: u32,
-        text: String,
-        part: Part,
-        /// When it was made; the desk may come to it later.
-        at: Instant,
-    },
-    /// The job of answering is over. After a panic the model cannot be trusted.
-    Ended {
-        result: Result<Finish, Failure>,
-        panicked: bool,
-        /// The model as it is now.
-        open: Option<Box<ModelInfo>>,
-    },
-}
+use crate::fit::{self, Limits, Unfitted};
+use crate::job::{Job, Report};
+use crate::model_host::{Finish, Generate, ModelInfo, Piece};
 
 /// Runs until the desk lets go of `jobs`.
-pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, desk: &Sender<Letter>) {
-    let report = |report| {
-        // An error means that the desk has ended; then the jobs end too.
-        let _ = desk.send(Letter::Report(report));
-    };
+pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, report: &dyn Fn(Report)) {
     while let Ok(job) = jobs.recv() {
         match job {
             Job::Open {
@@ -86,7 +37,7 @@ pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, desk: &
                 });
             }
             Job::Answer { unfitted, cancel } => {
-                let answer = || answer(generate.as_mut(), unfitted, &cancel, &report);
+                let answer = || answer(generate.as_mut(), unfitted, &cancel, report);
                 let (result, panicked) = unless_it_panics(FailureCode::Generation, answer);
                 let open = generate
                     .info()

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use store::{Store, StoreError};
 
 use crate::failure::Failure;
-use crate::generate::{KvType, LoadOptions};
+use crate::model_host::{KvType, LoadOptions};
 use crate::text;
 
 /// All settings. A change of what [`LoadOptions`] holds opens the model anew.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use store::{ChatId, Draft, MessageId, MessageState, Role};
 
 use crate::failure::Failure;
-use crate::generate::{Device, Stats, Template};
+use crate::model_host::{Device, Stats, Template};
 use crate::settings::{Sampling, Settings};
 
 /// Everything the window needs to begin.

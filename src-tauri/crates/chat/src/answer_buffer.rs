@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use store::Progress;
 
-use crate::generate::Part;
+use crate::model_host::Part;
 use crate::view::Stage;
 
 /// How long tokens are gathered before the window gets them. The first goes at once.

@@ -5,10 +5,10 @@ use store::{
     StoreError, WindowRow,
 };
 
-use crate::desk::{CURRENT, Desk};
+use crate::actor::state::{CURRENT, Desk};
 use crate::failure::Failure;
+use crate::limits::{refuse_too_large, refuse_too_large_together};
 use crate::settings::Settings;
-use crate::text::{refuse_too_large, refuse_too_large_together};
 use crate::title;
 use crate::view::{ChatSummary, ChatView, Event, SearchHit};
 

@@ -7,81 +7,15 @@ use std::time::Instant;
 
 use store::{ChatId, MessageId, MessageState, OmittedRow};
 
-use crate::desk::unsaved::End;
-use crate::desk::{Desk, check_if_failed};
+use crate::actor::answers::{Active, Waiting};
+use crate::actor::state::{Desk, check_if_failed};
+use crate::actor::unsaved::End;
+use crate::answer_buffer::Live;
 use crate::failure::{Failure, FailureCode};
 use crate::fit::Fitted;
-use crate::generate::{Finish, ModelInfo, Part, StopReason};
-use crate::live::Live;
-use crate::model_thread::Job;
+use crate::job::Job;
+use crate::model_host::{Finish, ModelInfo, Part, StopReason};
 use crate::view::{ChatView, Event, Stage};
-
-#[derive(Default)]
-pub(crate) struct Answers {
-    waiting: VecDeque<Waiting>,
-    active: Option<Active>,
-}
-
-struct Waiting {
-    chat: ChatId,
-    message: MessageId,
-    /// Whether it goes on with what the row has.
-    resume: bool,
-}
-
-struct Active {
-    chat: ChatId,
-    message: MessageId,
-    cancel: Arc<AtomicBool>,
-    live: Live,
-    /// How it ends when it was cancelled.
-    cancelled: MessageState,
-    /// Why it cannot be saved.
-    unsaved: Option<Failure>,
-}
-
-impl Answers {
-    /// Whether the model is at work.
-    pub fn busy(&self) -> bool {
-        self.active.is_some()
-    }
-
-    /// The answer of a chat that is written or waits.
-    pub fn of_chat(&self, chat: ChatId) -> Option<MessageId> {
-        let active = self
-            .active
-            .as_ref()
-            .map(|active| (active.chat, active.message));
-        let waiting = self
-            .waiting
-            .iter()
-            .map(|waiting| (waiting.chat, waiting.message));
-        active
-            .into_iter()
-            .chain(waiting)
-            .find(|(of, _)| *of == chat)
-            .map(|(_, message)| message)
-    }
-
-    /// Whether this message is written or waits.
-    pub fn has(&self, message: MessageId) -> bool {
-        let active = self.active.iter().map(|active| active.message);
-        let waiting = self.waiting.iter().map(|waiting| waiting.message);
-        active.chain(waiting).any(|of| of == message)
-    }
-
-    /// What is written of a message at this moment.
-    pub fn live(&self, message: MessageId) -> Option<&Live> {
-        self.active
-            .as_ref()
-            .filter(|active| active.message == message)
-            .map(|active| &active.live)
-    }
-
-    pub fn due(&self) -> Option<Instant> {
-        self.active.as_ref().and_then(|active| active.live.due())
-    }
-}
 
 impl Desk {
     /// Returns the branch behind `after`, in which it will be written.

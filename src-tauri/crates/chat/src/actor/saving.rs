@@ -1,97 +1,16 @@
-//! What could not be written, because the disk is full or the file is busy. It is kept here, shown
-//! as it is, and written as soon as that is possible.
+//! Saving how an answer ended, and trying again what could not be written.
 
-use std::collections::HashMap;
 use std::time::Instant;
 
-use serde_json::Value;
-use store::{ChatId, ErrorRow, MessageId, MessageRow, MessageState, Progress, StoreError};
+use store::{ChatId, MessageId, MessageState, StoreError};
 
-use crate::desk::{Desk, check_if_failed};
+use crate::actor::state::{Desk, check_if_failed};
+use crate::actor::unsaved::{End, UnsavedEnd, error_row};
 use crate::failure::Failure;
 use crate::view::{Event, Message};
 
 /// How often the time until the next try is doubled at most.
 const MOST_DOUBLINGS: u32 = 4;
-
-#[derive(Default)]
-pub(crate) struct Unsaved {
-    ends: Vec<UnsavedEnd>,
-    /// The last message of the branch that is shown, for chats whose row names another.
-    leaves: HashMap<ChatId, MessageId>,
-    /// When to try again.
-    due: Option<Instant>,
-    /// How many tries have failed.
-    tries: u32,
-}
-
-struct UnsavedEnd {
-    end: End,
-    /// Why it is not saved.
-    reason: Failure,
-}
-
-/// How an answer ended.
-pub(super) struct End {
-    pub chat: ChatId,
-    pub message: MessageId,
-    /// All that was written; `None`: the row has it.
-    pub progress: Option<Progress>,
-    pub state: MessageState,
-    pub stats: Option<Value>,
-    pub failure: Option<Failure>,
-    /// The number of the last delta.
-    pub seq: u32,
-}
-
-impl End {
-    /// Of an answer that has no more than its row.
-    pub fn unwritten(chat: ChatId, message: MessageId, state: MessageState) -> End {
-        End {
-            chat,
-            message,
-            progress: None,
-            state,
-            stats: None,
-            failure: None,
-            seq: 0,
-        }
-    }
-}
-
-impl Unsaved {
-    pub fn due(&self) -> Option<Instant> {
-        self.due
-    }
-
-    /// The last message of the branch that is shown, where the chat's row names another.
-    pub fn leaf(&self, chat: ChatId) -> Option<MessageId> {
-        self.leaves.get(&chat).copied()
-    }
-
-    /// What closing the app loses: of an answer, what came after it was journaled last.
-    pub fn log_what_is_lost(&self) {
-        let (answers, branches) = (self.ends.len(), self.leaves.len());
-        if answers + branches > 0 {
-            tracing::error!(answers, branches, "closed without saving all");
-        }
-    }
-
-    /// Puts an end that is not saved over its row. Returns whether there is one.
-    pub fn lay_over(&self, row: &mut MessageRow) -> bool {
-        let of_row = |unsaved: &&UnsavedEnd| unsaved.end.message == row.id;
-        let Some(UnsavedEnd { end, reason }) = self.ends.iter().find(of_row) else {
-            return false;
-        };
-        if let Some(progress) = &end.progress {
-            row.progress = progress.clone();
-        }
-        row.state = MessageState::Failed;
-        row.stats = end.stats.clone().or(row.stats.take());
-        row.error = Some(error_row(reason));
-        true
-    }
-}
 
 impl Desk {
     /// Answers that the last process was writing, and that could not be marked when the store was
@@ -235,12 +154,5 @@ impl Desk {
         }
         self.forget_leaf(chat);
         Ok(())
-    }
-}
-
-fn error_row(failure: &Failure) -> ErrorRow {
-    ErrorRow {
-        code: failure.code.to_string(),
-        message: failure.message.clone(),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use store::{ChatId, ChatRow, MessageId, MessageRow, MessageState};
 
-use crate::desk::{CURRENT, Desk};
+use crate::actor::state::{CURRENT, Desk};
 use crate::failure::{Failure, FailureCode};
 use crate::view::{ChatSummary, ChatView, Message, Omitted, Snapshot};
 

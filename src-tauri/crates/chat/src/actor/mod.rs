@@ -1,8 +1,12 @@
 //! The desk: the thread that owns the store, and says what the model does next.
 
 mod answering;
+mod answers;
+mod model_slot;
 mod opening;
+mod saving;
 mod showing;
+mod state;
 mod turn;
 mod unsaved;
 mod verbs;
@@ -17,14 +21,16 @@ use std::time::{Duration, Instant};
 use jiff::civil::Date;
 use store::{Copy, GoodCopy, Store, StoreError};
 
-use self::answering::Answers;
-use self::opening::Model;
+use self::answers::Answers;
+use self::model_slot::Model;
+pub use self::state::{AtEnd, Timing};
+pub(crate) use self::state::{Desk, Letter, check_if_failed};
 use self::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};
-use crate::generate::{Generate, ModelChoice};
-use crate::handle::AtEnd;
-use crate::model_thread::{self, Job, Report};
+use crate::job::Report;
+use crate::model_host::{Generate, ModelChoice};
+use crate::model_thread;
 use crate::settings::Settings;
 use crate::view::Event;
 
@@ -34,62 +40,6 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long expired chats are removed at once, and the pause before it goes on: nobody is served meanwhile.
 const PURGING: Duration = Duration::from_millis(50);
 const PURGE_PAUSE: Duration = Duration::from_millis(200);
-
-/// When the work is done that nobody asks for. Tests do not wait so long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timing {
-    /// How long after the start the removal of chats begins that were deleted long ago.
-    pub purge_after: Duration,
-    /// How long after the start the day's copy of the database is made: when nobody waits for the
-    /// first screen any more.
-    pub copy_after: Duration,
-    /// How long a token waits at most to be journaled.
-    pub journal_after: Duration,
-    /// How long what could not be saved waits to be tried again.
-    pub retry_after: Duration,
-    /// How long closing waits for the model to stop, and then for it to be dropped.
-    pub close_within: Duration,
-}
-
-impl Default for Timing {
-    fn default() -> Timing {
-        Timing {
-            purge_after: Duration::from_secs(5),
-            copy_after: Duration::from_secs(20),
-            journal_after: Duration::from_millis(250),
-            retry_after: Duration::from_secs(5),
-            close_within: Duration::from_secs(5),
-        }
-    }
-}
-
-/// Rows in which the app remembers things for itself.
-const CURRENT: &str = "app.current";
-const MODEL: &str = "app.model";
-
-/// What the desk receives.
-pub(crate) enum Letter {
-    Verb(Box<dyn FnOnce(&mut Desk) + Send>),
-    Report(Report),
-    /// Close. The sender hears when all is done.
-    Quit(Option<Sender<AtEnd>>),
-}
-
-pub(crate) struct Desk {
-    pub store: Store,
-    clock: Box<dyn Clock>,
-    on_event: Box<dyn Fn(Event) + Send + Sync>,
-    jobs: Sender<Job>,
-    settings: Settings,
-    model: Model,
-    answers: Answers,
-    unsaved: Unsaved,
-    timing: Timing,
-    purge_due: Instant,
-    copy_due: Instant,
-    /// For threads that report to this one.
-    letters: Sender<Letter>,
-}
 
 /// `model`: the one to open in place of that which was used last.
 pub(crate) fn start(
@@ -136,7 +86,10 @@ pub(crate) fn start(
         .spawn(move || {
             // Dropped when the thread is over, in whatever way.
             let _running: Sender<Infallible> = running;
-            model_thread::run(generate, &work, &reports);
+            model_thread::run(generate, &work, &|report| {
+                // An error means that the desk has ended; then the jobs end too.
+                let _ = reports.send(Letter::Report(report));
+            });
         })
         .map_err(failed)?;
     let desk_thread = thread::Builder::new().name("desk".into());
@@ -284,20 +237,6 @@ impl Desk {
         }
     }
 
-    fn give(&self, job: Job) {
-        if self.jobs.send(job).is_err() {
-            tracing::error!("the model thread has ended");
-        }
-    }
-
-    fn tell(&self, event: Event) {
-        (self.on_event)(event);
-    }
-
-    fn now(&self) -> i64 {
-        self.clock.now().timestamp().as_second()
-    }
-
     /// Stops and saves what is being written, and ends the model thread.
     fn close(mut self, inbox: &Receiver<Letter>, model_ended: &Receiver<Infallible>) -> AtEnd {
         let mut at_end = AtEnd::Stopped;
@@ -334,15 +273,6 @@ impl Desk {
             at_end = AtEnd::Stuck;
         }
         at_end
-    }
-}
-
-/// SQLite may have failed because the file is damaged: the next start reads all of it.
-pub(crate) fn check_if_failed(store: &Store, failure: &Failure) {
-    if failure.code == FailureCode::Store
-        && let Err(error) = store.ask_for_check()
-    {
-        tracing::warn!(%error, "the next start will not check the database");
     }
 }
 

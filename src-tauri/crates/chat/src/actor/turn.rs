@@ -2,10 +2,10 @@
 
 use store::{ChatId, MessageId, MessageRow, Progress, Role, StoreError};
 
-use crate::desk::Desk;
+use crate::actor::state::Desk;
 use crate::failure::Failure;
 use crate::fit::Unfitted;
-use crate::generate::{HistoryMessage, ModelInfo, Turn};
+use crate::model_host::{HistoryMessage, ModelInfo, Turn};
 
 impl Desk {
     /// What to ask for an answer, and what the answer has so far. `resume`: it goes on with that.

@@ -1,0 +1,78 @@
+//! The answers that wait, and the one that is being written.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use store::{ChatId, MessageId, MessageState};
+
+use crate::answer_buffer::Live;
+use crate::failure::Failure;
+
+#[derive(Default)]
+pub(crate) struct Answers {
+    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) active: Option<Active>,
+}
+
+pub(super) struct Waiting {
+    pub(super) chat: ChatId,
+    pub(super) message: MessageId,
+    /// Whether it goes on with what the row has.
+    pub(super) resume: bool,
+}
+
+pub(super) struct Active {
+    pub(super) chat: ChatId,
+    pub(super) message: MessageId,
+    pub(super) cancel: Arc<AtomicBool>,
+    pub(super) live: Live,
+    /// How it ends when it was cancelled.
+    pub(super) cancelled: MessageState,
+    /// Why it cannot be saved.
+    pub(super) unsaved: Option<Failure>,
+}
+
+impl Answers {
+    /// Whether the model is at work.
+    pub fn busy(&self) -> bool {
+        self.active.is_some()
+    }
+
+    /// The answer of a chat that is written or waits.
+    pub fn of_chat(&self, chat: ChatId) -> Option<MessageId> {
+        let active = self
+            .active
+            .as_ref()
+            .map(|active| (active.chat, active.message));
+        let waiting = self
+            .waiting
+            .iter()
+            .map(|waiting| (waiting.chat, waiting.message));
+        active
+            .into_iter()
+            .chain(waiting)
+            .find(|(of, _)| *of == chat)
+            .map(|(_, message)| message)
+    }
+
+    /// Whether this message is written or waits.
+    pub fn has(&self, message: MessageId) -> bool {
+        let active = self.active.iter().map(|active| active.message);
+        let waiting = self.waiting.iter().map(|waiting| waiting.message);
+        active.chain(waiting).any(|of| of == message)
+    }
+
+    /// What is written of a message at this moment.
+    pub fn live(&self, message: MessageId) -> Option<&Live> {
+        self.active
+            .as_ref()
+            .filter(|active| active.message == message)
+            .map(|active| &active.live)
+    }
+
+    pub fn due(&self) -> Option<Instant> {
+        self.active.as_ref().and_then(|active| active.live.due())
+    }
+}

@@ -1,0 +1,148 @@
+//! The model that is open, and the one that is being opened.
+
+use crate::failure::Failure;
+use crate::model_host::{ModelChoice, ModelInfo, Opening};
+use crate::settings::Sampling;
+use crate::view::{ModelState, ModelStatus};
+
+pub(crate) struct Model {
+    pub(super) open: Option<(ModelChoice, ModelInfo)>,
+    /// What the model thread opens.
+    pub(super) opening: Option<Order>,
+    /// What it opens next. A later wish replaces an earlier one.
+    pub(super) wanted: Option<Order>,
+    /// What it was last told to open.
+    pub(super) tried: Option<ModelChoice>,
+    pub(super) progress: Opening,
+    pub(super) error: Option<Failure>,
+}
+
+impl Default for Model {
+    fn default() -> Model {
+        Model {
+            open: None,
+            opening: None,
+            wanted: None,
+            tried: None,
+            progress: Opening::Loading(0.0),
+            error: None,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Order {
+    pub(super) choice: ModelChoice,
+    pub(super) why: Why,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It was open last time.
+    Start,
+    /// The app was started with it.
+    Given,
+    /// The one to start with did not open.
+    Fallback,
+    /// The user asked.
+    Asked,
+    /// The settings changed, or it panicked.
+    Again,
+}
+
+impl Model {
+    pub fn opening(&self) -> bool {
+        self.opening.is_some()
+    }
+
+    pub fn info(&self) -> Option<&ModelInfo> {
+        self.open.as_ref().map(|(_, info)| info)
+    }
+
+    pub fn error(&self) -> Option<&Failure> {
+        self.error.as_ref()
+    }
+
+    pub fn status(&self) -> ModelStatus {
+        let error = self.error.clone();
+        if let Some(Order { choice, .. }) = self.opening.as_ref().or(self.wanted.as_ref()) {
+            return ModelStatus {
+                state: match self.progress {
+                    Opening::Checking => ModelState::Checking,
+                    Opening::Loading(_) => ModelState::Loading,
+                },
+                progress: match self.progress {
+                    Opening::Checking => 0.0,
+                    Opening::Loading(done) => done.clamp(0.0, 1.0),
+                },
+                error: None,
+                ..unknown(choice)
+            };
+        }
+        let Some((_, info)) = &self.open else {
+            let state = if error.is_some() {
+                ModelState::Failed
+            } else {
+                ModelState::None
+            };
+            return ModelStatus {
+                state,
+                error,
+                ..unknown(&ModelChoice::DemoModel)
+            };
+        };
+        let info = info.clone();
+        ModelStatus {
+            state: ModelState::Ready,
+            name: info.name,
+            file: info.file,
+            demo_model: info.demo_model,
+            quantisation: info.quantisation,
+            file_bytes: info.file_bytes,
+            context_length: info.context_length,
+            context_can_grow: info.context_can_grow,
+            context_note: info.context_note,
+            kv_bytes: info.kv_bytes,
+            fingerprint: info.fingerprint,
+            template: Some(info.template),
+            device: Some(info.device),
+            progress: 1.0,
+            error,
+            can_think: info.can_think,
+            sampling: info.sampling,
+        }
+    }
+}
+
+/// All that is known of a model before it is open.
+fn unknown(choice: &ModelChoice) -> ModelStatus {
+    let (name, file) = match choice {
+        ModelChoice::DemoModel => ("Demo model".to_owned(), None),
+        ModelChoice::File(path) => (
+            path.file_stem()
+                .unwrap_or(path.as_os_str())
+                .to_string_lossy()
+                .into_owned(),
+            Some(path.clone()),
+        ),
+    };
+    ModelStatus {
+        state: ModelState::None,
+        name,
+        demo_model: file.is_none(),
+        file,
+        quantisation: String::new(),
+        file_bytes: 0,
+        context_length: 0,
+        context_can_grow: false,
+        context_note: None,
+        kv_bytes: 0,
+        fingerprint: String::new(),
+        template: None,
+        device: None,
+        progress: 0.0,
+        error: None,
+        can_think: false,
+        sampling: Sampling::default(),
+    }
+}

@@ -1,0 +1,107 @@
+//! What the actor has, and what it receives.
+
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use store::Store;
+
+use crate::actor::answers::Answers;
+use crate::actor::model_slot::Model;
+use crate::actor::unsaved::Unsaved;
+use crate::clock::Clock;
+use crate::failure::{Failure, FailureCode};
+use crate::job::{Job, Report};
+use crate::settings::Settings;
+use crate::view::Event;
+
+/// When the work is done that nobody asks for. Tests do not wait so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// How long after the start the removal of chats begins that were deleted long ago.
+    pub purge_after: Duration,
+    /// How long after the start the day's copy of the database is made: when nobody waits for the
+    /// first screen any more.
+    pub copy_after: Duration,
+    /// How long a token waits at most to be journaled.
+    pub journal_after: Duration,
+    /// How long what could not be saved waits to be tried again.
+    pub retry_after: Duration,
+    /// How long closing waits for the model to stop, and then for it to be dropped.
+    pub close_within: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing {
+            purge_after: Duration::from_secs(5),
+            copy_after: Duration::from_secs(20),
+            journal_after: Duration::from_millis(250),
+            retry_after: Duration::from_secs(5),
+            close_within: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Rows in which the app remembers things for itself.
+pub(super) const CURRENT: &str = "app.current";
+pub(super) const MODEL: &str = "app.model";
+
+/// What the desk receives.
+pub(crate) enum Letter {
+    Verb(Box<dyn FnOnce(&mut Desk) + Send>),
+    Report(Report),
+    /// Close. The sender hears when all is done.
+    Quit(Option<Sender<AtEnd>>),
+}
+
+pub(crate) struct Desk {
+    pub store: Store,
+    pub(super) clock: Box<dyn Clock>,
+    pub(super) on_event: Box<dyn Fn(Event) + Send + Sync>,
+    pub(super) jobs: Sender<Job>,
+    pub(super) settings: Settings,
+    pub(super) model: Model,
+    pub(super) answers: Answers,
+    pub(super) unsaved: Unsaved,
+    pub(super) timing: Timing,
+    pub(super) purge_due: Instant,
+    pub(super) copy_due: Instant,
+    /// For threads that report to this one.
+    pub(super) letters: Sender<Letter>,
+}
+
+impl Desk {
+    pub(super) fn give(&self, job: Job) {
+        if self.jobs.send(job).is_err() {
+            tracing::error!("the model thread has ended");
+        }
+    }
+
+    pub(super) fn tell(&self, event: Event) {
+        (self.on_event)(event);
+    }
+
+    pub(super) fn now(&self) -> i64 {
+        self.clock.now().timestamp().as_second()
+    }
+}
+
+/// SQLite may have failed because the file is damaged: the next start reads all of it.
+pub(crate) fn check_if_failed(store: &Store, failure: &Failure) {
+    if failure.code == FailureCode::Store
+        && let Err(error) = store.ask_for_check()
+    {
+        tracing::warn!(%error, "the next start will not check the database");
+    }
+}
+
+/// What the model was doing when its chat was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtEnd {
+    /// Nothing: it has stopped.
+    Stopped,
+    /// It was being opened, which nobody waits for.
+    Opening,
+    /// It was cancelled, or closed, and did not stop in time.
+    Stuck,
+}

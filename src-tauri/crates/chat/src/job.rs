@@ -1,0 +1,51 @@
+//! What the actor and the model thread say to each other.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use crate::failure::Failure;
+use crate::fit::{Fitted, Unfitted};
+use crate::model_host::{Finish, LoadOptions, ModelChoice, ModelInfo, Opening, Part};
+
+pub(crate) enum Job {
+    Open {
+        choice: ModelChoice,
+        options: LoadOptions,
+        /// The user asked for it.
+        asked: bool,
+    },
+    Answer {
+        unfitted: Unfitted,
+        cancel: Arc<AtomicBool>,
+    },
+}
+
+/// What the model thread tells the desk. It is always about the job that runs.
+pub(crate) enum Report {
+    Progress(Opening),
+    /// The job of opening is over; `open` is the model that there is now.
+    Opened {
+        result: Result<(), Failure>,
+        open: Option<Box<ModelInfo>>,
+    },
+    Fitted(Fitted),
+    Reading {
+        done: usize,
+        total: usize,
+    },
+    Token {
+        id: u32,
+        text: String,
+        part: Part,
+        /// When it was made; the desk may come to it later.
+        at: Instant,
+    },
+    /// The job of answering is over. After a panic the model cannot be trusted.
+    Ended {
+        result: Result<Finish, Failure>,
+        panicked: bool,
+        /// The model as it is now.
+        open: Option<Box<ModelInfo>>,
+    },
+}
