@@ -1,6 +1,6 @@
-//! The page's letters: each goes to `chat`, and the answer comes back. No decision is made here.
+//! The page's commands: each is a request to `chat`, whose result is returned. No decision is made here.
 //!
-//! The list of them is `each_command.rs`. A verb waits for the desk, so each runs on a blocking
+//! The list of them is `each_command.rs`. A request waits for chat's actor, so each runs on a blocking
 //! thread and never on the window's.
 
 use std::sync::Arc;
@@ -98,15 +98,15 @@ async fn subscribe(channel: Channel<HostEvent>, events: State<'_, Events>) -> An
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn snapshot(desk: State<'_, Chat>, folders: State<'_, Folders>) -> Answer<Snapshot> {
-    let snapshot = ask(&desk, Chat::snapshot).await?;
+async fn snapshot(chat: State<'_, Chat>, folders: State<'_, Folders>) -> Answer<Snapshot> {
+    let snapshot = ask(&chat, Chat::snapshot).await?;
     Ok(Snapshot::new(snapshot, &folders.data, &folders.log_file()))
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn open_chat(chat: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
-    Ok(ask(&desk, move |desk| desk.open_chat(chat_id(chat)))
+async fn open_chat(id: u32, chat: State<'_, Chat>) -> Answer<ChatView> {
+    Ok(ask(&chat, move |chat| chat.open_chat(chat_id(id)))
         .await?
         .into())
 }
@@ -114,13 +114,13 @@ async fn open_chat(chat: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn send(
-    chat: Option<u32>,
+    id: Option<u32>,
     text: String,
     thinking: bool,
-    desk: State<'_, Chat>,
+    chat: State<'_, Chat>,
 ) -> Answer<ChatView> {
-    Ok(ask(&desk, move |desk| {
-        desk.send(chat.map(chat_id), &text, thinking)
+    Ok(ask(&chat, move |chat| {
+        chat.send(id.map(chat_id), &text, thinking)
     })
     .await?
     .into())
@@ -130,15 +130,15 @@ async fn send(
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn send_queued(
-    chat: u32,
+    id: u32,
     text: String,
     thinking: bool,
     rest: Vec<QueuedMessage>,
-    desk: State<'_, Chat>,
+    chat: State<'_, Chat>,
 ) -> Answer<ChatView> {
     let rest = rest.into_iter().map(Into::into).collect();
-    Ok(ask(&desk, move |desk| {
-        desk.send_queued(chat_id(chat), &text, thinking, rest)
+    Ok(ask(&chat, move |chat| {
+        chat.send_queued(chat_id(id), &text, thinking, rest)
     })
     .await?
     .into())
@@ -146,9 +146,9 @@ async fn send_queued(
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn regenerate(message: u32, thinking: bool, desk: State<'_, Chat>) -> Answer<ChatView> {
-    Ok(ask(&desk, move |desk| {
-        desk.regenerate(message_id(message), thinking)
+async fn regenerate(message: u32, thinking: bool, chat: State<'_, Chat>) -> Answer<ChatView> {
+    Ok(ask(&chat, move |chat| {
+        chat.regenerate(message_id(message), thinking)
     })
     .await?
     .into())
@@ -156,9 +156,9 @@ async fn regenerate(message: u32, thinking: bool, desk: State<'_, Chat>) -> Answ
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn continue_answer(message: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
+async fn continue_answer(message: u32, chat: State<'_, Chat>) -> Answer<ChatView> {
     Ok(
-        ask(&desk, move |desk| desk.continue_answer(message_id(message)))
+        ask(&chat, move |chat| chat.continue_answer(message_id(message)))
             .await?
             .into(),
     )
@@ -171,10 +171,10 @@ async fn edit_message(
     message: u32,
     text: String,
     answer: Option<bool>,
-    desk: State<'_, Chat>,
+    chat: State<'_, Chat>,
 ) -> Answer<ChatView> {
-    Ok(ask(&desk, move |desk| {
-        desk.edit_message(message_id(message), &text, answer)
+    Ok(ask(&chat, move |chat| {
+        chat.edit_message(message_id(message), &text, answer)
     })
     .await?
     .into())
@@ -182,9 +182,9 @@ async fn edit_message(
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn show_sibling(message: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
+async fn show_sibling(message: u32, chat: State<'_, Chat>) -> Answer<ChatView> {
     Ok(
-        ask(&desk, move |desk| desk.show_sibling(message_id(message)))
+        ask(&chat, move |chat| chat.show_sibling(message_id(message)))
             .await?
             .into(),
     )
@@ -192,69 +192,66 @@ async fn show_sibling(message: u32, desk: State<'_, Chat>) -> Answer<ChatView> {
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn stop(chat: u32, desk: State<'_, Chat>) -> Answer<()> {
-    ask(&desk, move |desk| desk.stop(chat_id(chat))).await
+async fn stop(id: u32, chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, move |chat| chat.stop(chat_id(id))).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn rename_chat(chat: u32, title: String, desk: State<'_, Chat>) -> Answer<ChatSummary> {
-    Ok(ask(&desk, move |desk| desk.rename(chat_id(chat), &title))
+async fn rename_chat(id: u32, title: String, chat: State<'_, Chat>) -> Answer<ChatSummary> {
+    Ok(ask(&chat, move |chat| chat.rename(chat_id(id), &title))
         .await?
         .into())
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn delete_chat(chat: u32, desk: State<'_, Chat>) -> Answer<()> {
-    ask(&desk, move |desk| desk.delete(chat_id(chat))).await
+async fn delete_chat(id: u32, chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, move |chat| chat.delete(chat_id(id))).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn restore_chat(chat: u32, desk: State<'_, Chat>) -> Answer<ChatSummary> {
-    Ok(ask(&desk, move |desk| desk.restore(chat_id(chat)))
+async fn restore_chat(id: u32, chat: State<'_, Chat>) -> Answer<ChatSummary> {
+    Ok(ask(&chat, move |chat| chat.restore(chat_id(id)))
         .await?
         .into())
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn search(query: String, desk: State<'_, Chat>) -> Answer<Vec<SearchHit>> {
-    let hits = ask(&desk, move |desk| desk.search(&query)).await?;
+async fn search(query: String, chat: State<'_, Chat>) -> Answer<Vec<SearchHit>> {
+    let hits = ask(&chat, move |chat| chat.search(&query)).await?;
     Ok(hits.into_iter().map(Into::into).collect())
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn save_draft(chat: Option<u32>, text: String, desk: State<'_, Chat>) -> Answer<()> {
-    ask(&desk, move |desk| desk.save_draft(chat.map(chat_id), &text)).await
+async fn save_draft(id: Option<u32>, text: String, chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, move |chat| chat.save_draft(id.map(chat_id), &text)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn save_pastes(chat: Option<u32>, pastes: Vec<String>, desk: State<'_, Chat>) -> Answer<()> {
-    ask(&desk, move |desk| {
-        desk.save_pastes(chat.map(chat_id), pastes)
-    })
-    .await
+async fn save_pastes(id: Option<u32>, pastes: Vec<String>, chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, move |chat| chat.save_pastes(id.map(chat_id), pastes)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn save_queue(chat: u32, queue: Vec<QueuedMessage>, desk: State<'_, Chat>) -> Answer<()> {
+async fn save_queue(id: u32, queue: Vec<QueuedMessage>, chat: State<'_, Chat>) -> Answer<()> {
     let queue = queue.into_iter().map(Into::into).collect();
-    ask(&desk, move |desk| desk.save_queue(chat_id(chat), queue)).await
+    ask(&chat, move |chat| chat.save_queue(chat_id(id), queue)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn save_settings(
     settings: Settings,
-    desk: State<'_, Chat>,
+    chat: State<'_, Chat>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Answer<Settings> {
-    let saved = ask(&desk, move |desk| desk.save_settings(settings.into())).await?;
+    let saved = ask(&chat, move |chat| chat.save_settings(settings.into())).await?;
     desktop.set_theme(saved.theme);
     desktop.set_zoom(saved.zoom);
     Ok(saved.into())
@@ -263,12 +260,12 @@ async fn save_settings(
 /// False when the person closed the picker without a choice. The result comes as `model` events.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn pick_model(desk: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>) -> Answer<bool> {
+async fn pick_model(chat: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>) -> Answer<bool> {
     let desktop = Arc::clone(&desktop);
     let Some(file) = blocking(move || desktop.pick_model()).await? else {
         return Ok(false);
     };
-    ask(&desk, move |desk| desk.open_model(ModelChoice::File(file))).await?;
+    ask(&chat, move |chat| chat.open_model(ModelChoice::File(file))).await?;
     Ok(true)
 }
 
@@ -281,8 +278,8 @@ async fn retry_model(chat: State<'_, Chat>) -> Answer<()> {
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn use_demo_model(desk: State<'_, Chat>) -> Answer<()> {
-    ask(&desk, move |desk| desk.open_model(ModelChoice::DemoModel)).await
+async fn use_demo_model(chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, move |chat| chat.open_model(ModelChoice::DemoModel)).await
 }
 
 #[tauri::command]
@@ -293,13 +290,13 @@ async fn open_link(url: String, desktop: State<'_, Arc<dyn Desktop>>) -> Answer<
     blocking(move || desktop.browse(&url)).await?
 }
 
-/// Sends a verb to the desk and waits for its answer.
+/// Runs a request on a blocking thread.
 async fn ask<T: Send + 'static>(
-    desk: &Chat,
+    chat: &Chat,
     verb: impl FnOnce(&Chat) -> Result<T, Failure> + Send + 'static,
 ) -> Answer<T> {
-    let desk = desk.clone();
-    Ok(blocking(move || verb(&desk)).await??)
+    let chat = chat.clone();
+    Ok(blocking(move || verb(&chat)).await??)
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Answer<T> {

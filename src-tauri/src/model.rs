@@ -1,4 +1,4 @@
-//! The engine as chat's `Generate`.
+//! The engine as chat's `ModelHost`.
 
 mod refusal;
 mod template;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use chat::{Failure, FailureCode, Generate, ModelChoice, ModelInfo, Opening};
+use chat::{Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening};
 use engine::{
     DeviceChoice, DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, KvType,
     Part, TemplateSandbox,
@@ -40,7 +40,7 @@ struct Open {
     gpu: Option<Gpu>,
 }
 
-impl Generate for EngineModel {
+impl ModelHost for EngineModel {
     fn refusal(&self, choice: &ModelChoice) -> Option<Failure> {
         let crashes = self.markers.as_ref()?.crashes(Work::Opening);
         crashes.contains(choice).then(|| {

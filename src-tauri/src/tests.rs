@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use chat::{
-    Chat, Failure, FailureCode, Finish, Generate, LoadOptions, ModelChoice, ModelInfo, Opening,
+    Chat, Failure, FailureCode, Finish, LoadOptions, ModelChoice, ModelHost, ModelInfo, Opening,
     Piece, Store, Turn,
 };
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ struct NoModel {
     asked: Arc<Mutex<Vec<ModelChoice>>>,
 }
 
-impl Generate for NoModel {
+impl ModelHost for NoModel {
     fn open(
         &mut self,
         model: &ModelChoice,
@@ -124,7 +124,7 @@ impl Window {
     }
 
     /// A window over another model than `model`, which then is not asked.
-    fn with(generate: Box<dyn Generate>, model: NoModel) -> Self {
+    fn with(generate: Box<dyn ModelHost>, model: NoModel) -> Self {
         let app = mock_builder()
             .invoke_handler(commands::handler())
             .build(tauri::generate_context!(test = true))
@@ -225,7 +225,7 @@ fn a_chat_goes_through_the_door_and_back() {
     let view = window
         .invoke(
             "send",
-            json!({ "chat": null, "text": "Hello", "thinking": false }),
+            json!({ "id": null, "text": "Hello", "thinking": false }),
         )
         .expect("sent");
     let chat = &view["chat"]["id"];
@@ -233,25 +233,25 @@ fn a_chat_goes_through_the_door_and_back() {
     assert_eq!(view["messages"][0]["role"], "user");
 
     window
-        .invoke("rename_chat", json!({ "chat": chat, "title": "Greeting" }))
+        .invoke("rename_chat", json!({ "id": chat, "title": "Greeting" }))
         .expect("renamed");
     let opened = window
-        .invoke("open_chat", json!({ "chat": chat }))
+        .invoke("open_chat", json!({ "id": chat }))
         .expect("opened");
     assert_eq!(opened["chat"]["title"], "Greeting");
 
     window
-        .invoke("delete_chat", json!({ "chat": chat }))
+        .invoke("delete_chat", json!({ "id": chat }))
         .expect("deleted");
     let error = window
-        .invoke("open_chat", json!({ "chat": chat }))
+        .invoke("open_chat", json!({ "id": chat }))
         .expect_err("gone");
     assert_eq!(error["code"], "not-found");
     window
-        .invoke("restore_chat", json!({ "chat": chat }))
+        .invoke("restore_chat", json!({ "id": chat }))
         .expect("restored");
     window
-        .invoke("open_chat", json!({ "chat": chat }))
+        .invoke("open_chat", json!({ "id": chat }))
         .expect("back");
 }
 
@@ -284,10 +284,10 @@ fn nonsense_is_an_error_and_not_a_crash() {
     let window = Window::open();
     for (command, arguments) in [
         ("send", json!({})),
-        ("send", json!({ "chat": -1, "text": "x", "thinking": true })),
-        ("send", json!({ "chat": null, "text": 7, "thinking": true })),
-        ("open_chat", json!({ "chat": 4_294_967_295_u32 })),
-        ("open_chat", json!({ "chat": 1e30 })),
+        ("send", json!({ "id": -1, "text": "x", "thinking": true })),
+        ("send", json!({ "id": null, "text": 7, "thinking": true })),
+        ("open_chat", json!({ "id": 4_294_967_295_u32 })),
+        ("open_chat", json!({ "id": 1e30 })),
         ("regenerate", json!({ "message": 99, "thinking": true })),
         ("save_settings", json!({ "settings": { "theme": "pink" } })),
         ("open_link", json!({ "url": "file:///etc/passwd" })),

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use chat::{
-    Generate, HistoryMessage, LoadOptions, ModelChoice, Part, Piece, Role, SamplingSettings,
+    HistoryMessage, LoadOptions, ModelChoice, ModelHost, Part, Piece, Role, SamplingSettings,
     Settings, StopReason, Turn,
 };
 use jiff::ToSpan;

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use chat::{
-    Finish, Generate, HistoryMessage, LoadOptions, ModelChoice, Piece, Role, Sampling, StopReason,
+    Finish, HistoryMessage, LoadOptions, ModelChoice, ModelHost, Piece, Role, Sampling, StopReason,
     Turn,
 };
 use tempfile::TempDir;

@@ -109,7 +109,7 @@ pub fn figures() -> Stats {
     }
 }
 
-impl Generate for Recorder {
+impl ModelHost for Recorder {
     fn open(
         &mut self,
         _: &ModelChoice,
@@ -199,7 +199,7 @@ fn answered(window: &Window, chat: &Value) -> Value {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let view = window
-            .invoke("open_chat", json!({ "chat": chat }))
+            .invoke("open_chat", json!({ "id": chat }))
             .expect("opened");
         let last = view["messages"]
             .as_array()
@@ -221,7 +221,7 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
         .invoke("save_settings", json!({ "settings": unusual_settings() }))
         .expect("saved");
     let send = |chat: &Value, text: &str| {
-        let arguments = json!({ "chat": chat, "text": text, "thinking": true });
+        let arguments = json!({ "id": chat, "text": text, "thinking": true });
         let view = window.invoke("send", arguments).expect("sent");
         let chat = view["chat"]["id"].clone();
         let answer = answered(&window, &chat);
@@ -275,7 +275,7 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
         let answer = window.invoke(command, arguments);
         answer.unwrap_or_else(|error| panic!("{command}: {error}"))
     };
-    let asked = json!({ "chat": null, "text": "What is green?", "thinking": false });
+    let asked = json!({ "id": null, "text": "What is green?", "thinking": false });
     let view = invoke("send", asked);
     let (chat, question) = (&view["chat"]["id"], &view["messages"][0]["id"]);
     let first = answered(&window, chat);
@@ -313,18 +313,18 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
     assert_eq!(view["messages"][0]["text"], "No.");
     assert_eq!(model.turns(), turns, "nothing is asked of the model");
 
-    invoke("save_draft", json!({ "chat": chat, "text": "Dear" }));
-    invoke("save_draft", json!({ "chat": null, "text": "New" }));
-    invoke("save_pastes", json!({ "chat": chat, "pastes": ["long"] }));
+    invoke("save_draft", json!({ "id": chat, "text": "Dear" }));
+    invoke("save_draft", json!({ "id": null, "text": "New" }));
+    invoke("save_pastes", json!({ "id": chat, "pastes": ["long"] }));
     let queued = json!({ "text": "And then?", "pastes": ["longer"], "thinking": true });
-    invoke("save_queue", json!({ "chat": chat, "queue": [queued] }));
+    invoke("save_queue", json!({ "id": chat, "queue": [queued] }));
     let draft = json!({ "text": "Dear", "pastes": ["long"], "queue": [queued] });
-    assert_eq!(invoke("open_chat", json!({ "chat": chat }))["draft"], draft);
+    assert_eq!(invoke("open_chat", json!({ "id": chat }))["draft"], draft);
     let new = json!({ "text": "New", "pastes": [], "queue": [] });
     assert_eq!(invoke("snapshot", json!({}))["drafts"]["newChat"], new);
     let rest = json!([{ "text": "And last?", "pastes": [], "thinking": false }]);
     let sent = json!({
-        "chat": chat, "text": "And then?\n\nlonger", "thinking": true, "rest": rest
+        "id": chat, "text": "And then?\n\nlonger", "thinking": true, "rest": rest
     });
     let view = invoke("send_queued", sent);
     assert_eq!(
@@ -336,9 +336,9 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
     assert_eq!(&hits[0]["chat"], chat, "{hits}");
 
     model.is_endless.store(true, Ordering::Relaxed);
-    let endless = json!({ "chat": chat, "text": "Go on", "thinking": false });
+    let endless = json!({ "id": chat, "text": "Go on", "thinking": false });
     invoke("send", endless);
-    invoke("stop", json!({ "chat": chat }));
+    invoke("stop", json!({ "id": chat }));
     assert_eq!(answered(&window, chat)["state"], "stopped");
 }
 

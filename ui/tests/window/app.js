@@ -203,7 +203,7 @@ export class App {
   async openChat() {
     const { current, chats } = await this.snapshot();
     const chat = current ?? chats[0]?.id;
-    return chat === undefined ? undefined : this.invoke("open_chat", { chat });
+    return chat === undefined ? undefined : this.invoke("open_chat", { id: chat });
   }
 
   /** Changes what is stored, then loads the page anew, so that it starts from there. */

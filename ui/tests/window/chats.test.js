@@ -46,7 +46,7 @@ test("a chat is renamed, deleted, and brought back", async (t) => {
     "it to be back in the store",
     async () => (await app.snapshot()).chats[0],
   );
-  const { messages } = await app.invoke("open_chat", { chat: chat.id });
+  const { messages } = await app.invoke("open_chat", { id: chat.id });
   assert.equal(messages.length, 2);
 });
 

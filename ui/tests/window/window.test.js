@@ -63,7 +63,7 @@ test("kill -9 loses neither a long paste nor a message that waits", async (t) =>
   await first.get("list", "Pasted texts");
   const { id } = (await first.snapshot()).chats[0];
   await first.until("it to be stored", async () => {
-    const { draft } = await first.invoke("open_chat", { chat: id });
+    const { draft } = await first.invoke("open_chat", { id });
     return draft.pastes[0] === pasted && draft.queue.length === 1;
   });
   first.crash();

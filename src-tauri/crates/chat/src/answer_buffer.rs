@@ -10,35 +10,35 @@ use crate::view::Stage;
 /// How long tokens are gathered before the window gets them. The first goes at once.
 const GATHER: Duration = Duration::from_millis(50);
 
-pub(crate) struct Live {
+pub(crate) struct AnswerBuffer {
     progress: Progress,
     /// Whether the ids of the whole answer are known, and not of its end alone.
     keeps_ids: bool,
     pub seq: u32,
     pub tokens: u32,
     /// Of the thinking and the text: what the window has, in bytes.
-    told: (usize, usize),
+    flushed: (usize, usize),
     stage: Stage,
     first_token: Option<Instant>,
     thinking_since: Option<Instant>,
     /// Whether a tag has closed the thinking.
     thought: bool,
-    tell_due: Option<Instant>,
-    last_told: Option<Instant>,
+    flush_due: Option<Instant>,
+    last_flush: Option<Instant>,
     journal_due: Option<Instant>,
     /// How long a token waits at most to be journaled.
     journal_after: Duration,
 }
 
 /// What the window does not have yet.
-pub(crate) struct Growth {
+pub(crate) struct Delta {
     pub thinking: String,
     pub text: String,
 }
 
-impl Live {
+impl AnswerBuffer {
     /// An answer that begins with what it has: nothing, or what is to be continued.
-    pub fn new(mut progress: Progress, model: &str, journal_after: Duration) -> Live {
+    pub fn new(mut progress: Progress, model: &str, journal_after: Duration) -> AnswerBuffer {
         let empty = progress.text.is_empty() && progress.thinking.is_none();
         let keeps_ids =
             empty || (progress.model.as_deref() == Some(model) && !progress.tokens.is_empty());
@@ -46,22 +46,22 @@ impl Live {
             progress.tokens.clear();
         }
         progress.model = keeps_ids.then(|| model.to_owned());
-        let told = (
+        let flushed = (
             progress.thinking.as_ref().map_or(0, String::len),
             progress.text.len(),
         );
-        Live {
+        AnswerBuffer {
             progress,
             keeps_ids,
             seq: 0,
             tokens: 0,
-            told,
+            flushed,
             stage: Stage::Reading,
             first_token: None,
             thinking_since: None,
             thought: false,
-            tell_due: None,
-            last_told: None,
+            flush_due: None,
+            last_flush: None,
             journal_due: None,
             journal_after,
         }
@@ -93,29 +93,29 @@ impl Live {
                 Stage::Writing
             }
         };
-        if self.has_growth() {
-            let due = self.last_told.map_or(at, |last| last + GATHER);
-            self.tell_due.get_or_insert(due);
+        if self.has_delta() {
+            let due = self.last_flush.map_or(at, |last| last + GATHER);
+            self.flush_due.get_or_insert(due);
         }
         (std::mem::replace(&mut self.stage, stage) != stage).then_some(stage)
     }
 
     /// When to look again.
     pub fn due(&self) -> Option<Instant> {
-        [self.tell_due, self.journal_due]
+        [self.flush_due, self.journal_due]
             .into_iter()
             .flatten()
             .min()
     }
 
     /// What the window lacks, when it is time to tell it, or at the end.
-    pub fn growth(&mut self, now: Instant, end: bool) -> Option<Growth> {
-        let time = self.tell_due.is_some_and(|due| due <= now);
-        if !(time || end && self.has_growth()) {
+    pub fn delta(&mut self, now: Instant, end: bool) -> Option<Delta> {
+        let time = self.flush_due.is_some_and(|due| due <= now);
+        if !(time || end && self.has_delta()) {
             return None;
         }
-        let (thinking, text) = self.told;
-        let growth = Growth {
+        let (thinking, text) = self.flushed;
+        let delta = Delta {
             thinking: self
                 .progress
                 .thinking
@@ -123,11 +123,11 @@ impl Live {
                 .map_or_else(String::new, |all| all[thinking..].to_owned()),
             text: self.progress.text[text..].to_owned(),
         };
-        self.told = (thinking + growth.thinking.len(), text + growth.text.len());
-        self.tell_due = None;
-        self.last_told = Some(now);
+        self.flushed = (thinking + delta.thinking.len(), text + delta.text.len());
+        self.flush_due = None;
+        self.last_flush = Some(now);
         self.seq += 1;
-        Some(growth)
+        Some(delta)
     }
 
     /// What to journal, when it is time to.
@@ -156,12 +156,12 @@ impl Live {
     }
 
     /// What the window has of it.
-    pub fn told(&self, now: Instant) -> Progress {
+    pub fn flushed(&self, now: Instant) -> Progress {
         let mut progress = self.progress_at(now);
         if let Some(thinking) = &mut progress.thinking {
-            thinking.truncate(self.told.0);
+            thinking.truncate(self.flushed.0);
         }
-        progress.text.truncate(self.told.1);
+        progress.text.truncate(self.flushed.1);
         progress
     }
 
@@ -196,8 +196,8 @@ impl Live {
         self.thinking_since = None;
     }
 
-    fn has_growth(&self) -> bool {
-        let (thinking, text) = self.told;
+    fn has_delta(&self) -> bool {
+        let (thinking, text) = self.flushed;
         self.progress.text.len() > text
             || self
                 .progress
@@ -223,12 +223,12 @@ mod tests {
     #[test]
     fn the_rate_is_of_the_tokens_after_the_first() {
         let begun = Instant::now();
-        let mut live = Live::new(Progress::default(), "m", Duration::from_millis(250));
+        let mut buffer = AnswerBuffer::new(Progress::default(), "m", Duration::from_millis(250));
         let after = |seconds| begun + Duration::from_secs(seconds);
-        live.token(begun, 1, "a", Part::Answer);
-        assert_eq!(live.tokens_per_second(after(2)), 0.0);
-        live.token(after(1), 2, "b", Part::Answer);
-        live.token(after(2), 3, "c", Part::Answer);
-        assert_eq!(live.tokens_per_second(after(2)), 1.0);
+        buffer.token(begun, 1, "a", Part::Answer);
+        assert_eq!(buffer.tokens_per_second(after(2)), 0.0);
+        buffer.token(after(1), 2, "b", Part::Answer);
+        buffer.token(after(2), 3, "c", Part::Answer);
+        assert_eq!(buffer.tokens_per_second(after(2)), 1.0);
     }
 }

@@ -11,7 +11,7 @@ const MAX_MESSAGE: usize = 10_000;
 
 /// A verb that was refused, or an answer that could not be given.
 ///
-/// `code` is what callers switch on; `message` is for people and says what to do about it.
+/// `code` is what callers switch on; `message` is for the user and says what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {

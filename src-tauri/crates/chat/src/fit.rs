@@ -61,7 +61,7 @@ impl Limits {
 }
 
 /// A turn with the whole history.
-pub(crate) struct Unfitted {
+pub(crate) struct TurnRequest {
     pub turn: Turn,
     /// The id of each message of the history.
     pub ids: Vec<MessageId>,
@@ -71,7 +71,7 @@ pub(crate) struct Unfitted {
 
 /// What was left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Fitted(pub OmittedRow);
+pub(crate) struct Truncation(pub OmittedRow);
 
 /// Where the history begins, and where its thinking begins: indices into the whole history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,11 +84,11 @@ type Count<'a> = &'a mut dyn FnMut(&Turn) -> Result<usize, Failure>;
 
 /// Cuts as little as the context allows.
 pub(crate) fn fit(
-    whole: Unfitted,
+    whole: TurnRequest,
     limits: Limits,
     count: Count<'_>,
-) -> Result<(Turn, Fitted), Failure> {
-    let Unfitted { turn, ids, before } = &whole;
+) -> Result<(Turn, Truncation), Failure> {
+    let TurnRequest { turn, ids, before } = &whole;
     let context = limits.context;
     // What cannot fit whatever its tokens are is not counted: that would take long.
     let count: Count<'_> = &mut |turn| match least_tokens(turn, limits) {
@@ -145,13 +145,13 @@ pub(crate) fn fit(
             too_long(tokens, counted, limit, limits.remedy)
         });
     }
-    let fitted = Fitted(omitted(&whole, cut));
+    let truncation = Truncation(omitted(&whole, cut));
     let turn = if cut == Cut::default() {
         whole.turn
     } else {
         apply(&whole.turn, cut)
     };
-    Ok((turn, fitted))
+    Ok((turn, truncation))
 }
 
 /// The tokens kept free for what is to be written. An answer that is continued has used some.
@@ -228,7 +228,7 @@ fn apply(turn: &Turn, cut: Cut) -> Turn {
     turn
 }
 
-fn omitted(whole: &Unfitted, cut: Cut) -> OmittedRow {
+fn omitted(whole: &TurnRequest, cut: Cut) -> OmittedRow {
     let without = whole
         .turn
         .history
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_too_long_is_told_what_helps_and_nothing_else() {
+    fn the_error_of_a_message_too_long_names_what_helps() {
         let said = |needed, counted, remedy| too_long(needed, counted, 1_536, remedy).message;
         assert_eq!(
             said(259_166, true, Remedy::LargerModel),

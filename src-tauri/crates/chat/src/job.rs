@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use crate::failure::Failure;
-use crate::fit::{Fitted, Unfitted};
+use crate::fit::{Truncation, TurnRequest};
 use crate::model_host::{Finish, LoadOptions, ModelChoice, ModelInfo, Opening, Part};
 
 pub(crate) enum Job {
@@ -16,12 +16,12 @@ pub(crate) enum Job {
         asked: bool,
     },
     Answer {
-        unfitted: Unfitted,
+        request: TurnRequest,
         cancel: Arc<AtomicBool>,
     },
 }
 
-/// What the model thread tells the desk. It is always about the job that runs.
+/// What the model thread tells the actor. It is always about the job that runs.
 pub(crate) enum Report {
     Progress(Opening),
     /// The job of opening is over; `open` is the model that there is now.
@@ -29,7 +29,7 @@ pub(crate) enum Report {
         result: Result<(), Failure>,
         open: Option<Box<ModelInfo>>,
     },
-    Fitted(Fitted),
+    Truncated(Truncation),
     Reading {
         done: usize,
         total: usize,
@@ -38,7 +38,7 @@ pub(crate) enum Report {
         id: u32,
         text: String,
         part: Part,
-        /// When it was made; the desk may come to it later.
+        /// When it was made; the actor may come to it later.
         at: Instant,
     },
     /// The job of answering is over. After a panic the model cannot be trusted.

@@ -1,11 +1,11 @@
 //! The product's verbs, and the one thread that owns the model.
 //!
-//! [`Chat`] is the handle: each verb is a letter to the *desk*, a thread that owns the [`Store`]
-//! and answers at once. The desk keeps the queue of answers and hands one job at a time to the
-//! *model thread*, which owns the [`Generate`] and reports back what it reads and writes. Nothing
+//! [`Chat`] is the handle: each verb is a request to the *actor*, a thread that owns the [`Store`]
+//! and answers at once. The actor keeps the queue of answers and hands one job at a time to the
+//! *model thread*, which owns the [`ModelHost`] and reports back what it reads and writes. Nothing
 //! is shared and nothing is locked, but for the flag that cancels an answer.
 //!
-//! The model itself is behind [`Generate`]: this crate knows no engine, and tests script one.
+//! The model itself is behind [`ModelHost`]: this crate knows no engine, and tests script one.
 
 #![warn(missing_docs)]
 
@@ -29,7 +29,7 @@ pub use clock::{Clock, SystemClock};
 pub use failure::{Failure, FailureCode};
 pub use handle::Chat;
 pub use model_host::{
-    Device, DeviceKind, Finish, Generate, HistoryMessage, KvType, LoadOptions, ModelChoice,
+    Device, DeviceKind, Finish, HistoryMessage, KvType, LoadOptions, ModelChoice, ModelHost,
     ModelInfo, Opening, Part, Piece, Stats, StopReason, Template, TemplateUse, Turn,
 };
 pub use settings::{

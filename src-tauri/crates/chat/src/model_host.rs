@@ -22,8 +22,8 @@ pub enum Opening {
 
 /// A model, or the place where one can be opened. It lives on the model thread alone.
 ///
-/// A panic in any of these becomes a [`Failure`], after which the model is opened anew.
-pub trait Generate: Send {
+/// A panic in any of these becomes a [`Failure`], after which the model is opened again.
+pub trait ModelHost: Send {
     /// Why this model is opened only when the user asks for it, and not at a start: the app may
     /// have crashed over it.
     fn refusal(&self, _model: &ModelChoice) -> Option<Failure> {
@@ -200,7 +200,7 @@ pub struct Turn {
     pub instructions: Option<String>,
     /// Whether the model is to think first.
     pub thinking: bool,
-    /// The date that the model is told: that of the chat's first day, so that its prompt never
+    /// The date in the prompt: that of the chat's first day, so that its prompt never
     /// changes.
     pub today: Date,
     /// How to choose tokens.
@@ -279,7 +279,7 @@ pub enum StopReason {
     MaxTokens,
     /// The context is full.
     ContextFull,
-    /// It was told to stop.
+    /// It was cancelled.
     Cancelled,
 }
 

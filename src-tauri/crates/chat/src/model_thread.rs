@@ -1,4 +1,4 @@
-//! The thread that owns the model: one job at a time, in the order in which the desk sends them.
+//! The thread that owns the model: one job at a time, in the order in which the actor sends them.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,12 +7,12 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use crate::failure::{Failure, FailureCode};
-use crate::fit::{self, Limits, Unfitted};
+use crate::fit::{self, Limits, TurnRequest};
 use crate::job::{Job, Report};
-use crate::model_host::{Finish, Generate, ModelInfo, Piece};
+use crate::model_host::{Finish, ModelHost, ModelInfo, Piece};
 
-/// Runs until the desk lets go of `jobs`.
-pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, report: &dyn Fn(Report)) {
+/// Runs until the actor lets go of `jobs`.
+pub(crate) fn run(mut host: Box<dyn ModelHost>, jobs: &Receiver<Job>, report: &dyn Fn(Report)) {
     while let Ok(job) = jobs.recv() {
         match job {
             Job::Open {
@@ -21,29 +21,24 @@ pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, report:
                 asked,
             } => {
                 let open = || {
-                    if let Some(refusal) = generate.refusal(&choice).filter(|_| !asked) {
+                    if let Some(refusal) = host.refusal(&choice).filter(|_| !asked) {
                         return Err(refusal);
                     }
-                    generate.open(&choice, &options, &mut |progress| {
+                    host.open(&choice, &options, &mut |progress| {
                         report(Report::Progress(progress))
                     })
                 };
-                let result = unless_it_panics(FailureCode::BadModel, open).0;
-                let open =
-                    unless_it_panics(FailureCode::BadModel, || Ok(generate.info().map(named))).0;
+                let result = catch_panic(FailureCode::BadModel, open).0;
+                let open = catch_panic(FailureCode::BadModel, || Ok(host.info().map(named))).0;
                 report(Report::Opened {
                     result: result.map(drop),
                     open: open.ok().flatten().map(Box::new),
                 });
             }
-            Job::Answer { unfitted, cancel } => {
-                let answer = || answer(generate.as_mut(), unfitted, &cancel, report);
-                let (result, panicked) = unless_it_panics(FailureCode::Generation, answer);
-                let open = generate
-                    .info()
-                    .filter(|_| !panicked)
-                    .map(named)
-                    .map(Box::new);
+            Job::Answer { request, cancel } => {
+                let answer = || answer(host.as_mut(), request, &cancel, report);
+                let (result, panicked) = catch_panic(FailureCode::Generation, answer);
+                let open = host.info().filter(|_| !panicked).map(named).map(Box::new);
                 report(Report::Ended {
                     result,
                     panicked,
@@ -55,17 +50,17 @@ pub(crate) fn run(mut generate: Box<dyn Generate>, jobs: &Receiver<Job>, report:
 }
 
 fn answer(
-    generate: &mut dyn Generate,
-    unfitted: Unfitted,
+    host: &mut dyn ModelHost,
+    request: TurnRequest,
     cancel: &AtomicBool,
     report: &dyn Fn(Report),
 ) -> Result<Finish, Failure> {
-    let Some(limits) = generate.info().map(Limits::of) else {
+    let Some(limits) = host.info().map(Limits::of) else {
         return Err(Failure::new(FailureCode::NoModel, "No model is open."));
     };
-    let (turn, fitted) = fit::fit(unfitted, limits, &mut |turn| generate.count(turn, cancel))?;
-    report(Report::Fitted(fitted));
-    let finish = generate.generate(&turn, cancel, &mut |piece| match piece {
+    let (turn, truncation) = fit::fit(request, limits, &mut |turn| host.count(turn, cancel))?;
+    report(Report::Truncated(truncation));
+    let finish = host.generate(&turn, cancel, &mut |piece| match piece {
         Piece::Reading { done, total, .. } => report(Report::Reading { done, total }),
         Piece::Token { id, text, part } => report(Report::Token {
             id,
@@ -85,7 +80,7 @@ fn named(info: &ModelInfo) -> ModelInfo {
 }
 
 /// A panic becomes a failure, so that the thread lives on. Returns whether there was one.
-fn unless_it_panics<T>(
+fn catch_panic<T>(
     code: FailureCode,
     act: impl FnOnce() -> Result<T, Failure>,
 ) -> (Result<T, Failure>, bool) {

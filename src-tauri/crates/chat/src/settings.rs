@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::model_host::{KvType, LoadOptions};
 use crate::text;
 
-/// All settings. A change of what [`LoadOptions`] holds opens the model anew.
+/// All settings. A change of what [`LoadOptions`] holds opens the model again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {

@@ -26,7 +26,7 @@ pub(crate) fn run(db: &mut Connection, steps: &[Step]) -> rusqlite::Result<()> {
     if version(db)? >= latest {
         return Ok(());
     }
-    // SQLite's way to alter a table is to build it anew; rows that point at it must not fall
+    // SQLite's way to alter a table is to build it again; rows that point at it must not fall
     // meanwhile.
     db.pragma_update(None, "foreign_keys", false)?;
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;

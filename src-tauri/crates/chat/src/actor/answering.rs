@@ -7,17 +7,17 @@ use std::time::Instant;
 
 use store::{ChatId, MessageId, MessageState, OmittedRow};
 
-use crate::actor::answers::{Active, Waiting};
-use crate::actor::state::{Desk, check_if_failed};
-use crate::actor::unsaved::End;
-use crate::answer_buffer::Live;
+use crate::actor::answers::{ActiveAnswer, WaitingAnswer};
+use crate::actor::state::{ChatActor, check_if_failed};
+use crate::actor::unsaved::AnswerEnd;
+use crate::answer_buffer::AnswerBuffer;
 use crate::failure::{Failure, FailureCode};
-use crate::fit::Fitted;
+use crate::fit::Truncation;
 use crate::job::Job;
 use crate::model_host::{Finish, ModelInfo, Part, StopReason};
 use crate::view::{ChatView, Event, Stage};
 
-impl Desk {
+impl ChatActor {
     /// Returns the branch behind `after`, in which it will be written.
     pub(super) fn queue_answer(
         &mut self,
@@ -26,13 +26,13 @@ impl Desk {
         message: MessageId,
         resume: bool,
     ) -> Result<ChatView, Failure> {
-        self.answers.waiting.push_back(Waiting {
+        self.answers.waiting.push_back(WaitingAnswer {
             chat,
             message,
             resume,
         });
-        self.tell_changed(chat)?;
-        self.tell(Event::Stage {
+        self.emit_changed(chat)?;
+        self.emit(Event::Stage {
             chat,
             message,
             stage: Stage::Waiting,
@@ -52,38 +52,38 @@ impl Desk {
             match begun {
                 Ok(()) => return,
                 Err(failure) => {
-                    self.settle(End {
+                    self.settle(AnswerEnd {
                         failure: Some(failure),
-                        ..End::unwritten(waiting.chat, waiting.message, MessageState::Failed)
+                        ..AnswerEnd::unwritten(waiting.chat, waiting.message, MessageState::Failed)
                     });
                 }
             }
         }
     }
 
-    fn begin(&mut self, waiting: &Waiting, info: &ModelInfo) -> Result<(), Failure> {
-        let Waiting {
+    fn begin(&mut self, waiting: &WaitingAnswer, info: &ModelInfo) -> Result<(), Failure> {
+        let WaitingAnswer {
             chat,
             message,
             resume,
         } = *waiting;
-        let (unfitted, progress) = self.turn(chat, message, resume, info)?;
-        let live = Live::new(progress, &info.fingerprint, self.timing.journal_after);
+        let (request, progress) = self.turn(chat, message, resume, info)?;
+        let buffer = AnswerBuffer::new(progress, &info.fingerprint, self.timing.journal_after);
         let cancel = Arc::new(AtomicBool::new(false));
-        self.give(Job::Answer {
-            unfitted,
+        self.submit_job(Job::Answer {
+            request,
             cancel: Arc::clone(&cancel),
         });
         let cancelled = MessageState::Stopped;
-        self.answers.active = Some(Active {
+        self.answers.active = Some(ActiveAnswer {
             chat,
             message,
             cancel,
-            live,
+            buffer,
             cancelled,
             unsaved: None,
         });
-        self.tell(Event::Stage {
+        self.emit(Event::Stage {
             chat,
             message,
             stage: Stage::Reading,
@@ -104,24 +104,24 @@ impl Desk {
         )
     }
 
-    pub(super) fn fitted(&mut self, fitted: Fitted) {
+    pub(super) fn truncated(&mut self, truncation: Truncation) {
         let Some(active) = &self.answers.active else {
             return;
         };
-        if fitted != Fitted(OmittedRow::default()) {
-            tracing::info!(?fitted, "the conversation was cut to fit the context");
+        if truncation != Truncation(OmittedRow::default()) {
+            tracing::info!(?truncation, "conversation truncated to fit the context");
         }
-        if let Err(error) = self.store.messages().omit(active.message, &fitted.0) {
-            tracing::warn!(%error, "what a prompt left out was not saved");
+        if let Err(error) = self.store.messages().omit(active.message, &truncation.0) {
+            tracing::warn!(%error, "truncation not saved");
         }
     }
 
     pub(super) fn reading(&mut self, done: usize, total: usize) {
-        let Some(Active { chat, message, .. }) = self.answers.active else {
+        let Some(ActiveAnswer { chat, message, .. }) = self.answers.active else {
             return;
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        self.tell(Event::Stage {
+        self.emit(Event::Stage {
             chat,
             message,
             stage: Stage::Reading,
@@ -135,8 +135,8 @@ impl Desk {
             return;
         };
         let (chat, message) = (active.chat, active.message);
-        if let Some(stage) = active.live.token(at, id, text, part) {
-            self.tell(Event::Stage {
+        if let Some(stage) = active.buffer.token(at, id, text, part) {
+            self.emit(Event::Stage {
                 chat,
                 message,
                 stage,
@@ -148,28 +148,28 @@ impl Desk {
 
     /// Tells the window, and journals, what is due. At the `end`, the window gets the rest, and the
     /// row is left to what saves the end.
-    pub(super) fn tend_answer(&mut self, end: bool) {
+    pub(super) fn tick_answer(&mut self, end: bool) {
         let now = Instant::now();
         let Some(active) = &mut self.answers.active else {
             return;
         };
         let (chat, message) = (active.chat, active.message);
-        let growth = active.live.growth(now, end);
-        let journal = active.live.journal(now).filter(|_| !end);
+        let delta = active.buffer.delta(now, end);
+        let journal = active.buffer.journal(now).filter(|_| !end);
         if let Some(progress) = journal
             && let Err(error) = self.store.messages().journal(message, &progress)
         {
             // Writing on would promise what cannot be kept.
-            tracing::error!(%error, "an answer cannot be saved, and is stopped");
+            tracing::error!(%error, "answer stopped: it cannot be saved");
             active.cancel.store(true, Ordering::Relaxed);
             let failure = active.unsaved.get_or_insert(error.into());
             check_if_failed(&self.store, failure);
         }
-        if let Some(growth) = growth {
-            let (seq, tokens) = (active.live.seq, active.live.tokens);
-            let tokens_per_second = active.live.tokens_per_second(now);
-            let (thinking, text) = (growth.thinking, growth.text);
-            self.tell(Event::Delta {
+        if let Some(delta) = delta {
+            let (seq, tokens) = (active.buffer.seq, active.buffer.tokens);
+            let tokens_per_second = active.buffer.tokens_per_second(now);
+            let (thinking, text) = (delta.thinking, delta.text);
+            self.emit(Event::Delta {
                 chat,
                 message,
                 seq,
@@ -182,12 +182,12 @@ impl Desk {
     }
 
     pub(super) fn ended(&mut self, result: Result<Finish, Failure>, panicked: bool) {
-        self.tend_answer(true);
+        self.tick_answer(true);
         let Some(mut active) = self.answers.active.take() else {
             return;
         };
         let whole = matches!(&result, Ok(finish) if finish.reason == StopReason::EndOfTurn);
-        let progress = active.live.finish(Instant::now(), whole);
+        let progress = active.buffer.finish(Instant::now(), whole);
         let cancelled = active.cancel.load(Ordering::Relaxed);
         let (state, finish, failure) = match (active.unsaved, result) {
             (Some(failure), result) => (MessageState::Failed, result.ok(), Some(failure)),
@@ -195,14 +195,14 @@ impl Desk {
             (None, Err(_)) if cancelled && !panicked => (active.cancelled, None, None),
             (None, Err(failure)) => (MessageState::Failed, None, Some(failure)),
         };
-        self.settle(End {
+        self.settle(AnswerEnd {
             chat: active.chat,
             message: active.message,
             progress: Some(progress),
             state,
             stats: finish.and_then(|finish| serde_json::to_value(finish.stats).ok()),
             failure,
-            seq: active.live.seq,
+            seq: active.buffer.seq,
         });
         if panicked {
             self.reopen_model();
@@ -222,13 +222,13 @@ impl Desk {
         Ok(())
     }
 
-    fn take_waiting(&mut self, taken: impl Fn(&Waiting) -> bool, state: MessageState) {
+    fn take_waiting(&mut self, taken: impl Fn(&WaitingAnswer) -> bool, state: MessageState) {
         let (gone, stay): (VecDeque<_>, _) = std::mem::take(&mut self.answers.waiting)
             .into_iter()
             .partition(taken);
         self.answers.waiting = stay;
         for waiting in gone {
-            self.settle(End::unwritten(waiting.chat, waiting.message, state));
+            self.settle(AnswerEnd::unwritten(waiting.chat, waiting.message, state));
         }
     }
 

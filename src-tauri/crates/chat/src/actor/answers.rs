@@ -7,34 +7,34 @@ use std::time::Instant;
 
 use store::{ChatId, MessageId, MessageState};
 
-use crate::answer_buffer::Live;
+use crate::answer_buffer::AnswerBuffer;
 use crate::failure::Failure;
 
 #[derive(Default)]
-pub(crate) struct Answers {
-    pub(super) waiting: VecDeque<Waiting>,
-    pub(super) active: Option<Active>,
+pub(crate) struct AnswerQueue {
+    pub(super) waiting: VecDeque<WaitingAnswer>,
+    pub(super) active: Option<ActiveAnswer>,
 }
 
-pub(super) struct Waiting {
+pub(super) struct WaitingAnswer {
     pub(super) chat: ChatId,
     pub(super) message: MessageId,
     /// Whether it goes on with what the row has.
     pub(super) resume: bool,
 }
 
-pub(super) struct Active {
+pub(super) struct ActiveAnswer {
     pub(super) chat: ChatId,
     pub(super) message: MessageId,
     pub(super) cancel: Arc<AtomicBool>,
-    pub(super) live: Live,
+    pub(super) buffer: AnswerBuffer,
     /// How it ends when it was cancelled.
     pub(super) cancelled: MessageState,
     /// Why it cannot be saved.
     pub(super) unsaved: Option<Failure>,
 }
 
-impl Answers {
+impl AnswerQueue {
     /// Whether the model is at work.
     pub fn busy(&self) -> bool {
         self.active.is_some()
@@ -65,14 +65,14 @@ impl Answers {
     }
 
     /// What is written of a message at this moment.
-    pub fn live(&self, message: MessageId) -> Option<&Live> {
+    pub fn buffer(&self, message: MessageId) -> Option<&AnswerBuffer> {
         self.active
             .as_ref()
             .filter(|active| active.message == message)
-            .map(|active| &active.live)
+            .map(|active| &active.buffer)
     }
 
     pub fn due(&self) -> Option<Instant> {
-        self.active.as_ref().and_then(|active| active.live.due())
+        self.active.as_ref().and_then(|active| active.buffer.due())
     }
 }

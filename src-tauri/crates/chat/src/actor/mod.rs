@@ -1,4 +1,4 @@
-//! The desk: the thread that owns the store, and says what the model does next.
+//! The actor: the thread that owns the store, and says what the model does next.
 
 mod answering;
 mod answers;
@@ -21,15 +21,15 @@ use std::time::{Duration, Instant};
 use jiff::civil::Date;
 use store::{Copy, GoodCopy, Store, StoreError};
 
-use self::answers::Answers;
-use self::model_slot::Model;
+use self::answers::AnswerQueue;
+use self::model_slot::ModelSlot;
 pub use self::state::{AtEnd, Timing};
-pub(crate) use self::state::{Desk, Letter, check_if_failed};
+pub(crate) use self::state::{ChatActor, Request, check_if_failed};
 use self::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};
 use crate::job::Report;
-use crate::model_host::{Generate, ModelChoice};
+use crate::model_host::{ModelChoice, ModelHost};
 use crate::model_thread;
 use crate::settings::Settings;
 use crate::view::Event;
@@ -45,33 +45,33 @@ const PURGE_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) fn start(
     model: Option<ModelChoice>,
     store: Store,
-    generate: Box<dyn Generate>,
+    host: Box<dyn ModelHost>,
     clock: Box<dyn Clock>,
     timing: Timing,
     on_event: Box<dyn Fn(Event) + Send + Sync>,
-) -> Result<Sender<Letter>, Failure> {
-    let (letters, inbox) = channel();
+) -> Result<Sender<Request>, Failure> {
+    let (mailbox, requests) = channel();
     let (jobs, work) = channel();
     let settings = Settings::read(&store)?;
     let (purge_due, copy_due) = (
         Instant::now() + timing.purge_after,
         Instant::now() + timing.copy_after,
     );
-    let desk = Desk {
+    let actor = ChatActor {
         store,
         clock,
         on_event,
         jobs,
         settings,
-        model: Model::default(),
-        answers: Answers::default(),
+        model: ModelSlot::default(),
+        answers: AnswerQueue::default(),
         unsaved: Unsaved::default(),
         timing,
         purge_due,
         copy_due,
-        letters: letters.clone(),
+        mailbox: mailbox.clone(),
     };
-    let remembered = desk.remembered()?;
+    let remembered = actor.remembered()?;
 
     let failed = |error| {
         Failure::new(
@@ -79,60 +79,60 @@ pub(crate) fn start(
             format!("A thread could not be started: {error}"),
         )
     };
-    let reports = letters.clone();
+    let reports = mailbox.clone();
     let model_thread = thread::Builder::new().name("model".into());
     let (running, model_ended) = channel();
     model_thread
         .spawn(move || {
             // Dropped when the thread is over, in whatever way.
             let _running: Sender<Infallible> = running;
-            model_thread::run(generate, &work, &|report| {
-                // An error means that the desk has ended; then the jobs end too.
-                let _ = reports.send(Letter::Report(report));
+            model_thread::run(host, &work, &|report| {
+                // An error means that the actor has ended; then the jobs end too.
+                let _ = reports.send(Request::Report(report));
             });
         })
         .map_err(failed)?;
-    let desk_thread = thread::Builder::new().name("desk".into());
-    desk_thread
-        .spawn(move || desk.run(&inbox, &model_ended))
+    let actor_thread = thread::Builder::new().name("actor".into());
+    actor_thread
+        .spawn(move || actor.run(&requests, &model_ended))
         .map_err(failed)?;
-    let first = Letter::Verb(Box::new(move |desk| {
-        desk.end_left_in_writing();
-        desk.open_at_start(model, remembered);
+    let first = Request::Verb(Box::new(move |actor| {
+        actor.end_left_in_writing();
+        actor.open_at_start(model, remembered);
     }));
-    // An error means that the desk has ended, which the first verb will find out.
-    let _ = letters.send(first);
-    Ok(letters)
+    // An error means that the actor has ended, which the first verb will find out.
+    let _ = mailbox.send(first);
+    Ok(mailbox)
 }
 
-impl Desk {
-    fn run(mut self, inbox: &Receiver<Letter>, model_ended: &Receiver<Infallible>) {
+impl ChatActor {
+    fn run(mut self, requests: &Receiver<Request>, model_ended: &Receiver<Infallible>) {
         let waits = loop {
-            let letter =
-                match inbox.recv_timeout(self.due().saturating_duration_since(Instant::now())) {
-                    Ok(letter) => Some(letter),
+            let request =
+                match requests.recv_timeout(self.due().saturating_duration_since(Instant::now())) {
+                    Ok(request) => Some(request),
                     Err(RecvTimeoutError::Timeout) => None,
                     Err(RecvTimeoutError::Disconnected) => break None,
                 };
-            if let Some(Letter::Quit(waits)) = letter {
+            if let Some(Request::Quit(waits)) = request {
                 break waits;
             }
             let step = catch_unwind(AssertUnwindSafe(|| {
-                match letter {
-                    Some(Letter::Verb(verb)) => verb(&mut self),
-                    Some(Letter::Report(report)) => self.report(report),
-                    Some(Letter::Quit(_)) | None => {}
+                match request {
+                    Some(Request::Verb(verb)) => verb(&mut self),
+                    Some(Request::Report(report)) => self.report(report),
+                    Some(Request::Quit(_)) | None => {}
                 }
-                self.tend();
+                self.tick();
             }));
             if let Err(panic) = step {
                 tracing::error!(
                     cause = model_thread::cause(panic.as_ref()),
-                    "the desk panicked and goes on"
+                    "the actor panicked and goes on"
                 );
             }
         };
-        let at_end = self.close(inbox, model_ended);
+        let at_end = self.close(requests, model_ended);
         if let Some(waits) = waits {
             // An error means that nobody waits any more.
             let _ = waits.send(at_end);
@@ -143,7 +143,7 @@ impl Desk {
         match report {
             Report::Progress(progress) => self.opening(progress),
             Report::Opened { result, open } => self.opened(result, open.map(|info| *info)),
-            Report::Fitted(fitted) => self.fitted(fitted),
+            Report::Truncated(truncation) => self.truncated(truncation),
             Report::Reading { done, total } => self.reading(done, total),
             Report::Token { id, text, part, at } => self.token(at, id, &text, part),
             Report::Ended {
@@ -158,8 +158,8 @@ impl Desk {
     }
 
     /// Does what is due, and gives the model its next job.
-    fn tend(&mut self) {
-        self.tend_answer(false);
+    fn tick(&mut self) {
+        self.tick_answer(false);
         self.retry_unsaved();
         self.next_job();
         if self.answers.busy() {
@@ -195,7 +195,7 @@ impl Desk {
             return;
         };
         let day = self.clock.now().date().to_string();
-        let letters = self.letters.clone();
+        let mailbox = self.mailbox.clone();
         let copy = move || {
             let problem = match store::daily_copy(&path, &day) {
                 Ok(Copy::Refused(cause)) => damaged(&path, &cause),
@@ -206,9 +206,9 @@ impl Desk {
                 Err(error) => not_copied(&error),
             };
             tracing::error!(%problem, "the day's copy was not made");
-            // An error means that the desk has ended.
-            let _ = letters.send(Letter::Verb(Box::new(move |desk| {
-                desk.tell(Event::CopyFailed(problem));
+            // An error means that the actor has ended.
+            let _ = mailbox.send(Request::Verb(Box::new(move |actor| {
+                actor.emit(Event::CopyFailed(problem));
             })));
         };
         if let Err(error) = thread::Builder::new().name("copy".into()).spawn(copy) {
@@ -238,13 +238,13 @@ impl Desk {
     }
 
     /// Stops and saves what is being written, and ends the model thread.
-    fn close(mut self, inbox: &Receiver<Letter>, model_ended: &Receiver<Infallible>) -> AtEnd {
+    fn close(mut self, requests: &Receiver<Request>, model_ended: &Receiver<Infallible>) -> AtEnd {
         let mut at_end = AtEnd::Stopped;
         self.quit_answers();
         let deadline = Instant::now() + self.timing.close_within;
         while self.answers.busy() {
-            match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Letter::Report(report)) => self.report(report),
+            match requests.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Request::Report(report)) => self.report(report),
                 // Whoever asks now learns from the dropped reply that it is too late.
                 Ok(_) => {}
                 Err(_) => {

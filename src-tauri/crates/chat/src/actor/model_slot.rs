@@ -5,21 +5,21 @@ use crate::model_host::{ModelChoice, ModelInfo, Opening};
 use crate::settings::Sampling;
 use crate::view::{ModelState, ModelStatus};
 
-pub(crate) struct Model {
+pub(crate) struct ModelSlot {
     pub(super) open: Option<(ModelChoice, ModelInfo)>,
     /// What the model thread opens.
-    pub(super) opening: Option<Order>,
+    pub(super) opening: Option<OpenRequest>,
     /// What it opens next. A later wish replaces an earlier one.
-    pub(super) wanted: Option<Order>,
-    /// What it was last told to open.
+    pub(super) wanted: Option<OpenRequest>,
+    /// What was last asked for.
     pub(super) tried: Option<ModelChoice>,
     pub(super) progress: Opening,
     pub(super) error: Option<Failure>,
 }
 
-impl Default for Model {
-    fn default() -> Model {
-        Model {
+impl Default for ModelSlot {
+    fn default() -> ModelSlot {
+        ModelSlot {
             open: None,
             opening: None,
             wanted: None,
@@ -31,13 +31,13 @@ impl Default for Model {
 }
 
 #[derive(Clone)]
-pub(super) struct Order {
+pub(super) struct OpenRequest {
     pub(super) choice: ModelChoice,
-    pub(super) why: Why,
+    pub(super) reason: OpenReason,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum OpenReason {
     /// It was open last time.
     Start,
     /// The app was started with it.
@@ -50,7 +50,7 @@ pub(super) enum Why {
     Again,
 }
 
-impl Model {
+impl ModelSlot {
     pub fn opening(&self) -> bool {
         self.opening.is_some()
     }
@@ -65,7 +65,7 @@ impl Model {
 
     pub fn status(&self) -> ModelStatus {
         let error = self.error.clone();
-        if let Some(Order { choice, .. }) = self.opening.as_ref().or(self.wanted.as_ref()) {
+        if let Some(OpenRequest { choice, .. }) = self.opening.as_ref().or(self.wanted.as_ref()) {
             return ModelStatus {
                 state: match self.progress {
                     Opening::Checking => ModelState::Checking,

@@ -1,22 +1,22 @@
 //! Opening models. A model that does not open leaves the present one in place.
 
-use crate::actor::model_slot::{Model, Order, Why};
-use crate::actor::state::{Desk, MODEL};
+use crate::actor::model_slot::{ModelSlot, OpenReason, OpenRequest};
+use crate::actor::state::{ChatActor, MODEL};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::model_host::{ModelChoice, ModelInfo, Opening};
 use crate::view::Event;
 
-impl Desk {
+impl ChatActor {
     pub(super) fn open_at_start(&mut self, given: Option<ModelChoice>, remembered: ModelChoice) {
         match given {
-            Some(choice) => self.want(choice, Why::Given),
-            None => self.want(remembered, Why::Start),
+            Some(choice) => self.want(choice, OpenReason::Given),
+            None => self.want(remembered, OpenReason::Start),
         }
     }
 
     pub(crate) fn open_model(&mut self, choice: ModelChoice) -> Result<(), Failure> {
-        self.want(choice, Why::Asked);
+        self.want(choice, OpenReason::Asked);
         Ok(())
     }
 
@@ -34,7 +34,7 @@ impl Desk {
 
     /// Opens the present model once more: with other settings, or after it panicked.
     pub(super) fn reopen_model(&mut self) {
-        let Model {
+        let ModelSlot {
             open,
             opening,
             wanted,
@@ -45,82 +45,82 @@ impl Desk {
             // It will be opened with the settings of that moment.
             return;
         }
-        if let Some(Order { choice, why }) = opening.clone() {
-            self.want(choice, why);
+        if let Some(OpenRequest { choice, reason }) = opening.clone() {
+            self.want(choice, reason);
         } else if let Some(choice) = open.as_ref().map(|(choice, _)| choice).or(tried.as_ref()) {
-            self.want(choice.clone(), Why::Again);
+            self.want(choice.clone(), OpenReason::Again);
         }
     }
 
-    fn want(&mut self, choice: ModelChoice, why: Why) {
-        self.model.wanted = Some(Order { choice, why });
+    fn want(&mut self, choice: ModelChoice, reason: OpenReason) {
+        self.model.wanted = Some(OpenRequest { choice, reason });
         if self.model.opening.is_none() {
             self.model.progress = Opening::Loading(0.0);
         }
-        self.tell(Event::Model(self.model.status()));
+        self.emit(Event::Model(self.model.status()));
     }
 
     /// Returns whether there was something to open.
     pub(super) fn open_wanted(&mut self) -> bool {
-        let Some(order) = self.model.wanted.take() else {
+        let Some(request) = self.model.wanted.take() else {
             return false;
         };
-        self.give(Job::Open {
-            choice: order.choice.clone(),
+        self.submit_job(Job::Open {
+            choice: request.choice.clone(),
             options: self.settings.load_options(),
-            asked: matches!(order.why, Why::Asked | Why::Given),
+            asked: matches!(request.reason, OpenReason::Asked | OpenReason::Given),
         });
         self.model.progress = Opening::Loading(0.0);
-        self.model.tried = Some(order.choice.clone());
-        self.model.opening = Some(order);
+        self.model.tried = Some(request.choice.clone());
+        self.model.opening = Some(request);
         true
     }
 
     pub(super) fn opening(&mut self, progress: Opening) {
         self.model.progress = progress;
-        self.tell(Event::Model(self.model.status()));
+        self.emit(Event::Model(self.model.status()));
     }
 
     pub(super) fn opened(&mut self, result: Result<(), Failure>, open: Option<ModelInfo>) {
-        let Some(order) = self.model.opening.take() else {
+        let Some(request) = self.model.opening.take() else {
             return;
         };
         let before = self.model.open.take().map(|(choice, _)| choice);
         match result {
             Ok(()) => {
-                self.model.open = open.map(|info| (order.choice.clone(), info));
-                if order.why != Why::Fallback {
+                self.model.open = open.map(|info| (request.choice.clone(), info));
+                if request.reason != OpenReason::Fallback {
                     self.model.error = None;
                 }
-                if matches!(order.why, Why::Asked | Why::Given) {
-                    self.remember(&order.choice);
+                if matches!(request.reason, OpenReason::Asked | OpenReason::Given) {
+                    self.remember(&request.choice);
                 }
             }
             Err(failure) => {
                 tracing::warn!(%failure, "a model did not open");
                 self.model.open = before.zip(open);
                 // Of two failures at the start, the first is the one that the user can mend.
-                if order.why != Why::Fallback {
+                if request.reason != OpenReason::Fallback {
                     self.model.error = Some(failure);
                 }
                 if self.model.open.is_none()
                     && self.model.wanted.is_none()
-                    && let Some(next) = self.fallback(&order)
+                    && let Some(next) = self.fallback(&request)
                 {
-                    self.want(next, Why::Fallback);
+                    self.want(next, OpenReason::Fallback);
                     return;
                 }
             }
         }
-        self.tell(Event::Model(self.model.status()));
+        self.emit(Event::Model(self.model.status()));
     }
 
     /// What to open where the model to start with did not: the one that was used last, then the demo model.
-    fn fallback(&self, failed: &Order) -> Option<ModelChoice> {
-        let last = match failed.why {
-            Why::Given => self.remembered().ok(),
-            Why::Start | Why::Fallback => None,
-            Why::Asked | Why::Again => return None,
+    fn fallback(&self, failed: &OpenRequest) -> Option<ModelChoice> {
+        let last = match failed.reason {
+            OpenReason::Given => self.remembered().ok(),
+            OpenReason::Start | OpenReason::Fallback => None,
+            OpenReason::Asked | OpenReason::Again => return None,
         };
         last.into_iter()
             .chain([ModelChoice::DemoModel])
@@ -134,7 +134,7 @@ impl Desk {
         };
         if *before != now {
             *before = now;
-            self.tell(Event::Model(self.model.status()));
+            self.emit(Event::Model(self.model.status()));
         }
     }
 

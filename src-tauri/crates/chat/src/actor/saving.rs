@@ -4,22 +4,26 @@ use std::time::Instant;
 
 use store::{ChatId, MessageId, MessageState, StoreError};
 
-use crate::actor::state::{Desk, check_if_failed};
-use crate::actor::unsaved::{End, UnsavedEnd, error_row};
+use crate::actor::state::{ChatActor, check_if_failed};
+use crate::actor::unsaved::{AnswerEnd, UnsavedEnd, error_row};
 use crate::failure::Failure;
 use crate::view::{Event, Message};
 
 /// How often the time until the next try is doubled at most.
 const MOST_DOUBLINGS: u32 = 4;
 
-impl Desk {
+impl ChatActor {
     /// Answers that the last process was writing, and that could not be marked when the store was
     /// opened: the disk is full.
     pub(super) fn end_left_in_writing(&mut self) {
         match self.store.messages().writing() {
             Ok(left) => {
                 for (chat, message) in left {
-                    self.settle(End::unwritten(chat, message, MessageState::Interrupted));
+                    self.settle(AnswerEnd::unwritten(
+                        chat,
+                        message,
+                        MessageState::Interrupted,
+                    ));
                 }
             }
             Err(error) => tracing::error!(%error, "interrupted answers cannot be read"),
@@ -27,7 +31,7 @@ impl Desk {
     }
 
     /// Saves how an answer ended, and tells the window, unless its chat was deleted meanwhile.
-    pub(super) fn settle(&mut self, end: End) {
+    pub(super) fn settle(&mut self, end: AnswerEnd) {
         if let Some(failure) = &end.failure {
             // Its sentence may quote the chat: a template raises errors in words of its own.
             tracing::warn!(code = %failure.code, "an answer failed");
@@ -41,10 +45,10 @@ impl Desk {
             self.unsaved.ends.push(UnsavedEnd { end, reason });
             self.retry_later();
         }
-        self.tell_ended(message, seq);
+        self.emit_ended(message, seq);
     }
 
-    fn save_end(&self, end: &End) -> Result<(), StoreError> {
+    fn save_end(&self, end: &AnswerEnd) -> Result<(), StoreError> {
         let error = end.failure.as_ref().map(error_row);
         self.store.transaction(|store| {
             if let Some(progress) = &end.progress {
@@ -56,7 +60,7 @@ impl Desk {
         })
     }
 
-    fn tell_ended(&self, message: MessageId, seq: u32) {
+    fn emit_ended(&self, message: MessageId, seq: u32) {
         let row = match self.store.messages().get(message) {
             Ok(row) => row,
             Err(StoreError::NotFound(_)) => return,
@@ -67,11 +71,11 @@ impl Desk {
         };
         let chat = row.chat;
         // First that nothing is written any more: who hears of the end may send the next message at once.
-        if let Err(failure) = self.tell_changed(chat) {
+        if let Err(failure) = self.emit_changed(chat) {
             tracing::error!(%failure, "a chat cannot be shown");
         }
         match self.one_message(row) {
-            Ok(message) => self.tell(Event::Ended {
+            Ok(message) => self.emit(Event::Ended {
                 chat,
                 message: Message { seq, ..message },
             }),
@@ -121,7 +125,7 @@ impl Desk {
         });
         for (message, seq) in saved {
             tracing::info!(message = message.0, "the end of an answer is saved now");
-            self.tell_ended(message, seq);
+            self.emit_ended(message, seq);
         }
         self.unsaved.due = None;
         if self.unsaved.ends.is_empty() && self.unsaved.leaves.is_empty() {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use store::{ChatId, ChatRow, MessageId, MessageRow, MessageState};
 
-use crate::actor::state::{CURRENT, Desk};
+use crate::actor::state::{CURRENT, ChatActor};
 use crate::failure::{Failure, FailureCode};
 use crate::view::{ChatSummary, ChatView, Message, Omitted, Snapshot};
 
@@ -15,7 +15,7 @@ const FEW: usize = 50;
 /// All messages that follow the same parent, by parent.
 type Siblings = HashMap<Option<MessageId>, Vec<MessageId>>;
 
-impl Desk {
+impl ChatActor {
     pub(crate) fn snapshot(&self) -> Result<Snapshot, Failure> {
         let chats: Vec<ChatSummary> = self
             .store
@@ -94,9 +94,9 @@ impl Desk {
 
     fn message(&self, mut row: MessageRow, siblings: Vec<MessageId>) -> Message {
         let mut seq = 0;
-        if let Some(live) = self.answers.live(row.id) {
-            row.progress = live.told(Instant::now());
-            seq = live.seq;
+        if let Some(buffer) = self.answers.buffer(row.id) {
+            row.progress = buffer.flushed(Instant::now());
+            seq = buffer.seq;
         } else if !self.unsaved.lay_over(&mut row)
             && row.state == MessageState::Writing
             && !self.answers.has(row.id)

@@ -1,12 +1,12 @@
-//! What the actor has, and what it receives.
+//! The actor's state, and the requests that it receives.
 
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use store::Store;
 
-use crate::actor::answers::Answers;
-use crate::actor::model_slot::Model;
+use crate::actor::answers::AnswerQueue;
+use crate::actor::model_slot::ModelSlot;
 use crate::actor::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};
@@ -46,38 +46,38 @@ impl Default for Timing {
 pub(super) const CURRENT: &str = "app.current";
 pub(super) const MODEL: &str = "app.model";
 
-/// What the desk receives.
-pub(crate) enum Letter {
-    Verb(Box<dyn FnOnce(&mut Desk) + Send>),
+/// What the actor receives.
+pub(crate) enum Request {
+    Verb(Box<dyn FnOnce(&mut ChatActor) + Send>),
     Report(Report),
     /// Close. The sender hears when all is done.
     Quit(Option<Sender<AtEnd>>),
 }
 
-pub(crate) struct Desk {
+pub(crate) struct ChatActor {
     pub store: Store,
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(Event) + Send + Sync>,
     pub(super) jobs: Sender<Job>,
     pub(super) settings: Settings,
-    pub(super) model: Model,
-    pub(super) answers: Answers,
+    pub(super) model: ModelSlot,
+    pub(super) answers: AnswerQueue,
     pub(super) unsaved: Unsaved,
     pub(super) timing: Timing,
     pub(super) purge_due: Instant,
     pub(super) copy_due: Instant,
     /// For threads that report to this one.
-    pub(super) letters: Sender<Letter>,
+    pub(super) mailbox: Sender<Request>,
 }
 
-impl Desk {
-    pub(super) fn give(&self, job: Job) {
+impl ChatActor {
+    pub(super) fn submit_job(&self, job: Job) {
         if self.jobs.send(job).is_err() {
             tracing::error!("the model thread has ended");
         }
     }
 
-    pub(super) fn tell(&self, event: Event) {
+    pub(super) fn emit(&self, event: Event) {
         (self.on_event)(event);
     }
 

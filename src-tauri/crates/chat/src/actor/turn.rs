@@ -2,12 +2,12 @@
 
 use store::{ChatId, MessageId, MessageRow, Progress, Role, StoreError};
 
-use crate::actor::state::Desk;
+use crate::actor::state::ChatActor;
 use crate::failure::Failure;
-use crate::fit::Unfitted;
+use crate::fit::TurnRequest;
 use crate::model_host::{HistoryMessage, ModelInfo, Turn};
 
-impl Desk {
+impl ChatActor {
     /// What to ask for an answer, and what the answer has so far. `resume`: it goes on with that.
     pub(super) fn turn(
         &self,
@@ -15,7 +15,7 @@ impl Desk {
         message: MessageId,
         resume: bool,
         info: &ModelInfo,
-    ) -> Result<(Unfitted, Progress), Failure> {
+    ) -> Result<(TurnRequest, Progress), Failure> {
         let mut path = self.store.messages().path(message)?;
         let row = path.pop().ok_or(StoreError::NotFound("message"))?;
         let today = self.store.chats().get(chat)?.today;
@@ -52,12 +52,12 @@ impl Desk {
             lookup: settings.lookup,
             resume,
         };
-        let unfitted = Unfitted {
+        let request = TurnRequest {
             turn,
             ids,
             before: before.unwrap_or_default(),
         };
-        Ok((unfitted, row.progress))
+        Ok((request, row.progress))
     }
 }
 

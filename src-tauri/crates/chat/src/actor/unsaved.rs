@@ -21,13 +21,13 @@ pub(crate) struct Unsaved {
 }
 
 pub(super) struct UnsavedEnd {
-    pub(super) end: End,
+    pub(super) end: AnswerEnd,
     /// Why it is not saved.
     pub(super) reason: Failure,
 }
 
 /// How an answer ended.
-pub(super) struct End {
+pub(super) struct AnswerEnd {
     pub chat: ChatId,
     pub message: MessageId,
     /// All that was written; `None`: the row has it.
@@ -39,10 +39,10 @@ pub(super) struct End {
     pub seq: u32,
 }
 
-impl End {
+impl AnswerEnd {
     /// Of an answer that has no more than its row.
-    pub fn unwritten(chat: ChatId, message: MessageId, state: MessageState) -> End {
-        End {
+    pub fn unwritten(chat: ChatId, message: MessageId, state: MessageState) -> AnswerEnd {
+        AnswerEnd {
             chat,
             message,
             progress: None,

@@ -5,7 +5,7 @@ use store::{
     StoreError, WindowRow,
 };
 
-use crate::actor::state::{CURRENT, Desk};
+use crate::actor::state::{CURRENT, ChatActor};
 use crate::failure::Failure;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
 use crate::settings::Settings;
@@ -15,7 +15,7 @@ use crate::view::{ChatSummary, ChatView, Event, SearchHit};
 /// Search hits of each kind.
 const HITS: u32 = 50;
 
-impl Desk {
+impl ChatActor {
     pub(crate) fn open_chat(&mut self, chat: ChatId) -> Result<ChatView, Failure> {
         let view = self.view(chat, None)?;
         if let Err(error) = self.store.settings().set(CURRENT, &chat.0.into()) {
@@ -177,20 +177,20 @@ impl Desk {
 
     pub(crate) fn rename(&mut self, chat: ChatId, title: &str) -> Result<ChatSummary, Failure> {
         self.store.chats().rename(chat, &title::from_user(title)?)?;
-        self.tell_changed(chat)
+        self.emit_changed(chat)
     }
 
     pub(crate) fn delete(&mut self, chat: ChatId) -> Result<(), Failure> {
         self.store.chats().get(chat)?;
         self.store.chats().delete(chat, self.now())?;
         self.stop(chat)?;
-        self.tell(Event::ChatRemoved(chat));
+        self.emit(Event::ChatRemoved(chat));
         Ok(())
     }
 
     pub(crate) fn restore(&mut self, chat: ChatId) -> Result<ChatSummary, Failure> {
         self.store.chats().restore(chat)?;
-        self.tell_changed(chat)
+        self.emit_changed(chat)
     }
 
     pub(crate) fn search(&self, query: &str) -> Result<Vec<SearchHit>, Failure> {
@@ -251,9 +251,9 @@ impl Desk {
         Ok(self.store.windows().set(label, window)?)
     }
 
-    pub(super) fn tell_changed(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
+    pub(super) fn emit_changed(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
         let summary = self.summary(self.store.chats().get(chat)?);
-        self.tell(Event::ChatChanged(summary.clone()));
+        self.emit(Event::ChatChanged(summary.clone()));
         Ok(summary)
     }
 

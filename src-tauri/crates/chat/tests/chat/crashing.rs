@@ -254,7 +254,7 @@ fn dropping_the_last_handle_closes_too() {
     other.send(None, "How heavy?", true).unwrap();
     while !matches!(events.recv().unwrap(), Event::Delta { .. }) {}
     drop(other);
-    // The desk lets go of its listener at its end.
+    // The actor lets go of its listener at its end.
     while events.recv().is_ok() {}
     assert_eq!(last_row(&path).progress.text, "Six ");
 }

@@ -108,7 +108,7 @@ fn a_panic_while_a_model_is_opened_is_a_failure_too() {
 }
 
 #[test]
-fn a_listener_that_panics_does_not_end_the_desk() {
+fn a_listener_that_panics_does_not_end_the_actor() {
     let first = AtomicBool::new(true);
     let on_event =
         Box::new(move |_| assert!(!first.swap(false, Ordering::Relaxed), "the window broke"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chat::{
     Chat, ChatId, ChatView, Clock, Device, DeviceKind, Event, Failure, FailureCode, Finish,
-    Generate, LoadOptions, Message, ModelChoice, ModelInfo, ModelState, Opening, Part, Piece,
+    LoadOptions, Message, ModelChoice, ModelHost, ModelInfo, ModelState, Opening, Part, Piece,
     Sampling, Stats, StopReason, Store, Template, TemplateUse, Timing, Turn,
 };
 use store::MessageRow;
@@ -158,7 +158,7 @@ impl Drop for Scripted {
     }
 }
 
-impl Generate for Scripted {
+impl ModelHost for Scripted {
     fn refusal(&self, model: &ModelChoice) -> Option<Failure> {
         let crashed = self.script.0.lock().unwrap().crashed.contains(model);
         crashed.then(|| Failure::new(FailureCode::Crashed, format!("{model:?} crashed")))

@@ -34,7 +34,7 @@ pub struct ChatRow {
     pub id: ChatId,
     /// Its title.
     pub title: String,
-    /// The ISO date that the model is told in this chat.
+    /// The ISO date that the model sees in this chat.
     pub today: String,
     /// The last message of the shown branch.
     pub leaf: Option<MessageId>,
