@@ -5,19 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chat::{AtEnd, Chat, Failure, ModelChoice, Store};
+use devices::{CrashMarkers, Devices};
 use tauri::{AppHandle, Manager, RunEvent, Runtime};
 
-use crate::crash_marker::CrashMarkers;
 use crate::desktop::{Desktop, NativeDesktop};
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::given_files::{self, GivenFile};
-use crate::gpus::Gpus;
 use crate::instance::{self, DataLock};
 use crate::model::EngineModel;
 use crate::startup::{self, Open, StartError, Startup};
 use crate::wire::HostEvent;
-use crate::{commands, window};
+use crate::{commands, demo_model, window};
 
 /// How long to wait for the data folder of an app that may be closing, before the window says that one runs already.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -144,8 +143,8 @@ fn start_chat<R: Runtime>(
     let events = Events::clone(&app.state::<Events>());
     let on_event = move |event| events.send(HostEvent::from(event));
     let markers = CrashMarkers::clone(&app.state::<CrashMarkers>());
-    let gpus = Gpus::new(&folders.data, markers.clone());
-    let model = EngineModel::choosing(gpus, markers);
+    let devices = Devices::new(&folders.data, markers.clone(), demo_model::file());
+    let model = EngineModel::choosing(devices, markers);
     let waiting = app.state::<GivenFile>();
     let file = waiting.take();
     let given = file.clone().map(ModelChoice::File);

@@ -19,9 +19,10 @@ mod tokenize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ::devices::DeviceRequest;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use engine::{DeviceRequest, KvType};
+use engine::KvType;
 
 use crate::given_files::is_gguf;
 use crate::sandbox;

@@ -8,20 +8,16 @@
 #[macro_use]
 mod each_command;
 mod app;
-mod child;
 mod cli;
 mod commands;
 mod convert;
-mod crash_marker;
 mod demo_model;
 mod desktop;
-mod device;
 mod display;
 mod error;
 mod events;
 mod folders;
 mod given_files;
-mod gpus;
 mod instance;
 mod logging;
 mod model;

@@ -8,21 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use chat::{Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening};
+use devices::{CrashMarkers, DeviceRequest, Devices, OpenModel, OpenStep, Work};
 use engine::{
-    DeviceChoice, DeviceKind, Engine, Event, GenerateError, GenerateParams, KeepThinking, KvType,
-    Part, TemplateSandbox,
+    Event, GenerateError, GenerateParams, KeepThinking, KvType, ModelFile, Part, TemplateSandbox,
 };
 
-use crate::crash_marker::{CrashMarkers, Work};
-use crate::gpus::{self, Gpu, Gpus, Opened, watched};
-use crate::{demo_model, device, sandbox, test_hooks};
+use crate::{demo_model, sandbox, test_hooks};
 
 /// At most one model, in memory once.
 #[derive(Default)]
 pub struct EngineModel {
     open: Option<Open>,
-    /// What is known of GPUs; without it none is taken unless it is asked for.
-    gpus: Option<Gpus>,
+    /// Without it no GPU is used unless one is asked for.
+    devices: Option<Devices>,
     /// Where files' own chat templates run; without it none does.
     sandbox: Option<Arc<dyn TemplateSandbox>>,
     /// Where it is marked that a model is being opened.
@@ -30,14 +28,12 @@ pub struct EngineModel {
 }
 
 struct Open {
-    engine: Engine,
+    model: OpenModel,
     info: ModelInfo,
     choice: ModelChoice,
     options: chat::LoadOptions,
     /// Where its own chat template runs, if that is used.
     sandbox: Option<Arc<dyn TemplateSandbox>>,
-    /// The GPU that it is on.
-    gpu: Option<Gpu>,
 }
 
 impl ModelHost for EngineModel {
@@ -85,35 +81,33 @@ impl ModelHost for EngineModel {
         cancel: &AtomicBool,
         on_piece: &mut dyn FnMut(chat::Piece<'_>),
     ) -> Result<chat::Finish, Failure> {
-        let gpus = self.gpus.as_ref();
+        let devices = self.devices.as_ref();
         let open = self.open.as_mut().ok_or_else(no_model)?;
         // It was counted before and fits, so that this takes no time to speak of.
         let prompt = open.prompt(turn, &AtomicBool::new(false))?;
-        let defaults = &open.engine.summary().sampling;
+        let defaults = &open.model.engine.summary().sampling;
         let params = params(turn, defaults, prompt.starts_in);
-        let on_gpu = open.gpu.is_some();
-        let finished = watched(gpus, &mut open.gpu, &mut open.engine, |engine| {
+        let finished = open.model.run(devices, |engine| {
             engine.generate(&prompt.ids, &params, cancel, &mut |event| {
                 on_piece(piece(event));
             })
         });
-        if on_gpu && open.gpu.is_none() {
-            open.info.device = device_info(open.engine.device(), None);
-        }
+        // A GPU that has failed has left the model to the CPU.
+        open.info.device = device_info(&open.model);
         let finished = finished.map_err(|error| generation(&error))?;
         Ok(finish(finished, &open.info))
     }
 }
 
 impl EngineModel {
-    /// A model that chooses its device by what is known of the GPUs.
-    pub fn choosing(gpus: Option<Gpus>, markers: CrashMarkers) -> Self {
+    /// A model whose device `devices` choose.
+    pub fn choosing(devices: Option<Devices>, markers: CrashMarkers) -> Self {
         let sandbox = sandbox::of_this_program().inspect_err(
             |error| tracing::error!(%error, "no chat template of unknown text can run"),
         );
         Self {
             open: None,
-            gpus,
+            devices,
             sandbox: sandbox.ok(),
             markers: Some(markers),
         }
@@ -128,25 +122,25 @@ impl EngineModel {
         if *choice != ModelChoice::DemoModel {
             test_hooks::hold_opening();
         }
-        let summary =
-            Engine::check(&file_of(choice)?).map_err(|error| refusal::of(choice, &error))?;
-        let sandbox = self.sandbox_for(options, &summary.fingerprint);
+        let file =
+            ModelFile::open(&file_of(choice)?).map_err(|error| refusal::of(choice, &error))?;
+        let fingerprint = &file.summary().fingerprint;
+        let sandbox = self.sandbox_for(options, fingerprint);
         if let Some(open) = &mut self.open
-            && open.differs_in_template_only(choice, options, &summary.fingerprint)
+            && open.differs_in_template_only(choice, options, fingerprint)
         {
             open.set_sandbox(sandbox, options);
             return Ok(open.info.clone());
         }
         // The file is good. Two models may be more than the memory holds, so the old one goes first,
         // and comes back should the new one not find room.
-        let before = self.open.take();
-        let before = before.map(|open| (open.choice, open.options, open.sandbox));
-        let gpus = self.gpus.as_ref();
-        match Open::new(choice, options, sandbox, gpus, on_progress) {
+        let before = self.open.take().map(Open::into_parts);
+        let devices = self.devices.as_ref();
+        match Open::new(file, choice, options, sandbox, devices, on_progress) {
             Ok(open) => Ok(self.open.insert(open).info.clone()),
             Err(failure) => {
-                if let Some((choice, options, sandbox)) = before {
-                    match Open::new(&choice, &options, sandbox, gpus, &mut |_| {}) {
+                if let Some((file, choice, options, sandbox)) = before {
+                    match Open::new(file, &choice, &options, sandbox, devices, &mut |_| {}) {
                         Ok(open) => self.open = Some(open),
                         Err(error) => tracing::error!("the model before is gone too: {error}"),
                     }
@@ -163,34 +157,49 @@ fn no_model() -> Failure {
 
 impl Open {
     fn new(
+        file: ModelFile,
         choice: &ModelChoice,
         options: &chat::LoadOptions,
         sandbox: Option<Arc<dyn TemplateSandbox>>,
-        gpus: Option<&Gpus>,
+        devices: Option<&Devices>,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<Self, Failure> {
-        let file = file_of(choice)?;
+        let request = requested(options)?;
         let load = engine::LoadOptions {
             sandbox: sandbox.clone(),
             // A long context is set for a file of the user's; stretched to half of it, the demo model answers worse.
             stretch: *choice != ModelChoice::DemoModel,
-            ..load_options(options)?
+            ..load_options(options)
         };
-        let Opened {
-            engine,
-            gpu,
-            report,
-        } = gpus::open(gpus, &file, load, on_progress)
+        let on_progress = &mut |step| {
+            on_progress(match step {
+                OpenStep::Checking => Opening::Checking,
+                OpenStep::Loading(done) => Opening::Loading(done),
+            });
+        };
+        let model = devices::open(devices, &file, &request, &load, on_progress)
             .map_err(|error| refusal::of(choice, &error))?;
-        let info = info(&engine, choice, report);
+        let info = info(&model, choice);
         Ok(Self {
-            engine,
+            model,
             info,
             choice: choice.clone(),
             options: options.clone(),
             sandbox,
-            gpu,
         })
+    }
+
+    /// What is needed to open it once more, without its weights.
+    fn into_parts(
+        self,
+    ) -> (
+        ModelFile,
+        ModelChoice,
+        chat::LoadOptions,
+        Option<Arc<dyn TemplateSandbox>>,
+    ) {
+        let file = self.model.engine.file().clone();
+        (file, self.choice, self.options, self.sandbox)
     }
 }
 
@@ -204,22 +213,25 @@ fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
     }
 }
 
-fn load_options(options: &chat::LoadOptions) -> Result<engine::LoadOptions, Failure> {
-    let invalid = |error: engine::UnknownDevice| {
+/// The device that the environment asks for, or else the settings.
+fn requested(options: &chat::LoadOptions) -> Result<DeviceRequest, Failure> {
+    let invalid = |error: devices::UnknownDevice| {
         Failure::new(FailureCode::Invalid, format!("Device: {error}."))
     };
     let chosen = options.device.parse().map_err(invalid)?;
-    Ok(engine::LoadOptions {
-        device: device::requested(chosen).map_err(invalid)?,
+    DeviceRequest::of_environment(chosen).map_err(invalid)
+}
+
+fn load_options(options: &chat::LoadOptions) -> engine::LoadOptions {
+    engine::LoadOptions {
         threads: options.threads.map(|threads| threads as usize),
         context: options.context_length.map(|tokens| tokens as usize),
         kv: match options.kv_type {
             chat::KvType::F16 => KvType::F16,
             chat::KvType::Q8_0 => KvType::Q8_0,
         },
-        software_gpu: device::software_gpu(),
         ..engine::LoadOptions::default()
-    })
+    }
 }
 
 /// Begins a sentence.
@@ -237,7 +249,8 @@ fn file_name(file: &Path) -> String {
         .into_owned()
 }
 
-fn info(engine: &Engine, choice: &ModelChoice, report: Option<String>) -> ModelInfo {
+fn info(model: &OpenModel, choice: &ModelChoice) -> ModelInfo {
+    let engine = &model.engine;
     let summary = engine.summary();
     ModelInfo {
         name: summary.name.clone(),
@@ -264,19 +277,21 @@ fn info(engine: &Engine, choice: &ModelChoice, report: Option<String>) -> ModelI
             repeat_penalty: summary.sampling.repeat_penalty,
             seed: None,
         },
-        device: device_info(engine.device(), report),
+        device: device_info(model),
     }
 }
 
-fn device_info(device: &DeviceChoice, report: Option<String>) -> chat::Device {
+fn device_info(model: &OpenModel) -> chat::Device {
+    let device = model.engine.device();
     chat::Device {
-        kind: match device.kind {
-            DeviceKind::Cpu => chat::DeviceKind::Cpu,
-            DeviceKind::Gpu => chat::DeviceKind::Gpu,
+        kind: if device.on_gpu {
+            chat::DeviceKind::Gpu
+        } else {
+            chat::DeviceKind::Cpu
         },
         name: device.name.clone(),
-        reason: device.reason.clone(),
-        report,
+        reason: model.explanation().to_string(),
+        report: model.report().map(str::to_owned),
     }
 }
 
@@ -390,6 +405,8 @@ fn finish(finished: engine::Finished, info: &ModelInfo) -> chat::Finish {
 
 #[cfg(test)]
 mod first_screen;
+#[cfg(all(test, unix))]
+mod on_gpu;
 #[cfg(test)]
 mod requests;
 #[cfg(test)]

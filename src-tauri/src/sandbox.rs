@@ -15,7 +15,7 @@ use engine::{TemplateError, TemplateSandbox};
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::child::{Call, Child, ChildFault, STARTED};
+use system::child::{Call, Child, ChildFault, STARTED};
 
 /// The hidden subcommand that renders.
 pub const SUBCOMMAND: &str = "render-template";

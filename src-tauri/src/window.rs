@@ -4,7 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chat::{Chat, WindowRow, private};
+use chat::{Chat, WindowRow};
+use system::private;
 use tauri::webview::NewWindowResponse;
 use tauri::window::Color;
 use tauri::{

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::answer::{Answer, Stream, generate};
 use super::interrupt::Interrupt;
-use super::{AskArgs, CliError, load, output};
+use super::load::{self, LoadedModel};
+use super::{AskArgs, CliError, output};
 
 /// What `--json` prints. Rates are in tokens a second, times in seconds.
 #[derive(Serialize)]
@@ -30,7 +31,7 @@ struct Report<'a> {
     quantisation: &'a str,
     device: &'static str,
     device_name: &'a str,
-    device_reason: &'a str,
+    device_reason: String,
     cpu_level: &'static str,
     threads: usize,
 }
@@ -41,14 +42,16 @@ pub fn run(args: AskArgs) -> Result<(), CliError> {
     let mut model = load::open(&args.model)?;
     let mut conversation = args.answer.conversation();
     conversation.messages.push(Turn::new(Role::User, question));
-    let params = args.answer.params(model.engine.summary().sampling.clone());
+    let params = args
+        .answer
+        .params(model.engine().summary().sampling.clone());
     let mut stream = Stream::new(args.json);
     let (answered, interrupted) = interrupt.during(|cancel| {
-        model.watched(|engine| generate(engine, &conversation, &params, cancel, &mut stream))
+        model.run(|engine| generate(engine, &conversation, &params, cancel, &mut stream))
     });
     let (answer, finished) = answered?;
     if args.json {
-        output::json(&report(&model.engine, &answer, &finished))?;
+        output::json(&report(&model, &answer, &finished))?;
     }
     if interrupted {
         Err(CliError::Interrupted)
@@ -68,7 +71,8 @@ fn question(prompt: String) -> Result<String, CliError> {
     Ok(text)
 }
 
-fn report<'a>(engine: &'a engine::Engine, answer: &'a Answer, finished: &Finished) -> Report<'a> {
+fn report<'a>(model: &'a LoadedModel, answer: &'a Answer, finished: &Finished) -> Report<'a> {
+    let engine = model.engine();
     let (summary, device, stats) = (engine.summary(), engine.device(), &finished.stats);
     Report {
         text: answer.text.trim(),
@@ -92,9 +96,9 @@ fn report<'a>(engine: &'a engine::Engine, answer: &'a Answer, finished: &Finishe
         },
         model: &summary.name,
         quantisation: &summary.quantisation,
-        device: device.kind.name(),
+        device: if device.on_gpu { "gpu" } else { "cpu" },
         device_name: &device.name,
-        device_reason: &device.reason,
+        device_reason: model.device_reason(),
         cpu_level: device.cpu_level.name(),
         threads: device.threads,
     }
@@ -102,7 +106,8 @@ fn report<'a>(engine: &'a engine::Engine, answer: &'a Answer, finished: &Finishe
 
 #[cfg(test)]
 mod tests {
-    use engine::{DeviceRequest, Engine, LoadOptions, Stats};
+    use ::devices::DeviceRequest;
+    use engine::{LoadOptions, ModelFile, Stats};
     use serde_json::json;
 
     use super::*;
@@ -112,11 +117,12 @@ mod tests {
     fn every_figure_is_reported_under_its_name() {
         let file = demo_model::file().expect("the demo model");
         let options = LoadOptions {
-            device: DeviceRequest::Cpu,
             threads: Some(1),
             ..LoadOptions::default()
         };
-        let engine = Engine::open(&file, &options, &mut |_| {}).expect("it opens");
+        let file = ModelFile::open(&file).expect("a model");
+        let model = load::open_unchecked(&file, &DeviceRequest::Cpu, false, &options);
+        let model = model.expect("it opens");
         let answer = Answer {
             text: "\nYes.".to_owned(),
             thinking: "Hm.\n".to_owned(),
@@ -143,9 +149,9 @@ mod tests {
         ] {
             let stats = stats.clone();
             let finished = Finished { reason, stats };
-            let report = report(&engine, &answer, &finished);
+            let report = report(&model, &answer, &finished);
             let report = serde_json::to_value(report).expect("plain data");
-            let device = engine.device();
+            let device = model.engine().device();
             let expected = json!({
                 "text": "Yes.",
                 "thinking": "Hm.",
@@ -165,7 +171,7 @@ mod tests {
                 "quantisation": "Q4_K_M",
                 "device": "cpu",
                 "device_name": device.name,
-                "device_reason": device.reason,
+                "device_reason": "The CPU was chosen",
                 "cpu_level": device.cpu_level.name(),
                 "threads": 1,
             });

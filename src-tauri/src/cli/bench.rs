@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use engine::{BenchParams, BenchReport, Engine, GpuReport, LoadOptions, Synthetic};
+use ::bench::{BenchParams, BenchReport, GpuReport, Synthetic, synthetic};
 
-use super::{BenchArgs, CliError, ModelArgs, load, output};
+use super::load::{self, LoadedModel};
+use super::{BenchArgs, CliError, ModelArgs, output};
 
 pub fn run(args: &BenchArgs) -> Result<(), CliError> {
     if let (Some(shape), Some(file)) = (&args.synthetic, &args.write) {
@@ -21,7 +22,7 @@ pub fn run(args: &BenchArgs) -> Result<(), CliError> {
         repeats: usize::from(args.repeats),
     };
     let report = open(args)?
-        .watched(|engine| engine.bench(&params))
+        .run(|engine| ::bench::run(engine, &params))
         .map_err(|error| CliError::message(error.to_string()))?;
     if args.json {
         return output::json(&report);
@@ -31,7 +32,7 @@ pub fn run(args: &BenchArgs) -> Result<(), CliError> {
     Ok(out.flush()?)
 }
 
-fn open(args: &BenchArgs) -> Result<load::Model, CliError> {
+fn open(args: &BenchArgs) -> Result<LoadedModel, CliError> {
     let Some(shape) = &args.synthetic else {
         return load::open(&ModelArgs {
             model: args.model.clone(),
@@ -39,13 +40,10 @@ fn open(args: &BenchArgs) -> Result<load::Model, CliError> {
             ..ModelArgs::default()
         });
     };
-    // Random weights are measured on any GPU that was asked for, checked or not.
-    let options = LoadOptions {
-        gpu_matrices: !args.without_matrices,
-        ..load::load_options(&args.place)?
-    };
-    Engine::synthetic(shape, args.seed, &options)
-        .map(load::Model::unwatched)
+    let file = synthetic(shape, args.seed).map_err(|error| CliError::message(error.to_string()))?;
+    let options = load::load_options(&args.place)?;
+    let request = load::requested(&args.place)?;
+    load::open_unchecked(&file, &request, !args.without_matrices, &options)
         .map_err(|error| CliError::message(error.to_string()))
 }
 
@@ -167,7 +165,7 @@ fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use engine::KernelReport;
+    use ::bench::KernelReport;
 
     use super::*;
 

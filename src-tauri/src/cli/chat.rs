@@ -23,7 +23,7 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
     let mut model = load::open(&args.model)?;
     let mut input = Input::new(&COMMANDS)?;
     if input.is_terminal() {
-        let (summary, device) = (model.engine.summary(), model.engine.device());
+        let (summary, device) = (model.engine().summary(), model.engine().device());
         writeln!(
             io::stdout(),
             "{}, {}. /help lists the commands.",
@@ -68,15 +68,17 @@ fn help(out: &mut impl Write) -> io::Result<()> {
 }
 
 fn answer(
-    model: &mut load::Model,
+    model: &mut load::LoadedModel,
     conversation: &mut Conversation,
     args: &ChatArgs,
     interrupt: &Interrupt,
 ) -> Result<(), CliError> {
-    let params = args.answer.params(model.engine.summary().sampling.clone());
+    let params = args
+        .answer
+        .params(model.engine().summary().sampling.clone());
     let mut stream = Stream::new(false);
     let (answered, _) = interrupt.during(|cancel| {
-        model.watched(|engine| generate(engine, conversation, &params, cancel, &mut stream))
+        model.run(|engine| generate(engine, conversation, &params, cancel, &mut stream))
     });
     let (answer, _) = answered?;
     conversation.messages.push(Turn {
@@ -91,7 +93,8 @@ fn answer(
 
 #[cfg(test)]
 mod tests {
-    use engine::{DeviceRequest, Engine, LoadOptions};
+    use ::devices::DeviceRequest;
+    use engine::{LoadOptions, ModelFile};
 
     use super::*;
     use crate::cli::AnswerArgs;
@@ -101,12 +104,12 @@ mod tests {
     fn an_answer_is_kept_with_the_tokens_that_were_written() {
         let file = demo_model::file().expect("the demo model");
         let options = LoadOptions {
-            device: DeviceRequest::Cpu,
             threads: Some(1),
             ..LoadOptions::default()
         };
-        let engine = Engine::open(&file, &options, &mut |_| {}).expect("it opens");
-        let mut model = load::Model::unwatched(engine);
+        let file = ModelFile::open(&file).expect("a model");
+        let model = load::open_unchecked(&file, &DeviceRequest::Cpu, false, &options);
+        let mut model = model.expect("it opens");
         let args = ChatArgs {
             answer: AnswerArgs {
                 no_think: true,

@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use engine::DeviceRequest;
+use ::devices::{DeviceRequest, Verdict, matrices};
+use engine::{ModelFile, Placement};
 use serde::Serialize;
 
 use super::{CliError, DevicesArgs, load, output};
-use crate::gpus::{self, Verdict};
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Devices {
+struct DeviceList {
     /// Where the model would run when nothing is asked for.
     automatic: String,
     reason: String,
@@ -18,24 +18,22 @@ struct Devices {
 }
 
 pub fn run(args: &DevicesArgs) -> Result<(), CliError> {
-    let file = load::file(args.model.as_deref())?;
+    let path = load::file(args.model.as_deref())?;
+    let file = ModelFile::open(&path).map_err(|error| CliError::file(&path, error))?;
     let threads = args.threads.map(usize::from);
-    let machine = load::gpus().ok_or_else(|| CliError::message("no folder to remember GPUs in"))?;
+    let machine = load::devices()
+        .ok_or_else(|| CliError::message("there is no folder for the GPU check cache"))?;
     let verdicts = machine
         .verdicts(&file, threads, args.check, &mut load::tell_of_check)
-        .map_err(|reason| CliError::message(format!("looking for GPUs, {reason}")))?;
-    let decision = machine.decide(
-        DeviceRequest::Auto,
-        &file,
-        threads,
-        &mut load::tell_of_check,
-    );
-    let devices = Devices {
-        automatic: match &decision.device {
-            DeviceRequest::Auto => "cpu".to_owned(),
-            device => device.to_string(),
+        .map_err(|fault| CliError::message(format!("looking for GPUs, {fault}")))?;
+    let on_check = &mut load::tell_of_check;
+    let choice = machine.choose(&DeviceRequest::Auto, &file, threads, on_check);
+    let devices = DeviceList {
+        automatic: match choice.placement {
+            Placement::Cpu => "cpu".to_owned(),
+            Placement::Gpu(gpu) => DeviceRequest::Gpu(gpu.id).to_string(),
         },
-        reason: decision.because.unwrap_or_default(),
+        reason: choice.reason.to_string(),
         gpus: verdicts,
     };
     if args.json {
@@ -46,7 +44,7 @@ pub fn run(args: &DevicesArgs) -> Result<(), CliError> {
     Ok(out.flush()?)
 }
 
-fn write(out: &mut impl Write, it: &Devices) -> io::Result<()> {
+fn write(out: &mut impl Write, it: &DeviceList) -> io::Result<()> {
     writeln!(out, "automatic: {}. {}.", it.automatic, it.reason)?;
     for verdict in &it.gpus {
         let gpu = &verdict.gpu;
@@ -55,12 +53,16 @@ fn write(out: &mut impl Write, it: &Devices) -> io::Result<()> {
             "\ngpu:{}\n  {}, {}, {} {}",
             gpu.id, gpu.name, gpu.kind, gpu.api, gpu.driver
         )?;
-        let sentence = if verdict.usable { "" } else { "not used: " };
-        writeln!(out, "  {sentence}{}", verdict.reason)?;
-        if let Some(without) = &verdict.without {
-            writeln!(out, "  when last loaded: {without}")?;
+        let sentence = if verdict.is_usable() {
+            ""
+        } else {
+            "not used: "
+        };
+        writeln!(out, "  {sentence}{}", verdict.reason())?;
+        if let Some(last_load) = &verdict.last_load {
+            writeln!(out, "  when last loaded: {last_load}")?;
         }
-        if let Some(words) = verdict.check.as_ref().and_then(gpus::matrices) {
+        if let Some(words) = verdict.check.as_ref().and_then(matrices) {
             writeln!(out, "  cooperative matrices: {words}")?;
         }
         if let Some(report) = &verdict.report {

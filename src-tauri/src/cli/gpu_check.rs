@@ -1,18 +1,15 @@
-//! `goldcrest gpu-check`: what [`gpus`](crate::gpus) asks of a child process. Drivers are met here first.
+//! `goldcrest gpu-check`: what [`devices`] asks of a child process, because drivers may crash or hang.
 
-use engine::CheckOrder;
+use ::devices::CheckRequest;
 
 use super::{CliError, GpuCheckArgs, output};
-use crate::device;
-use crate::gpus::Gpu;
 
 pub fn run(args: GpuCheckArgs) -> Result<(), CliError> {
-    let software = device::software_gpu();
+    let software = ::devices::software_gpu();
     let Some(model) = args.model else {
-        let gpus: Vec<Gpu> = engine::gpus(software).into_iter().map(Gpu::from).collect();
-        return output::json(&gpus);
+        return output::json(&::devices::list_gpus(software));
     };
-    let order = CheckOrder {
+    let request = CheckRequest {
         device: args.device,
         model,
         demo_model: args.demo_model,
@@ -20,6 +17,7 @@ pub fn run(args: GpuCheckArgs) -> Result<(), CliError> {
         software,
         matrices: !args.without_matrices,
     };
-    let found = engine::check_gpu(&order).map_err(|error| CliError::file(&order.model, error))?;
+    let found =
+        ::devices::check_gpu(&request).map_err(|error| CliError::file(&request.model, error))?;
     output::json(&found)
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::crash_marker::CrashMarkers;
 use crate::folders::Folders;
+use ::devices::CrashMarkers;
 
 /// Ctrl+C, told apart by whether something is at work that it can stop.
 #[derive(Clone, Default)]

@@ -4,15 +4,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chat::Opening;
-use engine::{CpuLevel, Engine, LoadOptions, TemplateSandbox, TemplateUse};
+use ::devices::{Choice, CrashMarkers, DeviceRequest, Devices, OpenModel, OpenStep, VARIABLE};
+use engine::{CpuLevel, Engine, LoadOptions, ModelFile, TemplateSandbox, TemplateUse};
 
 use super::progress::Progress;
 use super::{CliError, ModelArgs, PlaceArgs};
-use crate::crash_marker::CrashMarkers;
 use crate::folders::Folders;
-use crate::gpus::{self, Gpu, Gpus, Opened, watched};
-use crate::{demo_model, device, sandbox};
+use crate::{demo_model, sandbox};
 
 /// The named file, or the demo model.
 pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
@@ -24,54 +22,81 @@ pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
     }
 }
 
-/// What is known of this machine's GPUs; none where there is no folder to remember it in.
-pub fn gpus() -> Option<Gpus> {
+/// This machine's GPUs; `None` where there is no folder for their cache.
+pub fn devices() -> Option<Devices> {
     let folder = Folders::of_user()?.data;
     let markers = CrashMarkers::new(&folder);
-    Gpus::new(&folder, markers)
+    Devices::new(&folder, markers, demo_model::file())
 }
 
-/// A model, and the GPU that it may be on.
-pub struct Model {
-    pub engine: Engine,
-    gpus: Option<Gpus>,
-    gpu: Option<Gpu>,
+/// A model with the devices that chose where it runs.
+pub struct LoadedModel {
+    model: OpenModel,
+    devices: Option<Devices>,
 }
 
-impl Model {
-    /// One of which nothing is to be remembered.
-    pub fn unwatched(engine: Engine) -> Self {
-        Self {
-            engine,
-            gpus: None,
-            gpu: None,
-        }
+impl LoadedModel {
+    /// The engine, to be asked for facts.
+    pub fn engine(&self) -> &Engine {
+        &self.model.engine
     }
 
-    /// Lets it work, so that a GPU over which this process dies, or which fails, is known by the next.
-    pub fn watched<T>(&mut self, work: impl FnOnce(&mut Engine) -> T) -> T {
-        watched(self.gpus.as_ref(), &mut self.gpu, &mut self.engine, work)
+    /// Why it runs where it runs.
+    pub fn device_reason(&self) -> String {
+        self.model.explanation().to_string()
+    }
+
+    /// Lets it work, so that a crash over a GPU, or a GPU that fails, is recorded for the next run.
+    pub fn run<T>(&mut self, work: impl FnOnce(&mut Engine) -> T) -> T {
+        self.model.run(self.devices.as_ref(), work)
     }
 }
 
 /// Loads a model.
-pub fn open(args: &ModelArgs) -> Result<Model, CliError> {
-    let file = file(args.model.as_deref())?;
+pub fn open(args: &ModelArgs) -> Result<LoadedModel, CliError> {
+    let path = file(args.model.as_deref())?;
+    let file = ModelFile::open(&path).map_err(|error| CliError::file(&path, error))?;
     let options = LoadOptions {
         sandbox: sandbox(args.own_template)?,
         ..load_options(&args.place)?
     };
-    let gpus = gpus();
+    let request = requested(&args.place)?;
+    let model = open_file(devices(), &file, &request, &options);
+    let model = model.map_err(|error| CliError::file(&path, error))?;
+    tell_of_template(model.engine().template().origin());
+    Ok(model)
+}
+
+/// Loads a model that is no file, on any GPU that is asked for, checked or not.
+pub fn open_unchecked(
+    file: &ModelFile,
+    request: &DeviceRequest,
+    matrices: bool,
+    options: &LoadOptions,
+) -> Result<LoadedModel, engine::OpenError> {
+    let choice = Choice::unchecked(request, matrices);
+    let model = ::devices::load(None, choice, file, options, &mut |_| {})?;
+    Ok(LoadedModel {
+        model,
+        devices: None,
+    })
+}
+
+/// Loads a model whose file was read.
+fn open_file(
+    devices: Option<Devices>,
+    file: &ModelFile,
+    request: &DeviceRequest,
+    options: &LoadOptions,
+) -> Result<LoadedModel, engine::OpenError> {
     let mut bar = Progress::new();
-    let on_progress = &mut |progress| match progress {
-        Opening::Checking => tell_of_check(),
-        Opening::Loading(share) => bar.show("Loading the model", (share * 1000.0) as u64, 1000),
+    let on_progress = &mut |step| match step {
+        OpenStep::Checking => tell_of_check(),
+        OpenStep::Loading(share) => bar.show("Loading the model", (share * 1000.0) as u64, 1000),
     };
-    let Opened { engine, gpu, .. } = gpus::open(gpus.as_ref(), &file, options, on_progress)
-        .map_err(|error| CliError::file(&file, error))?;
+    let model = ::devices::open(devices.as_ref(), file, request, options, on_progress)?;
     bar.clear();
-    tell_of_template(engine.template().origin());
-    Ok(Model { engine, gpus, gpu })
+    Ok(LoadedModel { model, devices })
 }
 
 /// Where a chat template of unknown text runs, if one is wanted.
@@ -102,28 +127,30 @@ pub fn tell_of_check() {
     );
 }
 
+/// The device that the flags ask for, or else the environment.
+pub fn requested(place: &PlaceArgs) -> Result<DeviceRequest, CliError> {
+    match &place.device {
+        Some(device) => Ok(device.clone()),
+        None => DeviceRequest::of_environment(DeviceRequest::Auto)
+            .map_err(|error| CliError::message(format!("{VARIABLE}: {error}"))),
+    }
+}
+
 pub fn load_options(place: &PlaceArgs) -> Result<LoadOptions, CliError> {
-    let device = match &place.device {
-        Some(device) => device.clone(),
-        None => device::requested(engine::DeviceRequest::Auto)
-            .map_err(|error| CliError::message(format!("{}: {error}", device::VARIABLE)))?,
-    };
     let level = CpuLevel::detect()
         .map_err(|error| CliError::message(format!("{}: {error}", CpuLevel::VARIABLE)))?;
     let usual = LoadOptions::default();
     Ok(LoadOptions {
-        device,
         threads: place.threads.map(usize::from),
         cpu_level: Some(level),
         kv: place.kv.unwrap_or(usual.kv),
-        software_gpu: device::software_gpu(),
         ..usual
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use engine::{DeviceRequest, KvType};
+    use engine::KvType;
 
     use super::*;
 
@@ -136,7 +163,7 @@ mod tests {
         };
         let options = load_options(&flags).map_err(|error| error.to_string());
         let options = options.expect("a level");
-        assert_eq!(Some(options.device), flags.device);
+        assert_eq!(requested(&flags).ok(), flags.device);
         assert_eq!((options.threads, options.kv), (Some(5), KvType::Q8_0));
         assert_eq!(options.cpu_level, CpuLevel::detect().ok());
         assert!(options.context.is_none() && options.sandbox.is_none());
@@ -145,8 +172,9 @@ mod tests {
         let options = options.expect("a level");
         assert_eq!((options.threads, options.kv), (None, KvType::F16));
         // A run of the tests may have the variable set.
-        if std::env::var_os(device::VARIABLE).is_none() {
-            assert_eq!(options.device, DeviceRequest::Auto);
+        if std::env::var_os(VARIABLE).is_none() {
+            let request = requested(&PlaceArgs::default()).ok();
+            assert_eq!(request, Some(DeviceRequest::Auto));
         }
     }
 

@@ -7,7 +7,7 @@ pub fn run(args: &LogitsArgs) -> Result<(), CliError> {
     let _interrupt = Interrupt::listen();
     let mut model = load::open(&args.model)?;
     let rows = model
-        .watched(|engine| engine.logits(&args.tokens, args.all))
+        .run(|engine| engine.logits(&args.tokens, args.all))
         .map_err(|error| CliError::message(error.to_string()))?;
     output::json(&rows)
 }

@@ -147,26 +147,23 @@ fn every_option_of_loading_reaches_the_engine() {
         own_templates: Vec::new(),
     };
     let engine::LoadOptions {
-        device,
-        because,
-        rates,
+        placement,
         threads,
         context,
         kv,
         exact,
         cpu_level,
-        software_gpu: _,
-        gpu_matrices,
         sandbox,
         stretch,
-    } = load_options(&asked).expect("a device");
+    } = load_options(&asked);
     // The variable goes before the setting; a run of the tests may have it set.
-    if std::env::var_os(device::VARIABLE).is_none() {
-        assert_eq!(device.to_string(), "gpu:3");
+    if std::env::var_os(devices::VARIABLE).is_none() {
+        let request = requested(&asked).expect("a device");
+        assert_eq!(request.to_string(), "gpu:3");
     }
+    assert_eq!(placement, engine::Placement::Cpu, "devices decides");
     assert_eq!((threads, context, kv), (Some(5), Some(1234), KvType::Q8_0));
-    assert!(because.is_none() && rates.is_none() && cpu_level.is_none());
-    assert!(!exact && !gpu_matrices && sandbox.is_none());
+    assert!(cpu_level.is_none() && !exact && sandbox.is_none());
     assert_eq!(stretch, engine::LoadOptions::default().stretch);
 
     let usual = chat::LoadOptions {
@@ -175,7 +172,7 @@ fn every_option_of_loading_reaches_the_engine() {
         kv_type: chat::KvType::F16,
         ..asked
     };
-    let usual = load_options(&usual).expect("a device");
+    let usual = load_options(&usual);
     assert_eq!(
         (usual.threads, usual.context, usual.kv),
         (None, None, KvType::F16)
@@ -307,36 +304,15 @@ fn pieces_and_failures_keep_their_kind() {
 
 #[test]
 fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
-    let cpu_level = engine::CpuLevel::detect().expect("a level");
-    for (kind, expected) in [
-        (DeviceKind::Cpu, chat::DeviceKind::Cpu),
-        (DeviceKind::Gpu, chat::DeviceKind::Gpu),
-    ] {
-        let device = DeviceChoice {
-            kind,
-            name: "Card".into(),
-            reason: "it is fast".into(),
-            without: None,
-            gpu_failed: false,
-            cpu_level,
-            threads: 3,
-        };
-        let expected = chat::Device {
-            kind: expected,
-            name: "Card".into(),
-            reason: "it is fast".into(),
-            report: Some("all is well".into()),
-        };
-        assert_eq!(device_info(&device, Some("all is well".into())), expected);
-    }
-
     let file = demo_model::file().expect("the demo model");
     let options = engine::LoadOptions {
-        device: engine::DeviceRequest::Cpu,
         threads: Some(1),
         ..engine::LoadOptions::default()
     };
-    let engine = Engine::open(&file, &options, &mut |_| {}).expect("it opens");
+    let opened = ModelFile::open(&file).expect("a model");
+    let model = devices::open(None, &opened, &DeviceRequest::Cpu, &options, &mut |_| {});
+    let model = model.expect("it opens");
+    let engine = &model.engine;
     let summary = engine.summary();
     for choice in [ModelChoice::DemoModel, ModelChoice::File(file.clone())] {
         let is_demo_model = choice == ModelChoice::DemoModel;
@@ -365,8 +341,13 @@ fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
                 repeat_penalty: 1.0,
                 seed: None,
             },
-            device: device_info(engine.device(), Some("checked".into())),
+            device: chat::Device {
+                kind: chat::DeviceKind::Cpu,
+                name: engine.device().name.clone(),
+                reason: "The CPU was chosen".into(),
+                report: None,
+            },
         };
-        assert_eq!(info(&engine, &choice, Some("checked".into())), expected);
+        assert_eq!(info(&model, &choice), expected);
     }
 }

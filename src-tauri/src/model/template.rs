@@ -44,11 +44,11 @@ impl Open {
         sandbox: Option<Arc<dyn TemplateSandbox>>,
         options: &chat::LoadOptions,
     ) {
-        self.engine.set_sandbox(sandbox.clone());
+        self.model.engine.set_sandbox(sandbox.clone());
         self.sandbox = sandbox;
         self.options = options.clone();
-        self.info.can_think = self.engine.summary().can_think;
-        self.info.template = info(&self.engine);
+        self.info.can_think = self.model.engine.summary().can_think;
+        self.info.template = info(&self.model.engine);
     }
 
     /// The prompt of a turn. Why there is none is noted, too, where the template is why.
@@ -57,7 +57,7 @@ impl Open {
         turn: &chat::Turn,
         cancel: &AtomicBool,
     ) -> Result<Prompt, Failure> {
-        let prompt = self.engine.prompt_unless(&conversation(turn), cancel);
+        let prompt = self.model.engine.prompt_unless(&conversation(turn), cancel);
         self.info.template.fault = match &prompt {
             Err(PromptError::Template(error)) => Some(error.to_string()),
             _ => None,

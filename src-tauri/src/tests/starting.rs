@@ -6,9 +6,9 @@ use chat::{SystemClock, Timing};
 
 use super::requests::Recorder;
 use super::*;
-use crate::crash_marker::{CrashMarkers, Work};
 use crate::instance;
 use crate::{app, given_files};
+use devices::{CrashMarkers, Work};
 
 /// An app whose chats are not opened yet.
 fn unopened(data: &Path) -> (App<MockRuntime>, Arc<QuietDesktop>) {

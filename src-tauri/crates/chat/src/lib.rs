@@ -38,7 +38,7 @@ pub use settings::{
 pub use store::{
     ChatId, Copy, Draft, DraftPlace, GoodCopy, MessageId, MessageState, QueuedMessage, Role, Store,
     StoreError, WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside,
-    private, restore_copy, start_empty,
+    restore_copy, start_empty,
 };
 pub use view::{
     ChatSummary, ChatView, Event, Message, ModelState, ModelStatus, Omitted, SearchHit, Snapshot,

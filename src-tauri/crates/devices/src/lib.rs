@@ -47,7 +47,7 @@ use probe::{ProbeError, ask, ask_once};
 pub use rates::{Rate, Rates};
 pub use reason::{Explanation, Fault, PartialFit, Reason, Rejection};
 pub use report::matrices;
-pub use request::{DeviceRequest, UnknownDevice};
+pub use request::{DeviceRequest, UnknownDevice, VARIABLE};
 use verdict::Trial;
 pub use verdict::Verdict;
 
@@ -81,10 +81,24 @@ pub fn open(
         Some(devices) => devices.choose(request, file, options.threads, &mut || {
             on_progress(OpenStep::Checking);
         }),
-        None => Choice::unchecked(request),
+        None => Choice::unchecked(request, false),
     };
+    load(devices, choice, file, options, on_progress)
+}
+
+/// Loads a model where `choice` puts it, or on the CPU where the GPU does not take it.
+///
+/// # Errors
+/// When the CPU has no room for the model, or it cannot be read.
+pub fn load(
+    devices: Option<&Devices>,
+    choice: Choice,
+    file: &ModelFile,
+    options: &LoadOptions,
+    on_progress: &mut dyn FnMut(OpenStep),
+) -> Result<OpenModel, OpenError> {
     let (level, ignored_level) = machine::cpu_level(options.cpu_level, CpuLevel::detect())?;
-    let mut load = |placement| {
+    let mut load_at = |placement| {
         on_progress(OpenStep::Loading(0.0));
         let options = LoadOptions {
             placement,
@@ -96,7 +110,7 @@ pub fn open(
         })
     };
     let marker = crash_marker(devices, choice.gpu.as_ref());
-    let (engine, reason) = match load(choice.placement) {
+    let (engine, reason) = match load_at(choice.placement) {
         Err(OpenError::Gpu(rejection)) => {
             drop(marker);
             tracing::warn!(%rejection, "the GPU does not take the model");
@@ -106,7 +120,7 @@ pub fn open(
                 devices.record_failure(gpu, &rejection.to_string());
             }
             (
-                load(Placement::Cpu)?,
+                load_at(Placement::Cpu)?,
                 Reason::NotLoaded(rejection.to_string()),
             )
         }
@@ -224,7 +238,8 @@ impl Choice {
         }
     }
 
-    fn unchecked(request: &DeviceRequest) -> Self {
+    /// As asked for, whatever was found of the GPU; with its cooperative matrices or without.
+    pub fn unchecked(request: &DeviceRequest, matrices: bool) -> Self {
         match request {
             DeviceRequest::Auto => Self::cpu(Reason::NoneAskedFor),
             DeviceRequest::Cpu => Self::cpu(Reason::CpuChosen),
@@ -232,7 +247,7 @@ impl Choice {
                 placement: Placement::Gpu(GpuPlacement {
                     id: id.clone(),
                     software: software_gpu(),
-                    matrices: false,
+                    matrices,
                     min_layers: 1,
                 }),
                 ..Self::cpu(Reason::GpuAskedFor(None))
@@ -305,7 +320,8 @@ impl Devices {
         })
     }
 
-    fn asking(
+    /// Asks another program than this one.
+    pub fn asking(
         folder: &Path,
         markers: CrashMarkers,
         program: PathBuf,

@@ -49,7 +49,21 @@ impl FromStr for DeviceRequest {
     }
 }
 
+/// The variable that asks for a device whatever the settings say.
+pub const VARIABLE: &str = "GOLDCREST_DEVICE";
+
 impl DeviceRequest {
+    /// What the environment asks for, or else `otherwise`.
+    ///
+    /// # Errors
+    /// When the environment names no device.
+    pub fn of_environment(otherwise: DeviceRequest) -> Result<DeviceRequest, UnknownDevice> {
+        match std::env::var(VARIABLE) {
+            Ok(text) if !text.is_empty() => text.parse(),
+            _ => Ok(otherwise),
+        }
+    }
+
     /// Whether a model may go on this GPU.
     pub(crate) fn includes(&self, gpu: &Gpu) -> bool {
         match self {

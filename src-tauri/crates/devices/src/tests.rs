@@ -102,6 +102,9 @@ fn fault(reason: &Reason) -> Option<&Fault> {
     }
 }
 
+/// Whether a fault is the one that a case is about.
+type IsExpected<'a> = &'a dyn Fn(&Fault) -> bool;
+
 fn crashes(reason: &Reason) -> bool {
     matches!(fault(reason), Some(Fault::Crashed(_)))
 }
@@ -249,7 +252,7 @@ fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
     let is_timeout = |fault: &Fault| matches!(fault, Fault::TimedOut(1));
     let is_unreadable = |fault: &Fault| matches!(fault, Fault::Unreadable(_));
     // The last of each: how often it is checked, with its repetitions without layers and without matrices.
-    let cases: [(String, &dyn Fn(&Fault) -> bool, usize); 4] = [
+    let cases: [(String, IsExpected<'_>, usize); 4] = [
         (faulty(&wrong), &is_wrong, 1),
         (
             "echo a layer fails >&2; kill -KILL $$".to_owned(),

@@ -48,7 +48,7 @@ impl ModelFile {
     /// The first thing that is wrong.
     pub fn of_gguf(gguf: Gguf) -> Result<ModelFile, OpenError> {
         let path = gguf.path().map(Arc::from);
-        let described = ModelFile::new(&gguf)?;
+        let described = ModelFile::describe(&gguf)?;
         let file = described.with_weights(Arc::new(gguf.without_metadata()))?;
         Ok(ModelFile { path, ..file })
     }
@@ -61,10 +61,10 @@ impl ModelFile {
         gguf: &Gguf,
         weights: Arc<dyn WeightSource + Send + Sync>,
     ) -> Result<ModelFile, OpenError> {
-        ModelFile::new(gguf)?.with_weights(weights)
+        ModelFile::describe(gguf)?.with_weights(weights)
     }
 
-    fn new(gguf: &Gguf) -> Result<Described, OpenError> {
+    fn describe(gguf: &Gguf) -> Result<Described, OpenError> {
         let config = Config::from_gguf(gguf)?;
         let tokenizer = Tokenizer::from_gguf(gguf)?;
         let chat_template = gguf.str(CHAT_TEMPLATE);

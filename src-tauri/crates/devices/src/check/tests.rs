@@ -5,6 +5,9 @@ use std::path::Path;
 use super::*;
 use crate::faulty_gpu::{Fault as Injected, Faulty, device};
 
+/// Whether a fault is the one that a case is about.
+type IsExpected<'a> = &'a dyn Fn(&Fault) -> bool;
+
 fn order() -> CheckRequest {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     CheckRequest {
@@ -35,7 +38,7 @@ fn a_gpu_that_lies_fails_or_is_too_small_does_not_pass() {
     let wrong = |fault: &Fault| matches!(fault, Fault::Wrong { .. });
     let driver = |fault: &Fault| matches!(fault, Fault::Driver(_));
     let full = |fault: &Fault| matches!(fault, Fault::OutOfMemory(_));
-    let cases: [(_, _, &dyn Fn(&Fault) -> bool); 6] = [
+    let cases: [(_, _, IsExpected<'_>); 6] = [
         // From the beginning, and only after the products, in the layers.
         (Injected::Forgets, 1, &nan),
         (Injected::Forgets, 30, &wrong),
@@ -64,7 +67,7 @@ fn matrices_that_do_not_work_are_left_alone_and_the_gpu_is_used_without() {
     let driver = |fault: &Fault| matches!(fault, Fault::Driver(_));
     let wrong =
         |fault: &Fault| matches!(fault, Fault::Wrong { step, .. } if step.ends_with("in matrices"));
-    let cases: [(_, &dyn Fn(&Fault) -> bool); 3] = [
+    let cases: [(_, IsExpected<'_>); 3] = [
         (Some(Injected::NoMatrices), &driver),
         (Some(Injected::WrongMatrices), &wrong),
         // It does not even open with them.

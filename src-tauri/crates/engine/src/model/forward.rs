@@ -97,7 +97,7 @@ impl CpuModel {
     }
 
     /// Positions in the cache.
-    pub fn len(&self) -> usize {
+    pub fn positions(&self) -> usize {
         self.len
     }
 

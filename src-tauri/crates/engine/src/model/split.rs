@@ -30,7 +30,7 @@ impl<E: Executor> Evaluate for Split<E> {
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
-        let before = self.first.len();
+        let before = self.first.positions();
         let Some(rows) = self.first.residual(ids, cancel)? else {
             return Ok(Pass::Cancelled);
         };

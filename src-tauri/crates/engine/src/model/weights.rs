@@ -371,6 +371,9 @@ impl<M, N> Weights<M, N> {
 /// The weights in the memory of a device `D`.
 type DeviceWeights<D> = Weights<<D as DeviceMemory>::Matrix, <D as DeviceMemory>::Norm>;
 
+/// One block's weights in the memory of a device `D`.
+type DeviceLayer<D> = Layer<<D as DeviceMemory>::Matrix, <D as DeviceMemory>::Norm>;
+
 struct Loader<'a, D: DeviceMemory> {
     memory: &'a D,
     source: &'a dyn WeightSource,
@@ -409,14 +412,11 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
         })
     }
 
-    fn blocks(
-        &mut self,
-        which: Range<usize>,
-    ) -> Result<Vec<Layer<D::Matrix, D::Norm>>, WeightError> {
+    fn blocks(&mut self, which: Range<usize>) -> Result<Vec<DeviceLayer<D>>, WeightError> {
         which.map(|layer| self.layer(layer)).collect()
     }
 
-    fn layer(&mut self, layer: usize) -> Result<Layer<D::Matrix, D::Norm>, WeightError> {
+    fn layer(&mut self, layer: usize) -> Result<DeviceLayer<D>, WeightError> {
         Ok(Layer {
             attn_norm: self.norm(&name(layer, "attn_norm"))?,
             attn_q: self.matrix(&name(layer, "attn_q"))?,
