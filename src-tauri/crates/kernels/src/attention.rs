@@ -10,21 +10,22 @@ use std::ops::Range;
 use half::f16;
 
 use crate::OutOfMemory;
+use crate::attention::kv::{GROUP, KvLayer, TILE, Tile};
 use crate::isa::{Isa, LANES};
-use crate::kv::{GROUP, KvLayer, TILE, Tile};
 use crate::memory::{Buffer, reserve};
 use crate::pool::{Parts, Pool};
 use crate::product::STREAM;
 use crate::routines::Routines;
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod floats;
+mod int16;
+pub(crate) mod kv;
 #[cfg(target_arch = "x86_64")]
-mod tiles;
-mod words;
+pub(crate) use amx::attend_in_tiles;
 use floats::{gather, load_keys, load_values, scores};
-#[cfg(target_arch = "x86_64")]
-pub(crate) use tiles::attend_in_tiles;
-use words::Words;
+use int16::Words;
 
 /// Positions of a slab.
 const SLAB: usize = 64;
@@ -78,7 +79,7 @@ pub(crate) struct Desk {
     total: Vec<f32>,
     words: Words,
     #[cfg(target_arch = "x86_64")]
-    tiled: tiles::Tiled,
+    tiled: amx::Tiled,
 }
 
 impl Desk {
@@ -93,8 +94,8 @@ impl Desk {
         #[cfg(target_arch = "x86_64")]
         if in_tiles {
             self.tiled.reserve(rows, dim, value_dim)?;
-            reserve(&mut self.keys, tiles::SLAB * dim)?;
-            reserve(&mut self.values, tiles::SLAB * value_dim)?;
+            reserve(&mut self.keys, amx::SLAB * dim)?;
+            reserve(&mut self.values, amx::SLAB * value_dim)?;
         }
         #[cfg(not(target_arch = "x86_64"))]
         debug_assert!(!in_tiles, "there is no such unit");
@@ -319,7 +320,7 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
         );
         // Many queries are worth a slab in integers; one query's heads meet it as it is. The integers are made of the
         // floats, so that the last query of many, alone in its block, needs these too.
-        let in_words = I::WORDS && !a.exact && a.m > STREAM && words::fit(dim);
+        let in_words = I::WORDS && !a.exact && a.m > STREAM && int16::fit(dim);
         let as_it_is = match (keys, values) {
             (Tile::F16(k), Tile::F16(v)) if rows <= 4 && !in_words => {
                 Some((k.as_ptr(), v.as_ptr()))
@@ -334,13 +335,13 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
                 load_values::<I>(values, value_dim, groups, tiles, desk.values.as_mut_ptr());
             }
             if in_words {
-                words::slab::<I>(desk, dim, value_dim, there);
+                int16::slab::<I>(desk, dim, value_dim, there);
             }
             let keys: *const f32 = desk.keys.as_ptr();
             let mut row = 0;
             while row < rows {
                 row += if in_words && rows - row >= 4 {
-                    words::scores::<I, 4>(desk, row, dim, tiles);
+                    int16::scores::<I, 4>(desk, row, dim, tiles);
                     4
                 } else if rows - row >= 4 {
                     match as_it_is {
@@ -369,8 +370,8 @@ pub(crate) unsafe fn attend_piece<I: Isa>(a: &Attention, piece: &Piece, desk: &m
             let mut row = 0;
             while row < rows {
                 row += if in_words && rows - row >= 4 {
-                    words::weights::<I, 4>(desk, row, tiles);
-                    words::gather::<I, 4>(desk, row, value_dim, tiles);
+                    int16::weights::<I, 4>(desk, row, tiles);
+                    int16::gather::<I, 4>(desk, row, value_dim, tiles);
                     4
                 } else if rows - row >= 4 {
                     match as_it_is {

@@ -4,16 +4,16 @@ mod products;
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::attention::kv::KvLayer;
 use crate::attention::{Attention, Desks, attend};
-use crate::block::BlockType;
-use crate::kv::KvLayer;
 use crate::level::CpuLevel;
-use crate::matrix::Matrix;
 use crate::memory::Arena;
+use crate::memory::stored::Stored;
 use crate::pool::{Parts, Pool};
 use crate::product::STREAM;
 use crate::routines::Routines;
-use crate::stored::Stored;
+use crate::weights::block::BlockType;
+use crate::weights::matrix::Matrix;
 use crate::{OutOfMemory, PackError};
 use products::Scratch;
 

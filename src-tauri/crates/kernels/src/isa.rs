@@ -11,8 +11,6 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "aarch64")]
-pub(crate) mod i8mm;
-#[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
 

@@ -72,35 +72,27 @@
 //! that are only picked on a machine that has their instructions. Threads write disjoint parts of
 //! a result through `pool::Parts`.
 
-mod activations;
-mod arithmetic;
 mod attention;
-mod bandwidth;
-mod block;
 mod cpu;
 mod elementwise;
 mod isa;
-mod kv;
-mod layout;
 mod level;
-mod matrix;
 mod memory;
-mod pack;
 mod pool;
 mod product;
+mod roofline;
 mod routines;
-mod stored;
-mod unpack;
+mod weights;
 
-pub use arithmetic::integer_rate;
-pub use bandwidth::read_bandwidth;
-pub use block::{BlockType, Levels, dequantise};
+pub use attention::kv::{KvLayer, KvType};
 pub use cpu::Cpu;
-pub use kv::{KvLayer, KvType};
 pub use level::{CpuLevel, CpuLevelError};
-pub use matrix::Matrix;
+pub use memory::stored::{Stored, read_exact_at};
 pub use memory::{OutOfMemory, reserve};
-pub use stored::{Stored, read_exact_at};
+pub use roofline::arithmetic::integer_rate;
+pub use roofline::bandwidth::read_bandwidth;
+pub use weights::block::{BlockType, Levels, dequantise};
+pub use weights::matrix::Matrix;
 
 /// Why a matrix cannot be laid out.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,7 @@
 //! Where packed weights live: a few large allocations, on huge pages where the system has them.
 
+pub(crate) mod stored;
+
 use std::alloc::{Layout, alloc, dealloc};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;

@@ -1,12 +1,17 @@
 //! The loops of a product: one strip of 32 rows at a time, against one token or many.
 
+pub(crate) mod activations;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod i8mm;
 pub(crate) mod integers;
 pub(crate) mod tiles;
 
-use crate::activations::Scale;
-use crate::block::BlockType;
 use crate::isa::{Isa, LANES, Scalar};
-use crate::layout::{Format, GROUP, Head, Header, Layout, quants, scales, with_format};
+use crate::product::activations::Scale;
+use crate::weights::block::BlockType;
+use crate::weights::layout::{Format, GROUP, Head, Header, Layout, quants, scales, with_format};
 
 /// Panels of 16 rows in a strip, the piece of work that a thread draws.
 pub(crate) const STRIP_PANELS: usize = 2;

@@ -3,18 +3,20 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use crate::activations::{self, Arrange, Grain, Scale, TileShape};
 use crate::attention::{self, Attention, Piece};
-use crate::block::BlockType;
 use crate::isa::Scalar;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::amx;
-use crate::layout::GROUP;
 use crate::level::CpuLevel;
-use crate::matrix::Matrix;
-use crate::pack::pack_panel;
+use crate::product::activations::{self, Arrange, Grain, Scale, TileShape};
+#[cfg(target_arch = "x86_64")]
+use crate::product::amx as amx_product;
 use crate::product::tiles::{Bunch, Desk, Room};
 use crate::product::{self, Stage, Strip, integers};
+use crate::weights::block::BlockType;
+use crate::weights::layout::GROUP;
+use crate::weights::matrix::Matrix;
+use crate::weights::pack::pack_panel;
 
 /// What an executor calls; every entry is unsafe to call on a machine without its level.
 pub(crate) struct Routines {
@@ -133,11 +135,11 @@ macro_rules! routines {
             }
 
             /// # Safety
-            /// As [`crate::arithmetic::dots`].
+            /// As [`crate::roofline::arithmetic::dots`].
             $(#[target_feature(enable = $features)])?
             unsafe fn dots(passes: usize) -> i32 {
                 // SAFETY: as above.
-                unsafe { crate::arithmetic::dots::<$isa>(passes) }
+                unsafe { crate::roofline::arithmetic::dots::<$isa>(passes) }
             }
 
             pub(super) const ROUTINES: Routines = Routines {
@@ -200,10 +202,10 @@ const AMX: Routines = Routines {
             most: usize::MAX,
             shape: amx::SHAPE,
             arrange: amx::arrange,
-            multiply: amx::multiply,
-            room: amx::ROOM,
-            tokens: amx::PASS,
-            strips: amx::BUNCH,
+            multiply: amx_product::multiply,
+            room: amx_product::ROOM,
+            tokens: amx_product::PASS,
+            strips: amx_product::BUNCH,
         },
     ],
     attend: attention::attend_in_tiles,
@@ -215,8 +217,8 @@ const AMX: Routines = Routines {
 /// The dot product but for what the matrix product does.
 #[cfg(target_arch = "aarch64")]
 const I8MM: Routines = Routines {
-    multiply: crate::isa::i8mm::multiply,
-    dots: crate::isa::i8mm::dots,
+    multiply: crate::product::i8mm::multiply,
+    dots: crate::product::i8mm::dots,
     tiles: &[],
     ..dotprod::ROUTINES
 };

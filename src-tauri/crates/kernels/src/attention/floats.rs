@@ -2,8 +2,8 @@
 
 use half::f16;
 
+use crate::attention::kv::{GROUP, TILE, Tile};
 use crate::isa::{Isa, LANES};
-use crate::kv::{GROUP, TILE, Tile};
 
 use super::{Desk, SLAB, SLAB_TILES};
 

@@ -5,14 +5,14 @@ use std::sync::{MutexGuard, PoisonError};
 
 use super::Cpu;
 use crate::OutOfMemory;
-use crate::activations::{Grain, Rounded, Tiled};
 use crate::isa::LANES;
-use crate::matrix::Matrix;
 use crate::memory::Buffer;
 use crate::pool::Parts;
+use crate::product::activations::{Grain, Rounded, Tiled};
 use crate::product::tiles::{self, Bunch, End};
 use crate::product::{STREAM, STRIP, Stage, Strip, TOKENS, Tokens};
 use crate::routines::TileRoutines;
+use crate::weights::matrix::Matrix;
 
 /// Memory for products, made once and grown to the largest.
 pub(super) struct Scratch {

@@ -11,18 +11,15 @@
 //!
 //! Linux saves the tiles of a thread only if the process has asked for it: [`permitted`].
 
-mod multiply;
-
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::{Avx512, Isa, LANES};
-use crate::activations::{Grain, TileShape};
-use crate::block::BlockType;
 use crate::elementwise::silu_mul_vector;
-use crate::layout::{self, Format, GROUP, quants};
-pub(crate) use multiply::{BUNCH, PASS, ROOM, multiply};
+use crate::product::activations::{Grain, TileShape};
+use crate::weights::block::BlockType;
+use crate::weights::layout::{self, Format, GROUP, quants};
 
 /// Rows of a tile of activations.
 pub(crate) const TOKENS: usize = 16;
@@ -31,7 +28,7 @@ pub(crate) const PAIR: usize = 2 * TOKENS;
 /// Columns of a tile.
 pub(crate) const COLUMNS: usize = GROUP;
 /// Numbers of a tile.
-const TILE: usize = TOKENS * COLUMNS;
+pub(crate) const TILE: usize = TOKENS * COLUMNS;
 /// What tiles of activations are, a pair of them each time: so a slab's are read from end to end.
 pub(crate) const SHAPE: TileShape = TileShape {
     tokens: PAIR,
@@ -149,7 +146,7 @@ fn bits(x: __m512bh) -> __m512i {
 
 /// The sums of 32 tokens and 32 rows of weights, which four tile registers hold.
 #[derive(Clone, Copy)]
-struct Sums {
+pub(crate) struct Sums {
     pub at: *mut f32,
     /// Numbers from one token's to the next's.
     pub stride: usize,
@@ -164,7 +161,7 @@ struct Sums {
 /// # Safety
 /// The tiles are configured.
 #[inline(always)]
-unsafe fn zero_sums() {
+pub(crate) unsafe fn zero_sums() {
     // SAFETY: by contract.
     unsafe {
         asm!(
@@ -183,7 +180,7 @@ unsafe fn zero_sums() {
 /// # Safety
 /// The tiles are configured, and the sums are there.
 #[inline(always)]
-unsafe fn load_sums(sums: Sums) {
+pub(crate) unsafe fn load_sums(sums: Sums) {
     // SAFETY: by contract.
     unsafe {
         asm!(
@@ -205,7 +202,7 @@ unsafe fn load_sums(sums: Sums) {
 /// # Safety
 /// As [`store_sums`] and [`load_sums`]; they are as far apart.
 #[inline(always)]
-unsafe fn store_and_load_sums(sums: Sums, next: *const f32) {
+pub(crate) unsafe fn store_and_load_sums(sums: Sums, next: *const f32) {
     // SAFETY: by contract.
     unsafe {
         asm!(
@@ -233,7 +230,7 @@ unsafe fn store_and_load_sums(sums: Sums, next: *const f32) {
 /// # Safety
 /// The tiles are configured, and there is room for the sums.
 #[inline(always)]
-unsafe fn store_sums(sums: Sums) {
+pub(crate) unsafe fn store_sums(sums: Sums) {
     // SAFETY: by contract.
     unsafe {
         asm!(
@@ -255,7 +252,7 @@ unsafe fn store_sums(sums: Sums) {
 /// # Safety
 /// The tiles are configured, and the pointers are good for that.
 #[inline(always)]
-unsafe fn add_products_of_four(weights: *const u16, tokens: *const u16) {
+pub(crate) unsafe fn add_products_of_four(weights: *const u16, tokens: *const u16) {
     // SAFETY: by contract.
     unsafe {
         asm!(
@@ -278,7 +275,7 @@ unsafe fn add_products_of_four(weights: *const u16, tokens: *const u16) {
 }
 
 /// Scales and minima of a block.
-struct Scales {
+pub(crate) struct Scales {
     scale: [f32; 256],
     min: [f32; 256],
 }
@@ -298,7 +295,7 @@ impl Scales {
 /// # Safety
 /// The machine has AVX-512 with bf16; the panel has such a group; `tile` has room.
 #[inline(always)]
-unsafe fn unpack<F: Format, const Q: usize>(
+pub(crate) unsafe fn unpack<F: Format, const Q: usize>(
     panel: *const u8,
     column: usize,
     scales: &mut Scales,
@@ -355,7 +352,7 @@ unsafe fn weights(q: __m512i, scale: __m512, min: __m512) -> __m512 {
 /// # Safety
 /// As [`unpack`].
 #[inline(always)]
-unsafe fn unpack_floats(
+pub(crate) unsafe fn unpack_floats(
     ty: BlockType,
     panel: *const u8,
     column: usize,
@@ -387,7 +384,7 @@ unsafe fn unpack_floats(
 /// # Safety
 /// The machine has AVX-512 with bf16; `gate` and `up` are two vectors, and `row` is as long.
 #[inline(always)]
-unsafe fn silu_mul_to_row(gate: *const f32, up: *const f32, row: &mut [u16]) {
+pub(crate) unsafe fn silu_mul_to_row(gate: *const f32, up: *const f32, row: &mut [u16]) {
     debug_assert!(row.len() == COLUMNS);
     // SAFETY: by contract.
     unsafe {
@@ -465,7 +462,7 @@ pub(crate) unsafe fn gather(
     }
 }
 
-/// Products of bytes that [`crate::arithmetic::integer_rate`] counts in as many passes, done in bf16.
+/// Products of bytes that [`crate::roofline::arithmetic::integer_rate`] counts in as many passes, done in bf16.
 ///
 /// # Safety
 /// AMX is [`permitted`].

@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use super::tiles::{Bunch, Desk, End, Room, Strip, deliver};
 use super::{STRIP, STRIP_PANELS, add_group};
-use crate::activations::{Grain, Scale, TileShape, round_group};
 use crate::elementwise::silu_mul_vector;
 use crate::isa::{Isa, LANES};
-use crate::layout::{Format, GROUP, Layout, quants, scales, with_format};
+use crate::product::activations::{Grain, Scale, TileShape, round_group};
+use crate::weights::layout::{Format, GROUP, Layout, quants, scales, with_format};
 
 /// Tokens of a pass: with the columns of a slab they are 400 KiB, for an L2 cache of half a megabyte or more.
 pub(crate) const TOKENS: usize = 264;

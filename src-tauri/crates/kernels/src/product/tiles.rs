@@ -1,19 +1,19 @@
 //! Products of many tokens in tiles: what is multiplied, and what becomes of it.
 
 use crate::OutOfMemory;
-use crate::activations::Grain;
-use crate::block::BlockType;
 use crate::isa::{Isa, LANES};
 use crate::memory::Buffer;
 use crate::pool::Parts;
 use crate::product::STRIP;
+use crate::product::activations::Grain;
+use crate::weights::block::BlockType;
 
 /// Strips that a worker multiplies with the same tokens.
 pub(crate) struct Bunch<'a> {
     /// At most as many as the level takes in a pass.
     pub m: usize,
     pub cols: usize,
-    /// The tokens, as the level's [`TileShape`](crate::activations::TileShape) lays them out.
+    /// The tokens, as the level's [`TileShape`](crate::product::activations::TileShape) lays them out.
     pub x: &'a [u16],
     /// At most as many as the level takes together.
     pub strips: &'a [Strip<'a>],

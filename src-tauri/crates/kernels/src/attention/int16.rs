@@ -5,8 +5,8 @@
 //! values are kept, and their products still fit 32 bits.
 
 use crate::OutOfMemory;
+use crate::attention::kv::TILE;
 use crate::isa::{Isa, LANES};
-use crate::kv::TILE;
 use crate::memory::reserve;
 
 use super::{Desk, SLAB};

@@ -8,8 +8,8 @@
 
 use std::marker::PhantomData;
 
-use crate::block::BlockType;
 use crate::isa::{Isa, LANES};
+use crate::weights::block::BlockType;
 
 /// Columns of a group, the step of the integer products and of the activations' scales.
 pub(crate) const GROUP: usize = 32;
@@ -81,7 +81,7 @@ impl Layout {
     }
 
     /// Parts of a group of 32 that have a scale of their own, on the weights' side or on the
-    /// activations' ([`crate::activations::Grain`]).
+    /// activations' ([`crate::product::activations::Grain`]).
     pub const fn halves(self) -> usize {
         if self.bytes { 2 } else { GROUP / self.group }
     }
@@ -147,10 +147,10 @@ impl<const N: usize> Format for Of<N> {
 /// gives `$float`.
 macro_rules! with_format {
     ($ty:expr, $f:ident => $body:expr, else $float:expr) => {{
-        use $crate::block::BlockType as T;
+        use $crate::weights::block::BlockType as T;
         macro_rules! arm {
             ($n:literal) => {{
-                type $f = $crate::layout::Of<$n>;
+                type $f = $crate::weights::layout::Of<$n>;
                 $body
             }};
         }

@@ -2,9 +2,9 @@
 
 use half::f16;
 
-use crate::block::BlockType;
 use crate::isa::LANES;
-use crate::layout::{GROUP, Header, Layout};
+use crate::weights::block::BlockType;
+use crate::weights::layout::{GROUP, Header, Layout};
 
 /// Reads row `lane` of a panel back as floats, value for value what
 /// [`dequantise`](crate::dequantise) gives.

@@ -1,4 +1,4 @@
-//! From ggml's rows to panels; see [`crate::layout`] for where each bit goes.
+//! From ggml's rows to panels; see [`crate::weights::layout`] for where each bit goes.
 //!
 //! A file keeps a block's integers in the same planes as a panel does, nibbles, crumbs and single
 //! bits, only row by row and with other columns sharing a byte. So nothing is taken apart: quads
@@ -6,9 +6,9 @@
 
 use std::mem::MaybeUninit;
 
-use crate::block::BlockType;
 use crate::isa::{Isa, LANES};
-use crate::layout::{Format, GROUP, Header, Layout, bits, with_format};
+use crate::weights::block::BlockType;
+use crate::weights::layout::{Format, GROUP, Header, Layout, bits, with_format};
 
 #[cfg(test)]
 mod tests;
@@ -230,7 +230,7 @@ unsafe fn pack_header<I: Isa>(header: Header, d: usize, scales: usize, rows: Row
     }
 }
 
-/// Stores four sets of 16 times 4 six-bit numbers as [`crate::layout::sixes`] reads them.
+/// Stores four sets of 16 times 4 six-bit numbers as [`crate::weights::layout::sixes`] reads them.
 ///
 /// # Safety
 /// The machine has `I`, and `out` has room for 192 bytes.

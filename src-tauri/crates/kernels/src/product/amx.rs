@@ -12,14 +12,14 @@
 use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T1, _mm_prefetch};
 use std::ops::Range;
 
-use super::{COLUMNS, PAIR, SHAPE, TILE, Tiles};
-use super::{Scales, Sums, silu_mul_to_row, unpack, unpack_floats};
-use super::{add_products_of_four, store_and_load_sums, store_sums, zero_sums};
-use crate::block::BlockType;
+use crate::isa::amx::{COLUMNS, PAIR, SHAPE, TILE, Tiles};
+use crate::isa::amx::{Scales, Sums, silu_mul_to_row, unpack, unpack_floats};
+use crate::isa::amx::{add_products_of_four, store_and_load_sums, store_sums, zero_sums};
 use crate::isa::{Avx512, LANES};
-use crate::layout::{Format, with_format};
 use crate::product::tiles::{Bunch, Desk, End, Room, Strip, deliver};
 use crate::product::{STRIP, STRIP_PANELS};
+use crate::weights::block::BlockType;
+use crate::weights::layout::{Format, with_format};
 
 /// Tokens of a pass. With the columns of a stretch they are 1 MiB as tiles, which stays in an L2 cache of
 /// 2 MiB while the strips of a bunch pass by.

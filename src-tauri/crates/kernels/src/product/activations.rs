@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use crate::OutOfMemory;
-use crate::block::BlockType;
 use crate::isa::{Isa, LANES};
-use crate::layout::{GROUP, Header, Layout};
 use crate::memory::{Buffer, reserve};
 use crate::pool::{Parts, Pool};
 use crate::routines::Routines;
+use crate::weights::block::BlockType;
+use crate::weights::layout::{GROUP, Header, Layout};
 
 /// What a group's integers need to become a product again.
 #[derive(Clone, Copy, Default)]

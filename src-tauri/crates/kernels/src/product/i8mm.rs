@@ -7,10 +7,10 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::{Isa, LANES, Neon};
-use crate::activations::Scale;
-use crate::layout::{Format, GROUP, Layout, quants, scales, with_format};
+use crate::isa::{Isa, LANES, Neon};
+use crate::product::activations::Scale;
 use crate::product::{self, STREAM, STRIP, Stage, Strip, Tokens, UNPACKED, add_group};
+use crate::weights::layout::{Format, GROUP, Layout, quants, scales, with_format};
 
 /// What all else is done with.
 type Base = Neon<true>;
@@ -270,7 +270,7 @@ unsafe fn by_token(acc: [int32x4_t; PAIRS]) -> [<Base as Isa>::I; 2] {
     tokens
 }
 
-/// Products of bytes that [`crate::arithmetic::integer_rate`] counts in as many passes.
+/// Products of bytes that [`crate::roofline::arithmetic::integer_rate`] counts in as many passes.
 ///
 /// # Safety
 /// The machine has the matrix product.

@@ -3,9 +3,9 @@
 use half::f16;
 
 use super::*;
-use crate::block::Levels;
 use crate::level::CpuLevel;
 use crate::routines::Routines;
+use crate::weights::block::Levels;
 
 #[test]
 fn every_level_packs_what_plain_packing_does() {

@@ -3,11 +3,11 @@
 //! It is the precision that the models were trained in, and many times as fast as the vectors.
 
 use crate::OutOfMemory;
-use crate::activations::Grain;
+use crate::attention::kv::{GROUP, GROWTH, TILE, Tile};
 use crate::isa::{Avx512, LANES, amx};
-use crate::kv::{GROUP, GROWTH, TILE, Tile};
 use crate::memory::Buffer;
 use crate::product::STREAM;
+use crate::product::activations::Grain;
 
 use super::floats::{Kept, load_keys, load_values};
 use super::{Attention, Desk, Piece, attend_piece, weigh};

@@ -2,16 +2,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::block::BlockType;
 use crate::isa::LANES;
-use crate::layout::Layout;
+use crate::memory::stored::Stored;
 use crate::memory::{Arena, Weights};
 use crate::pool::Pool;
 use crate::product::tiles::{self, End};
 use crate::product::{STRIP, STRIP_PANELS};
 use crate::routines::Routines;
-use crate::stored::Stored;
-use crate::unpack::unpack_row;
+use crate::weights::block::BlockType;
+use crate::weights::layout::Layout;
+use crate::weights::unpack::unpack_row;
 use crate::{PackError, ShapeError};
 
 /// Bytes of a file that a thread reads at a time, if that is a panel.
