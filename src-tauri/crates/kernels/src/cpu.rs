@@ -1,21 +1,27 @@
 //! The executor: a level, a pool of threads, and the products of a forward pass.
 
 mod products;
+mod scratch;
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::attention::attend;
 use crate::attention::kv::KvLayer;
-use crate::attention::{Attention, Desks, attend};
+use crate::attention::scratch::Desks;
+use crate::attention::task::Attention;
+use crate::blocking::STREAM;
+use crate::dispatch::routines_for;
+use crate::error::PackError;
 use crate::level::CpuLevel;
-use crate::memory::Arena;
+use crate::memory::arena::Arena;
+use crate::memory::reserve::OutOfMemory;
 use crate::memory::stored::Stored;
-use crate::pool::{Parts, Pool};
-use crate::product::STREAM;
+use crate::pool::Pool;
+use crate::pool::parts::Parts;
 use crate::routines::Routines;
 use crate::weights::block::BlockType;
 use crate::weights::matrix::Matrix;
-use crate::{OutOfMemory, PackError};
-use products::Scratch;
+use scratch::Scratch;
 
 /// Runs the kernels on a fixed number of threads at one instruction-set level.
 pub struct Cpu {
@@ -56,7 +62,7 @@ impl Cpu {
         Cpu {
             pool,
             level,
-            routines: Routines::of(level),
+            routines: routines_for(level),
             exact,
             arena: Mutex::default(),
             scratch: Mutex::new(scratch),

@@ -6,22 +6,17 @@
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
+mod arrays;
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
-mod avx512;
+pub(crate) mod avx512;
 #[cfg(target_arch = "aarch64")]
-mod neon;
-mod scalar;
+pub(crate) mod neon;
+pub(crate) mod peak;
+pub(crate) mod scalar;
 
-#[cfg(target_arch = "aarch64")]
-pub(crate) use neon::Neon;
-pub(crate) use scalar::Scalar;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use {avx2::Avx2, avx512::Avx512};
-
-/// Lanes of a vector.
-pub(crate) const LANES: usize = 16;
+pub(crate) use arrays::LANES;
 
 /// A machine's way to do 16 things at once.
 ///
@@ -123,7 +118,7 @@ pub(crate) unsafe trait Isa: Copy {
         // SAFETY: the caller's rows; each vector is an array of 64 bytes.
         unsafe {
             // No closure: it would be compiled without the level's features.
-            let [a, b, c, d] = Scalar::load_quads(p, stride);
+            let [a, b, c, d] = arrays::load_quads(p, stride);
             [
                 Self::load_w(a.as_ptr()),
                 Self::load_w(b.as_ptr()),
@@ -140,7 +135,7 @@ pub(crate) unsafe trait Isa: Copy {
         // SAFETY: the array has 64 bytes.
         unsafe {
             Self::store_w(bytes.as_mut_ptr(), w);
-            Self::load_w(Scalar::unzip_halves(bytes).as_ptr())
+            Self::load_w(arrays::unzip_halves(&bytes).as_ptr())
         }
     }
 
@@ -151,7 +146,7 @@ pub(crate) unsafe trait Isa: Copy {
         // SAFETY: the array has 64 bytes.
         unsafe {
             Self::store_w(bytes.as_mut_ptr(), w);
-            Self::load_w(Scalar::unzip_bytes(bytes).as_ptr())
+            Self::load_w(arrays::unzip_bytes(&bytes).as_ptr())
         }
     }
 

@@ -6,11 +6,15 @@
 //! that it reads memory in one direction; one that has done its share takes half of what another has
 //! left (work stealing), so that a core that is slower, or busy with something else, does fewer.
 
+pub(crate) mod parts;
+mod share;
+
 use std::hint::spin_loop;
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+
+use share::Share;
 
 /// Rounds of `spin_loop` before a worker sleeps: some 100 µs, longer than any pause inside a layer.
 const SPINS: usize = 4_000;
@@ -30,56 +34,6 @@ struct Shared {
     job: Mutex<Option<SharedJob>>,
     wake: Condvar,
     sleepers: AtomicUsize,
-}
-
-/// Pieces that are left to a worker: the first in the high half, the end in the low one. In a cache line of its own,
-/// since the worker changes it with every piece. No order is asked of memory: pieces go to one worker each, and what
-/// they read and write is ordered by the job's beginning and end.
-#[derive(Default)]
-#[repr(align(64))]
-struct Share(AtomicU64);
-
-impl Share {
-    fn set(&self, pieces: Range<usize>) {
-        self.0.store(pack(pieces), Ordering::Relaxed);
-    }
-
-    fn left(&self) -> Range<usize> {
-        unpack(self.0.load(Ordering::Relaxed))
-    }
-
-    /// Takes the first piece.
-    fn first(&self) -> Option<usize> {
-        let taken = self.change(|Range { start, end }| start + 1..end);
-        (!taken.is_empty()).then_some(taken.start)
-    }
-
-    /// Takes the second half, which is the longer one.
-    fn half(&self) -> Range<usize> {
-        let half = |Range { start, end }| start + (end - start) / 2;
-        let Range { start, end } = self.change(|left| left.start..half(left));
-        half(start..end)..end
-    }
-
-    /// Changes what is left, unless nothing is; gives what was.
-    fn change(&self, to: impl Fn(Range<usize>) -> Range<usize>) -> Range<usize> {
-        let next = |left| {
-            let left = unpack(left);
-            (!left.is_empty()).then(|| pack(to(left)))
-        };
-        let was = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        was.map_or(0..0, unpack)
-    }
-}
-
-fn pack(pieces: Range<usize>) -> u64 {
-    (pieces.start as u64) << 32 | pieces.end as u64
-}
-
-fn unpack(share: u64) -> Range<usize> {
-    (share >> 32) as usize..(share & u64::from(u32::MAX)) as usize
 }
 
 #[derive(Clone, Copy)]
@@ -276,47 +230,6 @@ impl Drop for Pool {
             // A worker catches its panics; a join error has nothing to add.
             drop(worker.join());
         }
-    }
-}
-
-/// Lets the pieces of a job write disjoint parts of one slice.
-///
-/// Rust's borrow rules cannot see that two pieces never touch the same elements; every use of
-/// [`Parts::slice`] states why it is so.
-pub(crate) struct Parts<'a, T> {
-    data: *mut T,
-    len: usize,
-    life: std::marker::PhantomData<&'a mut [T]>,
-}
-
-// SAFETY: a `Parts` only hands out parts of a `&mut [T]`, which may be sent and, part by disjoint
-// part, used from several threads when `T: Send`.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
-
-impl<'a, T> Parts<'a, T> {
-    pub fn new(slice: &'a mut [T]) -> Self {
-        Parts {
-            data: slice.as_mut_ptr(),
-            len: slice.len(),
-            life: std::marker::PhantomData,
-        }
-    }
-
-    /// The elements from `start`, `len` of them.
-    ///
-    /// # Safety
-    /// No two slices that are alive at the same time may overlap.
-    #[expect(
-        clippy::mut_from_ref,
-        reason = "that is its purpose; the caller proves disjointness"
-    )]
-    pub unsafe fn slice(&self, start: usize, len: usize) -> &mut [T] {
-        assert!(
-            start <= self.len && len <= self.len - start,
-            "part lies outside of the slice"
-        );
-        // SAFETY: in bounds by the assertion, from a live exclusive borrow; disjoint by contract.
-        unsafe { std::slice::from_raw_parts_mut(self.data.add(start), len) }
     }
 }
 

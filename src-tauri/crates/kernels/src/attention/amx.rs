@@ -2,53 +2,21 @@
 //!
 //! It is the precision that the models were trained in, and many times as fast as the vectors.
 
-use crate::OutOfMemory;
-use crate::attention::kv::{GROUP, GROWTH, TILE, Tile};
-use crate::isa::{Avx512, LANES, amx};
-use crate::memory::Buffer;
-use crate::product::STREAM;
-use crate::product::activations::Grain;
-
 use super::floats::{Kept, load_keys, load_values};
-use super::{Attention, Desk, Piece, attend_piece, weigh};
+use super::kv::{GROUP, GROWTH, TILE, Tile};
+use super::scratch::Desk;
+use super::softmax::weigh;
+use super::task::{Attention, Piece};
+use super::vectors::attend_piece;
+use crate::blocking::{STREAM, TILE_SLAB as SLAB};
+use crate::isa::avx512::Avx512;
+use crate::isa::{LANES, amx};
+use crate::product::activations::Grain;
+use crate::product::amx::pack::arrange;
 
-/// Positions of a slab: as tiles, its keys and values take half an L1 cache each, and every row of queries meets as
-/// many positions in a go.
-pub(super) const SLAB: usize = 128;
 const _: () = assert!(GROWTH.is_multiple_of(SLAB));
 /// Rows that are multiplied together.
 const ROWS: usize = amx::PAIR;
-
-/// A desk's tiles, 16 × 32 numbers each.
-#[derive(Default)]
-pub(super) struct Tiled {
-    /// `[row / 32][component / 32][2]`.
-    q: Buffer<u16>,
-    /// `[position / 32][component / 32][2]`, a tile being 16 positions.
-    keys: Buffer<u16>,
-    /// `[component / 32][position / 32][2]`, a tile being 16 components.
-    values: Buffer<u16>,
-    /// Scores, then weights, of some rows: `[row][SLAB]`.
-    scores: Buffer<f32>,
-    /// `[row / 32][position / 32][2]`.
-    weights: Buffer<u16>,
-}
-
-impl Tiled {
-    /// Makes room for `rows` rows.
-    pub fn reserve(
-        &mut self,
-        rows: usize,
-        dim: usize,
-        value_dim: usize,
-    ) -> Result<(), OutOfMemory> {
-        self.q.reserve(rows.next_multiple_of(ROWS) * dim)?;
-        self.keys.reserve(SLAB * dim)?;
-        self.values.reserve(SLAB * value_dim)?;
-        self.scores.reserve(ROWS * SLAB)?;
-        self.weights.reserve(ROWS * SLAB)
-    }
-}
 
 /// As [`attend_piece`], in tiles where they serve.
 ///
@@ -77,7 +45,7 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
     // all positions.
     unsafe {
         let q = &mut desk.tiled.q[..rows.next_multiple_of(amx::PAIR) * dim];
-        amx::arrange(Grain::Group, &desk.q, dim, 0..dim, q);
+        arrange(Grain::Group, &desk.q, dim, 0..dim, q);
         let _tiles = amx::Tiles::new();
         let mut first = piece.positions.start;
         while first < piece.positions.end {
@@ -121,7 +89,7 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
                     none.fill(0.0);
                 }
                 let weights = &mut tiled.weights;
-                amx::arrange(Grain::Group, &tiled.scores, SLAB, 0..SLAB, weights);
+                arrange(Grain::Group, &tiled.scores, SLAB, 0..SLAB, weights);
                 let sums = sums.as_mut_ptr().add(start * value_dim);
                 amx::gather(
                     weights.as_ptr(),

@@ -2,10 +2,11 @@
 
 use half::f16;
 
-use crate::attention::kv::{GROUP, TILE, Tile};
 use crate::isa::{Isa, LANES};
 
-use super::{Desk, SLAB, SLAB_TILES};
+use super::kv::{GROUP, TILE, Tile};
+use super::scratch::Desk;
+use crate::blocking::{SLAB, SLAB_TILES};
 
 /// Numbers that are kept in the cache and read as floats.
 pub(super) trait Kept: Copy {

@@ -4,12 +4,11 @@
 //! per query and slab, and per component and slab: about as exact as the f16 in which keys and
 //! values are kept, and their products still fit 32 bits.
 
-use crate::OutOfMemory;
-use crate::attention::kv::TILE;
+use crate::blocking::SLAB;
 use crate::isa::{Isa, LANES};
-use crate::memory::reserve;
 
-use super::{Desk, SLAB};
+use super::kv::TILE;
+use super::scratch::{Desk, Words};
 
 /// The largest integers: 2047 · 4095 · 256 components and 4095 · 4095 · 64 positions stay below 2³¹.
 const QUERY: f32 = 2047.0;
@@ -20,53 +19,7 @@ pub(super) fn fit(dim: usize) -> bool {
     dim <= 256 && dim.is_multiple_of(2)
 }
 
-/// The integers of a desk, and what 1 stands for in each.
-#[derive(Default)]
-pub(super) struct Words {
-    /// `[row][dim]`.
-    q: Vec<i16>,
-    q_unit: Vec<f32>,
-    /// `[tile][dim / 2][16][2]`.
-    keys: Vec<i16>,
-    key_unit: Vec<f32>,
-    /// `[position / 2][value_dim][2]`.
-    values: Vec<i16>,
-    value_unit: Vec<f32>,
-    /// `[row][SLAB]`.
-    weights: Vec<i16>,
-    weight_unit: Vec<f32>,
-}
-
 impl Words {
-    /// Makes room for `rows` rows.
-    pub fn reserve(
-        &mut self,
-        rows: usize,
-        dim: usize,
-        value_dim: usize,
-    ) -> Result<(), OutOfMemory> {
-        reserve(&mut self.q, rows * dim)?;
-        reserve(&mut self.q_unit, rows)?;
-        reserve(&mut self.keys, SLAB * dim)?;
-        reserve(&mut self.key_unit, SLAB)?;
-        reserve(&mut self.values, SLAB * value_dim)?;
-        reserve(&mut self.value_unit, value_dim)?;
-        reserve(&mut self.weights, rows * SLAB)?;
-        reserve(&mut self.weight_unit, rows)
-    }
-
-    /// Starts `rows` rows, for which there is room.
-    pub fn start(&mut self, rows: usize, dim: usize, value_dim: usize) {
-        self.q.resize(rows * dim, 0);
-        self.q_unit.resize(rows, 0.0);
-        self.keys.resize(SLAB * dim, 0);
-        self.key_unit.resize(SLAB, 0.0);
-        self.values.resize(SLAB * value_dim, 0);
-        self.value_unit.resize(value_dim, 0.0);
-        self.weights.resize(rows * SLAB, 0);
-        self.weight_unit.resize(rows, 0.0);
-    }
-
     #[inline(always)]
     pub fn round_queries(&mut self, q: &[f32], dim: usize) {
         let rows = q.chunks_exact(dim).zip(self.q.chunks_exact_mut(dim));

@@ -5,9 +5,9 @@ use std::ops::Range;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use crate::OutOfMemory;
 use crate::isa::LANES;
-use crate::memory::reserve;
+use crate::memory::reserve::OutOfMemory;
+use crate::memory::reserve::reserve;
 
 /// How keys and values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -4,44 +4,16 @@ use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 use super::Cpu;
-use crate::OutOfMemory;
+use super::scratch::Scratch;
+use crate::blocking::{STREAM, STRIP, TOKENS};
 use crate::isa::LANES;
-use crate::memory::Buffer;
-use crate::pool::Parts;
-use crate::product::activations::{Grain, Rounded, Tiled};
+use crate::memory::reserve::OutOfMemory;
+use crate::pool::parts::Parts;
+use crate::product::activations::{Grain, Rounded};
+use crate::product::row_block::{Stage, Strip, Tokens};
 use crate::product::tiles::{self, Bunch, End};
-use crate::product::{STREAM, STRIP, Stage, Strip, TOKENS, Tokens};
 use crate::routines::TileRoutines;
 use crate::weights::matrix::Matrix;
-
-/// Memory for products, made once and grown to the largest.
-pub(super) struct Scratch {
-    by_group: Rounded,
-    by_half: Rounded,
-    stages: Vec<Stage>,
-    by_tile: Tiled,
-    tile_desks: Vec<tiles::Desk>,
-    /// What a feed-forward layer's first half hands to its second, as floats, of which the twin's products are by
-    /// themselves at first, or as tiles.
-    gated: Buffer<f32>,
-    up: Buffer<f32>,
-    gated_by_tile: Tiled,
-}
-
-impl Scratch {
-    pub fn new(workers: usize) -> Self {
-        Scratch {
-            by_group: Rounded::default(),
-            by_half: Rounded::default(),
-            stages: (0..workers).map(|_| Stage::new()).collect(),
-            by_tile: Tiled::default(),
-            tile_desks: (0..workers).map(|_| tiles::Desk::default()).collect(),
-            gated: Buffer::default(),
-            up: Buffer::default(),
-            gated_by_tile: Tiled::default(),
-        }
-    }
-}
 
 impl Cpu {
     /// `y[m][rows] = x[m][cols] · Wᵀ`.
@@ -276,7 +248,7 @@ impl Cpu {
                     .iter()
                     .any(|w| Grain::of(w.block_type()) == Some(grain))
                 {
-                    rounded.fill(&self.pool, self.routines, grain, x)?;
+                    rounded.fill(&self.pool, self.routines.round, grain, x)?;
                 }
             }
         }
@@ -305,7 +277,10 @@ impl Cpu {
             return None;
         }
         let mut units = self.routines.tiles.iter();
-        units.find_map(|unit| unit.grain(m, w).map(|grain| Tiling { unit, grain }))
+        units.find_map(|unit| {
+            unit.grain_for(m, w.block_type(), w.cols())
+                .map(|grain| Tiling { unit, grain })
+        })
     }
 
     /// [`Cpu::run`] in tiles of one kind.

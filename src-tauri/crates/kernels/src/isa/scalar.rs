@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use super::{Isa, LANES};
+use super::{Isa, LANES, arrays};
 
 /// Portable Rust.
 #[derive(Clone, Copy)]
@@ -192,22 +192,16 @@ unsafe impl Isa for Scalar {
     }
     #[inline(always)]
     unsafe fn load_quads(p: *const u8, stride: usize) -> [W; 4] {
-        let mut quads = [[0; 4 * LANES]; 4];
-        for r in 0..LANES {
-            let row = read!(p.add(r * stride), [[u8; 4]; 4]);
-            for (quads, quad) in quads.iter_mut().zip(row) {
-                quads.as_chunks_mut().0[r] = quad;
-            }
-        }
-        quads
+        // SAFETY: the caller's 16 rows of 16 bytes.
+        unsafe { arrays::load_quads(p, stride) }
     }
     #[inline(always)]
     unsafe fn unzip_halves(w: W) -> W {
-        std::array::from_fn(|i| w[i % 32 / 2 * 4 + i / 32 * 2 + i % 2])
+        arrays::unzip_halves(&w)
     }
     #[inline(always)]
     unsafe fn unzip_bytes(w: W) -> W {
-        std::array::from_fn(|i| w[i % LANES * 4 + i / LANES])
+        arrays::unzip_bytes(&w)
     }
     #[inline(always)]
     unsafe fn splat_w(x: u8) -> W {

@@ -1,6 +1,7 @@
 //! What the loops take from a level's file and no product or attention would show.
 
-use super::{Isa, LANES, Scalar};
+use super::scalar::Scalar;
+use super::{Isa, LANES};
 use crate::level::CpuLevel;
 
 type Exp = fn(&[f32; LANES]) -> [f32; LANES];
@@ -15,15 +16,15 @@ fn exp<S: Isa>(x: &[f32; LANES]) -> [f32; LANES] {
 fn at(level: CpuLevel) -> Exp {
     match level.checked().expect("a level of this machine") {
         #[cfg(target_arch = "x86_64")]
-        CpuLevel::Avx2 => exp::<super::Avx2<false>>,
+        CpuLevel::Avx2 => exp::<super::avx2::Avx2<false>>,
         #[cfg(target_arch = "x86_64")]
-        CpuLevel::AvxVnni => exp::<super::Avx2<true>>,
+        CpuLevel::AvxVnni => exp::<super::avx2::Avx2<true>>,
         #[cfg(target_arch = "x86_64")]
-        CpuLevel::Avx512 | CpuLevel::Amx => exp::<super::Avx512>,
+        CpuLevel::Avx512 | CpuLevel::Amx => exp::<super::avx512::Avx512>,
         #[cfg(target_arch = "aarch64")]
-        CpuLevel::Neon => exp::<super::Neon<false>>,
+        CpuLevel::Neon => exp::<super::neon::Neon<false>>,
         #[cfg(target_arch = "aarch64")]
-        CpuLevel::NeonDotprod | CpuLevel::NeonI8mm => exp::<super::Neon<true>>,
+        CpuLevel::NeonDotprod | CpuLevel::NeonI8mm => exp::<super::neon::Neon<true>>,
         _ => exp::<Scalar>,
     }
 }

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use crate::OutOfMemory;
 use crate::isa::{Isa, LANES};
-use crate::memory::{Buffer, reserve};
-use crate::pool::{Parts, Pool};
-use crate::routines::Routines;
+use crate::memory::buffer::Buffer;
+use crate::memory::reserve::OutOfMemory;
+use crate::memory::reserve::reserve;
+use crate::pool::Pool;
+use crate::pool::parts::Parts;
 use crate::weights::block::BlockType;
 use crate::weights::layout::{GROUP, Header, Layout};
 
@@ -56,7 +57,7 @@ impl Rounded {
     pub fn fill(
         &mut self,
         pool: &Pool,
-        routines: &Routines,
+        round: Round,
         grain: Grain,
         x: &[f32],
     ) -> Result<(), OutOfMemory> {
@@ -80,7 +81,7 @@ impl Rounded {
             unsafe {
                 let x = &x[first * GROUP..(first + n) * GROUP];
                 let bytes = bytes.slice(first * GROUP, n * GROUP);
-                (routines.round)(grain, x, bytes, scales.slice(first, n));
+                round(grain, x, bytes, scales.slice(first, n));
             }
         });
         Ok(())
@@ -92,6 +93,9 @@ impl Rounded {
         (&self.bytes[cells], &self.scales[groups])
     }
 }
+
+/// Rounds groups of activations at one level.
+pub(crate) type Round = unsafe fn(Grain, &[f32], &mut [i8], &mut [Scale]);
 
 /// Makes tiles of some columns of rows that are so long, as the level's [`TileShape`] says.
 pub(crate) type Arrange = unsafe fn(Grain, &[f32], usize, Range<usize>, &mut [u16]);

@@ -9,17 +9,20 @@
 //! come next, and hand on the sums of the strips before: a little of each after every step, so that a core, which looks
 //! some hundred instructions ahead, does all of it at once.
 
+pub(crate) mod pack;
+
 use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T1, _mm_prefetch};
 use std::ops::Range;
 
-use crate::isa::amx::{COLUMNS, PAIR, SHAPE, TILE, Tiles};
-use crate::isa::amx::{Scales, Sums, silu_mul_to_row, unpack, unpack_floats};
+use crate::blocking::{STRIP, STRIP_PANELS};
+use crate::isa::LANES;
+use crate::isa::amx::{COLUMNS, PAIR, Sums, TILE, Tiles};
 use crate::isa::amx::{add_products_of_four, store_and_load_sums, store_sums, zero_sums};
-use crate::isa::{Avx512, LANES};
+use crate::isa::avx512::Avx512;
 use crate::product::tiles::{Bunch, Desk, End, Room, Strip, deliver};
-use crate::product::{STRIP, STRIP_PANELS};
 use crate::weights::block::BlockType;
 use crate::weights::layout::{Format, with_format};
+use pack::{SHAPE, Scales, silu_mul_to_row, unpack, unpack_floats};
 
 /// Tokens of a pass. With the columns of a stretch they are 1 MiB as tiles, which stays in an L2 cache of
 /// 2 MiB while the strips of a bunch pass by.

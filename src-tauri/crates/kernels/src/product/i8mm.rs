@@ -7,9 +7,12 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use crate::isa::{Isa, LANES, Neon};
+use crate::blocking::{STREAM, STRIP, UNPACKED};
+use crate::isa::neon::Neon;
+use crate::isa::{Isa, LANES};
 use crate::product::activations::Scale;
-use crate::product::{self, STREAM, STRIP, Stage, Strip, Tokens, UNPACKED, add_group};
+use crate::product::row_block::{Stage, Strip, Tokens};
+use crate::product::stream::{self, add_group};
 use crate::weights::layout::{Format, GROUP, Layout, quants, scales, with_format};
 
 /// What all else is done with.
@@ -54,7 +57,7 @@ fn smmla(mut sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
     sums
 }
 
-/// As [`product::multiply`].
+/// As [`stream::multiply`].
 ///
 /// # Safety
 /// The machine has the dot product and the matrix product; the rest is as there.
@@ -77,7 +80,7 @@ pub(crate) unsafe fn multiply(strip: &Strip, stage: &mut Stage) {
             }
         }
         // SAFETY: passed on.
-        _ => unsafe { product::multiply::<Base>(strip, stage) },
+        _ => unsafe { stream::multiply::<Base>(strip, stage) },
     }
 }
 

@@ -7,8 +7,9 @@
 
 use std::ops::Range;
 
+use super::stream::add_group;
 use super::tiles::{Bunch, Desk, End, Room, Strip, deliver};
-use super::{STRIP, STRIP_PANELS, add_group};
+use crate::blocking::{STRIP, STRIP_PANELS};
 use crate::elementwise::silu_mul_vector;
 use crate::isa::{Isa, LANES};
 use crate::product::activations::{Grain, Scale, TileShape, round_group};

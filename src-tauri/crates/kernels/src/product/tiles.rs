@@ -1,10 +1,10 @@
 //! Products of many tokens in tiles: what is multiplied, and what becomes of it.
 
-use crate::OutOfMemory;
+use crate::blocking::STRIP;
 use crate::isa::{Isa, LANES};
-use crate::memory::Buffer;
-use crate::pool::Parts;
-use crate::product::STRIP;
+use crate::memory::buffer::Buffer;
+use crate::memory::reserve::OutOfMemory;
+use crate::pool::parts::Parts;
 use crate::product::activations::Grain;
 use crate::weights::block::BlockType;
 

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::time::Instant;
 
-use crate::memory::Arena;
+use crate::memory::arena::Arena;
 use crate::pool::Pool;
 
 /// Bytes read in a pass: several times any last-level cache that a core of ours can see.

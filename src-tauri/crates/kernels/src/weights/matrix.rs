@@ -2,17 +2,17 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::blocking::{STRIP, STRIP_PANELS};
+use crate::error::{PackError, ShapeError};
 use crate::isa::LANES;
+use crate::memory::arena::{Arena, Weights};
 use crate::memory::stored::Stored;
-use crate::memory::{Arena, Weights};
 use crate::pool::Pool;
 use crate::product::tiles::{self, End};
-use crate::product::{STRIP, STRIP_PANELS};
 use crate::routines::Routines;
 use crate::weights::block::BlockType;
 use crate::weights::layout::Layout;
 use crate::weights::unpack::unpack_row;
-use crate::{PackError, ShapeError};
 
 /// Bytes of a file that a thread reads at a time, if that is a panel.
 const READ: usize = 256 << 10;
@@ -61,7 +61,7 @@ impl Matrix {
         let panels = rows.div_ceil(LANES);
         let packed = panels
             .checked_mul(panel_bytes)
-            .ok_or(crate::OutOfMemory { bytes: usize::MAX })?;
+            .ok_or(crate::memory::reserve::OutOfMemory { bytes: usize::MAX })?;
         let fresh = arena.take(packed)?;
         // What is read from a file at a time is to be in the cache still when it is packed.
         let at_once = (READ / panel_bytes).max(1);

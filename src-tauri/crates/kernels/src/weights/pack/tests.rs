@@ -3,8 +3,8 @@
 use half::f16;
 
 use super::*;
+use crate::dispatch::routines_for;
 use crate::level::CpuLevel;
-use crate::routines::Routines;
 use crate::weights::block::Levels;
 
 #[test]
@@ -31,7 +31,7 @@ fn every_level_packs_what_plain_packing_does() {
                 for level in CpuLevel::available() {
                     let mut packed = vec![MaybeUninit::new(0xee_u8); LANES * row_bytes];
                     // SAFETY: the machine has the level.
-                    unsafe { (Routines::of(level).pack)(ty, &source, row_bytes, &mut packed) };
+                    unsafe { (routines_for(level).pack)(ty, &source, row_bytes, &mut packed) };
                     // SAFETY: made of initialised bytes.
                     let packed: Vec<u8> =
                         packed.iter().map(|b| unsafe { b.assume_init() }).collect();

@@ -1,0 +1,55 @@
+//! The running softmax.
+
+use super::kv::TILE;
+use crate::isa::{Isa, LANES};
+
+/// Turns a row's scores for whole tiles of positions into weights relative to its largest score so far; only the first
+/// `seen` positions count. `state` is the row's largest score, total of weights, and sums.
+///
+/// # Safety
+/// The machine has `I`.
+#[inline(always)]
+pub(super) unsafe fn weigh<I: Isa>(
+    scores: &mut [f32],
+    state: (&mut f32, &mut f32, &mut [f32]),
+    seen: usize,
+) {
+    let (most, total, sums) = state;
+    debug_assert!(scores.len().is_multiple_of(TILE) && sums.len().is_multiple_of(LANES));
+    // SAFETY: steps of whole vectors stay inside the row's scores and sums.
+    unsafe {
+        if seen < scores.len() {
+            scores[seen..].fill(f32::NEG_INFINITY);
+            if seen == 0 {
+                scores.fill(0.0);
+                return;
+            }
+        }
+        let p = scores.as_mut_ptr();
+        let mut largest = I::splat(f32::NEG_INFINITY);
+        for t in (0..scores.len()).step_by(TILE) {
+            largest = I::max(largest, I::load(p.add(t)));
+        }
+        let now = I::largest(largest).max(*most);
+        if now > *most {
+            let fade = (*most - now).exp();
+            *most = now;
+            *total *= fade;
+            for d in (0..sums.len()).step_by(LANES) {
+                let p = sums.as_mut_ptr().add(d);
+                I::store(p, I::mul(I::load(p), I::splat(fade)));
+            }
+        }
+        let mut weights = I::splat(0.0);
+        for t in (0..scores.len()).step_by(TILE) {
+            let weight = I::exp(I::sub(I::load(p.add(t)), I::splat(now)));
+            I::store(p.add(t), weight);
+            weights = I::add(weights, weight);
+        }
+        if seen < scores.len() {
+            // The exponential is never quite zero.
+            scores[seen..].fill(0.0);
+        }
+        *total += I::sum(weights);
+    }
+}

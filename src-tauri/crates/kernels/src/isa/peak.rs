@@ -1,0 +1,42 @@
+//! The loop that measures how many products of bytes a level adds up per second.
+
+use std::hint::black_box;
+
+use super::{Isa, LANES};
+
+/// Vectors of weights that a pass goes over: they stay in the L1 cache.
+pub(crate) const VECTORS: usize = 64;
+/// Activations that meet each of them: as many sums as hide an instruction's latency.
+pub(crate) const TOKENS: usize = 12;
+/// Products in a vector.
+pub(crate) const PRODUCTS: usize = 4 * LANES;
+
+/// Multiplies weights with the activations of a few tokens, over and over.
+///
+/// # Safety
+/// The machine has the level.
+#[inline(always)]
+pub(crate) unsafe fn dots<S: Isa>(passes: usize) -> i32 {
+    let mut weights = [3_u8; VECTORS * PRODUCTS];
+    let activations: [i8; 4 * TOKENS] = std::array::from_fn(|i| i as i8 - 24);
+    let mut total = 0;
+    for _ in 0..passes {
+        // Not the same weights as in the pass before, for all that the compiler knows.
+        let weights = black_box(&mut weights);
+        // SAFETY: the level is the caller's; all pointers are to whole vectors and quads in the arrays.
+        unsafe {
+            let mut sums = [S::zero_i(); TOKENS];
+            for at in 0..VECTORS {
+                let w = S::load_w(weights.as_ptr().add(at * PRODUCTS));
+                for (token, sum) in sums.iter_mut().enumerate() {
+                    let x = S::splat_quad(activations.as_ptr().add(4 * token));
+                    *sum = S::dot(*sum, w, x);
+                }
+            }
+            for sum in sums {
+                total ^= S::sum_i(sum);
+            }
+        }
+    }
+    total
+}

@@ -1,0 +1,138 @@
+//! Where packed weights live: a few large allocations, on huge pages where the system has them.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::region::{HUGE_PAGE, Region};
+use super::reserve::OutOfMemory;
+
+/// Small matrices share an allocation of this size; what is never written takes no memory.
+const REGION: usize = 64 << 20;
+
+/// Hands out memory for weights.
+#[derive(Default)]
+pub(crate) struct Arena {
+    current: Option<(Arc<Region>, usize)>,
+}
+
+impl Arena {
+    /// `bytes` of memory, aligned to a cache line, with nothing in it.
+    ///
+    /// # Errors
+    /// When the system has no more.
+    pub fn take(&mut self, bytes: usize) -> Result<Fresh, OutOfMemory> {
+        let room = bytes
+            .checked_next_multiple_of(64)
+            .ok_or(OutOfMemory { bytes })?;
+        let (region, at) = match self.current.take() {
+            Some((region, used)) if region.bytes - used >= room => (region, used),
+            _ => {
+                let bytes = room.max(REGION).checked_next_multiple_of(HUGE_PAGE);
+                let bytes = bytes.ok_or(OutOfMemory { bytes: room })?;
+                (Arc::new(Region::new(bytes)?), 0)
+            }
+        };
+        self.current = Some((Arc::clone(&region), at + room));
+        Ok(Fresh { region, at, bytes })
+    }
+}
+
+/// Memory that nobody has written yet.
+pub(crate) struct Fresh {
+    region: Arc<Region>,
+    at: usize,
+    bytes: usize,
+}
+
+impl Fresh {
+    /// How many huge pages this memory touches.
+    pub fn pages(&self) -> usize {
+        (self.at % HUGE_PAGE + self.bytes).div_ceil(HUGE_PAGE)
+    }
+
+    /// Which of the parts of `len` bytes begin in huge page `page`. The system clears a page when
+    /// it is first written to; threads that begin one together would each clear one.
+    pub fn parts_in(&self, page: usize, len: usize) -> Range<usize> {
+        let before = |page: usize| {
+            let bytes = (page * HUGE_PAGE).saturating_sub(self.at % HUGE_PAGE);
+            bytes.div_ceil(len).min(self.bytes / len)
+        };
+        before(page)..before(page + 1)
+    }
+
+    /// Part `i` of equal parts of `len` bytes, handed to one writer.
+    ///
+    /// # Safety
+    /// No part is handed out twice at a time.
+    #[expect(clippy::mut_from_ref, reason = "several threads fill disjoint parts")]
+    pub unsafe fn part(&self, i: usize, len: usize) -> &mut [MaybeUninit<u8>] {
+        assert!((i + 1) * len <= self.bytes, "part lies outside");
+        // SAFETY: inside the region by the assertion and `take`; disjoint by contract; memory
+        // that may hold anything needs no first value.
+        unsafe {
+            let start = self.region.start.as_ptr().add(self.at + i * len);
+            std::slice::from_raw_parts_mut(start.cast(), len)
+        }
+    }
+
+    /// The finished weights.
+    ///
+    /// # Safety
+    /// Every byte was written in a `part`, and no part is still in use.
+    pub unsafe fn finish(self) -> Weights {
+        Weights {
+            region: self.region,
+            at: self.at,
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// Packed weights, read-only from now on.
+pub(crate) struct Weights {
+    region: Arc<Region>,
+    at: usize,
+    bytes: usize,
+}
+
+impl Weights {
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: initialised by `Fresh`'s contract, and never written again.
+        unsafe { std::slice::from_raw_parts(self.region.start.as_ptr().add(self.at), self.bytes) }
+    }
+}
+
+impl std::fmt::Debug for Weights {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_begins_in_one_page() {
+        let mut arena = Arena::default();
+        for (parts, len) in [(1, 64), (40, 18_432), (700, 99_072), (3, 5 << 20), (9, 640)] {
+            let fresh = arena.take(parts * len).expect("memory");
+            let pages = (0..fresh.pages()).flat_map(|page| {
+                let parts = fresh.parts_in(page, len);
+                for i in parts.clone() {
+                    assert_eq!((fresh.at % HUGE_PAGE + i * len) / HUGE_PAGE, page);
+                }
+                parts
+            });
+            assert!(pages.eq(0..parts), "{parts} parts of {len} bytes");
+        }
+    }
+
+    #[test]
+    fn an_impossible_size_is_an_error() {
+        let absurd = isize::MAX as usize / 2;
+        assert!(Arena::default().take(absurd).is_err());
+        assert!(Arena::default().take(usize::MAX).is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! Aligned scratch memory.
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use super::region::Region;
+use super::reserve::OutOfMemory;
+
+/// Numbers for which any bytes will do.
+pub(crate) trait Plain: Copy {}
+impl Plain for f32 {}
+impl Plain for u16 {}
+
+/// Scratch that begins at a cache line, so that no vector or row of a tile lies across two; when
+/// it is large, on huge pages, because a loop that feeds a matrix unit cannot wait for page walks.
+pub(crate) struct Buffer<T> {
+    region: Option<Region>,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+impl<T> Default for Buffer<T> {
+    fn default() -> Self {
+        Buffer {
+            region: None,
+            len: 0,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T: Plain> Buffer<T> {
+    /// Makes room for `len` numbers; what they are is left open.
+    ///
+    /// # Errors
+    /// When the system has no memory left; the buffer is empty then.
+    pub fn reserve(&mut self, len: usize) -> Result<(), OutOfMemory> {
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .ok_or(OutOfMemory { bytes: usize::MAX })?;
+        if bytes > self.room() {
+            // Free the old one first.
+            (self.region, self.len) = (None, 0);
+            let region = Region::new(bytes)?;
+            // SAFETY: a new region is this much memory, which nobody else sees. All of it is written, because a later
+            // call may use what the region has beyond `bytes`.
+            unsafe { region.start.write_bytes(0, region.bytes) };
+            self.region = Some(region);
+        }
+        Ok(())
+    }
+
+    /// Makes it `len` numbers long; what they are is left open.
+    ///
+    /// # Panics
+    /// When there is no room for them: see [`Buffer::reserve`].
+    pub fn resize(&mut self, len: usize) {
+        assert!(
+            len.saturating_mul(size_of::<T>()) <= self.room(),
+            "room is made first"
+        );
+        self.len = len;
+    }
+
+    /// Bytes that it can hold.
+    fn room(&self) -> usize {
+        self.region.as_ref().map_or(0, |region| region.bytes)
+    }
+}
+
+impl<T: Plain> Deref for Buffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match &self.region {
+            // SAFETY: `resize` made at least as many bytes, initialised and aligned, and any bytes
+            // are a `T`.
+            Some(region) => unsafe {
+                std::slice::from_raw_parts(region.start.as_ptr().cast(), self.len)
+            },
+            None => &[],
+        }
+    }
+}
+
+impl<T: Plain> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.region {
+            // SAFETY: as above, borrowed exclusively.
+            Some(region) => unsafe {
+                std::slice::from_raw_parts_mut(region.start.as_ptr().cast(), self.len)
+            },
+            None => &mut [],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::region::HUGE_PAGE;
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_written_as_far_as_it_may_be_read() {
+        let mut buffer = Buffer::<f32>::default();
+        // A region of two megabytes, of which a little is asked for first.
+        buffer.reserve(HUGE_PAGE / 16 + 1).expect("memory");
+        buffer.resize(HUGE_PAGE / 16 + 1);
+        let room = buffer.room() / size_of::<f32>();
+        assert!(room > buffer.len(), "the region is padded");
+        buffer.resize(room);
+        assert!(buffer.iter().all(|&value| value.to_bits() == 0));
+    }
+
+    #[test]
+    fn an_impossible_size_is_an_error_and_empties_the_buffer() {
+        let absurd = isize::MAX as usize / 2;
+        let mut buffer = Buffer::<f32>::default();
+        buffer.reserve(4).expect("memory");
+        buffer.resize(4);
+        assert!(buffer.reserve(absurd / 4).is_err());
+        assert!(buffer.is_empty());
+    }
+}

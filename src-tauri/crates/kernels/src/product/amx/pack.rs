@@ -1,0 +1,178 @@
+//! Activations and weights as tiles of the matrix unit.
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use crate::elementwise::silu_mul_vector;
+use crate::isa::amx::{COLUMNS, PAIR, TILE, bits, put_pair};
+use crate::isa::avx512::Avx512;
+use crate::isa::{Isa, LANES};
+use crate::product::activations::{Grain, TileShape};
+use crate::weights::block::BlockType;
+use crate::weights::layout::{self, Format, GROUP, quants};
+
+const _: () = assert!(COLUMNS == GROUP);
+
+/// What tiles of activations are, a pair of them each time: so a slab's are read from end to end.
+pub(crate) const SHAPE: TileShape = TileShape {
+    tokens: PAIR,
+    room: PAIR,
+    slab: 512,
+    row: COLUMNS,
+};
+
+/// Rounds some columns of rows of `cols` numbers to pairs of tiles, `[row / 32][column / 32][32][32]`; of the
+/// last pairs, the rows that are not there are left as they are.
+///
+/// # Safety
+/// The machine has AVX-512 with bf16; `x` is whole rows, `columns` whole groups of them, and `tiles`
+/// as many whole tiles.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+pub(crate) unsafe fn arrange(
+    _: Grain,
+    x: &[f32],
+    cols: usize,
+    columns: Range<usize>,
+    tiles: &mut [u16],
+) {
+    let block = PAIR * columns.len();
+    debug_assert!(tiles.len() == (x.len() / cols).div_ceil(PAIR) * block);
+    for (t, x) in x.chunks_exact(cols).enumerate() {
+        let tiles = &mut tiles[t / PAIR * block..];
+        let groups = x[columns.clone()].chunks_exact(COLUMNS);
+        for (x, tile) in groups.zip(tiles.chunks_exact_mut(2 * TILE)) {
+            // SAFETY: a group has two vectors; row t % 32 of a pair of tiles is 32 numbers.
+            unsafe {
+                let (low, high) = (
+                    Avx512::load(x.as_ptr()),
+                    Avx512::load(x.as_ptr().add(LANES)),
+                );
+                let row = tile.as_mut_ptr().add(t % PAIR * COLUMNS);
+                _mm512_storeu_si512(row.cast(), bits(_mm512_cvtne2ps_pbh(high, low)));
+            }
+        }
+    }
+}
+
+/// Scales and minima of a block.
+pub(crate) struct Scales {
+    scale: [f32; 256],
+    min: [f32; 256],
+}
+
+impl Scales {
+    pub fn new() -> Scales {
+        Scales {
+            scale: [0.0; 256],
+            min: [0.0; 256],
+        }
+    }
+}
+
+/// Unpacks quarter `Q` of a panel's group that begins at `column` to the group's tile: columns 4Q.. and 16 + 4Q..,
+/// which come from the same bytes. A block is unpacked in order, so that its first quarter fills `scales` for all.
+///
+/// # Safety
+/// The machine has AVX-512 with bf16; the panel has such a group; `tile` has room.
+#[inline(always)]
+pub(crate) unsafe fn unpack<F: Format, const Q: usize>(
+    panel: *const u8,
+    column: usize,
+    scales: &mut Scales,
+    tile: *mut u16,
+) {
+    let layout = F::LAYOUT;
+    let Scales { scale, min } = scales;
+    // SAFETY: the group lies inside its block; a tile is 16 vectors of 32 numbers.
+    unsafe {
+        let block = panel.add(column / layout.cols * layout.block_bytes());
+        let inner = column % layout.cols / GROUP;
+        if Q == 0 && inner == 0 {
+            layout::scales::<Avx512, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
+        }
+        let quants = quants::<Avx512, F>(block, inner);
+        for v in [Q, Q + 4] {
+            let at = layout.scale_of(inner, v * layout.halves() / 8) * LANES;
+            let scale = Avx512::load(scale.as_ptr().add(at));
+            let min = Avx512::load(min.as_ptr().add(at));
+            let (w, byte) = (quants[v], _mm512_set1_epi32(0xff));
+            // No closure: it would be compiled without the level's features.
+            let [a, b, c, d] = [
+                weights(_mm512_and_si512(w, byte), scale, min),
+                weights(
+                    _mm512_and_si512(_mm512_srli_epi32::<8>(w), byte),
+                    scale,
+                    min,
+                ),
+                weights(
+                    _mm512_and_si512(_mm512_srli_epi32::<16>(w), byte),
+                    scale,
+                    min,
+                ),
+                weights(_mm512_srli_epi32::<24>(w), scale, min),
+            ];
+            put_pair(tile.add(v * 2 * GROUP), a, b);
+            put_pair(tile.add((v * 2 + 1) * GROUP), c, d);
+        }
+    }
+}
+
+/// `scale · q − min`.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[inline(always)]
+unsafe fn weights(q: __m512i, scale: __m512, min: __m512) -> __m512 {
+    // SAFETY: no pointers.
+    unsafe { _mm512_fmsub_ps(_mm512_cvtepi32_ps(q), scale, min) }
+}
+
+/// The same for weights that are floats: columns 8 · `quarter`.. of the group.
+///
+/// # Safety
+/// As [`unpack`].
+#[inline(always)]
+pub(crate) unsafe fn unpack_floats(
+    ty: BlockType,
+    panel: *const u8,
+    column: usize,
+    quarter: usize,
+    tile: *mut u16,
+) {
+    // SAFETY: a panel of floats has 16 values per column.
+    unsafe {
+        let values = |c: usize| {
+            let at = (column + c) * LANES;
+            match ty {
+                BlockType::F16 => Avx512::load_f16(panel.cast::<u16>().add(at)),
+                BlockType::BF16 => Avx512::load_bf16(panel.cast::<u16>().add(at)),
+                _ => Avx512::load(panel.cast::<f32>().add(at)),
+            }
+        };
+        for pair in quarter * 4..quarter * 4 + 4 {
+            put_pair(
+                tile.add(pair * GROUP),
+                values(pair * 2),
+                values(pair * 2 + 1),
+            );
+        }
+    }
+}
+
+/// SiLU(gate) · up of a token and 32 rows, as a row of a tile of activations.
+///
+/// # Safety
+/// The machine has AVX-512 with bf16; `gate` and `up` are two vectors, and `row` is as long.
+#[inline(always)]
+pub(crate) unsafe fn silu_mul_to_row(gate: *const f32, up: *const f32, row: &mut [u16]) {
+    debug_assert!(row.len() == COLUMNS);
+    // SAFETY: by contract.
+    unsafe {
+        let [low, high] = [
+            silu_mul_vector::<Avx512>(Avx512::load(gate), Avx512::load(up)),
+            silu_mul_vector::<Avx512>(Avx512::load(gate.add(LANES)), Avx512::load(up.add(LANES))),
+        ];
+        let both = bits(_mm512_cvtne2ps_pbh(high, low));
+        _mm512_storeu_si512(row.as_mut_ptr().cast(), both);
+    }
+}

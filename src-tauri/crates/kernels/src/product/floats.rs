@@ -1,0 +1,151 @@
+//! Products in floats.
+
+use super::row_block::{Stage, Strip};
+use crate::blocking::{FLOAT_COLS, STRIP};
+use crate::isa::scalar::Scalar;
+use crate::isa::{Isa, LANES};
+use crate::weights::block::BlockType;
+use crate::weights::layout::{GROUP, Header, Layout, quants, scales, with_format};
+
+/// A strip in floats: for float weights, and for the exact executor.
+///
+/// # Safety
+/// As [`multiply`].
+#[inline(always)]
+pub(super) unsafe fn floats<I: Isa>(strip: &Strip, m: usize, x: &[f32], stage: &mut Stage) {
+    let panels = strip.panels.len() / strip.panel_bytes;
+    // SAFETY: `weights` is as large as FLOAT_COLS columns of two panels; rows of x are `cols` long.
+    unsafe {
+        for first in (0..strip.cols).step_by(FLOAT_COLS) {
+            let cols = (strip.cols - first).min(FLOAT_COLS);
+            for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
+                unstage_floats::<I>(strip.ty, panel, first, cols, p, stage);
+            }
+            let mut token = 0;
+            while token < m {
+                let tokens = (m - token).min(4);
+                let x = x.as_ptr().add(token * strip.cols + first);
+                for p in 0..panels {
+                    let fresh = first == 0;
+                    match tokens {
+                        1 => float_tile::<I, 1>(stage, p, cols, x, strip.cols, token, fresh),
+                        2 => float_tile::<I, 2>(stage, p, cols, x, strip.cols, token, fresh),
+                        3 => float_tile::<I, 3>(stage, p, cols, x, strip.cols, token, fresh),
+                        _ => float_tile::<I, 4>(stage, p, cols, x, strip.cols, token, fresh),
+                    }
+                }
+                token += tokens;
+            }
+        }
+    }
+}
+
+/// Turns `cols` columns of one panel into floats.
+///
+/// # Safety
+/// As [`floats`].
+#[inline(always)]
+unsafe fn unstage_floats<I: Isa>(
+    ty: BlockType,
+    panel: &[u8],
+    first: usize,
+    cols: usize,
+    p: usize,
+    stage: &mut Stage,
+) {
+    // SAFETY: as the caller's; a panel of floats has 16 values of `block_bytes` per column.
+    unsafe {
+        let out = stage
+            .unpacked
+            .weights
+            .as_mut_ptr()
+            .cast::<f32>()
+            .add(p * LANES);
+        let panel = panel.as_ptr();
+        for c in 0..cols {
+            let at = (first + c) * LANES;
+            let value = match ty {
+                BlockType::F32 => I::load(panel.cast::<f32>().add(at)),
+                BlockType::F16 => I::load_f16(panel.cast::<u16>().add(at)),
+                BlockType::BF16 => I::load_bf16(panel.cast::<u16>().add(at)),
+                _ => break,
+            };
+            I::store(out.add(c * STRIP), value);
+        }
+        if Layout::of(ty).header != Header::None {
+            unstage_exact(ty, panel, first, cols, out);
+        }
+    }
+}
+
+/// Turns `cols` quantised columns of one panel into floats; the reference needs no speed.
+///
+/// # Safety
+/// As [`floats`].
+unsafe fn unstage_exact(ty: BlockType, panel: *const u8, first: usize, cols: usize, out: *mut f32) {
+    let layout = Layout::of(ty);
+    let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
+    for g in 0..cols / GROUP {
+        let column = first + g * GROUP;
+        let inner = column % layout.cols / GROUP;
+        // SAFETY: as the caller's; any machine has `Scalar`.
+        let quads = unsafe {
+            let block = panel.add(column / layout.cols * layout.block_bytes());
+            with_format!(ty, F => {
+                scales::<Scalar, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
+                quants::<Scalar, F>(block, inner)
+            }, else return)
+        };
+        for (c, lane) in (0..GROUP).flat_map(|c| (0..LANES).map(move |lane| (c, lane))) {
+            let q = f32::from(quads[c / 4][lane * 4 + c % 4]);
+            let s = layout.scale_of(inner, c * layout.halves() / GROUP) * LANES + lane;
+            // SAFETY: as the caller's.
+            unsafe { *out.add((g * GROUP + c) * STRIP + lane) = scale[s] * q - min[s] };
+        }
+    }
+}
+
+/// One panel of floats times `T` tokens.
+///
+/// # Safety
+/// The machine has `I`; the stage holds `cols` columns; `x` has `T` rows, `stride` apart.
+#[inline(always)]
+unsafe fn float_tile<I: Isa, const T: usize>(
+    stage: &mut Stage,
+    p: usize,
+    cols: usize,
+    x: *const f32,
+    stride: usize,
+    token: usize,
+    fresh: bool,
+) {
+    // SAFETY: as the caller's.
+    unsafe {
+        let out = stage.sums.0.as_mut_ptr().add(token * STRIP + p * LANES);
+        let weights = stage.unpacked.weights.as_ptr().cast::<f32>().add(p * LANES);
+        // Two sums a token, for odd and even columns, hide the latency of the addition.
+        let (mut even, mut odd) = ([I::splat(0.0); T], [I::splat(0.0); T]);
+        for c in (0..cols & !1).step_by(2) {
+            let (w0, w1) = (
+                I::load(weights.add(c * STRIP)),
+                I::load(weights.add((c + 1) * STRIP)),
+            );
+            for t in 0..T {
+                let x = x.add(t * stride + c);
+                even[t] = I::fma(w0, I::splat(*x), even[t]);
+                odd[t] = I::fma(w1, I::splat(*x.add(1)), odd[t]);
+            }
+        }
+        if cols % 2 == 1 {
+            let w = I::load(weights.add((cols - 1) * STRIP));
+            for t in 0..T {
+                even[t] = I::fma(w, I::splat(*x.add(t * stride + cols - 1)), even[t]);
+            }
+        }
+        for t in 0..T {
+            let to = out.add(t * STRIP);
+            let sum = I::add(even[t], odd[t]);
+            I::store(to, if fresh { sum } else { I::add(I::load(to), sum) });
+        }
+    }
+}
