@@ -149,7 +149,7 @@ pub fn kv_bytes_per_token(config: &Config, kv: KvType) -> u64 {
 fn attention_bytes_per_token(config: &Config) -> u64 {
     const STRETCH: u64 = 512;
     let record = 4 * (config.head_dim + 2) as u64;
-    (Cpu::FEW as u64 * config.heads as u64 * record).div_ceil(STRETCH)
+    (Cpu::BATCH_INVARIANT_MAX as u64 * config.heads as u64 * record).div_ceil(STRETCH)
 }
 
 /// Bytes that passes of `chunk` tokens take beside weights and cache, at most.

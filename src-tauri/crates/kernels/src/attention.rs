@@ -1,9 +1,9 @@
 //! Causal attention, blocked over keys and values with a running maximum.
 //!
-//! A piece of work is one key head, a block of queries and a stretch of positions. It passes over
-//! its positions slab by slab: a slab's keys and values are turned to floats once and then meet
+//! A task of work is one key head, a block of queries and a split of positions. It passes over
+//! its positions kv_block by kv_block: a kv_block's keys and values are turned to floats once and then meet
 //! every query of the block, the query heads that share the key head included. Long stretches are
-//! split among pieces, whose results are merged by their maxima and sums.
+//! split among tasks, whose results are merged by their maxima and sums.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
@@ -15,19 +15,19 @@ mod softmax;
 pub(crate) mod task;
 pub(crate) mod vectors;
 
-use crate::blocking::{SLAB, STREAM, STRETCH};
+use crate::blocking::{BATCH_INVARIANT_MAX, KV_BLOCK, KV_SPLIT_BLOCKS};
 use crate::memory::reserve::{OutOfMemory, reserve};
 use crate::pool::Pool;
-use crate::pool::parts::Parts;
+use crate::pool::parts::DisjointSlice;
 use crate::routines::Routines;
-use scratch::Desks;
-use task::{Attention, Piece, place};
+use scratch::AttentionBuffers;
+use task::{Attention, AttentionTask, output_offset};
 
-/// Queries that share a slab: the more, the less its conversion costs, but the fewer pieces. Behind a deep past pieces
+/// Queries that share a kv_block: the more, the less its conversion costs, but the fewer tasks. Behind a deep past tasks
 /// cost the same, so that fewer do.
 fn block(m: usize, past: usize) -> usize {
-    let pieces = if past < m { 8 } else { 2 };
-    (m / pieces).next_multiple_of(16).clamp(16, 128)
+    let tasks = if past < m { 8 } else { 2 };
+    (m / tasks).next_multiple_of(16).clamp(16, 128)
 }
 
 /// `out[m][heads][head_dim]`; query `i` sees positions `0..=past + i`.
@@ -37,7 +37,7 @@ fn block(m: usize, past: usize) -> usize {
 pub(crate) fn attend(
     pool: &Pool,
     routines: &Routines,
-    desks: &mut Desks,
+    buffers: &mut AttentionBuffers,
     a: &Attention,
     out: &mut [f32],
 ) -> Result<(), OutOfMemory> {
@@ -45,91 +45,91 @@ pub(crate) fn attend(
     let shared = a.heads / kv_heads;
     let block = block(a.m, a.past);
     let blocks = a.m.div_ceil(block);
-    let slabs = (a.past + a.m).div_ceil(SLAB);
-    let few = a.m <= STREAM;
-    let splits = if few {
-        slabs.div_ceil(STRETCH)
+    let kv_blocks = (a.past + a.m).div_ceil(KV_BLOCK);
+    let batch_invariant = a.m <= BATCH_INVARIANT_MAX;
+    let splits = if batch_invariant {
+        kv_blocks.div_ceil(KV_SPLIT_BLOCKS)
     } else if pool.threads() == 1 {
         1
     } else {
-        // Enough pieces that a slow core can leave some to the others.
+        // Enough tasks that a slow core can leave some to the others.
         let wanted = (4 * pool.threads()).div_ceil(blocks * kv_heads);
-        wanted.min(slabs.div_ceil(2))
+        wanted.min(kv_blocks.div_ceil(2))
     };
-    let piece = |i: usize| {
+    let task = |i: usize| {
         let (b, split) = (i / splits / kv_heads, i % splits);
         let queries = b * block..((b + 1) * block).min(a.m);
         let seen = a.past + queries.end;
-        let slabs = seen.div_ceil(SLAB);
+        let kv_blocks = seen.div_ceil(KV_BLOCK);
         let edge = |split: usize| {
-            let slab = if few {
-                split * STRETCH
+            let kv_block = if batch_invariant {
+                split * KV_SPLIT_BLOCKS
             } else {
-                slabs * split / splits
+                kv_blocks * split / splits
             };
-            (slab * SLAB).min(seen)
+            (kv_block * KV_BLOCK).min(seen)
         };
-        Piece {
+        AttentionTask {
             kv_head: i / splits % kv_heads,
             queries,
             positions: edge(split)..edge(split + 1),
         }
     };
     let (rows, value_dim) = (block.min(a.m) * shared, a.kv.value_dim());
-    for desk in &mut desks.of_workers {
-        desk.reserve(rows, dim, value_dim, routines.attends_in_tiles)?;
+    for scratch in &mut buffers.of_workers {
+        scratch.reserve(rows, dim, value_dim, routines.attends_on_amx)?;
     }
     let record = value_dim + 2;
     let room = rows * record;
     let records = blocks * kv_heads * splits * room;
-    if splits > 1 && desks.partial.len() < records {
-        reserve(&mut desks.partial, records)?;
-        desks.partial.resize(records, 0.0);
+    if splits > 1 && buffers.partial.len() < records {
+        reserve(&mut buffers.partial, records)?;
+        buffers.partial.resize(records, 0.0);
     }
-    let out = Parts::new(out);
-    let partial = Parts::new(&mut desks.partial);
-    let workers = Parts::new(&mut desks.of_workers);
-    pool.pieces(blocks * kv_heads * splits, |worker, i| {
-        // The last queries see the most: begin with them, so that the end is fine-grained.
+    let out = DisjointSlice::new(out);
+    let partial = DisjointSlice::new(&mut buffers.partial);
+    let workers = DisjointSlice::new(&mut buffers.of_workers);
+    pool.tasks(blocks * kv_heads * splits, |worker, i| {
+        // The last queries see the row_max: begin with them, so that the end is fine-grained.
         let i = blocks * kv_heads * splits - 1 - i;
-        let piece = piece(i);
-        // SAFETY: a worker is one thread, and runs one piece at a time.
-        let desk = &mut unsafe { workers.slice(worker, 1) }[0];
+        let task = task(i);
+        // SAFETY: a worker is one thread, and runs one task at a time.
+        let scratch = &mut unsafe { workers.slice(worker, 1) }[0];
         // SAFETY: this executor's routines are its machine's.
-        unsafe { (routines.attend)(a, &piece, desk) };
-        let rows = desk
-            .most
+        unsafe { (routines.attend)(a, &task, scratch) };
+        let rows = scratch
+            .row_max
             .iter()
-            .zip(&desk.total)
-            .zip(desk.sums.chunks_exact(record - 2));
-        for (row, ((most, total), sums)) in rows.enumerate() {
+            .zip(&scratch.row_sum)
+            .zip(scratch.sums.chunks_exact(record - 2));
+        for (row, ((row_max, row_sum), sums)) in rows.enumerate() {
             if splits > 1 {
-                // SAFETY: a record is one piece's own.
+                // SAFETY: a record is one task's own.
                 let to = unsafe { partial.slice(i * room + row * record, record) };
                 to[..record - 2].copy_from_slice(sums);
-                (to[record - 2], to[record - 1]) = (*most, *total);
+                (to[record - 2], to[record - 1]) = (*row_max, *row_sum);
             } else {
-                let at = place(a, &piece, row);
-                // SAFETY: a query's head is one piece's own when stretches are not split.
+                let at = output_offset(a, &task, row);
+                // SAFETY: a query's head is one task's own when stretches are not split.
                 let to = unsafe { out.slice(at, dim) };
                 to.iter_mut()
                     .zip(sums)
-                    .for_each(|(to, sum)| *to = sum / total);
+                    .for_each(|(to, sum)| *to = sum / row_sum);
             }
         }
     });
     if splits > 1 {
-        pool.pieces(blocks * kv_heads, |_, first| {
-            let piece = piece(first * splits);
-            for row in 0..piece.queries.len() * shared {
+        pool.tasks(blocks * kv_heads, |_, first| {
+            let task = task(first * splits);
+            for row in 0..task.queries.len() * shared {
                 // SAFETY: nothing is written to the records any more, and a query's head is one
-                // piece's own.
+                // task's own.
                 let (records, to) = unsafe {
                     let start = first * splits * room + row * record;
                     let length = (splits - 1) * room + record;
                     (
                         partial.slice(start, length),
-                        out.slice(place(a, &piece, row), dim),
+                        out.slice(output_offset(a, &task, row), dim),
                     )
                 };
                 merge(records, room, record, to);
@@ -146,17 +146,17 @@ fn merge(records: &[f32], room: usize, record: usize, out: &mut [f32]) {
             .chunks(room)
             .map(|r| r[..record].split_at(record - 2))
     };
-    let most = records().fold(f32::NEG_INFINITY, |most, (_, tail)| most.max(tail[0]));
-    let total: f32 = records()
-        .map(|(_, tail)| (tail[0] - most).exp() * tail[1])
+    let row_max = records().fold(f32::NEG_INFINITY, |row_max, (_, tail)| row_max.max(tail[0]));
+    let row_sum: f32 = records()
+        .map(|(_, tail)| (tail[0] - row_max).exp() * tail[1])
         .sum();
     out.fill(0.0);
     for (sums, tail) in records() {
-        let weight = (tail[0] - most).exp();
+        let weight = (tail[0] - row_max).exp();
         out.iter_mut()
             .zip(sums)
             .for_each(|(out, sum)| *out += weight * sum);
     }
     // In the end, so that one record among empty ones gives what it gives alone.
-    out.iter_mut().for_each(|out| *out /= total);
+    out.iter_mut().for_each(|out| *out /= row_sum);
 }

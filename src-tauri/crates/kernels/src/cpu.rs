@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::attention::attend;
 use crate::attention::kv::KvLayer;
-use crate::attention::scratch::Desks;
+use crate::attention::scratch::AttentionBuffers;
 use crate::attention::task::Attention;
-use crate::blocking::STREAM;
+use crate::blocking::BATCH_INVARIANT_MAX;
 use crate::dispatch::routines_for;
 use crate::error::PackError;
 use crate::level::CpuLevel;
@@ -17,11 +17,11 @@ use crate::memory::arena::Arena;
 use crate::memory::reserve::OutOfMemory;
 use crate::memory::stored::Stored;
 use crate::pool::Pool;
-use crate::pool::parts::Parts;
+use crate::pool::parts::DisjointSlice;
 use crate::routines::Routines;
 use crate::weights::block::BlockType;
 use crate::weights::matrix::Matrix;
-use scratch::Scratch;
+use scratch::ProductBuffers;
 
 /// Runs the kernels on a fixed number of threads at one instruction-set level.
 pub struct Cpu {
@@ -30,14 +30,14 @@ pub struct Cpu {
     routines: &'static Routines,
     exact: bool,
     arena: Mutex<Arena>,
-    scratch: Mutex<Scratch>,
-    desks: Mutex<Desks>,
+    scratch: Mutex<ProductBuffers>,
+    attention_buffers: Mutex<AttentionBuffers>,
 }
 
 impl Cpu {
     /// Tokens up to which products and attention give bit for bit what they give for each token
     /// alone.
-    pub const FEW: usize = STREAM;
+    pub const BATCH_INVARIANT_MAX: usize = BATCH_INVARIANT_MAX;
 
     /// An executor on `threads` threads (the caller is one of them). A level that this machine
     /// does not have falls back to [`CpuLevel::Scalar`].
@@ -57,8 +57,8 @@ impl Cpu {
 
     fn with(threads: usize, level: CpuLevel, exact: bool) -> Cpu {
         let pool = Pool::new(threads);
-        let desks = Mutex::new(Desks::new(pool.threads()));
-        let scratch = Scratch::new(pool.threads());
+        let attention_buffers = Mutex::new(AttentionBuffers::new(pool.threads()));
+        let scratch = ProductBuffers::new(pool.threads());
         Cpu {
             pool,
             level,
@@ -66,7 +66,7 @@ impl Cpu {
             exact,
             arena: Mutex::default(),
             scratch: Mutex::new(scratch),
-            desks,
+            attention_buffers,
         }
     }
 
@@ -124,16 +124,17 @@ impl Cpu {
             x.len() == y.len() && x.len().is_multiple_of(n),
             "x and y are rows of n"
         );
-        let y = Parts::new(y);
-        self.pool.pieces((x.len() / n).div_ceil(ROWS), |_, piece| {
-            let part = piece * ROWS * n..((piece + 1) * ROWS * n).min(x.len());
-            // SAFETY: each row is one piece's own.
-            let y = unsafe { y.slice(part.start, part.len()) };
-            for (x, y) in x[part].chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-                // SAFETY: this executor's routines are its machine's; rows are as long as weight.
-                unsafe { (self.routines.rms_norm)(x, weight, eps, y) };
-            }
-        });
+        let y = DisjointSlice::new(y);
+        self.pool
+            .tasks((x.len() / n).div_ceil(TASK_ROWS), |_, task| {
+                let part = task * TASK_ROWS * n..((task + 1) * TASK_ROWS * n).min(x.len());
+                // SAFETY: each row is one task's own.
+                let y = unsafe { y.slice(part.start, part.len()) };
+                for (x, y) in x[part].chunks_exact(n).zip(y.chunks_exact_mut(n)) {
+                    // SAFETY: this executor's routines are its machine's; rows are as long as weight.
+                    unsafe { (self.routines.rms_norm)(x, weight, eps, y) };
+                }
+            });
     }
 
     /// Rotates pairs `(2j, 2j + 1)` of the first `rotary` components of each head.
@@ -160,11 +161,11 @@ impl Cpu {
             return;
         }
         let row = heads * head_dim;
-        let x = Parts::new(x);
-        self.pool.pieces(m.div_ceil(ROWS), |_, piece| {
-            for i in piece * ROWS..((piece + 1) * ROWS).min(m) {
+        let x = DisjointSlice::new(x);
+        self.pool.tasks(m.div_ceil(TASK_ROWS), |_, task| {
+            for i in task * TASK_ROWS..((task + 1) * TASK_ROWS).min(m) {
                 let turn = &cos_sin[i * rotary..(i + 1) * rotary];
-                // SAFETY: each row is one piece's own; this executor's routines are its machine's,
+                // SAFETY: each row is one task's own; this executor's routines are its machine's,
                 // and the lengths were checked above.
                 unsafe { (self.routines.rotate)(x.slice(i * row, row), head_dim, rotary, turn) };
             }
@@ -198,7 +199,10 @@ impl Cpu {
             "query heads share key heads evenly"
         );
         assert!(kv.len() >= past + m, "keys and values are appended first");
-        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attention_buffers = self
+            .attention_buffers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let exact = self.exact;
         let attention = Attention {
             q,
@@ -208,9 +212,15 @@ impl Cpu {
             past,
             exact,
         };
-        attend(&self.pool, self.routines, &mut desks, &attention, out)
+        attend(
+            &self.pool,
+            self.routines,
+            &mut attention_buffers,
+            &attention,
+            out,
+        )
     }
 }
 
-/// Rows of a piece in the loops between products: enough work to be worth another thread.
-const ROWS: usize = 16;
+/// Rows of a task in the loops between products: enough work to be worth another thread.
+const TASK_ROWS: usize = 16;

@@ -1,32 +1,35 @@
-//! The loops, compiled once per level, and the one place that picks.
+//! Compiles the loops once per level, and picks a level's routines: the one place that does either.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
-use crate::attention::amx as attention_amx;
-use crate::attention::scratch::Desk as AttentionDesk;
-use crate::attention::task::{Attention, Piece};
+use crate::attention::amx as amx_attention;
+use crate::attention::scratch::AttentionScratch;
+use crate::attention::task::{Attention, AttentionTask};
 use crate::attention::vectors;
+#[cfg(target_arch = "x86_64")]
+use crate::blocking::{MC_AMX, MR_WIDE, NC_AMX};
+use crate::blocking::{MC_INTEGERS, MR_NARROW, NC_INTEGERS};
 use crate::elementwise;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::amx;
 use crate::isa::peak;
 use crate::isa::scalar::Scalar;
 use crate::level::CpuLevel;
-use crate::product::activations::{self, Grain, Scale};
+use crate::product::activations::{self, ActivationScale, Granularity};
 #[cfg(target_arch = "x86_64")]
 use crate::product::amx as amx_product;
-use crate::product::row_block::{Stage, Strip};
-use crate::product::tiles::{Bunch, Desk};
+use crate::product::row_block::{ProductScratch, RowBlockTask};
+use crate::product::tiles::{RowBlockGroup, TileScratch};
 use crate::product::{integers, stream};
 use crate::routines::{Routines, TileRoutines};
 use crate::weights::block::BlockType;
 use crate::weights::pack::pack_panel;
 
-/// Compiles every routine for one level, with tiles of so many tokens: as many as there are registers for sums.
+/// Compiles every routine for one level, with micro-tiles of `$mr` tokens: as many as there are registers for sums.
 macro_rules! routines {
-    ($name:ident, $isa:ty, $tokens:literal $(, $features:literal)?) => {
+    ($name:ident, $isa:ty, $mr:expr $(, $features:literal)?) => {
         mod $name {
             use crate::dispatch::*;
 
@@ -34,170 +37,175 @@ macro_rules! routines {
             /// The machine has the level.
             $(#[target_feature(enable = $features)])?
             unsafe fn pack(ty: BlockType, source: &[u8], row: usize, panel: &mut [MaybeUninit<u8>]) {
-                // SAFETY: the level is this function's own.
+                // SAFETY: this function's target features are the instructions of its `Isa`, and its caller has checked
+                // the machine for them.
                 unsafe { pack_panel::<$isa>(ty, source, row, panel) }
             }
 
             /// # Safety
-            /// As [`activations::round`].
+            /// As [`activations::quantise`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn round(grain: Grain, x: &[f32], bytes: &mut [i8], scales: &mut [Scale]) {
-                // SAFETY: as above; the rest is passed on.
-                unsafe { activations::round::<$isa>(grain, x, bytes, scales) }
+            unsafe fn quantise(granularity: Granularity, x: &[f32], bytes: &mut [i8], scales: &mut [ActivationScale]) {
+                // SAFETY: the target features are the instructions of `$isa`; the lengths are this function's contract.
+                unsafe { activations::quantise::<$isa>(granularity, x, bytes, scales) }
             }
 
             /// # Safety
             /// As [`stream::multiply`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn multiply(strip: &Strip, stage: &mut Stage) {
-                // SAFETY: as above.
-                unsafe { stream::multiply::<$isa>(strip, stage) }
+            unsafe fn multiply(row_block: &RowBlockTask, scratch: &mut ProductScratch) {
+                // SAFETY: the target features are the instructions of `$isa`; that the weights are packed and the activations as long is this function's contract.
+                unsafe { stream::multiply::<$isa>(row_block, scratch) }
             }
 
             /// # Safety
-            /// As [`integers::arrange`].
+            /// As [`integers::pack_activations`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn arrange(
-                grain: Grain,
-                x: &[f32],
-                cols: usize,
-                columns: Range<usize>,
-                tiles: &mut [u16],
-            ) {
-                // SAFETY: as above.
-                unsafe { integers::arrange::<$isa, $tokens>(grain, x, cols, columns, tiles) }
+            unsafe fn pack_activations(granularity: Granularity, x: &[f32], cols: usize, columns: Range<usize>, tiles: &mut [u16]) {
+                // SAFETY: the target features are the instructions of `$isa`; the lengths are this function's contract.
+                unsafe { integers::pack_activations::<$isa, { $mr }>(granularity, x, cols, columns, tiles) }
             }
 
             /// # Safety
             /// As [`integers::multiply`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn multiply_tiles(bunch: &Bunch, desk: &mut Desk) {
-                // SAFETY: as above.
-                unsafe { integers::multiply::<$isa, $tokens>(bunch, desk) }
+            unsafe fn multiply_tiles(block_group: &RowBlockGroup, scratch: &mut TileScratch) {
+                // SAFETY: the target features are the instructions of `$isa`; the shapes of weights, tiles and results are this function's contract.
+                unsafe { integers::multiply::<$isa, { $mr }>(block_group, scratch) }
             }
 
             /// # Safety
             /// As [`elementwise::rms_norm`].
             $(#[target_feature(enable = $features)])?
             unsafe fn rms_norm(x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) {
-                // SAFETY: as above.
+                // SAFETY: the target features are the instructions of `$isa`; equal lengths are this function's contract.
                 unsafe { elementwise::rms_norm::<$isa>(x, weight, eps, y) }
             }
 
             /// # Safety
             /// As [`elementwise::rotate`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn rotate(x: &mut [f32], head_dim: usize, rotary: usize, turn: &[f32]) {
-                // SAFETY: as above.
-                unsafe { elementwise::rotate::<$isa>(x, head_dim, rotary, turn) }
+            unsafe fn rotate(x: &mut [f32], head_dim: usize, rotary: usize, cos_sin: &[f32]) {
+                // SAFETY: the target features are the instructions of `$isa`; whole heads and the length of `cos_sin` are this function's contract.
+                unsafe { elementwise::rotate::<$isa>(x, head_dim, rotary, cos_sin) }
             }
 
             /// # Safety
             /// As [`elementwise::silu_mul`].
             $(#[target_feature(enable = $features)])?
             unsafe fn silu_mul(gate: &mut [f32], up: &[f32]) {
-                // SAFETY: as above.
+                // SAFETY: the target features are the instructions of `$isa`; equal lengths of whole vectors are this function's contract.
                 unsafe { elementwise::silu_mul::<$isa>(gate, up) }
             }
 
             /// # Safety
-            /// As [`vectors::attend_piece`].
+            /// As [`vectors::attend_task`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn attend(a: &Attention, piece: &Piece, desk: &mut AttentionDesk) {
-                // SAFETY: as above.
-                unsafe { vectors::attend_piece::<$isa>(a, piece, desk) }
+            unsafe fn attend(a: &Attention, task: &AttentionTask, scratch: &mut AttentionScratch) {
+                // SAFETY: the target features are the instructions of `$isa`; that the task lies inside the attention is this function's contract.
+                unsafe { vectors::attend_task::<$isa>(a, task, scratch) }
             }
 
             /// # Safety
-            /// As [`peak::dots`].
+            /// As [`peak::peak_dots`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn dots(passes: usize) -> i32 {
-                // SAFETY: as above.
-                unsafe { peak::dots::<$isa>(passes) }
+            unsafe fn peak_dots(passes: usize) -> i32 {
+                // SAFETY: the target features are the instructions of `$isa`; nothing else is asked.
+                unsafe { peak::peak_dots::<$isa>(passes) }
             }
 
             pub(super) const ROUTINES: Routines = Routines {
                 pack,
-                round,
+                quantise,
                 multiply,
                 rms_norm,
                 rotate,
                 silu_mul,
                 attend,
-                attends_in_tiles: false,
-                dots,
+                attends_on_amx: false,
+                peak_dots,
                 tiles: &[TILES],
             };
 
             pub(super) const TILES: TileRoutines = TileRoutines {
-                grain: Grain::of,
-                most: usize::MAX,
-                shape: integers::shape($tokens),
-                arrange,
+                granularity: Granularity::of,
+                max_tokens: usize::MAX,
+                shape: integers::shape($mr),
+                pack: pack_activations,
                 multiply: multiply_tiles,
-                room: integers::ROOM,
-                tokens: integers::TOKENS,
-                strips: integers::BUNCH,
+                scratch: integers::SCRATCH,
+                mc: MC_INTEGERS,
+                nc: NC_INTEGERS,
             };
         }
     };
 }
 
-routines!(scalar, Scalar, 4);
+routines!(scalar, Scalar, MR_NARROW);
 #[cfg(target_arch = "x86_64")]
-routines!(avx2, crate::isa::avx2::Avx2<false>, 4, "avx2,fma,f16c");
+routines!(
+    avx2,
+    crate::isa::avx2::Avx2<false>,
+    MR_NARROW,
+    "avx2,fma,f16c"
+);
 #[cfg(target_arch = "x86_64")]
 routines!(
     avxvnni,
     crate::isa::avx2::Avx2<true>,
-    4,
+    MR_NARROW,
     "avx2,fma,f16c,avxvnni"
 );
 #[cfg(target_arch = "x86_64")]
 routines!(
     avx512,
     crate::isa::avx512::Avx512,
-    12,
+    MR_WIDE,
     "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
 );
 
 #[cfg(target_arch = "aarch64")]
-routines!(neon, crate::isa::neon::Neon<false>, 4, "neon");
+routines!(neon, crate::isa::neon::Neon<false>, MR_NARROW, "neon");
 #[cfg(target_arch = "aarch64")]
-routines!(dotprod, crate::isa::neon::Neon<true>, 4, "neon,dotprod");
+routines!(
+    dotprod,
+    crate::isa::neon::Neon<true>,
+    MR_NARROW,
+    "neon,dotprod"
+);
 
-/// AVX-512 but for what its matrix unit does.
+/// AVX-512, with products of many tokens and attention of many queries on the matrix unit.
 #[cfg(target_arch = "x86_64")]
 const AMX: Routines = Routines {
     tiles: &[
-        // Two tiles are multiplied together, which does not pay for one.
+        // A micro-tile is two tiles of tokens, which does not pay for one.
         TileRoutines {
-            most: amx::TOKENS,
+            max_tokens: amx::TILE_ROWS,
             ..avx512::TILES
         },
         TileRoutines {
-            // All become bf16, but for floats that are finer.
-            grain: |ty| (ty != BlockType::F32).then_some(Grain::Group),
-            most: usize::MAX,
+            // Every type is converted to bf16, except f32, which has more bits.
+            granularity: |ty| (ty != BlockType::F32).then_some(Granularity::Group),
+            max_tokens: usize::MAX,
             shape: amx_product::pack::SHAPE,
-            arrange: amx_product::pack::arrange,
+            pack: amx_product::pack::pack_activations,
             multiply: amx_product::multiply,
-            room: amx_product::ROOM,
-            tokens: amx_product::PASS,
-            strips: amx_product::BUNCH,
+            scratch: amx_product::SCRATCH,
+            mc: MC_AMX,
+            nc: NC_AMX,
         },
     ],
-    attend: attention_amx::attend_in_tiles,
-    attends_in_tiles: true,
-    dots: amx::dots,
+    attend: amx_attention::attend_task_amx,
+    attends_on_amx: true,
+    peak_dots: amx::peak_dots,
     ..avx512::ROUTINES
 };
 
-/// The dot product but for what the matrix product does.
+/// The int8 dot product, with products of many tokens by the int8 matrix product.
 #[cfg(target_arch = "aarch64")]
 const I8MM: Routines = Routines {
     multiply: crate::product::i8mm::multiply,
-    dots: crate::product::i8mm::dots,
+    peak_dots: crate::product::i8mm::peak_dots,
     tiles: &[],
     ..dotprod::ROUTINES
 };

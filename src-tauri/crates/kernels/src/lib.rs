@@ -31,24 +31,24 @@
 //!
 //! # The loops
 //!
-//! A product is cut into strips of two panels; each thread has a share of neighbouring ones (`pool`). Up to
-//! eight tokens meet a strip while it streams from memory through registers: load, mask, multiply,
+//! A product is cut into row_blocks of two panels; each thread has a share of neighbouring ones (`pool`). Up to
+//! eight tokens meet a row_block while it streams from memory through registers: load, mask, multiply,
 //! scale (`product`), with memory asked for ahead; each token's result is bit for bit what it is
-//! alone, so that guessed tokens can be checked together. What shares its input runs as one piece of
+//! alone, so that guessed tokens can be checked together. What shares its input runs as one task of
 //! work: q, k and v; gate and up. Float weights take the same way in f32, and [`Cpu::exact`] takes it
 //! with every type.
 //!
 //! Many tokens are first laid out as tiles, in the order in which they will be read, with their scales
-//! beside them (`activations`). A thread draws a bunch of strips and a slab of columns at a time, so
-//! that 264 tokens of the slab stay in the L2 cache while the strips of the bunch pass over them
-//! (`product/integers`): 512 columns of a strip are unpacked into the L1 cache, then one panel by as many
+//! beside them (`activations`). A thread draws a block_group of row_blocks and a slab of columns at a time, so
+//! that 264 tokens of the slab stay in the L2 cache while the row_blocks of the block_group pass over them
+//! (`product/integers`): 512 columns of a row_block are unpacked into the L1 cache, then one panel by as many
 //! tokens as there are registers for sums are multiplied, with every activation broadcast by the
 //! instruction that multiplies it. What a feed-forward layer's first half gives is written as tiles for
 //! the second, and never as floats.
 //!
 //! A matrix unit (`isa/amx`) multiplies 16 tokens with 16 rows in an instruction, in
 //! bf16. It is so fast that everything else must happen in its shadow: 256 tokens stay in the L2
-//! cache while strips pass by, a strip's 512 columns in the L1 cache while these tokens do, and between
+//! cache while row_blocks pass by, a row_block's 512 columns in the L1 cache while these tokens do, and between
 //! two of its instructions the vectors unpack a little of what comes next and hand on a little of the
 //! last results.
 //!
@@ -70,7 +70,7 @@
 //! Loops check nothing: they rely on lengths that [`Cpu`]'s methods assert, on panels that only
 //! [`Cpu::pack`] makes after it has checked the file's bytes against the shape, and on routines
 //! that are only picked on a machine that has their instructions. Threads write disjoint parts of
-//! a result through `pool::Parts`.
+//! a result through `pool::DisjointSlice`.
 
 mod attention;
 mod blocking;

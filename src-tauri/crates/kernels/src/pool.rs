@@ -2,7 +2,7 @@
 //! nobody generates.
 //!
 //! One job runs at a time. The caller is worker 0; the others wait on `epoch`. A job is split into
-//! many more pieces than there are threads. Each worker begins with a share of neighbouring pieces, so
+//! many more tasks than there are threads. Each worker begins with a share of neighbouring tasks, so
 //! that it reads memory in one direction; one that has done its share takes half of what another has
 //! left (work stealing), so that a core that is slower, or busy with something else, does fewer.
 
@@ -14,38 +14,38 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use share::Share;
+use share::WorkQueue;
 
 /// Rounds of `spin_loop` before a worker sleeps: some 100 µs, longer than any pause inside a layer.
 const SPINS: usize = 4_000;
 
-type Job = *const (dyn Fn(usize) + Sync);
+type JobPtr = *const (dyn Fn(usize) + Sync);
 
-struct Shared {
+struct PoolState {
     /// Raised once for every job.
     epoch: AtomicUsize,
     /// Workers that have not finished the current job.
     running: AtomicUsize,
     /// What each worker has left of the current job.
-    shares: Box<[Share]>,
+    shares: Box<[WorkQueue]>,
     /// A worker's part of the current job panicked.
     panicked: AtomicBool,
     stop: AtomicBool,
-    job: Mutex<Option<SharedJob>>,
+    job: Mutex<Option<SendJob>>,
     wake: Condvar,
     sleepers: AtomicUsize,
 }
 
 #[derive(Clone, Copy)]
-struct SharedJob(Job);
+struct SendJob(JobPtr);
 
 // SAFETY: the pointee is `Sync`, and `Pool::on_all` does not return, so does not let the pointee
 // die, before every worker has finished with it.
-unsafe impl Send for SharedJob {}
+unsafe impl Send for SendJob {}
 
 /// A fixed set of threads that run one job together.
 pub(crate) struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolState>,
     workers: Vec<JoinHandle<()>>,
     /// Jobs are one at a time, also when two threads share the pool.
     turn: Mutex<()>,
@@ -53,10 +53,10 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub fn new(threads: usize) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PoolState {
             epoch: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
-            shares: (0..threads.max(1)).map(|_| Share::default()).collect(),
+            shares: (0..threads.max(1)).map(|_| WorkQueue::default()).collect(),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             job: Mutex::new(None),
@@ -84,47 +84,48 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Runs `piece(worker, i)` for every `i < pieces`, each once: neighbours on one worker as long as no other is
+    /// Runs `task(worker, i)` for every `i < tasks`, each once: neighbours on one worker as long as no other is
     /// free before it.
-    pub fn pieces(&self, pieces: usize, piece: impl Fn(usize, usize) + Sync) {
+    pub fn tasks(&self, tasks: usize, task: impl Fn(usize, usize) + Sync) {
         assert!(
-            u32::try_from(pieces).is_ok(),
-            "a job has fewer pieces than that"
+            u32::try_from(tasks).is_ok(),
+            "a job has fewer tasks than that"
         );
-        if pieces <= 1 || self.workers.is_empty() {
-            for i in 0..pieces {
-                piece(0, i);
+        if tasks <= 1 || self.workers.is_empty() {
+            for i in 0..tasks {
+                task(0, i);
             }
             return;
         }
-        self.on_all(pieces, &|worker| {
+        self.on_all(tasks, &|worker| {
             while let Some(i) = self.shared.draw(worker) {
-                piece(worker, i);
+                task(worker, i);
             }
         });
     }
 
-    fn on_all(&self, pieces: usize, job: &(dyn Fn(usize) + Sync)) {
+    fn on_all(&self, tasks: usize, job: &(dyn Fn(usize) + Sync)) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = &*self.shared;
         let threads = self.threads();
         for (worker, share) in shared.shares.iter().enumerate().take(threads) {
-            share.set(pieces * worker / threads..pieces * (worker + 1) / threads);
+            share.set(tasks * worker / threads..tasks * (worker + 1) / threads);
         }
         // A panic of the caller's own part unwinds past the look at this mark.
         shared.panicked.store(false, Ordering::Relaxed);
         shared.running.store(self.workers.len(), Ordering::Relaxed);
         {
-            // SAFETY: only the lifetime changes. `Finish` below waits for every worker, on return
+            // SAFETY: only the lifetime changes. `WaitForWorkers` below waits for every worker, on return
             // and on unwinding alike, so that no worker holds the pointer when `job` dies.
-            let job: Job = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), Job>(job) };
-            *shared.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(SharedJob(job));
+            let job: JobPtr =
+                unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), JobPtr>(job) };
+            *shared.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(SendJob(job));
             shared.epoch.fetch_add(1, Ordering::Release);
         }
         if shared.sleepers.load(Ordering::SeqCst) > 0 {
             shared.wake.notify_all();
         }
-        let finish = Finish(shared);
+        let finish = WaitForWorkers(shared);
         job(0);
         drop(finish);
         assert!(
@@ -135,9 +136,9 @@ impl Pool {
 }
 
 /// Waits, when dropped, until no worker runs the current job.
-struct Finish<'a>(&'a Shared);
+struct WaitForWorkers<'a>(&'a PoolState);
 
-impl Drop for Finish<'_> {
+impl Drop for WaitForWorkers<'_> {
     fn drop(&mut self) {
         let mut spins = 0;
         while self.0.running.load(Ordering::Acquire) > 0 {
@@ -151,8 +152,8 @@ impl Drop for Finish<'_> {
     }
 }
 
-impl Shared {
-    /// The worker's next piece: its share's first, or else the first of half of the largest share that is left.
+impl PoolState {
+    /// The worker's next task: its share's first, or else the first of half of the largest share that is left.
     fn draw(&self, worker: usize) -> Option<usize> {
         let own = &self.shares[worker];
         loop {
@@ -176,7 +177,7 @@ impl Shared {
                 return;
             }
             let job = *self.job.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(SharedJob(job)) = job {
+            if let Some(SendJob(job)) = job {
                 let run = || {
                     // SAFETY: `on_all` keeps the job alive until `running` reaches zero, and this
                     // worker's share of it is counted down only below.
@@ -241,9 +242,9 @@ mod tests {
     fn every_piece_runs_once_at_any_thread_count() {
         for threads in [1, 2, 3, 8] {
             let pool = Pool::new(threads);
-            for pieces in [0, 1, 2, 7, 1000] {
-                let runs: Vec<AtomicUsize> = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
-                pool.pieces(pieces, |worker, i| {
+            for tasks in [0, 1, 2, 7, 1000] {
+                let runs: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+                pool.tasks(tasks, |worker, i| {
                     assert!(worker < threads);
                     runs[i].fetch_add(1, Ordering::Relaxed);
                 });
@@ -256,7 +257,7 @@ mod tests {
     fn a_worker_goes_from_neighbour_to_neighbour() {
         let pool = Pool::new(2);
         let workers: Vec<AtomicUsize> = (0..2000).map(|_| AtomicUsize::new(9)).collect();
-        pool.pieces(workers.len(), |worker, i| {
+        pool.tasks(workers.len(), |worker, i| {
             let start = std::time::Instant::now();
             while start.elapsed() < std::time::Duration::from_micros(10) {}
             workers[i].store(worker, Ordering::Relaxed);
@@ -273,11 +274,11 @@ mod tests {
         let pool = Pool::new(3);
         let runs: Vec<AtomicUsize> = (0..3).map(|_| AtomicUsize::new(0)).collect();
         let done = AtomicUsize::new(0);
-        let pieces = 300;
-        pool.pieces(pieces, |worker, _| {
+        let tasks = 300;
+        pool.tasks(tasks, |worker, _| {
             runs[worker].fetch_add(1, Ordering::Relaxed);
-            // Worker 0 stays in its first piece until all others are done.
-            while worker == 0 && done.load(Ordering::Relaxed) < pieces - 1 {
+            // Worker 0 stays in its first task until all others are done.
+            while worker == 0 && done.load(Ordering::Relaxed) < tasks - 1 {
                 thread::yield_now();
             }
             done.fetch_add(1, Ordering::Relaxed);
@@ -291,7 +292,7 @@ mod tests {
         for _ in 0..5 {
             thread::sleep(std::time::Duration::from_millis(20));
             let sum = AtomicUsize::new(0);
-            pool.pieces(100, |_, i| {
+            pool.tasks(100, |_, i| {
                 sum.fetch_add(i, Ordering::Relaxed);
             });
             assert_eq!(sum.into_inner(), 4950);
@@ -311,7 +312,7 @@ mod tests {
         }));
         assert!(boom.is_err());
         let sum = AtomicUsize::new(0);
-        pool.pieces(10, |_, i| {
+        pool.tasks(10, |_, i| {
             sum.fetch_add(i, Ordering::Relaxed);
         });
         assert_eq!(sum.into_inner(), 45);
@@ -321,11 +322,11 @@ mod tests {
     fn a_panic_in_a_piece_reaches_the_caller_and_the_pool_lives_on() {
         let pool = Pool::new(2);
         let boom = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            pool.pieces(64, |_, i| assert!(i != 40, "boom"));
+            pool.tasks(64, |_, i| assert!(i != 40, "boom"));
         }));
         assert!(boom.is_err());
         let sum = AtomicUsize::new(0);
-        pool.pieces(10, |_, i| {
+        pool.tasks(10, |_, i| {
             sum.fetch_add(i, Ordering::Relaxed);
         });
         assert_eq!(sum.into_inner(), 45);

@@ -1,51 +1,52 @@
-//! The table of a level's routines: function pointers and what they need.
+//! The table of a level's routines: what an executor calls through pointers, and what each entry needs.
 
 use std::mem::MaybeUninit;
 
-use crate::attention::scratch::Desk as AttentionDesk;
-use crate::attention::task::{Attention, Piece};
-use crate::product::activations::{Arrange, Grain, Round, TileShape};
-use crate::product::row_block::{Stage, Strip};
-use crate::product::tiles::{Bunch, Desk, Room};
+use crate::attention::scratch::AttentionScratch;
+use crate::attention::task::{Attention, AttentionTask};
+use crate::product::activations::{Granularity, PackActivations, QuantiseActivations, TileShape};
+use crate::product::row_block::{ProductScratch, RowBlockTask};
+use crate::product::tiles::{RowBlockGroup, ScratchSize, TileScratch};
 use crate::weights::block::BlockType;
 use crate::weights::layout::GROUP;
 
-/// What an executor calls; every entry is unsafe to call on a machine without its level.
+/// The routines of one level; each is unsafe to call on a machine without the level's instructions.
 pub(crate) struct Routines {
     pub pack: unsafe fn(BlockType, &[u8], usize, &mut [MaybeUninit<u8>]),
-    pub round: Round,
-    pub multiply: unsafe fn(&Strip, &mut Stage),
+    pub quantise: QuantiseActivations,
+    pub multiply: unsafe fn(&RowBlockTask, &mut ProductScratch),
     pub rms_norm: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
     pub rotate: unsafe fn(&mut [f32], usize, usize, &[f32]),
     pub silu_mul: unsafe fn(&mut [f32], &[f32]),
-    pub attend: unsafe fn(&Attention, &Piece, &mut AttentionDesk),
-    /// Whether `attend` uses a matrix unit.
-    pub attends_in_tiles: bool,
-    pub dots: unsafe fn(usize) -> i32,
-    /// Products of many tokens, done by the first that serves them; where none does, `multiply` does them.
+    pub attend: unsafe fn(&Attention, &AttentionTask, &mut AttentionScratch),
+    /// Whether `attend` uses AMX, which needs larger scratch.
+    pub attends_on_amx: bool,
+    pub peak_dots: unsafe fn(usize) -> i32,
+    /// Products of many tokens, by preference: the first entry that supports a product runs it, else `multiply` does.
     pub tiles: &'static [TileRoutines],
 }
 
-/// Products of many tokens in tiles.
+/// The routines of a product whose activations are packed as tiles.
 pub(crate) struct TileRoutines {
-    pub grain: fn(BlockType) -> Option<Grain>,
-    /// The most tokens that it is the fastest for.
-    pub most: usize,
+    /// The granularity of the activations for a block type, or `None` where the type is not supported.
+    pub granularity: fn(BlockType) -> Option<Granularity>,
+    /// Tokens up to which the entry is used.
+    pub max_tokens: usize,
     pub shape: TileShape,
-    /// Makes tiles of activations.
-    pub arrange: Arrange,
-    pub multiply: unsafe fn(&Bunch, &mut Desk),
-    pub room: Room,
-    /// The most tokens that it multiplies.
-    pub tokens: usize,
-    /// The most strips; an even number.
-    pub strips: usize,
+    pub pack: PackActivations,
+    pub multiply: unsafe fn(&RowBlockGroup, &mut TileScratch),
+    pub scratch: ScratchSize,
+    /// Tokens of a pass (MC).
+    pub mc: usize,
+    /// Row blocks of the largest group (NC); an even number.
+    pub nc: usize,
 }
 
 impl TileRoutines {
-    /// How finely the activations of `m` tokens are to be rounded for a matrix, if it serves them.
-    pub fn grain_for(&self, m: usize, ty: BlockType, cols: usize) -> Option<Grain> {
-        let serves = m <= self.most && cols.is_multiple_of(GROUP);
-        (self.grain)(ty).filter(|_| serves)
+    /// The granularity of the activations of `m` tokens for `cols` columns of weights, or `None` where the product is
+    /// not supported.
+    pub fn granularity_for(&self, m: usize, ty: BlockType, cols: usize) -> Option<Granularity> {
+        let supported = m <= self.max_tokens && cols.is_multiple_of(GROUP);
+        (self.granularity)(ty).filter(|_| supported)
     }
 }

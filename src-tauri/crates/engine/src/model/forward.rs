@@ -251,7 +251,7 @@ impl Evaluate for CpuModel {
     }
 
     fn batch_limit(&self) -> usize {
-        Cpu::FEW
+        Cpu::BATCH_INVARIANT_MAX
     }
 
     fn kv_bytes(&self) -> usize {

@@ -62,7 +62,7 @@ impl Evaluate for Scripted {
     }
 
     fn batch_limit(&self) -> usize {
-        Cpu::FEW
+        Cpu::BATCH_INVARIANT_MAX
     }
 
     fn kv_bytes(&self) -> usize {

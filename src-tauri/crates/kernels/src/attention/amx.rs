@@ -2,99 +2,113 @@
 //!
 //! It is the precision that the models were trained in, and many times as fast as the vectors.
 
-use super::floats::{Kept, load_keys, load_values};
-use super::kv::{GROUP, GROWTH, TILE, Tile};
-use super::scratch::Desk;
-use super::softmax::weigh;
-use super::task::{Attention, Piece};
-use super::vectors::attend_piece;
-use crate::blocking::{STREAM, TILE_SLAB as SLAB};
+use super::floats::{KvFloat, load_keys, load_values};
+use super::kv::{KV_SCALE_GROUP, KV_TILE, KvTile};
+use super::scratch::AttentionScratch;
+use super::softmax::update_softmax;
+use super::task::{Attention, AttentionTask};
+use super::vectors::attend_task;
+use crate::blocking::{BATCH_INVARIANT_MAX, KV_BLOCK_AMX as KV_BLOCK, KV_SEGMENT};
 use crate::isa::avx512::Avx512;
 use crate::isa::{LANES, amx};
-use crate::product::activations::Grain;
-use crate::product::amx::pack::arrange;
+use crate::product::activations::Granularity;
+use crate::product::amx::pack::pack_activations;
 
-const _: () = assert!(GROWTH.is_multiple_of(SLAB));
+const _: () = assert!(KV_SEGMENT.is_multiple_of(KV_BLOCK));
 /// Rows that are multiplied together.
 const ROWS: usize = amx::PAIR;
 
-/// As [`attend_piece`], in tiles where they serve.
+/// As [`attend_task`], in tiles where they serve.
 ///
 /// # Safety
-/// AMX is permitted; `a` is consistent and `piece` lies inside it.
+/// AMX is permitted; `a` is consistent and `task` lies inside it.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
-pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut Desk) {
+pub(crate) unsafe fn attend_task_amx(
+    a: &Attention,
+    task: &AttentionTask,
+    scratch: &mut AttentionScratch,
+) {
     let (dim, value_dim) = (a.kv.head_dim(), a.kv.value_dim());
     let fits = |dim: usize| dim.is_multiple_of(amx::COLUMNS);
-    if a.exact || a.m <= STREAM || !fits(dim) || !fits(value_dim) {
+    if a.exact || a.m <= BATCH_INVARIANT_MAX || !fits(dim) || !fits(value_dim) {
         // SAFETY: passed on; AMX comes with AVX-512.
-        return unsafe { attend_piece::<Avx512>(a, piece, desk) };
+        return unsafe { attend_task::<Avx512>(a, task, scratch) };
     }
     let shared = a.heads / a.kv.kv_heads();
-    let rows = piece.queries.len() * shared;
-    desk.start(rows, dim, value_dim);
-    desk.keys.resize(SLAB * dim, 0.0);
-    desk.values.resize(SLAB * value_dim, 0.0);
-    desk.place_queries(a, piece);
-    desk.tiled.q.resize(rows.next_multiple_of(ROWS) * dim);
-    desk.tiled.keys.resize(SLAB * dim);
-    desk.tiled.values.resize(SLAB * value_dim);
-    desk.tiled.scores.resize(ROWS * SLAB);
-    desk.tiled.weights.resize(ROWS * SLAB);
+    let rows = task.queries.len() * shared;
+    scratch.start(rows, dim, value_dim);
+    scratch.keys.resize(KV_BLOCK * dim, 0.0);
+    scratch.values.resize(KV_BLOCK * value_dim, 0.0);
+    scratch.load_queries(a, task);
+    scratch.amx.q.resize(rows.next_multiple_of(ROWS) * dim);
+    scratch.amx.keys.resize(KV_BLOCK * dim);
+    scratch.amx.values.resize(KV_BLOCK * value_dim);
+    scratch.amx.scores.resize(ROWS * KV_BLOCK);
+    scratch.amx.weights.resize(ROWS * KV_BLOCK);
     // SAFETY: buffers are as long as their layouts say, for whole multiples of `ROWS`; tiles of the cache exist for
     // all positions.
     unsafe {
-        let q = &mut desk.tiled.q[..rows.next_multiple_of(amx::PAIR) * dim];
-        arrange(Grain::Group, &desk.q, dim, 0..dim, q);
-        let _tiles = amx::Tiles::new();
-        let mut first = piece.positions.start;
-        while first < piece.positions.end {
-            // A slab ends where one would that began at the first position: so it lies in what the cache keeps together.
-            let next = (first / SLAB + 1) * SLAB;
-            let tiles = (piece.positions.end.min(next) - first).div_ceil(TILE);
-            let at = first / TILE..first / TILE + tiles;
-            if tiles * TILE < SLAB {
-                // Zero times what an earlier slab has left there may be no number.
-                desk.tiled.values.fill(0);
+        let q = &mut scratch.amx.q[..rows.next_multiple_of(amx::PAIR) * dim];
+        pack_activations(Granularity::Group, &scratch.q, dim, 0..dim, q);
+        let _tiles = amx::TileRegisters::new();
+        let mut first = task.positions.start;
+        while first < task.positions.end {
+            // A kv_block ends where one would that began at the first position: so it lies in what the cache keeps together.
+            let next = (first / KV_BLOCK + 1) * KV_BLOCK;
+            let tiles = (task.positions.end.min(next) - first).div_ceil(KV_TILE);
+            let at = first / KV_TILE..first / KV_TILE + tiles;
+            if tiles * KV_TILE < KV_BLOCK {
+                // Zero times what an earlier kv_block has left there may be no number.
+                scratch.amx.values.fill(0);
             }
-            load_slab(
-                a.kv.keys(piece.kv_head, at.clone()),
-                a.kv.values(piece.kv_head, at),
+            load_kv_block(
+                a.kv.keys(task.kv_head, at.clone()),
+                a.kv.values(task.kv_head, at),
                 [dim, value_dim, tiles],
-                desk,
+                scratch,
             );
-            let Desk {
-                tiled,
+            let AttentionScratch {
+                amx,
                 sums,
-                most,
-                total,
+                row_max,
+                row_sum,
                 ..
-            } = desk;
+            } = scratch;
             for start in (0..rows).step_by(ROWS) {
-                let queries = tiled.q.as_ptr().add(start * dim);
+                let queries = amx.q.as_ptr().add(start * dim);
                 amx::scores(
                     queries,
-                    tiled.keys.as_ptr(),
+                    amx.keys.as_ptr(),
                     dim,
-                    SLAB,
-                    tiled.scores.as_mut_ptr(),
+                    KV_BLOCK,
+                    amx.scores.as_mut_ptr(),
                 );
                 for row in start..(start + ROWS).min(rows) {
-                    let seen = a.past + piece.queries.start + row / shared + 1;
-                    let seen = seen.saturating_sub(first).min(tiles * TILE);
-                    let scores = &mut tiled.scores[(row - start) * SLAB..][..SLAB];
-                    let (scores, none) = scores.split_at_mut(tiles * TILE);
+                    let seen = a.past + task.queries.start + row / shared + 1;
+                    let seen = seen.saturating_sub(first).min(tiles * KV_TILE);
+                    let scores = &mut amx.scores[(row - start) * KV_BLOCK..][..KV_BLOCK];
+                    let (scores, none) = scores.split_at_mut(tiles * KV_TILE);
                     let sums = &mut sums[row * value_dim..][..value_dim];
-                    weigh::<Avx512>(scores, (&mut most[row], &mut total[row], sums), seen);
+                    update_softmax::<Avx512>(
+                        scores,
+                        (&mut row_max[row], &mut row_sum[row], sums),
+                        seen,
+                    );
                     none.fill(0.0);
                 }
-                let weights = &mut tiled.weights;
-                arrange(Grain::Group, &tiled.scores, SLAB, 0..SLAB, weights);
+                let weights = &mut amx.weights;
+                pack_activations(
+                    Granularity::Group,
+                    &amx.scores,
+                    KV_BLOCK,
+                    0..KV_BLOCK,
+                    weights,
+                );
                 let sums = sums.as_mut_ptr().add(start * value_dim);
-                amx::gather(
+                amx::accumulate_values(
                     weights.as_ptr(),
-                    tiled.values.as_ptr(),
-                    SLAB,
+                    amx.values.as_ptr(),
+                    KV_BLOCK,
                     value_dim,
                     sums,
                 );
@@ -104,23 +118,30 @@ pub(crate) unsafe fn attend_in_tiles(a: &Attention, piece: &Piece, desk: &mut De
     }
 }
 
-/// Makes tiles of a slab's keys and values.
+/// Makes tiles of a kv_block's keys and values.
 ///
 /// # Safety
-/// As [`attend_in_tiles`]; `dims` are components of keys and of values, and tiles of the cache.
+/// As [`attend_task_amx`]; `dims` are components of keys and of values, and tiles of the cache.
 #[inline(always)]
-unsafe fn load_slab(keys: Tile, values: Tile, dims: [usize; 3], desk: &mut Desk) {
+unsafe fn load_kv_block(
+    keys: KvTile,
+    values: KvTile,
+    dims: [usize; 3],
+    scratch: &mut AttentionScratch,
+) {
     let [dim, value_dim, tiles] = dims;
-    // SAFETY: the desk was started for these dimensions and whole slabs.
+    // SAFETY: the scratch was started for these dimensions and whole kv_blocks.
     unsafe {
         match (keys, values) {
-            (Tile::F16(k), Tile::F16(v)) => tile_slab(k.as_ptr(), v.as_ptr(), dims, desk),
+            (KvTile::F16(k), KvTile::F16(v)) => {
+                tile_kv_block(k.as_ptr(), v.as_ptr(), dims, scratch)
+            }
             _ => {
-                load_keys::<Avx512>(keys, dim, tiles, desk.keys.as_mut_ptr());
-                let (groups, to) = (dim.div_ceil(GROUP), desk.values.as_mut_ptr());
+                load_keys::<Avx512>(keys, dim, tiles, scratch.keys.as_mut_ptr());
+                let (groups, to) = (dim.div_ceil(KV_SCALE_GROUP), scratch.values.as_mut_ptr());
                 load_values::<Avx512>(values, value_dim, groups, tiles, to);
-                let (k, v): (*const f32, *const f32) = (desk.keys.as_ptr(), to);
-                tile_slab(k, v, dims, desk);
+                let (k, v): (*const f32, *const f32) = (scratch.keys.as_ptr(), to);
+                tile_kv_block(k, v, dims, scratch);
             }
         }
     }
@@ -129,9 +150,14 @@ unsafe fn load_slab(keys: Tile, values: Tile, dims: [usize; 3], desk: &mut Desk)
 /// The same of keys `[tile][dim][16]` and values `[position][value_dim]`.
 ///
 /// # Safety
-/// As [`load_slab`].
+/// As [`load_kv_block`].
 #[inline(always)]
-unsafe fn tile_slab<K: Kept>(keys: *const K, values: *const K, dims: [usize; 3], desk: &mut Desk) {
+unsafe fn tile_kv_block<K: KvFloat>(
+    keys: *const K,
+    values: *const K,
+    dims: [usize; 3],
+    scratch: &mut AttentionScratch,
+) {
     let [dim, value_dim, tiles] = dims;
     // SAFETY: as the caller's.
     unsafe {
@@ -141,22 +167,22 @@ unsafe fn tile_slab<K: Kept>(keys: *const K, values: *const K, dims: [usize; 3],
                 let pair = t / 2 * (dim / amx::COLUMNS) + d / amx::COLUMNS;
                 let tile = pair * 2 + t % 2;
                 let row = d % amx::COLUMNS / 2;
-                let to = desk
-                    .tiled
+                let to = scratch
+                    .amx
                     .keys
                     .as_mut_ptr()
                     .add((tile * 16 + row) * amx::COLUMNS);
                 amx::put_pair(to, key(d), key(d + 1));
             }
         }
-        for p in (0..tiles * TILE).step_by(2) {
+        for p in (0..tiles * KV_TILE).step_by(2) {
             for d in (0..value_dim).step_by(LANES) {
                 let value = |p: usize| K::load::<Avx512>(values.add(p * value_dim + d));
-                let pair = d / amx::COLUMNS * (SLAB / amx::COLUMNS) + p / amx::COLUMNS;
+                let pair = d / amx::COLUMNS * (KV_BLOCK / amx::COLUMNS) + p / amx::COLUMNS;
                 let tile = pair * 2 + d / LANES % 2;
                 let row = p % amx::COLUMNS / 2;
-                let to = desk
-                    .tiled
+                let to = scratch
+                    .amx
                     .values
                     .as_mut_ptr()
                     .add((tile * 16 + row) * amx::COLUMNS);

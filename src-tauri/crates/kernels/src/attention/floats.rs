@@ -4,18 +4,18 @@ use half::f16;
 
 use crate::isa::{Isa, LANES};
 
-use super::kv::{GROUP, TILE, Tile};
-use super::scratch::Desk;
-use crate::blocking::{SLAB, SLAB_TILES};
+use super::kv::{KV_SCALE_GROUP, KV_TILE, KvTile};
+use super::scratch::AttentionScratch;
+use crate::blocking::{KV_BLOCK, KV_BLOCK_TILES};
 
 /// Numbers that are kept in the cache and read as floats.
-pub(super) trait Kept: Copy {
+pub(super) trait KvFloat: Copy {
     /// # Safety
     /// The machine has `I`; `p` is good for 16 numbers.
     unsafe fn load<I: Isa>(p: *const Self) -> I::F;
 }
 
-impl Kept for f32 {
+impl KvFloat for f32 {
     #[inline(always)]
     unsafe fn load<I: Isa>(p: *const f32) -> I::F {
         // SAFETY: passed on.
@@ -23,7 +23,7 @@ impl Kept for f32 {
     }
 }
 
-impl Kept for f16 {
+impl KvFloat for f16 {
     #[inline(always)]
     unsafe fn load<I: Isa>(p: *const f16) -> I::F {
         // SAFETY: passed on.
@@ -36,16 +36,16 @@ impl Kept for f16 {
 /// # Safety
 /// The machine has `I`; `to` has room for `tiles × dim × 16`.
 #[inline(always)]
-pub(super) unsafe fn load_keys<I: Isa>(keys: Tile, dim: usize, tiles: usize, to: *mut f32) {
-    // SAFETY: a tile has `dim` vectors, and a vector of scales for every GROUP of them.
+pub(super) unsafe fn load_keys<I: Isa>(keys: KvTile, dim: usize, tiles: usize, to: *mut f32) {
+    // SAFETY: a tile has `dim` vectors, and a vector of scales for every KV_SCALE_GROUP of them.
     unsafe {
         for i in 0..tiles * dim {
             let at = i * LANES;
             let v = match keys {
-                Tile::F32(k) => I::load(k.as_ptr().add(at)),
-                Tile::F16(k) => I::load_f16(k.as_ptr().add(at).cast()),
-                Tile::Q8(k, s) => {
-                    let group = i / dim * dim.div_ceil(GROUP) + i % dim / GROUP;
+                KvTile::F32(k) => I::load(k.as_ptr().add(at)),
+                KvTile::F16(k) => I::load_f16(k.as_ptr().add(at).cast()),
+                KvTile::Q8(k, s) => {
+                    let group = i / dim * dim.div_ceil(KV_SCALE_GROUP) + i % dim / KV_SCALE_GROUP;
                     let scale = I::load_f16(s.as_ptr().add(group * LANES).cast());
                     I::mul(I::load_i8(k.as_ptr().add(at)), scale)
                 }
@@ -61,7 +61,7 @@ pub(super) unsafe fn load_keys<I: Isa>(keys: Tile, dim: usize, tiles: usize, to:
 /// The machine has `I`; `to` has room for `tiles × 16 × value_dim`.
 #[inline(always)]
 pub(super) unsafe fn load_values<I: Isa>(
-    values: Tile,
+    values: KvTile,
     value_dim: usize,
     groups: usize,
     tiles: usize,
@@ -69,14 +69,14 @@ pub(super) unsafe fn load_values<I: Isa>(
 ) {
     // SAFETY: a tile has 16 rows of whole vectors, and `groups` scales for each.
     unsafe {
-        for p in 0..tiles * TILE {
+        for p in 0..tiles * KV_TILE {
             for d in (0..value_dim).step_by(LANES) {
                 let at = p * value_dim + d;
                 let v = match values {
-                    Tile::F32(v) => I::load(v.as_ptr().add(at)),
-                    Tile::F16(v) => I::load_f16(v.as_ptr().add(at).cast()),
-                    Tile::Q8(v, s) => {
-                        let scale = s[p * groups + d / GROUP].to_f32();
+                    KvTile::F32(v) => I::load(v.as_ptr().add(at)),
+                    KvTile::F16(v) => I::load_f16(v.as_ptr().add(at).cast()),
+                    KvTile::Q8(v, s) => {
+                        let scale = s[p * groups + d / KV_SCALE_GROUP].to_f32();
                         I::mul(I::load_i8(v.as_ptr().add(at)), I::splat(scale))
                     }
                 };
@@ -86,29 +86,29 @@ pub(super) unsafe fn load_values<I: Isa>(
     }
 }
 
-/// Scores of `R` rows with the slab's tiles of keys.
+/// Scores of `R` rows with the kv_block's tiles of keys.
 ///
 /// # Safety
-/// The machine has `I`; the desk holds the rows, and `keys` are `tiles` tiles.
+/// The machine has `I`; the scratch holds the rows, and `keys` are `tiles` tiles.
 #[inline(always)]
-pub(super) unsafe fn scores<I: Isa, K: Kept, const R: usize>(
-    desk: &mut Desk,
+pub(super) unsafe fn scores<I: Isa, K: KvFloat, const R: usize>(
+    scratch: &mut AttentionScratch,
     keys: *const K,
     row: usize,
     dim: usize,
     tiles: usize,
 ) {
-    // SAFETY: `row + R` rows are on the desk.
+    // SAFETY: `row + R` rows are on the scratch.
     unsafe {
-        let q = desk.q.as_ptr().add(row * dim);
-        let out = desk.scores.as_mut_ptr().add(row * SLAB);
+        let q = scratch.q.as_ptr().add(row * dim);
+        let out = scratch.scores.as_mut_ptr().add(row * KV_BLOCK);
         let mut t = 0;
         while t < tiles {
-            let keys = keys.add(t * TILE * dim);
-            let to = out.add(t * TILE);
-            t += if I::WIDE && tiles - t >= SLAB_TILES {
-                dots::<I, K, R, SLAB_TILES>(q, keys, dim, to);
-                SLAB_TILES
+            let keys = keys.add(t * KV_TILE * dim);
+            let to = out.add(t * KV_TILE);
+            t += if I::WIDE && tiles - t >= KV_BLOCK_TILES {
+                dots::<I, K, R, KV_BLOCK_TILES>(q, keys, dim, to);
+                KV_BLOCK_TILES
             } else {
                 dots::<I, K, R, 1>(q, keys, dim, to);
                 1
@@ -122,7 +122,7 @@ pub(super) unsafe fn scores<I: Isa, K: Kept, const R: usize>(
 /// # Safety
 /// As [`scores`].
 #[inline(always)]
-unsafe fn dots<I: Isa, K: Kept, const R: usize, const T: usize>(
+unsafe fn dots<I: Isa, K: KvFloat, const R: usize, const T: usize>(
     q: *const f32,
     keys: *const K,
     dim: usize,
@@ -134,7 +134,7 @@ unsafe fn dots<I: Isa, K: Kept, const R: usize, const T: usize>(
         for d in 0..dim {
             let mut k = [I::splat(0.0); T];
             for t in 0..T {
-                k[t] = K::load::<I>(keys.add((t * dim + d) * TILE));
+                k[t] = K::load::<I>(keys.add((t * dim + d) * KV_TILE));
             }
             for r in 0..R {
                 let q = I::splat(*q.add(r * dim + d));
@@ -145,28 +145,28 @@ unsafe fn dots<I: Isa, K: Kept, const R: usize, const T: usize>(
         }
         for r in 0..R {
             for t in 0..T {
-                I::store(to.add(r * SLAB + t * TILE), sums[r][t]);
+                I::store(to.add(r * KV_BLOCK + t * KV_TILE), sums[r][t]);
             }
         }
     }
 }
 
-/// Adds the slab's weighted values to the sums of `R` rows.
+/// Adds the kv_block's weighted values to the sums of `R` rows.
 ///
 /// # Safety
-/// The machine has `I`; the desk holds rows and weights, and `values` are `positions` rows.
+/// The machine has `I`; the scratch holds rows and weights, and `values` are `positions` rows.
 #[inline(always)]
-pub(super) unsafe fn gather<I: Isa, K: Kept, const R: usize>(
-    desk: &mut Desk,
+pub(super) unsafe fn accumulate_values<I: Isa, K: KvFloat, const R: usize>(
+    scratch: &mut AttentionScratch,
     values: *const K,
     row: usize,
     value_dim: usize,
     positions: usize,
 ) {
-    // SAFETY: `row + R` rows and `positions` positions are on the desk.
+    // SAFETY: `row + R` rows and `positions` positions are on the scratch.
     unsafe {
-        let weights = desk.scores.as_ptr().add(row * SLAB);
-        let sums = desk.sums.as_mut_ptr().add(row * value_dim);
+        let weights = scratch.scores.as_ptr().add(row * KV_BLOCK);
+        let sums = scratch.sums.as_mut_ptr().add(row * value_dim);
         let mut d = 0;
         while d < value_dim {
             let values = values.add(d);
@@ -184,9 +184,9 @@ pub(super) unsafe fn gather<I: Isa, K: Kept, const R: usize>(
 /// Adds weighted values to `V` vectors of `R` rows.
 ///
 /// # Safety
-/// As [`gather`].
+/// As [`accumulate_values`].
 #[inline(always)]
-unsafe fn accumulate<I: Isa, K: Kept, const R: usize, const V: usize>(
+unsafe fn accumulate<I: Isa, K: KvFloat, const R: usize, const V: usize>(
     weights: *const f32,
     values: *const K,
     value_dim: usize,
@@ -207,7 +207,7 @@ unsafe fn accumulate<I: Isa, K: Kept, const R: usize, const V: usize>(
                 value[v] = K::load::<I>(values.add(p * value_dim + v * LANES));
             }
             for r in 0..R {
-                let weight = I::splat(*weights.add(r * SLAB + p));
+                let weight = I::splat(*weights.add(r * KV_BLOCK + p));
                 for v in 0..V {
                     acc[r][v] = I::fma(weight, value[v], acc[r][v]);
                 }

@@ -1,32 +1,32 @@
 //! The same in 16-bit integers, at twice the rate of floats.
 //!
-//! Queries, keys, weights and values are rounded to 11 and 12 bits by a scale per query, per key,
-//! per query and slab, and per component and slab: about as exact as the f16 in which keys and
-//! values are kept, and their products still fit 32 bits.
+//! Queries, keys, quantise_weights and values are rounded to 11 and 12 bits by a scale per query, per key,
+//! per query and quantise_kv_block, and per component and quantise_kv_block: about as exact as the f16 in which keys and
+//! values are kept, and their products still supports 32 bits.
 
-use crate::blocking::SLAB;
+use crate::blocking::KV_BLOCK;
 use crate::isa::{Isa, LANES};
 
-use super::kv::TILE;
-use super::scratch::{Desk, Words};
+use super::kv::KV_TILE;
+use super::scratch::{AttentionScratch, Int16Scratch};
 
 /// The largest integers: 2047 · 4095 · 256 components and 4095 · 4095 · 64 positions stay below 2³¹.
 const QUERY: f32 = 2047.0;
 const REST: f32 = 4095.0;
 
 /// Whether heads of `dim` components can be multiplied in integers.
-pub(super) fn fit(dim: usize) -> bool {
+pub(super) fn supports(dim: usize) -> bool {
     dim <= 256 && dim.is_multiple_of(2)
 }
 
-impl Words {
+impl Int16Scratch {
     #[inline(always)]
-    pub fn round_queries(&mut self, q: &[f32], dim: usize) {
+    pub fn quantise_queries(&mut self, q: &[f32], dim: usize) {
         let rows = q.chunks_exact(dim).zip(self.q.chunks_exact_mut(dim));
-        for ((from, to), unit) in rows.zip(&mut self.q_unit) {
-            let largest = from.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+        for ((from, to), scale) in rows.zip(&mut self.q_scale) {
+            let largest = from.iter().fold(0.0_f32, |row_max, x| row_max.max(x.abs()));
             let inverse = if largest > 0.0 { QUERY / largest } else { 0.0 };
-            *unit = largest / QUERY;
+            *scale = largest / QUERY;
             for (to, from) in to.iter_mut().zip(from) {
                 *to = (from * inverse).round_ties_even() as i16;
             }
@@ -39,7 +39,7 @@ impl Words {
 /// # Safety
 /// The machine has `I`.
 #[inline(always)]
-unsafe fn steps<I: Isa>(largest: I::F) -> (I::F, I::F) {
+unsafe fn scale_and_inverse<I: Isa>(largest: I::F) -> (I::F, I::F) {
     // SAFETY: no pointers.
     unsafe {
         // Anything below is as good as zero, and this much keeps the inverse finite.
@@ -48,41 +48,46 @@ unsafe fn steps<I: Isa>(largest: I::F) -> (I::F, I::F) {
     }
 }
 
-/// Rounds the slab's keys and values, of which `positions` are there: what lies behind them is left
+/// Rounds the quantise_kv_block's keys and values, of which `positions` are there: what lies behind them is left
 /// over from forgotten ones, and must not choose the scales.
 ///
 /// # Safety
-/// The machine has `I`; the desk was started for these dimensions and holds `tiles` tiles.
+/// The machine has `I`; the scratch was started for these dimensions and holds `tiles` tiles.
 #[inline(always)]
-pub(super) unsafe fn slab<I: Isa>(desk: &mut Desk, dim: usize, value_dim: usize, positions: usize) {
-    let tiles = positions.div_ceil(TILE);
-    let words = &mut desk.words;
+pub(super) unsafe fn quantise_kv_block<I: Isa>(
+    scratch: &mut AttentionScratch,
+    dim: usize,
+    value_dim: usize,
+    positions: usize,
+) {
+    let tiles = positions.div_ceil(KV_TILE);
+    let int16 = &mut scratch.int16;
     // SAFETY: integers have the floats' places, two to a lane.
     unsafe {
         for t in 0..tiles {
-            let keys = desk.keys.as_ptr().add(t * TILE * dim);
+            let keys = scratch.keys.as_ptr().add(t * KV_TILE * dim);
             let mut largest = I::splat(0.0);
             for d in 0..dim {
                 largest = I::max(largest, I::abs(I::load(keys.add(d * LANES))));
             }
-            let (inverse, unit) = steps::<I>(largest);
-            I::store(words.key_unit.as_mut_ptr().add(t * TILE), unit);
-            let to = words.keys.as_mut_ptr().add(t * TILE * dim);
+            let (inverse, scale) = scale_and_inverse::<I>(largest);
+            I::store(int16.key_scale.as_mut_ptr().add(t * KV_TILE), scale);
+            let to = int16.keys.as_mut_ptr().add(t * KV_TILE * dim);
             for d in (0..dim).step_by(2) {
                 let round = |d: usize| I::round(I::mul(I::load(keys.add(d * LANES)), inverse));
                 I::store_w(to.add(d * LANES).cast(), I::words(round(d), round(d + 1)));
             }
         }
         for d in (0..value_dim).step_by(LANES) {
-            let values = desk.values.as_ptr().add(d);
+            let values = scratch.values.as_ptr().add(d);
             let mut largest = I::splat(0.0);
             for p in 0..positions {
                 largest = I::max(largest, I::abs(I::load(values.add(p * value_dim))));
             }
-            let (inverse, unit) = steps::<I>(largest);
-            I::store(words.value_unit.as_mut_ptr().add(d), unit);
-            let to = words.values.as_mut_ptr().add(d * 2);
-            for p in (0..tiles * TILE).step_by(2) {
+            let (inverse, scale) = scale_and_inverse::<I>(largest);
+            I::store(int16.value_scale.as_mut_ptr().add(d), scale);
+            let to = int16.values.as_mut_ptr().add(d * 2);
+            for p in (0..tiles * KV_TILE).step_by(2) {
                 let round =
                     |p: usize| I::round(I::mul(I::load(values.add(p * value_dim)), inverse));
                 I::store_w(
@@ -94,26 +99,26 @@ pub(super) unsafe fn slab<I: Isa>(desk: &mut Desk, dim: usize, value_dim: usize,
     }
 }
 
-/// Scores of `R` rows with the slab's tiles.
+/// Scores of `R` rows with the quantise_kv_block's tiles.
 ///
 /// # Safety
-/// As [`slab`], which was called for this slab.
+/// As [`quantise_kv_block`], which was called for this quantise_kv_block.
 #[inline(always)]
 pub(super) unsafe fn scores<I: Isa, const R: usize>(
-    desk: &mut Desk,
+    scratch: &mut AttentionScratch,
     row: usize,
     dim: usize,
     tiles: usize,
 ) {
-    // SAFETY: `row + R` rows and `tiles` tiles are on the desk.
+    // SAFETY: `row + R` rows and `tiles` tiles are on the scratch.
     unsafe {
         let mut t = 0;
         while t < tiles {
             t += if I::WIDE && tiles - t >= 4 {
-                dots::<I, R, 4>(desk, row, t, dim);
+                dots::<I, R, 4>(scratch, row, t, dim);
                 4
             } else {
-                dots::<I, R, 1>(desk, row, t, dim);
+                dots::<I, R, 1>(scratch, row, t, dim);
                 1
             };
         }
@@ -126,21 +131,21 @@ pub(super) unsafe fn scores<I: Isa, const R: usize>(
 /// As [`scores`].
 #[inline(always)]
 unsafe fn dots<I: Isa, const R: usize, const T: usize>(
-    desk: &mut Desk,
+    scratch: &mut AttentionScratch,
     row: usize,
     tile: usize,
     dim: usize,
 ) {
-    let words = &desk.words;
+    let int16 = &scratch.int16;
     // SAFETY: the caller's.
     unsafe {
-        let q = words.q.as_ptr().add(row * dim);
-        let keys = words.keys.as_ptr().add(tile * TILE * dim);
+        let q = int16.q.as_ptr().add(row * dim);
+        let keys = int16.keys.as_ptr().add(tile * KV_TILE * dim);
         let mut sums = [[I::zero_i(); T]; R];
         for d in (0..dim).step_by(2) {
             let mut k = [I::splat_w(0); T];
             for t in 0..T {
-                k[t] = I::load_w(keys.add((t * dim + d) * TILE).cast());
+                k[t] = I::load_w(keys.add((t * dim + d) * KV_TILE).cast());
             }
             for r in 0..R {
                 let q = I::splat_quad(q.add(r * dim + d).cast());
@@ -150,14 +155,15 @@ unsafe fn dots<I: Isa, const R: usize, const T: usize>(
             }
         }
         for r in 0..R {
-            let q_unit = I::splat(words.q_unit[row + r]);
+            let q_scale = I::splat(int16.q_scale[row + r]);
             for t in 0..T {
-                let key_unit = I::load(words.key_unit.as_ptr().add((tile + t) * TILE));
-                let score = I::mul(I::float(sums[r][t]), I::mul(q_unit, key_unit));
+                let key_scale = I::load(int16.key_scale.as_ptr().add((tile + t) * KV_TILE));
+                let score = I::mul(I::float(sums[r][t]), I::mul(q_scale, key_scale));
                 I::store(
-                    desk.scores
+                    scratch
+                        .scores
                         .as_mut_ptr()
-                        .add((row + r) * SLAB + (tile + t) * TILE),
+                        .add((row + r) * KV_BLOCK + (tile + t) * KV_TILE),
                     score,
                 );
             }
@@ -165,39 +171,43 @@ unsafe fn dots<I: Isa, const R: usize, const T: usize>(
     }
 }
 
-/// Rounds the slab's weights of `R` rows.
+/// Rounds the quantise_kv_block's quantise_weights of `R` rows.
 ///
 /// # Safety
 /// As [`scores`].
 #[inline(always)]
-pub(super) unsafe fn weights<I: Isa, const R: usize>(desk: &mut Desk, row: usize, tiles: usize) {
-    // SAFETY: `row + R` rows are on the desk.
+pub(super) unsafe fn quantise_weights<I: Isa, const R: usize>(
+    scratch: &mut AttentionScratch,
+    row: usize,
+    tiles: usize,
+) {
+    // SAFETY: `row + R` rows are on the scratch.
     unsafe {
         for row in row..row + R {
-            let from = desk.scores.as_ptr().add(row * SLAB);
+            let from = scratch.scores.as_ptr().add(row * KV_BLOCK);
             let mut largest = I::splat(0.0);
             for t in 0..tiles {
-                largest = I::max(largest, I::load(from.add(t * TILE)));
+                largest = I::max(largest, I::load(from.add(t * KV_TILE)));
             }
             let largest = I::largest(largest);
-            desk.words.weight_unit[row] = largest / REST;
-            let (inverse, _) = steps::<I>(I::splat(largest));
-            let to = desk.words.weights.as_mut_ptr().add(row * SLAB);
+            scratch.int16.weight_scale[row] = largest / REST;
+            let (inverse, _) = scale_and_inverse::<I>(I::splat(largest));
+            let to = scratch.int16.weights.as_mut_ptr().add(row * KV_BLOCK);
             for t in 0..tiles {
-                let weight = I::round(I::mul(I::load(from.add(t * TILE)), inverse));
-                I::store_low_words(to.add(t * TILE), weight);
+                let weight = I::round(I::mul(I::load(from.add(t * KV_TILE)), inverse));
+                I::store_low_words(to.add(t * KV_TILE), weight);
             }
         }
     }
 }
 
-/// Adds the slab's weighted values to the sums of `R` rows.
+/// Adds the quantise_kv_block's weighted values to the sums of `R` rows.
 ///
 /// # Safety
-/// As [`scores`]; [`weights`] was called for these rows.
+/// As [`scores`]; [`quantise_weights`] was called for these rows.
 #[inline(always)]
-pub(super) unsafe fn gather<I: Isa, const R: usize>(
-    desk: &mut Desk,
+pub(super) unsafe fn accumulate_values<I: Isa, const R: usize>(
+    scratch: &mut AttentionScratch,
     row: usize,
     value_dim: usize,
     tiles: usize,
@@ -207,10 +217,10 @@ pub(super) unsafe fn gather<I: Isa, const R: usize>(
         let mut d = 0;
         while d < value_dim {
             d += if I::WIDE && value_dim - d >= 4 * LANES {
-                accumulate::<I, R, 4>(desk, row, d, value_dim, tiles * TILE);
+                accumulate::<I, R, 4>(scratch, row, d, value_dim, tiles * KV_TILE);
                 4 * LANES
             } else {
-                accumulate::<I, R, 1>(desk, row, d, value_dim, tiles * TILE);
+                accumulate::<I, R, 1>(scratch, row, d, value_dim, tiles * KV_TILE);
                 LANES
             };
         }
@@ -220,20 +230,20 @@ pub(super) unsafe fn gather<I: Isa, const R: usize>(
 /// Adds weighted values to `V` vectors of `R` rows from component `d` on.
 ///
 /// # Safety
-/// As [`gather`].
+/// As [`accumulate_values`].
 #[inline(always)]
 unsafe fn accumulate<I: Isa, const R: usize, const V: usize>(
-    desk: &mut Desk,
+    scratch: &mut AttentionScratch,
     row: usize,
     d: usize,
     value_dim: usize,
     positions: usize,
 ) {
-    let words = &desk.words;
+    let int16 = &scratch.int16;
     // SAFETY: the caller's.
     unsafe {
-        let weights = words.weights.as_ptr().add(row * SLAB);
-        let values = words.values.as_ptr().add(d * 2);
+        let quantise_weights = int16.weights.as_ptr().add(row * KV_BLOCK);
+        let values = int16.values.as_ptr().add(d * 2);
         let mut acc = [[I::zero_i(); V]; R];
         for p in (0..positions).step_by(2) {
             let mut value = [I::splat_w(0); V];
@@ -241,22 +251,22 @@ unsafe fn accumulate<I: Isa, const R: usize, const V: usize>(
                 value[v] = I::load_w(values.add(p * value_dim + v * LANES * 2).cast());
             }
             for r in 0..R {
-                let weight = I::splat_quad(weights.add(r * SLAB + p).cast());
+                let weight = I::splat_quad(quantise_weights.add(r * KV_BLOCK + p).cast());
                 for v in 0..V {
                     acc[r][v] = I::dot_words(acc[r][v], value[v], weight);
                 }
             }
         }
         for r in 0..R {
-            let weight_unit = I::splat(words.weight_unit[row + r]);
+            let weight_scale = I::splat(int16.weight_scale[row + r]);
             for v in 0..V {
-                let value_unit = I::load(words.value_unit.as_ptr().add(d + v * LANES));
-                let sum = desk
+                let value_scale = I::load(int16.value_scale.as_ptr().add(d + v * LANES));
+                let sum = scratch
                     .sums
                     .as_mut_ptr()
                     .add((row + r) * value_dim + d + v * LANES);
-                let unit = I::mul(weight_unit, value_unit);
-                I::store(sum, I::fma(I::float(acc[r][v]), unit, I::load(sum)));
+                let scale = I::mul(weight_scale, value_scale);
+                I::store(sum, I::fma(I::float(acc[r][v]), scale, I::load(sum)));
             }
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
+use crate::blocking::KV_SEGMENT;
 use crate::isa::LANES;
 use crate::memory::reserve::OutOfMemory;
 use crate::memory::reserve::reserve;
@@ -34,13 +35,10 @@ impl KvType {
 
 /// Positions in a tile: keys of a tile lie position by position side by side, so that one vector
 /// holds the same component of all of them and scores need no horizontal sums.
-pub(crate) const TILE: usize = LANES;
-
-/// Positions that storage grows by.
-pub(crate) const GROWTH: usize = 256;
+pub(crate) const KV_TILE: usize = LANES;
 
 /// Values that share a scale in [`KvType::Q8_0`].
-pub(crate) const GROUP: usize = 32;
+pub(crate) const KV_SCALE_GROUP: usize = 32;
 
 /// One layer's keys and values, position after position.
 ///
@@ -52,18 +50,18 @@ pub struct KvLayer {
     kv_heads: usize,
     head_dim: usize,
     len: usize,
-    tiles: Vec<Tiles>,
+    tiles: Vec<KvSegment>,
 }
 
-/// The storage of `GROWTH` positions.
+/// The storage of `KV_SEGMENT` positions.
 #[derive(Debug)]
-struct Tiles {
-    keys: Cells,
-    values: Cells,
+struct KvSegment {
+    keys: KvCells,
+    values: KvCells,
 }
 
 #[derive(Debug)]
-enum Cells {
+enum KvCells {
     F32(Box<[f32]>),
     F16(Box<[f16]>),
     Q8(Box<[i8]>, Box<[f16]>),
@@ -71,7 +69,7 @@ enum Cells {
 
 /// The keys or the values of one tile of one head, with their scales if they have any.
 #[derive(Clone, Copy)]
-pub(crate) enum Tile<'a> {
+pub(crate) enum KvTile<'a> {
     F32(&'a [f32]),
     F16(&'a [f16]),
     Q8(&'a [i8], &'a [f16]),
@@ -87,45 +85,45 @@ fn filled<T: Clone>(count: usize, value: T) -> Result<Box<[T]>, OutOfMemory> {
 
 /// Where one position's components go: component `i` to `at + i · stride`, and the scale of group
 /// `g` to `scale_at + g · stride` of its own array.
-struct Place {
+struct CellOffsets {
     at: usize,
     scale_at: usize,
     stride: usize,
 }
 
-impl Cells {
+impl KvCells {
     /// `cells` values that need `scales` scales if they are quantised.
     fn new(ty: KvType, cells: usize, scales: usize) -> Result<Self, OutOfMemory> {
         Ok(match ty {
-            KvType::F32 => Cells::F32(filled(cells, 0.0)?),
-            KvType::F16 => Cells::F16(filled(cells, f16::ZERO)?),
-            KvType::Q8_0 => Cells::Q8(filled(cells, 0)?, filled(scales, f16::ZERO)?),
+            KvType::F32 => KvCells::F32(filled(cells, 0.0)?),
+            KvType::F16 => KvCells::F16(filled(cells, f16::ZERO)?),
+            KvType::Q8_0 => KvCells::Q8(filled(cells, 0)?, filled(scales, f16::ZERO)?),
         })
     }
 
     /// Stores one position's components `x`; `halves` is room for as many.
-    fn write(&mut self, x: &[f32], place: &Place, halves: &mut [f16]) {
-        let Place {
+    fn write(&mut self, x: &[f32], place: &CellOffsets, halves: &mut [f16]) {
+        let CellOffsets {
             at,
             scale_at,
             stride,
         } = *place;
         match self {
-            Cells::F32(cells) => {
+            KvCells::F32(cells) => {
                 for (cell, v) in cells[at..].iter_mut().step_by(stride).zip(x) {
                     *cell = *v;
                 }
             }
-            Cells::F16(cells) => {
+            KvCells::F16(cells) => {
                 halves.convert_from_f32_slice(x);
                 for (cell, v) in cells[at..].iter_mut().step_by(stride).zip(halves) {
                     *cell = *v;
                 }
             }
-            Cells::Q8(cells, scales) => {
+            KvCells::Q8(cells, scales) => {
                 let mut cells = cells[at..].iter_mut().step_by(stride);
                 let scales = scales[scale_at..].iter_mut().step_by(stride);
-                for (x, to) in x.chunks(GROUP).zip(scales) {
+                for (x, to) in x.chunks(KV_SCALE_GROUP).zip(scales) {
                     let largest = x.iter().fold(0.0_f32, |a, v| a.max(v.abs()));
                     let scale = f16::from_f32(largest / 127.0);
                     *to = scale;
@@ -146,28 +144,28 @@ impl Cells {
     /// Zeroes some cells and scales.
     fn clear(&mut self, at: Range<usize>, scales_at: Range<usize>) {
         match self {
-            Cells::F32(cells) => cells[at].fill(0.0),
-            Cells::F16(cells) => cells[at].fill(f16::ZERO),
-            Cells::Q8(cells, scales) => {
+            KvCells::F32(cells) => cells[at].fill(0.0),
+            KvCells::F16(cells) => cells[at].fill(f16::ZERO),
+            KvCells::Q8(cells, scales) => {
                 cells[at].fill(0);
                 scales[scales_at].fill(f16::ZERO);
             }
         }
     }
 
-    fn tile(&self, cells: Range<usize>, scales: Range<usize>) -> Tile<'_> {
+    fn tile(&self, cells: Range<usize>, scales: Range<usize>) -> KvTile<'_> {
         match self {
-            Cells::F32(all) => Tile::F32(&all[cells]),
-            Cells::F16(all) => Tile::F16(&all[cells]),
-            Cells::Q8(all, all_scales) => Tile::Q8(&all[cells], &all_scales[scales]),
+            KvCells::F32(all) => KvTile::F32(&all[cells]),
+            KvCells::F16(all) => KvTile::F16(&all[cells]),
+            KvCells::Q8(all, all_scales) => KvTile::Q8(&all[cells], &all_scales[scales]),
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Cells::F32(cells) => size_of_val(&**cells),
-            Cells::F16(cells) => size_of_val(&**cells),
-            Cells::Q8(cells, scales) => size_of_val(&**cells) + size_of_val(&**scales),
+            KvCells::F32(cells) => size_of_val(&**cells),
+            KvCells::F16(cells) => size_of_val(&**cells),
+            KvCells::Q8(cells, scales) => size_of_val(&**cells) + size_of_val(&**scales),
         }
     }
 }
@@ -224,17 +222,17 @@ impl KvLayer {
 
     /// Scales of one head's position.
     fn groups(&self) -> usize {
-        self.head_dim.div_ceil(GROUP)
+        self.head_dim.div_ceil(KV_SCALE_GROUP)
     }
 
     /// Bytes that a layer of `positions` holds.
     pub fn bytes_for(ty: KvType, kv_heads: usize, head_dim: usize, positions: usize) -> u64 {
-        let positions = positions.next_multiple_of(GROWTH) as u64;
+        let positions = positions.next_multiple_of(KV_SEGMENT) as u64;
         let cells = (head_dim + head_dim.next_multiple_of(LANES)) as u64;
         let of_a_head = match ty {
             KvType::F32 => 4 * cells,
             KvType::F16 => 2 * cells,
-            KvType::Q8_0 => cells + 2 * 2 * head_dim.div_ceil(GROUP) as u64,
+            KvType::Q8_0 => cells + 2 * 2 * head_dim.div_ceil(KV_SCALE_GROUP) as u64,
         };
         positions
             .saturating_mul(kv_heads as u64)
@@ -247,11 +245,11 @@ impl KvLayer {
     /// When the system has no memory left. What the layer holds stays.
     pub fn reserve(&mut self, m: usize) -> Result<(), OutOfMemory> {
         let heads = self.kv_heads;
-        while self.tiles.len() * GROWTH < self.len + m {
-            let scales = GROWTH * heads * self.groups();
-            self.tiles.push(Tiles {
-                keys: Cells::new(self.ty, GROWTH * heads * self.head_dim, scales)?,
-                values: Cells::new(self.ty, GROWTH * heads * self.value_dim(), scales)?,
+        while self.tiles.len() * KV_SEGMENT < self.len + m {
+            let scales = KV_SEGMENT * heads * self.groups();
+            self.tiles.push(KvSegment {
+                keys: KvCells::new(self.ty, KV_SEGMENT * heads * self.head_dim, scales)?,
+                values: KvCells::new(self.ty, KV_SEGMENT * heads * self.value_dim(), scales)?,
             });
         }
         Ok(())
@@ -274,19 +272,19 @@ impl KvLayer {
         let mut halves = vec![f16::ZERO; if self.ty == KvType::F16 { dim } else { 0 }];
         for i in 0..m {
             let position = self.len + i;
-            let tiles = &mut self.tiles[position / GROWTH];
+            let tiles = &mut self.tiles[position / KV_SEGMENT];
             for head in 0..heads {
                 let x = (i * heads + head) * dim..(i * heads + head + 1) * dim;
-                let row = head * GROWTH + position % GROWTH;
-                let (tile, lane) = (row / TILE * TILE, row % TILE);
+                let row = head * KV_SEGMENT + position % KV_SEGMENT;
+                let (tile, lane) = (row / KV_TILE * KV_TILE, row % KV_TILE);
                 let (at, scale_at) = (tile * dim + lane, tile * groups + lane);
-                let place = Place {
+                let place = CellOffsets {
                     at,
                     scale_at,
-                    stride: TILE,
+                    stride: KV_TILE,
                 };
                 tiles.keys.write(&k[x.clone()], &place, &mut halves);
-                let place = Place {
+                let place = CellOffsets {
                     at: row * value_dim,
                     scale_at: row * groups,
                     stride: 1,
@@ -296,7 +294,7 @@ impl KvLayer {
         }
         let before = self.len;
         self.len += m;
-        if before <= self.len / TILE * TILE {
+        if before <= self.len / KV_TILE * KV_TILE {
             self.clear_rest_of_tile();
         }
     }
@@ -313,25 +311,25 @@ impl KvLayer {
     /// earlier sequence has left there may be no number.
     fn clear_rest_of_tile(&mut self) {
         let (value_dim, groups) = (self.value_dim(), self.groups());
-        let rest = self.len..self.len.next_multiple_of(TILE);
-        let Some(tiles) = self.tiles.get_mut(self.len / GROWTH) else {
+        let rest = self.len..self.len.next_multiple_of(KV_TILE);
+        let Some(tiles) = self.tiles.get_mut(self.len / KV_SEGMENT) else {
             return;
         };
         for head in 0..self.kv_heads {
-            let first = head * GROWTH + rest.start % GROWTH;
+            let first = head * KV_SEGMENT + rest.start % KV_SEGMENT;
             let rows = |n: usize| first * n..(first + rest.len()) * n;
             tiles.values.clear(rows(value_dim), rows(groups));
         }
     }
 
-    /// The keys of some tiles of `head`, each `[head_dim][16]`, their scales `[groups][16]`. Tiles of
-    /// one slab lie side by side.
-    pub(crate) fn keys(&self, head: usize, tiles: Range<usize>) -> Tile<'_> {
+    /// The keys of some tiles of `head`, each `[head_dim][16]`, their scales `[groups][16]`. KvSegment of
+    /// one kv_block lie side by side.
+    pub(crate) fn keys(&self, head: usize, tiles: Range<usize>) -> KvTile<'_> {
         self.tiles(head, tiles, self.head_dim, |tiles| &tiles.keys)
     }
 
     /// The values of some tiles of `head`, each `[16][value_dim]`, their scales `[16][groups]`.
-    pub(crate) fn values(&self, head: usize, tiles: Range<usize>) -> Tile<'_> {
+    pub(crate) fn values(&self, head: usize, tiles: Range<usize>) -> KvTile<'_> {
         self.tiles(head, tiles, self.value_dim(), |tiles| &tiles.values)
     }
 
@@ -340,11 +338,11 @@ impl KvLayer {
         head: usize,
         tiles: Range<usize>,
         dim: usize,
-        of: impl Fn(&Tiles) -> &Cells,
-    ) -> Tile<'_> {
-        let first = head * GROWTH + tiles.start * TILE % GROWTH;
-        let rows = |n: usize| first * n..(first + tiles.len() * TILE) * n;
-        let cells = of(&self.tiles[tiles.start * TILE / GROWTH]);
+        of: impl Fn(&KvSegment) -> &KvCells,
+    ) -> KvTile<'_> {
+        let first = head * KV_SEGMENT + tiles.start * KV_TILE % KV_SEGMENT;
+        let rows = |n: usize| first * n..(first + tiles.len() * KV_TILE) * n;
+        let cells = of(&self.tiles[tiles.start * KV_TILE / KV_SEGMENT]);
         cells.tile(rows(dim), rows(self.groups()))
     }
 }
@@ -359,17 +357,17 @@ mod tests {
             .map(|i| {
                 let bits = (i as u32).wrapping_add(7).wrapping_mul(0x9e37_79b9);
                 let bits = (bits ^ bits >> 15).wrapping_mul(0x85eb_ca6b);
-                let size = [3.0, 0.01, 0.0, 40.0][i / GROUP % 4];
+                let size = [3.0, 0.01, 0.0, 40.0][i / KV_SCALE_GROUP % 4];
                 size * ((bits >> 8) as f32 / (1 << 23) as f32 - 1.0)
             })
             .collect()
     }
 
-    /// Round to nearest, in plain arithmetic: integers and the scale of a group.
+    /// QuantiseActivations to nearest, in plain arithmetic: integers and the scale of a group.
     fn rounded(x: &[f32]) -> (Vec<i8>, f16) {
         let largest = x
             .iter()
-            .fold(0.0_f64, |most, &v| most.max(f64::from(v).abs()));
+            .fold(0.0_f64, |largest, &v| largest.max(f64::from(v).abs()));
         let scale = f16::from_f64(largest / 127.0);
         let nearest = |&v: &f32| match scale.to_f64() {
             0.0 => 0,
@@ -381,27 +379,27 @@ mod tests {
     #[test]
     fn eight_bits_are_the_nearest_bit_for_bit() {
         const DIM: usize = 80;
-        let groups = DIM.div_ceil(GROUP);
+        let groups = DIM.div_ceil(KV_SCALE_GROUP);
         let (heads, m) = (2, 37);
         let (k, v) = (numbers(m * heads * DIM), numbers(2 * m * heads * DIM));
         let v = &v[m * heads * DIM..];
         let mut layer = KvLayer::new(KvType::Q8_0, heads, DIM);
         layer.append(&k, v, m);
         for position in 0..m {
-            let (tile, lane) = (position / TILE, position % TILE);
+            let (tile, lane) = (position / KV_TILE, position % KV_TILE);
             for head in 0..heads {
                 let x = (position * heads + head) * DIM;
-                let (Tile::Q8(keys, key_scales), Tile::Q8(values, value_scales)) = (
+                let (KvTile::Q8(keys, key_scales), KvTile::Q8(values, value_scales)) = (
                     layer.keys(head, tile..tile + 1),
                     layer.values(head, tile..tile + 1),
                 ) else {
                     panic!("8 bits");
                 };
                 for g in 0..groups {
-                    let part = g * GROUP..((g + 1) * GROUP).min(DIM);
+                    let part = g * KV_SCALE_GROUP..((g + 1) * KV_SCALE_GROUP).min(DIM);
                     let (want, scale) = rounded(&k[x..x + DIM][part.clone()]);
-                    assert_eq!(key_scales[g * TILE + lane], scale);
-                    let found: Vec<i8> = part.clone().map(|i| keys[i * TILE + lane]).collect();
+                    assert_eq!(key_scales[g * KV_TILE + lane], scale);
+                    let found: Vec<i8> = part.clone().map(|i| keys[i * KV_TILE + lane]).collect();
                     assert_eq!(found, want, "key {position} of head {head}, group {g}");
                     let (want, scale) = rounded(&v[x..x + DIM][part.clone()]);
                     assert_eq!(value_scales[lane * groups + g], scale);
@@ -418,29 +416,29 @@ mod tests {
         let k = numbers(3 * DIM);
         let mut layer = KvLayer::new(KvType::F16, 1, DIM);
         layer.append(&k, &k, 3);
-        let (Tile::F16(keys), Tile::F16(values)) = (layer.keys(0, 0..1), layer.values(0, 0..1))
+        let (KvTile::F16(keys), KvTile::F16(values)) = (layer.keys(0, 0..1), layer.values(0, 0..1))
         else {
             panic!("half precision");
         };
         for (at, x) in k.iter().enumerate() {
             let (position, i) = (at / DIM, at % DIM);
-            assert_eq!(keys[i * TILE + position], f16::from_f32(*x));
+            assert_eq!(keys[i * KV_TILE + position], f16::from_f32(*x));
             assert_eq!(values[position * layer.value_dim() + i], f16::from_f32(*x));
         }
     }
 
     #[test]
-    fn bytes_are_foretold() {
+    fn bytes_are_predicted() {
         for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
             for (heads, dim) in [(1, 16), (2, 20), (4, 128), (3, 80)] {
-                for positions in [1, GROWTH, GROWTH + 1] {
+                for positions in [1, KV_SEGMENT, KV_SEGMENT + 1] {
                     let mut layer = KvLayer::new(ty, heads, dim);
                     let x = numbers(positions * heads * dim);
                     layer.append(&x, &x, positions);
-                    let foretold = KvLayer::bytes_for(ty, heads, dim, positions);
+                    let predicted = KvLayer::bytes_for(ty, heads, dim, positions);
                     assert_eq!(
                         layer.bytes() as u64,
-                        foretold,
+                        predicted,
                         "{} {heads} × {dim}",
                         ty.name()
                     );

@@ -1,37 +1,37 @@
 //! A worker's memory for attention, grown to the largest task.
 
-use super::kv::TILE;
-use super::task::{Attention, Piece, place};
-use crate::blocking::SLAB;
+use super::kv::KV_TILE;
+use super::task::{Attention, AttentionTask, output_offset};
+use crate::blocking::KV_BLOCK;
 #[cfg(target_arch = "x86_64")]
-use crate::blocking::TILE_SLAB;
+use crate::blocking::KV_BLOCK_AMX;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::amx::PAIR;
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::AlignedBuffer;
 use crate::memory::reserve::{OutOfMemory, reserve};
 
-/// A worker's memory for a piece.
+/// A worker's memory for a task.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct AttentionScratch {
     /// Scaled queries, `[row][head_dim]`.
     pub q: Vec<f32>,
     /// `[tile][head_dim][16]`.
     pub keys: Vec<f32>,
     /// `[position][value_dim]`.
     pub values: Vec<f32>,
-    /// Scores, then weights, `[row][SLAB]`.
-    pub scores: Buffer<f32>,
+    /// Scores, then weights, `[row][KV_BLOCK]`.
+    pub scores: AlignedBuffer<f32>,
     /// Weighted values, `[row][value_dim]`.
-    pub sums: Buffer<f32>,
+    pub sums: AlignedBuffer<f32>,
     /// Per row: the largest score, and the sum of weights relative to it.
-    pub most: Vec<f32>,
-    pub total: Vec<f32>,
-    pub(super) words: Words,
+    pub row_max: Vec<f32>,
+    pub row_sum: Vec<f32>,
+    pub(super) int16: Int16Scratch,
     #[cfg(target_arch = "x86_64")]
-    pub(super) tiled: Tiled,
+    pub(super) amx: AmxScratch,
 }
 
-impl Desk {
+impl AttentionScratch {
     /// Makes room for `rows` rows, in tiles of a matrix unit or not.
     pub fn reserve(
         &mut self,
@@ -42,44 +42,44 @@ impl Desk {
     ) -> Result<(), OutOfMemory> {
         #[cfg(target_arch = "x86_64")]
         if in_tiles {
-            self.tiled.reserve(rows, dim, value_dim)?;
-            reserve(&mut self.keys, TILE_SLAB * dim)?;
-            reserve(&mut self.values, TILE_SLAB * value_dim)?;
+            self.amx.reserve(rows, dim, value_dim)?;
+            reserve(&mut self.keys, KV_BLOCK_AMX * dim)?;
+            reserve(&mut self.values, KV_BLOCK_AMX * value_dim)?;
         }
         #[cfg(not(target_arch = "x86_64"))]
         debug_assert!(!in_tiles, "there is no such unit");
         reserve(&mut self.q, rows * dim)?;
-        reserve(&mut self.keys, SLAB * dim)?;
-        reserve(&mut self.values, SLAB * value_dim)?;
+        reserve(&mut self.keys, KV_BLOCK * dim)?;
+        reserve(&mut self.values, KV_BLOCK * value_dim)?;
         let room = whole_tiles(rows);
-        self.scores.reserve(room * SLAB)?;
+        self.scores.reserve(room * KV_BLOCK)?;
         self.sums.reserve(room * value_dim)?;
-        reserve(&mut self.most, rows)?;
-        reserve(&mut self.total, rows)?;
-        self.words.reserve(rows, dim, value_dim)
+        reserve(&mut self.row_max, rows)?;
+        reserve(&mut self.row_sum, rows)?;
+        self.int16.reserve(rows, dim, value_dim)
     }
 
     /// Starts `rows` rows, for which there is room.
     pub fn start(&mut self, rows: usize, dim: usize, value_dim: usize) {
         self.q.resize(rows * dim, 0.0);
-        self.keys.resize(SLAB * dim, 0.0);
-        self.values.resize(SLAB * value_dim, 0.0);
+        self.keys.resize(KV_BLOCK * dim, 0.0);
+        self.values.resize(KV_BLOCK * value_dim, 0.0);
         let room = whole_tiles(rows);
-        self.scores.resize(room * SLAB);
+        self.scores.resize(room * KV_BLOCK);
         self.sums.resize(room * value_dim);
         self.sums.fill(0.0);
-        self.most.clear();
-        self.most.resize(rows, f32::NEG_INFINITY);
-        self.total.clear();
-        self.total.resize(rows, 0.0);
+        self.row_max.clear();
+        self.row_max.resize(rows, f32::NEG_INFINITY);
+        self.row_sum.clear();
+        self.row_sum.resize(rows, 0.0);
     }
 
-    /// Takes the piece's queries, scaled.
-    pub fn place_queries(&mut self, a: &Attention, piece: &Piece) {
+    /// Takes the task's queries, scaled.
+    pub fn load_queries(&mut self, a: &Attention, task: &AttentionTask) {
         let dim = a.kv.head_dim();
         let scale = 1.0 / (dim as f32).sqrt();
         for (row, q) in self.q.chunks_exact_mut(dim).enumerate() {
-            let from = &a.q[place(a, piece, row)..][..dim];
+            let from = &a.q[output_offset(a, task, row)..][..dim];
             q.iter_mut()
                 .zip(from)
                 .for_each(|(to, from)| *to = from * scale);
@@ -89,43 +89,43 @@ impl Desk {
 
 /// A matrix unit fills whole pairs of tiles of rows.
 fn whole_tiles(rows: usize) -> usize {
-    rows.next_multiple_of(2 * TILE)
+    rows.next_multiple_of(2 * KV_TILE)
 }
 
 /// Memory for attention, made once and grown to the largest.
-pub(crate) struct Desks {
-    pub of_workers: Vec<Desk>,
-    /// Results of pieces that share queries: `[piece][row][value_dim + 2]`.
+pub(crate) struct AttentionBuffers {
+    pub of_workers: Vec<AttentionScratch>,
+    /// Results of tasks that share queries: `[task][row][value_dim + 2]`.
     pub partial: Vec<f32>,
 }
 
-impl Desks {
+impl AttentionBuffers {
     pub fn new(workers: usize) -> Self {
-        Desks {
-            of_workers: (0..workers).map(|_| Desk::default()).collect(),
+        AttentionBuffers {
+            of_workers: (0..workers).map(|_| AttentionScratch::default()).collect(),
             partial: Vec::new(),
         }
     }
 }
 
-/// The integers of a desk, and what 1 stands for in each.
+/// The integers of a scratch, and what 1 stands for in each.
 #[derive(Default)]
-pub(super) struct Words {
+pub(super) struct Int16Scratch {
     /// `[row][dim]`.
     pub q: Vec<i16>,
-    pub q_unit: Vec<f32>,
+    pub q_scale: Vec<f32>,
     /// `[tile][dim / 2][16][2]`.
     pub keys: Vec<i16>,
-    pub key_unit: Vec<f32>,
+    pub key_scale: Vec<f32>,
     /// `[position / 2][value_dim][2]`.
     pub values: Vec<i16>,
-    pub value_unit: Vec<f32>,
-    /// `[row][SLAB]`.
+    pub value_scale: Vec<f32>,
+    /// `[row][KV_BLOCK]`.
     pub weights: Vec<i16>,
-    pub weight_unit: Vec<f32>,
+    pub weight_scale: Vec<f32>,
 }
 
-impl Words {
+impl Int16Scratch {
     /// Makes room for `rows` rows.
     pub fn reserve(
         &mut self,
@@ -134,46 +134,46 @@ impl Words {
         value_dim: usize,
     ) -> Result<(), OutOfMemory> {
         reserve(&mut self.q, rows * dim)?;
-        reserve(&mut self.q_unit, rows)?;
-        reserve(&mut self.keys, SLAB * dim)?;
-        reserve(&mut self.key_unit, SLAB)?;
-        reserve(&mut self.values, SLAB * value_dim)?;
-        reserve(&mut self.value_unit, value_dim)?;
-        reserve(&mut self.weights, rows * SLAB)?;
-        reserve(&mut self.weight_unit, rows)
+        reserve(&mut self.q_scale, rows)?;
+        reserve(&mut self.keys, KV_BLOCK * dim)?;
+        reserve(&mut self.key_scale, KV_BLOCK)?;
+        reserve(&mut self.values, KV_BLOCK * value_dim)?;
+        reserve(&mut self.value_scale, value_dim)?;
+        reserve(&mut self.weights, rows * KV_BLOCK)?;
+        reserve(&mut self.weight_scale, rows)
     }
 
     /// Starts `rows` rows, for which there is room.
     pub fn start(&mut self, rows: usize, dim: usize, value_dim: usize) {
         self.q.resize(rows * dim, 0);
-        self.q_unit.resize(rows, 0.0);
-        self.keys.resize(SLAB * dim, 0);
-        self.key_unit.resize(SLAB, 0.0);
-        self.values.resize(SLAB * value_dim, 0);
-        self.value_unit.resize(value_dim, 0.0);
-        self.weights.resize(rows * SLAB, 0);
-        self.weight_unit.resize(rows, 0.0);
+        self.q_scale.resize(rows, 0.0);
+        self.keys.resize(KV_BLOCK * dim, 0);
+        self.key_scale.resize(KV_BLOCK, 0.0);
+        self.values.resize(KV_BLOCK * value_dim, 0);
+        self.value_scale.resize(value_dim, 0.0);
+        self.weights.resize(rows * KV_BLOCK, 0);
+        self.weight_scale.resize(rows, 0.0);
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-/// A desk's tiles, 16 × 32 numbers each.
+/// A scratch's tiles, 16 × 32 numbers each.
 #[derive(Default)]
-pub(super) struct Tiled {
+pub(super) struct AmxScratch {
     /// `[row / 32][component / 32][2]`.
-    pub q: Buffer<u16>,
+    pub q: AlignedBuffer<u16>,
     /// `[position / 32][component / 32][2]`, a tile being 16 positions.
-    pub keys: Buffer<u16>,
+    pub keys: AlignedBuffer<u16>,
     /// `[component / 32][position / 32][2]`, a tile being 16 components.
-    pub values: Buffer<u16>,
-    /// Scores, then weights, of some rows: `[row][TILE_SLAB]`.
-    pub scores: Buffer<f32>,
+    pub values: AlignedBuffer<u16>,
+    /// Scores, then weights, of some rows: `[row][KV_BLOCK_AMX]`.
+    pub scores: AlignedBuffer<f32>,
     /// `[row / 32][position / 32][2]`.
-    pub weights: Buffer<u16>,
+    pub weights: AlignedBuffer<u16>,
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Tiled {
+impl AmxScratch {
     /// Makes room for `rows` rows.
     pub fn reserve(
         &mut self,
@@ -182,9 +182,9 @@ impl Tiled {
         value_dim: usize,
     ) -> Result<(), OutOfMemory> {
         self.q.reserve(rows.next_multiple_of(PAIR) * dim)?;
-        self.keys.reserve(TILE_SLAB * dim)?;
-        self.values.reserve(TILE_SLAB * value_dim)?;
-        self.scores.reserve(PAIR * TILE_SLAB)?;
-        self.weights.reserve(PAIR * TILE_SLAB)
+        self.keys.reserve(KV_BLOCK_AMX * dim)?;
+        self.values.reserve(KV_BLOCK_AMX * value_dim)?;
+        self.scores.reserve(PAIR * KV_BLOCK_AMX)?;
+        self.weights.reserve(PAIR * KV_BLOCK_AMX)
     }
 }

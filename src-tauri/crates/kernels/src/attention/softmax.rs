@@ -1,22 +1,22 @@
 //! The running softmax.
 
-use super::kv::TILE;
+use super::kv::KV_TILE;
 use crate::isa::{Isa, LANES};
 
 /// Turns a row's scores for whole tiles of positions into weights relative to its largest score so far; only the first
-/// `seen` positions count. `state` is the row's largest score, total of weights, and sums.
+/// `seen` positions count. `state` is the row's largest score, row_sum of weights, and sums.
 ///
 /// # Safety
 /// The machine has `I`.
 #[inline(always)]
-pub(super) unsafe fn weigh<I: Isa>(
+pub(super) unsafe fn update_softmax<I: Isa>(
     scores: &mut [f32],
     state: (&mut f32, &mut f32, &mut [f32]),
     seen: usize,
 ) {
-    let (most, total, sums) = state;
-    debug_assert!(scores.len().is_multiple_of(TILE) && sums.len().is_multiple_of(LANES));
-    // SAFETY: steps of whole vectors stay inside the row's scores and sums.
+    let (row_max, row_sum, sums) = state;
+    debug_assert!(scores.len().is_multiple_of(KV_TILE) && sums.len().is_multiple_of(LANES));
+    // SAFETY: scale_and_inverse of whole vectors stay inside the row's scores and sums.
     unsafe {
         if seen < scores.len() {
             scores[seen..].fill(f32::NEG_INFINITY);
@@ -27,21 +27,21 @@ pub(super) unsafe fn weigh<I: Isa>(
         }
         let p = scores.as_mut_ptr();
         let mut largest = I::splat(f32::NEG_INFINITY);
-        for t in (0..scores.len()).step_by(TILE) {
+        for t in (0..scores.len()).step_by(KV_TILE) {
             largest = I::max(largest, I::load(p.add(t)));
         }
-        let now = I::largest(largest).max(*most);
-        if now > *most {
-            let fade = (*most - now).exp();
-            *most = now;
-            *total *= fade;
+        let now = I::largest(largest).max(*row_max);
+        if now > *row_max {
+            let fade = (*row_max - now).exp();
+            *row_max = now;
+            *row_sum *= fade;
             for d in (0..sums.len()).step_by(LANES) {
                 let p = sums.as_mut_ptr().add(d);
                 I::store(p, I::mul(I::load(p), I::splat(fade)));
             }
         }
         let mut weights = I::splat(0.0);
-        for t in (0..scores.len()).step_by(TILE) {
+        for t in (0..scores.len()).step_by(KV_TILE) {
             let weight = I::exp(I::sub(I::load(p.add(t)), I::splat(now)));
             I::store(p.add(t), weight);
             weights = I::add(weights, weight);
@@ -50,6 +50,6 @@ pub(super) unsafe fn weigh<I: Isa>(
             // The exponential is never quite zero.
             scores[seen..].fill(0.0);
         }
-        *total += I::sum(weights);
+        *row_sum += I::sum(weights);
     }
 }

@@ -17,16 +17,16 @@ pub(crate) struct Attention<'a> {
     pub exact: bool,
 }
 
-/// One piece: rows are `[query][shared head]`.
-pub(crate) struct Piece {
+/// One task: rows are `[query][shared head]`.
+pub(crate) struct AttentionTask {
     pub kv_head: usize,
     pub queries: Range<usize>,
     pub positions: Range<usize>,
 }
 
-/// Where the results of a piece's row go.
-pub(super) fn place(a: &Attention, piece: &Piece, row: usize) -> usize {
+/// Where the results of a task's row go.
+pub(super) fn output_offset(a: &Attention, task: &AttentionTask, row: usize) -> usize {
     let shared = a.heads / a.kv.kv_heads();
-    let query = piece.queries.start + row / shared;
-    (query * a.heads + piece.kv_head * shared + row % shared) * a.kv.head_dim()
+    let query = task.queries.start + row / shared;
+    (query * a.heads + task.kv_head * shared + row % shared) * a.kv.head_dim()
 }

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 use super::Cpu;
-use super::scratch::Scratch;
-use crate::blocking::{STREAM, STRIP, TOKENS};
+use super::scratch::ProductBuffers;
+use crate::blocking::{BATCH_INVARIANT_MAX, MC_STREAM, ROW_BLOCK};
 use crate::isa::LANES;
 use crate::memory::reserve::OutOfMemory;
-use crate::pool::parts::Parts;
-use crate::product::activations::{Grain, Rounded};
-use crate::product::row_block::{Stage, Strip, Tokens};
-use crate::product::tiles::{self, Bunch, End};
+use crate::pool::parts::DisjointSlice;
+use crate::product::activations::{Granularity, QuantisedActivations};
+use crate::product::row_block::{ProductScratch, RowBlockTask, TokenActivations};
+use crate::product::tiles::{self, RowBlockGroup, TileEpilogue};
 use crate::routines::TileRoutines;
 use crate::weights::matrix::Matrix;
 
@@ -31,7 +31,12 @@ impl Cpu {
         y: &mut [f32],
     ) -> Result<(), OutOfMemory> {
         check(x, m, w, y);
-        self.run(&mut self.scratch(), x, m, &[(w, Sink::Set(&Parts::new(y)))])
+        self.run(
+            &mut self.scratch(),
+            x,
+            m,
+            &[(w, ProductTarget::Set(&DisjointSlice::new(y)))],
+        )
     }
 
     /// `y[m][rows] += x[m][cols] · Wᵀ`: a product into the residual stream.
@@ -46,10 +51,15 @@ impl Cpu {
         y: &mut [f32],
     ) -> Result<(), OutOfMemory> {
         check(x, m, w, y);
-        self.run(&mut self.scratch(), x, m, &[(w, Sink::Add(&Parts::new(y)))])
+        self.run(
+            &mut self.scratch(),
+            x,
+            m,
+            &[(w, ProductTarget::Add(&DisjointSlice::new(y)))],
+        )
     }
 
-    fn scratch(&self) -> MutexGuard<'_, Scratch> {
+    fn scratch(&self) -> MutexGuard<'_, ProductBuffers> {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,15 +77,15 @@ impl Cpu {
         for (w, y) in w.iter().zip(&y) {
             check(x, m, w, y);
         }
-        let [q, k, v] = y.map(Parts::new);
+        let [q, k, v] = y.map(DisjointSlice::new);
         self.run(
             &mut self.scratch(),
             x,
             m,
             &[
-                (w[0], Sink::Set(&q)),
-                (w[1], Sink::Set(&k)),
-                (w[2], Sink::Set(&v)),
+                (w[0], ProductTarget::Set(&q)),
+                (w[1], ProductTarget::Set(&k)),
+                (w[2], ProductTarget::Set(&v)),
             ],
         )
     }
@@ -105,9 +115,9 @@ impl Cpu {
         let serves = [gate, up, down].map(|w| self.tiles(m, w));
         if let [Some(a), Some(b), Some(c)] = serves
             && a == b
-            && std::ptr::eq(a.unit, c.unit)
+            && std::ptr::eq(a.routines, c.routines)
         {
-            return self.feed_forward_in_tiles(scratch, [a, c], x, [gate, up, down], y);
+            return self.feed_forward_tiled(scratch, [a, c], x, [gate, up, down], y);
         }
         let mut gated = std::mem::take(&mut scratch.gated);
         let len = (m * hidden).next_multiple_of(LANES);
@@ -118,16 +128,16 @@ impl Cpu {
             times.reserve(len)?;
             times.resize(len);
             let of = [(gate, &mut gated), (up, &mut times)];
-            let of = of.map(|(w, y)| (w, Parts::new(&mut y[..m * hidden])));
-            let products = of.each_ref().map(|(w, y)| (*w, Sink::Set(y)));
+            let of = of.map(|(w, y)| (w, DisjointSlice::new(&mut y[..m * hidden])));
+            let products = of.each_ref().map(|(w, y)| (*w, ProductTarget::Set(y)));
             self.run(scratch, x, m, &products)?;
             self.silu_mul(&mut gated, &times);
             scratch.up = times;
         } else {
             self.gate_up_silu(scratch, x, m, [gate, up], &mut gated[..m * hidden])?;
         }
-        let sink = Sink::Add(&Parts::new(y));
-        self.run(scratch, &gated[..m * hidden], m, &[(down, sink)])?;
+        let target = ProductTarget::Add(&DisjointSlice::new(y));
+        self.run(scratch, &gated[..m * hidden], m, &[(down, target)])?;
         scratch.gated = gated;
         Ok(())
     }
@@ -135,11 +145,11 @@ impl Cpu {
     /// `gate = silu(gate) ⊙ up`, of whole vectors.
     fn silu_mul(&self, gate: &mut [f32], up: &[f32]) {
         /// Enough work to be worth another thread.
-        const PIECE: usize = 8192;
-        let gate = Parts::new(gate);
-        self.pool.pieces(up.len().div_ceil(PIECE), |_, piece| {
-            let part = piece * PIECE..((piece + 1) * PIECE).min(up.len());
-            // SAFETY: each part is one piece's own; this executor's routines are its machine's, and the lengths are
+        const TASK: usize = 8192;
+        let gate = DisjointSlice::new(gate);
+        self.pool.tasks(up.len().div_ceil(TASK), |_, task| {
+            let part = task * TASK..((task + 1) * TASK).min(up.len());
+            // SAFETY: each part is one task's own; this executor's routines are its machine's, and the lengths are
             // whole vectors.
             unsafe {
                 let gate = gate.slice(part.start, part.len());
@@ -151,316 +161,375 @@ impl Cpu {
     /// `y = silu(x · Gateᵀ) ⊙ (x · Upᵀ)`, `y` being `[m][rows]`.
     fn gate_up_silu(
         &self,
-        scratch: &mut Scratch,
+        scratch: &mut ProductBuffers,
         x: &[f32],
         m: usize,
         [gate, up]: [&Matrix; 2],
         y: &mut [f32],
     ) -> Result<(), OutOfMemory> {
-        let y = Parts::new(y);
-        let pieces = gate.strips();
-        self.strips(scratch, x, m, &[gate, up], pieces, |stage, s, x, tokens| {
-            let n = tokens.len() * STRIP;
-            self.multiply(gate, s, x.tokens(gate, &tokens), stage);
-            std::mem::swap(&mut stage.sums, &mut stage.gate);
-            self.multiply(up, s, x.tokens(up, &tokens), stage);
-            // SAFETY: this executor's routines are its machine's; `n` is whole vectors.
-            unsafe { (self.routines.silu_mul)(&mut stage.gate.0[..n], &stage.sums.0[..n]) };
-            store(&stage.gate.0, gate, s, &tokens, &Sink::Set(&y));
-        })
+        let y = DisjointSlice::new(y);
+        let tasks = gate.row_block_count();
+        self.row_blocks(
+            scratch,
+            x,
+            m,
+            &[gate, up],
+            tasks,
+            |scratch, s, x, tokens| {
+                let n = tokens.len() * ROW_BLOCK;
+                self.multiply(gate, s, x.tokens(gate, &tokens), scratch);
+                std::mem::swap(&mut scratch.sums, &mut scratch.gate);
+                self.multiply(up, s, x.tokens(up, &tokens), scratch);
+                // SAFETY: this executor's routines are its machine's; `n` is whole vectors.
+                unsafe { (self.routines.silu_mul)(&mut scratch.gate.0[..n], &scratch.sums.0[..n]) };
+                store(&scratch.gate.0, gate, s, &tokens, &ProductTarget::Set(&y));
+            },
+        )
     }
 
     /// Products of the same activations, on all threads.
     fn run(
         &self,
-        scratch: &mut Scratch,
+        scratch: &mut ProductBuffers,
         x: &[f32],
         m: usize,
-        products: &[Product],
+        products: &[MatrixTarget],
     ) -> Result<(), OutOfMemory> {
-        let serves = |product: &Product| self.tiles(m, product.0);
-        let mut others: Vec<&Product> = products.iter().collect();
+        let serves = |product: &MatrixTarget| self.tiles(m, product.0);
+        let mut others: Vec<&MatrixTarget> = products.iter().collect();
         while let Some(tiles) = others.iter().find_map(|product| serves(product)) {
             let (served, left): (Vec<_>, Vec<_>) = others
                 .into_iter()
                 .partition(|product| serves(product) == Some(tiles));
-            self.run_in_tiles(scratch, tiles, x, &served)?;
+            self.run_tiled(scratch, tiles, x, &served)?;
             others = left;
         }
         if others.is_empty() {
             return Ok(());
         }
-        self.run_in_strips(scratch, x, m, &others)
+        self.run_row_blocks(scratch, x, m, &others)
     }
 
-    /// [`Cpu::run`] strip by strip.
-    fn run_in_strips(
+    /// [`Cpu::run`] row_block by row_block.
+    fn run_row_blocks(
         &self,
-        scratch: &mut Scratch,
+        scratch: &mut ProductBuffers,
         x: &[f32],
         m: usize,
-        products: &[&Product],
+        products: &[&MatrixTarget],
     ) -> Result<(), OutOfMemory> {
         let matrices: Vec<&Matrix> = products.iter().map(|(w, _)| *w).collect();
-        let pieces = matrices.iter().map(|w| w.strips()).sum();
-        self.strips(
+        let tasks = matrices.iter().map(|w| w.row_block_count()).sum();
+        self.row_blocks(
             scratch,
             x,
             m,
             &matrices,
-            pieces,
-            |stage, piece, x, tokens| {
+            tasks,
+            |scratch, task, x, tokens| {
                 let mut first = 0;
-                for (w, sink) in products {
-                    if piece < first + w.strips() {
-                        self.multiply(w, piece - first, x.tokens(w, &tokens), stage);
-                        store(&stage.sums.0, w, piece - first, &tokens, sink);
+                for (w, target) in products {
+                    if task < first + w.row_block_count() {
+                        self.multiply(w, task - first, x.tokens(w, &tokens), scratch);
+                        store(&scratch.sums.0, w, task - first, &tokens, target);
                         return;
                     }
-                    first += w.strips();
+                    first += w.row_block_count();
                 }
             },
         )
     }
 
-    /// Runs `piece(stage, strip, activations, tokens)` for every strip and every block of tokens.
-    fn strips(
+    /// Runs `task(scratch, row_block, activations, tokens)` for every row_block and every block of tokens.
+    fn row_blocks(
         &self,
-        scratch: &mut Scratch,
+        scratch: &mut ProductBuffers,
         x: &[f32],
         m: usize,
         matrices: &[&Matrix],
-        strips: usize,
-        piece: impl Fn(&mut Stage, usize, &Source, Range<usize>) + Sync,
+        row_blocks: usize,
+        task: impl Fn(&mut ProductScratch, usize, &ProductInput, Range<usize>) + Sync,
     ) -> Result<(), OutOfMemory> {
         if m == 0 {
             return Ok(());
         }
-        let Scratch {
+        let ProductBuffers {
             by_group,
             by_half,
-            stages,
+            scratches,
             ..
         } = scratch;
         if !self.exact {
-            for (grain, rounded) in [(Grain::Group, &mut *by_group), (Grain::Half, &mut *by_half)] {
+            for (granularity, rounded) in [
+                (Granularity::Group, &mut *by_group),
+                (Granularity::Half, &mut *by_half),
+            ] {
                 if matrices
                     .iter()
-                    .any(|w| Grain::of(w.block_type()) == Some(grain))
+                    .any(|w| Granularity::of(w.block_type()) == Some(granularity))
                 {
-                    rounded.fill(&self.pool, self.routines.round, grain, x)?;
+                    rounded.fill(&self.pool, self.routines.quantise, granularity, x)?;
                 }
             }
         }
-        let source = Source {
+        let input = ProductInput {
             x,
             cols: matrices[0].cols(),
             by_group,
             by_half,
             exact: self.exact,
         };
-        let stages = Parts::new(stages);
-        self.pool.pieces(strips, |worker, i| {
-            // SAFETY: a worker is one thread, and runs one piece at a time.
-            let stage = &mut unsafe { stages.slice(worker, 1) }[0];
-            for first in (0..m).step_by(TOKENS) {
-                let tokens = first..(first + TOKENS).min(m);
-                piece(stage, i, &source, tokens);
+        let scratches = DisjointSlice::new(scratches);
+        self.pool.tasks(row_blocks, |worker, i| {
+            // SAFETY: a worker is one thread, and runs one task at a time.
+            let scratch = &mut unsafe { scratches.slice(worker, 1) }[0];
+            for first in (0..m).step_by(MC_STREAM) {
+                let tokens = first..(first + MC_STREAM).min(m);
+                task(scratch, i, &input, tokens);
             }
         });
         Ok(())
     }
 
     /// The tiles that serve the product of `m` tokens with a matrix, where these are enough for any.
-    fn tiles(&self, m: usize, w: &Matrix) -> Option<Tiling> {
-        if self.exact || m <= STREAM {
+    fn tiles(&self, m: usize, w: &Matrix) -> Option<TileChoice> {
+        if self.exact || m <= BATCH_INVARIANT_MAX {
             return None;
         }
-        let mut units = self.routines.tiles.iter();
-        units.find_map(|unit| {
-            unit.grain_for(m, w.block_type(), w.cols())
-                .map(|grain| Tiling { unit, grain })
+        let mut candidates = self.routines.tiles.iter();
+        candidates.find_map(|routines| {
+            routines
+                .granularity_for(m, w.block_type(), w.cols())
+                .map(|granularity| TileChoice {
+                    routines,
+                    granularity,
+                })
         })
     }
 
     /// [`Cpu::run`] in tiles of one kind.
-    fn run_in_tiles(
+    fn run_tiled(
         &self,
-        scratch: &mut Scratch,
-        Tiling { unit, grain }: Tiling,
+        scratch: &mut ProductBuffers,
+        TileChoice {
+            routines,
+            granularity,
+        }: TileChoice,
         x: &[f32],
-        products: &[&Product],
+        products: &[&MatrixTarget],
     ) -> Result<(), OutOfMemory> {
-        let Scratch {
+        let ProductBuffers {
             by_tile,
-            tile_desks,
+            tile_scratches,
             ..
         } = scratch;
         let cols = products[0].0.cols();
-        for (pass, x) in x.chunks(unit.tokens * cols).enumerate() {
-            by_tile.fill(&self.pool, (unit.shape, unit.arrange), grain, x, cols)?;
-            let first = pass * unit.tokens;
-            let strips: Vec<_> = products
+        for (pass, x) in x.chunks(routines.mc * cols).enumerate() {
+            by_tile.fill(
+                &self.pool,
+                (routines.shape, routines.pack),
+                granularity,
+                x,
+                cols,
+            )?;
+            let first = pass * routines.mc;
+            let row_blocks: Vec<_> = products
                 .iter()
-                .flat_map(|(w, sink)| {
-                    (0..w.strips()).map(move |s| w.tile_strip(s, sink.end(w, first, s)))
+                .flat_map(|(w, target)| {
+                    (0..w.row_block_count()).map(move |s| w.row_block(s, target.end(w, first, s)))
                 })
                 .collect();
             let m = x.len() / cols;
-            self.bunches(unit, [m, cols], by_tile.as_slice(), &strips, tile_desks)?;
+            self.multiply_groups(
+                routines,
+                [m, cols],
+                by_tile.as_slice(),
+                &row_blocks,
+                tile_scratches,
+            )?;
         }
         Ok(())
     }
 
     /// [`Cpu::feed_forward`] in tiles: what lies between its halves is never anything else.
-    fn feed_forward_in_tiles(
+    fn feed_forward_tiled(
         &self,
-        scratch: &mut Scratch,
-        [Tiling { unit, grain }, down_tiles]: [Tiling; 2],
+        scratch: &mut ProductBuffers,
+        [
+            TileChoice {
+                routines,
+                granularity,
+            },
+            down_tiles,
+        ]: [TileChoice; 2],
         x: &[f32],
         [gate, up, down]: [&Matrix; 3],
         y: &mut [f32],
     ) -> Result<(), OutOfMemory> {
-        let Scratch {
+        let ProductBuffers {
             by_tile,
-            tile_desks,
+            tile_scratches,
             gated_by_tile,
             ..
         } = scratch;
         let (cols, hidden) = (gate.cols(), gate.rows());
-        let sink = Sink::Add(&Parts::new(y));
-        for (pass, x) in x.chunks(unit.tokens * cols).enumerate() {
-            by_tile.fill(&self.pool, (unit.shape, unit.arrange), grain, x, cols)?;
+        let target = ProductTarget::Add(&DisjointSlice::new(y));
+        for (pass, x) in x.chunks(routines.mc * cols).enumerate() {
+            by_tile.fill(
+                &self.pool,
+                (routines.shape, routines.pack),
+                granularity,
+                x,
+                cols,
+            )?;
             let m = x.len() / cols;
-            gated_by_tile.resize(unit.shape, m, hidden)?;
-            let gated = Parts::new(gated_by_tile.as_mut_slice());
-            let strips: Vec<_> = (0..gate.strips())
+            gated_by_tile.resize(routines.shape, m, hidden)?;
+            let gated = DisjointSlice::new(gated_by_tile.as_mut_slice());
+            let row_blocks: Vec<_> = (0..gate.row_block_count())
                 .flat_map(|s| {
-                    let end = End::Up {
+                    let end = TileEpilogue::SwiGlu {
                         to: &gated,
-                        grain: down_tiles.grain,
+                        granularity: down_tiles.granularity,
                         group: s,
                         cols: hidden,
                     };
-                    [gate.tile_strip(s, End::Gate), up.tile_strip(s, end)]
+                    [gate.row_block(s, TileEpilogue::Gate), up.row_block(s, end)]
                 })
                 .collect();
-            self.bunches(unit, [m, cols], by_tile.as_slice(), &strips, tile_desks)?;
-            let first = pass * unit.tokens;
-            let strips: Vec<_> = (0..down.strips())
-                .map(|s| down.tile_strip(s, sink.end(down, first, s)))
+            self.multiply_groups(
+                routines,
+                [m, cols],
+                by_tile.as_slice(),
+                &row_blocks,
+                tile_scratches,
+            )?;
+            let first = pass * routines.mc;
+            let row_blocks: Vec<_> = (0..down.row_block_count())
+                .map(|s| down.row_block(s, target.end(down, first, s)))
                 .collect();
             let gated = gated_by_tile.as_slice();
-            self.bunches(unit, [m, hidden], gated, &strips, tile_desks)?;
+            self.multiply_groups(routines, [m, hidden], gated, &row_blocks, tile_scratches)?;
         }
         Ok(())
     }
 
-    /// Multiplies strips with `m` tokens of `cols` columns.
-    fn bunches(
+    /// Multiplies row_blocks with `m` tokens of `cols` columns.
+    fn multiply_groups(
         &self,
-        unit: &TileRoutines,
+        routines: &TileRoutines,
         [m, cols]: [usize; 2],
         x: &[u16],
-        strips: &[tiles::Strip],
-        desks: &mut [tiles::Desk],
+        row_blocks: &[tiles::RowBlock],
+        buffers: &mut [tiles::TileScratch],
     ) -> Result<(), OutOfMemory> {
-        for desk in &mut *desks {
-            desk.reserve(unit.room)?;
+        for scratch in &mut *buffers {
+            scratch.reserve(routines.scratch)?;
         }
-        // Enough bunches that a slow core can leave some to the others; an even number of strips, so that
+        // Enough multiply_groups that a slow core can leave some to the others; an even number of row_blocks, so that
         // none parts a gate from its twin.
-        let share = strips.len().div_ceil(2 * self.pool.threads());
-        let each = share.next_multiple_of(2).min(unit.strips);
-        let desks = Parts::new(desks);
-        self.pool.pieces(strips.len().div_ceil(each), |worker, i| {
-            // SAFETY: a worker is one thread, and runs one piece at a time.
-            let desk = &mut unsafe { desks.slice(worker, 1) }[0];
-            let strips = &strips[i * each..((i + 1) * each).min(strips.len())];
-            let bunch = Bunch { m, cols, x, strips };
-            // SAFETY: the routines are this executor's machine's; a matrix is packed as its type says; the
-            // results of a strip are one bunch's own.
-            unsafe { (unit.multiply)(&bunch, desk) };
-        });
+        let share = row_blocks.len().div_ceil(2 * self.pool.threads());
+        let each = share.next_multiple_of(2).min(routines.nc);
+        let buffers = DisjointSlice::new(buffers);
+        self.pool
+            .tasks(row_blocks.len().div_ceil(each), |worker, i| {
+                // SAFETY: a worker is one thread, and runs one task at a time.
+                let scratch = &mut unsafe { buffers.slice(worker, 1) }[0];
+                let row_blocks = &row_blocks[i * each..((i + 1) * each).min(row_blocks.len())];
+                let block_group = RowBlockGroup {
+                    m,
+                    cols,
+                    x,
+                    row_blocks,
+                };
+                // SAFETY: the routines are this executor's machine's; a matrix is packed as its type says; the
+                // results of a row_block are one block_group's own.
+                unsafe { (routines.multiply)(&block_group, scratch) };
+            });
         Ok(())
     }
 
-    fn multiply(&self, w: &Matrix, strip: usize, x: Tokens, stage: &mut Stage) {
-        let strip = Strip {
+    fn multiply(
+        &self,
+        w: &Matrix,
+        row_block: usize,
+        x: TokenActivations,
+        scratch: &mut ProductScratch,
+    ) {
+        let row_block = RowBlockTask {
             ty: w.block_type(),
-            panels: w.panels(strip),
+            panels: w.panels(row_block),
             panel_bytes: w.panel_bytes(),
             cols: w.cols(),
             x,
         };
         // SAFETY: this executor's routines are its machine's; a matrix is packed as its type
-        // says, and `Source` cuts as many activations as there are columns.
-        unsafe { (self.routines.multiply)(&strip, stage) };
+        // says, and `ProductInput` cuts as many activations as there are columns.
+        unsafe { (self.routines.multiply)(&row_block, scratch) };
     }
 }
 
 /// The tiles that serve a product, and how finely they want its activations.
 #[derive(Clone, Copy)]
-struct Tiling {
-    unit: &'static TileRoutines,
-    grain: Grain,
+struct TileChoice {
+    routines: &'static TileRoutines,
+    granularity: Granularity,
 }
 
-impl PartialEq for Tiling {
+impl PartialEq for TileChoice {
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.unit, other.unit) && self.grain == other.grain
+        std::ptr::eq(self.routines, other.routines) && self.granularity == other.granularity
     }
 }
 
 /// The activations of a product, as the weights' type wants them.
-struct Source<'a> {
+struct ProductInput<'a> {
     x: &'a [f32],
     cols: usize,
-    by_group: &'a Rounded,
-    by_half: &'a Rounded,
+    by_group: &'a QuantisedActivations,
+    by_half: &'a QuantisedActivations,
     exact: bool,
 }
 
-impl Source<'_> {
-    fn tokens(&self, w: &Matrix, range: &Range<usize>) -> Tokens<'_> {
+impl ProductInput<'_> {
+    fn tokens(&self, w: &Matrix, range: &Range<usize>) -> TokenActivations<'_> {
         let cells = range.start * self.cols..range.end * self.cols;
         let m = range.len();
-        let rounded = match Grain::of(w.block_type()) {
-            Some(Grain::Group) if !self.exact => self.by_group,
-            Some(Grain::Half) if !self.exact => self.by_half,
+        let rounded = match Granularity::of(w.block_type()) {
+            Some(Granularity::Group) if !self.exact => self.by_group,
+            Some(Granularity::Half) if !self.exact => self.by_half,
             _ => {
-                return Tokens::Floats {
+                return TokenActivations::Floats {
                     m,
                     x: &self.x[cells],
                 };
             }
         };
         let (bytes, scales) = rounded.part(cells);
-        Tokens::Integers { m, bytes, scales }
+        TokenActivations::Integers { m, bytes, scales }
     }
 }
 
-/// Weights, and what becomes of their product.
-type Product<'a> = (&'a Matrix, Sink<'a>);
+/// PackedBytes, and what becomes of their product.
+type MatrixTarget<'a> = (&'a Matrix, ProductTarget<'a>);
 
 /// What becomes of a product's results.
-enum Sink<'a> {
-    Set(&'a Parts<'a, f32>),
-    Add(&'a Parts<'a, f32>),
+enum ProductTarget<'a> {
+    Set(&'a DisjointSlice<'a, f32>),
+    Add(&'a DisjointSlice<'a, f32>),
 }
 
-impl<'a> Sink<'a> {
-    /// What becomes of a strip's results for the tokens from `token` on.
-    fn end(&self, w: &Matrix, token: usize, strip: usize) -> End<'a> {
+impl<'a> ProductTarget<'a> {
+    /// What becomes of a row_block's results for the tokens from `token` on.
+    fn end(&self, w: &Matrix, token: usize, row_block: usize) -> TileEpilogue<'a> {
         let (y, add) = match *self {
-            Sink::Set(y) => (y, false),
-            Sink::Add(y) => (y, true),
+            ProductTarget::Set(y) => (y, false),
+            ProductTarget::Add(y) => (y, true),
         };
-        let row = strip * STRIP;
-        End::Rows {
+        let row = row_block * ROW_BLOCK;
+        TileEpilogue::Store {
             y,
             first: token * w.rows() + row,
-            rows: (w.rows() - row).min(STRIP),
+            rows: (w.rows() - row).min(ROW_BLOCK),
             width: w.rows(),
             add,
         }
@@ -472,22 +541,28 @@ fn check(x: &[f32], m: usize, w: &Matrix, y: &[f32]) {
     assert!(y.len() == m * w.rows(), "y is [m][rows]");
 }
 
-/// Hands the results of a strip on, token by token.
-fn store(sums: &[f32], w: &Matrix, strip: usize, tokens: &Range<usize>, sink: &Sink) {
-    let first = strip * STRIP;
-    let rows = (w.rows() - first).min(STRIP);
-    for (t, sums) in tokens.clone().zip(sums.chunks_exact(STRIP)) {
+/// Hands the results of a row_block on, token by token.
+fn store(
+    sums: &[f32],
+    w: &Matrix,
+    row_block: usize,
+    tokens: &Range<usize>,
+    target: &ProductTarget,
+) {
+    let first = row_block * ROW_BLOCK;
+    let rows = (w.rows() - first).min(ROW_BLOCK);
+    for (t, sums) in tokens.clone().zip(sums.chunks_exact(ROW_BLOCK)) {
         let (at, sums) = (t * w.rows() + first, &sums[..rows]);
-        match sink {
-            Sink::Set(y) => {
-                // SAFETY: of every row of results, a strip's part is one piece's own.
+        match target {
+            ProductTarget::Set(y) => {
+                // SAFETY: of every row of results, a row_block's part is one task's own.
                 let y = unsafe { y.slice(at, rows) };
-                match (y.as_mut_array::<STRIP>(), sums.as_array::<STRIP>()) {
+                match (y.as_mut_array::<ROW_BLOCK>(), sums.as_array::<ROW_BLOCK>()) {
                     (Some(y), Some(sums)) => *y = *sums,
                     _ => y.copy_from_slice(sums),
                 }
             }
-            Sink::Add(y) => {
+            ProductTarget::Add(y) => {
                 // SAFETY: as above.
                 for (y, sum) in unsafe { y.slice(at, rows) }.iter_mut().zip(sums) {
                     *y += sum;

@@ -1,6 +1,6 @@
 //! AMX: products of 16 tokens with 16 rows in one instruction, in bf16 with f32 sums.
 //!
-//! Weights and activations are both rounded to bf16 (8 bits of mantissa), finer than the 8-bit
+//! PackedBytes and activations are both rounded to bf16 (8 bits of mantissa), finer than the 8-bit
 //! integers of the other levels; and since scales are multiplied in before, nothing interrupts the
 //! sums. A tile of weights holds 32 columns of a panel's 16 rows as 16 × (16 rows × 2 columns), a
 //! tile of activations 16 tokens × 32 columns; two of these lie together. The instructions have no stable intrinsics yet.
@@ -15,27 +15,27 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 
 /// Rows of a tile of activations.
-pub(crate) const TOKENS: usize = 16;
+pub(crate) const TILE_ROWS: usize = 16;
 /// Tokens whose sums are in registers together: two tiles of them.
-pub(crate) const PAIR: usize = 2 * TOKENS;
+pub(crate) const PAIR: usize = 2 * TILE_ROWS;
 /// Columns of a tile.
 pub(crate) const COLUMNS: usize = 32;
 /// Numbers of a tile.
-pub(crate) const TILE: usize = TOKENS * COLUMNS;
+pub(crate) const TILE_LEN: usize = TILE_ROWS * COLUMNS;
 /// Whether the processor has AMX with bf16 and the system lets this process use it.
 pub(crate) fn permitted() -> bool {
     static PERMITTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *PERMITTED.get_or_init(|| {
         let features = __cpuid_count(7, 0).edx;
-        // Bits 22 and 24 of leaf 7: AMX-BF16, AMX-TILE.
+        // Bits 22 and 24 of leaf 7: AMX-BF16, AMX-TILE_LEN.
         let has = is_x86_feature_detected!("avx512bf16") && features >> 22 & 0b101 == 0b101;
-        has && ask()
+        has && request_permission()
     })
 }
 
 /// Asks the kernel to save tile registers for this process.
 #[cfg(target_os = "linux")]
-fn ask() -> bool {
+fn request_permission() -> bool {
     const ARCH_REQ_XCOMP_PERM: usize = 0x1023;
     const XFEATURE_XTILEDATA: usize = 18;
     // SAFETY: the call takes two numbers and touches no memory; a kernel that does not know it
@@ -50,15 +50,15 @@ fn ask() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ask() -> bool {
+fn request_permission() -> bool {
     false
 }
 
 /// What LDTILECFG reads: palette 1, eight tiles of 16 rows of 64 bytes.
 #[repr(C, align(64))]
-struct Shapes([u8; 64]);
+struct TileConfig([u8; 64]);
 
-static SHAPES: Shapes = {
+static TILE_CONFIG: TileConfig = {
     let mut shapes = [0; 64];
     shapes[0] = 1;
     let mut tile = 0;
@@ -67,25 +67,27 @@ static SHAPES: Shapes = {
         shapes[48 + tile] = 16;
         tile += 1;
     }
-    Shapes(shapes)
+    TileConfig(shapes)
 };
 
 /// The tile registers, configured until this is dropped: then a switch of threads has nothing to save.
-pub(crate) struct Tiles(());
+pub(crate) struct TileRegisters(());
 
-impl Tiles {
+impl TileRegisters {
     /// # Safety
     /// AMX is [`permitted`].
-    pub unsafe fn new() -> Tiles {
+    pub unsafe fn new() -> TileRegisters {
         // SAFETY: by contract; the operand is a valid configuration of 64 bytes.
-        unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const SHAPES, options(nostack, readonly)) };
-        Tiles(())
+        unsafe {
+            asm!("ldtilecfg [{}]", in(reg) &raw const TILE_CONFIG, options(nostack, readonly))
+        };
+        TileRegisters(())
     }
 }
 
-impl Drop for Tiles {
+impl Drop for TileRegisters {
     fn drop(&mut self) {
-        // SAFETY: a `Tiles` exists only where AMX is permitted.
+        // SAFETY: a `TileRegisters` exists only where AMX is permitted.
         unsafe { asm!("tilerelease", options(nostack, nomem)) };
     }
 }
@@ -98,7 +100,7 @@ pub(crate) fn bits(x: __m512bh) -> __m512i {
 
 /// The sums of 32 tokens and 32 rows of weights, which four tile registers hold.
 #[derive(Clone, Copy)]
-pub(crate) struct Sums {
+pub(crate) struct SumTiles {
     pub at: *mut f32,
     /// Numbers from one token's to the next's.
     pub stride: usize,
@@ -132,7 +134,7 @@ pub(crate) unsafe fn zero_sums() {
 /// # Safety
 /// The tiles are configured, and the sums are there.
 #[inline(always)]
-pub(crate) unsafe fn load_sums(sums: Sums) {
+pub(crate) unsafe fn load_sums(sums: SumTiles) {
     // SAFETY: by contract.
     unsafe {
         asm!(
@@ -141,7 +143,7 @@ pub(crate) unsafe fn load_sums(sums: Sums) {
             "tileloadd tmm2, [{second} + {stride}]",
             "tileloadd tmm3, [{second} + {stride} + 64]",
             first = in(reg) sums.at,
-            second = in(reg) sums.at.add(TOKENS * sums.stride),
+            second = in(reg) sums.at.add(TILE_ROWS * sums.stride),
             stride = in(reg) sums.stride * size_of::<f32>(),
             out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
             options(nostack, readonly),
@@ -154,7 +156,7 @@ pub(crate) unsafe fn load_sums(sums: Sums) {
 /// # Safety
 /// As [`store_sums`] and [`load_sums`]; they are as far apart.
 #[inline(always)]
-pub(crate) unsafe fn store_and_load_sums(sums: Sums, next: *const f32) {
+pub(crate) unsafe fn store_and_load_sums(sums: SumTiles, next: *const f32) {
     // SAFETY: by contract.
     unsafe {
         asm!(
@@ -167,9 +169,9 @@ pub(crate) unsafe fn store_and_load_sums(sums: Sums, next: *const f32) {
             "tilestored [{second} + {stride} + 64], tmm3",
             "tileloaddt1 tmm3, [{next_second} + {stride} + 64]",
             first = in(reg) sums.at,
-            second = in(reg) sums.at.add(TOKENS * sums.stride),
+            second = in(reg) sums.at.add(TILE_ROWS * sums.stride),
             next = in(reg) next,
-            next_second = in(reg) next.add(TOKENS * sums.stride),
+            next_second = in(reg) next.add(TILE_ROWS * sums.stride),
             stride = in(reg) sums.stride * size_of::<f32>(),
             out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
             options(nostack),
@@ -182,7 +184,7 @@ pub(crate) unsafe fn store_and_load_sums(sums: Sums, next: *const f32) {
 /// # Safety
 /// The tiles are configured, and there is room for the sums.
 #[inline(always)]
-pub(crate) unsafe fn store_sums(sums: Sums) {
+pub(crate) unsafe fn store_sums(sums: SumTiles) {
     // SAFETY: by contract.
     unsafe {
         asm!(
@@ -191,7 +193,7 @@ pub(crate) unsafe fn store_sums(sums: Sums) {
             "tilestored [{second} + {stride}], tmm2",
             "tilestored [{second} + {stride} + 64], tmm3",
             first = in(reg) sums.at,
-            second = in(reg) sums.at.add(TOKENS * sums.stride),
+            second = in(reg) sums.at.add(TILE_ROWS * sums.stride),
             stride = in(reg) sums.stride * size_of::<f32>(),
             options(nostack),
         );
@@ -204,7 +206,7 @@ pub(crate) unsafe fn store_sums(sums: Sums) {
 /// # Safety
 /// The tiles are configured, and the pointers are good for that.
 #[inline(always)]
-pub(crate) unsafe fn add_products_of_four(weights: *const u16, tokens: *const u16) {
+pub(crate) unsafe fn multiply_add_2x2(weights: *const u16, tokens: *const u16) {
     // SAFETY: by contract.
     unsafe {
         asm!(
@@ -226,7 +228,7 @@ pub(crate) unsafe fn add_products_of_four(weights: *const u16, tokens: *const u1
     }
 }
 
-/// Scores of 32 rows of queries and `positions` keys, tiles as [`add_products_of_four`] takes them, of keys
+/// Scores of 32 rows of queries and `positions` keys, tiles as [`multiply_add_2x2`] takes them, of keys
 /// `[position / 32][dim / 32]`; written as `[row][position]`.
 ///
 /// # Safety
@@ -245,12 +247,12 @@ pub(crate) unsafe fn scores(
         for pair in 0..positions / PAIR {
             zero_sums();
             for g in 0..groups {
-                add_products_of_four(
-                    keys.add((pair * groups + g) * 2 * TILE),
-                    queries.add(g * 2 * TILE),
+                multiply_add_2x2(
+                    keys.add((pair * groups + g) * 2 * TILE_LEN),
+                    queries.add(g * 2 * TILE_LEN),
                 );
             }
-            store_sums(Sums {
+            store_sums(SumTiles {
                 at: to.add(pair * PAIR),
                 stride: positions,
             });
@@ -258,13 +260,13 @@ pub(crate) unsafe fn scores(
     }
 }
 
-/// Adds values times weights to the sums `[row][dim]` of 32 rows: tiles as [`add_products_of_four`] takes them, of
+/// Adds values times weights to the sums `[row][dim]` of 32 rows: tiles as [`multiply_add_2x2`] takes them, of
 /// values `[dim / 32][position / 32]`.
 ///
 /// # Safety
 /// As [`scores`].
 #[inline(always)]
-pub(crate) unsafe fn gather(
+pub(crate) unsafe fn accumulate_values(
     weights: *const u16,
     values: *const u16,
     positions: usize,
@@ -275,15 +277,15 @@ pub(crate) unsafe fn gather(
     // SAFETY: by contract.
     unsafe {
         for pair in 0..dim / PAIR {
-            let sums = Sums {
+            let sums = SumTiles {
                 at: sums.add(pair * PAIR),
                 stride: dim,
             };
             load_sums(sums);
             for g in 0..groups {
-                add_products_of_four(
-                    values.add((pair * groups + g) * 2 * TILE),
-                    weights.add(g * 2 * TILE),
+                multiply_add_2x2(
+                    values.add((pair * groups + g) * 2 * TILE_LEN),
+                    weights.add(g * 2 * TILE_LEN),
                 );
             }
             store_sums(sums);
@@ -295,12 +297,12 @@ pub(crate) unsafe fn gather(
 ///
 /// # Safety
 /// AMX is [`permitted`].
-pub(crate) unsafe fn dots(passes: usize) -> i32 {
+pub(crate) unsafe fn peak_dots(passes: usize) -> i32 {
     // A tile product is 16 × 16 × 32 products; a pass counts 64 × 12 × 64.
-    let rounds = (passes * (64 * 12 * 64) / (4 * TOKENS * TILE)).max(1);
+    let rounds = (passes * (64 * 12 * 64) / (4 * TILE_ROWS * TILE_LEN)).max(1);
     // SAFETY: by contract; the tiles are zero, which takes as long as anything else.
     unsafe {
-        let _tiles = Tiles::new();
+        let _tiles = TileRegisters::new();
         asm!(
             "2:",
             "tdpbf16ps tmm0, tmm4, tmm6",

@@ -16,7 +16,7 @@ pub(crate) const PRODUCTS: usize = 4 * LANES;
 /// # Safety
 /// The machine has the level.
 #[inline(always)]
-pub(crate) unsafe fn dots<S: Isa>(passes: usize) -> i32 {
+pub(crate) unsafe fn peak_dots<S: Isa>(passes: usize) -> i32 {
     let mut weights = [3_u8; VECTORS * PRODUCTS];
     let activations: [i8; 4 * TOKENS] = std::array::from_fn(|i| i as i8 - 24);
     let mut total = 0;

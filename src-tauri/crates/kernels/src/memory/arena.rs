@@ -21,7 +21,7 @@ impl Arena {
     ///
     /// # Errors
     /// When the system has no more.
-    pub fn take(&mut self, bytes: usize) -> Result<Fresh, OutOfMemory> {
+    pub fn take(&mut self, bytes: usize) -> Result<UninitWeights, OutOfMemory> {
         let room = bytes
             .checked_next_multiple_of(64)
             .ok_or(OutOfMemory { bytes })?;
@@ -34,18 +34,18 @@ impl Arena {
             }
         };
         self.current = Some((Arc::clone(&region), at + room));
-        Ok(Fresh { region, at, bytes })
+        Ok(UninitWeights { region, at, bytes })
     }
 }
 
 /// Memory that nobody has written yet.
-pub(crate) struct Fresh {
+pub(crate) struct UninitWeights {
     region: Arc<Region>,
     at: usize,
     bytes: usize,
 }
 
-impl Fresh {
+impl UninitWeights {
     /// How many huge pages this memory touches.
     pub fn pages(&self) -> usize {
         (self.at % HUGE_PAGE + self.bytes).div_ceil(HUGE_PAGE)
@@ -80,8 +80,8 @@ impl Fresh {
     ///
     /// # Safety
     /// Every byte was written in a `part`, and no part is still in use.
-    pub unsafe fn finish(self) -> Weights {
-        Weights {
+    pub unsafe fn finish(self) -> PackedBytes {
+        PackedBytes {
             region: self.region,
             at: self.at,
             bytes: self.bytes,
@@ -90,20 +90,20 @@ impl Fresh {
 }
 
 /// Packed weights, read-only from now on.
-pub(crate) struct Weights {
+pub(crate) struct PackedBytes {
     region: Arc<Region>,
     at: usize,
     bytes: usize,
 }
 
-impl Weights {
+impl PackedBytes {
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: initialised by `Fresh`'s contract, and never written again.
+        // SAFETY: initialised by `UninitWeights`'s contract, and never written again.
         unsafe { std::slice::from_raw_parts(self.region.start.as_ptr().add(self.at), self.bytes) }
     }
 }
 
-impl std::fmt::Debug for Weights {
+impl std::fmt::Debug for PackedBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes", self.bytes)
     }

@@ -7,21 +7,21 @@ use super::region::Region;
 use super::reserve::OutOfMemory;
 
 /// Numbers for which any bytes will do.
-pub(crate) trait Plain: Copy {}
-impl Plain for f32 {}
-impl Plain for u16 {}
+pub(crate) trait AnyBits: Copy {}
+impl AnyBits for f32 {}
+impl AnyBits for u16 {}
 
 /// Scratch that begins at a cache line, so that no vector or row of a tile lies across two; when
 /// it is large, on huge pages, because a loop that feeds a matrix unit cannot wait for page walks.
-pub(crate) struct Buffer<T> {
+pub(crate) struct AlignedBuffer<T> {
     region: Option<Region>,
     len: usize,
     of: PhantomData<T>,
 }
 
-impl<T> Default for Buffer<T> {
+impl<T> Default for AlignedBuffer<T> {
     fn default() -> Self {
-        Buffer {
+        AlignedBuffer {
             region: None,
             len: 0,
             of: PhantomData,
@@ -29,7 +29,7 @@ impl<T> Default for Buffer<T> {
     }
 }
 
-impl<T: Plain> Buffer<T> {
+impl<T: AnyBits> AlignedBuffer<T> {
     /// Makes room for `len` numbers; what they are is left open.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl<T: Plain> Buffer<T> {
     /// Makes it `len` numbers long; what they are is left open.
     ///
     /// # Panics
-    /// When there is no room for them: see [`Buffer::reserve`].
+    /// When there is no room for them: see [`AlignedBuffer::reserve`].
     pub fn resize(&mut self, len: usize) {
         assert!(
             len.saturating_mul(size_of::<T>()) <= self.room(),
@@ -68,7 +68,7 @@ impl<T: Plain> Buffer<T> {
     }
 }
 
-impl<T: Plain> Deref for Buffer<T> {
+impl<T: AnyBits> Deref for AlignedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -83,7 +83,7 @@ impl<T: Plain> Deref for Buffer<T> {
     }
 }
 
-impl<T: Plain> DerefMut for Buffer<T> {
+impl<T: AnyBits> DerefMut for AlignedBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.region {
             // SAFETY: as above, borrowed exclusively.
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_written_as_far_as_it_may_be_read() {
-        let mut buffer = Buffer::<f32>::default();
+        let mut buffer = AlignedBuffer::<f32>::default();
         // A region of two megabytes, of which a little is asked for first.
         buffer.reserve(HUGE_PAGE / 16 + 1).expect("memory");
         buffer.resize(HUGE_PAGE / 16 + 1);
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn an_impossible_size_is_an_error_and_empties_the_buffer() {
         let absurd = isize::MAX as usize / 2;
-        let mut buffer = Buffer::<f32>::default();
+        let mut buffer = AlignedBuffer::<f32>::default();
         buffer.reserve(4).expect("memory");
         buffer.resize(4);
         assert!(buffer.reserve(absurd / 4).is_err());

@@ -7,13 +7,13 @@ use super::reserve::OutOfMemory;
 
 pub(super) const HUGE_PAGE: usize = 2 << 20;
 
-/// Memory that is handed out piece by piece and freed as a whole.
+/// Memory that is handed out task by task and freed as a whole.
 pub(super) struct Region {
     pub start: NonNull<u8>,
     pub bytes: usize,
 }
 
-// SAFETY: a region is plain memory; who may write which part is `Arena`'s and `Weights`' business.
+// SAFETY: a region is plain memory; who may write which part is `Arena`'s and `PackedBytes`' business.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}

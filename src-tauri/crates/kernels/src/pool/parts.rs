@@ -1,22 +1,22 @@
 //! Disjoint parts of one slice for several threads.
 
-/// Lets the pieces of a job write disjoint parts of one slice.
+/// Lets the tasks of a job write disjoint parts of one slice.
 ///
-/// Rust's borrow rules cannot see that two pieces never touch the same elements; every use of
-/// [`Parts::slice`] states why it is so.
-pub(crate) struct Parts<'a, T> {
+/// Rust's borrow rules cannot see that two tasks never touch the same elements; every use of
+/// [`DisjointSlice::slice`] states why it is so.
+pub(crate) struct DisjointSlice<'a, T> {
     data: *mut T,
     len: usize,
     life: std::marker::PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: a `Parts` only hands out parts of a `&mut [T]`, which may be sent and, part by disjoint
+// SAFETY: a `DisjointSlice` only hands out parts of a `&mut [T]`, which may be sent and, part by disjoint
 // part, used from several threads when `T: Send`.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
+unsafe impl<T: Send> Sync for DisjointSlice<'_, T> {}
 
-impl<'a, T> Parts<'a, T> {
+impl<'a, T> DisjointSlice<'a, T> {
     pub fn new(slice: &'a mut [T]) -> Self {
-        Parts {
+        DisjointSlice {
             data: slice.as_mut_ptr(),
             len: slice.len(),
             life: std::marker::PhantomData,

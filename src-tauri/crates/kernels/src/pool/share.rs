@@ -1,25 +1,25 @@
-//! The range of pieces that a worker has left, which others may take from.
+//! The range of tasks that a worker has left, which others may take from.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Pieces that are left to a worker: the first in the high half, the end in the low one. In a cache line of its own,
-/// since the worker changes it with every piece. No order is asked of memory: pieces go to one worker each, and what
+/// since the worker changes it with every task. No order is asked of memory: tasks go to one worker each, and what
 /// they read and write is ordered by the job's beginning and end.
 #[derive(Default)]
 #[repr(align(64))]
-pub(super) struct Share(AtomicU64);
+pub(super) struct WorkQueue(AtomicU64);
 
-impl Share {
-    pub fn set(&self, pieces: Range<usize>) {
-        self.0.store(pack(pieces), Ordering::Relaxed);
+impl WorkQueue {
+    pub fn set(&self, tasks: Range<usize>) {
+        self.0.store(pack(tasks), Ordering::Relaxed);
     }
 
     pub fn left(&self) -> Range<usize> {
         unpack(self.0.load(Ordering::Relaxed))
     }
 
-    /// Takes the first piece.
+    /// Takes the first task.
     pub fn first(&self) -> Option<usize> {
         let taken = self.change(|Range { start, end }| start + 1..end);
         (!taken.is_empty()).then_some(taken.start)
@@ -45,8 +45,8 @@ impl Share {
     }
 }
 
-fn pack(pieces: Range<usize>) -> u64 {
-    (pieces.start as u64) << 32 | pieces.end as u64
+fn pack(tasks: Range<usize>) -> u64 {
+    (tasks.start as u64) << 32 | tasks.end as u64
 }
 
 fn unpack(share: u64) -> Range<usize> {

@@ -3,18 +3,18 @@
 use std::ops::Range;
 
 use crate::isa::{Isa, LANES};
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::AlignedBuffer;
 use crate::memory::reserve::OutOfMemory;
 use crate::memory::reserve::reserve;
 use crate::pool::Pool;
-use crate::pool::parts::Parts;
+use crate::pool::parts::DisjointSlice;
 use crate::weights::block::BlockType;
-use crate::weights::layout::{GROUP, Header, Layout};
+use crate::weights::layout::{GROUP, HeaderLayout, Layout};
 
 /// What a group's integers need to become a product again.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-pub(crate) struct Scale {
+pub(crate) struct ActivationScale {
     /// The activation that an integer of 1 stands for, in each half of the group.
     pub unit: [f32; 2],
     /// The sum of each half's rounded activations: what a minimum or an offset multiplies.
@@ -23,45 +23,45 @@ pub(crate) struct Scale {
     pub total: f32,
 }
 
-/// How many activations share a scale. Weights of a full byte are so exact that the rounding of
+/// How many activations share a scale. PackedBytes of a full byte are so exact that the rounding of
 /// the activations is all the error there is; they get scales twice as fine.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Grain {
+pub(crate) enum Granularity {
     /// 32, the groups of the other types.
     Group,
     /// 16.
     Half,
 }
 
-impl Grain {
+impl Granularity {
     /// What weights of a type want; float weights take activations as they are.
-    pub fn of(ty: BlockType) -> Option<Grain> {
+    pub fn of(ty: BlockType) -> Option<Granularity> {
         let layout = Layout::of(ty);
         match layout.header {
-            Header::None => None,
-            _ if layout.bytes => Some(Grain::Half),
-            _ => Some(Grain::Group),
+            HeaderLayout::None => None,
+            _ if layout.bytes => Some(Granularity::Half),
+            _ => Some(Granularity::Group),
         }
     }
 }
 
-/// Rounded activations, `[m][cols]`; buffers grow to the largest product and stay.
+/// QuantisedActivations activations, `[m][cols]`; buffers grow to the largest product and stay.
 #[derive(Default)]
-pub(crate) struct Rounded {
+pub(crate) struct QuantisedActivations {
     bytes: Vec<i8>,
-    scales: Vec<Scale>,
+    scales: Vec<ActivationScale>,
 }
 
-impl Rounded {
+impl QuantisedActivations {
     /// Rounds `x`, whole groups of 32.
     pub fn fill(
         &mut self,
         pool: &Pool,
-        round: Round,
-        grain: Grain,
+        quantise: QuantiseActivations,
+        granularity: Granularity,
         x: &[f32],
     ) -> Result<(), OutOfMemory> {
-        /// Groups of a piece: enough work to be worth another thread.
+        /// Groups of a task: enough work to be worth another thread.
         const GROUPS: usize = 128;
         debug_assert!(x.len().is_multiple_of(GROUP));
         let groups = x.len() / GROUP;
@@ -69,99 +69,98 @@ impl Rounded {
             reserve(&mut self.bytes, x.len())?;
             reserve(&mut self.scales, groups)?;
             self.bytes.resize(x.len(), 0);
-            self.scales.resize(groups, Scale::default());
+            self.scales.resize(groups, ActivationScale::default());
         }
-        let bytes = Parts::new(&mut self.bytes);
-        let scales = Parts::new(&mut self.scales);
-        pool.pieces(groups.div_ceil(GROUPS), |_, piece| {
-            let first = piece * GROUPS;
+        let bytes = DisjointSlice::new(&mut self.bytes);
+        let scales = DisjointSlice::new(&mut self.scales);
+        pool.tasks(groups.div_ceil(GROUPS), |_, task| {
+            let first = task * GROUPS;
             let n = GROUPS.min(groups - first);
-            // SAFETY: each group belongs to one piece, and this executor's routines were chosen
-            // for this machine; lengths are those that `round` names.
+            // SAFETY: each group belongs to one task, and this executor's routines were chosen
+            // for this machine; lengths are those that `quantise` names.
             unsafe {
                 let x = &x[first * GROUP..(first + n) * GROUP];
                 let bytes = bytes.slice(first * GROUP, n * GROUP);
-                round(grain, x, bytes, scales.slice(first, n));
+                quantise(granularity, x, bytes, scales.slice(first, n));
             }
         });
         Ok(())
     }
 
     /// The integers at `cells`, whole groups, and their scales.
-    pub fn part(&self, cells: Range<usize>) -> (&[i8], &[Scale]) {
+    pub fn part(&self, cells: Range<usize>) -> (&[i8], &[ActivationScale]) {
         let groups = cells.start / GROUP..cells.end / GROUP;
         (&self.bytes[cells], &self.scales[groups])
     }
 }
 
 /// Rounds groups of activations at one level.
-pub(crate) type Round = unsafe fn(Grain, &[f32], &mut [i8], &mut [Scale]);
+pub(crate) type QuantiseActivations =
+    unsafe fn(Granularity, &[f32], &mut [i8], &mut [ActivationScale]);
 
 /// Makes tiles of some columns of rows that are so long, as the level's [`TileShape`] says.
-pub(crate) type Arrange = unsafe fn(Grain, &[f32], usize, Range<usize>, &mut [u16]);
+pub(crate) type PackActivations = unsafe fn(Granularity, &[f32], usize, Range<usize>, &mut [u16]);
 
-/// How a level lays out the activations of many tokens: `[slab][block of tokens][column / 32]`, and a tile each time.
-/// The columns of a slab lie together because a strip is multiplied with all their tokens before more.
+/// How a level lays out the activations of many tokens: `[k_block][block of tokens][column / 32]`, and a tile each time.
+/// The columns of a k_block lie together because a row_block is multiplied with all their tokens before more.
 #[derive(Clone, Copy)]
 pub(crate) struct TileShape {
-    /// Tokens of a tile, or of tiles that lie together.
-    pub tokens: usize,
-    /// There are tiles for whole multiples of so many tokens.
-    pub room: usize,
-    /// Columns of a slab.
-    pub slab: usize,
-    /// What a token's 32 columns take, in numbers of 16 bits.
-    pub row: usize,
+    /// Tokens of a tile (MR); memory is for whole tiles.
+    pub mr: usize,
+    /// Columns of a K block.
+    pub kc: usize,
+    /// Length of a token's group of 32 columns, in 16-bit units.
+    pub group_len: usize,
 }
 
 impl TileShape {
     /// Where the tile of block `block` and column group `group` is, among those of `m` tokens of `cols` columns.
     pub fn tile(self, m: usize, cols: usize, block: usize, group: usize) -> usize {
-        let first = group * GROUP / self.slab * self.slab;
-        let width = (cols - first).min(self.slab) / GROUP;
+        let first = group * GROUP / self.kc * self.kc;
+        let width = (cols - first).min(self.kc) / GROUP;
         let (before, within) = (first / GROUP, group - first / GROUP);
-        let room = m.next_multiple_of(self.room);
-        (before * room + (block * width + within) * self.tokens) * self.row
+        let padded = m.next_multiple_of(self.mr);
+        (before * padded + (block * width + within) * self.mr) * self.group_len
     }
 }
 
 /// Activations as tiles.
 #[derive(Default)]
-pub(crate) struct Tiled {
-    tiles: Buffer<u16>,
+pub(crate) struct TiledActivations {
+    tiles: AlignedBuffer<u16>,
 }
 
-impl Tiled {
+impl TiledActivations {
     /// Makes room for `m` tokens of `cols` columns, whole groups of 32.
     pub fn resize(&mut self, shape: TileShape, m: usize, cols: usize) -> Result<(), OutOfMemory> {
-        let len = m.next_multiple_of(shape.room) * cols / GROUP * shape.row;
+        let len = m.next_multiple_of(shape.mr) * cols / GROUP * shape.group_len;
         self.tiles.reserve(len)?;
         self.tiles.resize(len);
         Ok(())
     }
 
-    /// Rounds `x`, rows of `cols`, with the level's `arrange`.
+    /// Rounds `x`, rows of `cols`, with the level's `pack`.
     pub fn fill(
         &mut self,
         pool: &Pool,
-        (shape, arrange): (TileShape, Arrange),
-        grain: Grain,
+        (shape, pack): (TileShape, PackActivations),
+        granularity: Granularity,
         x: &[f32],
         cols: usize,
     ) -> Result<(), OutOfMemory> {
         let m = x.len() / cols;
         self.resize(shape, m, cols)?;
-        let tiles = Parts::new(&mut self.tiles);
-        let (blocks, slabs) = (m.div_ceil(shape.tokens), cols.div_ceil(shape.slab));
-        pool.pieces(slabs * blocks, |_, i| {
-            let (slab, block) = (i / blocks, i % blocks);
-            let columns = slab * shape.slab..((slab + 1) * shape.slab).min(cols);
-            let row = block * shape.tokens;
-            let x = &x[row * cols..(row + shape.tokens).min(m) * cols];
+        let tiles = DisjointSlice::new(&mut self.tiles);
+        let (blocks, k_blocks) = (m.div_ceil(shape.mr), cols.div_ceil(shape.kc));
+        pool.tasks(k_blocks * blocks, |_, i| {
+            let (k_block, block) = (i / blocks, i % blocks);
+            let columns = k_block * shape.kc..((k_block + 1) * shape.kc).min(cols);
+            let row = block * shape.mr;
+            let x = &x[row * cols..(row + shape.mr).min(m) * cols];
             let at = shape.tile(m, cols, block, columns.start / GROUP);
-            let len = shape.tokens * columns.len() / GROUP * shape.row;
-            // SAFETY: each block of a slab is one piece's own; the routine was chosen for this machine.
-            unsafe { arrange(grain, x, cols, columns, tiles.slice(at, len)) };
+            let len = shape.mr * columns.len() / GROUP * shape.group_len;
+            // SAFETY: each block of a k_block is one task's own; the routine was chosen for this machine.
+            unsafe { pack(granularity, x, cols, columns, tiles.slice(at, len)) };
         });
         Ok(())
     }
@@ -178,7 +177,7 @@ impl Tiled {
 /// The numbers that a group's largest activation may be rounded to.
 const TOPS: [f32; 8] = [127.0, 126.0, 125.0, 124.0, 123.0, 122.0, 121.0, 120.0];
 
-/// Rounds whole groups, each grain by the scale of a few that leaves the smallest squared error.
+/// Rounds whole groups, each granularity by the scale of a few that leaves the smallest squared error.
 ///
 /// With any of [`TOPS`] the largest activation is exact; how the others fall on the grid differs
 /// by chance, and taking the best of eight makes the error a tenth smaller than always 127 does.
@@ -186,11 +185,11 @@ const TOPS: [f32; 8] = [127.0, 126.0, 125.0, 124.0, 123.0, 122.0, 121.0, 120.0];
 /// # Safety
 /// The machine has `I`; `x` is whole groups, `bytes` as long, and `scales` one per group.
 #[inline(always)]
-pub(crate) unsafe fn round<I: Isa>(
-    grain: Grain,
+pub(crate) unsafe fn quantise<I: Isa>(
+    granularity: Granularity,
     x: &[f32],
     bytes: &mut [i8],
-    scales: &mut [Scale],
+    scales: &mut [ActivationScale],
 ) {
     debug_assert!(x.len() == bytes.len() && x.len() == scales.len() * GROUP);
     for (g, scale) in scales.iter_mut().enumerate() {
@@ -198,7 +197,7 @@ pub(crate) unsafe fn round<I: Isa>(
         unsafe {
             let from = x.as_ptr().add(g * GROUP);
             let halves = [I::load(from), I::load(from.add(LANES))];
-            *scale = round_group::<I>(grain, halves, bytes.as_mut_ptr().add(g * GROUP));
+            *scale = quantise_group::<I>(granularity, halves, bytes.as_mut_ptr().add(g * GROUP));
         }
     }
 }
@@ -208,18 +207,22 @@ pub(crate) unsafe fn round<I: Isa>(
 /// # Safety
 /// The machine has `I`; `to` is good for the bytes.
 #[inline(always)]
-pub(crate) unsafe fn round_group<I: Isa>(grain: Grain, halves: [I::F; 2], to: *mut i8) -> Scale {
+pub(crate) unsafe fn quantise_group<I: Isa>(
+    granularity: Granularity,
+    halves: [I::F; 2],
+    to: *mut i8,
+) -> ActivationScale {
     // SAFETY: a half is 16 bytes.
     unsafe {
-        let steps = match grain {
-            Grain::Group => [best_step::<I, 2>(halves); 2],
+        let steps = match granularity {
+            Granularity::Group => [best_scale::<I, 2>(halves); 2],
             // No closure: it would be compiled without the level's features.
-            Grain::Half => [
-                best_step::<I, 1>([halves[0]]),
-                best_step::<I, 1>([halves[1]]),
+            Granularity::Half => [
+                best_scale::<I, 1>([halves[0]]),
+                best_scale::<I, 1>([halves[1]]),
             ],
         };
-        let mut scale = Scale::default();
+        let mut scale = ActivationScale::default();
         for h in 0..2 {
             let (inverse, unit) = steps[h];
             let rounded = I::round(I::mul(halves[h], I::splat(inverse)));
@@ -237,7 +240,7 @@ pub(crate) unsafe fn round_group<I: Isa>(grain: Grain, halves: [I::F; 2], to: *m
 /// # Safety
 /// The machine has `I`.
 #[inline(always)]
-unsafe fn best_step<I: Isa, const N: usize>(x: [I::F; N]) -> (f32, f32) {
+unsafe fn best_scale<I: Isa, const N: usize>(x: [I::F; N]) -> (f32, f32) {
     // SAFETY: no pointers.
     unsafe {
         let mut most = I::splat(0.0);

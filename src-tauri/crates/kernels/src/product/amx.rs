@@ -1,12 +1,12 @@
 //! The loop of a product in tiles.
 //!
-//! The sums of 32 tokens and 32 rows stay in registers for a slab of 512 columns. A strip's weights of a slab stay in the
-//! L1 cache while the tokens of a pass come by from the L2 cache, which as much bandwidth would not do for both; so
+//! The sums of 32 tokens and 32 rows stay in registers for a slab of 512 columns. A row_block's weights of a slab stay in the
+//! L1 cache while the tokens of a kernel come by from the L2 cache, which as much bandwidth would not do for both; so
 //! tokens are loaded with a hint that they are not used again soon. Longer slabs would store sums less often, but push
 //! their own weights out.
 //!
 //! Tile instructions keep the matrix unit busy and leave the vectors idle. Meanwhile these make tiles of the weights that
-//! come next, and hand on the sums of the strips before: a little of each after every step, so that a core, which looks
+//! come next, and hand on the sums of the row_blocks before: a little of each after every step, so that a core, which looks
 //! some hundred instructions ahead, does all of it at once.
 
 pub(crate) mod pack;
@@ -14,168 +14,162 @@ pub(crate) mod pack;
 use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T1, _mm_prefetch};
 use std::ops::Range;
 
-use crate::blocking::{STRIP, STRIP_PANELS};
+use crate::blocking::{KC_AMX, KC_OUTER_AMX, MC_AMX, NC_AMX, ROW_BLOCK, ROW_BLOCK_PANELS};
 use crate::isa::LANES;
-use crate::isa::amx::{COLUMNS, PAIR, Sums, TILE, Tiles};
-use crate::isa::amx::{add_products_of_four, store_and_load_sums, store_sums, zero_sums};
+use crate::isa::amx::{COLUMNS, PAIR, SumTiles, TILE_LEN, TileRegisters};
+use crate::isa::amx::{multiply_add_2x2, store_and_load_sums, store_sums, zero_sums};
 use crate::isa::avx512::Avx512;
-use crate::product::tiles::{Bunch, Desk, End, Room, Strip, deliver};
+use crate::product::tiles::{
+    RowBlock, RowBlockGroup, ScratchSize, TileEpilogue, TileScratch, store_row,
+};
 use crate::weights::block::BlockType;
-use crate::weights::layout::{Format, with_format};
-use pack::{SHAPE, Scales, silu_mul_to_row, unpack, unpack_floats};
+use crate::weights::layout::{QuantFormat, with_quant_format};
+use pack::{BlockScales, SHAPE, silu_mul_to_tile, unpack, unpack_floats};
 
-/// Tokens of a pass. With the columns of a stretch they are 1 MiB as tiles, which stays in an L2 cache of
-/// 2 MiB while the strips of a bunch pass by.
-pub(crate) const PASS: usize = 256;
-/// The most strips of a bunch.
-pub(crate) const BUNCH: usize = 16;
-/// Columns of which all strips of a bunch are multiplied before more.
-const STRETCH: usize = 2048;
-/// Columns of which a strip is multiplied with all tokens before more.
-const SLAB: usize = SHAPE.slab;
-/// Weights of a strip's slab, as tiles.
-const WEIGHTS: usize = STRIP * SLAB;
-/// What a worker needs for a bunch. The tiles of two slabs: numbers of 16 bits take half of those of 32.
-pub(crate) const ROOM: Room = Room {
+/// PackedBytes of a row_block's slab, as tiles.
+const WEIGHTS: usize = ROW_BLOCK * KC_AMX;
+/// What a worker needs for a block_group. The tiles of two slabs: numbers of 16 bits take half of those of 32.
+pub(crate) const SCRATCH: ScratchSize = ScratchSize {
     weights: WEIGHTS,
-    sums: BUNCH * PASS * STRIP,
+    sums: NC_AMX * MC_AMX * ROW_BLOCK,
 };
 
-/// Strips whose results are handed on together, where they are neighbours: rows of results lie pages apart, so that a
+/// Strips whose stores are handed on together, where they are neighbours: rows of stores lie pages apart, so that a
 /// few lines of one at a time are had more cheaply than two.
-const RUN: usize = 4;
+const STORE_BLOCKS: usize = 4;
 
-/// Parts in which a group is unpacked.
+/// DisjointSlice in which a group is unpacked.
 const QUARTERS: usize = 4;
 
-/// Multiplies every strip of a bunch with its tokens.
+/// Multiplies every row_block of a block_group with its tokens.
 ///
 /// # Safety
-/// AMX is permitted; strips are packed weights of their type; `x` holds as many tiles as `m` and
+/// AMX is permitted; row_blocks are packed weights of their type; `x` holds as many tiles as `m` and
 /// `cols` take; ends lie inside their parts, and nobody else uses these.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
-pub(crate) unsafe fn multiply(bunch: &Bunch, desk: &mut Desk) {
-    debug_assert!(bunch.m <= PASS && bunch.strips.len() <= BUNCH);
-    let (weights, sums) = desk.take(ROOM);
+pub(crate) unsafe fn multiply(block_group: &RowBlockGroup, scratch: &mut TileScratch) {
+    debug_assert!(block_group.m <= MC_AMX && block_group.row_blocks.len() <= NC_AMX);
+    let (weights, sums) = scratch.take(SCRATCH);
     let weights = weights.cast::<u16>();
     let (mut here, mut there) = (weights, weights.wrapping_add(WEIGHTS));
-    // With one stretch only two runs' sums have to be kept: those that grow, and those that are handed on.
-    let slots = if bunch.cols <= STRETCH {
-        2 * RUN
+    // With one outer_columns only two runs' sums have to be kept: those that grow, and those that are handed on.
+    let slots = if block_group.cols <= KC_OUTER_AMX {
+        2 * STORE_BLOCKS
     } else {
-        BUNCH
+        NC_AMX
     };
-    let slot = |s: usize| sums.wrapping_add(s % slots * PASS * STRIP);
-    let mut scales = Scales::new();
-    let first = Place::default();
-    let mut aside = Aside {
-        unpacking: Some(Unpacking::new(bunch, first, here)),
+    let slot = |s: usize| sums.wrapping_add(s % slots * MC_AMX * ROW_BLOCK);
+    let mut scales = BlockScales::new();
+    let first = KBlockIndex::default();
+    let mut background = Background {
+        unpacking: Some(Unpacking::new(block_group, first, here)),
         scales: &mut scales,
-        results: Results::new(&[], bunch.m, sums, 1),
+        stores: PendingStores::new(&[], block_group.m, sums, 1),
     };
-    // SAFETY: the desk has room for the tiles of two slabs and for all sums; what a strip and its end
+    // SAFETY: the scratch has room for the tiles of two slabs and for all sums; what a row_block and its end
     // need is the caller's.
     unsafe {
-        let _tiles = Tiles::new();
-        aside.finish_unpacking();
+        let _tiles = TileRegisters::new();
+        background.finish_unpacking();
         zero_sums();
-        let mut place = Some(first);
-        while let Some(at) = place {
-            place = at.next(bunch);
-            aside.unpacking = place.map(|next| Unpacking::new(bunch, next, there));
-            let pass = Pass {
-                bunch,
+        let mut index = Some(first);
+        while let Some(at) = index {
+            index = at.next(block_group);
+            background.unpacking = index.map(|next| Unpacking::new(block_group, next, there));
+            let kernel = AmxMacroKernel {
+                block_group,
                 at,
                 weights: here,
-                sums: slot(at.strip),
-                next: place
+                sums: slot(at.row_block),
+                next: index
                     .filter(|next| next.column > 0)
-                    .map(|next| slot(next.strip).cast_const()),
+                    .map(|next| slot(next.row_block).cast_const()),
             };
-            pass.run(&mut aside);
-            let columns = at.stretch(bunch.cols);
-            if at.column + SLAB >= columns.end {
-                aside.results.finish();
-                let run = match columns.end == bunch.cols {
-                    true => run(bunch.strips, at.strip),
+            kernel.run(&mut background);
+            let columns = at.outer_columns(block_group.cols);
+            if at.column + KC_AMX >= columns.end {
+                background.stores.finish();
+                let run = match columns.end == block_group.cols {
+                    true => run(block_group.row_blocks, at.row_block),
                     false => &[],
                 };
-                let steps = bunch.m.div_ceil(PAIR) * columns.len() / COLUMNS;
-                aside.results = Results::new(run, bunch.m, slot(at.strip), steps);
+                let steps = block_group.m.div_ceil(PAIR) * columns.len() / COLUMNS;
+                background.stores =
+                    PendingStores::new(run, block_group.m, slot(at.row_block), steps);
             }
             std::mem::swap(&mut here, &mut there);
         }
-        aside.results.finish();
+        background.stores.finish();
     }
 }
 
-/// Which slab of which strip.
+/// Which slab of which row_block.
 #[derive(Clone, Copy, Default)]
-struct Place {
-    strip: usize,
+struct KBlockIndex {
+    row_block: usize,
     /// The slab's first column.
     column: usize,
 }
 
-impl Place {
-    /// After the slabs of a stretch come those of the next strip, and after all strips the next stretch.
-    fn next(self, bunch: &Bunch) -> Option<Place> {
-        let columns = self.stretch(bunch.cols);
-        let Place {
-            mut strip,
+impl KBlockIndex {
+    /// After the slabs of a outer_columns come those of the next row_block, and after all row_blocks the next outer_columns.
+    fn next(self, block_group: &RowBlockGroup) -> Option<KBlockIndex> {
+        let columns = self.outer_columns(block_group.cols);
+        let KBlockIndex {
+            mut row_block,
             mut column,
         } = self;
-        column += SLAB;
+        column += KC_AMX;
         if column >= columns.end {
-            strip += 1;
+            row_block += 1;
             column = columns.start;
         }
-        if strip == bunch.strips.len() {
-            strip = 0;
+        if row_block == block_group.row_blocks.len() {
+            row_block = 0;
             column = columns.end;
         }
-        (column < bunch.cols).then_some(Place { strip, column })
+        (column < block_group.cols).then_some(KBlockIndex { row_block, column })
     }
 
-    fn stretch(self, cols: usize) -> Range<usize> {
-        let first = self.column / STRETCH * STRETCH;
-        first..(first + STRETCH).min(cols)
+    fn outer_columns(self, cols: usize) -> Range<usize> {
+        let first = self.column / KC_OUTER_AMX * KC_OUTER_AMX;
+        first..(first + KC_OUTER_AMX).min(cols)
     }
 
     fn columns(self, cols: usize) -> Range<usize> {
-        self.column..(self.column + SLAB).min(cols)
+        self.column..(self.column + KC_AMX).min(cols)
     }
 
-    /// Where its weights begin in the strip's first panel.
-    fn weights(self, bunch: &Bunch) -> usize {
-        let strip = &bunch.strips[self.strip];
-        strip.panels.as_ptr().addr() + strip.panel_bytes * self.column / bunch.cols
+    /// Where its weights begin in the row_block's first panel.
+    fn weights(self, block_group: &RowBlockGroup) -> usize {
+        let row_block = &block_group.row_blocks[self.row_block];
+        row_block.panels.as_ptr().addr() + row_block.panel_bytes * self.column / block_group.cols
     }
 }
 
-/// The strips up to `s` whose results are handed on with its own; none, if they wait for those of the next.
-fn run<'a>(strips: &'a [Strip<'a>], s: usize) -> &'a [Strip<'a>] {
-    let follows = |s: usize| match (strips[s - 1].end, strips[s].end) {
+/// The row_blocks up to `s` whose stores are handed on with its own; none, if they wait for those of the next.
+fn run<'a>(row_blocks: &'a [RowBlock<'a>], s: usize) -> &'a [RowBlock<'a>] {
+    let follows = |s: usize| match (row_blocks[s - 1].epilogue, row_blocks[s].epilogue) {
         (
-            End::Rows { y, first, .. },
-            End::Rows {
+            TileEpilogue::Store { y, first, .. },
+            TileEpilogue::Store {
                 y: z, first: next, ..
             },
-        ) => std::ptr::eq(y, z) && first + STRIP == next,
+        ) => std::ptr::eq(y, z) && first + ROW_BLOCK == next,
         _ => false,
     };
-    let joined = |s: usize| !s.is_multiple_of(RUN) && s < strips.len() && follows(s);
+    let joined = |s: usize| !s.is_multiple_of(STORE_BLOCKS) && s < row_blocks.len() && follows(s);
     if joined(s + 1) {
         return &[];
     }
     let first = (0..=s).rev().find(|s| !joined(*s)).unwrap_or(s);
-    &strips[first..=s]
+    &row_blocks[first..=s]
 }
 
-/// A strip's slab.
-struct Pass<'a> {
-    bunch: &'a Bunch<'a>,
-    at: Place,
+/// A row_block's slab.
+struct AmxMacroKernel<'a> {
+    block_group: &'a RowBlockGroup<'a>,
+    at: KBlockIndex,
     weights: *const u16,
     /// `[token][32]`.
     sums: *mut f32,
@@ -183,40 +177,40 @@ struct Pass<'a> {
     next: Option<*const f32>,
 }
 
-impl<'a> Pass<'a> {
-    /// Multiplies it, and does what is to be done aside; leaves the next slab's first sums in the registers.
+impl<'a> AmxMacroKernel<'a> {
+    /// Multiplies it, and does what is to be done background; leaves the next slab's first sums in the registers.
     ///
     /// # Safety
     /// As [`multiply`]; the weights are unpacked, and its own first sums are in the registers.
     #[inline(always)]
-    unsafe fn run(&self, aside: &mut Aside<'a>) {
-        let Bunch { m, cols, x, .. } = *self.bunch;
+    unsafe fn run(&self, background: &mut Background<'a>) {
+        let RowBlockGroup { m, cols, x, .. } = *self.block_group;
         let columns = self.at.columns(cols);
         let groups = columns.len() / COLUMNS;
         let pairs = m.div_ceil(PAIR);
-        let mut unpacking = Pace::new(aside.to_unpack(), pairs * groups);
-        // SAFETY: pairs of token blocks lie inside the tiles, groups inside the slab, sums inside the desk.
+        let mut unpacking = StepSchedule::new(background.to_unpack(), pairs * groups);
+        // SAFETY: pairs of token blocks lie inside the tiles, groups inside the slab, sums inside the scratch.
         unsafe {
             let mut x = x.as_ptr().add(columns.start * pairs * PAIR);
             for this in 0..pairs {
                 for group in 0..groups {
-                    add_products_of_four(self.weights.add(group * STRIP_PANELS * TILE), x);
-                    x = x.add(2 * TILE);
+                    multiply_add_2x2(self.weights.add(group * ROW_BLOCK_PANELS * TILE_LEN), x);
+                    x = x.add(2 * TILE_LEN);
                     if unpacking.is_due() {
-                        aside.unpack();
+                        background.unpack();
                     }
-                    if aside.results.pace.is_due() {
-                        aside.results.next();
+                    if background.stores.schedule.is_due() {
+                        background.stores.next();
                     }
                 }
-                let pair = |pair: usize| self.sums.wrapping_add(pair * PAIR * STRIP);
+                let pair = |pair: usize| self.sums.wrapping_add(pair * PAIR * ROW_BLOCK);
                 let next = match this + 1 {
                     last if last == pairs => self.next,
                     next => (columns.start > 0).then_some(pair(next).cast_const()),
                 };
-                let sums = Sums {
+                let sums = SumTiles {
                     at: pair(this),
-                    stride: STRIP,
+                    stride: ROW_BLOCK,
                 };
                 match next {
                     Some(next) => store_and_load_sums(sums, next),
@@ -226,32 +220,28 @@ impl<'a> Pass<'a> {
                     }
                 }
             }
-            aside.finish_unpacking();
+            background.finish_unpacking();
         }
     }
 }
 
-/// Spreads some pieces of work over so many steps.
-struct Pace {
-    pieces: usize,
+/// Spreads some tasks of work over so many steps.
+struct StepSchedule {
+    tasks: usize,
     steps: usize,
     owed: usize,
 }
 
-impl Pace {
-    fn new(pieces: usize, steps: usize) -> Pace {
+impl StepSchedule {
+    fn new(tasks: usize, steps: usize) -> StepSchedule {
         let owed = 0;
-        Pace {
-            pieces,
-            steps,
-            owed,
-        }
+        StepSchedule { tasks, steps, owed }
     }
 
-    /// Takes a step; whether a piece is due after it.
+    /// Takes a step; whether a task is due after it.
     #[inline(always)]
     fn is_due(&mut self) -> bool {
-        self.owed += self.pieces;
+        self.owed += self.tasks;
         let is_due = self.owed >= self.steps;
         if is_due {
             self.owed -= self.steps;
@@ -261,13 +251,13 @@ impl Pace {
 }
 
 /// What is done between tile instructions.
-struct Aside<'a> {
+struct Background<'a> {
     unpacking: Option<Unpacking>,
-    scales: &'a mut Scales,
-    results: Results<'a>,
+    scales: &'a mut BlockScales,
+    stores: PendingStores<'a>,
 }
 
-impl Aside<'_> {
+impl Background<'_> {
     fn to_unpack(&self) -> usize {
         self.unpacking.as_ref().map_or(0, |it| it.left)
     }
@@ -293,38 +283,38 @@ impl Aside<'_> {
     }
 }
 
-/// Sums on their way to where they belong.
-struct Results<'a> {
-    /// The strips that they are of.
-    run: &'a [Strip<'a>],
+/// SumTiles on their way to where they belong.
+struct PendingStores<'a> {
+    /// The row_blocks that they are of.
+    run: &'a [RowBlock<'a>],
     m: usize,
     /// The token that comes next, and where they end.
     token: usize,
     last: usize,
-    /// Of `token` and the run's last strip; those of the strips before, and of a gate, are as many slots before.
+    /// Of `token` and the run's last row_block; those of the row_blocks before, and of a gate, are as many slots before.
     sums: *const f32,
-    pace: Pace,
+    schedule: StepSchedule,
 }
 
-impl<'a> Results<'a> {
+impl<'a> PendingStores<'a> {
     /// Those of `m` tokens, within so many steps.
-    fn new(run: &'a [Strip<'a>], m: usize, sums: *const f32, steps: usize) -> Self {
-        let last = match run.last().map(|strip| strip.end) {
-            None | Some(End::Gate) => 0,
+    fn new(run: &'a [RowBlock<'a>], m: usize, sums: *const f32, steps: usize) -> Self {
+        let last = match run.last().map(|row_block| row_block.epilogue) {
+            None | Some(TileEpilogue::Gate) => 0,
             Some(_) => m,
         };
-        Results {
+        PendingStores {
             run,
             m,
             token: 0,
             last,
             sums,
-            pace: Pace::new(last, steps),
+            schedule: StepSchedule::new(last, steps),
         }
     }
 
     /// # Safety
-    /// As [`Results::next`].
+    /// As [`PendingStores::next`].
     #[inline(always)]
     unsafe fn finish(&mut self) {
         for _ in self.token..self.last {
@@ -333,14 +323,14 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// How much further on results of `width` are those that this place gets next: the token's in the next pair,
+    /// How much further on stores of `width` are those that this index gets next: the token's in the next pair,
     /// or in the next run's first.
     #[inline(always)]
     fn ahead(&self, width: usize) -> usize {
         if self.token + PAIR < self.m {
             PAIR * width
         } else {
-            (RUN * STRIP + self.token % PAIR * width).wrapping_sub(self.token * width)
+            (STORE_BLOCKS * ROW_BLOCK + self.token % PAIR * width).wrapping_sub(self.token * width)
         }
     }
 
@@ -350,13 +340,13 @@ impl<'a> Results<'a> {
     /// As [`multiply`]; there is one left.
     #[inline(always)]
     unsafe fn next(&mut self) {
-        // SAFETY: a token's results of these strips are this worker's alone, as is a row of the tile that is their
+        // SAFETY: a token's stores of these row_blocks are this worker's alone, as is a row of the tile that is their
         // column group; sums are two vectors of each token, and a gate's lie one slot before its twin's.
         unsafe {
-            for (strip, before) in self.run.iter().zip((0..self.run.len()).rev()) {
-                let sums = self.sums.wrapping_sub(before * PASS * STRIP);
-                match strip.end {
-                    End::Rows {
+            for (row_block, before) in self.run.iter().zip((0..self.run.len()).rev()) {
+                let sums = self.sums.wrapping_sub(before * MC_AMX * ROW_BLOCK);
+                match row_block.epilogue {
+                    TileEpilogue::Store {
                         y,
                         first,
                         rows,
@@ -366,26 +356,26 @@ impl<'a> Results<'a> {
                         let y = y.slice(self.token * width + first, rows);
                         let later = y.as_ptr().wrapping_add(self.ahead(width));
                         prefetch_results(later);
-                        deliver::<Avx512>(sums, y, add);
+                        store_row::<Avx512>(sums, y, add);
                     }
-                    End::Up {
+                    TileEpilogue::SwiGlu {
                         to, group, cols, ..
                     } => {
                         let (block, row) = (self.token / PAIR, self.token % PAIR);
                         let tile = SHAPE.tile(self.m, cols, block, group);
                         let to = to.slice(tile + row * COLUMNS, COLUMNS);
-                        silu_mul_to_row(sums.wrapping_sub(PASS * STRIP), sums, to);
+                        silu_mul_to_tile(sums.wrapping_sub(MC_AMX * ROW_BLOCK), sums, to);
                     }
-                    End::Gate => {}
+                    TileEpilogue::Gate => {}
                 }
             }
         }
-        self.sums = self.sums.wrapping_add(STRIP);
+        self.sums = self.sums.wrapping_add(ROW_BLOCK);
         self.token += 1;
     }
 }
 
-/// Asks for two lines to be written: rows of results lie so far apart that nothing else foresees them.
+/// Asks for two lines to be written: rows of stores lie so far apart that nothing else foresees them.
 #[inline(always)]
 fn prefetch_results(y: *const f32) {
     // SAFETY: a hint: what cannot be fetched is not.
@@ -414,30 +404,32 @@ struct Unpacking {
     /// Unpack the next quarter, according to which it is.
     ///
     /// # Safety
-    /// As [`multiply`]; there is one left, and `tile` has room for a strip's slab.
-    next: [unsafe fn(&mut Self, &mut Scales); QUARTERS],
+    /// As [`multiply`]; there is one left, and `tile` has room for a row_block's slab.
+    next: [unsafe fn(&mut Self, &mut BlockScales); QUARTERS],
 }
 
 impl Unpacking {
-    fn new(bunch: &Bunch, place: Place, to: *mut u16) -> Self {
-        let strip = &bunch.strips[place.strip];
-        let columns = place.columns(bunch.cols);
-        let panels = strip.panels.len() / strip.panel_bytes;
-        let ahead = place.next(bunch).map_or(0, |later| {
-            later.weights(bunch).wrapping_sub(place.weights(bunch))
+    fn new(block_group: &RowBlockGroup, index: KBlockIndex, to: *mut u16) -> Self {
+        let row_block = &block_group.row_blocks[index.row_block];
+        let columns = index.columns(block_group.cols);
+        let panels = row_block.panels.len() / row_block.panel_bytes;
+        let ahead = index.next(block_group).map_or(0, |later| {
+            later
+                .weights(block_group)
+                .wrapping_sub(index.weights(block_group))
         });
         Unpacking {
-            ty: strip.ty,
-            panel_bytes: strip.panel_bytes,
-            panel: strip.panels.as_ptr(),
+            ty: row_block.ty,
+            panel_bytes: row_block.panel_bytes,
+            panel: row_block.panels.as_ptr(),
             column: columns.start,
             quarter: 0,
             tile: to,
             left: panels * columns.len() / COLUMNS * QUARTERS,
             columns,
             ahead,
-            next: with_format!(
-                strip.ty,
+            next: with_quant_format!(
+                row_block.ty,
                 F => [next::<F, 0>, next::<F, 1>, next::<F, 2>, next::<F, 3>],
                 else [next_floats; QUARTERS]
             ),
@@ -453,12 +445,14 @@ impl Unpacking {
             return;
         }
         self.column += COLUMNS;
-        self.tile = self.tile.wrapping_add(STRIP_PANELS * TILE);
+        self.tile = self.tile.wrapping_add(ROW_BLOCK_PANELS * TILE_LEN);
         if self.column == self.columns.end {
             self.column = self.columns.start;
             self.panel = self.panel.wrapping_add(self.panel_bytes);
             let groups = self.columns.len() / COLUMNS;
-            self.tile = self.tile.wrapping_sub((groups * STRIP_PANELS - 1) * TILE);
+            self.tile = self
+                .tile
+                .wrapping_sub((groups * ROW_BLOCK_PANELS - 1) * TILE_LEN);
         }
     }
 }
@@ -468,7 +462,7 @@ impl Unpacking {
 /// # Safety
 /// As there.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
-unsafe fn next<F: Format, const Q: usize>(it: &mut Unpacking, scales: &mut Scales) {
+unsafe fn next<F: QuantFormat, const Q: usize>(it: &mut Unpacking, scales: &mut BlockScales) {
     let layout = F::LAYOUT;
     let bytes = layout.block_bytes() * COLUMNS / (layout.cols * QUARTERS);
     let done = (it.column / COLUMNS * QUARTERS + Q) * bytes;
@@ -488,7 +482,7 @@ unsafe fn next<F: Format, const Q: usize>(it: &mut Unpacking, scales: &mut Scale
 /// # Safety
 /// As there.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
-unsafe fn next_floats(it: &mut Unpacking, _: &mut Scales) {
+unsafe fn next_floats(it: &mut Unpacking, _: &mut BlockScales) {
     // SAFETY: the group lies inside the panel, and its tile inside the room.
     unsafe { unpack_floats(it.ty, it.panel, it.column, it.quarter, it.tile) };
     it.advance();

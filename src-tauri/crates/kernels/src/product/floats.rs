@@ -1,37 +1,46 @@
 //! Products in floats.
 
-use super::row_block::{Stage, Strip};
-use crate::blocking::{FLOAT_COLS, STRIP};
+use super::row_block::{ProductScratch, RowBlockTask};
+use crate::blocking::{KC_FLOATS, ROW_BLOCK};
 use crate::isa::scalar::Scalar;
 use crate::isa::{Isa, LANES};
 use crate::weights::block::BlockType;
-use crate::weights::layout::{GROUP, Header, Layout, quants, scales, with_format};
+use crate::weights::layout::{GROUP, HeaderLayout, Layout, quants, scales, with_quant_format};
 
-/// A strip in floats: for float weights, and for the exact executor.
+/// A row_block in floats: for float weights, and for the exact executor.
 ///
 /// # Safety
 /// As [`multiply`].
 #[inline(always)]
-pub(super) unsafe fn floats<I: Isa>(strip: &Strip, m: usize, x: &[f32], stage: &mut Stage) {
-    let panels = strip.panels.len() / strip.panel_bytes;
-    // SAFETY: `weights` is as large as FLOAT_COLS columns of two panels; rows of x are `cols` long.
+pub(super) unsafe fn floats<I: Isa>(
+    row_block: &RowBlockTask,
+    m: usize,
+    x: &[f32],
+    scratch: &mut ProductScratch,
+) {
+    let panels = row_block.panels.len() / row_block.panel_bytes;
+    // SAFETY: `weights` is as large as KC_FLOATS columns of two panels; rows of x are `cols` long.
     unsafe {
-        for first in (0..strip.cols).step_by(FLOAT_COLS) {
-            let cols = (strip.cols - first).min(FLOAT_COLS);
-            for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
-                unstage_floats::<I>(strip.ty, panel, first, cols, p, stage);
+        for first in (0..row_block.cols).step_by(KC_FLOATS) {
+            let cols = (row_block.cols - first).min(KC_FLOATS);
+            for (p, panel) in row_block
+                .panels
+                .chunks_exact(row_block.panel_bytes)
+                .enumerate()
+            {
+                unpack_float_columns::<I>(row_block.ty, panel, first, cols, p, scratch);
             }
             let mut token = 0;
             while token < m {
                 let tokens = (m - token).min(4);
-                let x = x.as_ptr().add(token * strip.cols + first);
+                let x = x.as_ptr().add(token * row_block.cols + first);
                 for p in 0..panels {
                     let fresh = first == 0;
                     match tokens {
-                        1 => float_tile::<I, 1>(stage, p, cols, x, strip.cols, token, fresh),
-                        2 => float_tile::<I, 2>(stage, p, cols, x, strip.cols, token, fresh),
-                        3 => float_tile::<I, 3>(stage, p, cols, x, strip.cols, token, fresh),
-                        _ => float_tile::<I, 4>(stage, p, cols, x, strip.cols, token, fresh),
+                        1 => micro_tile::<I, 1>(scratch, p, cols, x, row_block.cols, token, fresh),
+                        2 => micro_tile::<I, 2>(scratch, p, cols, x, row_block.cols, token, fresh),
+                        3 => micro_tile::<I, 3>(scratch, p, cols, x, row_block.cols, token, fresh),
+                        _ => micro_tile::<I, 4>(scratch, p, cols, x, row_block.cols, token, fresh),
                     }
                 }
                 token += tokens;
@@ -45,17 +54,17 @@ pub(super) unsafe fn floats<I: Isa>(strip: &Strip, m: usize, x: &[f32], stage: &
 /// # Safety
 /// As [`floats`].
 #[inline(always)]
-unsafe fn unstage_floats<I: Isa>(
+unsafe fn unpack_float_columns<I: Isa>(
     ty: BlockType,
     panel: &[u8],
     first: usize,
     cols: usize,
     p: usize,
-    stage: &mut Stage,
+    scratch: &mut ProductScratch,
 ) {
     // SAFETY: as the caller's; a panel of floats has 16 values of `block_bytes` per column.
     unsafe {
-        let out = stage
+        let out = scratch
             .unpacked
             .weights
             .as_mut_ptr()
@@ -70,10 +79,10 @@ unsafe fn unstage_floats<I: Isa>(
                 BlockType::BF16 => I::load_bf16(panel.cast::<u16>().add(at)),
                 _ => break,
             };
-            I::store(out.add(c * STRIP), value);
+            I::store(out.add(c * ROW_BLOCK), value);
         }
-        if Layout::of(ty).header != Header::None {
-            unstage_exact(ty, panel, first, cols, out);
+        if Layout::of(ty).header != HeaderLayout::None {
+            dequantise_columns(ty, panel, first, cols, out);
         }
     }
 }
@@ -82,7 +91,13 @@ unsafe fn unstage_floats<I: Isa>(
 ///
 /// # Safety
 /// As [`floats`].
-unsafe fn unstage_exact(ty: BlockType, panel: *const u8, first: usize, cols: usize, out: *mut f32) {
+unsafe fn dequantise_columns(
+    ty: BlockType,
+    panel: *const u8,
+    first: usize,
+    cols: usize,
+    out: *mut f32,
+) {
     let layout = Layout::of(ty);
     let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
     for g in 0..cols / GROUP {
@@ -91,7 +106,7 @@ unsafe fn unstage_exact(ty: BlockType, panel: *const u8, first: usize, cols: usi
         // SAFETY: as the caller's; any machine has `Scalar`.
         let quads = unsafe {
             let block = panel.add(column / layout.cols * layout.block_bytes());
-            with_format!(ty, F => {
+            with_quant_format!(ty, F => {
                 scales::<Scalar, F>(block, scale.as_mut_ptr(), min.as_mut_ptr());
                 quants::<Scalar, F>(block, inner)
             }, else return)
@@ -100,7 +115,7 @@ unsafe fn unstage_exact(ty: BlockType, panel: *const u8, first: usize, cols: usi
             let q = f32::from(quads[c / 4][lane * 4 + c % 4]);
             let s = layout.scale_of(inner, c * layout.halves() / GROUP) * LANES + lane;
             // SAFETY: as the caller's.
-            unsafe { *out.add((g * GROUP + c) * STRIP + lane) = scale[s] * q - min[s] };
+            unsafe { *out.add((g * GROUP + c) * ROW_BLOCK + lane) = scale[s] * q - min[s] };
         }
     }
 }
@@ -108,10 +123,10 @@ unsafe fn unstage_exact(ty: BlockType, panel: *const u8, first: usize, cols: usi
 /// One panel of floats times `T` tokens.
 ///
 /// # Safety
-/// The machine has `I`; the stage holds `cols` columns; `x` has `T` rows, `stride` apart.
+/// The machine has `I`; the scratch holds `cols` columns; `x` has `T` rows, `stride` apart.
 #[inline(always)]
-unsafe fn float_tile<I: Isa, const T: usize>(
-    stage: &mut Stage,
+unsafe fn micro_tile<I: Isa, const T: usize>(
+    scratch: &mut ProductScratch,
     p: usize,
     cols: usize,
     x: *const f32,
@@ -121,14 +136,23 @@ unsafe fn float_tile<I: Isa, const T: usize>(
 ) {
     // SAFETY: as the caller's.
     unsafe {
-        let out = stage.sums.0.as_mut_ptr().add(token * STRIP + p * LANES);
-        let weights = stage.unpacked.weights.as_ptr().cast::<f32>().add(p * LANES);
+        let out = scratch
+            .sums
+            .0
+            .as_mut_ptr()
+            .add(token * ROW_BLOCK + p * LANES);
+        let weights = scratch
+            .unpacked
+            .weights
+            .as_ptr()
+            .cast::<f32>()
+            .add(p * LANES);
         // Two sums a token, for odd and even columns, hide the latency of the addition.
         let (mut even, mut odd) = ([I::splat(0.0); T], [I::splat(0.0); T]);
         for c in (0..cols & !1).step_by(2) {
             let (w0, w1) = (
-                I::load(weights.add(c * STRIP)),
-                I::load(weights.add((c + 1) * STRIP)),
+                I::load(weights.add(c * ROW_BLOCK)),
+                I::load(weights.add((c + 1) * ROW_BLOCK)),
             );
             for t in 0..T {
                 let x = x.add(t * stride + c);
@@ -137,13 +161,13 @@ unsafe fn float_tile<I: Isa, const T: usize>(
             }
         }
         if cols % 2 == 1 {
-            let w = I::load(weights.add((cols - 1) * STRIP));
+            let w = I::load(weights.add((cols - 1) * ROW_BLOCK));
             for t in 0..T {
                 even[t] = I::fma(w, I::splat(*x.add(t * stride + cols - 1)), even[t]);
             }
         }
         for t in 0..T {
-            let to = out.add(t * STRIP);
+            let to = out.add(t * ROW_BLOCK);
             let sum = I::add(even[t], odd[t]);
             I::store(to, if fresh { sum } else { I::add(I::load(to), sum) });
         }

@@ -1,19 +1,19 @@
 //! The int8 matrix product: two rows times two tokens, eight columns at a time.
 //!
 //! Its registers hold eight columns of two rows, where a panel's hold four columns of four. So a
-//! slab of columns is unpacked in that order, and pairs of tokens pass over it. A few tokens
+//! k_block of columns is unpacked in that order, and pairs of tokens pass over it. A few tokens
 //! stream as they do without the instruction: there memory takes the time.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use crate::blocking::{STREAM, STRIP, UNPACKED};
+use crate::blocking::{BATCH_INVARIANT_MAX, KC_I8MM, ROW_BLOCK, UNPACKED_BYTES};
 use crate::isa::neon::Neon;
 use crate::isa::{Isa, LANES};
-use crate::product::activations::Scale;
-use crate::product::row_block::{Stage, Strip, Tokens};
+use crate::product::activations::ActivationScale;
+use crate::product::row_block::{ProductScratch, RowBlockTask, TokenActivations};
 use crate::product::stream::{self, add_group};
-use crate::weights::layout::{Format, GROUP, Layout, quants, scales, with_format};
+use crate::weights::layout::{GROUP, Layout, QuantFormat, quants, scales, with_quant_format};
 
 /// What all else is done with.
 type Base = Neon<true>;
@@ -22,12 +22,12 @@ type Base = Neon<true>;
 const STEP: usize = 8;
 /// Pairs of rows in a panel.
 const PAIRS: usize = LANES / 2;
-/// Pairs of tokens in a tile: 24 registers of sums.
-const TILE: usize = 3;
+/// Pairs of tokens in a micro_tile: 24 registers of sums.
+const TOKEN_PAIRS: usize = 3;
 
 /// 32 columns of a panel, unpacked.
 #[repr(C)]
-struct Group {
+struct UnpackedGroup {
     /// `[step][pair of rows][row][column]`.
     weights: [[[i8; 2 * STEP]; PAIRS]; GROUP / STEP],
     /// Of each half.
@@ -35,9 +35,7 @@ struct Group {
     min: [[f32; LANES]; 2],
 }
 
-/// Columns of a slab, which takes the place of unpacked weights.
-const SLAB: usize = 256;
-const _: () = assert!(size_of::<[Group; SLAB / GROUP]>() <= UNPACKED);
+const _: () = assert!(size_of::<[UnpackedGroup; KC_I8MM / GROUP]>() <= UNPACKED_BYTES);
 
 /// Adds to a 2 × 2 matrix of sums the products of two rows of eight bytes with two others.
 #[inline]
@@ -62,56 +60,56 @@ fn smmla(mut sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
 /// # Safety
 /// The machine has the dot product and the matrix product; the rest is as there.
 #[target_feature(enable = "neon,dotprod,i8mm")]
-pub(crate) unsafe fn multiply(strip: &Strip, stage: &mut Stage) {
-    match strip.x {
-        Tokens::Integers { m, bytes, scales } if m > STREAM => {
-            let x = Rows {
+pub(crate) unsafe fn multiply(row_block: &RowBlockTask, scratch: &mut ProductScratch) {
+    match row_block.x {
+        TokenActivations::Integers { m, bytes, scales } if m > BATCH_INVARIANT_MAX => {
+            let x = I8mmActivations {
                 bytes: bytes.as_ptr(),
                 scales: scales.as_ptr(),
-                cols: strip.cols,
+                cols: row_block.cols,
                 m,
             };
             // SAFETY: passed on.
             unsafe {
-                match Layout::of(strip.ty).halves() {
-                    1 => integers::<1>(strip, x, stage),
-                    _ => integers::<2>(strip, x, stage),
+                match Layout::of(row_block.ty).halves() {
+                    1 => integers::<1>(row_block, x, scratch),
+                    _ => integers::<2>(row_block, x, scratch),
                 }
             }
         }
         // SAFETY: passed on.
-        _ => unsafe { stream::multiply::<Base>(strip, stage) },
+        _ => unsafe { stream::multiply::<Base>(row_block, scratch) },
     }
 }
 
 /// All activations.
 #[derive(Clone, Copy)]
-struct Rows {
+struct I8mmActivations {
     bytes: *const i8,
-    scales: *const Scale,
+    scales: *const ActivationScale,
     cols: usize,
     m: usize,
 }
 
 /// A token's activations from some column on.
 #[derive(Clone, Copy)]
-struct Row {
+struct ActivationRow {
     bytes: *const i8,
-    scales: *const Scale,
+    scales: *const ActivationScale,
 }
 
-impl Rows {
+impl I8mmActivations {
     /// Token `t` from column `first` on. The last stands in for the one that an odd number lacks:
     /// that result is stored where nobody reads.
     ///
     /// # Safety
     /// `first` is a whole group of the row.
     #[inline(always)]
-    unsafe fn row(self, t: usize, first: usize) -> Row {
+    unsafe fn row(self, t: usize, first: usize) -> ActivationRow {
         let cell = t.min(self.m - 1) * self.cols + first;
         // SAFETY: the cell is in one of the rows.
         unsafe {
-            Row {
+            ActivationRow {
                 bytes: self.bytes.add(cell),
                 scales: self.scales.add(cell / GROUP),
             }
@@ -119,34 +117,46 @@ impl Rows {
     }
 }
 
-/// A strip times many tokens; scales go with groups or with their `HALVES`.
+/// A row_block times many tokens; scales go with groups or with their `HALVES`.
 ///
 /// # Safety
 /// As [`multiply`].
 #[inline(always)]
-unsafe fn integers<const HALVES: usize>(strip: &Strip, x: Rows, stage: &mut Stage) {
-    for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
-        for first in (0..strip.cols).step_by(SLAB) {
-            let groups = (strip.cols - first).min(SLAB) / GROUP;
-            // SAFETY: there is room for a slab, aligned, and its numbers may be any bytes; a stage has
+unsafe fn integers<const HALVES: usize>(
+    row_block: &RowBlockTask,
+    x: I8mmActivations,
+    scratch: &mut ProductScratch,
+) {
+    for (p, panel) in row_block
+        .panels
+        .chunks_exact(row_block.panel_bytes)
+        .enumerate()
+    {
+        for first in (0..row_block.cols).step_by(KC_I8MM) {
+            let groups = (row_block.cols - first).min(KC_I8MM) / GROUP;
+            // SAFETY: there is room for a k_block, aligned, and its numbers may be any bytes; a scratch has
             // room for the sums of whole tiles of tokens, also of the one that may be lacking.
             unsafe {
-                let slab = stage.unpacked.weights.as_mut_ptr().cast::<Group>();
-                let slab = std::slice::from_raw_parts_mut(slab, groups);
-                with_format!(
-                    strip.ty,
-                    F => unstage::<F>(panel.as_ptr(), first, slab),
+                let k_block = scratch
+                    .unpacked
+                    .weights
+                    .as_mut_ptr()
+                    .cast::<UnpackedGroup>();
+                let k_block = std::slice::from_raw_parts_mut(k_block, groups);
+                with_quant_format!(
+                    row_block.ty,
+                    F => unpack::<F>(panel.as_ptr(), first, k_block),
                     else debug_assert!(false, "float weights meet floats")
                 );
-                let sums = stage.sums.0.as_mut_ptr().add(p * LANES);
+                let sums = scratch.sums.0.as_mut_ptr().add(p * LANES);
                 let mut t = 0;
                 while t < x.m {
-                    let to = sums.add(t * STRIP);
-                    if x.m - t >= 2 * TILE {
-                        tile::<HALVES, TILE>(slab, x, t, first, to);
-                        t += 2 * TILE;
+                    let to = sums.add(t * ROW_BLOCK);
+                    if x.m - t >= 2 * TOKEN_PAIRS {
+                        micro_tile::<HALVES, TOKEN_PAIRS>(k_block, x, t, first, to);
+                        t += 2 * TOKEN_PAIRS;
                     } else {
-                        tile::<HALVES, 1>(slab, x, t, first, to);
+                        micro_tile::<HALVES, 1>(k_block, x, t, first, to);
                         t += 2;
                     }
                 }
@@ -160,10 +170,10 @@ unsafe fn integers<const HALVES: usize>(strip: &Strip, x: Rows, stage: &mut Stag
 /// # Safety
 /// As [`multiply`].
 #[inline(always)]
-unsafe fn unstage<F: Format>(panel: *const u8, first: usize, slab: &mut [Group]) {
+unsafe fn unpack<F: QuantFormat>(panel: *const u8, first: usize, k_block: &mut [UnpackedGroup]) {
     let layout = F::LAYOUT;
     let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
-    for (g, group) in slab.iter_mut().enumerate() {
+    for (g, group) in k_block.iter_mut().enumerate() {
         let inner = g % (layout.cols / GROUP);
         // SAFETY: blocks and groups stay inside the panel.
         let w = unsafe {
@@ -192,31 +202,31 @@ unsafe fn unstage<F: Format>(panel: *const u8, first: usize, slab: &mut [Group])
     }
 }
 
-/// A slab of a panel, which begins at column `first`, times `T` pairs of tokens from `token` on.
+/// A k_block of a panel, which begins at column `first`, times `T` pairs of tokens from `token` on.
 ///
 /// # Safety
 /// As [`multiply`]; `to` has room for the sums of as many tokens.
 #[inline(always)]
-unsafe fn tile<const HALVES: usize, const T: usize>(
-    slab: &[Group],
-    x: Rows,
+unsafe fn micro_tile<const HALVES: usize, const T: usize>(
+    k_block: &[UnpackedGroup],
+    x: I8mmActivations,
     token: usize,
     first: usize,
     to: *mut f32,
 ) {
-    // SAFETY: a slab is columns of the rows; the rest is the caller's.
+    // SAFETY: a k_block is columns of the rows; the rest is the caller's.
     unsafe {
         let row = |t: usize| x.row(token + t, first);
-        let x: [[Row; 2]; T] = std::array::from_fn(|t| [row(2 * t), row(2 * t + 1)]);
+        let x: [[ActivationRow; 2]; T] = std::array::from_fn(|t| [row(2 * t), row(2 * t + 1)]);
         let mut sums = [[Base::splat(0.0); 2]; T];
         if first > 0 {
             for t in 0..T {
                 for k in 0..2 {
-                    sums[t][k] = Base::load(to.add((2 * t + k) * STRIP));
+                    sums[t][k] = Base::load(to.add((2 * t + k) * ROW_BLOCK));
                 }
             }
         }
-        for (g, group) in slab.iter().enumerate() {
+        for (g, group) in k_block.iter().enumerate() {
             for h in 0..HALVES {
                 let mut acc = [[vdupq_n_s32(0); PAIRS]; T];
                 let steps = GROUP / STEP / HALVES;
@@ -248,7 +258,7 @@ unsafe fn tile<const HALVES: usize, const T: usize>(
         }
         for t in 0..T {
             for k in 0..2 {
-                Base::store(to.add((2 * t + k) * STRIP), sums[t][k]);
+                Base::store(to.add((2 * t + k) * ROW_BLOCK), sums[t][k]);
             }
         }
     }
@@ -278,11 +288,11 @@ unsafe fn by_token(acc: [int32x4_t; PAIRS]) -> [<Base as Isa>::I; 2] {
 /// # Safety
 /// The machine has the matrix product.
 #[target_feature(enable = "neon,i8mm")]
-pub(crate) unsafe fn dots(passes: usize) -> i32 {
-    // An instruction is 2 × 2 × 8 products; a pass counts 64 × 12 × 64. As many sums as in a tile
+pub(crate) unsafe fn peak_dots(passes: usize) -> i32 {
+    // An instruction is 2 × 2 × 8 products; a pass counts 64 × 12 × 64. As many sums as in a micro_tile
     // hide its latency.
-    let rounds = passes * (64 * 12 * 64) / (TILE * PAIRS * 4 * STEP);
-    let mut sums = [vdupq_n_s32(0); TILE * PAIRS];
+    let rounds = passes * (64 * 12 * 64) / (TOKEN_PAIRS * PAIRS * 4 * STEP);
+    let mut sums = [vdupq_n_s32(0); TOKEN_PAIRS * PAIRS];
     let (rows, tokens) = (vdupq_n_s8(3), vdupq_n_s8(-5));
     for _ in 0..rounds {
         for sum in &mut sums {

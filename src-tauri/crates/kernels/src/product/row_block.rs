@@ -1,27 +1,27 @@
 //! One row block of weights, the activations that it is multiplied with, and a worker's memory.
 
-use super::activations::Scale;
-use crate::blocking::{STRIP, TOKENS, UNPACKED};
+use super::activations::ActivationScale;
+use crate::blocking::{MC_STREAM, ROW_BLOCK, UNPACKED_BYTES};
 use crate::weights::block::BlockType;
 
-/// One strip of weights and the tokens to multiply it with.
+/// One row_block of weights and the tokens to multiply it with.
 #[derive(Clone, Copy)]
-pub(crate) struct Strip<'a> {
+pub(crate) struct RowBlockTask<'a> {
     pub ty: BlockType,
     /// One panel or two, `panel_bytes` each.
     pub panels: &'a [u8],
     pub panel_bytes: usize,
     pub cols: usize,
-    pub x: Tokens<'a>,
+    pub x: TokenActivations<'a>,
 }
 
 /// `m` rows of activations; quantised weights meet integers, float weights floats.
 #[derive(Clone, Copy)]
-pub(crate) enum Tokens<'a> {
+pub(crate) enum TokenActivations<'a> {
     Integers {
         m: usize,
         bytes: &'a [i8],
-        scales: &'a [Scale],
+        scales: &'a [ActivationScale],
     },
     Floats {
         m: usize,
@@ -29,39 +29,39 @@ pub(crate) enum Tokens<'a> {
     },
 }
 
-impl Tokens<'_> {
+impl TokenActivations<'_> {
     pub fn len(self) -> usize {
         match self {
-            Tokens::Integers { m, .. } | Tokens::Floats { m, .. } => m,
+            TokenActivations::Integers { m, .. } | TokenActivations::Floats { m, .. } => m,
         }
     }
 }
 
 /// A worker's own memory.
-pub(crate) struct Stage {
-    pub unpacked: Box<Unpacked>,
+pub(crate) struct ProductScratch {
+    pub unpacked: Box<UnpackedWeights>,
     /// Results.
-    pub sums: Box<Sums>,
-    /// The gate's results, while the same strip of its twin is multiplied.
-    pub gate: Box<Sums>,
+    pub sums: Box<ProductSums>,
+    /// The gate's results, while the same row_block of its twin is multiplied.
+    pub gate: Box<ProductSums>,
 }
 
-/// Weights of a strip on their way from memory to the product, where they are not multiplied as they come.
+/// PackedBytes of a row_block on their way from memory to the product, where they are not multiplied as they come.
 #[repr(C, align(64))]
-pub(crate) struct Unpacked {
+pub(crate) struct UnpackedWeights {
     /// Floats: `[col][panel][16]`.
-    pub weights: [u8; UNPACKED],
+    pub weights: [u8; UNPACKED_BYTES],
 }
 
 /// `[token][panel][16]`.
 #[repr(C, align(64))]
-pub(crate) struct Sums(pub [f32; TOKENS * STRIP]);
+pub(crate) struct ProductSums(pub [f32; MC_STREAM * ROW_BLOCK]);
 
-impl Stage {
+impl ProductScratch {
     pub fn new() -> Self {
         // SAFETY: they are plain numbers, for which zero bytes are values.
         unsafe {
-            Stage {
+            ProductScratch {
                 unpacked: Box::new_zeroed().assume_init(),
                 sums: Box::new_zeroed().assume_init(),
                 gate: Box::new_zeroed().assume_init(),

@@ -1,36 +1,44 @@
 //! Products of few tokens: weights go from memory through registers once.
 
-use super::activations::Scale;
+use super::activations::ActivationScale;
 use super::floats::floats;
-use super::row_block::{Stage, Strip, Tokens};
-use crate::blocking::{AHEAD, STREAM, STRIP, TOKENS};
+use super::row_block::{ProductScratch, RowBlockTask, TokenActivations};
+use crate::blocking::{BATCH_INVARIANT_MAX, MC_STREAM, PREFETCH_BYTES, ROW_BLOCK};
 use crate::isa::{Isa, LANES};
-use crate::weights::layout::{Format, GROUP, Head, quants, with_format};
+use crate::weights::layout::{BlockHeader, GROUP, QuantFormat, quants, with_quant_format};
 
-/// Multiplies a strip with at most [`TOKENS`] tokens; `stage.sums` holds the results.
+/// Multiplies a row_block with at most [`MC_STREAM`] tokens; `scratch.sums` holds the results.
 ///
 /// # Safety
-/// The machine has `I`; `strip` is packed weights of its type, and `x` has `m × cols` activations.
+/// The machine has `I`; `row_block` is packed weights of its type, and `x` has `m × cols` activations.
 #[inline(always)]
-pub(crate) unsafe fn multiply<I: Isa>(strip: &Strip, stage: &mut Stage) {
-    let m = strip.x.len();
-    debug_assert!(m <= TOKENS);
+pub(crate) unsafe fn multiply<I: Isa>(row_block: &RowBlockTask, scratch: &mut ProductScratch) {
+    let m = row_block.x.len();
+    debug_assert!(m <= MC_STREAM);
     // SAFETY: passed on.
     unsafe {
-        match strip.x {
-            Tokens::Integers { bytes, scales, .. } => {
-                for (p, panel) in strip.panels.chunks_exact(strip.panel_bytes).enumerate() {
-                    for first in (0..m).step_by(STREAM) {
-                        let cell = first * strip.cols;
-                        let x = Rows {
+        match row_block.x {
+            TokenActivations::Integers { bytes, scales, .. } => {
+                for (p, panel) in row_block
+                    .panels
+                    .chunks_exact(row_block.panel_bytes)
+                    .enumerate()
+                {
+                    for first in (0..m).step_by(BATCH_INVARIANT_MAX) {
+                        let cell = first * row_block.cols;
+                        let x = ActivationRows {
                             bytes: bytes.as_ptr().add(cell),
                             scales: scales.as_ptr().add(cell / GROUP),
-                            cols: strip.cols,
+                            cols: row_block.cols,
                         };
-                        let sums = stage.sums.0.as_mut_ptr().add(first * STRIP + p * LANES);
-                        let m = (m - first).min(STREAM);
-                        with_format!(
-                            strip.ty,
+                        let sums = scratch
+                            .sums
+                            .0
+                            .as_mut_ptr()
+                            .add(first * ROW_BLOCK + p * LANES);
+                        let m = (m - first).min(BATCH_INVARIANT_MAX);
+                        with_quant_format!(
+                            row_block.ty,
                             // The one token of decoding keeps its sum in a register.
                             F => if m == 1 {
                                 stream::<I, F>(panel, x, 1, sums);
@@ -42,18 +50,23 @@ pub(crate) unsafe fn multiply<I: Isa>(strip: &Strip, stage: &mut Stage) {
                     }
                 }
             }
-            Tokens::Floats { x, .. } => floats::<I>(strip, m, x, stage),
+            TokenActivations::Floats { x, .. } => floats::<I>(row_block, m, x, scratch),
         }
     }
 }
 
 /// One panel times a few tokens: weights go from memory through registers once. `sums` is
-/// `[token][STRIP]`.
+/// `[token][ROW_BLOCK]`.
 ///
 /// # Safety
-/// As [`multiply`]; `m` is at most [`STREAM`].
+/// As [`multiply`]; `m` is at most [`BATCH_INVARIANT_MAX`].
 #[inline(always)]
-unsafe fn stream<I: Isa, F: Format>(panel: &[u8], x: Rows, m: usize, sums: *mut f32) {
+unsafe fn stream<I: Isa, F: QuantFormat>(
+    panel: &[u8],
+    x: ActivationRows,
+    m: usize,
+    sums: *mut f32,
+) {
     let layout = F::LAYOUT;
     let halves = layout.halves();
     let run = if I::SHORT && !layout.bytes {
@@ -62,21 +75,21 @@ unsafe fn stream<I: Isa, F: Format>(panel: &[u8], x: Rows, m: usize, sums: *mut 
         8 / halves
     };
     // SAFETY: a panel is `cols / layout.cols` blocks, each with a header and its groups; the
-    // activations have as many groups of 32 bytes and one `Scale` each. Reading ahead touches
+    // activations have as many groups of 32 bytes and one `ActivationScale` each. Reading ahead touches
     // nothing.
     unsafe {
-        let mut sum = [I::splat(0.0); STREAM];
+        let mut sum = [I::splat(0.0); BATCH_INVARIANT_MAX];
         let mut group = 0;
         for block in panel.chunks_exact(layout.block_bytes()) {
             let block = block.as_ptr();
             for line in (0..layout.header_bytes()).step_by(64) {
-                I::prefetch(block.wrapping_add(AHEAD + line));
+                I::prefetch(block.wrapping_add(PREFETCH_BYTES + line));
             }
-            let head = Head::<I>::of::<F>(block);
+            let head = BlockHeader::<I>::of::<F>(block);
             for g in 0..layout.cols / GROUP {
                 let at = layout.header_bytes() + g * layout.group_bytes();
                 for line in (0..layout.group_bytes()).step_by(64) {
-                    I::prefetch(block.wrapping_add(AHEAD + at + line));
+                    I::prefetch(block.wrapping_add(PREFETCH_BYTES + at + line));
                 }
                 let w = quants::<I, F>(block, g);
                 let mut scales = [(I::splat(0.0), I::splat(0.0)); 2];
@@ -119,7 +132,7 @@ unsafe fn stream<I: Isa, F: Format>(panel: &[u8], x: Rows, m: usize, sums: *mut 
             }
         }
         for (t, sum) in sum.into_iter().enumerate().take(m) {
-            I::store(sums.add(t * STRIP), sum);
+            I::store(sums.add(t * ROW_BLOCK), sum);
         }
     }
 }
@@ -144,10 +157,10 @@ pub(crate) unsafe fn add_group<I: Isa>(
     }
 }
 
-/// Rows of activations from some token and column on.
+/// ActivationRows of activations from some token and column on.
 #[derive(Clone, Copy)]
-struct Rows {
+struct ActivationRows {
     bytes: *const i8,
-    scales: *const Scale,
+    scales: *const ActivationScale,
     cols: usize,
 }

@@ -8,9 +8,9 @@ use crate::isa::peak::{PRODUCTS, TOKENS, VECTORS};
 use crate::level::CpuLevel;
 use crate::pool::Pool;
 
-/// Passes of a piece.
+/// Passes of a task.
 const PASSES: usize = 2_000;
-const PIECES: usize = 64;
+const TASKS: usize = 64;
 /// Products of bytes that `threads` threads together add up per second at `level`: the best of a few runs of the
 /// instruction that the products live on, on operands in registers and the L1 cache.
 pub fn integer_rate(threads: usize, level: CpuLevel) -> f64 {
@@ -24,12 +24,12 @@ pub fn integer_rate(threads: usize, level: CpuLevel) -> f64 {
     };
     let run = || {
         let start = Instant::now();
-        pool.pieces(PIECES, |_, _| {
+        pool.tasks(TASKS, |_, _| {
             // SAFETY: the routines are those of a level that this machine has.
-            black_box(unsafe { (routines.dots)(black_box(passes)) });
+            black_box(unsafe { (routines.peak_dots)(black_box(passes)) });
         });
         start.elapsed().as_secs_f64()
     };
     let best = (0..5).map(|_| run()).fold(f64::INFINITY, f64::min);
-    (PIECES * passes * VECTORS * TOKENS * PRODUCTS) as f64 / best
+    (TASKS * passes * VECTORS * TOKENS * PRODUCTS) as f64 / best
 }

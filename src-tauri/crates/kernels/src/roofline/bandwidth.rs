@@ -9,7 +9,7 @@ use crate::pool::Pool;
 
 /// Bytes read in a pass: several times any last-level cache that a core of ours can see.
 const BUFFER: usize = 512 << 20;
-const PIECE: usize = 4 << 20;
+const TASK: usize = 4 << 20;
 
 /// Bytes per second at which `threads` threads together read memory: the best of a few passes
 /// over a buffer larger than the caches, in the same kind of memory as packed weights. NaN where there is no room for it.
@@ -18,19 +18,19 @@ pub fn read_bandwidth(threads: usize) -> f64 {
     let Ok(fresh) = Arena::default().take(BUFFER) else {
         return f64::NAN;
     };
-    pool.pieces(BUFFER / PIECE, |_, i| {
-        // SAFETY: each part is handed to one piece.
-        unsafe { fresh.part(i, PIECE) }.fill(MaybeUninit::new(0));
+    pool.tasks(BUFFER / TASK, |_, i| {
+        // SAFETY: each part is handed to one task.
+        unsafe { fresh.part(i, TASK) }.fill(MaybeUninit::new(0));
     });
     // SAFETY: all parts were written, and none is in use any more.
     let buffer = unsafe { fresh.finish() };
     let best = (0..4)
         .map(|_| {
             let start = Instant::now();
-            pool.pieces(BUFFER / PIECE, |_, i| {
+            pool.tasks(BUFFER / TASK, |_, i| {
                 // As many sums as fit the registers of any x86-64.
                 let mut sums = [0_u8; 128];
-                for line in buffer.as_slice()[i * PIECE..(i + 1) * PIECE].chunks_exact(128) {
+                for line in buffer.as_slice()[i * TASK..(i + 1) * TASK].chunks_exact(128) {
                     for (s, v) in sums.iter_mut().zip(line) {
                         *s ^= v;
                     }

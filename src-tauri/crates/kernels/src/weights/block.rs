@@ -185,7 +185,7 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// Room for a block.
+    /// ScratchSize for a block.
     pub fn new() -> Self {
         Levels {
             q: [0; 256],

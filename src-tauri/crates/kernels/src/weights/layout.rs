@@ -1,7 +1,7 @@
 //! Where the bits of a weight lie once packed.
 //!
 //! Sixteen rows make a *panel*; within it, a block's header is followed by its groups of 32
-//! columns. Of a group, the four bytes of lane r in a 64-byte vector are four columns of row r, so
+//! columns. FormatOf a group, the four bytes of lane r in a 64-byte vector are four columns of row r, so
 //! that one dot-product instruction advances all 16 rows by four columns, and no sum ever crosses
 //! lanes. A vector of nibbles holds columns 4v.. below and 16 + 4v.. above; crumbs (2 bits) hold
 //! four such sets, single bits eight. The packed bytes are exactly as many as the file's.
@@ -16,7 +16,7 @@ pub(crate) const GROUP: usize = 32;
 
 /// How a header keeps its scales, 16 rows side by side.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Header {
+pub(crate) enum HeaderLayout {
     /// No header: plain floats.
     None,
     /// f16 d.
@@ -42,7 +42,7 @@ pub(crate) struct Layout {
     pub group: usize,
     /// The integer that stands for zero.
     pub zero: u8,
-    pub header: Header,
+    pub header: HeaderLayout,
     pub nibbles: bool,
     pub crumbs: bool,
     pub bits: bool,
@@ -53,18 +53,18 @@ impl Layout {
     pub const fn of(ty: BlockType) -> Layout {
         let (header, nibbles, crumbs, bits, bytes) = match ty {
             BlockType::F32 | BlockType::F16 | BlockType::BF16 => {
-                (Header::None, false, false, false, false)
+                (HeaderLayout::None, false, false, false, false)
             }
-            BlockType::Q4_0 => (Header::D, true, false, false, false),
-            BlockType::Q4_1 => (Header::DM, true, false, false, false),
-            BlockType::Q5_0 => (Header::D, true, false, true, false),
-            BlockType::Q5_1 => (Header::DM, true, false, true, false),
-            BlockType::Q8_0 => (Header::D, false, false, false, true),
-            BlockType::Q2K => (Header::K2, false, true, false, false),
-            BlockType::Q3K => (Header::K3, false, true, true, false),
-            BlockType::Q4K => (Header::K4, true, false, false, false),
-            BlockType::Q5K => (Header::K4, true, false, true, false),
-            BlockType::Q6K => (Header::K6, true, true, false, false),
+            BlockType::Q4_0 => (HeaderLayout::D, true, false, false, false),
+            BlockType::Q4_1 => (HeaderLayout::DM, true, false, false, false),
+            BlockType::Q5_0 => (HeaderLayout::D, true, false, true, false),
+            BlockType::Q5_1 => (HeaderLayout::DM, true, false, true, false),
+            BlockType::Q8_0 => (HeaderLayout::D, false, false, false, true),
+            BlockType::Q2K => (HeaderLayout::K2, false, true, false, false),
+            BlockType::Q3K => (HeaderLayout::K3, false, true, true, false),
+            BlockType::Q4K => (HeaderLayout::K4, true, false, false, false),
+            BlockType::Q5K => (HeaderLayout::K4, true, false, true, false),
+            BlockType::Q6K => (HeaderLayout::K6, true, true, false, false),
         };
         let cols = ty.block_len();
         let (group, zero) = (ty.group(), ty.zero());
@@ -80,8 +80,8 @@ impl Layout {
         }
     }
 
-    /// Parts of a group of 32 that have a scale of their own, on the weights' side or on the
-    /// activations' ([`crate::product::activations::Grain`]).
+    /// DisjointSlice of a group of 32 that have a scale of their own, on the weights' side or on the
+    /// activations' ([`crate::product::activations::Granularity`]).
     pub const fn halves(self) -> usize {
         if self.bytes { 2 } else { GROUP / self.group }
     }
@@ -106,13 +106,13 @@ impl Layout {
     /// Bytes of a block's header, for 16 rows.
     pub const fn header_bytes(self) -> usize {
         match self.header {
-            Header::None => 0,
-            Header::D => 32,
-            Header::DM => 64,
-            Header::K2 => 64 + 256,
-            Header::K3 => 32 + 192,
-            Header::K4 => 64 + 192,
-            Header::K6 => 32 + 256,
+            HeaderLayout::None => 0,
+            HeaderLayout::D => 32,
+            HeaderLayout::DM => 64,
+            HeaderLayout::K2 => 64 + 256,
+            HeaderLayout::K3 => 32 + 192,
+            HeaderLayout::K4 => 64 + 192,
+            HeaderLayout::K6 => 32 + 256,
         }
     }
 
@@ -131,26 +131,26 @@ impl Layout {
 }
 
 /// A quantised type, known at compile time.
-pub(crate) trait Format {
+pub(crate) trait QuantFormat {
     const TYPE: BlockType;
     const LAYOUT: Layout = Layout::of(Self::TYPE);
 }
 
-/// Names a type for [`Format`] by its number in [`BlockType::ALL`].
-pub(crate) struct Of<const N: usize>(PhantomData<()>);
+/// Names a type for [`QuantFormat`] by its number in [`BlockType::ALL`].
+pub(crate) struct FormatOf<const N: usize>(PhantomData<()>);
 
-impl<const N: usize> Format for Of<N> {
+impl<const N: usize> QuantFormat for FormatOf<N> {
     const TYPE: BlockType = BlockType::ALL[N];
 }
 
 /// Evaluates `$body` with `$f` standing for the format of the quantised type `$ty`; a float type
 /// gives `$float`.
-macro_rules! with_format {
+macro_rules! with_quant_format {
     ($ty:expr, $f:ident => $body:expr, else $float:expr) => {{
         use $crate::weights::block::BlockType as T;
         macro_rules! arm {
             ($n:literal) => {{
-                type $f = $crate::weights::layout::Of<$n>;
+                type $f = $crate::weights::layout::FormatOf<$n>;
                 $body
             }};
         }
@@ -169,10 +169,10 @@ macro_rules! with_format {
         }
     }};
 }
-pub(crate) use with_format;
+pub(crate) use with_quant_format;
 
-/// A block's header as it is read, for 16 rows: [`Head::scale`] makes floats of it where they are needed.
-pub(crate) struct Head<I: Isa> {
+/// A block's header as it is read, for 16 rows: [`BlockHeader::scale`] makes floats of it where they are needed.
+pub(crate) struct BlockHeader<I: Isa> {
     block: *const u8,
     d: I::F,
     dmin: I::F,
@@ -180,26 +180,28 @@ pub(crate) struct Head<I: Isa> {
     bytes: [[u8; 256]; 2],
 }
 
-impl<I: Isa> Head<I> {
+impl<I: Isa> BlockHeader<I> {
     /// Reads a header.
     ///
     /// # Safety
     /// The machine has `I`; `block` is a packed block of `F`, for as long as this lives.
     #[inline(always)]
-    pub unsafe fn of<F: Format>(block: *const u8) -> Self {
+    pub unsafe fn of<F: QuantFormat>(block: *const u8) -> Self {
         let mut bytes = [[0; 256]; 2];
         // SAFETY: a header holds what `header_bytes` counts, and each offset below stays inside it.
         unsafe {
             let (d, dmin) = match F::LAYOUT.header {
-                Header::None => (I::splat(0.0), I::splat(0.0)),
-                Header::DM | Header::K2 | Header::K4 => {
+                HeaderLayout::None => (I::splat(0.0), I::splat(0.0)),
+                HeaderLayout::DM | HeaderLayout::K2 | HeaderLayout::K4 => {
                     (I::load_f16(block.cast()), I::load_f16(block.add(32).cast()))
                 }
-                Header::D | Header::K3 | Header::K6 => (I::load_f16(block.cast()), I::splat(0.0)),
+                HeaderLayout::D | HeaderLayout::K3 | HeaderLayout::K6 => {
+                    (I::load_f16(block.cast()), I::splat(0.0))
+                }
             };
             match F::LAYOUT.header {
-                Header::None | Header::D | Header::DM | Header::K6 => {}
-                Header::K2 => {
+                HeaderLayout::None | HeaderLayout::D | HeaderLayout::DM | HeaderLayout::K6 => {}
+                HeaderLayout::K2 => {
                     for (bytes, shift) in bytes.iter_mut().zip([0, 4]) {
                         for v in 0..4 {
                             let w = I::shr(I::load_w(block.add(64 + v * 64)), shift);
@@ -207,10 +209,10 @@ impl<I: Isa> Head<I> {
                         }
                     }
                 }
-                Header::K3 => bytes[0] = sixes::<I>(block.add(32)),
-                Header::K4 => bytes[0] = sixes::<I>(block.add(64)),
+                HeaderLayout::K3 => bytes[0] = sixes::<I>(block.add(32)),
+                HeaderLayout::K4 => bytes[0] = sixes::<I>(block.add(64)),
             }
-            Head {
+            BlockHeader {
                 block,
                 d,
                 dmin,
@@ -222,30 +224,32 @@ impl<I: Isa> Head<I> {
     /// Scale and minimum `n` ([`Layout::scale_of`]), so that `w = scale · q − min` with q as [`quants`] gives it.
     ///
     /// # Safety
-    /// As [`Head::of`], of the same `F`; the block has a scale `n`.
+    /// As [`BlockHeader::of`], of the same `F`; the block has a scale `n`.
     #[inline(always)]
-    pub unsafe fn scale<F: Format>(&self, n: usize) -> (I::F, I::F) {
+    pub unsafe fn scale<F: QuantFormat>(&self, n: usize) -> (I::F, I::F) {
         let layout = F::LAYOUT;
         // SAFETY: scales of 16 rows lie side by side, `cols / group` of them.
         unsafe {
             let bytes = |of: usize, n: usize| self.bytes[of].as_ptr().add(n * LANES);
             let scale = match layout.header {
-                Header::None | Header::D => self.d,
-                Header::DM => return (self.d, self.dmin),
-                Header::K2 => {
+                HeaderLayout::None | HeaderLayout::D => self.d,
+                HeaderLayout::DM => return (self.d, self.dmin),
+                HeaderLayout::K2 => {
                     let (s, m) = (I::load_u8(bytes(0, n)), I::load_u8(bytes(1, n)));
                     return (I::mul(self.d, s), I::mul(self.dmin, m));
                 }
-                Header::K4 => {
+                HeaderLayout::K4 => {
                     let minima = layout.cols / layout.group;
                     let (s, m) = (I::load_u8(bytes(0, n)), I::load_u8(bytes(0, minima + n)));
                     return (I::mul(self.d, s), I::mul(self.dmin, m));
                 }
-                Header::K3 => {
+                HeaderLayout::K3 => {
                     let s = I::sub(I::load_u8(bytes(0, n)), I::splat(32.0));
                     I::mul(self.d, s)
                 }
-                Header::K6 => I::mul(self.d, I::load_i8(self.block.add(32 + n * LANES).cast())),
+                HeaderLayout::K6 => {
+                    I::mul(self.d, I::load_i8(self.block.add(32 + n * LANES).cast()))
+                }
             };
             let zero = if layout.bytes && I::SIGNED_BYTES {
                 0.0
@@ -262,10 +266,14 @@ impl<I: Isa> Head<I> {
 /// # Safety
 /// The machine has `I`; `block` is a packed block of `F`; `scale` and `min` have room.
 #[inline(always)]
-pub(crate) unsafe fn scales<I: Isa, F: Format>(block: *const u8, scale: *mut f32, min: *mut f32) {
+pub(crate) unsafe fn scales<I: Isa, F: QuantFormat>(
+    block: *const u8,
+    scale: *mut f32,
+    min: *mut f32,
+) {
     // SAFETY: passed on; the outputs have a vector for each scale.
     unsafe {
-        let head = Head::<I>::of::<F>(block);
+        let head = BlockHeader::<I>::of::<F>(block);
         for n in 0..F::LAYOUT.cols / F::LAYOUT.group {
             let (s, m) = head.scale::<F>(n);
             I::store(scale.add(n * LANES), s);
@@ -317,7 +325,7 @@ pub(crate) unsafe fn bits<I: Isa>(w: I::W, from: u32, to: u32, mask: u8) -> I::W
 /// # Safety
 /// The machine has `I`; `block` is a packed block of `F` with a group `g`.
 #[inline(always)]
-pub(crate) unsafe fn quants<I: Isa, F: Format>(block: *const u8, g: usize) -> [I::W; 8] {
+pub(crate) unsafe fn quants<I: Isa, F: QuantFormat>(block: *const u8, g: usize) -> [I::W; 8] {
     let layout = F::LAYOUT;
     // SAFETY: the planes of a group lie one after another in its `group_bytes`.
     unsafe {

@@ -2,20 +2,20 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::blocking::{STRIP, STRIP_PANELS};
+use crate::blocking::{ROW_BLOCK, ROW_BLOCK_PANELS};
 use crate::error::{PackError, ShapeError};
 use crate::isa::LANES;
-use crate::memory::arena::{Arena, Weights};
+use crate::memory::arena::{Arena, PackedBytes};
 use crate::memory::stored::Stored;
 use crate::pool::Pool;
-use crate::product::tiles::{self, End};
+use crate::product::tiles::{self, TileEpilogue};
 use crate::routines::Routines;
 use crate::weights::block::BlockType;
 use crate::weights::layout::Layout;
 use crate::weights::unpack::unpack_row;
 
 /// Bytes of a file that a thread reads at a time, if that is a panel.
-const READ: usize = 256 << 10;
+const READ_BYTES: usize = 256 << 10;
 
 fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -28,7 +28,7 @@ pub struct Matrix {
     rows: usize,
     cols: usize,
     panel_bytes: usize,
-    weights: Weights,
+    weights: PackedBytes,
 }
 
 impl Matrix {
@@ -64,12 +64,12 @@ impl Matrix {
             .ok_or(crate::memory::reserve::OutOfMemory { bytes: usize::MAX })?;
         let fresh = arena.take(packed)?;
         // What is read from a file at a time is to be in the cache still when it is packed.
-        let at_once = (READ / panel_bytes).max(1);
+        let at_once = (READ_BYTES / panel_bytes).max(1);
         let buffers: Vec<_> = (0..pool.threads())
             .map(|_| Mutex::new(Vec::new()))
             .collect();
         let failed = Mutex::new(None);
-        pool.pieces(fresh.pages(), |worker, page| {
+        pool.tasks(fresh.pages(), |worker, page| {
             let parts = fresh.parts_in(page, panel_bytes);
             let mut buffer = lock(&buffers[worker]);
             for first in parts.clone().step_by(at_once) {
@@ -83,7 +83,7 @@ impl Matrix {
                     }
                 };
                 for (p, source) in (first..last).zip(source.chunks(panel_bytes)) {
-                    // SAFETY: each panel is one piece's own; the routines are the machine's.
+                    // SAFETY: each panel is one task's own; the routines are the machine's.
                     unsafe { (routines.pack)(ty, source, row_bytes, fresh.part(p, panel_bytes)) };
                 }
             }
@@ -91,7 +91,7 @@ impl Matrix {
         if let Some(error) = lock(&failed).take() {
             return Err(error.into());
         }
-        // SAFETY: the pieces are done and none has failed, together they were all panels, and packing
+        // SAFETY: the tasks are done and none has failed, together they were all panels, and packing
         // writes all of a panel.
         let weights = unsafe { fresh.finish() };
         Ok(Matrix {
@@ -129,23 +129,27 @@ impl Matrix {
     }
 
     /// Strips of the matrix, the last of which may be narrower.
-    pub(crate) fn strips(&self) -> usize {
-        self.rows.div_ceil(STRIP)
+    pub(crate) fn row_block_count(&self) -> usize {
+        self.rows.div_ceil(ROW_BLOCK)
     }
 
-    /// The panels of a strip.
-    pub(crate) fn panels(&self, strip: usize) -> &[u8] {
-        let (all, bytes) = (self.weights.as_slice(), STRIP_PANELS * self.panel_bytes);
-        &all[strip * bytes..((strip + 1) * bytes).min(all.len())]
+    /// The panels of a row_block.
+    pub(crate) fn panels(&self, row_block: usize) -> &[u8] {
+        let (all, bytes) = (self.weights.as_slice(), ROW_BLOCK_PANELS * self.panel_bytes);
+        &all[row_block * bytes..((row_block + 1) * bytes).min(all.len())]
     }
 
-    /// A strip and what becomes of its products.
-    pub(crate) fn tile_strip<'a>(&'a self, strip: usize, end: End<'a>) -> tiles::Strip<'a> {
-        tiles::Strip {
+    /// A row_block and what becomes of its products.
+    pub(crate) fn row_block<'a>(
+        &'a self,
+        row_block: usize,
+        epilogue: TileEpilogue<'a>,
+    ) -> tiles::RowBlock<'a> {
+        tiles::RowBlock {
             ty: self.ty,
-            panels: self.panels(strip),
+            panels: self.panels(row_block),
             panel_bytes: self.panel_bytes,
-            end,
+            epilogue,
         }
     }
 

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 
 use crate::isa::{Isa, LANES};
 use crate::weights::block::BlockType;
-use crate::weights::layout::{Format, GROUP, Header, Layout, bits, with_format};
+use crate::weights::layout::{GROUP, HeaderLayout, Layout, QuantFormat, bits, with_quant_format};
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +42,7 @@ pub(crate) unsafe fn pack_panel<I: Isa>(
     } else {
         source
     };
-    let rows = Rows {
+    let rows = SourceRows {
         first: source.as_ptr(),
         row_bytes,
     };
@@ -50,7 +50,7 @@ pub(crate) unsafe fn pack_panel<I: Isa>(
     // SAFETY: the level is the caller's; by the assertion, and padding, 16 rows of whole blocks
     // can be read, and a panel of as many bytes written.
     unsafe {
-        with_format!(ty, F => {
+        with_quant_format!(ty, F => {
             for b in 0..row_bytes / ty.block_bytes() {
                 let out = panel.add(b * F::LAYOUT.block_bytes());
                 pack_block::<I, F>(rows.from(b * ty.block_bytes()), out);
@@ -64,21 +64,21 @@ pub(crate) unsafe fn pack_panel<I: Isa>(
 
 /// Sixteen rows that lie one after another.
 #[derive(Clone, Copy)]
-struct Rows {
+struct SourceRows {
     first: *const u8,
     row_bytes: usize,
 }
 
-impl Rows {
+impl SourceRows {
     /// The rows without their first `at` bytes.
     ///
     /// # Safety
     /// A row has as many bytes.
     #[inline(always)]
-    unsafe fn from(self, at: usize) -> Rows {
+    unsafe fn from(self, at: usize) -> SourceRows {
         // SAFETY: still inside the first row.
         let first = unsafe { self.first.add(at) };
-        Rows { first, ..self }
+        SourceRows { first, ..self }
     }
 
     /// The `N` bytes of each row from byte `at` on.
@@ -109,7 +109,7 @@ impl Rows {
     /// The 32 bytes of each row from byte `at` on, as eight quads.
     ///
     /// # Safety
-    /// As [`Rows::quads`].
+    /// As [`SourceRows::quads`].
     #[inline(always)]
     unsafe fn eight_quads<I: Isa>(self, at: usize) -> [I::W; 8] {
         // SAFETY: inside each row by contract.
@@ -122,7 +122,7 @@ impl Rows {
 }
 
 /// At which byte of a file's block each part begins; 0 also for parts that a type does not have.
-struct Block {
+struct BlockOffsets {
     d: usize,
     scales: usize,
     nibbles: usize,
@@ -131,8 +131,8 @@ struct Block {
     bytes: usize,
 }
 
-impl Block {
-    const fn of(ty: BlockType) -> Block {
+impl BlockOffsets {
+    const fn of(ty: BlockType) -> BlockOffsets {
         let (d, scales, nibbles, crumbs, bits, bytes) = match ty {
             BlockType::F32 | BlockType::F16 | BlockType::BF16 => (0, 0, 0, 0, 0, 0),
             BlockType::Q4_0 => (0, 0, 2, 0, 0, 0),
@@ -146,7 +146,7 @@ impl Block {
             BlockType::Q5K => (0, 4, 48, 0, 16, 0),
             BlockType::Q6K => (208, 192, 0, 128, 0, 0),
         };
-        Block {
+        BlockOffsets {
             d,
             scales,
             nibbles,
@@ -162,8 +162,8 @@ impl Block {
 /// # Safety
 /// The machine has `I`; `rows` have a block of `F`, and `out` has room for 16.
 #[inline(always)]
-unsafe fn pack_block<I: Isa, F: Format>(rows: Rows, out: *mut u8) {
-    let block = const { Block::of(F::TYPE) };
+unsafe fn pack_block<I: Isa, F: QuantFormat>(rows: SourceRows, out: *mut u8) {
+    let block = const { BlockOffsets::of(F::TYPE) };
     // SAFETY: what is read lies inside the type's block; what is written is counted by its layout.
     unsafe {
         pack_header::<I>(F::LAYOUT.header, block.d, block.scales, rows, out);
@@ -181,18 +181,24 @@ unsafe fn pack_block<I: Isa, F: Format>(rows: Rows, out: *mut u8) {
 /// # Safety
 /// As [`pack_block`]; `d` and `scales` are where the type has them.
 #[inline(always)]
-unsafe fn pack_header<I: Isa>(header: Header, d: usize, scales: usize, rows: Rows, out: *mut u8) {
+unsafe fn pack_header<I: Isa>(
+    header: HeaderLayout,
+    d: usize,
+    scales: usize,
+    rows: SourceRows,
+    out: *mut u8,
+) {
     // SAFETY: what is read ends before the block does: 16 bytes from `scales` on, or 16 bytes that
     // end with the scales; what is written is what `header_bytes` counts.
     unsafe {
         match header {
-            Header::None => {}
-            Header::D | Header::K3 | Header::K6 => {
+            HeaderLayout::None => {}
+            HeaderLayout::D | HeaderLayout::K3 | HeaderLayout::K6 => {
                 out.cast::<[[u8; 2]; LANES]>().write(rows.each::<2>(d));
             }
-            Header::DM | Header::K2 | Header::K4 => {
+            HeaderLayout::DM | HeaderLayout::K2 | HeaderLayout::K4 => {
                 let mut both = rows.each::<4>(d);
-                if header == Header::DM {
+                if header == HeaderLayout::DM {
                     // Q4_1 and Q5_1 add the minimum that a panel has subtracted.
                     both = both.map(|[d, e, m, n]| [d, e, m, n ^ 0x80]);
                 }
@@ -201,12 +207,12 @@ unsafe fn pack_header<I: Isa>(header: Header, d: usize, scales: usize, rows: Row
             }
         }
         match header {
-            Header::None | Header::D | Header::DM => {}
-            Header::K2 | Header::K6 => {
-                let out = out.add(if header == Header::K2 { 64 } else { 32 });
+            HeaderLayout::None | HeaderLayout::D | HeaderLayout::DM => {}
+            HeaderLayout::K2 | HeaderLayout::K6 => {
+                let out = out.add(if header == HeaderLayout::K2 { 64 } else { 32 });
                 put_bytes::<I>(&rows.quads::<I>(scales), out);
             }
-            Header::K3 => {
+            HeaderLayout::K3 => {
                 let [_, a, b, c] = rows.quads::<I>(scales - 4);
                 let sets = [
                     I::or(bits::<I>(a, 0, 0, 15), bits::<I>(c, 0, 4, 3)),
@@ -216,7 +222,7 @@ unsafe fn pack_header<I: Isa>(header: Header, d: usize, scales: usize, rows: Row
                 ];
                 put_sixes::<I>(sets, out.add(32));
             }
-            Header::K4 => {
+            HeaderLayout::K4 => {
                 let [_, a, b, c] = rows.quads::<I>(scales - 4);
                 let sets = [
                     bits::<I>(a, 0, 0, 63),
@@ -263,7 +269,12 @@ unsafe fn put_bytes<I: Isa>(vectors: &[I::W], out: *mut u8) {
 /// # Safety
 /// As [`pack_block`].
 #[inline(always)]
-unsafe fn pack_group<I: Isa>(layout: Layout, block: &Block, rows: Rows, mut out: *mut u8) {
+unsafe fn pack_group<I: Isa>(
+    layout: Layout,
+    block: &BlockOffsets,
+    rows: SourceRows,
+    mut out: *mut u8,
+) {
     // SAFETY: as the caller's; each vector stored is one that `group_bytes` counts.
     unsafe {
         if layout.bytes {
@@ -309,7 +320,12 @@ fn spread(bits: [u8; 4]) -> [u8; 4] {
 /// # Safety
 /// As [`pack_block`].
 #[inline(always)]
-unsafe fn pack_groups<I: Isa>(layout: Layout, block: &Block, rows: Rows, out: *mut u8) {
+unsafe fn pack_groups<I: Isa>(
+    layout: Layout,
+    block: &BlockOffsets,
+    rows: SourceRows,
+    out: *mut u8,
+) {
     let group = layout.group_bytes();
     // SAFETY: as the caller's; each plane is written where `group_bytes` counts it.
     unsafe {
@@ -367,7 +383,7 @@ unsafe fn pack_groups<I: Isa>(layout: Layout, block: &Block, rows: Rows, out: *m
 /// # Safety
 /// The machine has `I`; `rows` are whole values, and `out` has room for 16 rows.
 #[inline(always)]
-unsafe fn interleave<I: Isa, const SIZE: usize>(rows: Rows, out: *mut u8) {
+unsafe fn interleave<I: Isa, const SIZE: usize>(rows: SourceRows, out: *mut u8) {
     let quads = rows.row_bytes / 16;
     // SAFETY: 16 bytes at a time, and what is left of the rows value by value; as many are written.
     unsafe {

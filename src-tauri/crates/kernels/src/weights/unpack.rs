@@ -4,13 +4,13 @@ use half::f16;
 
 use crate::isa::LANES;
 use crate::weights::block::BlockType;
-use crate::weights::layout::{GROUP, Header, Layout};
+use crate::weights::layout::{GROUP, HeaderLayout, Layout};
 
 /// Reads row `lane` of a panel back as floats, value for value what
 /// [`dequantise`](crate::dequantise) gives.
 pub(crate) fn unpack_row(ty: BlockType, panel: &[u8], lane: usize, out: &mut [f32]) {
     let layout = Layout::of(ty);
-    if layout.header == Header::None {
+    if layout.header == HeaderLayout::None {
         let size = ty.block_bytes();
         for (o, values) in out.iter_mut().zip(panel.chunks_exact(size * LANES)) {
             let value = &values[lane * size..][..size];
@@ -35,25 +35,25 @@ pub(crate) fn unpack_row(ty: BlockType, panel: &[u8], lane: usize, out: &mut [f3
     }
 }
 
-fn read_scale(header: Header, b: &[u8], g: usize, lane: usize) -> (f32, f32) {
+fn read_scale(header: HeaderLayout, b: &[u8], g: usize, lane: usize) -> (f32, f32) {
     let half = |at: usize| f16::from_le_bytes([b[at + lane * 2], b[at + lane * 2 + 1]]).to_f32();
     let d = half(0);
     match header {
-        Header::None | Header::D => (d, 0.0),
-        Header::DM => (d, half(32)),
-        Header::K2 => {
+        HeaderLayout::None | HeaderLayout::D => (d, 0.0),
+        HeaderLayout::DM => (d, half(32)),
+        HeaderLayout::K2 => {
             let both = b[64 + g * LANES + lane];
             (d * f32::from(both & 15), half(32) * f32::from(both >> 4))
         }
-        Header::K3 => (
+        HeaderLayout::K3 => (
             d * (f32::from(get_six(&b[32..], g * LANES + lane)) - 32.0),
             0.0,
         ),
-        Header::K4 => (
+        HeaderLayout::K4 => (
             d * f32::from(get_six(&b[64..], g * LANES + lane)),
             half(32) * f32::from(get_six(&b[64..], (8 + g) * LANES + lane)),
         ),
-        Header::K6 => (d * f32::from(b[32 + g * LANES + lane].cast_signed()), 0.0),
+        HeaderLayout::K6 => (d * f32::from(b[32 + g * LANES + lane].cast_signed()), 0.0),
     }
 }
 

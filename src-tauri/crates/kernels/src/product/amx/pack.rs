@@ -3,22 +3,22 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use crate::blocking::KC_AMX;
 use crate::elementwise::silu_mul_vector;
-use crate::isa::amx::{COLUMNS, PAIR, TILE, bits, put_pair};
+use crate::isa::amx::{COLUMNS, PAIR, TILE_LEN, bits, put_pair};
 use crate::isa::avx512::Avx512;
 use crate::isa::{Isa, LANES};
-use crate::product::activations::{Grain, TileShape};
+use crate::product::activations::{Granularity, TileShape};
 use crate::weights::block::BlockType;
-use crate::weights::layout::{self, Format, GROUP, quants};
+use crate::weights::layout::{self, GROUP, QuantFormat, quants};
 
 const _: () = assert!(COLUMNS == GROUP);
 
 /// What tiles of activations are, a pair of them each time: so a slab's are read from end to end.
 pub(crate) const SHAPE: TileShape = TileShape {
-    tokens: PAIR,
-    room: PAIR,
-    slab: 512,
-    row: COLUMNS,
+    mr: PAIR,
+    kc: KC_AMX,
+    group_len: COLUMNS,
 };
 
 /// Rounds some columns of rows of `cols` numbers to pairs of tiles, `[row / 32][column / 32][32][32]`; of the
@@ -28,8 +28,8 @@ pub(crate) const SHAPE: TileShape = TileShape {
 /// The machine has AVX-512 with bf16; `x` is whole rows, `columns` whole groups of them, and `tiles`
 /// as many whole tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-pub(crate) unsafe fn arrange(
-    _: Grain,
+pub(crate) unsafe fn pack_activations(
+    _: Granularity,
     x: &[f32],
     cols: usize,
     columns: Range<usize>,
@@ -40,7 +40,7 @@ pub(crate) unsafe fn arrange(
     for (t, x) in x.chunks_exact(cols).enumerate() {
         let tiles = &mut tiles[t / PAIR * block..];
         let groups = x[columns.clone()].chunks_exact(COLUMNS);
-        for (x, tile) in groups.zip(tiles.chunks_exact_mut(2 * TILE)) {
+        for (x, tile) in groups.zip(tiles.chunks_exact_mut(2 * TILE_LEN)) {
             // SAFETY: a group has two vectors; row t % 32 of a pair of tiles is 32 numbers.
             unsafe {
                 let (low, high) = (
@@ -54,15 +54,15 @@ pub(crate) unsafe fn arrange(
     }
 }
 
-/// Scales and minima of a block.
-pub(crate) struct Scales {
+/// BlockScales and minima of a block.
+pub(crate) struct BlockScales {
     scale: [f32; 256],
     min: [f32; 256],
 }
 
-impl Scales {
-    pub fn new() -> Scales {
-        Scales {
+impl BlockScales {
+    pub fn new() -> BlockScales {
+        BlockScales {
             scale: [0.0; 256],
             min: [0.0; 256],
         }
@@ -75,14 +75,14 @@ impl Scales {
 /// # Safety
 /// The machine has AVX-512 with bf16; the panel has such a group; `tile` has room.
 #[inline(always)]
-pub(crate) unsafe fn unpack<F: Format, const Q: usize>(
+pub(crate) unsafe fn unpack<F: QuantFormat, const Q: usize>(
     panel: *const u8,
     column: usize,
-    scales: &mut Scales,
+    scales: &mut BlockScales,
     tile: *mut u16,
 ) {
     let layout = F::LAYOUT;
-    let Scales { scale, min } = scales;
+    let BlockScales { scale, min } = scales;
     // SAFETY: the group lies inside its block; a tile is 16 vectors of 32 numbers.
     unsafe {
         let block = panel.add(column / layout.cols * layout.block_bytes());
@@ -164,7 +164,7 @@ pub(crate) unsafe fn unpack_floats(
 /// # Safety
 /// The machine has AVX-512 with bf16; `gate` and `up` are two vectors, and `row` is as long.
 #[inline(always)]
-pub(crate) unsafe fn silu_mul_to_row(gate: *const f32, up: *const f32, row: &mut [u16]) {
+pub(crate) unsafe fn silu_mul_to_tile(gate: *const f32, up: *const f32, row: &mut [u16]) {
     debug_assert!(row.len() == COLUMNS);
     // SAFETY: by contract.
     unsafe {

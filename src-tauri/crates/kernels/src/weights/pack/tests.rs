@@ -50,7 +50,7 @@ fn every_level_packs_what_plain_packing_does() {
 /// The plain way: each block is taken apart into [`Levels`], and each integer stored by itself.
 fn plain_panel(ty: BlockType, source: &[u8], row_bytes: usize, panel: &mut [u8]) {
     let layout = Layout::of(ty);
-    if layout.header == Header::None {
+    if layout.header == HeaderLayout::None {
         return plain_floats(source, row_bytes, ty.block_bytes(), panel);
     }
     panel.fill(0);
@@ -93,35 +93,38 @@ fn write_quant(layout: Layout, c: usize, lane: usize, q: u8, group: &mut [u8]) {
     }
 }
 
-fn write_header(header: Header, levels: &Levels, lane: usize, out: &mut [u8]) {
+fn write_header(header: HeaderLayout, levels: &Levels, lane: usize, out: &mut [u8]) {
     let mut put_half = |at: usize, value: f16| {
         out[at + lane * 2..][..2].copy_from_slice(&value.to_le_bytes());
     };
     put_half(0, levels.d);
-    if matches!(header, Header::DM | Header::K2 | Header::K4) {
+    if matches!(
+        header,
+        HeaderLayout::DM | HeaderLayout::K2 | HeaderLayout::K4
+    ) {
         put_half(32, levels.dmin);
     }
     match header {
-        Header::None | Header::D | Header::DM => {}
-        Header::K2 => {
+        HeaderLayout::None | HeaderLayout::D | HeaderLayout::DM => {}
+        HeaderLayout::K2 => {
             for g in 0..16 {
                 out[64 + g * LANES + lane] = levels.scale[g].cast_unsigned() | levels.min[g] << 4;
             }
         }
-        Header::K3 => {
+        HeaderLayout::K3 => {
             for g in 0..16 {
                 let scale = (levels.scale[g] + 32).cast_unsigned();
                 put_six(&mut out[32..224], g * LANES + lane, scale);
             }
         }
-        Header::K4 => {
+        HeaderLayout::K4 => {
             for g in 0..8 {
                 let scale = levels.scale[g].cast_unsigned();
                 put_six(&mut out[64..256], g * LANES + lane, scale);
                 put_six(&mut out[64..256], (8 + g) * LANES + lane, levels.min[g]);
             }
         }
-        Header::K6 => {
+        HeaderLayout::K6 => {
             for g in 0..16 {
                 out[32 + g * LANES + lane] = levels.scale[g].cast_unsigned();
             }
