@@ -1,7 +1,7 @@
 //! Causal attention, blocked over keys and values with a running maximum.
 //!
 //! A task of work is one key head, a block of queries and a split of positions. It passes over
-//! its positions kv_block by kv_block: a kv_block's keys and values are turned to floats once and then meet
+//! its positions KV block by KV block: a KV block's keys and values are turned to floats once and then meet
 //! every query of the block, the query heads that share the key head included. Long stretches are
 //! split among tasks, whose results are merged by their maxima and sums.
 
@@ -23,7 +23,7 @@ use crate::routines::Routines;
 use scratch::AttentionBuffers;
 use task::{Attention, AttentionTask, output_offset};
 
-/// Queries that share a kv_block: the more, the less its conversion costs, but the fewer tasks. Behind a deep past tasks
+/// Queries that share a KV block: the more, the less its conversion costs, but the fewer tasks. Behind a deep past tasks
 /// cost the same, so that fewer do.
 fn block(m: usize, past: usize) -> usize {
     let tasks = if past < m { 8 } else { 2 };

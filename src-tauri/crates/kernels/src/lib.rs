@@ -31,30 +31,30 @@
 //!
 //! # The loops
 //!
-//! A product is cut into row_blocks of two panels; each thread has a share of neighbouring ones (`pool`). Up to
-//! eight tokens meet a row_block while it streams from memory through registers: load, mask, multiply,
+//! A product is cut into row blocks of two panels; each thread has a share of neighbouring ones (`pool`). Up to
+//! eight tokens meet a row block while it streams from memory through registers: load, mask, multiply,
 //! scale (`product`), with memory asked for ahead; each token's result is bit for bit what it is
 //! alone, so that guessed tokens can be checked together. What shares its input runs as one task of
 //! work: q, k and v; gate and up. Float weights take the same way in f32, and [`Cpu::exact`] takes it
 //! with every type.
 //!
 //! Many tokens are first laid out as tiles, in the order in which they will be read, with their scales
-//! beside them (`activations`). A thread draws a block_group of row_blocks and a slab of columns at a time, so
-//! that 264 tokens of the slab stay in the L2 cache while the row_blocks of the block_group pass over them
-//! (`product/integers`): 512 columns of a row_block are unpacked into the L1 cache, then one panel by as many
+//! beside them (`activations`). A thread draws a row-block group of row blocks and a K block of columns at a time, so
+//! that 264 tokens of the K block stay in the L2 cache while the row blocks of the row-block group pass over them
+//! (`product/integers`): 512 columns of a row block are unpacked into the L1 cache, then one panel by as many
 //! tokens as there are registers for sums are multiplied, with every activation broadcast by the
 //! instruction that multiplies it. What a feed-forward layer's first half gives is written as tiles for
 //! the second, and never as floats.
 //!
 //! A matrix unit (`isa/amx`) multiplies 16 tokens with 16 rows in an instruction, in
 //! bf16. It is so fast that everything else must happen in its shadow: 256 tokens stay in the L2
-//! cache while row_blocks pass by, a row_block's 512 columns in the L1 cache while these tokens do, and between
+//! cache while row blocks pass by, a row block's 512 columns in the L1 cache while these tokens do, and between
 //! two of its instructions the vectors unpack a little of what comes next and hand on a little of the
 //! last results.
 //!
-//! Attention (`attention`) turns a slab of keys and values into vectors once for all queries and
+//! Attention (`attention`) turns a K block of keys and values into vectors once for all queries and
 //! query heads that meet it, keeps a running maximum and sum, and is split by heads, queries and
-//! stretches of positions. When many queries meet a slab, it is multiplied in 16-bit integers, or in
+//! stretches of positions. When many queries meet a K block, it is multiplied in 16-bit integers, or in
 //! bf16 by the matrix unit.
 //!
 //! # Levels

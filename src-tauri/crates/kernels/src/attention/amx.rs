@@ -53,12 +53,12 @@ pub(crate) unsafe fn attend_task_amx(
         let _tiles = amx::TileRegisters::new();
         let mut first = task.positions.start;
         while first < task.positions.end {
-            // A kv_block ends where one would that began at the first position: so it lies in what the cache keeps together.
+            // A KV block ends where one would that began at the first position: so it lies in what the cache keeps together.
             let next = (first / KV_BLOCK + 1) * KV_BLOCK;
             let tiles = (task.positions.end.min(next) - first).div_ceil(KV_TILE);
             let at = first / KV_TILE..first / KV_TILE + tiles;
             if tiles * KV_TILE < KV_BLOCK {
-                // Zero times what an earlier kv_block has left there may be no number.
+                // Zero times what an earlier KV block has left there may be no number.
                 scratch.amx.values.fill(0);
             }
             load_kv_block(
@@ -118,7 +118,7 @@ pub(crate) unsafe fn attend_task_amx(
     }
 }
 
-/// Makes tiles of a kv_block's keys and values.
+/// Makes tiles of a KV block's keys and values.
 ///
 /// # Safety
 /// As [`attend_task_amx`]; `dims` are components of keys and of values, and tiles of the cache.
@@ -130,7 +130,7 @@ unsafe fn load_kv_block(
     scratch: &mut AttentionScratch,
 ) {
     let [dim, value_dim, tiles] = dims;
-    // SAFETY: the scratch was started for these dimensions and whole kv_blocks.
+    // SAFETY: the scratch was started for these dimensions and whole KV blocks.
     unsafe {
         match (keys, values) {
             (KvTile::F16(k), KvTile::F16(v)) => {

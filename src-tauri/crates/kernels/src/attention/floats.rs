@@ -86,7 +86,7 @@ pub(super) unsafe fn load_values<I: Isa>(
     }
 }
 
-/// Scores of `R` rows with the kv_block's tiles of keys.
+/// Scores of `R` rows with the KV block's tiles of keys.
 ///
 /// # Safety
 /// The machine has `I`; the scratch holds the rows, and `keys` are `tiles` tiles.
@@ -151,7 +151,7 @@ unsafe fn dots<I: Isa, K: KvFloat, const R: usize, const T: usize>(
     }
 }
 
-/// Adds the kv_block's weighted values to the sums of `R` rows.
+/// Adds the KV block's weighted values to the sums of `R` rows.
 ///
 /// # Safety
 /// The machine has `I`; the scratch holds rows and weights, and `values` are `positions` rows.

@@ -323,7 +323,7 @@ impl KvLayer {
     }
 
     /// The keys of some tiles of `head`, each `[head_dim][16]`, their scales `[groups][16]`. KvSegment of
-    /// one kv_block lie side by side.
+    /// one KV block lie side by side.
     pub(crate) fn keys(&self, head: usize, tiles: Range<usize>) -> KvTile<'_> {
         self.tiles(head, tiles, self.head_dim, |tiles| &tiles.keys)
     }

@@ -36,7 +36,7 @@ pub(crate) unsafe fn attend_task<I: Isa>(
             a.kv.keys(task.kv_head, at.clone()),
             a.kv.values(task.kv_head, at),
         );
-        // Many queries are worth a kv_block in integers; one query's heads meet it as it is. The integers are made of the
+        // Many queries are worth a KV block in integers; one query's heads meet it as it is. The integers are made of the
         // floats, so that the last query of many, alone in its block, needs these too.
         let in_words = I::WORDS && !a.exact && a.m > BATCH_INVARIANT_MAX && int16::supports(dim);
         let as_it_is = match (keys, values) {
@@ -45,7 +45,7 @@ pub(crate) unsafe fn attend_task<I: Isa>(
             }
             _ => None,
         };
-        // SAFETY: buffers were sized by `start` for whole kv_blocks; tiles exist for all positions.
+        // SAFETY: buffers were sized by `start` for whole KV blocks; tiles exist for all positions.
         unsafe {
             if as_it_is.is_none() {
                 load_keys::<I>(keys, dim, tiles, scratch.keys.as_mut_ptr());

@@ -210,7 +210,7 @@ impl Cpu {
         self.run_row_blocks(scratch, x, m, &others)
     }
 
-    /// [`Cpu::run`] row_block by row_block.
+    /// [`Cpu::run`] row block by row block.
     fn run_row_blocks(
         &self,
         scratch: &mut ProductBuffers,
@@ -240,7 +240,7 @@ impl Cpu {
         )
     }
 
-    /// Runs `task(scratch, row_block, activations, tokens)` for every row_block and every block of tokens.
+    /// Runs `task(scratch, row_block, activations, tokens)` for every row block and every block of tokens.
     fn row_blocks(
         &self,
         scratch: &mut ProductBuffers,
@@ -413,7 +413,7 @@ impl Cpu {
         Ok(())
     }
 
-    /// Multiplies row_blocks with `m` tokens of `cols` columns.
+    /// Multiplies row blocks with `m` tokens of `cols` columns.
     fn multiply_groups(
         &self,
         routines: &TileRoutines,
@@ -425,7 +425,7 @@ impl Cpu {
         for scratch in &mut *buffers {
             scratch.reserve(routines.scratch)?;
         }
-        // Enough multiply_groups that a slow core can leave some to the others; an even number of row_blocks, so that
+        // Enough multiply_groups that a slow core can leave some to the others; an even number of row blocks, so that
         // none parts a gate from its twin.
         let share = row_blocks.len().div_ceil(2 * self.pool.threads());
         let each = share.next_multiple_of(2).min(routines.nc);
@@ -442,7 +442,7 @@ impl Cpu {
                     row_blocks,
                 };
                 // SAFETY: the routines are this executor's machine's; a matrix is packed as its type says; the
-                // results of a row_block are one block_group's own.
+                // results of a row block are one row-block group's own.
                 unsafe { (routines.multiply)(&block_group, scratch) };
             });
         Ok(())
@@ -519,7 +519,7 @@ enum ProductTarget<'a> {
 }
 
 impl<'a> ProductTarget<'a> {
-    /// What becomes of a row_block's results for the tokens from `token` on.
+    /// What becomes of a row block's results for the tokens from `token` on.
     fn end(&self, w: &Matrix, token: usize, row_block: usize) -> TileEpilogue<'a> {
         let (y, add) = match *self {
             ProductTarget::Set(y) => (y, false),
@@ -541,7 +541,7 @@ fn check(x: &[f32], m: usize, w: &Matrix, y: &[f32]) {
     assert!(y.len() == m * w.rows(), "y is [m][rows]");
 }
 
-/// Hands the results of a row_block on, token by token.
+/// Hands the results of a row block on, token by token.
 fn store(
     sums: &[f32],
     w: &Matrix,
@@ -555,7 +555,7 @@ fn store(
         let (at, sums) = (t * w.rows() + first, &sums[..rows]);
         match target {
             ProductTarget::Set(y) => {
-                // SAFETY: of every row of results, a row_block's part is one task's own.
+                // SAFETY: of every row of results, a row block's part is one task's own.
                 let y = unsafe { y.slice(at, rows) };
                 match (y.as_mut_array::<ROW_BLOCK>(), sums.as_array::<ROW_BLOCK>()) {
                     (Some(y), Some(sums)) => *y = *sums,

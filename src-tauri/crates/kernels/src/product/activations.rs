@@ -23,7 +23,7 @@ pub(crate) struct ActivationScale {
     pub total: f32,
 }
 
-/// How many activations share a scale. PackedBytes of a full byte are so exact that the rounding of
+/// How many activations share a scale. Weights of a full byte are so exact that the rounding of
 /// the activations is all the error there is; they get scales twice as fine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Granularity {
@@ -45,7 +45,7 @@ impl Granularity {
     }
 }
 
-/// QuantisedActivations activations, `[m][cols]`; buffers grow to the largest product and stay.
+/// Quantised activations, `[m][cols]`; buffers grow to the largest product and stay.
 #[derive(Default)]
 pub(crate) struct QuantisedActivations {
     bytes: Vec<i8>,
@@ -102,7 +102,7 @@ pub(crate) type QuantiseActivations =
 pub(crate) type PackActivations = unsafe fn(Granularity, &[f32], usize, Range<usize>, &mut [u16]);
 
 /// How a level lays out the activations of many tokens: `[k_block][block of tokens][column / 32]`, and a tile each time.
-/// The columns of a k_block lie together because a row_block is multiplied with all their tokens before more.
+/// The columns of a K block lie together because a row block is multiplied with all their tokens before more.
 #[derive(Clone, Copy)]
 pub(crate) struct TileShape {
     /// Tokens of a tile (MR); memory is for whole tiles.
@@ -159,7 +159,7 @@ impl TiledActivations {
             let x = &x[row * cols..(row + shape.mr).min(m) * cols];
             let at = shape.tile(m, cols, block, columns.start / GROUP);
             let len = shape.mr * columns.len() / GROUP * shape.group_len;
-            // SAFETY: each block of a k_block is one task's own; the routine was chosen for this machine.
+            // SAFETY: each block of a K block is one task's own; the routine was chosen for this machine.
             unsafe { pack(granularity, x, cols, columns, tiles.slice(at, len)) };
         });
         Ok(())

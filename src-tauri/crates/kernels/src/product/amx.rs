@@ -1,13 +1,12 @@
-//! The loop of a product in tiles.
+//! Products of many tokens on the matrix unit.
 //!
-//! The sums of 32 tokens and 32 rows stay in registers for a slab of 512 columns. A row_block's weights of a slab stay in the
-//! L1 cache while the tokens of a kernel come by from the L2 cache, which as much bandwidth would not do for both; so
-//! tokens are loaded with a hint that they are not used again soon. Longer slabs would store sums less often, but push
-//! their own weights out.
+//! The sums of 32 tokens and 32 rows stay in tile registers for a K block. A row block's weights of a K block stay in the
+//! L1 cache while the tokens of a pass stream from the L2 cache, whose bandwidth does not suffice for both; so tokens are
+//! loaded with a non-temporal hint.
 //!
-//! Tile instructions keep the matrix unit busy and leave the vectors idle. Meanwhile these make tiles of the weights that
-//! come next, and hand on the sums of the row_blocks before: a little of each after every step, so that a core, which looks
-//! some hundred instructions ahead, does all of it at once.
+//! Tile instructions keep the matrix unit busy and leave the vector units idle. The loop is software-pipelined: between
+//! two tile instructions the vectors unpack a little of the next K block's weights and run a little of the epilogue of the
+//! finished row blocks, so that out-of-order execution overlaps all three.
 
 pub(crate) mod pack;
 
@@ -26,33 +25,33 @@ use crate::weights::block::BlockType;
 use crate::weights::layout::{QuantFormat, with_quant_format};
 use pack::{BlockScales, SHAPE, silu_mul_to_tile, unpack, unpack_floats};
 
-/// PackedBytes of a row_block's slab, as tiles.
+/// Length of a row block's K block as tiles, in bf16.
 const WEIGHTS: usize = ROW_BLOCK * KC_AMX;
-/// What a worker needs for a block_group. The tiles of two slabs: numbers of 16 bits take half of those of 32.
+/// A worker's scratch for a row-block group. Two K blocks of bf16 take as many bytes as one of f32.
 pub(crate) const SCRATCH: ScratchSize = ScratchSize {
     weights: WEIGHTS,
     sums: NC_AMX * MC_AMX * ROW_BLOCK,
 };
 
-/// Strips whose stores are handed on together, where they are neighbours: rows of stores lie pages apart, so that a
-/// few lines of one at a time are had more cheaply than two.
+/// Neighbouring row blocks whose results are stored together: rows of results lie pages apart, so that storing a few cache
+/// lines of one row costs less than storing one line of as many rows.
 const STORE_BLOCKS: usize = 4;
 
-/// DisjointSlice in which a group is unpacked.
+/// Parts in which a group is unpacked.
 const QUARTERS: usize = 4;
 
-/// Multiplies every row_block of a block_group with its tokens.
+/// Multiplies every row block of a group with its tokens, and runs the epilogues.
 ///
 /// # Safety
-/// AMX is permitted; row_blocks are packed weights of their type; `x` holds as many tiles as `m` and
-/// `cols` take; ends lie inside their parts, and nobody else uses these.
+/// AMX is permitted; row blocks are packed weights of their type; `x` holds as many tiles as `m` and `cols` take; epilogues
+/// write inside their slices, and no other thread uses these elements.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
 pub(crate) unsafe fn multiply(block_group: &RowBlockGroup, scratch: &mut TileScratch) {
     debug_assert!(block_group.m <= MC_AMX && block_group.row_blocks.len() <= NC_AMX);
     let (weights, sums) = scratch.take(SCRATCH);
     let weights = weights.cast::<u16>();
     let (mut here, mut there) = (weights, weights.wrapping_add(WEIGHTS));
-    // With one outer_columns only two runs' sums have to be kept: those that grow, and those that are handed on.
+    // With one outer K block, two sets of sums are live: those that accumulate, and those that are being stored.
     let slots = if block_group.cols <= KC_OUTER_AMX {
         2 * STORE_BLOCKS
     } else {
@@ -66,8 +65,8 @@ pub(crate) unsafe fn multiply(block_group: &RowBlockGroup, scratch: &mut TileScr
         scales: &mut scales,
         stores: PendingStores::new(&[], block_group.m, sums, 1),
     };
-    // SAFETY: the scratch has room for the tiles of two slabs and for all sums; what a row_block and its end
-    // need is the caller's.
+    // SAFETY: the scratch has room for the tiles of two K blocks and for the sums of `NC_AMX` row blocks; weights, tiles
+    // and epilogues are as the caller's contract says.
     unsafe {
         let _tiles = TileRegisters::new();
         background.finish_unpacking();
@@ -90,7 +89,7 @@ pub(crate) unsafe fn multiply(block_group: &RowBlockGroup, scratch: &mut TileScr
             if at.column + KC_AMX >= columns.end {
                 background.stores.finish();
                 let run = match columns.end == block_group.cols {
-                    true => run(block_group.row_blocks, at.row_block),
+                    true => joined_row_blocks(block_group.row_blocks, at.row_block),
                     false => &[],
                 };
                 let steps = block_group.m.div_ceil(PAIR) * columns.len() / COLUMNS;
@@ -103,16 +102,16 @@ pub(crate) unsafe fn multiply(block_group: &RowBlockGroup, scratch: &mut TileScr
     }
 }
 
-/// Which slab of which row_block.
+/// One K block of one row block.
 #[derive(Clone, Copy, Default)]
 struct KBlockIndex {
     row_block: usize,
-    /// The slab's first column.
+    /// The first column of the K block.
     column: usize,
 }
 
 impl KBlockIndex {
-    /// After the slabs of a outer_columns come those of the next row_block, and after all row_blocks the next outer_columns.
+    /// The order of the loops: K blocks of an outer K block, then row blocks, then outer K blocks.
     fn next(self, block_group: &RowBlockGroup) -> Option<KBlockIndex> {
         let columns = self.outer_columns(block_group.cols);
         let KBlockIndex {
@@ -140,15 +139,15 @@ impl KBlockIndex {
         self.column..(self.column + KC_AMX).min(cols)
     }
 
-    /// Where its weights begin in the row_block's first panel.
+    /// The address of its weights in the first panel of the row block.
     fn weights(self, block_group: &RowBlockGroup) -> usize {
         let row_block = &block_group.row_blocks[self.row_block];
         row_block.panels.as_ptr().addr() + row_block.panel_bytes * self.column / block_group.cols
     }
 }
 
-/// The row_blocks up to `s` whose stores are handed on with its own; none, if they wait for those of the next.
-fn run<'a>(row_blocks: &'a [RowBlock<'a>], s: usize) -> &'a [RowBlock<'a>] {
+/// The row blocks up to `s` whose results are stored together with its own; none, if they wait for the next row block.
+fn joined_row_blocks<'a>(row_blocks: &'a [RowBlock<'a>], s: usize) -> &'a [RowBlock<'a>] {
     let follows = |s: usize| match (row_blocks[s - 1].epilogue, row_blocks[s].epilogue) {
         (
             TileEpilogue::Store { y, first, .. },
@@ -166,22 +165,23 @@ fn run<'a>(row_blocks: &'a [RowBlock<'a>], s: usize) -> &'a [RowBlock<'a>] {
     &row_blocks[first..=s]
 }
 
-/// A row_block's slab.
+/// The macro-kernel: one K block of a row block times all tokens of the pass.
 struct AmxMacroKernel<'a> {
     block_group: &'a RowBlockGroup<'a>,
     at: KBlockIndex,
     weights: *const u16,
     /// `[token][32]`.
     sums: *mut f32,
-    /// The sums with which the next slab goes on, unless it begins anew.
+    /// The sums that the next K block accumulates to, or `None` where these begin at zero.
     next: Option<*const f32>,
 }
 
 impl<'a> AmxMacroKernel<'a> {
-    /// Multiplies it, and does what is to be done background; leaves the next slab's first sums in the registers.
+    /// Runs the micro-kernel for all tokens, with background work between its steps; leaves the next K block's first sums
+    /// in the registers.
     ///
     /// # Safety
-    /// As [`multiply`]; the weights are unpacked, and its own first sums are in the registers.
+    /// As [`multiply`]; `weights` are unpacked, and the first sums are in the registers.
     #[inline(always)]
     unsafe fn run(&self, background: &mut Background<'a>) {
         let RowBlockGroup { m, cols, x, .. } = *self.block_group;
@@ -189,7 +189,8 @@ impl<'a> AmxMacroKernel<'a> {
         let groups = columns.len() / COLUMNS;
         let pairs = m.div_ceil(PAIR);
         let mut unpacking = StepSchedule::new(background.to_unpack(), pairs * groups);
-        // SAFETY: pairs of token blocks lie inside the tiles, groups inside the slab, sums inside the scratch.
+        // SAFETY: pairs of token blocks lie inside the tiles, groups inside the K block, sums inside the scratch, all by
+        // the caller's contract.
         unsafe {
             let mut x = x.as_ptr().add(columns.start * pairs * PAIR);
             for this in 0..pairs {
@@ -225,7 +226,7 @@ impl<'a> AmxMacroKernel<'a> {
     }
 }
 
-/// Spreads some tasks of work over so many steps.
+/// Spreads `tasks` evenly over `steps` (Bresenham's algorithm).
 struct StepSchedule {
     tasks: usize,
     steps: usize,
@@ -238,7 +239,7 @@ impl StepSchedule {
         StepSchedule { tasks, steps, owed }
     }
 
-    /// Takes a step; whether a task is due after it.
+    /// Advances a step; returns whether a task is due after it.
     #[inline(always)]
     fn is_due(&mut self) -> bool {
         self.owed += self.tasks;
@@ -250,7 +251,7 @@ impl StepSchedule {
     }
 }
 
-/// What is done between tile instructions.
+/// The work of the vector units between tile instructions.
 struct Background<'a> {
     unpacking: Option<Unpacking>,
     scales: &'a mut BlockScales,
@@ -262,42 +263,46 @@ impl Background<'_> {
         self.unpacking.as_ref().map_or(0, |it| it.left)
     }
 
+    /// Unpacks one quarter of a group.
+    ///
     /// # Safety
     /// As [`Unpacking::next`].
     #[inline(always)]
     unsafe fn unpack(&mut self) {
         if let Some(unpacking) = &mut self.unpacking {
-            // SAFETY: passed on.
+            // SAFETY: the pointer is the one for `quarter`, and the caller's contract is that of `next`.
             unsafe { (unpacking.next[unpacking.quarter])(unpacking, self.scales) };
         }
     }
 
+    /// Unpacks what is left.
+    ///
     /// # Safety
-    /// As [`Unpacking::next`].
+    /// As [`Unpacking::next`], for all quarters that are left.
     #[inline(always)]
     unsafe fn finish_unpacking(&mut self) {
         for _ in 0..self.to_unpack() {
-            // SAFETY: passed on.
+            // SAFETY: `to_unpack` quarters are left; the rest is the caller's contract.
             unsafe { self.unpack() };
         }
     }
 }
 
-/// SumTiles on their way to where they belong.
+/// Sums that wait for their epilogue.
 struct PendingStores<'a> {
-    /// The row_blocks that they are of.
+    /// The row blocks of the sums.
     run: &'a [RowBlock<'a>],
     m: usize,
-    /// The token that comes next, and where they end.
+    /// The next token, and the end.
     token: usize,
     last: usize,
-    /// Of `token` and the run's last row_block; those of the row_blocks before, and of a gate, are as many slots before.
+    /// The sums of `token` in the last row block; those of previous row blocks, and of a gate, lie one slot before each.
     sums: *const f32,
     schedule: StepSchedule,
 }
 
 impl<'a> PendingStores<'a> {
-    /// Those of `m` tokens, within so many steps.
+    /// The sums of `m` tokens, stored within `steps` steps.
     fn new(run: &'a [RowBlock<'a>], m: usize, sums: *const f32, steps: usize) -> Self {
         let last = match run.last().map(|row_block| row_block.epilogue) {
             None | Some(TileEpilogue::Gate) => 0,
@@ -313,18 +318,20 @@ impl<'a> PendingStores<'a> {
         }
     }
 
+    /// Stores what is left.
+    ///
     /// # Safety
-    /// As [`PendingStores::next`].
+    /// As [`PendingStores::next`], for all tokens that are left.
     #[inline(always)]
     unsafe fn finish(&mut self) {
         for _ in self.token..self.last {
-            // SAFETY: passed on.
+            // SAFETY: tokens `token..last` are left; the rest is the caller's contract.
             unsafe { self.next() };
         }
     }
 
-    /// How much further on stores of `width` are those that this index gets next: the token's in the next pair,
-    /// or in the next run's first.
+    /// The distance, in results of `width` per token, from the current results to those that this position in a pair
+    /// stores next: of the next pair, or of the first pair in the next set of row blocks.
     #[inline(always)]
     fn ahead(&self, width: usize) -> usize {
         if self.token + PAIR < self.m {
@@ -334,14 +341,14 @@ impl<'a> PendingStores<'a> {
         }
     }
 
-    /// Hands on the sums of a token.
+    /// Runs the epilogue for one token.
     ///
     /// # Safety
-    /// As [`multiply`]; there is one left.
+    /// As [`multiply`]; a token is left.
     #[inline(always)]
     unsafe fn next(&mut self) {
-        // SAFETY: a token's stores of these row_blocks are this worker's alone, as is a row of the tile that is their
-        // column group; sums are two vectors of each token, and a gate's lie one slot before its twin's.
+        // SAFETY: only this worker writes a token's results of these row blocks, and its row of the tile of their column
+        // group; sums are two vectors for each token, and a gate's lie one slot before those of the next row block.
         unsafe {
             for (row_block, before) in self.run.iter().zip((0..self.run.len()).rev()) {
                 let sums = self.sums.wrapping_sub(before * MC_AMX * ROW_BLOCK);
@@ -375,36 +382,36 @@ impl<'a> PendingStores<'a> {
     }
 }
 
-/// Asks for two lines to be written: rows of stores lie so far apart that nothing else foresees them.
+/// Prefetches two cache lines for writing: rows of results lie too far apart for the hardware prefetcher.
 #[inline(always)]
 fn prefetch_results(y: *const f32) {
-    // SAFETY: a hint: what cannot be fetched is not.
+    // SAFETY: a prefetch accesses no memory and ignores invalid addresses.
     unsafe {
         _mm_prefetch::<_MM_HINT_ET0>(y.cast());
         _mm_prefetch::<_MM_HINT_ET0>(y.wrapping_add(LANES).cast());
     }
 }
 
-/// A slab on its way to tiles: `[group][panel][16 pairs of columns][16 rows][2]` bf16.
+/// A K block in the course of unpacking to tiles: `[group][panel][16 pairs of columns][16 rows][2]` bf16.
 struct Unpacking {
     ty: BlockType,
-    /// The columns of each panel, and the bytes from panel to panel.
+    /// The columns of each panel, and the bytes of a panel.
     columns: Range<usize>,
     panel_bytes: usize,
-    /// Where the next quarter is: in which panel, from which column on, and which of that group.
+    /// The next quarter: its panel, its first column, and its number in the group.
     panel: *const u8,
     column: usize,
     quarter: usize,
-    /// Where its group goes.
+    /// The tile of its group.
     tile: *mut u16,
-    /// Quarters still to do.
+    /// Quarters left.
     left: usize,
-    /// From weights to those that are unpacked a slab later, which are asked for meanwhile if they are quantised.
+    /// The distance to the weights of the next K block, which are prefetched if they are quantised.
     ahead: usize,
-    /// Unpack the next quarter, according to which it is.
+    /// Unpack the next quarter, by its number in the group.
     ///
     /// # Safety
-    /// As [`multiply`]; there is one left, and `tile` has room for a row_block's slab.
+    /// As [`multiply`]; a quarter is left, and `tile` has room for a row block's K block.
     next: [unsafe fn(&mut Self, &mut BlockScales); QUARTERS],
 }
 
@@ -436,7 +443,7 @@ impl Unpacking {
         }
     }
 
-    /// Goes on to the next quarter.
+    /// Advances to the next quarter.
     #[inline(always)]
     fn advance(&mut self) {
         self.left -= 1;
@@ -460,14 +467,15 @@ impl Unpacking {
 /// [`Unpacking::next`] of quantised weights, quarter `Q`.
 ///
 /// # Safety
-/// As there.
+/// As [`Unpacking::next`]; the weights are of type `F`.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
 unsafe fn next<F: QuantFormat, const Q: usize>(it: &mut Unpacking, scales: &mut BlockScales) {
     let layout = F::LAYOUT;
     let bytes = layout.block_bytes() * COLUMNS / (layout.cols * QUARTERS);
     let done = (it.column / COLUMNS * QUARTERS + Q) * bytes;
     let later = it.panel.wrapping_add(done).wrapping_add(it.ahead);
-    // SAFETY: what cannot be fetched ahead is not; the group lies inside the panel, and its tile inside the room.
+    // SAFETY: a prefetch accesses no memory; by the caller's contract a quarter is left, so that the group lies inside the
+    // panel and its tile inside the scratch.
     unsafe {
         for line in (0..bytes).step_by(64) {
             _mm_prefetch::<_MM_HINT_T1>(later.wrapping_add(line).cast());
@@ -480,10 +488,11 @@ unsafe fn next<F: QuantFormat, const Q: usize>(it: &mut Unpacking, scales: &mut 
 /// [`Unpacking::next`] of weights that are floats.
 ///
 /// # Safety
-/// As there.
+/// As [`Unpacking::next`].
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
 unsafe fn next_floats(it: &mut Unpacking, _: &mut BlockScales) {
-    // SAFETY: the group lies inside the panel, and its tile inside the room.
+    // SAFETY: by the caller's contract a quarter is left, so that the group lies inside the panel and its tile inside the
+    // scratch.
     unsafe { unpack_floats(it.ty, it.panel, it.column, it.quarter, it.tile) };
     it.advance();
 }

@@ -7,7 +7,7 @@ use crate::isa::{Isa, LANES};
 use crate::weights::block::BlockType;
 use crate::weights::layout::{GROUP, HeaderLayout, Layout, quants, scales, with_quant_format};
 
-/// A row_block in floats: for float weights, and for the exact executor.
+/// A row block in floats: for float weights, and for the exact executor.
 ///
 /// # Safety
 /// As [`multiply`].

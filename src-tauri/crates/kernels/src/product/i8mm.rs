@@ -1,7 +1,7 @@
 //! The int8 matrix product: two rows times two tokens, eight columns at a time.
 //!
 //! Its registers hold eight columns of two rows, where a panel's hold four columns of four. So a
-//! k_block of columns is unpacked in that order, and pairs of tokens pass over it. A few tokens
+//! K block of columns is unpacked in that order, and pairs of tokens pass over it. A few tokens
 //! stream as they do without the instruction: there memory takes the time.
 
 use std::arch::aarch64::*;
@@ -22,7 +22,7 @@ type Base = Neon<true>;
 const STEP: usize = 8;
 /// Pairs of rows in a panel.
 const PAIRS: usize = LANES / 2;
-/// Pairs of tokens in a micro_tile: 24 registers of sums.
+/// Pairs of tokens in a micro-tile: 24 registers of sums.
 const TOKEN_PAIRS: usize = 3;
 
 /// 32 columns of a panel, unpacked.
@@ -117,7 +117,7 @@ impl I8mmActivations {
     }
 }
 
-/// A row_block times many tokens; scales go with groups or with their `HALVES`.
+/// A row block times many tokens; scales go with groups or with their `HALVES`.
 ///
 /// # Safety
 /// As [`multiply`].
@@ -134,7 +134,7 @@ unsafe fn integers<const HALVES: usize>(
     {
         for first in (0..row_block.cols).step_by(KC_I8MM) {
             let groups = (row_block.cols - first).min(KC_I8MM) / GROUP;
-            // SAFETY: there is room for a k_block, aligned, and its numbers may be any bytes; a scratch has
+            // SAFETY: there is room for a K block, aligned, and its numbers may be any bytes; a scratch has
             // room for the sums of whole tiles of tokens, also of the one that may be lacking.
             unsafe {
                 let k_block = scratch
@@ -202,7 +202,7 @@ unsafe fn unpack<F: QuantFormat>(panel: *const u8, first: usize, k_block: &mut [
     }
 }
 
-/// A k_block of a panel, which begins at column `first`, times `T` pairs of tokens from `token` on.
+/// A K block of a panel, which begins at column `first`, times `T` pairs of tokens from `token` on.
 ///
 /// # Safety
 /// As [`multiply`]; `to` has room for the sums of as many tokens.
@@ -214,7 +214,7 @@ unsafe fn micro_tile<const HALVES: usize, const T: usize>(
     first: usize,
     to: *mut f32,
 ) {
-    // SAFETY: a k_block is columns of the rows; the rest is the caller's.
+    // SAFETY: a K block is columns of the rows; the rest is the caller's.
     unsafe {
         let row = |t: usize| x.row(token + t, first);
         let x: [[ActivationRow; 2]; T] = std::array::from_fn(|t| [row(2 * t), row(2 * t + 1)]);
@@ -289,7 +289,7 @@ unsafe fn by_token(acc: [int32x4_t; PAIRS]) -> [<Base as Isa>::I; 2] {
 /// The machine has the matrix product.
 #[target_feature(enable = "neon,i8mm")]
 pub(crate) unsafe fn peak_dots(passes: usize) -> i32 {
-    // An instruction is 2 × 2 × 8 products; a pass counts 64 × 12 × 64. As many sums as in a micro_tile
+    // An instruction is 2 × 2 × 8 products; a pass counts 64 × 12 × 64. As many sums as in a micro-tile
     // hide its latency.
     let rounds = passes * (64 * 12 * 64) / (TOKEN_PAIRS * PAIRS * 4 * STEP);
     let mut sums = [vdupq_n_s32(0); TOKEN_PAIRS * PAIRS];

@@ -1,9 +1,9 @@
 //! Products of many tokens in integers, on vectors.
 //!
-//! A unpacked of columns of a row_block is unpacked to bytes in the L1 cache; then every token's activations, which lie in
-//! the order in which the loop reads them, kernel it from the L2 cache. A micro_tile is one panel by as many tokens as there
-//! are registers for sums: each vector of weights is loaded once for all of them, and an activation comes with the
-//! instruction that multiplies it.
+//! A K block of a row block is unpacked to bytes in the L1 cache; then the activations of all tokens of the pass, packed in
+//! the order in which the micro-kernel reads them, stream over it from the L2 cache. A micro-tile is one panel by as many
+//! tokens as there are registers for sums: each vector of weights is loaded once for all of them, and an activation is
+//! broadcast by the instruction that multiplies it.
 
 use std::ops::Range;
 
@@ -17,10 +17,10 @@ use crate::isa::{Isa, LANES};
 use crate::product::activations::{ActivationScale, Granularity, TileShape, quantise_group};
 use crate::weights::layout::{GROUP, Layout, QuantFormat, quants, scales, with_quant_format};
 
-/// Bytes of a token's group: 32 activations and the four numbers of [`store_group`].
+/// Bytes of a token's group: 32 activations and the four floats of [`store_group`].
 const GROUP_BYTES: usize = GROUP + 4 * size_of::<f32>();
 
-/// What tiles of `tokens` tokens look like: `[column / 4][token][4]` bytes, then four numbers as `[4][token]`.
+/// The tiles of `mr` tokens: `[column / 4][token][4]` bytes, then four floats as `[4][token]`.
 pub(crate) const fn shape(mr: usize) -> TileShape {
     TileShape {
         mr,
@@ -29,10 +29,10 @@ pub(crate) const fn shape(mr: usize) -> TileShape {
     }
 }
 
-/// Rounds some columns of rows of `cols` numbers to tiles of `T` tokens.
+/// Quantises `columns` of the rows of `x`, each of `cols` floats, to tiles of `T` tokens.
 ///
 /// # Safety
-/// The machine has `I`; `x` is whole rows, `columns` whole groups of them, and `tiles` as many whole tiles.
+/// The machine has `I`; `x` is whole rows, `columns` are whole groups of them, and `tiles` is as many whole tiles.
 #[inline(always)]
 pub(crate) unsafe fn pack_activations<I: Isa, const T: usize>(
     granularity: Granularity,
@@ -45,15 +45,15 @@ pub(crate) unsafe fn pack_activations<I: Isa, const T: usize>(
     debug_assert!(tiles.len() * 2 == (x.len() / cols).div_ceil(T) * T * groups * GROUP_BYTES);
     for (t, x) in x.chunks_exact(cols).enumerate() {
         for g in 0..groups {
-            // SAFETY: the group lies in the row, and the micro_tile in `tiles`, which begins at an even address.
+            // SAFETY: the group lies in the row, and the tile in `tiles`, which begins at an even address.
             unsafe {
                 let x = x.as_ptr().add(columns.start + g * GROUP);
-                let micro_tile = tiles.as_mut_ptr().cast::<u8>();
-                let micro_tile = micro_tile.add((t / T * groups + g) * T * GROUP_BYTES);
+                let tile = tiles.as_mut_ptr().cast::<u8>();
+                let tile = tile.add((t / T * groups + g) * T * GROUP_BYTES);
                 store_group::<I, T>(
                     granularity,
                     [I::load(x), I::load(x.add(LANES))],
-                    micro_tile,
+                    tile,
                     t % T,
                 );
             }
@@ -61,20 +61,21 @@ pub(crate) unsafe fn pack_activations<I: Isa, const T: usize>(
     }
 }
 
-/// Rounds a group to a micro_tile's token `t`. The numbers with it are the unit and the sum of the group, or the units of
-/// its halves, and then the sums of its halves.
+/// Quantises a group as token `t` of a tile. The floats that follow the bytes are scale, total and the sums of the halves,
+/// or the scales of the halves and their sums.
 ///
 /// # Safety
-/// The machine has `I`, `t` is below `T`, and `micro_tile` is a whole micro_tile.
+/// The machine has `I`, `t` is below `T`, and `tile` is writable for a whole tile.
 #[inline(always)]
 unsafe fn store_group<I: Isa, const T: usize>(
     granularity: Granularity,
     x: [I::F; 2],
-    micro_tile: *mut u8,
+    tile: *mut u8,
     t: usize,
 ) {
     let mut bytes = [[0_i8; 4]; GROUP / 4];
-    // SAFETY: by contract; tiles are aligned to 16 bits only.
+    // SAFETY: `t < T`, so that every quad and float lies inside the tile, which the caller has for writing; the tile is
+    // aligned to 16 bits only, hence the unaligned writes.
     unsafe {
         let ActivationScale { unit, sum, total } =
             quantise_group::<I>(granularity, x, bytes.as_mut_ptr().cast());
@@ -83,19 +84,16 @@ unsafe fn store_group<I: Isa, const T: usize>(
             Granularity::Half => [unit[0], unit[1], sum[0], sum[1]],
         };
         for v in 0..GROUP / 4 {
-            micro_tile
-                .add((v * T + t) * 4)
-                .cast::<[i8; 4]>()
-                .write(bytes[v]);
+            tile.add((v * T + t) * 4).cast::<[i8; 4]>().write(bytes[v]);
         }
-        let after = micro_tile.add(GROUP * T).cast::<f32>();
+        let after = tile.add(GROUP * T).cast::<f32>();
         for n in 0..4 {
             after.add(n * T + t).write_unaligned(numbers[n]);
         }
     }
 }
 
-/// A unpacked of a row_block, unpacked.
+/// A K block of a row block, unpacked.
 #[repr(C, align(64))]
 struct UnpackedBlock {
     /// `[panel][group][8][64]`.
@@ -105,17 +103,17 @@ struct UnpackedBlock {
     min: [[[[f32; LANES]; 2]; KC_INTEGERS / GROUP]; ROW_BLOCK_PANELS],
 }
 
-/// What a worker needs for a block_group.
+/// A worker's scratch for a row-block group.
 pub(crate) const SCRATCH: ScratchSize = ScratchSize {
     weights: size_of::<UnpackedBlock>() / size_of::<f32>(),
     sums: NC_INTEGERS * MC_INTEGERS * ROW_BLOCK,
 };
 
-/// Multiplies every row_block of a block_group with its tokens, in tiles of `T`.
+/// Multiplies every row block of a group with its tokens, in micro-tiles of `T` tokens, and runs the epilogues.
 ///
 /// # Safety
-/// The machine has `I`; row_blocks are packed weights of their type; `x` holds as many tiles as `m` and `cols` take; ends
-/// lie inside their parts, and nobody else uses these.
+/// The machine has `I`; row blocks are packed weights of their type; `x` holds as many tiles as `m` and `cols` take;
+/// epilogues write inside their slices, and no other thread uses these elements.
 #[inline(always)]
 pub(crate) unsafe fn multiply<I: Isa, const T: usize>(
     block_group: &RowBlockGroup,
@@ -129,8 +127,8 @@ pub(crate) unsafe fn multiply<I: Isa, const T: usize>(
     } = *block_group;
     debug_assert!(m <= MC_INTEGERS && row_blocks.len() <= NC_INTEGERS);
     let (unpacked, sums) = scratch.take(SCRATCH);
-    // SAFETY: the scratch has room, aligned to a cache line, for a unpacked, whose numbers may be any bytes, and for all
-    // sums; stages and tiles are what the caller promises.
+    // SAFETY: the scratch has room, aligned to a cache line, for an `UnpackedBlock`, for which any bytes are valid, and
+    // for the sums of `NC_INTEGERS` row blocks; weights and tiles are as long as the caller's contract says.
     unsafe {
         let unpacked = &mut *unpacked.cast::<UnpackedBlock>();
         for outer in (0..cols).step_by(KC_OUTER_INTEGERS) {
@@ -180,10 +178,10 @@ pub(crate) unsafe fn multiply<I: Isa, const T: usize>(
     }
 }
 
-/// Unpacks `groups` groups of a row_block from column `first` on.
+/// Unpacks `groups` groups of a row block from column `first` on.
 ///
 /// # Safety
-/// As [`multiply`].
+/// As [`multiply`]; the row block has these columns.
 #[inline(always)]
 unsafe fn unpack<I: Isa>(
     row_block: &RowBlock,
@@ -196,7 +194,7 @@ unsafe fn unpack<I: Isa>(
         .chunks_exact(row_block.panel_bytes)
         .enumerate()
     {
-        // SAFETY: passed on.
+        // SAFETY: `panel` is one panel of the row block, packed as its type, and has the caller's columns.
         unsafe {
             with_quant_format!(
                 row_block.ty,
@@ -210,7 +208,7 @@ unsafe fn unpack<I: Isa>(
 /// As [`unpack`], of panel `p`.
 ///
 /// # Safety
-/// As [`multiply`].
+/// The machine has `I`; `panel` is a packed panel of `F` with `groups` groups from column `first` on.
 #[inline(always)]
 unsafe fn unpack_panel<I: Isa, F: QuantFormat>(
     panel: *const u8,
@@ -221,9 +219,10 @@ unsafe fn unpack_panel<I: Isa, F: QuantFormat>(
 ) {
     let layout = F::LAYOUT;
     let (mut scale, mut min) = ([0.0_f32; 256], [0.0_f32; 256]);
-    // What is asked for is as far ahead as a unpacked is long.
+    // The prefetch distance is one K block.
     let ahead = KC_INTEGERS / layout.cols * layout.block_bytes();
-    // SAFETY: blocks and groups stay inside the panel, and inside the unpacked. Reading ahead touches nothing.
+    // SAFETY: blocks and groups stay inside the panel, and `groups` is at most the K block that `unpacked` holds. A
+    // prefetch accesses no memory.
     unsafe {
         let per_block = layout.cols / GROUP;
         for g in 0..groups {
@@ -255,26 +254,26 @@ unsafe fn unpack_panel<I: Isa, F: QuantFormat>(
     }
 }
 
-/// A unpacked that all tokens kernel.
+/// The macro-kernel: one unpacked K block times all tokens of the pass.
 struct IntegerMacroKernel<'a> {
     unpacked: &'a UnpackedBlock,
     panels: usize,
     groups: usize,
-    /// Its tiles of the tokens.
+    /// The activations of the K block, as tiles.
     x: *const u8,
     m: usize,
     /// `[token][32]`.
     sums: *mut f32,
-    /// These are the first columns, so that no sums are there yet.
+    /// Whether this is the first K block, whose sums begin at zero.
     fresh: bool,
 }
 
 impl IntegerMacroKernel<'_> {
-    /// Multiplies it. Scales go with groups or with their `HALVES`; `BYTES` are weights of a full byte; the products
-    /// of a `RUN` of quads are added up in whatever way is fastest.
+    /// Runs the micro-kernel for all tokens and panels. A group has `HALVES` scales; `BYTES` weights take a full byte;
+    /// the products of `RUN` quads are added up before they are widened.
     ///
     /// # Safety
-    /// As [`multiply`].
+    /// As [`multiply`], whose tiles, sums and unpacked weights these are.
     #[inline(always)]
     unsafe fn run<
         I: Isa,
@@ -293,7 +292,8 @@ impl IntegerMacroKernel<'_> {
                     within: 0,
                 };
                 let left = (self.m - token).min(T);
-                // SAFETY: passed on; tiles of the powers of two that make up what is left stay below it.
+                // SAFETY: the micro-tiles are the powers of two that add up to `left`, so that `within` plus the width of
+                // each stays at or below `left`, and all tokens exist.
                 unsafe {
                     if left == T {
                         self.micro_tile::<I, T, HALVES, BYTES, RUN, T>(at);
@@ -319,10 +319,10 @@ impl IntegerMacroKernel<'_> {
         }
     }
 
-    /// One panel times `N` tokens of a micro_tile of `T`, all in registers.
+    /// The micro-kernel: one panel times `N` tokens of a tile of `T`, with all sums in registers.
     ///
     /// # Safety
-    /// As [`multiply`]; the tokens are there.
+    /// As [`multiply`]; `at.token + at.within + N` is at most `m`.
     #[inline(always)]
     unsafe fn micro_tile<
         I: Isa,
@@ -335,7 +335,8 @@ impl IntegerMacroKernel<'_> {
         &self,
         at: MicroTileIndex,
     ) {
-        // SAFETY: by contract.
+        // SAFETY: panel, groups and tokens lie inside the unpacked K block, the tiles and the sums by the caller's
+        // contract; the floats of a tile are aligned to 16 bits only, hence the unaligned reads.
         unsafe {
             let sums_at = self
                 .sums
@@ -348,9 +349,9 @@ impl IntegerMacroKernel<'_> {
             }
             let tiles = self.x.add(at.token * self.groups * GROUP_BYTES);
             for g in 0..self.groups {
-                let micro_tile = tiles.add(g * T * GROUP_BYTES);
-                let bytes = micro_tile.add(at.within * 4);
-                let numbers = micro_tile.add(GROUP * T).cast::<f32>().add(at.within);
+                let tile = tiles.add(g * T * GROUP_BYTES);
+                let bytes = tile.add(at.within * 4);
+                let numbers = tile.add(GROUP * T).cast::<f32>().add(at.within);
                 let weights = self.unpacked.weights[at.p][g].as_ptr();
                 for h in 0..HALVES {
                     let mut acc = [I::zero_i(); N];
@@ -395,19 +396,19 @@ impl IntegerMacroKernel<'_> {
     }
 }
 
-/// Which panel, and which tokens of which micro_tile.
+/// A panel, and the first token of a micro-tile in a tile.
 #[derive(Clone, Copy)]
 struct MicroTileIndex {
     p: usize,
-    /// The micro_tile's first.
+    /// The first token of the tile.
     token: usize,
     within: usize,
 }
 
-/// Hands the sums of a row_block on to where they belong.
+/// Runs the epilogue of a row block: stores the sums of `m` tokens, adds them, or passes them through SwiGLU.
 ///
 /// # Safety
-/// As [`multiply`]; `gate` is the sums of the row_block before.
+/// As [`multiply`]; `gate` is the sums of the previous row block.
 #[inline(always)]
 unsafe fn run_epilogue<I: Isa, const T: usize>(
     row_block: &RowBlock,
@@ -416,8 +417,8 @@ unsafe fn run_epilogue<I: Isa, const T: usize>(
     gate: *const f32,
 ) {
     for t in 0..m {
-        // SAFETY: a token's results of this row_block are this worker's alone, as is its part of the micro_tile that is
-        // their column group; sums are two vectors of each token.
+        // SAFETY: only this worker writes a token's results of this row block, and its part of the tile of their column
+        // group; sums are two vectors for each token.
         unsafe {
             let (sums, gate) = (sums.add(t * ROW_BLOCK), gate.wrapping_add(t * ROW_BLOCK));
             match row_block.epilogue {
@@ -437,17 +438,12 @@ unsafe fn run_epilogue<I: Isa, const T: usize>(
                     group,
                     cols,
                 } => {
-                    let micro_tile = shape(T).tile(m, cols, t / T, group);
-                    let micro_tile = to.slice(micro_tile, T * GROUP_BYTES / size_of::<u16>());
+                    let tile = shape(T).tile(m, cols, t / T, group);
+                    let tile = to.slice(tile, T * GROUP_BYTES / size_of::<u16>());
                     let low = silu_mul_vector::<I>(I::load(gate), I::load(sums));
                     let high =
                         silu_mul_vector::<I>(I::load(gate.add(LANES)), I::load(sums.add(LANES)));
-                    store_group::<I, T>(
-                        granularity,
-                        [low, high],
-                        micro_tile.as_mut_ptr().cast(),
-                        t % T,
-                    );
+                    store_group::<I, T>(granularity, [low, high], tile.as_mut_ptr().cast(), t % T);
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::activations::ActivationScale;
 use crate::blocking::{MC_STREAM, ROW_BLOCK, UNPACKED_BYTES};
 use crate::weights::block::BlockType;
 
-/// One row_block of weights and the tokens to multiply it with.
+/// One row block of weights and the tokens to multiply it with.
 #[derive(Clone, Copy)]
 pub(crate) struct RowBlockTask<'a> {
     pub ty: BlockType,
@@ -42,11 +42,11 @@ pub(crate) struct ProductScratch {
     pub unpacked: Box<UnpackedWeights>,
     /// Results.
     pub sums: Box<ProductSums>,
-    /// The gate's results, while the same row_block of its twin is multiplied.
+    /// The gate's results, while the same row block of its twin is multiplied.
     pub gate: Box<ProductSums>,
 }
 
-/// PackedBytes of a row_block on their way from memory to the product, where they are not multiplied as they come.
+/// Weights of a row block on their way from memory to the product, where they are not multiplied as they come.
 #[repr(C, align(64))]
 pub(crate) struct UnpackedWeights {
     /// Floats: `[col][panel][16]`.

@@ -7,7 +7,7 @@ use crate::blocking::{BATCH_INVARIANT_MAX, MC_STREAM, PREFETCH_BYTES, ROW_BLOCK}
 use crate::isa::{Isa, LANES};
 use crate::weights::layout::{BlockHeader, GROUP, QuantFormat, quants, with_quant_format};
 
-/// Multiplies a row_block with at most [`MC_STREAM`] tokens; `scratch.sums` holds the results.
+/// Multiplies a row block with at most [`MC_STREAM`] tokens; `scratch.sums` holds the results.
 ///
 /// # Safety
 /// The machine has `I`; `row_block` is packed weights of its type, and `x` has `m × cols` activations.
@@ -157,7 +157,7 @@ pub(crate) unsafe fn add_group<I: Isa>(
     }
 }
 
-/// ActivationRows of activations from some token and column on.
+/// Rows of activations from some token and column on.
 #[derive(Clone, Copy)]
 struct ActivationRows {
     bytes: *const i8,

@@ -1,4 +1,4 @@
-//! Products of many tokens in tiles: what is multiplied, and what becomes of it.
+//! Products of many tokens whose activations are packed as tiles: operands, epilogues and scratch.
 
 use crate::blocking::ROW_BLOCK;
 use crate::isa::{Isa, LANES};
@@ -8,18 +8,18 @@ use crate::pool::parts::DisjointSlice;
 use crate::product::activations::Granularity;
 use crate::weights::block::BlockType;
 
-/// Strips that a worker multiplies with the same tokens.
+/// Row blocks that a worker multiplies with the tokens of one pass (NC × MC).
 pub(crate) struct RowBlockGroup<'a> {
-    /// At most as many as the level takes in a pass.
+    /// Tokens; at most MC of the level.
     pub m: usize,
     pub cols: usize,
-    /// The tokens, as the level's [`TileShape`](crate::product::activations::TileShape) lays them out.
+    /// The activations, laid out by the level's [`TileShape`](crate::product::activations::TileShape).
     pub x: &'a [u16],
-    /// At most as many as the level takes together.
+    /// At most NC of the level.
     pub row_blocks: &'a [RowBlock<'a>],
 }
 
-/// 32 rows of weights, or the last ones, and what becomes of their products.
+/// 32 rows of weights, fewer in the last block of a matrix, and the epilogue of their products.
 pub(crate) struct RowBlock<'a> {
     pub ty: BlockType,
     /// One panel or two, `panel_bytes` each.
@@ -28,21 +28,22 @@ pub(crate) struct RowBlock<'a> {
     pub epilogue: TileEpilogue<'a>,
 }
 
+/// What happens to the sums of a row block.
 #[derive(Clone, Copy)]
 pub(crate) enum TileEpilogue<'a> {
-    /// They are `rows` columns, from `first` on, of `[m][width]`.
+    /// Stored to `y`, `[m][width]`: `rows` results for each token, `first` being the first one of token 0.
     Store {
         y: &'a DisjointSlice<'a, f32>,
         first: usize,
         rows: usize,
         width: usize,
-        /// They are added to what is there.
+        /// Added to the values of `y` instead.
         add: bool,
     },
-    /// They wait for the next row_block.
+    /// Kept as the gate of the next row block.
     Gate,
-    /// With the row_block before as the gate, SiLU(gate) times them is column group `group` of
-    /// activations that are `cols` wide.
+    /// SiLU(gate) · sums, with the previous row block as the gate, quantised as column group `group` of activations of
+    /// `cols` columns.
     SwiGlu {
         to: &'a DisjointSlice<'a, u16>,
         granularity: Granularity,
@@ -51,13 +52,13 @@ pub(crate) enum TileEpilogue<'a> {
     },
 }
 
-/// Writes a token's sums to its results, or adds them.
+/// Stores a token's sums of a row block to `y`, or adds them.
 ///
 /// # Safety
-/// The machine has `I`; `sums` are two vectors, and at least as many as `y`.
+/// The machine has `I`; `sums` is readable for two vectors, and `y` is at most as long.
 #[inline(always)]
 pub(crate) unsafe fn store_row<I: Isa>(sums: *const f32, y: &mut [f32], add: bool) {
-    // SAFETY: vectors of whole row_blocks, else number by number.
+    // SAFETY: a full row block is two vectors in `sums` and in `y`; a shorter one is copied element by element.
     unsafe {
         if y.len() == ROW_BLOCK {
             for at in [0, LANES] {
@@ -72,13 +73,13 @@ pub(crate) unsafe fn store_row<I: Isa>(sums: *const f32, y: &mut [f32], add: boo
     }
 }
 
-/// A worker's own memory.
+/// A worker's scratch for products in tiles.
 #[derive(Default)]
 pub(crate) struct TileScratch {
     memory: AlignedBuffer<f32>,
 }
 
-/// What a level needs of it: numbers of unpacked weights, whole vectors, and of sums.
+/// Lengths in f32 of a level's unpacked weights, a whole number of vectors, and of its sums.
 #[derive(Clone, Copy)]
 pub(crate) struct ScratchSize {
     pub weights: usize,
@@ -86,16 +87,16 @@ pub(crate) struct ScratchSize {
 }
 
 impl TileScratch {
-    /// Makes room for weights and sums.
-    pub fn reserve(&mut self, room: ScratchSize) -> Result<(), OutOfMemory> {
-        debug_assert!(room.weights.is_multiple_of(LANES));
-        self.memory.reserve(room.weights + room.sums)
+    /// Allocates room for weights and sums.
+    pub fn reserve(&mut self, size: ScratchSize) -> Result<(), OutOfMemory> {
+        debug_assert!(size.weights.is_multiple_of(LANES));
+        self.memory.reserve(size.weights + size.sums)
     }
 
-    /// The room for unpacked weights, which begins at a cache line, and that for sums.
-    pub fn take(&mut self, room: ScratchSize) -> (*mut f32, *mut f32) {
-        self.memory.resize(room.weights + room.sums);
+    /// Pointers to the unpacked weights, aligned to a cache line, and to the sums.
+    pub fn take(&mut self, size: ScratchSize) -> (*mut f32, *mut f32) {
+        self.memory.resize(size.weights + size.sums);
         let start = self.memory.as_mut_ptr();
-        (start, start.wrapping_add(room.weights))
+        (start, start.wrapping_add(size.weights))
     }
 }

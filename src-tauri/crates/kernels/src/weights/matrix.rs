@@ -133,13 +133,13 @@ impl Matrix {
         self.rows.div_ceil(ROW_BLOCK)
     }
 
-    /// The panels of a row_block.
+    /// The panels of a row block.
     pub(crate) fn panels(&self, row_block: usize) -> &[u8] {
         let (all, bytes) = (self.weights.as_slice(), ROW_BLOCK_PANELS * self.panel_bytes);
         &all[row_block * bytes..((row_block + 1) * bytes).min(all.len())]
     }
 
-    /// A row_block and what becomes of its products.
+    /// A row block and what becomes of its products.
     pub(crate) fn row_block<'a>(
         &'a self,
         row_block: usize,

@@ -14,7 +14,7 @@ use crate::weights::layout::{self, GROUP, QuantFormat, quants};
 
 const _: () = assert!(COLUMNS == GROUP);
 
-/// What tiles of activations are, a pair of them each time: so a slab's are read from end to end.
+/// What tiles of activations are, a pair of them each time: so a K block's are read from end to end.
 pub(crate) const SHAPE: TileShape = TileShape {
     mr: PAIR,
     kc: KC_AMX,
@@ -54,7 +54,7 @@ pub(crate) unsafe fn pack_activations(
     }
 }
 
-/// BlockScales and minima of a block.
+/// Scales and minima of a block.
 pub(crate) struct BlockScales {
     scale: [f32; 256],
     min: [f32; 256],
