@@ -144,12 +144,10 @@ pub fn kv_bytes_per_token(config: &Config, kv: KvType) -> u64 {
     (config.layers as u64).saturating_mul(layer) / POSITIONS as u64
 }
 
-/// Bytes for each token of context that attention of a few queries takes beside the cache: a partial result for every
-/// stretch of positions.
+/// Bytes per token of context that attention of few queries takes beside the cache: a partial result for every KV split.
 fn attention_bytes_per_token(config: &Config) -> u64 {
-    const STRETCH: u64 = 512;
     let record = 4 * (config.head_dim + 2) as u64;
-    (Cpu::BATCH_INVARIANT_MAX as u64 * config.heads as u64 * record).div_ceil(STRETCH)
+    (Cpu::BATCH_INVARIANT_MAX as u64 * config.heads as u64 * record).div_ceil(Cpu::KV_SPLIT as u64)
 }
 
 /// Bytes that passes of `chunk` tokens take beside weights and cache, at most.

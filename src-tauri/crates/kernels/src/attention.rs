@@ -1,9 +1,9 @@
-//! Causal attention, blocked over keys and values with a running maximum.
+//! Causal attention with an online softmax, blocked over queries and positions as FlashAttention is.
 //!
-//! A task of work is one key head, a block of queries and a split of positions. It passes over
-//! its positions KV block by KV block: a KV block's keys and values are turned to floats once and then meet
-//! every query of the block, the query heads that share the key head included. Long stretches are
-//! split among tasks, whose results are merged by their maxima and sums.
+//! A task is one key head, a query block and a KV split. It passes over the split in KV blocks: the keys and values of a
+//! block are converted to floats once, and then meet every query of the block in every query head that shares the key head
+//! (grouped-query attention). Where a context has several splits (Flash-Decoding), each leaves its sums, maximum and
+//! denominator as a partial result, and these are merged.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
@@ -18,19 +18,19 @@ pub(crate) mod vectors;
 use crate::blocking::{BATCH_INVARIANT_MAX, KV_BLOCK, KV_SPLIT_BLOCKS};
 use crate::memory::reserve::{OutOfMemory, reserve};
 use crate::pool::Pool;
-use crate::pool::parts::DisjointSlice;
+use crate::pool::disjoint::DisjointSlice;
 use crate::routines::Routines;
 use scratch::AttentionBuffers;
 use task::{Attention, AttentionTask, output_offset};
 
-/// Queries that share a KV block: the more, the less its conversion costs, but the fewer tasks. Behind a deep past tasks
-/// cost the same, so that fewer do.
-fn block(m: usize, past: usize) -> usize {
+/// Queries of a block. More queries amortise the conversion of keys and values, fewer leave more tasks for the threads;
+/// after a long past the tasks cost the same, and fewer suffice.
+fn query_block(m: usize, past: usize) -> usize {
     let tasks = if past < m { 8 } else { 2 };
     (m / tasks).next_multiple_of(16).clamp(16, 128)
 }
 
-/// `out[m][heads][head_dim]`; query `i` sees positions `0..=past + i`.
+/// Writes the attention of all queries to `out`, `[m][heads][head_dim]`; query `i` sees positions `0..=past + i`.
 ///
 /// # Errors
 /// When the system has no memory left for the scratch, before anything is written.
@@ -43,7 +43,7 @@ pub(crate) fn attend(
 ) -> Result<(), OutOfMemory> {
     let (kv_heads, dim) = (a.kv.kv_heads(), a.kv.head_dim());
     let shared = a.heads / kv_heads;
-    let block = block(a.m, a.past);
+    let block = query_block(a.m, a.past);
     let blocks = a.m.div_ceil(block);
     let kv_blocks = (a.past + a.m).div_ceil(KV_BLOCK);
     let batch_invariant = a.m <= BATCH_INVARIANT_MAX;
@@ -52,7 +52,7 @@ pub(crate) fn attend(
     } else if pool.threads() == 1 {
         1
     } else {
-        // Enough tasks that a slow core can leave some to the others.
+        // Several tasks for each thread, so that fast cores take over from slow ones.
         let wanted = (4 * pool.threads()).div_ceil(blocks * kv_heads);
         wanted.min(kv_blocks.div_ceil(2))
     };
@@ -76,21 +76,21 @@ pub(crate) fn attend(
         }
     };
     let (rows, value_dim) = (block.min(a.m) * shared, a.kv.value_dim());
-    for scratch in &mut buffers.of_workers {
+    for scratch in &mut buffers.workers {
         scratch.reserve(rows, dim, value_dim, routines.attends_on_amx)?;
     }
-    let record = value_dim + 2;
-    let room = rows * record;
-    let records = blocks * kv_heads * splits * room;
-    if splits > 1 && buffers.partial.len() < records {
-        reserve(&mut buffers.partial, records)?;
-        buffers.partial.resize(records, 0.0);
+    let partial_len = value_dim + 2;
+    let stride = rows * partial_len;
+    let partials_len = blocks * kv_heads * splits * stride;
+    if splits > 1 && buffers.partials.len() < partials_len {
+        reserve(&mut buffers.partials, partials_len)?;
+        buffers.partials.resize(partials_len, 0.0);
     }
     let out = DisjointSlice::new(out);
-    let partial = DisjointSlice::new(&mut buffers.partial);
-    let workers = DisjointSlice::new(&mut buffers.of_workers);
-    pool.tasks(blocks * kv_heads * splits, |worker, i| {
-        // The last queries see the row_max: begin with them, so that the end is fine-grained.
+    let partials = DisjointSlice::new(&mut buffers.partials);
+    let workers = DisjointSlice::new(&mut buffers.workers);
+    pool.parallel_for(blocks * kv_heads * splits, |worker, i| {
+        // The last queries see the most positions: they go first, so that the tasks that remain at the end are short.
         let i = blocks * kv_heads * splits - 1 - i;
         let task = task(i);
         // SAFETY: a worker is one thread, and runs one task at a time.
@@ -101,16 +101,16 @@ pub(crate) fn attend(
             .row_max
             .iter()
             .zip(&scratch.row_sum)
-            .zip(scratch.sums.chunks_exact(record - 2));
+            .zip(scratch.sums.chunks_exact(partial_len - 2));
         for (row, ((row_max, row_sum), sums)) in rows.enumerate() {
             if splits > 1 {
-                // SAFETY: a record is one task's own.
-                let to = unsafe { partial.slice(i * room + row * record, record) };
-                to[..record - 2].copy_from_slice(sums);
-                (to[record - 2], to[record - 1]) = (*row_max, *row_sum);
+                // SAFETY: partial results of task `i` are written by that task alone.
+                let to = unsafe { partials.slice(i * stride + row * partial_len, partial_len) };
+                to[..partial_len - 2].copy_from_slice(sums);
+                (to[partial_len - 2], to[partial_len - 1]) = (*row_max, *row_sum);
             } else {
                 let at = output_offset(a, &task, row);
-                // SAFETY: a query's head is one task's own when stretches are not split.
+                // SAFETY: with one split, the results of a query and head are written by one task.
                 let to = unsafe { out.slice(at, dim) };
                 to.iter_mut()
                     .zip(sums)
@@ -119,44 +119,40 @@ pub(crate) fn attend(
         }
     });
     if splits > 1 {
-        pool.tasks(blocks * kv_heads, |_, first| {
+        pool.parallel_for(blocks * kv_heads, |_, first| {
             let task = task(first * splits);
             for row in 0..task.queries.len() * shared {
-                // SAFETY: nothing is written to the records any more, and a query's head is one
-                // task's own.
-                let (records, to) = unsafe {
-                    let start = first * splits * room + row * record;
-                    let length = (splits - 1) * room + record;
+                // SAFETY: `parallel_for` has returned, so that the partial results are only read; the results of a query and
+                // head are written by one task.
+                let (partials, to) = unsafe {
+                    let start = first * splits * stride + row * partial_len;
+                    let length = (splits - 1) * stride + partial_len;
                     (
-                        partial.slice(start, length),
+                        partials.slice(start, length),
                         out.slice(output_offset(a, &task, row), dim),
                     )
                 };
-                merge(records, room, record, to);
+                merge(partials, stride, partial_len, to);
             }
         });
     }
     Ok(())
 }
 
-/// Merges the records of one row, `room` apart, each `record` long.
-fn merge(records: &[f32], room: usize, record: usize, out: &mut [f32]) {
-    let records = || {
-        records
-            .chunks(room)
-            .map(|r| r[..record].split_at(record - 2))
-    };
-    let row_max = records().fold(f32::NEG_INFINITY, |row_max, (_, tail)| row_max.max(tail[0]));
-    let row_sum: f32 = records()
+/// Merges the partial results of one row, which are `stride` apart and `len` long: sums, maximum and denominator.
+fn merge(partials: &[f32], stride: usize, len: usize, out: &mut [f32]) {
+    let parts = || partials.chunks(stride).map(|r| r[..len].split_at(len - 2));
+    let row_max = parts().fold(f32::NEG_INFINITY, |row_max, (_, tail)| row_max.max(tail[0]));
+    let row_sum: f32 = parts()
         .map(|(_, tail)| (tail[0] - row_max).exp() * tail[1])
         .sum();
     out.fill(0.0);
-    for (sums, tail) in records() {
+    for (sums, tail) in parts() {
         let weight = (tail[0] - row_max).exp();
         out.iter_mut()
             .zip(sums)
             .for_each(|(out, sum)| *out += weight * sum);
     }
-    // In the end, so that one record among empty ones gives what it gives alone.
+    // Divided last, so that one split among empty ones gives the same bits as alone.
     out.iter_mut().for_each(|out| *out /= row_sum);
 }

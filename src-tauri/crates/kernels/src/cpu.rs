@@ -9,7 +9,7 @@ use crate::attention::attend;
 use crate::attention::kv::KvLayer;
 use crate::attention::scratch::AttentionBuffers;
 use crate::attention::task::Attention;
-use crate::blocking::BATCH_INVARIANT_MAX;
+use crate::blocking::{BATCH_INVARIANT_MAX, KV_BLOCK, KV_SPLIT_BLOCKS};
 use crate::dispatch::routines_for;
 use crate::error::PackError;
 use crate::level::CpuLevel;
@@ -17,7 +17,7 @@ use crate::memory::arena::Arena;
 use crate::memory::reserve::OutOfMemory;
 use crate::memory::stored::Stored;
 use crate::pool::Pool;
-use crate::pool::parts::DisjointSlice;
+use crate::pool::disjoint::DisjointSlice;
 use crate::routines::Routines;
 use crate::weights::block::BlockType;
 use crate::weights::matrix::Matrix;
@@ -35,9 +35,12 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Tokens up to which products and attention give bit for bit what they give for each token
-    /// alone.
+    /// Tokens up to which products and attention of a pass are bit-identical to passes of one token each.
     pub const BATCH_INVARIANT_MAX: usize = BATCH_INVARIANT_MAX;
+
+    /// Positions of a KV split in a pass of at most [`Cpu::BATCH_INVARIANT_MAX`] tokens; attention keeps a partial result
+    /// for each.
+    pub const KV_SPLIT: usize = KV_BLOCK * KV_SPLIT_BLOCKS;
 
     /// An executor on `threads` threads (the caller is one of them). A level that this machine
     /// does not have falls back to [`CpuLevel::Scalar`].
@@ -50,7 +53,7 @@ impl Cpu {
         Self::with(threads, level, false)
     }
 
-    /// An executor that keeps activations and arithmetic in f32: the reference for fidelity.
+    /// An executor that keeps activations and arithmetic in f32: the reference for accuracy.
     pub fn exact(threads: usize) -> Cpu {
         Self::with(threads, CpuLevel::best(), true)
     }
@@ -85,10 +88,10 @@ impl Cpu {
         self.exact
     }
 
-    /// Lays out `rows × cols` weights for the products, in as many bytes as the file's.
+    /// Packs `rows × cols` weights for the products, in as many bytes as the file's.
     ///
     /// # Errors
-    /// When the type cannot hold such rows, or `bytes` is not exactly as long as they take, or there is no memory.
+    /// When the type cannot hold such rows, `bytes` is not exactly as long as they take, or the system has no memory left.
     pub fn pack(
         &self,
         ty: BlockType,
@@ -99,7 +102,7 @@ impl Cpu {
         self.pack_stored(ty, rows, cols, Stored::Memory(bytes))
     }
 
-    /// As [`Cpu::pack`], from memory or from a file, of which threads read a little at a time.
+    /// As [`Cpu::pack`], from memory or from a file, which threads read in parts.
     ///
     /// # Errors
     /// As [`Cpu::pack`], and when the file cannot be read.
@@ -126,12 +129,12 @@ impl Cpu {
         );
         let y = DisjointSlice::new(y);
         self.pool
-            .tasks((x.len() / n).div_ceil(TASK_ROWS), |_, task| {
+            .parallel_for((x.len() / n).div_ceil(TASK_ROWS), |_, task| {
                 let part = task * TASK_ROWS * n..((task + 1) * TASK_ROWS * n).min(x.len());
-                // SAFETY: each row is one task's own.
+                // SAFETY: each row belongs to one task.
                 let y = unsafe { y.slice(part.start, part.len()) };
                 for (x, y) in x[part].chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-                    // SAFETY: this executor's routines are its machine's; rows are as long as weight.
+                    // SAFETY: the routines are those of this machine's level; `x`, `y` and `weight` have `n` values.
                     unsafe { (self.routines.rms_norm)(x, weight, eps, y) };
                 }
             });
@@ -162,11 +165,11 @@ impl Cpu {
         }
         let row = heads * head_dim;
         let x = DisjointSlice::new(x);
-        self.pool.tasks(m.div_ceil(TASK_ROWS), |_, task| {
+        self.pool.parallel_for(m.div_ceil(TASK_ROWS), |_, task| {
             for i in task * TASK_ROWS..((task + 1) * TASK_ROWS).min(m) {
                 let turn = &cos_sin[i * rotary..(i + 1) * rotary];
-                // SAFETY: each row is one task's own; this executor's routines are its machine's,
-                // and the lengths were checked above.
+                // SAFETY: each row belongs to one task; the routines are those of this machine's level, and the lengths
+                // were checked above.
                 unsafe { (self.routines.rotate)(x.slice(i * row, row), head_dim, rotary, turn) };
             }
         });
@@ -222,5 +225,5 @@ impl Cpu {
     }
 }
 
-/// Rows of a task in the loops between products: enough work to be worth another thread.
+/// Rows of a task in element-wise loops: enough work to pay for another thread.
 const TASK_ROWS: usize = 16;

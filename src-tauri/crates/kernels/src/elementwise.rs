@@ -1,4 +1,4 @@
-//! The small loops between products.
+//! Element-wise loops: RMS norm, RoPE and SwiGLU.
 
 use crate::isa::{Isa, LANES};
 
@@ -32,23 +32,30 @@ pub(crate) unsafe fn rms_norm<I: Isa>(x: &[f32], weight: &[f32], eps: f32, y: &m
     }
 }
 
-/// Rotates the pairs of the first `rotary` components of every head of one row; `turn` holds
+/// Rotates the pairs of the first `rotary` components of every head of one row; `cos_sin` holds
 /// `rotary / 2` pairs of cosine and sine.
 ///
 /// # Safety
-/// The machine has `I`; `x` is whole heads; `rotary <= head_dim` and `turn` is `rotary` long.
+/// The machine has `I`; `x` is whole heads; `rotary <= head_dim` and `cos_sin` is `rotary` long.
 #[inline(always)]
-pub(crate) unsafe fn rotate<I: Isa>(x: &mut [f32], head_dim: usize, rotary: usize, turn: &[f32]) {
-    debug_assert!(x.len().is_multiple_of(head_dim) && rotary <= head_dim && turn.len() == rotary);
+pub(crate) unsafe fn rotate<I: Isa>(
+    x: &mut [f32],
+    head_dim: usize,
+    rotary: usize,
+    cos_sin: &[f32],
+) {
+    debug_assert!(
+        x.len().is_multiple_of(head_dim) && rotary <= head_dim && cos_sin.len() == rotary
+    );
     let whole = rotary / LANES * LANES;
-    // SAFETY: vectors end at `whole`, inside every head and inside `turn`.
+    // SAFETY: vectors end at `whole`, inside every head and inside `cos_sin`.
     unsafe {
         for i in (0..whole).step_by(LANES) {
             // (c, s, …) becomes (c, c, …) and (−s, s, …).
             let (mut cos, mut sin) = ([0.0; LANES], [0.0; LANES]);
             for j in (0..LANES).step_by(2) {
-                (cos[j], cos[j + 1]) = (turn[i + j], turn[i + j]);
-                (sin[j], sin[j + 1]) = (-turn[i + j + 1], turn[i + j + 1]);
+                (cos[j], cos[j + 1]) = (cos_sin[i + j], cos_sin[i + j]);
+                (sin[j], sin[j + 1]) = (-cos_sin[i + j + 1], cos_sin[i + j + 1]);
             }
             let (cos, sin) = (I::load(cos.as_ptr()), I::load(sin.as_ptr()));
             for head in x.chunks_exact_mut(head_dim) {
@@ -60,8 +67,8 @@ pub(crate) unsafe fn rotate<I: Isa>(x: &mut [f32], head_dim: usize, rotary: usiz
     }
     for head in x.chunks_exact_mut(head_dim) {
         let pairs = head[whole..rotary].chunks_exact_mut(2);
-        for (pair, turn) in pairs.zip(turn[whole..].chunks_exact(2)) {
-            let (a, b, cos, sin) = (pair[0], pair[1], turn[0], turn[1]);
+        for (pair, cos_sin) in pairs.zip(cos_sin[whole..].chunks_exact(2)) {
+            let (a, b, cos, sin) = (pair[0], pair[1], cos_sin[0], cos_sin[1]);
             (pair[0], pair[1]) = (a * cos - b * sin, a * sin + b * cos);
         }
     }

@@ -3,31 +3,31 @@
 use crate::memory::reserve::OutOfMemory;
 use crate::weights::block::BlockType;
 
-/// Why a matrix cannot be laid out.
+/// A matrix cannot be packed.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// Its bytes are not those of its shape.
+    /// The bytes do not match the shape.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// There is no memory for it.
+    /// The system has no memory left.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
-    /// Its bytes cannot be read.
+    /// The bytes cannot be read.
     #[error(transparent)]
     Read(#[from] std::io::Error),
 }
 
-/// Bytes that cannot be the tensor they are said to be.
+/// Bytes that do not match a tensor's type and shape.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// The bytes are not as long as so many values of this type take.
+    /// The length is not that of so many values of this type.
     #[error("{bytes} bytes cannot hold exactly {values} values of type {name}", name = ty.name())]
     Length {
         /// The type of the values.
         ty: BlockType,
-        /// How many values were asked for.
+        /// Number of values.
         values: usize,
-        /// How many bytes there were.
+        /// Number of bytes.
         bytes: usize,
     },
     /// A matrix of these dimensions cannot be stored in this type.

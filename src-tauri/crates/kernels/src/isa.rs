@@ -1,8 +1,8 @@
-//! The vector operations that the loops are written in.
+//! The vector operations of the loops.
 //!
-//! Every loop of this crate is generic over [`Isa`], and every vector has 16 lanes: one AVX-512
-//! register, two AVX2 registers, four of NEON, or an array. A level's file says how its machine does each of
-//! these operations and nothing else; [`crate::routines`] compiles the loops once per level.
+//! Every loop of this crate is generic over [`Isa`], and every vector has 16 lanes: one AVX-512 register, two AVX2
+//! registers, four of NEON, or an array. A level's file implements these operations for its instructions and nothing else;
+//! [`crate::dispatch`] compiles the loops once per level.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
@@ -18,12 +18,12 @@ pub(crate) mod scalar;
 
 pub(crate) use arrays::LANES;
 
-/// A machine's way to do 16 things at once.
+/// Vectors of 16 lanes at one instruction-set level.
 ///
 /// # Safety
-/// Of every method: the machine has the level's instructions; pointers are good for the 16 (or, of
-/// bytes, 64) elements read or written, and need no alignment. Of an implementation: a method does
-/// what its line says, so that the loops built on it stay in bounds.
+/// Of every method: the machine has the level's instructions; pointers are valid for the 16 (or, of bytes, 64) elements
+/// read or written, and need no alignment. Of an implementation: a method does what its line says, so that the loops built
+/// on it stay in bounds.
 pub(crate) unsafe trait Isa: Copy {
     /// 16 floats.
     type F: Copy;
@@ -32,7 +32,7 @@ pub(crate) unsafe trait Isa: Copy {
     /// 64 bytes: four for each of 16 lanes.
     type W: Copy;
 
-    /// Whether [`Isa::dot_bytes`] takes full bytes as signed numbers (else with 128 added).
+    /// Whether [`Isa::dot_bytes`] takes full bytes as signed numbers (otherwise with 128 added).
     const SIGNED_BYTES: bool;
     /// Whether there are 32 registers of 16 lanes, room for larger tiles.
     const WIDE: bool;
@@ -81,7 +81,7 @@ pub(crate) unsafe trait Isa: Copy {
     /// Adds to each lane the dot product of its two signed 16-bit words.
     unsafe fn dot_words(acc: Self::I, a: Self::W, b: Self::W) -> Self::I;
 
-    /// Asks for the cache line at `p`, which need not be good memory.
+    /// Prefetches the cache line at `p`, which may be an invalid address.
     unsafe fn prefetch(p: *const u8);
     unsafe fn load_w(p: *const u8) -> Self::W;
     unsafe fn store_w(p: *mut u8, w: Self::W);
@@ -105,7 +105,7 @@ pub(crate) unsafe trait Isa: Copy {
     /// adds no more than fit.
     #[inline(always)]
     unsafe fn dot_short(acc: Self::I, weights: Self::W, x: Self::W) -> Self::I {
-        // SAFETY: passed on.
+        // SAFETY: the machine has the level, by this method's contract, which `dot` shares.
         unsafe { Self::dot(acc, weights, x) }
     }
     /// Adds what [`Isa::dot_short`] has added up from zero.
@@ -115,7 +115,7 @@ pub(crate) unsafe trait Isa: Copy {
     /// 4i..4i + 4 of row r.
     #[inline(always)]
     unsafe fn load_quads(p: *const u8, stride: usize) -> [Self::W; 4] {
-        // SAFETY: the caller's rows; each vector is an array of 64 bytes.
+        // SAFETY: each of the 16 rows is readable for 16 bytes, by this method's contract; each array is 64 bytes.
         unsafe {
             // No closure: it would be compiled without the level's features.
             let [a, b, c, d] = arrays::load_quads(p, stride);
@@ -153,7 +153,7 @@ pub(crate) unsafe trait Isa: Copy {
     /// `eˣ` with a relative error below 4e-7 up to 88; inputs below −87 give about 1e-38.
     #[inline(always)]
     unsafe fn exp(x: Self::F) -> Self::F {
-        // SAFETY: the caller vouches for the level; there are no pointers.
+        // SAFETY: the machine has the level, by this method's contract; there are no pointers.
         unsafe {
             let x = Self::min(Self::max(x, Self::splat(-87.0)), Self::splat(88.0));
             let n = Self::round(Self::mul(x, Self::splat(std::f32::consts::LOG2_E)));

@@ -1,13 +1,13 @@
-//! Which instructions the kernels may use, found once at run time.
+//! Instruction-set levels, detected at run time.
 
 use std::env::VarError;
 use std::fmt;
 use std::str::FromStr;
 
-/// A step of the instruction-set ladder.
+/// An instruction-set level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CpuLevel {
-    /// Portable Rust; the twin that every other level is checked against.
+    /// Portable Rust: the reference for every other level.
     Scalar,
     /// AVX2, FMA and F16C.
     Avx2,
@@ -26,7 +26,7 @@ pub enum CpuLevel {
 }
 
 impl CpuLevel {
-    /// The environment variable that asks for a level lower than the best.
+    /// The environment variable that selects a level below the best.
     pub const VARIABLE: &str = "GOLDCREST_CPU";
 
     /// Every level, lowest first within its architecture.
@@ -122,7 +122,7 @@ impl CpuLevel {
         self == CpuLevel::Scalar
     }
 
-    /// The name as people write it.
+    /// The display name.
     pub fn name(self) -> &'static str {
         match self {
             CpuLevel::Scalar => "scalar",
@@ -136,7 +136,7 @@ impl CpuLevel {
         }
     }
 
-    /// The word that `GOLDCREST_CPU` takes.
+    /// The value of `GOLDCREST_CPU`.
     pub fn keyword(self) -> &'static str {
         match self {
             CpuLevel::Scalar => "scalar",
@@ -157,19 +157,19 @@ impl fmt::Display for CpuLevel {
     }
 }
 
-/// A CPU level that was asked for and cannot be used.
+/// A CPU level that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuLevelError {
     /// The text names no level.
-    #[error("`{0}` is not a CPU level; this machine has {here}", here = words_available())]
+    #[error("`{0}` is not a CPU level; this machine has {here}", here = keywords_available())]
     Unknown(String),
     /// The machine does not have the level's instructions.
-    #[error("this machine has no {word}; it has {here}", word = .0.keyword(), here = words_available())]
+    #[error("this machine has no {word}; it has {here}", word = .0.keyword(), here = keywords_available())]
     Missing(CpuLevel),
 }
 
-/// The levels of this machine, as `GOLDCREST_CPU` takes them.
-fn words_available() -> String {
+/// The levels of this machine, as values of `GOLDCREST_CPU`.
+fn keywords_available() -> String {
     let words: Vec<&str> = CpuLevel::available()
         .into_iter()
         .map(CpuLevel::keyword)
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_read_as_they_are_written() {
+    fn a_level_is_parsed_from_its_keyword() {
         for level in CpuLevel::ALL {
             assert_eq!(level.keyword().parse(), Ok(level));
             assert_eq!(level.keyword().to_uppercase().parse(), Ok(level));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_cannot_be_used_is_told_with_those_that_can() {
+    fn an_error_names_the_level_and_those_of_the_machine() {
         let here = CpuLevel::available();
         assert_eq!(here.last(), Some(&CpuLevel::best()));
         for word in ["sse9", "AVX-512 VNNI", "avx512 "] {
@@ -218,7 +218,7 @@ mod tests {
                     let sentence = error.to_string();
                     assert!(
                         sentence.starts_with(&format!("this machine has no {};", level.keyword()))
-                            && sentence.ends_with(&words_available()),
+                            && sentence.ends_with(&keywords_available()),
                         "{sentence}"
                     );
                 }

@@ -1,34 +1,32 @@
-//! The worker threads: they spin for a moment between two products of a layer, and sleep when
-//! nobody generates.
+//! The thread pool: workers spin briefly between two products of a layer, and sleep when nothing is generated.
 //!
-//! One job runs at a time. The caller is worker 0; the others wait on `epoch`. A job is split into
-//! many more tasks than there are threads. Each worker begins with a share of neighbouring tasks, so
-//! that it reads memory in one direction; one that has done its share takes half of what another has
-//! left (work stealing), so that a core that is slower, or busy with something else, does fewer.
+//! One job runs at a time. The caller is worker 0; the others wait on `epoch`. A job is split into many more tasks than
+//! there are threads. Each worker begins with a queue of neighbouring tasks, so that it reads memory in one direction; a
+//! worker with an empty queue steals half of another's (work stealing), so that a slow or busy core does fewer.
 
-pub(crate) mod parts;
-mod share;
+pub(crate) mod disjoint;
+mod queue;
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use share::WorkQueue;
+use queue::WorkQueue;
 
-/// Rounds of `spin_loop` before a worker sleeps: some 100 µs, longer than any pause inside a layer.
+/// Iterations of `spin_loop` before a worker sleeps: some 100 µs, longer than any pause inside a layer.
 const SPINS: usize = 4_000;
 
 type JobPtr = *const (dyn Fn(usize) + Sync);
 
 struct PoolState {
-    /// Raised once for every job.
+    /// Incremented for every job.
     epoch: AtomicUsize,
     /// Workers that have not finished the current job.
     running: AtomicUsize,
-    /// What each worker has left of the current job.
-    shares: Box<[WorkQueue]>,
-    /// A worker's part of the current job panicked.
+    /// The queue of each worker.
+    queues: Box<[WorkQueue]>,
+    /// Whether a worker's part of the current job panicked.
     panicked: AtomicBool,
     stop: AtomicBool,
     job: Mutex<Option<SendJob>>,
@@ -39,15 +37,15 @@ struct PoolState {
 #[derive(Clone, Copy)]
 struct SendJob(JobPtr);
 
-// SAFETY: the pointee is `Sync`, and `Pool::on_all` does not return, so does not let the pointee
-// die, before every worker has finished with it.
+// SAFETY: the pointee is `Sync`, and `Pool::on_all` returns only when every worker has finished with it, so that the
+// pointee outlives every use.
 unsafe impl Send for SendJob {}
 
 /// A fixed set of threads that run one job together.
 pub(crate) struct Pool {
     shared: Arc<PoolState>,
     workers: Vec<JoinHandle<()>>,
-    /// Jobs are one at a time, also when two threads share the pool.
+    /// Serialises jobs of several callers.
     turn: Mutex<()>,
 }
 
@@ -56,14 +54,14 @@ impl Pool {
         let shared = Arc::new(PoolState {
             epoch: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
-            shares: (0..threads.max(1)).map(|_| WorkQueue::default()).collect(),
+            queues: (0..threads.max(1)).map(|_| WorkQueue::default()).collect(),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             job: Mutex::new(None),
             wake: Condvar::new(),
             sleepers: AtomicUsize::new(0),
         });
-        // A thread that the system refuses is one worker fewer, not a failure.
+        // Where the system refuses a thread, the pool has fewer workers.
         let workers = (1..threads.max(1))
             .map_while(|worker| {
                 let shared = Arc::clone(&shared);
@@ -84,12 +82,12 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Runs `task(worker, i)` for every `i < tasks`, each once: neighbours on one worker as long as no other is
-    /// free before it.
-    pub fn tasks(&self, tasks: usize, task: impl Fn(usize, usize) + Sync) {
+    /// Runs `task(worker, i)` for every `i < tasks`, each once; neighbouring tasks run on one worker unless another steals
+    /// them.
+    pub fn parallel_for(&self, tasks: usize, task: impl Fn(usize, usize) + Sync) {
         assert!(
             u32::try_from(tasks).is_ok(),
-            "a job has fewer tasks than that"
+            "a job has fewer than 2³² tasks"
         );
         if tasks <= 1 || self.workers.is_empty() {
             for i in 0..tasks {
@@ -98,7 +96,7 @@ impl Pool {
             return;
         }
         self.on_all(tasks, &|worker| {
-            while let Some(i) = self.shared.draw(worker) {
+            while let Some(i) = self.shared.next_task(worker) {
                 task(worker, i);
             }
         });
@@ -108,15 +106,15 @@ impl Pool {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = &*self.shared;
         let threads = self.threads();
-        for (worker, share) in shared.shares.iter().enumerate().take(threads) {
-            share.set(tasks * worker / threads..tasks * (worker + 1) / threads);
+        for (worker, queue) in shared.queues.iter().enumerate().take(threads) {
+            queue.set(tasks * worker / threads..tasks * (worker + 1) / threads);
         }
-        // A panic of the caller's own part unwinds past the look at this mark.
+        // Left set by a job in which the caller's own part panicked too: its unwinding skips the check below.
         shared.panicked.store(false, Ordering::Relaxed);
         shared.running.store(self.workers.len(), Ordering::Relaxed);
         {
-            // SAFETY: only the lifetime changes. `WaitForWorkers` below waits for every worker, on return
-            // and on unwinding alike, so that no worker holds the pointer when `job` dies.
+            // SAFETY: only the lifetime changes. `WaitForWorkers` below waits for every worker, on return and on unwinding
+            // alike, so that no worker uses the pointer after `job` is dropped.
             let job: JobPtr =
                 unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), JobPtr>(job) };
             *shared.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(SendJob(job));
@@ -135,7 +133,7 @@ impl Pool {
     }
 }
 
-/// Waits, when dropped, until no worker runs the current job.
+/// Waits on drop until no worker runs the current job.
 struct WaitForWorkers<'a>(&'a PoolState);
 
 impl Drop for WaitForWorkers<'_> {
@@ -153,19 +151,19 @@ impl Drop for WaitForWorkers<'_> {
 }
 
 impl PoolState {
-    /// The worker's next task: its share's first, or else the first of half of the largest share that is left.
-    fn draw(&self, worker: usize) -> Option<usize> {
-        let own = &self.shares[worker];
+    /// The next task of `worker`: the first of its queue, or of half of the longest queue.
+    fn next_task(&self, worker: usize) -> Option<usize> {
+        let own = &self.queues[worker];
         loop {
-            if let Some(i) = own.first() {
+            if let Some(i) = own.pop_first() {
                 return Some(i);
             }
-            let richest = self.shares.iter().max_by_key(|share| share.left().len())?;
-            if richest.left().is_empty() {
+            let longest = self.queues.iter().max_by_key(|queue| queue.left().len())?;
+            if longest.left().is_empty() {
                 return None;
             }
-            // Nobody else changes an empty share.
-            own.set(richest.half());
+            // No other worker changes an empty queue.
+            own.set(longest.steal_half());
         }
     }
 
@@ -179,8 +177,8 @@ impl PoolState {
             let job = *self.job.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(SendJob(job)) = job {
                 let run = || {
-                    // SAFETY: `on_all` keeps the job alive until `running` reaches zero, and this
-                    // worker's share of it is counted down only below.
+                    // SAFETY: `on_all` keeps the job alive until `running` is zero, and this worker counts itself down
+                    // only afterwards.
                     unsafe { (*job)(worker) }
                 };
                 if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
@@ -203,7 +201,7 @@ impl PoolState {
         let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let now = loop {
-            // The epoch changes under this lock, so that no wake-up falls between look and sleep.
+            // The epoch changes under this lock, so that no wake-up is lost between the check and the wait.
             let now = self.epoch.load(Ordering::SeqCst);
             if now != seen {
                 break now;
@@ -228,7 +226,7 @@ impl Drop for Pool {
         }
         self.shared.wake.notify_all();
         for worker in self.workers.drain(..) {
-            // A worker catches its panics; a join error has nothing to add.
+            // A worker catches its panics, so that joining cannot fail.
             drop(worker.join());
         }
     }
@@ -239,12 +237,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_piece_runs_once_at_any_thread_count() {
+    fn every_task_runs_once_at_any_thread_count() {
         for threads in [1, 2, 3, 8] {
             let pool = Pool::new(threads);
             for tasks in [0, 1, 2, 7, 1000] {
                 let runs: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
-                pool.tasks(tasks, |worker, i| {
+                pool.parallel_for(tasks, |worker, i| {
                     assert!(worker < threads);
                     runs[i].fetch_add(1, Ordering::Relaxed);
                 });
@@ -254,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_goes_from_neighbour_to_neighbour() {
+    fn a_worker_runs_neighbouring_tasks() {
         let pool = Pool::new(2);
         let workers: Vec<AtomicUsize> = (0..2000).map(|_| AtomicUsize::new(9)).collect();
-        pool.tasks(workers.len(), |worker, i| {
+        pool.parallel_for(workers.len(), |worker, i| {
             let start = std::time::Instant::now();
             while start.elapsed() < std::time::Duration::from_micros(10) {}
             workers[i].store(worker, Ordering::Relaxed);
@@ -265,17 +263,17 @@ mod tests {
         let changes = workers
             .windows(2)
             .filter(|pair| pair[0].load(Ordering::Relaxed) != pair[1].load(Ordering::Relaxed));
-        // A share is halved some ten times at most before nothing is left of it.
+        // A queue is halved some ten times at most before it is empty.
         assert!(changes.count() < 50);
     }
 
     #[test]
-    fn a_worker_that_is_held_up_leaves_its_share_to_the_others() {
+    fn other_workers_steal_the_tasks_of_a_blocked_worker() {
         let pool = Pool::new(3);
         let runs: Vec<AtomicUsize> = (0..3).map(|_| AtomicUsize::new(0)).collect();
         let done = AtomicUsize::new(0);
         let tasks = 300;
-        pool.tasks(tasks, |worker, _| {
+        pool.parallel_for(tasks, |worker, _| {
             runs[worker].fetch_add(1, Ordering::Relaxed);
             // Worker 0 stays in its first task until all others are done.
             while worker == 0 && done.load(Ordering::Relaxed) < tasks - 1 {
@@ -292,7 +290,7 @@ mod tests {
         for _ in 0..5 {
             thread::sleep(std::time::Duration::from_millis(20));
             let sum = AtomicUsize::new(0);
-            pool.tasks(100, |_, i| {
+            pool.parallel_for(100, |_, i| {
                 sum.fetch_add(i, Ordering::Relaxed);
             });
             assert_eq!(sum.into_inner(), 4950);
@@ -300,9 +298,9 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_not_blamed_for_the_panic_of_the_one_before() {
+    fn a_panic_does_not_fail_the_next_job() {
         let pool = Pool::new(2);
-        // Both parts panic: the caller's unwinds, and the worker's stays marked.
+        // Both parts panic: the caller's unwinds, and the flag of the worker's stays set.
         let both = std::sync::Barrier::new(2);
         let boom = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             pool.on_all(2, &|worker| {
@@ -312,21 +310,21 @@ mod tests {
         }));
         assert!(boom.is_err());
         let sum = AtomicUsize::new(0);
-        pool.tasks(10, |_, i| {
+        pool.parallel_for(10, |_, i| {
             sum.fetch_add(i, Ordering::Relaxed);
         });
         assert_eq!(sum.into_inner(), 45);
     }
 
     #[test]
-    fn a_panic_in_a_piece_reaches_the_caller_and_the_pool_lives_on() {
+    fn a_panic_in_a_task_reaches_the_caller_and_the_pool_stays_usable() {
         let pool = Pool::new(2);
         let boom = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            pool.tasks(64, |_, i| assert!(i != 40, "boom"));
+            pool.parallel_for(64, |_, i| assert!(i != 40, "boom"));
         }));
         assert!(boom.is_err());
         let sum = AtomicUsize::new(0);
-        pool.tasks(10, |_, i| {
+        pool.parallel_for(10, |_, i| {
             sum.fetch_add(i, Ordering::Relaxed);
         });
         assert_eq!(sum.into_inner(), 45);

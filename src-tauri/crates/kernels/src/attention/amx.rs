@@ -1,6 +1,6 @@
-//! Many queries on a matrix unit: keys, values and weights in bf16, sums in f32.
+//! Attention of many queries on AMX: keys, values and weights in bf16, sums in f32.
 //!
-//! It is the precision that the models were trained in, and many times as fast as the vectors.
+//! bf16 is the precision that the models were trained in.
 
 use super::floats::{KvFloat, load_keys, load_values};
 use super::kv::{KV_SCALE_GROUP, KV_TILE, KvTile};
@@ -15,13 +15,13 @@ use crate::product::activations::Granularity;
 use crate::product::amx::pack::pack_activations;
 
 const _: () = assert!(KV_SEGMENT.is_multiple_of(KV_BLOCK));
-/// Rows that are multiplied together.
+/// Rows of a micro-tile.
 const ROWS: usize = amx::PAIR;
 
-/// As [`attend_task`], in tiles where they serve.
+/// As [`attend_task`], on AMX where queries and dimensions allow it.
 ///
 /// # Safety
-/// AMX is permitted; `a` is consistent and `task` lies inside it.
+/// AMX is permitted; the lengths in `a` agree, and `task` lies inside it.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
 pub(crate) unsafe fn attend_task_amx(
     a: &Attention,
@@ -31,7 +31,7 @@ pub(crate) unsafe fn attend_task_amx(
     let (dim, value_dim) = (a.kv.head_dim(), a.kv.value_dim());
     let fits = |dim: usize| dim.is_multiple_of(amx::COLUMNS);
     if a.exact || a.m <= BATCH_INVARIANT_MAX || !fits(dim) || !fits(value_dim) {
-        // SAFETY: passed on; AMX comes with AVX-512.
+        // SAFETY: AMX implies AVX-512; the rest of the contract is the same.
         return unsafe { attend_task::<Avx512>(a, task, scratch) };
     }
     let shared = a.heads / a.kv.kv_heads();
@@ -45,20 +45,20 @@ pub(crate) unsafe fn attend_task_amx(
     scratch.amx.values.resize(KV_BLOCK * value_dim);
     scratch.amx.scores.resize(ROWS * KV_BLOCK);
     scratch.amx.weights.resize(ROWS * KV_BLOCK);
-    // SAFETY: buffers are as long as their layouts say, for whole multiples of `ROWS`; tiles of the cache exist for
-    // all positions.
+    // SAFETY: the buffers were sized above for whole multiples of `ROWS` and whole KV blocks; the cache has tiles for all
+    // positions of the task; AMX is permitted by the caller's contract.
     unsafe {
         let q = &mut scratch.amx.q[..rows.next_multiple_of(amx::PAIR) * dim];
         pack_activations(Granularity::Group, &scratch.q, dim, 0..dim, q);
         let _tiles = amx::TileRegisters::new();
         let mut first = task.positions.start;
         while first < task.positions.end {
-            // A KV block ends where one would that began at the first position: so it lies in what the cache keeps together.
+            // KV blocks are aligned to their size, so that each lies within one segment of the cache.
             let next = (first / KV_BLOCK + 1) * KV_BLOCK;
             let tiles = (task.positions.end.min(next) - first).div_ceil(KV_TILE);
             let at = first / KV_TILE..first / KV_TILE + tiles;
             if tiles * KV_TILE < KV_BLOCK {
-                // Zero times what an earlier KV block has left there may be no number.
+                // 0 · NaN is NaN: values of a previous KV block must not remain where weights are zero.
                 scratch.amx.values.fill(0);
             }
             load_kv_block(
@@ -118,10 +118,10 @@ pub(crate) unsafe fn attend_task_amx(
     }
 }
 
-/// Makes tiles of a KV block's keys and values.
+/// Packs the keys and values of a KV block as tiles.
 ///
 /// # Safety
-/// As [`attend_task_amx`]; `dims` are components of keys and of values, and tiles of the cache.
+/// As [`attend_task_amx`]; `dims` are the components of keys and of values, and the number of tiles of the cache.
 #[inline(always)]
 unsafe fn load_kv_block(
     keys: KvTile,
@@ -130,7 +130,7 @@ unsafe fn load_kv_block(
     scratch: &mut AttentionScratch,
 ) {
     let [dim, value_dim, tiles] = dims;
-    // SAFETY: the scratch was started for these dimensions and whole KV blocks.
+    // SAFETY: the scratch was sized for these dimensions and whole KV blocks, and the tiles are as long as `dims` says.
     unsafe {
         match (keys, values) {
             (KvTile::F16(k), KvTile::F16(v)) => {
@@ -147,10 +147,10 @@ unsafe fn load_kv_block(
     }
 }
 
-/// The same of keys `[tile][dim][16]` and values `[position][value_dim]`.
+/// Packs keys `[tile][dim][16]` and values `[position][value_dim]` as tiles.
 ///
 /// # Safety
-/// As [`load_kv_block`].
+/// As [`load_kv_block`]; `keys` and `values` have these lengths.
 #[inline(always)]
 unsafe fn tile_kv_block<K: KvFloat>(
     keys: *const K,
@@ -159,7 +159,8 @@ unsafe fn tile_kv_block<K: KvFloat>(
     scratch: &mut AttentionScratch,
 ) {
     let [dim, value_dim, tiles] = dims;
-    // SAFETY: as the caller's.
+    // SAFETY: reads stay inside `tiles` tiles of keys and values, writes inside the tiles of one KV block, for which the
+    // scratch was sized; AVX-512 with bf16 comes with AMX.
     unsafe {
         for t in 0..tiles {
             for d in (0..dim).step_by(2) {

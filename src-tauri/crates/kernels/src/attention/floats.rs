@@ -1,4 +1,4 @@
-//! The loops in floats.
+//! Loops of attention in floats.
 
 use half::f16;
 
@@ -8,17 +8,17 @@ use super::kv::{KV_SCALE_GROUP, KV_TILE, KvTile};
 use super::scratch::AttentionScratch;
 use crate::blocking::{KV_BLOCK, KV_BLOCK_TILES};
 
-/// Numbers that are kept in the cache and read as floats.
+/// Element types of the cache that load as floats.
 pub(super) trait KvFloat: Copy {
     /// # Safety
-    /// The machine has `I`; `p` is good for 16 numbers.
+    /// The machine has `I`; `p` is readable for 16 numbers.
     unsafe fn load<I: Isa>(p: *const Self) -> I::F;
 }
 
 impl KvFloat for f32 {
     #[inline(always)]
     unsafe fn load<I: Isa>(p: *const f32) -> I::F {
-        // SAFETY: passed on.
+        // SAFETY: the machine has `I`, and `p` is readable for 16 numbers, by this method's contract.
         unsafe { I::load(p) }
     }
 }
@@ -26,12 +26,12 @@ impl KvFloat for f32 {
 impl KvFloat for f16 {
     #[inline(always)]
     unsafe fn load<I: Isa>(p: *const f16) -> I::F {
-        // SAFETY: passed on.
+        // SAFETY: the machine has `I`, and `p` is readable for 16 numbers, by this method's contract.
         unsafe { I::load_f16(p.cast()) }
     }
 }
 
-/// Tiles of keys as floats.
+/// Loads tiles of keys as floats.
 ///
 /// # Safety
 /// The machine has `I`; `to` has room for `tiles × dim × 16`.
@@ -55,7 +55,7 @@ pub(super) unsafe fn load_keys<I: Isa>(keys: KvTile, dim: usize, tiles: usize, t
     }
 }
 
-/// Tiles of values as floats.
+/// Loads tiles of values as floats.
 ///
 /// # Safety
 /// The machine has `I`; `to` has room for `tiles × 16 × value_dim`.
@@ -89,7 +89,7 @@ pub(super) unsafe fn load_values<I: Isa>(
 /// Scores of `R` rows with the KV block's tiles of keys.
 ///
 /// # Safety
-/// The machine has `I`; the scratch holds the rows, and `keys` are `tiles` tiles.
+/// The machine has `I`; the scratch has rows `row..row + R`, and `keys` are `tiles` tiles.
 #[inline(always)]
 pub(super) unsafe fn scores<I: Isa, K: KvFloat, const R: usize>(
     scratch: &mut AttentionScratch,
@@ -98,7 +98,7 @@ pub(super) unsafe fn scores<I: Isa, K: KvFloat, const R: usize>(
     dim: usize,
     tiles: usize,
 ) {
-    // SAFETY: `row + R` rows are on the scratch.
+    // SAFETY: the scratch has rows `row..row + R`, and `tiles` tiles fit a KV block, by the caller's contract.
     unsafe {
         let q = scratch.q.as_ptr().add(row * dim);
         let out = scratch.scores.as_mut_ptr().add(row * KV_BLOCK);
@@ -120,7 +120,7 @@ pub(super) unsafe fn scores<I: Isa, K: KvFloat, const R: usize>(
 /// Dot products of `R` queries with the keys of `T` tiles.
 ///
 /// # Safety
-/// As [`scores`].
+/// As [`scores`]: `q` has `R` rows, `keys` have `T` tiles, and `to` has `R` rows of scores.
 #[inline(always)]
 unsafe fn dots<I: Isa, K: KvFloat, const R: usize, const T: usize>(
     q: *const f32,
@@ -128,7 +128,7 @@ unsafe fn dots<I: Isa, K: KvFloat, const R: usize, const T: usize>(
     dim: usize,
     to: *mut f32,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: every index stays inside the rows, tiles and vectors that the caller's contract names.
     unsafe {
         let mut sums = [[I::splat(0.0); T]; R];
         for d in 0..dim {
@@ -151,10 +151,10 @@ unsafe fn dots<I: Isa, K: KvFloat, const R: usize, const T: usize>(
     }
 }
 
-/// Adds the KV block's weighted values to the sums of `R` rows.
+/// Adds the weighted values of the KV block to the sums of `R` rows.
 ///
 /// # Safety
-/// The machine has `I`; the scratch holds rows and weights, and `values` are `positions` rows.
+/// The machine has `I`; the scratch has rows `row..row + R` and their weights, and `values` are `positions` rows.
 #[inline(always)]
 pub(super) unsafe fn accumulate_values<I: Isa, K: KvFloat, const R: usize>(
     scratch: &mut AttentionScratch,
@@ -163,7 +163,7 @@ pub(super) unsafe fn accumulate_values<I: Isa, K: KvFloat, const R: usize>(
     value_dim: usize,
     positions: usize,
 ) {
-    // SAFETY: `row + R` rows and `positions` positions are on the scratch.
+    // SAFETY: the scratch has rows `row..row + R` and `values` are `positions` rows, by the caller's contract.
     unsafe {
         let weights = scratch.scores.as_ptr().add(row * KV_BLOCK);
         let sums = scratch.sums.as_mut_ptr().add(row * value_dim);
@@ -184,7 +184,7 @@ pub(super) unsafe fn accumulate_values<I: Isa, K: KvFloat, const R: usize>(
 /// Adds weighted values to `V` vectors of `R` rows.
 ///
 /// # Safety
-/// As [`accumulate_values`].
+/// As [`accumulate_values`]: all pointers have `R` or `positions` rows, and `V` vectors left in each.
 #[inline(always)]
 unsafe fn accumulate<I: Isa, K: KvFloat, const R: usize, const V: usize>(
     weights: *const f32,
@@ -193,7 +193,7 @@ unsafe fn accumulate<I: Isa, K: KvFloat, const R: usize, const V: usize>(
     positions: usize,
     sums: *mut f32,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: every index stays inside the rows, tiles and vectors that the caller's contract names.
     unsafe {
         let mut acc = [[I::splat(0.0); V]; R];
         for r in 0..R {

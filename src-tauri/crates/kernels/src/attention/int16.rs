@@ -1,8 +1,8 @@
-//! The same in 16-bit integers, at twice the rate of floats.
+//! Attention of many queries in 16-bit integers, at twice the rate of floats.
 //!
-//! Queries, keys, quantise_weights and values are rounded to 11 and 12 bits by a scale per query, per key,
-//! per query and quantise_kv_block, and per component and quantise_kv_block: about as exact as the f16 in which keys and
-//! values are kept, and their products still supports 32 bits.
+//! Queries, keys, weights and values are quantised to 11 and 12 bits with a scale per query, per key, per query and KV
+//! block, and per component and KV block: about the precision of f16, in which keys and values are stored. Sums of their
+//! products fit 32 bits.
 
 use crate::blocking::KV_BLOCK;
 use crate::isa::{Isa, LANES};
@@ -14,7 +14,7 @@ use super::scratch::{AttentionScratch, Int16Scratch};
 const QUERY: f32 = 2047.0;
 const REST: f32 = 4095.0;
 
-/// Whether heads of `dim` components can be multiplied in integers.
+/// Whether the products of heads of `dim` components fit.
 pub(super) fn supports(dim: usize) -> bool {
     dim <= 256 && dim.is_multiple_of(2)
 }
@@ -34,7 +34,7 @@ impl Int16Scratch {
     }
 }
 
-/// `top / largest` and `largest / top`, lane by lane; zero and zero where all is zero.
+/// `REST / largest` and `largest / REST` in each lane, or zeros where `largest` is zero.
 ///
 /// # Safety
 /// The machine has `I`.
@@ -42,17 +42,17 @@ impl Int16Scratch {
 unsafe fn scale_and_inverse<I: Isa>(largest: I::F) -> (I::F, I::F) {
     // SAFETY: no pointers.
     unsafe {
-        // Anything below is as good as zero, and this much keeps the inverse finite.
+        // The bound keeps the inverse finite; smaller values round to zero anyway.
         let inverse = I::div(I::splat(REST), I::max(largest, I::splat(1e-30)));
         (inverse, I::mul(largest, I::splat(1.0 / REST)))
     }
 }
 
-/// Rounds the quantise_kv_block's keys and values, of which `positions` are there: what lies behind them is left
-/// over from forgotten ones, and must not choose the scales.
+/// Quantises the KV block's keys and values of the first `positions` positions: values behind these may be left from
+/// truncated sequences and must not determine the scales.
 ///
 /// # Safety
-/// The machine has `I`; the scratch was started for these dimensions and holds `tiles` tiles.
+/// The machine has `I`; the scratch was sized for these dimensions and holds the KV block as floats.
 #[inline(always)]
 pub(super) unsafe fn quantise_kv_block<I: Isa>(
     scratch: &mut AttentionScratch,
@@ -62,7 +62,7 @@ pub(super) unsafe fn quantise_kv_block<I: Isa>(
 ) {
     let tiles = positions.div_ceil(KV_TILE);
     let int16 = &mut scratch.int16;
-    // SAFETY: integers have the floats' places, two to a lane.
+    // SAFETY: integers take the same indices as the floats, two to a lane, in buffers of the same number of elements.
     unsafe {
         for t in 0..tiles {
             let keys = scratch.keys.as_ptr().add(t * KV_TILE * dim);
@@ -99,10 +99,10 @@ pub(super) unsafe fn quantise_kv_block<I: Isa>(
     }
 }
 
-/// Scores of `R` rows with the quantise_kv_block's tiles.
+/// Scores of `R` rows with the tiles of the KV block.
 ///
 /// # Safety
-/// As [`quantise_kv_block`], which was called for this quantise_kv_block.
+/// As [`quantise_kv_block`], which has run for this KV block; the scratch has rows `row..row + R`.
 #[inline(always)]
 pub(super) unsafe fn scores<I: Isa, const R: usize>(
     scratch: &mut AttentionScratch,
@@ -110,7 +110,7 @@ pub(super) unsafe fn scores<I: Isa, const R: usize>(
     dim: usize,
     tiles: usize,
 ) {
-    // SAFETY: `row + R` rows and `tiles` tiles are on the scratch.
+    // SAFETY: the scratch has `row + R` rows and `tiles` tiles, by the caller's contract.
     unsafe {
         let mut t = 0;
         while t < tiles {
@@ -128,7 +128,7 @@ pub(super) unsafe fn scores<I: Isa, const R: usize>(
 /// Dot products of `R` queries with the keys of `T` tiles.
 ///
 /// # Safety
-/// As [`scores`].
+/// As [`scores`]; the KV block has tiles `tile..tile + T`.
 #[inline(always)]
 unsafe fn dots<I: Isa, const R: usize, const T: usize>(
     scratch: &mut AttentionScratch,
@@ -137,7 +137,7 @@ unsafe fn dots<I: Isa, const R: usize, const T: usize>(
     dim: usize,
 ) {
     let int16 = &scratch.int16;
-    // SAFETY: the caller's.
+    // SAFETY: rows, tiles and components lie inside the scratch's buffers, which the caller's contract says.
     unsafe {
         let q = int16.q.as_ptr().add(row * dim);
         let keys = int16.keys.as_ptr().add(tile * KV_TILE * dim);
@@ -171,7 +171,7 @@ unsafe fn dots<I: Isa, const R: usize, const T: usize>(
     }
 }
 
-/// Rounds the quantise_kv_block's quantise_weights of `R` rows.
+/// Quantises the weights of `R` rows for the KV block.
 ///
 /// # Safety
 /// As [`scores`].
@@ -181,7 +181,7 @@ pub(super) unsafe fn quantise_weights<I: Isa, const R: usize>(
     row: usize,
     tiles: usize,
 ) {
-    // SAFETY: `row + R` rows are on the scratch.
+    // SAFETY: the scratch has rows `row..row + R` of `KV_BLOCK` scores and weights, by the caller's contract.
     unsafe {
         for row in row..row + R {
             let from = scratch.scores.as_ptr().add(row * KV_BLOCK);
@@ -201,10 +201,10 @@ pub(super) unsafe fn quantise_weights<I: Isa, const R: usize>(
     }
 }
 
-/// Adds the quantise_kv_block's weighted values to the sums of `R` rows.
+/// Adds the weighted values of the KV block to the sums of `R` rows.
 ///
 /// # Safety
-/// As [`scores`]; [`quantise_weights`] was called for these rows.
+/// As [`scores`]; [`quantise_weights`] has run for these rows.
 #[inline(always)]
 pub(super) unsafe fn accumulate_values<I: Isa, const R: usize>(
     scratch: &mut AttentionScratch,
@@ -212,7 +212,7 @@ pub(super) unsafe fn accumulate_values<I: Isa, const R: usize>(
     value_dim: usize,
     tiles: usize,
 ) {
-    // SAFETY: vectors end at `value_dim`.
+    // SAFETY: `d` plus the width of each step is at most `value_dim`; the rest is this function's contract.
     unsafe {
         let mut d = 0;
         while d < value_dim {
@@ -230,7 +230,7 @@ pub(super) unsafe fn accumulate_values<I: Isa, const R: usize>(
 /// Adds weighted values to `V` vectors of `R` rows from component `d` on.
 ///
 /// # Safety
-/// As [`accumulate_values`].
+/// As [`accumulate_values`]; `d + 16 V` is at most `value_dim`.
 #[inline(always)]
 unsafe fn accumulate<I: Isa, const R: usize, const V: usize>(
     scratch: &mut AttentionScratch,
@@ -240,7 +240,7 @@ unsafe fn accumulate<I: Isa, const R: usize, const V: usize>(
     positions: usize,
 ) {
     let int16 = &scratch.int16;
-    // SAFETY: the caller's.
+    // SAFETY: rows, tiles and components lie inside the scratch's buffers, which the caller's contract says.
     unsafe {
         let quantise_weights = int16.weights.as_ptr().add(row * KV_BLOCK);
         let values = int16.values.as_ptr().add(d * 2);

@@ -1,4 +1,4 @@
-//! The keys and values of one layer, as the attention kernel wants them.
+//! The KV cache of one layer.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::isa::LANES;
 use crate::memory::reserve::OutOfMemory;
 use crate::memory::reserve::reserve;
 
-/// How keys and values are kept.
+/// Element type of keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum KvType {
     /// Exact.
@@ -33,8 +33,8 @@ impl KvType {
     }
 }
 
-/// Positions in a tile: keys of a tile lie position by position side by side, so that one vector
-/// holds the same component of all of them and scores need no horizontal sums.
+/// Positions in a tile. The keys of a tile are interleaved, so that one vector holds the same component of all its
+/// positions and scores need no horizontal sums.
 pub(crate) const KV_TILE: usize = LANES;
 
 /// Values that share a scale in [`KvType::Q8_0`].
@@ -83,8 +83,8 @@ fn filled<T: Clone>(count: usize, value: T) -> Result<Box<[T]>, OutOfMemory> {
     Ok(cells.into())
 }
 
-/// Where one position's components go: component `i` to `at + i · stride`, and the scale of group
-/// `g` to `scale_at + g · stride` of its own array.
+/// Offsets of one position: component `i` is at `at + i · stride`, and the scale of group `g` at `scale_at + g · stride`
+/// of the scales.
 struct CellOffsets {
     at: usize,
     scale_at: usize,
@@ -132,7 +132,7 @@ impl KvCells {
                     } else {
                         1.0 / scale.to_f32()
                     };
-                    // In this order, so that the end of a group does not swallow a cell.
+                    // `x` goes first: `zip` must not take a cell when the group has ended.
                     for (v, cell) in x.iter().zip(cells.by_ref()) {
                         *cell = (v * inverse).round() as i8;
                     }
@@ -239,10 +239,10 @@ impl KvLayer {
             .saturating_mul(of_a_head)
     }
 
-    /// Makes room for `m` more positions.
+    /// Allocates storage for `m` more positions.
     ///
     /// # Errors
-    /// When the system has no memory left. What the layer holds stays.
+    /// When the system has no memory left. The positions that the layer holds stay.
     pub fn reserve(&mut self, m: usize) -> Result<(), OutOfMemory> {
         let heads = self.kv_heads;
         while self.tiles.len() * KV_SEGMENT < self.len + m {
@@ -299,7 +299,7 @@ impl KvLayer {
         }
     }
 
-    /// Forgets all positions from `len` on. Storage stays for the next ones.
+    /// Removes all positions from `len` on; their storage is kept for new ones.
     pub fn truncate(&mut self, len: usize) {
         if len < self.len {
             self.len = len;
@@ -307,8 +307,8 @@ impl KvLayer {
         }
     }
 
-    /// Zeroes the values of the last tile behind the last position: tiles are multiplied whole, and zero times what an
-    /// earlier sequence has left there may be no number.
+    /// Zeroes the values of the last tile behind the last position: tiles are multiplied whole, and what a removed sequence
+    /// has left there may be infinite or NaN, whose product with a weight of zero is NaN.
     fn clear_rest_of_tile(&mut self) {
         let (value_dim, groups) = (self.value_dim(), self.groups());
         let rest = self.len..self.len.next_multiple_of(KV_TILE);
@@ -322,8 +322,8 @@ impl KvLayer {
         }
     }
 
-    /// The keys of some tiles of `head`, each `[head_dim][16]`, their scales `[groups][16]`. KvSegment of
-    /// one KV block lie side by side.
+    /// The keys of some tiles of `head`, each `[head_dim][16]`, their scales `[groups][16]`. The tiles are within one
+    /// segment, where they are contiguous.
     pub(crate) fn keys(&self, head: usize, tiles: Range<usize>) -> KvTile<'_> {
         self.tiles(head, tiles, self.head_dim, |tiles| &tiles.keys)
     }
@@ -351,7 +351,7 @@ impl KvLayer {
 mod tests {
     use super::*;
 
-    /// Numbers that follow no short pattern, some groups of them small and one of them nothing.
+    /// Pseudo-random numbers, with groups of small numbers and groups of zeros.
     fn numbers(n: usize) -> Vec<f32> {
         (0..n)
             .map(|i| {
@@ -363,7 +363,7 @@ mod tests {
             .collect()
     }
 
-    /// QuantiseActivations to nearest, in plain arithmetic: integers and the scale of a group.
+    /// Rounded to nearest in plain arithmetic: the integers and the scale of a group.
     fn rounded(x: &[f32]) -> (Vec<i8>, f16) {
         let largest = x
             .iter()

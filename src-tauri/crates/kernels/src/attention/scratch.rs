@@ -1,4 +1,4 @@
-//! A worker's memory for attention, grown to the largest task.
+//! The scratch of attention.
 
 use super::kv::KV_TILE;
 use super::task::{Attention, AttentionTask, output_offset};
@@ -10,7 +10,7 @@ use crate::isa::amx::PAIR;
 use crate::memory::buffer::AlignedBuffer;
 use crate::memory::reserve::{OutOfMemory, reserve};
 
-/// A worker's memory for a task.
+/// A worker's scratch for one task.
 #[derive(Default)]
 pub(crate) struct AttentionScratch {
     /// Scaled queries, `[row][head_dim]`.
@@ -23,7 +23,7 @@ pub(crate) struct AttentionScratch {
     pub scores: AlignedBuffer<f32>,
     /// Weighted values, `[row][value_dim]`.
     pub sums: AlignedBuffer<f32>,
-    /// Per row: the largest score, and the sum of weights relative to it.
+    /// Per row: the running maximum of the scores, and the denominator of the softmax.
     pub row_max: Vec<f32>,
     pub row_sum: Vec<f32>,
     pub(super) int16: Int16Scratch,
@@ -32,41 +32,41 @@ pub(crate) struct AttentionScratch {
 }
 
 impl AttentionScratch {
-    /// Makes room for `rows` rows, in tiles of a matrix unit or not.
+    /// Allocates room for `rows` rows, with AMX's tiles if `on_amx`.
     pub fn reserve(
         &mut self,
         rows: usize,
         dim: usize,
         value_dim: usize,
-        in_tiles: bool,
+        on_amx: bool,
     ) -> Result<(), OutOfMemory> {
         #[cfg(target_arch = "x86_64")]
-        if in_tiles {
+        if on_amx {
             self.amx.reserve(rows, dim, value_dim)?;
             reserve(&mut self.keys, KV_BLOCK_AMX * dim)?;
             reserve(&mut self.values, KV_BLOCK_AMX * value_dim)?;
         }
         #[cfg(not(target_arch = "x86_64"))]
-        debug_assert!(!in_tiles, "there is no such unit");
+        debug_assert!(!on_amx, "AMX is x86-64 only");
         reserve(&mut self.q, rows * dim)?;
         reserve(&mut self.keys, KV_BLOCK * dim)?;
         reserve(&mut self.values, KV_BLOCK * value_dim)?;
-        let room = whole_tiles(rows);
-        self.scores.reserve(room * KV_BLOCK)?;
-        self.sums.reserve(room * value_dim)?;
+        let padded = whole_tiles(rows);
+        self.scores.reserve(padded * KV_BLOCK)?;
+        self.sums.reserve(padded * value_dim)?;
         reserve(&mut self.row_max, rows)?;
         reserve(&mut self.row_sum, rows)?;
         self.int16.reserve(rows, dim, value_dim)
     }
 
-    /// Starts `rows` rows, for which there is room.
+    /// Sizes the buffers for `rows` rows, for which `reserve` has made room, and clears the sums.
     pub fn start(&mut self, rows: usize, dim: usize, value_dim: usize) {
         self.q.resize(rows * dim, 0.0);
         self.keys.resize(KV_BLOCK * dim, 0.0);
         self.values.resize(KV_BLOCK * value_dim, 0.0);
-        let room = whole_tiles(rows);
-        self.scores.resize(room * KV_BLOCK);
-        self.sums.resize(room * value_dim);
+        let padded = whole_tiles(rows);
+        self.scores.resize(padded * KV_BLOCK);
+        self.sums.resize(padded * value_dim);
         self.sums.fill(0.0);
         self.row_max.clear();
         self.row_max.resize(rows, f32::NEG_INFINITY);
@@ -74,7 +74,7 @@ impl AttentionScratch {
         self.row_sum.resize(rows, 0.0);
     }
 
-    /// Takes the task's queries, scaled.
+    /// Copies the task's queries, scaled by `1 / √head_dim`.
     pub fn load_queries(&mut self, a: &Attention, task: &AttentionTask) {
         let dim = a.kv.head_dim();
         let scale = 1.0 / (dim as f32).sqrt();
@@ -87,28 +87,28 @@ impl AttentionScratch {
     }
 }
 
-/// A matrix unit fills whole pairs of tiles of rows.
+/// `rows` rounded up to whole pairs of AMX tiles.
 fn whole_tiles(rows: usize) -> usize {
     rows.next_multiple_of(2 * KV_TILE)
 }
 
-/// Memory for attention, made once and grown to the largest.
+/// The scratch of all workers and the partial results; it grows to the largest call and is reused.
 pub(crate) struct AttentionBuffers {
-    pub of_workers: Vec<AttentionScratch>,
-    /// Results of tasks that share queries: `[task][row][value_dim + 2]`.
-    pub partial: Vec<f32>,
+    pub workers: Vec<AttentionScratch>,
+    /// Partial results of the splits: `[task][row][value_dim + 2]`.
+    pub partials: Vec<f32>,
 }
 
 impl AttentionBuffers {
     pub fn new(workers: usize) -> Self {
         AttentionBuffers {
-            of_workers: (0..workers).map(|_| AttentionScratch::default()).collect(),
-            partial: Vec::new(),
+            workers: (0..workers).map(|_| AttentionScratch::default()).collect(),
+            partials: Vec::new(),
         }
     }
 }
 
-/// The integers of a scratch, and what 1 stands for in each.
+/// Queries, keys, values and weights as 16-bit integers, each with its scales.
 #[derive(Default)]
 pub(super) struct Int16Scratch {
     /// `[row][dim]`.
@@ -126,7 +126,7 @@ pub(super) struct Int16Scratch {
 }
 
 impl Int16Scratch {
-    /// Makes room for `rows` rows.
+    /// Allocates room for `rows` rows.
     pub fn reserve(
         &mut self,
         rows: usize,
@@ -143,7 +143,7 @@ impl Int16Scratch {
         reserve(&mut self.weight_scale, rows)
     }
 
-    /// Starts `rows` rows, for which there is room.
+    /// Sizes the buffers for `rows` rows, for which `reserve` has made room, and clears the sums.
     pub fn start(&mut self, rows: usize, dim: usize, value_dim: usize) {
         self.q.resize(rows * dim, 0);
         self.q_scale.resize(rows, 0.0);
@@ -157,7 +157,7 @@ impl Int16Scratch {
 }
 
 #[cfg(target_arch = "x86_64")]
-/// A scratch's tiles, 16 × 32 numbers each.
+/// Queries, keys, values and weights as AMX tiles of 16 × 32 bf16 each.
 #[derive(Default)]
 pub(super) struct AmxScratch {
     /// `[row / 32][component / 32][2]`.
@@ -166,7 +166,7 @@ pub(super) struct AmxScratch {
     pub keys: AlignedBuffer<u16>,
     /// `[component / 32][position / 32][2]`, a tile being 16 components.
     pub values: AlignedBuffer<u16>,
-    /// Scores, then weights, of some rows: `[row][KV_BLOCK_AMX]`.
+    /// Scores, then weights, of a pair of tiles of rows: `[row][KV_BLOCK_AMX]`.
     pub scores: AlignedBuffer<f32>,
     /// `[row / 32][position / 32][2]`.
     pub weights: AlignedBuffer<u16>,
@@ -174,7 +174,7 @@ pub(super) struct AmxScratch {
 
 #[cfg(target_arch = "x86_64")]
 impl AmxScratch {
-    /// Makes room for `rows` rows.
+    /// Allocates room for `rows` rows.
     pub fn reserve(
         &mut self,
         rows: usize,

@@ -1,13 +1,13 @@
-//! The running softmax.
+//! The online softmax.
 
 use super::kv::KV_TILE;
 use crate::isa::{Isa, LANES};
 
-/// Turns a row's scores for whole tiles of positions into weights relative to its largest score so far; only the first
-/// `seen` positions count. `state` is the row's largest score, row_sum of weights, and sums.
+/// Turns a row's scores of whole tiles of positions into weights relative to the running maximum, and rescales the sums
+/// where the maximum has grown; only the first `seen` positions count. `state` is the row's maximum, denominator and sums.
 ///
 /// # Safety
-/// The machine has `I`.
+/// The machine has `I`; `scores` and the sums are whole vectors.
 #[inline(always)]
 pub(super) unsafe fn update_softmax<I: Isa>(
     scores: &mut [f32],
@@ -16,7 +16,7 @@ pub(super) unsafe fn update_softmax<I: Isa>(
 ) {
     let (row_max, row_sum, sums) = state;
     debug_assert!(scores.len().is_multiple_of(KV_TILE) && sums.len().is_multiple_of(LANES));
-    // SAFETY: scale_and_inverse of whole vectors stay inside the row's scores and sums.
+    // SAFETY: steps of whole vectors stay inside the row's scores and sums, whose lengths are multiples of 16.
     unsafe {
         if seen < scores.len() {
             scores[seen..].fill(f32::NEG_INFINITY);
@@ -47,7 +47,7 @@ pub(super) unsafe fn update_softmax<I: Isa>(
             weights = I::add(weights, weight);
         }
         if seen < scores.len() {
-            // The exponential is never quite zero.
+            // The vector exponential has no exact zero.
             scores[seen..].fill(0.0);
         }
         *row_sum += I::sum(weights);

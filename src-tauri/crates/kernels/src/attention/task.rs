@@ -1,10 +1,10 @@
-//! What attention computes, and one task of it.
+//! The operands of attention, and one task of it.
 
 use std::ops::Range;
 
 use super::kv::KvLayer;
 
-/// What there is to attend with.
+/// The operands of causal attention.
 #[derive(Clone, Copy)]
 pub(crate) struct Attention<'a> {
     /// `[m][heads][head_dim]`.
@@ -13,18 +13,18 @@ pub(crate) struct Attention<'a> {
     pub heads: usize,
     pub kv: &'a KvLayer,
     pub past: usize,
-    /// All arithmetic in f32.
+    /// Whether all arithmetic is in f32.
     pub exact: bool,
 }
 
-/// One task: rows are `[query][shared head]`.
+/// A key head, a query block and a range of positions; its rows are `[query][shared head]`.
 pub(crate) struct AttentionTask {
     pub kv_head: usize,
     pub queries: Range<usize>,
     pub positions: Range<usize>,
 }
 
-/// Where the results of a task's row go.
+/// The index in queries and results of a task's row.
 pub(super) fn output_offset(a: &Attention, task: &AttentionTask, row: usize) -> usize {
     let shared = a.heads / a.kv.kv_heads();
     let query = task.queries.start + row / shared;

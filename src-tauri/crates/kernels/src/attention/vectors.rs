@@ -11,10 +11,10 @@ use super::task::{Attention, AttentionTask};
 use crate::blocking::{BATCH_INVARIANT_MAX, KV_BLOCK};
 use crate::isa::Isa;
 
-/// Passes over a task's positions; leaves sums, maxima and totals on the scratch.
+/// Runs a task; leaves sums, maxima and denominators in the scratch.
 ///
 /// # Safety
-/// The machine has `I`; `a` is consistent and `task` lies inside it.
+/// The machine has `I`; the lengths in `a` agree, and `task` lies inside it.
 #[inline(always)]
 pub(crate) unsafe fn attend_task<I: Isa>(
     a: &Attention,
@@ -29,25 +29,26 @@ pub(crate) unsafe fn attend_task<I: Isa>(
     scratch.int16.start(rows, dim, value_dim);
     scratch.int16.quantise_queries(&scratch.q, dim);
     for first in task.positions.clone().step_by(KV_BLOCK) {
-        let there = (task.positions.end - first).min(KV_BLOCK);
-        let tiles = there.div_ceil(KV_TILE);
+        let positions = (task.positions.end - first).min(KV_BLOCK);
+        let tiles = positions.div_ceil(KV_TILE);
         let at = first / KV_TILE..first / KV_TILE + tiles;
         let (keys, values) = (
             a.kv.keys(task.kv_head, at.clone()),
             a.kv.values(task.kv_head, at),
         );
-        // Many queries are worth a KV block in integers; one query's heads meet it as it is. The integers are made of the
-        // floats, so that the last query of many, alone in its block, needs these too.
-        let in_words = I::WORDS && !a.exact && a.m > BATCH_INVARIANT_MAX && int16::supports(dim);
-        let as_it_is = match (keys, values) {
-            (KvTile::F16(k), KvTile::F16(v)) if rows <= 4 && !in_words => {
+        // Many queries amortise the conversion of a KV block to 16-bit integers; the heads of one query read f16 as stored.
+        // Integers are made from floats, which the last rows of a block need too, where they are fewer than four.
+        let in_int16 = I::WORDS && !a.exact && a.m > BATCH_INVARIANT_MAX && int16::supports(dim);
+        let as_stored = match (keys, values) {
+            (KvTile::F16(k), KvTile::F16(v)) if rows <= 4 && !in_int16 => {
                 Some((k.as_ptr(), v.as_ptr()))
             }
             _ => None,
         };
-        // SAFETY: buffers were sized by `start` for whole KV blocks; tiles exist for all positions.
+        // SAFETY: `start` has sized all buffers for whole KV blocks and `rows` rows; the cache has tiles for all
+        // positions of the task; the machine has `I` by the caller's contract.
         unsafe {
-            if as_it_is.is_none() {
+            if as_stored.is_none() {
                 load_keys::<I>(keys, dim, tiles, scratch.keys.as_mut_ptr());
                 let groups = dim.div_ceil(KV_SCALE_GROUP);
                 load_values::<I>(
@@ -58,23 +59,23 @@ pub(crate) unsafe fn attend_task<I: Isa>(
                     scratch.values.as_mut_ptr(),
                 );
             }
-            if in_words {
-                int16::quantise_kv_block::<I>(scratch, dim, value_dim, there);
+            if in_int16 {
+                int16::quantise_kv_block::<I>(scratch, dim, value_dim, positions);
             }
             let keys: *const f32 = scratch.keys.as_ptr();
             let mut row = 0;
             while row < rows {
-                row += if in_words && rows - row >= 4 {
+                row += if in_int16 && rows - row >= 4 {
                     int16::scores::<I, 4>(scratch, row, dim, tiles);
                     4
                 } else if rows - row >= 4 {
-                    match as_it_is {
+                    match as_stored {
                         Some((keys, _)) => scores::<I, f16, 4>(scratch, keys, row, dim, tiles),
                         None => scores::<I, f32, 4>(scratch, keys, row, dim, tiles),
                     }
                     4
                 } else {
-                    match as_it_is {
+                    match as_stored {
                         Some((keys, _)) => scores::<I, f16, 1>(scratch, keys, row, dim, tiles),
                         None => scores::<I, f32, 1>(scratch, keys, row, dim, tiles),
                     }
@@ -93,12 +94,12 @@ pub(crate) unsafe fn attend_task<I: Isa>(
             let positions = tiles * KV_TILE;
             let mut row = 0;
             while row < rows {
-                row += if in_words && rows - row >= 4 {
+                row += if in_int16 && rows - row >= 4 {
                     int16::quantise_weights::<I, 4>(scratch, row, tiles);
                     int16::accumulate_values::<I, 4>(scratch, row, value_dim, tiles);
                     4
                 } else if rows - row >= 4 {
-                    match as_it_is {
+                    match as_stored {
                         Some((_, v)) => {
                             accumulate_values::<I, f16, 4>(scratch, v, row, value_dim, positions)
                         }
@@ -108,7 +109,7 @@ pub(crate) unsafe fn attend_task<I: Isa>(
                     }
                     4
                 } else {
-                    match as_it_is {
+                    match as_stored {
                         Some((_, v)) => {
                             accumulate_values::<I, f16, 1>(scratch, v, row, value_dim, positions)
                         }

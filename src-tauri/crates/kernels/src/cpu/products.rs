@@ -1,4 +1,4 @@
-//! The executor's products: which loops serve them, and how threads share them.
+//! The executor's products: the choice of the loops, and the division of work among threads.
 
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use super::scratch::ProductBuffers;
 use crate::blocking::{BATCH_INVARIANT_MAX, MC_STREAM, ROW_BLOCK};
 use crate::isa::LANES;
 use crate::memory::reserve::OutOfMemory;
-use crate::pool::parts::DisjointSlice;
+use crate::pool::disjoint::DisjointSlice;
 use crate::product::activations::{Granularity, QuantisedActivations};
 use crate::product::row_block::{ProductScratch, RowBlockTask, TokenActivations};
 use crate::product::tiles::{self, RowBlockGroup, TileEpilogue};
@@ -63,7 +63,7 @@ impl Cpu {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Three products of the same activations, in one go.
+    /// Three products of the same activations, as one job.
     ///
     /// # Errors
     /// As [`Cpu::product`].
@@ -107,7 +107,7 @@ impl Cpu {
         let (cols, hidden) = (gate.cols(), gate.rows());
         assert!(
             up.rows() == hidden && up.cols() == cols && down.cols() == hidden,
-            "gate and up are twins, and down takes what they give"
+            "gate and up have one shape, and down takes their results"
         );
         assert!(x.len() == m * cols, "x is [m][cols]");
         assert!(y.len() == m * down.rows(), "y is [m][rows]");
@@ -144,13 +144,13 @@ impl Cpu {
 
     /// `gate = silu(gate) ⊙ up`, of whole vectors.
     fn silu_mul(&self, gate: &mut [f32], up: &[f32]) {
-        /// Enough work to be worth another thread.
+        /// Values of a task: enough work to pay for another thread.
         const TASK: usize = 8192;
         let gate = DisjointSlice::new(gate);
-        self.pool.tasks(up.len().div_ceil(TASK), |_, task| {
+        self.pool.parallel_for(up.len().div_ceil(TASK), |_, task| {
             let part = task * TASK..((task + 1) * TASK).min(up.len());
-            // SAFETY: each part is one task's own; this executor's routines are its machine's, and the lengths are
-            // whole vectors.
+            // SAFETY: each part belongs to one task; the routines are those of this machine's level, and both lengths are the
+            // same number of whole vectors.
             unsafe {
                 let gate = gate.slice(part.start, part.len());
                 (self.routines.silu_mul)(gate, &up[part]);
@@ -169,7 +169,7 @@ impl Cpu {
     ) -> Result<(), OutOfMemory> {
         let y = DisjointSlice::new(y);
         let tasks = gate.row_block_count();
-        self.row_blocks(
+        self.for_each_row_block(
             scratch,
             x,
             m,
@@ -180,7 +180,7 @@ impl Cpu {
                 self.multiply(gate, s, x.tokens(gate, &tokens), scratch);
                 std::mem::swap(&mut scratch.sums, &mut scratch.gate);
                 self.multiply(up, s, x.tokens(up, &tokens), scratch);
-                // SAFETY: this executor's routines are its machine's; `n` is whole vectors.
+                // SAFETY: the routines are those of this machine's level; `n` is whole vectors, and both buffers have as many.
                 unsafe { (self.routines.silu_mul)(&mut scratch.gate.0[..n], &scratch.sums.0[..n]) };
                 store(&scratch.gate.0, gate, s, &tokens, &ProductTarget::Set(&y));
             },
@@ -220,7 +220,7 @@ impl Cpu {
     ) -> Result<(), OutOfMemory> {
         let matrices: Vec<&Matrix> = products.iter().map(|(w, _)| *w).collect();
         let tasks = matrices.iter().map(|w| w.row_block_count()).sum();
-        self.row_blocks(
+        self.for_each_row_block(
             scratch,
             x,
             m,
@@ -241,7 +241,7 @@ impl Cpu {
     }
 
     /// Runs `task(scratch, row_block, activations, tokens)` for every row block and every block of tokens.
-    fn row_blocks(
+    fn for_each_row_block(
         &self,
         scratch: &mut ProductBuffers,
         x: &[f32],
@@ -280,7 +280,7 @@ impl Cpu {
             exact: self.exact,
         };
         let scratches = DisjointSlice::new(scratches);
-        self.pool.tasks(row_blocks, |worker, i| {
+        self.pool.parallel_for(row_blocks, |worker, i| {
             // SAFETY: a worker is one thread, and runs one task at a time.
             let scratch = &mut unsafe { scratches.slice(worker, 1) }[0];
             for first in (0..m).step_by(MC_STREAM) {
@@ -291,7 +291,7 @@ impl Cpu {
         Ok(())
     }
 
-    /// The tiles that serve the product of `m` tokens with a matrix, where these are enough for any.
+    /// The tiled routines for `m` tokens and a matrix, or `None` where few tokens or the type exclude them.
     fn tiles(&self, m: usize, w: &Matrix) -> Option<TileChoice> {
         if self.exact || m <= BATCH_INVARIANT_MAX {
             return None;
@@ -307,7 +307,7 @@ impl Cpu {
         })
     }
 
-    /// [`Cpu::run`] in tiles of one kind.
+    /// [`Cpu::run`] with tiled activations, of products that share routines and granularity.
     fn run_tiled(
         &self,
         scratch: &mut ProductBuffers,
@@ -351,7 +351,7 @@ impl Cpu {
         Ok(())
     }
 
-    /// [`Cpu::feed_forward`] in tiles: what lies between its halves is never anything else.
+    /// [`Cpu::feed_forward`] with tiled activations: gate and up write the activations of down as tiles, never as floats.
     fn feed_forward_tiled(
         &self,
         scratch: &mut ProductBuffers,
@@ -425,13 +425,13 @@ impl Cpu {
         for scratch in &mut *buffers {
             scratch.reserve(routines.scratch)?;
         }
-        // Enough multiply_groups that a slow core can leave some to the others; an even number of row blocks, so that
-        // none parts a gate from its twin.
+        // Several groups for each thread, so that fast cores take over from slow ones; an even number of row blocks, so that a
+        // gate and its row block of up stay in one group.
         let share = row_blocks.len().div_ceil(2 * self.pool.threads());
         let each = share.next_multiple_of(2).min(routines.nc);
         let buffers = DisjointSlice::new(buffers);
         self.pool
-            .tasks(row_blocks.len().div_ceil(each), |worker, i| {
+            .parallel_for(row_blocks.len().div_ceil(each), |worker, i| {
                 // SAFETY: a worker is one thread, and runs one task at a time.
                 let scratch = &mut unsafe { buffers.slice(worker, 1) }[0];
                 let row_blocks = &row_blocks[i * each..((i + 1) * each).min(row_blocks.len())];
@@ -441,8 +441,8 @@ impl Cpu {
                     x,
                     row_blocks,
                 };
-                // SAFETY: the routines are this executor's machine's; a matrix is packed as its type says; the
-                // results of a row block are one row-block group's own.
+                // SAFETY: the routines are those of this machine's level; a matrix is packed as its type says; the results of a
+                // row block belong to one group.
                 unsafe { (routines.multiply)(&block_group, scratch) };
             });
         Ok(())
@@ -462,13 +462,13 @@ impl Cpu {
             cols: w.cols(),
             x,
         };
-        // SAFETY: this executor's routines are its machine's; a matrix is packed as its type
-        // says, and `ProductInput` cuts as many activations as there are columns.
+        // SAFETY: the routines are those of this machine's level; a matrix is packed as its type says, and `ProductInput`
+        // returns as many activations as there are columns.
         unsafe { (self.routines.multiply)(&row_block, scratch) };
     }
 }
 
-/// The tiles that serve a product, and how finely they want its activations.
+/// The tiled routines of a product, and the granularity of its activations.
 #[derive(Clone, Copy)]
 struct TileChoice {
     routines: &'static TileRoutines,
@@ -481,7 +481,7 @@ impl PartialEq for TileChoice {
     }
 }
 
-/// The activations of a product, as the weights' type wants them.
+/// The activations of a product, in the form that the type of the weights takes.
 struct ProductInput<'a> {
     x: &'a [f32],
     cols: usize,
@@ -509,17 +509,17 @@ impl ProductInput<'_> {
     }
 }
 
-/// PackedBytes, and what becomes of their product.
+/// Weights, and the target of their product.
 type MatrixTarget<'a> = (&'a Matrix, ProductTarget<'a>);
 
-/// What becomes of a product's results.
+/// Where a product's results go: stored, or added.
 enum ProductTarget<'a> {
     Set(&'a DisjointSlice<'a, f32>),
     Add(&'a DisjointSlice<'a, f32>),
 }
 
 impl<'a> ProductTarget<'a> {
-    /// What becomes of a row block's results for the tokens from `token` on.
+    /// The epilogue of a row block for the tokens from `token` on.
     fn end(&self, w: &Matrix, token: usize, row_block: usize) -> TileEpilogue<'a> {
         let (y, add) = match *self {
             ProductTarget::Set(y) => (y, false),
@@ -541,7 +541,7 @@ fn check(x: &[f32], m: usize, w: &Matrix, y: &[f32]) {
     assert!(y.len() == m * w.rows(), "y is [m][rows]");
 }
 
-/// Hands the results of a row block on, token by token.
+/// Stores or adds the results of a row block, token by token.
 fn store(
     sums: &[f32],
     w: &Matrix,
@@ -555,7 +555,7 @@ fn store(
         let (at, sums) = (t * w.rows() + first, &sums[..rows]);
         match target {
             ProductTarget::Set(y) => {
-                // SAFETY: of every row of results, a row block's part is one task's own.
+                // SAFETY: of every row of results, the part of a row block belongs to one task.
                 let y = unsafe { y.slice(at, rows) };
                 match (y.as_mut_array::<ROW_BLOCK>(), sums.as_array::<ROW_BLOCK>()) {
                     (Some(y), Some(sums)) => *y = *sums,
@@ -563,7 +563,7 @@ fn store(
                 }
             }
             ProductTarget::Add(y) => {
-                // SAFETY: as above.
+                // SAFETY: of every row of results, the part of a row block belongs to one task.
                 for (y, sum) in unsafe { y.slice(at, rows) }.iter_mut().zip(sums) {
                     *y += sum;
                 }

@@ -5,15 +5,14 @@ use crate::product::activations::{QuantisedActivations, TiledActivations};
 use crate::product::row_block::ProductScratch;
 use crate::product::tiles::TileScratch;
 
-/// Memory for products, made once and grown to the largest.
+/// The buffers of products; they grow to the largest call and are reused.
 pub(super) struct ProductBuffers {
     pub by_group: QuantisedActivations,
     pub by_half: QuantisedActivations,
     pub scratches: Vec<ProductScratch>,
     pub by_tile: TiledActivations,
     pub tile_scratches: Vec<TileScratch>,
-    /// What a feed-forward layer's first half hands to its second, as floats, of which the twin's products are by
-    /// themselves at first, or as tiles.
+    /// The results of gate and up, or their SwiGLU: as floats, or as tiles.
     pub gated: AlignedBuffer<f32>,
     pub up: AlignedBuffer<f32>,
     pub gated_by_tile: TiledActivations,

@@ -1,33 +1,33 @@
 //! AMX: products of 16 tokens with 16 rows in one instruction, in bf16 with f32 sums.
 //!
-//! PackedBytes and activations are both rounded to bf16 (8 bits of mantissa), finer than the 8-bit
-//! integers of the other levels; and since scales are multiplied in before, nothing interrupts the
-//! sums. A tile of weights holds 32 columns of a panel's 16 rows as 16 × (16 rows × 2 columns), a
-//! tile of activations 16 tokens × 32 columns; two of these lie together. The instructions have no stable intrinsics yet.
+//! Weights and activations are both rounded to bf16 (8 bits of mantissa), which is more precise than the 8-bit integers of
+//! the other levels; and since weights are multiplied by their scales first, sums need no scaling between blocks. A tile
+//! of weights holds 32 columns of a panel's 16 rows as 16 × (16 rows × 2 columns), a tile of activations 16 tokens × 32
+//! columns; two of these are adjacent. The instructions have no stable intrinsics yet.
 //!
-//! Integers would take half as many instructions. But only a scale for each row's 256 columns leaves the sums alone for
-//! long enough, and rounded to that the weights of a Q4_K_M model moved its logits by 0.111 of their size, where
-//! llama.cpp's activations in such groups move them by 0.089, and bf16 less. So they were left.
+//! int8 tiles would take half as many instructions, but only one scale for 256 columns of a row leaves the sums long
+//! enough without scaling. With weights requantised so, the logits of a Q4_K_M model had a relative error of 0.111, against
+//! 0.089 for llama.cpp's activations in groups of 256, and less for bf16.
 //!
-//! Linux saves the tiles of a thread only if the process has asked for it: [`permitted`].
+//! Linux saves the tile registers of a thread only if the process has asked for it: [`permitted`].
 
 use std::arch::asm;
 use std::arch::x86_64::*;
 
 /// Rows of a tile of activations.
 pub(crate) const TILE_ROWS: usize = 16;
-/// Tokens whose sums are in registers together: two tiles of them.
+/// Rows of two tiles, whose sums are in registers together.
 pub(crate) const PAIR: usize = 2 * TILE_ROWS;
 /// Columns of a tile.
 pub(crate) const COLUMNS: usize = 32;
-/// Numbers of a tile.
+/// Elements of a tile.
 pub(crate) const TILE_LEN: usize = TILE_ROWS * COLUMNS;
 /// Whether the processor has AMX with bf16 and the system lets this process use it.
 pub(crate) fn permitted() -> bool {
     static PERMITTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *PERMITTED.get_or_init(|| {
         let features = __cpuid_count(7, 0).edx;
-        // Bits 22 and 24 of leaf 7: AMX-BF16, AMX-TILE_LEN.
+        // Bits 22 and 24 of leaf 7: AMX-BF16, AMX-TILE.
         let has = is_x86_feature_detected!("avx512bf16") && features >> 22 & 0b101 == 0b101;
         has && request_permission()
     })
@@ -54,7 +54,7 @@ fn request_permission() -> bool {
     false
 }
 
-/// What LDTILECFG reads: palette 1, eight tiles of 16 rows of 64 bytes.
+/// The operand of LDTILECFG: palette 1, eight tiles of 16 rows of 64 bytes.
 #[repr(C, align(64))]
 struct TileConfig([u8; 64]);
 
@@ -70,14 +70,14 @@ static TILE_CONFIG: TileConfig = {
     TileConfig(shapes)
 };
 
-/// The tile registers, configured until this is dropped: then a switch of threads has nothing to save.
+/// The configured tile registers; they are released when this is dropped, so that a context switch has none to save.
 pub(crate) struct TileRegisters(());
 
 impl TileRegisters {
     /// # Safety
     /// AMX is [`permitted`].
     pub unsafe fn new() -> TileRegisters {
-        // SAFETY: by contract; the operand is a valid configuration of 64 bytes.
+        // SAFETY: AMX is permitted by the caller's contract; the operand is a valid configuration of 64 bytes.
         unsafe {
             asm!("ldtilecfg [{}]", in(reg) &raw const TILE_CONFIG, options(nostack, readonly))
         };
@@ -102,21 +102,20 @@ pub(crate) fn bits(x: __m512bh) -> __m512i {
 #[derive(Clone, Copy)]
 pub(crate) struct SumTiles {
     pub at: *mut f32,
-    /// Numbers from one token's to the next's.
+    /// The distance between two tokens, in elements.
     pub stride: usize,
 }
 
-// The registers of sums keep their values from one of the following functions to the next: compiled code
-// never touches tile registers, which Rust knows as nothing but clobbers, and what is called between uses vectors
-// only.
+// The registers of sums keep their values between the following functions: compiled code never touches tile registers,
+// which Rust knows only as clobbers, and the code between the calls uses vector registers only.
 
-/// Begins sums anew.
+/// Zeroes the registers of sums.
 ///
 /// # Safety
-/// The tiles are configured.
+/// The tile registers are configured ([`TileRegisters`]).
 #[inline(always)]
 pub(crate) unsafe fn zero_sums() {
-    // SAFETY: by contract.
+    // SAFETY: the caller has configured the tile registers, and no memory is accessed.
     unsafe {
         asm!(
             "tilezero tmm0",
@@ -129,13 +128,13 @@ pub(crate) unsafe fn zero_sums() {
     }
 }
 
-/// Goes on with sums.
+/// Loads the registers of sums.
 ///
 /// # Safety
-/// The tiles are configured, and the sums are there.
+/// The tile registers are configured, and `sums` is readable for 32 × 32 floats.
 #[inline(always)]
 pub(crate) unsafe fn load_sums(sums: SumTiles) {
-    // SAFETY: by contract.
+    // SAFETY: the caller has configured the tile registers; each instruction reads 16 rows of 64 bytes of `sums`.
     unsafe {
         asm!(
             "tileloadd tmm0, [{first} + {stride}]",
@@ -151,13 +150,13 @@ pub(crate) unsafe fn load_sums(sums: SumTiles) {
     }
 }
 
-/// Takes sums out of the registers, and goes on with those at `next`: each register as soon as it is free.
+/// Stores the registers of sums and loads those at `next`, each register as soon as it is free.
 ///
 /// # Safety
-/// As [`store_sums`] and [`load_sums`]; they are as far apart.
+/// As [`store_sums`] for `sums` and as [`load_sums`] for `next`, which has the same stride.
 #[inline(always)]
 pub(crate) unsafe fn store_and_load_sums(sums: SumTiles, next: *const f32) {
-    // SAFETY: by contract.
+    // SAFETY: the caller has configured the tile registers; stores write the 32 × 32 sums, loads read those at `next`.
     unsafe {
         asm!(
             "tilestored [{first} + {stride}], tmm0",
@@ -179,13 +178,13 @@ pub(crate) unsafe fn store_and_load_sums(sums: SumTiles, next: *const f32) {
     }
 }
 
-/// Takes sums out of the registers.
+/// Stores the registers of sums.
 ///
 /// # Safety
-/// The tiles are configured, and there is room for the sums.
+/// The tile registers are configured, and `sums` is writable for 32 × 32 floats.
 #[inline(always)]
 pub(crate) unsafe fn store_sums(sums: SumTiles) {
-    // SAFETY: by contract.
+    // SAFETY: the caller has configured the tile registers; each instruction writes 16 rows of 64 bytes of `sums`.
     unsafe {
         asm!(
             "tilestored [{first} + {stride}], tmm0",
@@ -200,14 +199,14 @@ pub(crate) unsafe fn store_sums(sums: SumTiles) {
     }
 }
 
-/// Adds to the sums the products of two panels' 32 columns, two tiles, and of 32 tokens, two tiles. These are loaded as
-/// what is not needed again soon: they would push weights out of the L1 cache, which the next tokens meet again.
+/// Multiplies 32 columns of two panels, two tiles, with those of 32 tokens, two tiles, and adds the products to the sums.
+/// Tokens are loaded with a non-temporal hint: they would evict weights from the L1 cache, which the next tokens need.
 ///
 /// # Safety
-/// The tiles are configured, and the pointers are good for that.
+/// The tile registers are configured, and each pointer is readable for two tiles.
 #[inline(always)]
 pub(crate) unsafe fn multiply_add_2x2(weights: *const u16, tokens: *const u16) {
-    // SAFETY: by contract.
+    // SAFETY: the caller has configured the tile registers; each load reads one of the two tiles at its pointer.
     unsafe {
         asm!(
             "tileloadd tmm6, [{weights} + {row}]",
@@ -228,11 +227,12 @@ pub(crate) unsafe fn multiply_add_2x2(weights: *const u16, tokens: *const u16) {
     }
 }
 
-/// Scores of 32 rows of queries and `positions` keys, tiles as [`multiply_add_2x2`] takes them, of keys
+/// Scores of 32 rows of queries and `positions` keys, both as tiles for [`multiply_add_2x2`], the keys as
 /// `[position / 32][dim / 32]`; written as `[row][position]`.
 ///
 /// # Safety
-/// The tiles are configured, the pointers are good for that, and `positions` and `dim` are multiples of 32.
+/// The tile registers are configured, `positions` and `dim` are multiples of 32, and the pointers have that many tiles and
+/// scores.
 #[inline(always)]
 pub(crate) unsafe fn scores(
     queries: *const u16,
@@ -242,7 +242,7 @@ pub(crate) unsafe fn scores(
     to: *mut f32,
 ) {
     let groups = dim / COLUMNS;
-    // SAFETY: by contract.
+    // SAFETY: tile `(pair, g)` is one of `positions / 32 × dim / 32` pairs of tiles, which the pointers have by contract.
     unsafe {
         for pair in 0..positions / PAIR {
             zero_sums();
@@ -260,11 +260,12 @@ pub(crate) unsafe fn scores(
     }
 }
 
-/// Adds values times weights to the sums `[row][dim]` of 32 rows: tiles as [`multiply_add_2x2`] takes them, of
-/// values `[dim / 32][position / 32]`.
+/// Adds values times weights to the sums `[row][dim]` of 32 rows: tiles for [`multiply_add_2x2`], the values as
+/// `[dim / 32][position / 32]`.
 ///
 /// # Safety
-/// As [`scores`].
+/// The tile registers are configured, `positions` and `dim` are multiples of 32, and the pointers have that many tiles and
+/// sums.
 #[inline(always)]
 pub(crate) unsafe fn accumulate_values(
     weights: *const u16,
@@ -274,7 +275,7 @@ pub(crate) unsafe fn accumulate_values(
     sums: *mut f32,
 ) {
     let groups = positions / COLUMNS;
-    // SAFETY: by contract.
+    // SAFETY: tile `(pair, g)` is one of `dim / 32 × positions / 32` pairs of tiles, which the pointers have by contract.
     unsafe {
         for pair in 0..dim / PAIR {
             let sums = SumTiles {
@@ -300,7 +301,7 @@ pub(crate) unsafe fn accumulate_values(
 pub(crate) unsafe fn peak_dots(passes: usize) -> i32 {
     // A tile product is 16 × 16 × 32 products; a pass counts 64 × 12 × 64.
     let rounds = (passes * (64 * 12 * 64) / (4 * TILE_ROWS * TILE_LEN)).max(1);
-    // SAFETY: by contract; the tiles are zero, which takes as long as anything else.
+    // SAFETY: AMX is permitted by the caller's contract; the tiles hold zeros, whose products take as long as any.
     unsafe {
         let _tiles = TileRegisters::new();
         asm!(
@@ -320,13 +321,13 @@ pub(crate) unsafe fn peak_dots(passes: usize) -> i32 {
     0
 }
 
-/// Stores two columns of 16 rows as bf16, side by side for each row.
+/// Stores two columns of 16 rows as bf16, interleaved.
 ///
 /// # Safety
-/// The machine has AVX-512 with bf16, and `to` has room for 32 numbers.
+/// The machine has AVX-512 with bf16, and `to` is writable for 32 bf16.
 #[inline(always)]
 pub(crate) unsafe fn put_pair(to: *mut u16, first: __m512, second: __m512) {
-    // SAFETY: by contract.
+    // SAFETY: the machine has the instructions, and one vector of 32 bf16 is written, by the caller's contract.
     unsafe {
         let side_by_side = _mm512_set_epi16(
             31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20,

@@ -1,17 +1,17 @@
-//! The loop that measures how many products of bytes a level adds up per second.
+//! The loop of the integer benchmark.
 
 use std::hint::black_box;
 
 use super::{Isa, LANES};
 
-/// Vectors of weights that a pass goes over: they stay in the L1 cache.
+/// Vectors of weights in a pass; they stay in the L1 cache.
 pub(crate) const VECTORS: usize = 64;
-/// Activations that meet each of them: as many sums as hide an instruction's latency.
+/// Tokens, each with a sum: enough to hide the latency of the dot product.
 pub(crate) const TOKENS: usize = 12;
 /// Products in a vector.
 pub(crate) const PRODUCTS: usize = 4 * LANES;
 
-/// Multiplies weights with the activations of a few tokens, over and over.
+/// Multiplies weights with the activations of a few tokens, `passes` times.
 ///
 /// # Safety
 /// The machine has the level.
@@ -21,9 +21,10 @@ pub(crate) unsafe fn peak_dots<S: Isa>(passes: usize) -> i32 {
     let activations: [i8; 4 * TOKENS] = std::array::from_fn(|i| i as i8 - 24);
     let mut total = 0;
     for _ in 0..passes {
-        // Not the same weights as in the pass before, for all that the compiler knows.
+        // Keeps the compiler from hoisting the loads out of the loop.
         let weights = black_box(&mut weights);
-        // SAFETY: the level is the caller's; all pointers are to whole vectors and quads in the arrays.
+        // SAFETY: the machine has the level by this function's contract; all pointers are to whole vectors and quads of
+        // the arrays.
         unsafe {
             let mut sums = [S::zero_i(); TOKENS];
             for at in 0..VECTORS {

@@ -1,4 +1,4 @@
-//! Arrays of 16: the twin of every level, and what an unknown machine runs.
+//! Arrays of 16: the reference for every level, and the level of unknown machines.
 
 use half::{bf16, f16};
 
@@ -39,7 +39,7 @@ fn units(a: W, f: impl Fn(u16) -> u16) -> W {
 /// Reads an array through an unaligned pointer.
 macro_rules! read {
     ($p:expr, $t:ty) => {
-        // SAFETY: the caller's pointer is good for as many elements; `read_unaligned` needs no more.
+        // SAFETY: the pointer is readable for the array's elements, by the method's contract; an unaligned read needs no more.
         unsafe { $p.cast::<$t>().read_unaligned() }
     };
 }
@@ -47,7 +47,7 @@ macro_rules! read {
 /// Writes an array through an unaligned pointer.
 macro_rules! write {
     ($p:expr, $t:ty, $value:expr) => {
-        // SAFETY: the caller's pointer is good for as many elements.
+        // SAFETY: the pointer is writable for the array's elements, by the method's contract; an unaligned write needs no more.
         unsafe { $p.cast::<$t>().write_unaligned($value) }
     };
 }
@@ -192,7 +192,7 @@ unsafe impl Isa for Scalar {
     }
     #[inline(always)]
     unsafe fn load_quads(p: *const u8, stride: usize) -> [W; 4] {
-        // SAFETY: the caller's 16 rows of 16 bytes.
+        // SAFETY: each of the 16 rows is readable for 16 bytes, by this method's contract.
         unsafe { arrays::load_quads(p, stride) }
     }
     #[inline(always)]

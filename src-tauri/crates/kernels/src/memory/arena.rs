@@ -1,4 +1,4 @@
-//! Where packed weights live: a few large allocations, on huge pages where the system has them.
+//! The arena of packed weights: a few large allocations, on huge pages where the system has them.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use super::region::{HUGE_PAGE, Region};
 use super::reserve::OutOfMemory;
 
-/// Small matrices share an allocation of this size; what is never written takes no memory.
+/// Small matrices share an allocation of this size; pages that are never written take no memory.
 const REGION: usize = 64 << 20;
 
-/// Hands out memory for weights.
+/// Allocates memory for weights.
 #[derive(Default)]
 pub(crate) struct Arena {
     current: Option<(Arc<Region>, usize)>,
 }
 
 impl Arena {
-    /// `bytes` of memory, aligned to a cache line, with nothing in it.
+    /// `bytes` of uninitialised memory, aligned to a cache line.
     ///
     /// # Errors
-    /// When the system has no more.
+    /// When the system has no memory left.
     pub fn take(&mut self, bytes: usize) -> Result<UninitWeights, OutOfMemory> {
         let room = bytes
             .checked_next_multiple_of(64)
@@ -38,7 +38,7 @@ impl Arena {
     }
 }
 
-/// Memory that nobody has written yet.
+/// Memory that is not initialised yet.
 pub(crate) struct UninitWeights {
     region: Arc<Region>,
     at: usize,
@@ -51,8 +51,8 @@ impl UninitWeights {
         (self.at % HUGE_PAGE + self.bytes).div_ceil(HUGE_PAGE)
     }
 
-    /// Which of the parts of `len` bytes begin in huge page `page`. The system clears a page when
-    /// it is first written to; threads that begin one together would each clear one.
+    /// The parts of `len` bytes that begin in huge page `page`. The system clears a page when it is first written to;
+    /// threads that wrote to one page at once would each clear one.
     pub fn parts_in(&self, page: usize, len: usize) -> Range<usize> {
         let before = |page: usize| {
             let bytes = (page * HUGE_PAGE).saturating_sub(self.at % HUGE_PAGE);
@@ -61,25 +61,25 @@ impl UninitWeights {
         before(page)..before(page + 1)
     }
 
-    /// Part `i` of equal parts of `len` bytes, handed to one writer.
+    /// Part `i` of equal parts of `len` bytes.
     ///
     /// # Safety
-    /// No part is handed out twice at a time.
+    /// No part is borrowed twice at a time.
     #[expect(clippy::mut_from_ref, reason = "several threads fill disjoint parts")]
     pub unsafe fn part(&self, i: usize, len: usize) -> &mut [MaybeUninit<u8>] {
         assert!((i + 1) * len <= self.bytes, "part lies outside");
-        // SAFETY: inside the region by the assertion and `take`; disjoint by contract; memory
-        // that may hold anything needs no first value.
+        // SAFETY: inside the region by the assertion and `take`; disjoint by this function's contract; `MaybeUninit` needs
+        // no initial value.
         unsafe {
             let start = self.region.start.as_ptr().add(self.at + i * len);
             std::slice::from_raw_parts_mut(start.cast(), len)
         }
     }
 
-    /// The finished weights.
+    /// The memory as initialised bytes.
     ///
     /// # Safety
-    /// Every byte was written in a `part`, and no part is still in use.
+    /// Every byte was written through a `part`, and no part is borrowed any more.
     pub unsafe fn finish(self) -> PackedBytes {
         PackedBytes {
             region: self.region,
@@ -89,7 +89,7 @@ impl UninitWeights {
     }
 }
 
-/// Packed weights, read-only from now on.
+/// Packed weights; read-only.
 pub(crate) struct PackedBytes {
     region: Arc<Region>,
     at: usize,
@@ -98,7 +98,7 @@ pub(crate) struct PackedBytes {
 
 impl PackedBytes {
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: initialised by `UninitWeights`'s contract, and never written again.
+        // SAFETY: initialised by the contract of `UninitWeights::finish`, and never written again.
         unsafe { std::slice::from_raw_parts(self.region.start.as_ptr().add(self.at), self.bytes) }
     }
 }

@@ -6,13 +6,13 @@ use std::ops::{Deref, DerefMut};
 use super::region::Region;
 use super::reserve::OutOfMemory;
 
-/// Numbers for which any bytes will do.
+/// Types for which any bytes are a valid value.
 pub(crate) trait AnyBits: Copy {}
 impl AnyBits for f32 {}
 impl AnyBits for u16 {}
 
-/// Scratch that begins at a cache line, so that no vector or row of a tile lies across two; when
-/// it is large, on huge pages, because a loop that feeds a matrix unit cannot wait for page walks.
+/// Scratch that begins at a cache line, so that no vector or row of a tile lies across two; on huge pages where it is large,
+/// because a loop that feeds a matrix unit cannot wait for page walks.
 pub(crate) struct AlignedBuffer<T> {
     region: Option<Region>,
     len: usize,
@@ -30,7 +30,7 @@ impl<T> Default for AlignedBuffer<T> {
 }
 
 impl<T: AnyBits> AlignedBuffer<T> {
-    /// Makes room for `len` numbers; what they are is left open.
+    /// Allocates room for `len` elements, with unspecified values.
     ///
     /// # Errors
     /// When the system has no memory left; the buffer is empty then.
@@ -42,15 +42,15 @@ impl<T: AnyBits> AlignedBuffer<T> {
             // Free the old one first.
             (self.region, self.len) = (None, 0);
             let region = Region::new(bytes)?;
-            // SAFETY: a new region is this much memory, which nobody else sees. All of it is written, because a later
-            // call may use what the region has beyond `bytes`.
+            // SAFETY: the region is new and owned, and has `region.bytes` bytes. All of it is initialised, because a later
+            // `resize` may use what it has beyond `bytes`.
             unsafe { region.start.write_bytes(0, region.bytes) };
             self.region = Some(region);
         }
         Ok(())
     }
 
-    /// Makes it `len` numbers long; what they are is left open.
+    /// Sets the length to `len` elements, with unspecified values.
     ///
     /// # Panics
     /// When there is no room for them: see [`AlignedBuffer::reserve`].
@@ -62,7 +62,7 @@ impl<T: AnyBits> AlignedBuffer<T> {
         self.len = len;
     }
 
-    /// Bytes that it can hold.
+    /// Capacity in bytes.
     fn room(&self) -> usize {
         self.region.as_ref().map_or(0, |region| region.bytes)
     }
@@ -73,8 +73,8 @@ impl<T: AnyBits> Deref for AlignedBuffer<T> {
 
     fn deref(&self) -> &[T] {
         match &self.region {
-            // SAFETY: `resize` made at least as many bytes, initialised and aligned, and any bytes
-            // are a `T`.
+            // SAFETY: `resize` has checked that the region has `len` elements; `reserve` initialised and aligned it, and any
+            // bytes are a `T`.
             Some(region) => unsafe {
                 std::slice::from_raw_parts(region.start.as_ptr().cast(), self.len)
             },
@@ -86,7 +86,7 @@ impl<T: AnyBits> Deref for AlignedBuffer<T> {
 impl<T: AnyBits> DerefMut for AlignedBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.region {
-            // SAFETY: as above, borrowed exclusively.
+            // SAFETY: `len` initialised elements, as in `deref`; `&mut self` borrows the region exclusively.
             Some(region) => unsafe {
                 std::slice::from_raw_parts_mut(region.start.as_ptr().cast(), self.len)
             },

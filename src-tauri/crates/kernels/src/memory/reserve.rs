@@ -1,17 +1,17 @@
 //! Fallible allocation.
 
-/// The system has no memory left for what was asked.
+/// The system has no memory left for an allocation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the system has no {} MB of memory left", bytes.div_ceil(1 << 20))]
 pub struct OutOfMemory {
-    /// Bytes that were asked for.
+    /// Size of the allocation in bytes.
     pub bytes: usize,
 }
 
-/// Makes room for `len` values in all.
+/// Reserves capacity for `len` values in all.
 ///
 /// # Errors
-/// When the system has no memory left; `values` is as before then.
+/// When the system has no memory left; `values` is unchanged then.
 pub fn reserve<T>(values: &mut Vec<T>, len: usize) -> Result<(), OutOfMemory> {
     let missing = len.saturating_sub(values.len());
     values.try_reserve_exact(missing).map_err(|_| OutOfMemory {

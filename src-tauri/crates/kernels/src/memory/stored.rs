@@ -1,7 +1,7 @@
-//! The bytes of a tensor where they are stored: in memory, or in a file from which they are read.
+//! The bytes of a tensor, in memory or in a file, read by position.
 //!
-//! Files are read, not mapped: a page of a map that cannot be read (the file has become shorter, the disk fails, the
-//! network share is gone) ends the process by a signal, and a read that fails is an error.
+//! Files are read, not mapped: a page of a map that cannot be read (the file was truncated, the disk fails, the network
+//! share is gone) ends the process by a signal, whereas a read that fails is an error.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -33,15 +33,15 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of `range`: as they lie in memory, or read into `buffer`.
+    /// The bytes of `range`: borrowed from memory, or read into `buffer`.
     ///
     /// # Errors
-    /// When the file cannot be read, or has become too short.
+    /// When the file cannot be read, or is too short.
     ///
     /// # Panics
     /// When `range` is not within the bytes.
@@ -82,7 +82,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// Fills `buffer` with what `file` holds from `start` on. Threads may read from one file at a time.
+/// Fills `buffer` with the bytes of `file` from `start` on. Threads may read from one file concurrently.
 ///
 /// # Errors
 /// When the file cannot be read, or ends before the buffer is full.
@@ -131,7 +131,7 @@ mod tests {
             .open(&path)
             .expect("a file");
         file.write_all(bytes).expect("it is written");
-        // Open files live on without a name.
+        // An open file outlives its name.
         std::fs::remove_file(&path).expect("it was there");
         file
     }

@@ -1,4 +1,4 @@
-//! The left side of a product: floats, and the same rounded to 8 bits in groups of 32.
+//! Activations of a product: floats, and 8-bit integers in groups of 32.
 
 use std::ops::Range;
 
@@ -7,24 +7,24 @@ use crate::memory::buffer::AlignedBuffer;
 use crate::memory::reserve::OutOfMemory;
 use crate::memory::reserve::reserve;
 use crate::pool::Pool;
-use crate::pool::parts::DisjointSlice;
+use crate::pool::disjoint::DisjointSlice;
 use crate::weights::block::BlockType;
 use crate::weights::layout::{GROUP, HeaderLayout, Layout};
 
-/// What a group's integers need to become a product again.
+/// Scales and sums of a quantised group.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct ActivationScale {
-    /// The activation that an integer of 1 stands for, in each half of the group.
-    pub unit: [f32; 2],
-    /// The sum of each half's rounded activations: what a minimum or an offset multiplies.
+    /// The scale of each half of the group.
+    pub scale: [f32; 2],
+    /// The sum of each half's quantised activations, in floats: the factor of a minimum or an offset.
     pub sum: [f32; 2],
     /// The sum of both.
     pub total: f32,
 }
 
-/// How many activations share a scale. Weights of a full byte are so exact that the rounding of
-/// the activations is all the error there is; they get scales twice as fine.
+/// How many activations share a scale. For weights of a full byte the rounding of the activations dominates the error;
+/// their scales are twice as fine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Granularity {
     /// 32, the groups of the other types.
@@ -34,7 +34,7 @@ pub(crate) enum Granularity {
 }
 
 impl Granularity {
-    /// What weights of a type want; float weights take activations as they are.
+    /// The granularity for weights of a type; `None` for float weights, whose activations stay floats.
     pub fn of(ty: BlockType) -> Option<Granularity> {
         let layout = Layout::of(ty);
         match layout.header {
@@ -45,7 +45,7 @@ impl Granularity {
     }
 }
 
-/// Quantised activations, `[m][cols]`; buffers grow to the largest product and stay.
+/// Quantised activations, `[m][cols]`; the buffers grow to the largest product and are reused.
 #[derive(Default)]
 pub(crate) struct QuantisedActivations {
     bytes: Vec<i8>,
@@ -53,7 +53,7 @@ pub(crate) struct QuantisedActivations {
 }
 
 impl QuantisedActivations {
-    /// Rounds `x`, whole groups of 32.
+    /// Quantises `x`, whole groups of 32.
     pub fn fill(
         &mut self,
         pool: &Pool,
@@ -61,7 +61,7 @@ impl QuantisedActivations {
         granularity: Granularity,
         x: &[f32],
     ) -> Result<(), OutOfMemory> {
-        /// Groups of a task: enough work to be worth another thread.
+        /// Groups of a task: enough work to pay for another thread.
         const GROUPS: usize = 128;
         debug_assert!(x.len().is_multiple_of(GROUP));
         let groups = x.len() / GROUP;
@@ -73,11 +73,11 @@ impl QuantisedActivations {
         }
         let bytes = DisjointSlice::new(&mut self.bytes);
         let scales = DisjointSlice::new(&mut self.scales);
-        pool.tasks(groups.div_ceil(GROUPS), |_, task| {
+        pool.parallel_for(groups.div_ceil(GROUPS), |_, task| {
             let first = task * GROUPS;
             let n = GROUPS.min(groups - first);
-            // SAFETY: each group belongs to one task, and this executor's routines were chosen
-            // for this machine; lengths are those that `quantise` names.
+            // SAFETY: each group belongs to one task; the routine is that of this machine's level; the lengths are those of its
+            // contract.
             unsafe {
                 let x = &x[first * GROUP..(first + n) * GROUP];
                 let bytes = bytes.slice(first * GROUP, n * GROUP);
@@ -94,15 +94,15 @@ impl QuantisedActivations {
     }
 }
 
-/// Rounds groups of activations at one level.
+/// The routine of a level that quantises whole groups.
 pub(crate) type QuantiseActivations =
     unsafe fn(Granularity, &[f32], &mut [i8], &mut [ActivationScale]);
 
-/// Makes tiles of some columns of rows that are so long, as the level's [`TileShape`] says.
+/// The routine of a level that packs columns of rows as tiles of its [`TileShape`].
 pub(crate) type PackActivations = unsafe fn(Granularity, &[f32], usize, Range<usize>, &mut [u16]);
 
-/// How a level lays out the activations of many tokens: `[k_block][block of tokens][column / 32]`, and a tile each time.
-/// The columns of a K block lie together because a row block is multiplied with all their tokens before more.
+/// How a level packs the activations of many tokens: `[K block][block of tokens][column / 32]`, a tile each. The columns of a
+/// K block are contiguous, because a row block is multiplied with all their tokens first.
 #[derive(Clone, Copy)]
 pub(crate) struct TileShape {
     /// Tokens of a tile (MR); memory is for whole tiles.
@@ -114,7 +114,7 @@ pub(crate) struct TileShape {
 }
 
 impl TileShape {
-    /// Where the tile of block `block` and column group `group` is, among those of `m` tokens of `cols` columns.
+    /// The offset of the tile of token block `block` and column group `group`, with `m` tokens of `cols` columns.
     pub fn tile(self, m: usize, cols: usize, block: usize, group: usize) -> usize {
         let first = group * GROUP / self.kc * self.kc;
         let width = (cols - first).min(self.kc) / GROUP;
@@ -131,7 +131,7 @@ pub(crate) struct TiledActivations {
 }
 
 impl TiledActivations {
-    /// Makes room for `m` tokens of `cols` columns, whole groups of 32.
+    /// Resizes to `m` tokens of `cols` columns, whole groups of 32.
     pub fn resize(&mut self, shape: TileShape, m: usize, cols: usize) -> Result<(), OutOfMemory> {
         let len = m.next_multiple_of(shape.mr) * cols / GROUP * shape.group_len;
         self.tiles.reserve(len)?;
@@ -139,7 +139,7 @@ impl TiledActivations {
         Ok(())
     }
 
-    /// Rounds `x`, rows of `cols`, with the level's `pack`.
+    /// Packs `x`, rows of `cols`, with the level's `pack`.
     pub fn fill(
         &mut self,
         pool: &Pool,
@@ -152,14 +152,14 @@ impl TiledActivations {
         self.resize(shape, m, cols)?;
         let tiles = DisjointSlice::new(&mut self.tiles);
         let (blocks, k_blocks) = (m.div_ceil(shape.mr), cols.div_ceil(shape.kc));
-        pool.tasks(k_blocks * blocks, |_, i| {
+        pool.parallel_for(k_blocks * blocks, |_, i| {
             let (k_block, block) = (i / blocks, i % blocks);
             let columns = k_block * shape.kc..((k_block + 1) * shape.kc).min(cols);
             let row = block * shape.mr;
             let x = &x[row * cols..(row + shape.mr).min(m) * cols];
             let at = shape.tile(m, cols, block, columns.start / GROUP);
             let len = shape.mr * columns.len() / GROUP * shape.group_len;
-            // SAFETY: each block of a K block is one task's own; the routine was chosen for this machine.
+            // SAFETY: each block of a K block belongs to one task; the routine is that of this machine's level.
             unsafe { pack(granularity, x, cols, columns, tiles.slice(at, len)) };
         });
         Ok(())
@@ -174,13 +174,13 @@ impl TiledActivations {
     }
 }
 
-/// The numbers that a group's largest activation may be rounded to.
+/// The integers to which the largest activation of a group may be rounded.
 const TOPS: [f32; 8] = [127.0, 126.0, 125.0, 124.0, 123.0, 122.0, 121.0, 120.0];
 
-/// Rounds whole groups, each granularity by the scale of a few that leaves the smallest squared error.
+/// Quantises whole groups, each granule with the scale of eight candidates that has the smallest squared error.
 ///
-/// With any of [`TOPS`] the largest activation is exact; how the others fall on the grid differs
-/// by chance, and taking the best of eight makes the error a tenth smaller than always 127 does.
+/// With any of [`TOPS`] the largest activation is exact; the errors of the others vary, and the best of eight scales
+/// makes the error a tenth smaller than a fixed 127 does.
 ///
 /// # Safety
 /// The machine has `I`; `x` is whole groups, `bytes` as long, and `scales` one per group.
@@ -202,10 +202,10 @@ pub(crate) unsafe fn quantise<I: Isa>(
     }
 }
 
-/// Rounds the two halves of a group to 32 bytes.
+/// Quantises the two halves of a group to 32 bytes.
 ///
 /// # Safety
-/// The machine has `I`; `to` is good for the bytes.
+/// The machine has `I`; `to` is writable for 32 bytes.
 #[inline(always)]
 pub(crate) unsafe fn quantise_group<I: Isa>(
     granularity: Granularity,
@@ -214,7 +214,7 @@ pub(crate) unsafe fn quantise_group<I: Isa>(
 ) -> ActivationScale {
     // SAFETY: a half is 16 bytes.
     unsafe {
-        let steps = match granularity {
+        let scales = match granularity {
             Granularity::Group => [best_scale::<I, 2>(halves); 2],
             // No closure: it would be compiled without the level's features.
             Granularity::Half => [
@@ -224,18 +224,18 @@ pub(crate) unsafe fn quantise_group<I: Isa>(
         };
         let mut scale = ActivationScale::default();
         for h in 0..2 {
-            let (inverse, unit) = steps[h];
+            let (inverse, of_half) = scales[h];
             let rounded = I::round(I::mul(halves[h], I::splat(inverse)));
             I::store_low_bytes(to.add(h * LANES), rounded);
-            scale.unit[h] = unit;
-            scale.sum[h] = unit * I::sum_i(rounded) as f32;
+            scale.scale[h] = of_half;
+            scale.sum[h] = of_half * I::sum_i(rounded) as f32;
         }
         scale.total = scale.sum[0] + scale.sum[1];
         scale
     }
 }
 
-/// The factor that takes these activations to integers, and what an integer of 1 stands for.
+/// The inverse scale and the scale of these activations.
 ///
 /// # Safety
 /// The machine has `I`.

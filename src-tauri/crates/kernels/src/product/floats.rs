@@ -7,10 +7,10 @@ use crate::isa::{Isa, LANES};
 use crate::weights::block::BlockType;
 use crate::weights::layout::{GROUP, HeaderLayout, Layout, quants, scales, with_quant_format};
 
-/// A row block in floats: for float weights, and for the exact executor.
+/// Multiplies a row block in floats: for float weights, and for the exact executor.
 ///
 /// # Safety
-/// As [`multiply`].
+/// As [`multiply`](super::stream::multiply), whose `m` and `x` these are.
 #[inline(always)]
 pub(super) unsafe fn floats<I: Isa>(
     row_block: &RowBlockTask,
@@ -19,7 +19,7 @@ pub(super) unsafe fn floats<I: Isa>(
     scratch: &mut ProductScratch,
 ) {
     let panels = row_block.panels.len() / row_block.panel_bytes;
-    // SAFETY: `weights` is as large as KC_FLOATS columns of two panels; rows of x are `cols` long.
+    // SAFETY: `unpacked` holds KC_FLOATS columns of two panels; rows of `x` are `cols` long; tokens stay below `m`.
     unsafe {
         for first in (0..row_block.cols).step_by(KC_FLOATS) {
             let cols = (row_block.cols - first).min(KC_FLOATS);
@@ -49,10 +49,10 @@ pub(super) unsafe fn floats<I: Isa>(
     }
 }
 
-/// Turns `cols` columns of one panel into floats.
+/// Converts `cols` columns of panel `p` to floats.
 ///
 /// # Safety
-/// As [`floats`].
+/// As [`floats`]; the panel has `cols` columns from `first` on.
 #[inline(always)]
 unsafe fn unpack_float_columns<I: Isa>(
     ty: BlockType,
@@ -62,7 +62,7 @@ unsafe fn unpack_float_columns<I: Isa>(
     p: usize,
     scratch: &mut ProductScratch,
 ) {
-    // SAFETY: as the caller's; a panel of floats has 16 values of `block_bytes` per column.
+    // SAFETY: a panel of floats has 16 values for each of its columns, and `out` has room for `KC_FLOATS` columns.
     unsafe {
         let out = scratch
             .unpacked
@@ -87,10 +87,10 @@ unsafe fn unpack_float_columns<I: Isa>(
     }
 }
 
-/// Turns `cols` quantised columns of one panel into floats; the reference needs no speed.
+/// Dequantises `cols` columns of one panel, for the exact executor; speed does not matter.
 ///
 /// # Safety
-/// As [`floats`].
+/// As [`floats`]; `panel` has these columns, and `out` has room for them.
 unsafe fn dequantise_columns(
     ty: BlockType,
     panel: *const u8,
@@ -103,7 +103,7 @@ unsafe fn dequantise_columns(
     for g in 0..cols / GROUP {
         let column = first + g * GROUP;
         let inner = column % layout.cols / GROUP;
-        // SAFETY: as the caller's; any machine has `Scalar`.
+        // SAFETY: the column is in the panel by the caller's contract; every machine has `Scalar`.
         let quads = unsafe {
             let block = panel.add(column / layout.cols * layout.block_bytes());
             with_quant_format!(ty, F => {
@@ -114,16 +114,16 @@ unsafe fn dequantise_columns(
         for (c, lane) in (0..GROUP).flat_map(|c| (0..LANES).map(move |lane| (c, lane))) {
             let q = f32::from(quads[c / 4][lane * 4 + c % 4]);
             let s = layout.scale_of(inner, c * layout.halves() / GROUP) * LANES + lane;
-            // SAFETY: as the caller's.
+            // SAFETY: column `g * GROUP + c` is below `cols`, for which `out` has room.
             unsafe { *out.add((g * GROUP + c) * ROW_BLOCK + lane) = scale[s] * q - min[s] };
         }
     }
 }
 
-/// One panel of floats times `T` tokens.
+/// The micro-kernel: one panel of floats times `T` tokens.
 ///
 /// # Safety
-/// The machine has `I`; the scratch holds `cols` columns; `x` has `T` rows, `stride` apart.
+/// The machine has `I`; the scratch holds `cols` unpacked columns; `x` has `T` rows, `stride` apart.
 #[inline(always)]
 unsafe fn micro_tile<I: Isa, const T: usize>(
     scratch: &mut ProductScratch,
@@ -134,7 +134,7 @@ unsafe fn micro_tile<I: Isa, const T: usize>(
     token: usize,
     fresh: bool,
 ) {
-    // SAFETY: as the caller's.
+    // SAFETY: tokens `token..token + T` have sums in the scratch, and all columns are below `cols`.
     unsafe {
         let out = scratch
             .sums
@@ -147,7 +147,7 @@ unsafe fn micro_tile<I: Isa, const T: usize>(
             .as_ptr()
             .cast::<f32>()
             .add(p * LANES);
-        // Two sums a token, for odd and even columns, hide the latency of the addition.
+        // Two sums for each token, of odd and even columns, hide the latency of the addition.
         let (mut even, mut odd) = ([I::splat(0.0); T], [I::splat(0.0); T]);
         for c in (0..cols & !1).step_by(2) {
             let (w0, w1) = (

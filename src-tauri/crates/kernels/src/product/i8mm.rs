@@ -1,8 +1,8 @@
-//! The int8 matrix product: two rows times two tokens, eight columns at a time.
+//! Products of many tokens by the int8 matrix product (SMMLA): two rows times two tokens, eight columns at a time.
 //!
-//! Its registers hold eight columns of two rows, where a panel's hold four columns of four. So a
-//! K block of columns is unpacked in that order, and pairs of tokens pass over it. A few tokens
-//! stream as they do without the instruction: there memory takes the time.
+//! The instruction's registers hold eight columns of two rows, where a panel's hold four columns of four. So a K block is
+//! unpacked in that order, and pairs of tokens are multiplied with it. Few tokens stream as they do without the
+//! instruction: there memory bandwidth is the limit.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -15,7 +15,7 @@ use crate::product::row_block::{ProductScratch, RowBlockTask, TokenActivations};
 use crate::product::stream::{self, add_group};
 use crate::weights::layout::{GROUP, Layout, QuantFormat, quants, scales, with_quant_format};
 
-/// What all else is done with.
+/// The level of all other operations.
 type Base = Neon<true>;
 
 /// Columns of an instruction.
@@ -30,7 +30,7 @@ const TOKEN_PAIRS: usize = 3;
 struct UnpackedGroup {
     /// `[step][pair of rows][row][column]`.
     weights: [[[i8; 2 * STEP]; PAIRS]; GROUP / STEP],
-    /// Of each half.
+    /// The scales of each half.
     scale: [[f32; LANES]; 2],
     min: [[f32; LANES]; 2],
 }
@@ -58,7 +58,8 @@ fn smmla(mut sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
 /// As [`stream::multiply`].
 ///
 /// # Safety
-/// The machine has the dot product and the matrix product; the rest is as there.
+/// The machine has the dot product and the matrix product; `row_block` is packed weights of its type, and its `x` has
+/// `m × cols` activations.
 #[target_feature(enable = "neon,dotprod,i8mm")]
 pub(crate) unsafe fn multiply(row_block: &RowBlockTask, scratch: &mut ProductScratch) {
     match row_block.x {
@@ -69,7 +70,7 @@ pub(crate) unsafe fn multiply(row_block: &RowBlockTask, scratch: &mut ProductScr
                 cols: row_block.cols,
                 m,
             };
-            // SAFETY: passed on.
+            // SAFETY: the contract is the same, and `x` is the activations of the row block.
             unsafe {
                 match Layout::of(row_block.ty).halves() {
                     1 => integers::<1>(row_block, x, scratch),
@@ -77,12 +78,12 @@ pub(crate) unsafe fn multiply(row_block: &RowBlockTask, scratch: &mut ProductScr
                 }
             }
         }
-        // SAFETY: passed on.
+        // SAFETY: the machine has `Base`; the rest of the contract is the same.
         _ => unsafe { stream::multiply::<Base>(row_block, scratch) },
     }
 }
 
-/// All activations.
+/// The activations of all tokens.
 #[derive(Clone, Copy)]
 struct I8mmActivations {
     bytes: *const i8,
@@ -99,8 +100,8 @@ struct ActivationRow {
 }
 
 impl I8mmActivations {
-    /// Token `t` from column `first` on. The last stands in for the one that an odd number lacks:
-    /// that result is stored where nobody reads.
+    /// Token `t` from column `first` on. The last token takes the place of the one that an odd number lacks; its second
+    /// result is stored but not read.
     ///
     /// # Safety
     /// `first` is a whole group of the row.
@@ -117,10 +118,10 @@ impl I8mmActivations {
     }
 }
 
-/// A row block times many tokens; scales go with groups or with their `HALVES`.
+/// A row block times many tokens, with `HALVES` scales for each group.
 ///
 /// # Safety
-/// As [`multiply`].
+/// As [`multiply`]; `x` is its activations.
 #[inline(always)]
 unsafe fn integers<const HALVES: usize>(
     row_block: &RowBlockTask,
@@ -134,8 +135,8 @@ unsafe fn integers<const HALVES: usize>(
     {
         for first in (0..row_block.cols).step_by(KC_I8MM) {
             let groups = (row_block.cols - first).min(KC_I8MM) / GROUP;
-            // SAFETY: there is room for a K block, aligned, and its numbers may be any bytes; a scratch has
-            // room for the sums of whole tiles of tokens, also of the one that may be lacking.
+            // SAFETY: `unpacked` has room for a K block, aligned, for which any bytes are valid; `sums` has room for whole
+            // pairs of tokens, the last token of an odd number included.
             unsafe {
                 let k_block = scratch
                     .unpacked
@@ -165,10 +166,10 @@ unsafe fn integers<const HALVES: usize>(
     }
 }
 
-/// Unpacks a panel's groups from column `first` on, the first of a block.
+/// Unpacks a panel's groups from column `first` on, which begins a block.
 ///
 /// # Safety
-/// As [`multiply`].
+/// As [`multiply`]; the panel has these columns.
 #[inline(always)]
 unsafe fn unpack<F: QuantFormat>(panel: *const u8, first: usize, k_block: &mut [UnpackedGroup]) {
     let layout = F::LAYOUT;
@@ -202,7 +203,7 @@ unsafe fn unpack<F: QuantFormat>(panel: *const u8, first: usize, k_block: &mut [
     }
 }
 
-/// A K block of a panel, which begins at column `first`, times `T` pairs of tokens from `token` on.
+/// The micro-kernel: a K block of a panel, which begins at column `first`, times `T` pairs of tokens from `token` on.
 ///
 /// # Safety
 /// As [`multiply`]; `to` has room for the sums of as many tokens.
@@ -214,7 +215,7 @@ unsafe fn micro_tile<const HALVES: usize, const T: usize>(
     first: usize,
     to: *mut f32,
 ) {
-    // SAFETY: a K block is columns of the rows; the rest is the caller's.
+    // SAFETY: the K block is columns of the rows of `x`, and `to` has room for the sums, by the caller's contract.
     unsafe {
         let row = |t: usize| x.row(token + t, first);
         let x: [[ActivationRow; 2]; T] = std::array::from_fn(|t| [row(2 * t), row(2 * t + 1)]);
@@ -250,7 +251,7 @@ unsafe fn micro_tile<const HALVES: usize, const T: usize>(
                     for (k, acc) in by_token(acc[t]).into_iter().enumerate() {
                         let s = &*x[t][k].scales.add(g);
                         let total = if HALVES == 1 { s.total } else { s.sum[h] };
-                        let x = (s.unit[h], total);
+                        let x = (s.scale[h], total);
                         sums[t][k] = add_group::<Base>(sums[t][k], acc, scale, min, x);
                     }
                 }

@@ -77,11 +77,11 @@ unsafe fn store_group<I: Isa, const T: usize>(
     // SAFETY: `t < T`, so that every quad and float lies inside the tile, which the caller has for writing; the tile is
     // aligned to 16 bits only, hence the unaligned writes.
     unsafe {
-        let ActivationScale { unit, sum, total } =
+        let ActivationScale { scale, sum, total } =
             quantise_group::<I>(granularity, x, bytes.as_mut_ptr().cast());
         let numbers = match granularity {
-            Granularity::Group => [unit[0], total, sum[0], sum[1]],
-            Granularity::Half => [unit[0], unit[1], sum[0], sum[1]],
+            Granularity::Group => [scale[0], total, sum[0], sum[1]],
+            Granularity::Half => [scale[0], scale[1], sum[0], sum[1]],
         };
         for v in 0..GROUP / 4 {
             tile.add((v * T + t) * 4).cast::<[i8; 4]>().write(bytes[v]);

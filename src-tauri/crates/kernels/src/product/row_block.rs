@@ -4,7 +4,7 @@ use super::activations::ActivationScale;
 use crate::blocking::{MC_STREAM, ROW_BLOCK, UNPACKED_BYTES};
 use crate::weights::block::BlockType;
 
-/// One row block of weights and the tokens to multiply it with.
+/// One row block of weights and the activations of the tokens to multiply it with.
 #[derive(Clone, Copy)]
 pub(crate) struct RowBlockTask<'a> {
     pub ty: BlockType,
@@ -15,7 +15,7 @@ pub(crate) struct RowBlockTask<'a> {
     pub x: TokenActivations<'a>,
 }
 
-/// `m` rows of activations; quantised weights meet integers, float weights floats.
+/// Activations of `m` tokens: integers for quantised weights, floats for float weights.
 #[derive(Clone, Copy)]
 pub(crate) enum TokenActivations<'a> {
     Integers {
@@ -37,16 +37,16 @@ impl TokenActivations<'_> {
     }
 }
 
-/// A worker's own memory.
+/// A worker's scratch for products without tiles.
 pub(crate) struct ProductScratch {
     pub unpacked: Box<UnpackedWeights>,
     /// Results.
     pub sums: Box<ProductSums>,
-    /// The gate's results, while the same row block of its twin is multiplied.
+    /// The gate's results, while the same row block of up is multiplied.
     pub gate: Box<ProductSums>,
 }
 
-/// Weights of a row block on their way from memory to the product, where they are not multiplied as they come.
+/// Weights of a row block, unpacked, where a loop does not unpack in registers.
 #[repr(C, align(64))]
 pub(crate) struct UnpackedWeights {
     /// Floats: `[col][panel][16]`.
@@ -59,7 +59,7 @@ pub(crate) struct ProductSums(pub [f32; MC_STREAM * ROW_BLOCK]);
 
 impl ProductScratch {
     pub fn new() -> Self {
-        // SAFETY: they are plain numbers, for which zero bytes are values.
+        // SAFETY: arrays of integers and floats, for which zero bytes are valid.
         unsafe {
             ProductScratch {
                 unpacked: Box::new_zeroed().assume_init(),

@@ -7,15 +7,16 @@ use crate::blocking::{BATCH_INVARIANT_MAX, MC_STREAM, PREFETCH_BYTES, ROW_BLOCK}
 use crate::isa::{Isa, LANES};
 use crate::weights::layout::{BlockHeader, GROUP, QuantFormat, quants, with_quant_format};
 
-/// Multiplies a row block with at most [`MC_STREAM`] tokens; `scratch.sums` holds the results.
+/// Multiplies a row block with at most [`MC_STREAM`] tokens; the results are in `scratch.sums`.
 ///
 /// # Safety
-/// The machine has `I`; `row_block` is packed weights of its type, and `x` has `m × cols` activations.
+/// The machine has `I`; `row_block` is packed weights of its type, and its `x` has `m × cols` activations.
 #[inline(always)]
 pub(crate) unsafe fn multiply<I: Isa>(row_block: &RowBlockTask, scratch: &mut ProductScratch) {
     let m = row_block.x.len();
     debug_assert!(m <= MC_STREAM);
-    // SAFETY: passed on.
+    // SAFETY: panels, activations and scales are as long as the caller's contract says; chunks of tokens stay below `m`,
+    // and `sums` has room for `MC_STREAM` tokens.
     unsafe {
         match row_block.x {
             TokenActivations::Integers { bytes, scales, .. } => {
@@ -39,7 +40,7 @@ pub(crate) unsafe fn multiply<I: Isa>(row_block: &RowBlockTask, scratch: &mut Pr
                         let m = (m - first).min(BATCH_INVARIANT_MAX);
                         with_quant_format!(
                             row_block.ty,
-                            // The one token of decoding keeps its sum in a register.
+                            // Decoding: with one token the sum stays in a register.
                             F => if m == 1 {
                                 stream::<I, F>(panel, x, 1, sums);
                             } else {
@@ -55,11 +56,11 @@ pub(crate) unsafe fn multiply<I: Isa>(row_block: &RowBlockTask, scratch: &mut Pr
     }
 }
 
-/// One panel times a few tokens: weights go from memory through registers once. `sums` is
+/// One panel times at most [`BATCH_INVARIANT_MAX`] tokens: each weight is loaded once and unpacked in registers. `sums` is
 /// `[token][ROW_BLOCK]`.
 ///
 /// # Safety
-/// As [`multiply`]; `m` is at most [`BATCH_INVARIANT_MAX`].
+/// As [`multiply`]; `panel` is of format `F`, and `m` is at most [`BATCH_INVARIANT_MAX`].
 #[inline(always)]
 unsafe fn stream<I: Isa, F: QuantFormat>(
     panel: &[u8],
@@ -74,9 +75,8 @@ unsafe fn stream<I: Isa, F: QuantFormat>(
     } else {
         8 / halves
     };
-    // SAFETY: a panel is `cols / layout.cols` blocks, each with a header and its groups; the
-    // activations have as many groups of 32 bytes and one `ActivationScale` each. Reading ahead touches
-    // nothing.
+    // SAFETY: a panel is `cols / layout.cols` blocks, each with a header and its groups; the activations have as many groups
+    // of 32 bytes and one `ActivationScale` each. A prefetch accesses no memory.
     unsafe {
         let mut sum = [I::splat(0.0); BATCH_INVARIANT_MAX];
         let mut group = 0;
@@ -124,7 +124,7 @@ unsafe fn stream<I: Isa, F: QuantFormat>(
                             } else {
                                 (*x_scale).sum[h]
                             };
-                            ((*x_scale).unit[h], total)
+                            ((*x_scale).scale[h], total)
                         });
                     }
                 }
@@ -137,8 +137,8 @@ unsafe fn stream<I: Isa, F: QuantFormat>(
     }
 }
 
-/// Adds a group's integers to a sum of floats: the one order of operations that every loop keeps,
-/// so that a token's result does not depend on how many others are multiplied with it.
+/// Adds a group's integers to a sum of floats. Every loop uses this one order of operations, so that a token's result does
+/// not depend on its batch.
 ///
 /// # Safety
 /// The machine has `I`.
@@ -157,7 +157,7 @@ pub(crate) unsafe fn add_group<I: Isa>(
     }
 }
 
-/// Rows of activations from some token and column on.
+/// The activations from some token and column on.
 #[derive(Clone, Copy)]
 struct ActivationRows {
     bytes: *const i8,

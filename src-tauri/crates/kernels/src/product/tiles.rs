@@ -4,7 +4,7 @@ use crate::blocking::ROW_BLOCK;
 use crate::isa::{Isa, LANES};
 use crate::memory::buffer::AlignedBuffer;
 use crate::memory::reserve::OutOfMemory;
-use crate::pool::parts::DisjointSlice;
+use crate::pool::disjoint::DisjointSlice;
 use crate::product::activations::Granularity;
 use crate::weights::block::BlockType;
 

@@ -1,4 +1,4 @@
-//! How fast this machine multiplies small integers: the roof over reading a prompt.
+//! Integer multiplications per second: the compute bound of prefill.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,12 +11,12 @@ use crate::pool::Pool;
 /// Passes of a task.
 const PASSES: usize = 2_000;
 const TASKS: usize = 64;
-/// Products of bytes that `threads` threads together add up per second at `level`: the best of a few runs of the
-/// instruction that the products live on, on operands in registers and the L1 cache.
+/// Products of bytes per second that `threads` threads multiply and add at `level`: the best of a few runs of the dot
+/// product on operands in registers and the L1 cache.
 pub fn integer_rate(threads: usize, level: CpuLevel) -> f64 {
     let pool = Pool::new(threads);
     let routines = routines_for(level.checked().unwrap_or(CpuLevel::Scalar));
-    // A scalar pass takes some hundred times as long.
+    // A scalar pass takes about a hundred times as long.
     let passes = if level == CpuLevel::Scalar {
         PASSES / 50
     } else {
@@ -24,8 +24,8 @@ pub fn integer_rate(threads: usize, level: CpuLevel) -> f64 {
     };
     let run = || {
         let start = Instant::now();
-        pool.tasks(TASKS, |_, _| {
-            // SAFETY: the routines are those of a level that this machine has.
+        pool.parallel_for(TASKS, |_, _| {
+            // SAFETY: `checked` has found the level on this machine, or it is the scalar one.
             black_box(unsafe { (routines.peak_dots)(black_box(passes)) });
         });
         start.elapsed().as_secs_f64()

@@ -1,12 +1,12 @@
-//! The ggml block formats: how long a block is, and what its bytes mean.
+//! The ggml block formats.
 //!
-//! Every quantised format is the same thing underneath: small unsigned integers in groups of 16 or
-//! 32, and per group a scale and perhaps a minimum. [`Levels`] is a block taken apart into just
-//! that: dequantising starts from it, and what packs whole planes of bits is held against it.
+//! Every quantised format stores small unsigned integers in groups of 16 or 32, with a scale and in some formats a minimum
+//! for each group. [`Levels`] is a block unpacked to these: dequantisation starts from it, and the tests of packing compare
+//! with it.
 
 use half::f16;
 
-/// How the values of a tensor are stored, as ggml numbers and lays them out.
+/// Element types of a tensor, with ggml's numbers and layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are ggml's own")]
 pub enum BlockType {
@@ -43,7 +43,7 @@ impl BlockType {
         BlockType::BF16,
     ];
 
-    /// The type that a GGUF file means by `id`, if it is one of ours.
+    /// The type with a GGUF file's number `id`, or `None` for a type that is not supported.
     pub fn from_ggml(id: u32) -> Option<Self> {
         Some(match id {
             0 => BlockType::F32,
@@ -63,7 +63,7 @@ impl BlockType {
         })
     }
 
-    /// The number by which a GGUF file names this type.
+    /// The number of this type in a GGUF file.
     pub fn ggml_id(self) -> u32 {
         match self {
             BlockType::F32 => 0,
@@ -115,7 +115,7 @@ impl BlockType {
         }
     }
 
-    /// The name that ggml prints.
+    /// The name in ggml.
     pub fn name(self) -> &'static str {
         match self {
             BlockType::F32 => "F32",
@@ -163,7 +163,7 @@ impl BlockType {
     }
 }
 
-/// One quantised block taken apart, losslessly. In group `i / group`,
+/// One quantised block, unpacked without loss. In group `i / group`,
 /// `w[i] = d · scale · (q[i] − zero) − dmin · min`.
 pub struct Levels {
     /// The integers, as many as the block has values.
@@ -185,7 +185,7 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// ScratchSize for a block.
+    /// An empty block.
     pub fn new() -> Self {
         Levels {
             q: [0; 256],
@@ -196,7 +196,7 @@ impl Levels {
         }
     }
 
-    /// Takes apart one block; `b` is exactly `ty.block_bytes()` long and `ty` is quantised.
+    /// Unpacks one block; `b` is exactly `ty.block_bytes()` long and `ty` is quantised.
     #[inline(always)]
     pub fn read(&mut self, ty: BlockType, b: &[u8]) {
         debug_assert_eq!(b.len(), ty.block_bytes());

@@ -1,10 +1,10 @@
-//! Where the bits of a weight lie once packed.
+//! The packed layout of weights.
 //!
-//! Sixteen rows make a *panel*; within it, a block's header is followed by its groups of 32
-//! columns. FormatOf a group, the four bytes of lane r in a 64-byte vector are four columns of row r, so
-//! that one dot-product instruction advances all 16 rows by four columns, and no sum ever crosses
-//! lanes. A vector of nibbles holds columns 4v.. below and 16 + 4v.. above; crumbs (2 bits) hold
-//! four such sets, single bits eight. The packed bytes are exactly as many as the file's.
+//! Sixteen rows make a *panel*; within it, a block's header is followed by its groups of 32 columns. In a 64-byte vector of
+//! a group, the four bytes of lane r are four columns of row r, so that one dot-product instruction advances all 16 rows by
+//! four columns, and no sum crosses lanes. A vector of nibbles holds columns 4v.. in the low bits and 16 + 4v.. in the
+//! high bits; crumbs (2 bits) hold four such sets, single bits eight. The packed weights take exactly as many bytes as the
+//! file's.
 
 use std::marker::PhantomData;
 
@@ -14,7 +14,7 @@ use crate::weights::block::BlockType;
 /// Columns of a group, the step of the integer products and of the activations' scales.
 pub(crate) const GROUP: usize = 32;
 
-/// How a header keeps its scales, 16 rows side by side.
+/// How a header stores its scales, 16 rows side by side.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderLayout {
     /// No header: plain floats.
@@ -33,7 +33,7 @@ pub(crate) enum HeaderLayout {
     K6,
 }
 
-/// What a type looks like when packed.
+/// The packed layout of a block type.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {
     /// Columns of a block.
@@ -80,14 +80,14 @@ impl Layout {
         }
     }
 
-    /// DisjointSlice of a group of 32 that have a scale of their own, on the weights' side or on the
-    /// activations' ([`crate::product::activations::Granularity`]).
+    /// Parts of a group of 32 that have a scale of their own, in the weights or in the activations
+    /// ([`crate::product::activations::Granularity`]).
     pub const fn halves(self) -> usize {
         if self.bytes { 2 } else { GROUP / self.group }
     }
 
-    /// Quads of columns whose products with activations (at most 127), two a sum, fit 16 bits; a power of two, and
-    /// no more than share a scale.
+    /// The number of quads of columns whose products with activations (at most 127), two to a sum, fit 16 bits: a power of two
+    /// that does not exceed the columns of a scale.
     pub const fn short_run(self) -> usize {
         let bits = 4 * self.nibbles as u32 + 2 * self.crumbs as u32 + self.bits as u32;
         match (i16::MAX as usize) / (2 * 127 * ((1 << bits) - 1)) {
@@ -171,7 +171,7 @@ macro_rules! with_quant_format {
 }
 pub(crate) use with_quant_format;
 
-/// A block's header as it is read, for 16 rows: [`BlockHeader::scale`] makes floats of it where they are needed.
+/// A block's header, unpacked for 16 rows; [`BlockHeader::scale`] converts a scale to floats.
 pub(crate) struct BlockHeader<I: Isa> {
     block: *const u8,
     d: I::F,
@@ -271,7 +271,7 @@ pub(crate) unsafe fn scales<I: Isa, F: QuantFormat>(
     scale: *mut f32,
     min: *mut f32,
 ) {
-    // SAFETY: passed on; the outputs have a vector for each scale.
+    // SAFETY: `block` is a packed block of `F` by the caller's contract; the outputs have a vector for each scale.
     unsafe {
         let head = BlockHeader::<I>::of::<F>(block);
         for n in 0..F::LAYOUT.cols / F::LAYOUT.group {
@@ -282,11 +282,11 @@ pub(crate) unsafe fn scales<I: Isa, F: QuantFormat>(
     }
 }
 
-/// 256 six-bit numbers: low nibbles in two vectors (64 numbers below, 64 above), then their two
-/// high bits in one vector, set by set of 64.
+/// 256 six-bit numbers: low nibbles in two vectors (64 numbers in the low bits, 64 in the high bits), then the two high bits
+/// of all in one vector, in sets of 64.
 ///
 /// # Safety
-/// The machine has `I` and `p` is good for 192 bytes.
+/// The machine has `I` and `p` is readable for 192 bytes.
 #[inline(always)]
 unsafe fn sixes<I: Isa>(p: *const u8) -> [u8; 256] {
     let mut out = [0; 256];

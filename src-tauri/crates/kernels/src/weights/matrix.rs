@@ -1,4 +1,4 @@
-//! A weight matrix, laid out for the product.
+//! A packed weight matrix.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,14 +14,14 @@ use crate::weights::block::BlockType;
 use crate::weights::layout::Layout;
 use crate::weights::unpack::unpack_row;
 
-/// Bytes of a file that a thread reads at a time, if that is a panel.
+/// Bytes that a thread reads from a file at a time, unless a panel is larger.
 const READ_BYTES: usize = 256 << 10;
 
 fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A weight matrix of `rows × cols`: a product takes `cols` activations to `rows` results.
+/// A packed weight matrix of `rows × cols`: a product takes `cols` activations to `rows` results.
 #[derive(Debug)]
 pub struct Matrix {
     ty: BlockType,
@@ -32,7 +32,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Rows are packed in groups of this size; those that a matrix lacks take memory too.
+    /// Rows of a panel; a matrix takes memory for whole panels.
     pub const ROWS: usize = LANES;
 
     pub(crate) fn pack(
@@ -63,13 +63,13 @@ impl Matrix {
             .checked_mul(panel_bytes)
             .ok_or(crate::memory::reserve::OutOfMemory { bytes: usize::MAX })?;
         let fresh = arena.take(packed)?;
-        // What is read from a file at a time is to be in the cache still when it is packed.
+        // Small enough that the bytes are still in the cache when they are packed.
         let at_once = (READ_BYTES / panel_bytes).max(1);
         let buffers: Vec<_> = (0..pool.threads())
             .map(|_| Mutex::new(Vec::new()))
             .collect();
         let failed = Mutex::new(None);
-        pool.tasks(fresh.pages(), |worker, page| {
+        pool.parallel_for(fresh.pages(), |worker, page| {
             let parts = fresh.parts_in(page, panel_bytes);
             let mut buffer = lock(&buffers[worker]);
             for first in parts.clone().step_by(at_once) {
@@ -83,7 +83,7 @@ impl Matrix {
                     }
                 };
                 for (p, source) in (first..last).zip(source.chunks(panel_bytes)) {
-                    // SAFETY: each panel is one task's own; the routines are the machine's.
+                    // SAFETY: each panel belongs to one task, and the routines are those of this machine's level.
                     unsafe { (routines.pack)(ty, source, row_bytes, fresh.part(p, panel_bytes)) };
                 }
             }
@@ -91,8 +91,8 @@ impl Matrix {
         if let Some(error) = lock(&failed).take() {
             return Err(error.into());
         }
-        // SAFETY: the tasks are done and none has failed, together they were all panels, and packing
-        // writes all of a panel.
+        // SAFETY: all tasks have returned without an error; together they packed every panel, and packing writes all of a
+        // panel.
         let weights = unsafe { fresh.finish() };
         Ok(Matrix {
             ty,
@@ -103,7 +103,7 @@ impl Matrix {
         })
     }
 
-    /// How the values are stored.
+    /// Block type of the values.
     pub fn block_type(&self) -> BlockType {
         self.ty
     }
@@ -128,7 +128,7 @@ impl Matrix {
         self.panel_bytes
     }
 
-    /// Strips of the matrix, the last of which may be narrower.
+    /// Row blocks of the matrix; the last may have fewer rows.
     pub(crate) fn row_block_count(&self) -> usize {
         self.rows.div_ceil(ROW_BLOCK)
     }
@@ -139,7 +139,7 @@ impl Matrix {
         &all[row_block * bytes..((row_block + 1) * bytes).min(all.len())]
     }
 
-    /// A row block and what becomes of its products.
+    /// Row block `row_block` with its epilogue.
     pub(crate) fn row_block<'a>(
         &'a self,
         row_block: usize,

@@ -1,8 +1,8 @@
-//! From ggml's rows to panels; see [`crate::weights::layout`] for where each bit goes.
+//! Packing: from ggml's rows to panels; [`crate::weights::layout`] defines the layout.
 //!
-//! A file keeps a block's integers in the same planes as a panel does, nibbles, crumbs and single
-//! bits, only row by row and with other columns sharing a byte. So nothing is taken apart: quads
-//! of bytes are read from 16 rows at once, a row to a lane, and planes move with shifts and masks.
+//! A file stores a block's integers in the same planes as a panel does (nibbles, crumbs and single bits), but row by row and
+//! with other columns sharing a byte. So integers are not unpacked: quads of bytes are loaded from 16 rows at once, a row
+//! to a lane, and planes move with shifts and masks.
 
 use std::mem::MaybeUninit;
 
@@ -47,8 +47,8 @@ pub(crate) unsafe fn pack_panel<I: Isa>(
         row_bytes,
     };
     let panel: *mut u8 = panel.as_mut_ptr().cast();
-    // SAFETY: the level is the caller's; by the assertion, and padding, 16 rows of whole blocks
-    // can be read, and a panel of as many bytes written.
+    // SAFETY: the machine has `I` by this function's contract; by the assertion, and padding, 16 rows of whole blocks are
+    // readable, and a panel of as many bytes is writable.
     unsafe {
         with_quant_format!(ty, F => {
             for b in 0..row_bytes / ty.block_bytes() {
@@ -76,7 +76,7 @@ impl SourceRows {
     /// A row has as many bytes.
     #[inline(always)]
     unsafe fn from(self, at: usize) -> SourceRows {
-        // SAFETY: still inside the first row.
+        // SAFETY: the first row has `at` bytes, by this method's contract.
         let first = unsafe { self.first.add(at) };
         SourceRows { first, ..self }
     }
@@ -87,7 +87,7 @@ impl SourceRows {
     /// A row has as many bytes.
     #[inline(always)]
     unsafe fn each<const N: usize>(self, at: usize) -> [[u8; N]; LANES] {
-        // SAFETY: inside each row by contract; an array of bytes needs no alignment.
+        // SAFETY: each row has `N` bytes from `at` on, by this method's contract; an array of bytes needs no alignment.
         std::array::from_fn(|lane| unsafe {
             self.first
                 .add(lane * self.row_bytes + at)
@@ -102,7 +102,7 @@ impl SourceRows {
     /// The machine has `I`, and a row has as many bytes.
     #[inline(always)]
     unsafe fn quads<I: Isa>(self, at: usize) -> [I::W; 4] {
-        // SAFETY: inside each row by contract.
+        // SAFETY: each row has these bytes, and the machine has `I`, by this method's contract.
         unsafe { I::load_quads(self.first.add(at), self.row_bytes) }
     }
 
@@ -112,7 +112,7 @@ impl SourceRows {
     /// As [`SourceRows::quads`].
     #[inline(always)]
     unsafe fn eight_quads<I: Isa>(self, at: usize) -> [I::W; 8] {
-        // SAFETY: inside each row by contract.
+        // SAFETY: each row has these bytes, and the machine has `I`, by this method's contract.
         unsafe {
             let [a, b, c, d] = self.quads::<I>(at);
             let [e, f, g, h] = self.quads::<I>(at + 16);
@@ -121,7 +121,7 @@ impl SourceRows {
     }
 }
 
-/// At which byte of a file's block each part begins; 0 also for parts that a type does not have.
+/// Offsets in a file's block; 0 also for parts that a type does not have.
 struct BlockOffsets {
     d: usize,
     scales: usize,
@@ -259,7 +259,7 @@ unsafe fn put_sixes<I: Isa>([a, b, c, d]: [I::W; 4], out: *mut u8) {
 #[inline(always)]
 unsafe fn put_bytes<I: Isa>(vectors: &[I::W], out: *mut u8) {
     for (i, &w) in vectors.iter().enumerate() {
-        // SAFETY: inside the room by contract.
+        // SAFETY: `out` has room for all vectors, by this function's contract.
         unsafe { I::store_w(out.add(i * 64), I::unzip_bytes(w)) };
     }
 }
@@ -275,7 +275,7 @@ unsafe fn pack_group<I: Isa>(
     rows: SourceRows,
     mut out: *mut u8,
 ) {
-    // SAFETY: as the caller's; each vector stored is one that `group_bytes` counts.
+    // SAFETY: rows and room are those of `pack_block`'s contract; each vector stored is one that `group_bytes` counts.
     unsafe {
         if layout.bytes {
             store::<I>(&rows.eight_quads::<I>(block.bytes), out);
@@ -298,7 +298,7 @@ unsafe fn pack_group<I: Isa>(
 #[inline(always)]
 unsafe fn store<I: Isa>(vectors: &[I::W], out: *mut u8) {
     for (i, &w) in vectors.iter().enumerate() {
-        // SAFETY: inside the room by contract.
+        // SAFETY: `out` has room for all vectors, by this function's contract.
         unsafe { I::store_w(out.add(i * 64), w) };
     }
 }
@@ -327,7 +327,7 @@ unsafe fn pack_groups<I: Isa>(
     out: *mut u8,
 ) {
     let group = layout.group_bytes();
-    // SAFETY: as the caller's; each plane is written where `group_bytes` counts it.
+    // SAFETY: rows and room are those of `pack_block`'s contract; each plane is written where `group_bytes` counts it.
     unsafe {
         let mut plane = out;
         if layout.nibbles {

@@ -1,4 +1,4 @@
-//! From a panel back to floats, for the rows of an embedding.
+//! Unpacking: a row of a panel to floats, for the look-up of embeddings.
 
 use half::f16;
 

@@ -14,19 +14,19 @@ use crate::weights::layout::{self, GROUP, QuantFormat, quants};
 
 const _: () = assert!(COLUMNS == GROUP);
 
-/// What tiles of activations are, a pair of them each time: so a K block's are read from end to end.
+/// Pairs of tiles of activations, adjacent, so that a K block is read sequentially.
 pub(crate) const SHAPE: TileShape = TileShape {
     mr: PAIR,
     kc: KC_AMX,
     group_len: COLUMNS,
 };
 
-/// Rounds some columns of rows of `cols` numbers to pairs of tiles, `[row / 32][column / 32][32][32]`; of the
-/// last pairs, the rows that are not there are left as they are.
+/// Converts `columns` of the rows of `x`, each of `cols` floats, to pairs of tiles, `[row / 32][column / 32][32][32]`; in the
+/// last pair, rows beyond those of `x` are left unchanged.
 ///
 /// # Safety
-/// The machine has AVX-512 with bf16; `x` is whole rows, `columns` whole groups of them, and `tiles`
-/// as many whole tiles.
+/// The machine has AVX-512 with bf16; `x` is whole rows, `columns` are whole groups of them, and `tiles` is as many whole
+/// tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 pub(crate) unsafe fn pack_activations(
     _: Granularity,
@@ -41,7 +41,7 @@ pub(crate) unsafe fn pack_activations(
         let tiles = &mut tiles[t / PAIR * block..];
         let groups = x[columns.clone()].chunks_exact(COLUMNS);
         for (x, tile) in groups.zip(tiles.chunks_exact_mut(2 * TILE_LEN)) {
-            // SAFETY: a group has two vectors; row t % 32 of a pair of tiles is 32 numbers.
+            // SAFETY: a group is two vectors; row t % 32 of a pair of tiles is 32 elements.
             unsafe {
                 let (low, high) = (
                     Avx512::load(x.as_ptr()),
@@ -69,11 +69,11 @@ impl BlockScales {
     }
 }
 
-/// Unpacks quarter `Q` of a panel's group that begins at `column` to the group's tile: columns 4Q.. and 16 + 4Q..,
-/// which come from the same bytes. A block is unpacked in order, so that its first quarter fills `scales` for all.
+/// Unpacks quarter `Q` of a panel's group that begins at `column` to the group's tile: columns 4Q.. and 16 + 4Q.., which
+/// share bytes. The quarters of a block must be unpacked in order: the first one fills `scales` for all.
 ///
 /// # Safety
-/// The machine has AVX-512 with bf16; the panel has such a group; `tile` has room.
+/// The machine has AVX-512 with bf16; the panel has such a group; `tile` is writable for a tile.
 #[inline(always)]
 pub(crate) unsafe fn unpack<F: QuantFormat, const Q: usize>(
     panel: *const u8,
@@ -127,7 +127,7 @@ unsafe fn weights(q: __m512i, scale: __m512, min: __m512) -> __m512 {
     unsafe { _mm512_fmsub_ps(_mm512_cvtepi32_ps(q), scale, min) }
 }
 
-/// The same for weights that are floats: columns 8 · `quarter`.. of the group.
+/// As [`unpack`], for float weights: columns 8 · `quarter`.. of the group.
 ///
 /// # Safety
 /// As [`unpack`].
@@ -166,7 +166,7 @@ pub(crate) unsafe fn unpack_floats(
 #[inline(always)]
 pub(crate) unsafe fn silu_mul_to_tile(gate: *const f32, up: *const f32, row: &mut [u16]) {
     debug_assert!(row.len() == COLUMNS);
-    // SAFETY: by contract.
+    // SAFETY: `gate` and `up` are readable for two vectors, and `row` is 32 bf16, by the caller's contract.
     unsafe {
         let [low, high] = [
             silu_mul_vector::<Avx512>(Avx512::load(gate), Avx512::load(up)),

@@ -1,17 +1,17 @@
-//! Disjoint parts of one slice for several threads.
+//! Disjoint parts of one slice, written by several threads.
 
-/// Lets the tasks of a job write disjoint parts of one slice.
+/// A slice of which the tasks of a job write disjoint parts.
 ///
-/// Rust's borrow rules cannot see that two tasks never touch the same elements; every use of
-/// [`DisjointSlice::slice`] states why it is so.
+/// The borrow checker cannot see that two tasks never touch the same elements; every use of [`DisjointSlice::slice`] says
+/// why.
 pub(crate) struct DisjointSlice<'a, T> {
     data: *mut T,
     len: usize,
     life: std::marker::PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: a `DisjointSlice` only hands out parts of a `&mut [T]`, which may be sent and, part by disjoint
-// part, used from several threads when `T: Send`.
+// SAFETY: a `DisjointSlice` gives access to parts of a `&mut [T]` only, which may be sent, and used part by disjoint part
+// from several threads, when `T: Send`.
 unsafe impl<T: Send> Sync for DisjointSlice<'_, T> {}
 
 impl<'a, T> DisjointSlice<'a, T> {
@@ -36,7 +36,7 @@ impl<'a, T> DisjointSlice<'a, T> {
             start <= self.len && len <= self.len - start,
             "part lies outside of the slice"
         );
-        // SAFETY: in bounds by the assertion, from a live exclusive borrow; disjoint by contract.
+        // SAFETY: in bounds by the assertion, in a live exclusive borrow; disjoint by this function's contract.
         unsafe { std::slice::from_raw_parts_mut(self.data.add(start), len) }
     }
 }
