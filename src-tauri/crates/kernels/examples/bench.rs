@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use kernels::{BlockType, Cpu, CpuLevel, KvLayer, KvType, Matrix, integer_rate, read_bandwidth};
 
-/// Repetitions of which the fastest counts: the others met somebody else's work.
+/// Repetitions, of which the fastest counts: the others were disturbed by other processes.
 const REPEATS: usize = 5;
 
-/// The fastest of a few runs. On one thread only the time on the core counts, so that loops can be
-/// tuned on a busy machine.
+/// The fastest of a few runs, in seconds. On one thread only the time on the core counts, so that loops can be tuned on a
+/// busy machine.
 fn best_seconds(cpu: &Cpu, mut run: impl FnMut()) -> f64 {
     run();
     let start = Instant::now();
@@ -71,7 +71,7 @@ fn gemv(cpu: &Cpu, bandwidth: f64) {
         BlockType::Q5K,
         BlockType::F16,
     ] {
-        // Together far larger than the caches.
+        // Far larger than the caches together.
         let weights: Vec<Matrix> = (0..16).map(|_| pack(cpu, ty, rows, cols)).collect();
         let bytes: usize = weights.iter().map(Matrix::bytes).sum();
         for m in [1, 4, 8] {

@@ -1,6 +1,5 @@
-//! What the kernels do where the system has no memory left: every allocation whose size comes from a model's shape or a
-//! batch is an error. With an allocator that refuses more than a limit; in a binary of its own, because the limit is
-//! everybody's.
+//! Out of memory: every allocation whose size comes from a model's shape or a batch is fallible. The tests use an allocator
+//! with a limit, and are a binary of their own because the limit is global.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
@@ -8,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kernels::{BlockType, Cpu, CpuLevel, KvLayer, KvType, Matrix, OutOfMemory, PackError};
 
-/// The most bytes that are given at once.
+/// The largest allocation that succeeds, in bytes.
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 struct Limited;
@@ -16,28 +15,27 @@ struct Limited;
 #[global_allocator]
 static ALLOCATOR: Limited = Limited;
 
-// SAFETY: the system's allocator, but for what it refuses.
+// SAFETY: forwards to the system's allocator, or returns null, which `GlobalAlloc` allows.
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() > LIMIT.load(Ordering::Relaxed) {
             return ptr::null_mut();
         }
-        // SAFETY: passed on.
+        // SAFETY: `layout` has a size above zero, by the caller's contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: passed on.
+        // SAFETY: `alloc` has returned `start` from the system's allocator for `layout`.
         unsafe { System.dealloc(start, layout) }
     }
 }
 
-/// Where a limit begins: what is not sized by a model, such as a list of strips, is smaller.
+/// The first limit: allocations that no model's shape determines, such as a list of row blocks, are smaller.
 const SMALL: usize = 32 << 10;
 
-/// Runs `work` with one limit after the other, each twice that before, until it has memory enough. Gives how often it had
-/// not.
-fn refused(mut work: impl FnMut() -> Result<(), OutOfMemory>) -> usize {
+/// Runs `work` with doubling limits until it succeeds; returns the number of failures.
+fn failures(mut work: impl FnMut() -> Result<(), OutOfMemory>) -> usize {
     let mut limit = SMALL;
     let mut times = 0;
     loop {
@@ -59,7 +57,7 @@ fn packed(cpu: &Cpu, ty: BlockType, rows: usize, cols: usize) -> Matrix {
         .expect("the shape fits")
 }
 
-/// Fresh executors, without scratch, of every kind that this machine has.
+/// New executors, without scratch, of every kind on this machine.
 fn executors() -> Vec<Cpu> {
     let levels = CpuLevel::available().into_iter();
     let levels = levels.flat_map(|level| [1, 3].map(|threads| Cpu::new(threads, level)));
@@ -72,7 +70,7 @@ fn name(cpu: &Cpu) -> String {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error_wherever_it_is_asked_for() {
+fn every_failed_allocation_is_an_error() {
     products();
     attention();
     cache_and_weights();
@@ -88,26 +86,26 @@ fn products() {
             for cpu in executors() {
                 let [gate, up] = [(); 2].map(|()| packed(&cpu, ty, HIDDEN, COLS));
                 let down = packed(&cpu, ty, COLS, HIDDEN);
-                let times = refused(|| cpu.feed_forward(&x, m, [&gate, &up, &down], &mut y));
-                assert!(m == 1 || times > 0, "{} takes no memory", name(&cpu));
-                // Now the scratch is there.
+                let count = failures(|| cpu.feed_forward(&x, m, [&gate, &up, &down], &mut y));
+                assert!(m == 1 || count > 0, "{} allocates nothing", name(&cpu));
+                // The scratch is allocated now.
                 LIMIT.store(SMALL, Ordering::Relaxed);
                 let again = cpu.feed_forward(&x, m, [&gate, &up, &down], &mut y);
                 LIMIT.store(usize::MAX, Ordering::Relaxed);
-                assert_eq!(again, Ok(()), "{} takes memory again", name(&cpu));
+                assert_eq!(again, Ok(()), "{} allocates again", name(&cpu));
             }
             for cpu in executors() {
                 let [q, k, v] = [COLS, 32, 32].map(|rows| packed(&cpu, ty, rows, COLS));
                 let [mut yk, mut yv] = [(); 2].map(|()| vec![0.0; m * 32]);
-                refused(|| cpu.qkv(&x, m, [&q, &k, &v], [&mut y, &mut yk, &mut yv]));
+                failures(|| cpu.qkv(&x, m, [&q, &k, &v], [&mut y, &mut yk, &mut yv]));
             }
             for cpu in executors() {
                 let w = packed(&cpu, ty, COLS, HIDDEN);
-                refused(|| cpu.product_add(&wide, m, &w, &mut y));
+                failures(|| cpu.product_add(&wide, m, &w, &mut y));
             }
             for cpu in executors() {
                 let w = packed(&cpu, ty, HIDDEN, COLS);
-                refused(|| cpu.product(&x, m, &w, &mut wide));
+                failures(|| cpu.product(&x, m, &w, &mut wide));
             }
         }
     }
@@ -123,8 +121,8 @@ fn attention() {
             let q = vec![0.2; m * heads * dim];
             let mut out = vec![0.0; q.len()];
             for cpu in executors() {
-                let times = refused(|| cpu.attention(&q, m, heads, &kv, past, &mut out));
-                assert!(times > 0, "{} takes no memory", name(&cpu));
+                let count = failures(|| cpu.attention(&q, m, heads, &kv, past, &mut out));
+                assert!(count > 0, "{} allocates nothing", name(&cpu));
             }
         }
     }
@@ -133,17 +131,17 @@ fn attention() {
 fn cache_and_weights() {
     for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
         let mut kv = KvLayer::new(ty, 8, 64);
-        assert!(refused(|| kv.reserve(600)) > 0);
+        assert!(failures(|| kv.reserve(600)) > 0);
         assert_eq!(kv.bytes() as u64, KvLayer::bytes_for(ty, 8, 64, 600));
     }
     let cpu = Cpu::new(2, CpuLevel::best());
     let bytes = vec![1; BlockType::Q8_0.row_bytes(4096).expect("whole blocks") * 4096];
-    let times = refused(|| match cpu.pack(BlockType::Q8_0, 4096, 4096, &bytes) {
+    let count = failures(|| match cpu.pack(BlockType::Q8_0, 4096, 4096, &bytes) {
         Err(PackError::Memory(error)) => Err(error),
         other => {
             other.expect("the shape fits");
             Ok(())
         }
     });
-    assert!(times > 0);
+    assert!(count > 0);
 }

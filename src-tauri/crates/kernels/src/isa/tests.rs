@@ -1,4 +1,4 @@
-//! What the loops take from a level's file and no product or attention would show.
+//! Operations of a level whose errors no product or attention would show.
 
 use super::scalar::Scalar;
 use super::{Isa, LANES};
@@ -30,7 +30,7 @@ fn at(level: CpuLevel) -> Exp {
 }
 
 #[test]
-fn the_exponential_is_as_exact_as_it_says() {
+fn the_exponential_has_the_documented_error() {
     const STEP: f32 = 1.0 / 512.0;
     for level in CpuLevel::available() {
         let exp = at(level);

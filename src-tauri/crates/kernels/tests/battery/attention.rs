@@ -1,4 +1,4 @@
-//! Attention at every level and cache type against a plain f64 loop.
+//! Attention at every level and cache type, against a plain f64 loop.
 
 use crate::random::{Random, distance};
 use kernels::{Cpu, CpuLevel, KvLayer, KvType};
@@ -92,7 +92,7 @@ fn attention_of_every_level_and_cache_type() {
     ];
     for s in shapes {
         let positions = s.past + s.m;
-        // Sharp attention for some heads: scores of up to about ±10.
+        // Sharp softmax in some heads: scores of up to about ±10.
         let q: Vec<f32> = random
             .floats(s.m * s.heads * s.dim)
             .iter()
@@ -122,7 +122,7 @@ fn attention_of_every_level_and_cache_type() {
                     let off = distance(&out, &want);
                     let label = format!("{} {} {level}", ty.name(), s.dim);
                     let tiled = cpu.level() == CpuLevel::Amx && !cpu.is_exact() && s.m > 8;
-                    // In bf16, scores of ±10 are off by about 0.02.
+                    // In bf16, scores of ±10 have an error of about 0.02.
                     let bound = if tiled { bound + 5e-3 } else { bound };
                     assert!(off < bound, "{label} past {} m {}: {off}", s.past, s.m);
                 }
@@ -132,9 +132,9 @@ fn attention_of_every_level_and_cache_type() {
 }
 
 #[test]
-fn many_queries_of_any_number_behind_any_past() {
+fn any_number_of_queries_after_any_past() {
     let mut random = Random::new(11);
-    // Few heads and queries, so that a piece is part of the positions.
+    // Few heads and queries, so that positions are split.
     let (kv_heads, dim) = (2, 32);
     let most = 560;
     let (k, v) = (
@@ -145,7 +145,7 @@ fn many_queries_of_any_number_behind_any_past() {
         .into_iter()
         .map(|level| Cpu::new(2, level))
         .collect();
-    // Where a block has one query left, its heads are a vector's rows, fewer, or more.
+    // Where the last query block has one query, its rows are fewer than four, four, or more.
     for heads in [4, 6, 8, 10] {
         for past in [0, 70, 130, 200, 250, 330, 513] {
             for m in [9, 10, 11, 16, 17, 18, 33, 45] {
@@ -156,7 +156,7 @@ fn many_queries_of_any_number_behind_any_past() {
                     past,
                     m,
                 };
-                // The same queries at every level: the error depends on them, and must not on the machine's levels.
+                // The same queries at every level: the error depends on them.
                 let q = random.floats(m * heads * dim);
                 let want = plain(&s, &q, &k, &v);
                 let cells = (past + m) * kv_heads * dim;
@@ -167,7 +167,7 @@ fn many_queries_of_any_number_behind_any_past() {
                     cpu.attention(&q, m, heads, &kv, past, &mut out)
                         .expect("memory");
                     let off = distance(&out, &want);
-                    // What is averaged over many positions is small beside the error of bf16.
+                    // Averages over many positions are small, and the error of bf16 is large beside them.
                     let level = cpu.level();
                     let bound = if level == CpuLevel::Amx { 0.012 } else { 3e-3 };
                     assert!(
@@ -181,10 +181,10 @@ fn many_queries_of_any_number_behind_any_past() {
 }
 
 #[test]
-fn a_few_queries_are_bit_for_bit_what_each_is_alone() {
+fn few_queries_are_bit_identical_to_single_ones() {
     let mut random = Random::new(9);
     let (heads, kv_heads, dim) = (16, 4, 64);
-    // Around the ends of tiles, slabs and stretches, and far behind them.
+    // Around the ends of tiles, KV blocks and KV splits, and far behind them.
     for past in [0, 12, 60, 509, 1500] {
         let positions = past + 8;
         let keys = random.floats(positions * kv_heads * dim);
@@ -214,7 +214,7 @@ fn a_few_queries_are_bit_for_bit_what_each_is_alone() {
 }
 
 #[test]
-fn forgotten_positions_are_overwritten() {
+fn truncated_positions_are_overwritten() {
     let mut random = Random::new(6);
     for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
         let rows = random.floats(400 * 64);
@@ -238,7 +238,7 @@ fn forgotten_positions_are_overwritten() {
 }
 
 #[test]
-fn what_was_forgotten_is_in_no_sum() {
+fn truncated_positions_contribute_to_no_sum() {
     let (heads, dim) = (2, 32);
     let row = heads * dim;
     let mut random = Random::new(7);

@@ -1,4 +1,4 @@
-//! The loops between products, at every level, against plain f64 arithmetic.
+//! Element-wise loops at every level, against plain f64 arithmetic.
 
 use crate::random::Random;
 use kernels::{Cpu, CpuLevel};
@@ -6,14 +6,19 @@ use kernels::{Cpu, CpuLevel};
 /// Rotates pairs `(2j, 2j + 1)` of the first `rotary` components of each head.
 fn rotated(x: &[f32], heads: usize, dim: usize, rotary: usize, cos_sin: &[f32]) -> Vec<f32> {
     let mut out = x.to_vec();
-    for (row, turn) in out
+    for (row, cos_sin_row) in out
         .chunks_exact_mut(heads * dim)
         .zip(cos_sin.chunks_exact(rotary))
     {
         for head in row.chunks_exact_mut(dim) {
             for j in 0..rotary / 2 {
-                let [a, b, cos, sin] =
-                    [head[2 * j], head[2 * j + 1], turn[2 * j], turn[2 * j + 1]].map(f64::from);
+                let [a, b, cos, sin] = [
+                    head[2 * j],
+                    head[2 * j + 1],
+                    cos_sin_row[2 * j],
+                    cos_sin_row[2 * j + 1],
+                ]
+                .map(f64::from);
                 head[2 * j] = (a * cos - b * sin) as f32;
                 head[2 * j + 1] = (a * sin + b * cos) as f32;
             }
@@ -25,7 +30,7 @@ fn rotated(x: &[f32], heads: usize, dim: usize, rotary: usize, cos_sin: &[f32]) 
 #[test]
 fn rope_of_every_level() {
     let mut random = Random::new(21);
-    // Whole vectors, parts of one, heads of which only some components are rotated, and rows that more threads share.
+    // Whole vectors, parts of one, heads of which only some components are rotated, and rows for several threads.
     for (m, heads, dim, rotary) in [
         (1, 1, 16, 16),
         (1, 4, 64, 64),
@@ -39,7 +44,7 @@ fn rope_of_every_level() {
         let cos_sin: Vec<f32> = (0..m * rotary / 2)
             .flat_map(|i| {
                 let (sin, cos) = (0.37 * i as f32).sin_cos();
-                // As YaRN makes them, a little more than cosine and sine.
+                // Scaled by more than 1, as YaRN does.
                 [1.07 * cos, 1.07 * sin]
             })
             .collect();

@@ -1,10 +1,10 @@
-//! Which levels are found.
+//! Detection of levels.
 
 use kernels::CpuLevel;
 
-/// Where a script plays a machine, it foretells the best level of it.
+/// A script that emulates a CPU sets the level to expect.
 #[test]
-fn the_best_level_is_the_one_foretold() {
+fn the_best_level_is_the_expected_one() {
     let Ok(word) = std::env::var("GOLDCREST_NEED_LEVEL") else {
         return;
     };

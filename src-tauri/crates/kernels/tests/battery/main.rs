@@ -1,5 +1,5 @@
-//! The shared battery: every routine at every level of this machine, against its scalar twin and
-//! against plain arithmetic.
+//! The shared battery: every routine at every level of this machine, against the scalar level and
+//! plain arithmetic.
 
 mod attention;
 mod blocks;

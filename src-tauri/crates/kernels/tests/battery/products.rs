@@ -1,21 +1,23 @@
-//! Every product, type and level against plain f32 and against the scalar twin.
+//! Every product, type and level against plain f32 and the scalar level.
 
 use crate::random::{Random, difference, distance, norm};
 use kernels::{BlockType, Cpu, CpuLevel, Matrix, dequantise};
 
-/// What rounding activations to 8 bits in groups of 32 may cost, for weights of any offset.
+/// Error bound of activations in 8 bits in groups of 32, for weights of any offset.
 const ROUNDING: f64 = 0.03;
-/// What rounding both sides to bf16 may cost.
+/// Error bound of bf16 on both sides.
 const TILES: f64 = 0.005;
-/// What the order of additions may cost.
+/// Error bound of the order of additions.
 const ORDER: f64 = 2e-6;
-/// Tokens up to which a product does not depend on how many they are.
-const FEW: usize = 8;
 
-/// Whether a product is one of bf16.
+/// Whether a product runs in bf16.
 fn in_bf16(cpu: &Cpu, ty: BlockType, cols: usize, m: usize) -> bool {
-    // Up to a tile's tokens, integers are multiplied faster as such.
-    let few = if ty.block_len() == 1 { FEW } else { 16 };
+    // Up to the tokens of one tile, integer products are faster.
+    let few = if ty.block_len() == 1 {
+        Cpu::BATCH_INVARIANT_MAX
+    } else {
+        16
+    };
     cpu.level() == CpuLevel::Amx && m > few && cols.is_multiple_of(32)
 }
 
@@ -49,8 +51,8 @@ impl Case {
             .expect("the shape fits")
     }
 
-    /// How far `got` is from `want`, in terms of what a product of this size comes to when
-    /// nothing cancels: single results may happen to be almost zero.
+    /// The error of `got`, relative to the size of a product without cancellation: single results may
+    /// be almost zero.
     fn error(&self, x: &[f32], got: &[f32], want: &[f32]) -> f64 {
         difference(got, want) / (norm(x) * norm(&self.dense) / (self.cols as f64).sqrt())
     }
@@ -99,19 +101,19 @@ fn products_of_every_type_and_level() {
                 };
                 let off = case.error(&x, &run(&exact), &want);
                 assert!(off < ORDER, "{ty:?} {rows}x{cols} m {m} exact: {off}");
-                let twin = run(&scalar);
+                let reference = run(&scalar);
                 for cpu in &executors {
                     let got = run(cpu);
                     let from_f32 = case.error(&x, &got, &want);
-                    let from_twin = case.error(&x, &got, &twin);
+                    let from_scalar = case.error(&x, &got, &reference);
                     let label = format!("{ty:?} {rows}x{cols} m {m} {}", cpu.level());
                     if in_bf16(cpu, ty, cols, m) {
                         assert!(from_f32 < TILES, "{label}: {from_f32} from f32");
                         continue;
                     }
                     assert!(
-                        from_twin < ORDER,
-                        "{label}: {from_twin} from the scalar twin"
+                        from_scalar < ORDER,
+                        "{label}: {from_scalar} from the scalar level"
                     );
                     let bound = if ty.block_len() == 1 { ORDER } else { ROUNDING };
                     assert!(from_f32 < bound, "{label}: {from_f32} from f32");
@@ -122,12 +124,12 @@ fn products_of_every_type_and_level() {
 }
 
 #[test]
-fn a_few_tokens_are_bit_for_bit_what_each_is_alone() {
+fn few_tokens_are_bit_identical_to_single_ones() {
     let mut random = Random::new(7);
     for ty in BlockType::ALL {
         let cols = 2 * ty.block_len().max(32);
         let case = Case::new(&mut random, ty, 45, cols);
-        let x = random.floats(FEW * cols);
+        let x = random.floats(Cpu::BATCH_INVARIANT_MAX * cols);
         for cpu in executors() {
             let w = case.pack(&cpu);
             let run = |x: &[f32]| {
@@ -136,7 +138,7 @@ fn a_few_tokens_are_bit_for_bit_what_each_is_alone() {
                 y
             };
             let alone: Vec<f32> = x.chunks_exact(cols).flat_map(run).collect();
-            for m in 2..=FEW {
+            for m in 2..=Cpu::BATCH_INVARIANT_MAX {
                 let label = format!("{ty:?} m {m} {}", cpu.level());
                 assert_eq!(run(&x[..m * cols]), alone[..m * 45], "{label}");
             }
@@ -144,9 +146,9 @@ fn a_few_tokens_are_bit_for_bit_what_each_is_alone() {
     }
 }
 
-/// The twin of the tiles: both sides rounded to bf16, and sums in f64.
+/// The reference of AMX: both sides rounded to bf16, and sums in f64.
 #[test]
-fn tiles_multiply_what_is_left_after_rounding_to_bf16() {
+fn amx_multiplies_values_rounded_to_bf16() {
     if !CpuLevel::available().contains(&CpuLevel::Amx) {
         return;
     }
@@ -175,8 +177,8 @@ fn tiles_multiply_what_is_left_after_rounding_to_bf16() {
 #[test]
 fn many_tokens_cross_every_blocking_boundary() {
     let mut random = Random::new(2);
-    // Tokens of several passes; columns of several slabs in rows of several bunches; as many strips as a bunch may
-    // have, whose results are handed on while others are multiplied.
+    // Tokens of several passes; columns of several K blocks in rows of several row-block groups; groups of the largest
+    // size, whose epilogues run while other row blocks are multiplied.
     for (rows, cols, m) in [
         (40, 768, 547),
         (150, 2304, 31),
@@ -197,18 +199,18 @@ fn many_tokens_cross_every_blocking_boundary() {
 }
 
 #[test]
-fn the_greatest_integers_do_not_overflow() {
+fn the_largest_integers_do_not_overflow() {
     let mut random = Random::new(10);
     let (rows, cols) = (20, 512);
     for ty in BlockType::ALL {
         let bytes = match ty {
             BlockType::F32 | BlockType::F16 | BlockType::BF16 => continue,
-            _ => random.greatest_weights(ty, rows * cols),
+            _ => random.largest_weights(ty, rows * cols),
         };
         let case = Case::of(ty, rows, cols, bytes);
         for cpu in executors() {
             for (m, sign) in [(1, 1.0), (13, 1.0), (13, -1.0)] {
-                // Nothing is lost by rounding these to 127 steps.
+                // These quantise to 127 without error.
                 let x = vec![sign; m * cols];
                 let mut y = vec![f32::NAN; m * rows];
                 cpu.product(&x, m, &case.pack(&cpu), &mut y)
@@ -221,10 +223,10 @@ fn the_greatest_integers_do_not_overflow() {
 }
 
 #[test]
-fn fused_products_are_their_parts() {
+fn fused_products_equal_single_ones() {
     let mut random = Random::new(3);
     let q = Case::new(&mut random, BlockType::Q4K, 70, 256);
-    // Its activations are rounded more finely.
+    // Its activations have finer scales.
     let k = Case::new(&mut random, BlockType::Q8_0, 24, 256);
     let v = Case::new(&mut random, BlockType::F16, 24, 256);
     for cpu in executors() {
@@ -248,7 +250,7 @@ fn fused_products_are_their_parts() {
             cpu.product_add(&x, m, &wq, &mut sum).expect("memory");
             let want: Vec<f32> = part(&wq).iter().map(|y| 0.5 + y).collect();
             if in_bf16(&cpu, BlockType::Q4K, 256, m) {
-                // Its sums begin with what they are added to.
+                // Its sums begin with the values of the residual stream.
                 let off = distance(&sum, &want);
                 assert!(off < 1e-6, "{off}");
             } else {
@@ -259,11 +261,11 @@ fn fused_products_are_their_parts() {
 }
 
 #[test]
-fn a_feed_forward_layer_is_its_parts() {
+fn a_feed_forward_layer_equals_its_products() {
     let mut random = Random::new(9);
-    // Hidden widths that are whole strips, and one that no tile fits.
-    // And twins of two types, whose activations are not rounded alike.
-    for (cols, hidden, rows, twin) in [
+    // Hidden widths of whole row blocks, and one that tiles do not support; gate and up of two types, whose activations
+    // have different granularity.
+    for (cols, hidden, rows, up_type) in [
         (256, 288, 70, BlockType::Q4K),
         (256, 2304, 64, BlockType::Q4K),
         (256, 84, 40, BlockType::Q4K),
@@ -275,11 +277,11 @@ fn a_feed_forward_layer_is_its_parts() {
             BlockType::F16
         };
         let gate = Case::new(&mut random, BlockType::Q4K, hidden, cols);
-        let up = Case::new(&mut random, twin, hidden, cols);
+        let up = Case::new(&mut random, up_type, hidden, cols);
         let down = Case::new(&mut random, ty, rows, hidden);
         for cpu in executors() {
             let [gate, up, down] = [&gate, &up, &down].map(|case| case.pack(&cpu));
-            // More than a pass of tiles takes, where it is cheap.
+            // More tokens than a pass has, where it is cheap.
             let many = if hidden == 288 { 300 } else { 47 };
             for m in [1, 9, many] {
                 let x = random.floats(m * cols);
@@ -296,7 +298,7 @@ fn a_feed_forward_layer_is_its_parts() {
                 cpu.feed_forward(&x, m, [&gate, &up, &down], &mut got)
                     .expect("memory");
                 let off = distance(&got, &want);
-                // The two ways to SiLU may round to neighbouring integers.
+                // The two implementations of SiLU may quantise to neighbouring integers.
                 assert!(off < 1e-3, "{} {hidden} m {m}: {off}", cpu.level());
             }
         }
@@ -304,7 +306,7 @@ fn a_feed_forward_layer_is_its_parts() {
 }
 
 #[test]
-fn rows_read_back_are_the_weights() {
+fn unpacked_rows_are_the_weights() {
     let mut random = Random::new(4);
     let executors = executors();
     for ty in BlockType::ALL {

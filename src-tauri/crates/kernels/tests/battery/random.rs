@@ -36,14 +36,14 @@ impl Random {
             .collect()
     }
 
-    /// Bytes of `values` random weights: any integers, sensible f16 scales.
+    /// Bytes of `values` random weights: any integers, moderate f16 scales.
     pub fn weights(&mut self, ty: BlockType, values: usize) -> Vec<u8> {
         self.weights_of(ty, values, |random| random.bits() as u8)
     }
 
-    /// Weights whose integers are as great as the type has them.
-    pub fn greatest_weights(&mut self, ty: BlockType, values: usize) -> Vec<u8> {
-        // The greatest of signed bytes is another than that of bits.
+    /// Weights with the largest integers of the type.
+    pub fn largest_weights(&mut self, ty: BlockType, values: usize) -> Vec<u8> {
+        // The largest signed byte is 127; the largest unsigned bits are all ones.
         let most = if ty == BlockType::Q8_0 { 127 } else { 255 };
         self.weights_of(ty, values, |_| most)
     }
@@ -93,7 +93,7 @@ impl Random {
 /// `‖a − b‖ / ‖b‖`.
 pub fn distance(a: &[f32], b: &[f32]) -> f64 {
     let size = norm(b);
-    assert!(size > 0.0, "there is something to compare with");
+    assert!(size > 0.0, "the reference is not zero");
     difference(a, b) / size
 }
 
@@ -102,7 +102,7 @@ pub fn difference(a: &[f32], b: &[f32]) -> f64 {
     assert_eq!(a.len(), b.len());
     let off: Vec<f32> = a.iter().zip(b).map(|(a, b)| a - b).collect();
     let off = norm(&off);
-    assert!(off.is_finite(), "the results are numbers");
+    assert!(off.is_finite(), "the results are finite");
     off
 }
 

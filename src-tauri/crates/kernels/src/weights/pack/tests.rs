@@ -1,4 +1,4 @@
-//! Every level's packing, bit for bit against packing weight by weight.
+//! Packing at every level, bit for bit against packing weight by weight.
 
 use half::f16;
 
@@ -8,7 +8,7 @@ use crate::level::CpuLevel;
 use crate::weights::block::Levels;
 
 #[test]
-fn every_level_packs_what_plain_packing_does() {
+fn every_level_packs_as_the_reference() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut noise = || {
         state ^= state << 13;
@@ -17,7 +17,7 @@ fn every_level_packs_what_plain_packing_does() {
         (state >> 32) as u8
     };
     for ty in BlockType::ALL {
-        // Floats: rows that are no multiple of what a load takes.
+        // Floats: rows that are no multiple of a load.
         for blocks in if ty.block_len() == 1 {
             [1, 37, 64]
         } else {
@@ -32,7 +32,7 @@ fn every_level_packs_what_plain_packing_does() {
                     let mut packed = vec![MaybeUninit::new(0xee_u8); LANES * row_bytes];
                     // SAFETY: the machine has the level.
                     unsafe { (routines_for(level).pack)(ty, &source, row_bytes, &mut packed) };
-                    // SAFETY: made of initialised bytes.
+                    // SAFETY: every byte was initialised above.
                     let packed: Vec<u8> =
                         packed.iter().map(|b| unsafe { b.assume_init() }).collect();
                     let label = format!("{ty:?}, {rows} rows of {blocks} blocks, {level}");
@@ -47,7 +47,7 @@ fn every_level_packs_what_plain_packing_does() {
     }
 }
 
-/// The plain way: each block is taken apart into [`Levels`], and each integer stored by itself.
+/// The reference: each block is unpacked to [`Levels`], and each integer stored by itself.
 fn plain_panel(ty: BlockType, source: &[u8], row_bytes: usize, panel: &mut [u8]) {
     let layout = Layout::of(ty);
     if layout.header == HeaderLayout::None {
