@@ -1,5 +1,6 @@
 //! The executor: a level, a pool of threads, and the products of a forward pass.
 
+mod operands;
 mod products;
 mod scratch;
 

@@ -37,8 +37,8 @@ macro_rules! routines {
             /// The machine has the level.
             $(#[target_feature(enable = $features)])?
             unsafe fn pack(ty: BlockType, source: &[u8], row: usize, panel: &mut [MaybeUninit<u8>]) {
-                // SAFETY: this function's target features are the instructions of its `Isa`, and its caller has checked
-                // the machine for them.
+                // SAFETY: the target features are the instructions of `$isa`;
+                // that the machine has them is this function's contract.
                 unsafe { pack_panel::<$isa>(ty, source, row, panel) }
             }
 
@@ -46,7 +46,8 @@ macro_rules! routines {
             /// As [`activations::quantise`].
             $(#[target_feature(enable = $features)])?
             unsafe fn quantise(granularity: Granularity, x: &[f32], bytes: &mut [i8], scales: &mut [ActivationScale]) {
-                // SAFETY: the target features are the instructions of `$isa`; the lengths are this function's contract.
+                // SAFETY: the target features are the instructions of `$isa`;
+                // the lengths are this function's contract.
                 unsafe { activations::quantise::<$isa>(granularity, x, bytes, scales) }
             }
 
@@ -54,15 +55,23 @@ macro_rules! routines {
             /// As [`stream::multiply`].
             $(#[target_feature(enable = $features)])?
             unsafe fn multiply(row_block: &RowBlockTask, scratch: &mut ProductScratch) {
-                // SAFETY: the target features are the instructions of `$isa`; that the weights are packed and the activations as long is this function's contract.
+                // SAFETY: the target features are the instructions of `$isa`;
+                // that the weights are packed and the activations as long is this function's contract.
                 unsafe { stream::multiply::<$isa>(row_block, scratch) }
             }
 
             /// # Safety
             /// As [`integers::pack_activations`].
             $(#[target_feature(enable = $features)])?
-            unsafe fn pack_activations(granularity: Granularity, x: &[f32], cols: usize, columns: Range<usize>, tiles: &mut [u16]) {
-                // SAFETY: the target features are the instructions of `$isa`; the lengths are this function's contract.
+            unsafe fn pack_activations(
+                granularity: Granularity,
+                x: &[f32],
+                cols: usize,
+                columns: Range<usize>,
+                tiles: &mut [u16],
+            ) {
+                // SAFETY: the target features are the instructions of `$isa`;
+                // the lengths are this function's contract.
                 unsafe { integers::pack_activations::<$isa, { $mr }>(granularity, x, cols, columns, tiles) }
             }
 
@@ -70,7 +79,8 @@ macro_rules! routines {
             /// As [`integers::multiply`].
             $(#[target_feature(enable = $features)])?
             unsafe fn multiply_tiles(block_group: &RowBlockGroup, scratch: &mut TileScratch) {
-                // SAFETY: the target features are the instructions of `$isa`; the shapes of weights, tiles and results are this function's contract.
+                // SAFETY: the target features are the instructions of `$isa`;
+                // the shapes of weights, tiles and results are this function's contract.
                 unsafe { integers::multiply::<$isa, { $mr }>(block_group, scratch) }
             }
 
@@ -78,7 +88,8 @@ macro_rules! routines {
             /// As [`elementwise::rms_norm`].
             $(#[target_feature(enable = $features)])?
             unsafe fn rms_norm(x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) {
-                // SAFETY: the target features are the instructions of `$isa`; equal lengths are this function's contract.
+                // SAFETY: the target features are the instructions of `$isa`;
+                // equal lengths are this function's contract.
                 unsafe { elementwise::rms_norm::<$isa>(x, weight, eps, y) }
             }
 
@@ -86,7 +97,8 @@ macro_rules! routines {
             /// As [`elementwise::rotate`].
             $(#[target_feature(enable = $features)])?
             unsafe fn rotate(x: &mut [f32], head_dim: usize, rotary: usize, cos_sin: &[f32]) {
-                // SAFETY: the target features are the instructions of `$isa`; whole heads and the length of `cos_sin` are this function's contract.
+                // SAFETY: the target features are the instructions of `$isa`;
+                // whole heads and the length of `cos_sin` are this function's contract.
                 unsafe { elementwise::rotate::<$isa>(x, head_dim, rotary, cos_sin) }
             }
 
@@ -94,7 +106,8 @@ macro_rules! routines {
             /// As [`elementwise::silu_mul`].
             $(#[target_feature(enable = $features)])?
             unsafe fn silu_mul(gate: &mut [f32], up: &[f32]) {
-                // SAFETY: the target features are the instructions of `$isa`; equal lengths of whole vectors are this function's contract.
+                // SAFETY: the target features are the instructions of `$isa`;
+                // equal lengths of whole vectors are this function's contract.
                 unsafe { elementwise::silu_mul::<$isa>(gate, up) }
             }
 
@@ -102,7 +115,8 @@ macro_rules! routines {
             /// As [`vectors::attend_task`].
             $(#[target_feature(enable = $features)])?
             unsafe fn attend(a: &Attention, task: &AttentionTask, scratch: &mut AttentionScratch) {
-                // SAFETY: the target features are the instructions of `$isa`; that the task lies inside the attention is this function's contract.
+                // SAFETY: the target features are the instructions of `$isa`;
+                // that the task lies inside the attention is this function's contract.
                 unsafe { vectors::attend_task::<$isa>(a, task, scratch) }
             }
 
@@ -110,7 +124,8 @@ macro_rules! routines {
             /// As [`peak::peak_dots`].
             $(#[target_feature(enable = $features)])?
             unsafe fn peak_dots(passes: usize) -> i32 {
-                // SAFETY: the target features are the instructions of `$isa`; nothing else is asked.
+                // SAFETY: the target features are the instructions of `$isa`;
+                // that the machine has them is this function's contract.
                 unsafe { peak::peak_dots::<$isa>(passes) }
             }
 

@@ -43,7 +43,7 @@ unsafe impl Send for SendJob {}
 
 /// A fixed set of threads that run one job together.
 pub(crate) struct Pool {
-    shared: Arc<PoolState>,
+    state: Arc<PoolState>,
     workers: Vec<JoinHandle<()>>,
     /// Serialises jobs of several callers.
     turn: Mutex<()>,
@@ -51,7 +51,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub fn new(threads: usize) -> Self {
-        let shared = Arc::new(PoolState {
+        let state = Arc::new(PoolState {
             epoch: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             queues: (0..threads.max(1)).map(|_| WorkQueue::default()).collect(),
@@ -64,15 +64,15 @@ impl Pool {
         // Where the system refuses a thread, the pool has fewer workers.
         let workers = (1..threads.max(1))
             .map_while(|worker| {
-                let shared = Arc::clone(&shared);
+                let state = Arc::clone(&state);
                 thread::Builder::new()
                     .name(format!("kernels-{worker}"))
-                    .spawn(move || shared.work(worker))
+                    .spawn(move || state.work(worker))
                     .ok()
             })
             .collect();
         Pool {
-            shared,
+            state,
             workers,
             turn: Mutex::new(()),
         }
@@ -96,7 +96,7 @@ impl Pool {
             return;
         }
         self.on_all(tasks, &|worker| {
-            while let Some(i) = self.shared.next_task(worker) {
+            while let Some(i) = self.state.next_task(worker) {
                 task(worker, i);
             }
         });
@@ -104,30 +104,30 @@ impl Pool {
 
     fn on_all(&self, tasks: usize, job: &(dyn Fn(usize) + Sync)) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let shared = &*self.shared;
+        let state = &*self.state;
         let threads = self.threads();
-        for (worker, queue) in shared.queues.iter().enumerate().take(threads) {
+        for (worker, queue) in state.queues.iter().enumerate().take(threads) {
             queue.set(tasks * worker / threads..tasks * (worker + 1) / threads);
         }
         // Left set by a job in which the caller's own part panicked too: its unwinding skips the check below.
-        shared.panicked.store(false, Ordering::Relaxed);
-        shared.running.store(self.workers.len(), Ordering::Relaxed);
+        state.panicked.store(false, Ordering::Relaxed);
+        state.running.store(self.workers.len(), Ordering::Relaxed);
         {
             // SAFETY: only the lifetime changes. `WaitForWorkers` below waits for every worker, on return and on unwinding
             // alike, so that no worker uses the pointer after `job` is dropped.
             let job: JobPtr =
                 unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), JobPtr>(job) };
-            *shared.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(SendJob(job));
-            shared.epoch.fetch_add(1, Ordering::Release);
+            *state.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(SendJob(job));
+            state.epoch.fetch_add(1, Ordering::Release);
         }
-        if shared.sleepers.load(Ordering::SeqCst) > 0 {
-            shared.wake.notify_all();
+        if state.sleepers.load(Ordering::SeqCst) > 0 {
+            state.wake.notify_all();
         }
-        let finish = WaitForWorkers(shared);
+        let finish = WaitForWorkers(state);
         job(0);
         drop(finish);
         assert!(
-            !shared.panicked.swap(false, Ordering::Relaxed),
+            !state.panicked.swap(false, Ordering::Relaxed),
             "a kernel worker panicked"
         );
     }
@@ -215,16 +215,16 @@ impl PoolState {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.state.stop.store(true, Ordering::Relaxed);
         {
             let _job = self
-                .shared
+                .state
                 .job
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            self.shared.epoch.fetch_add(1, Ordering::SeqCst);
+            self.state.epoch.fetch_add(1, Ordering::SeqCst);
         }
-        self.shared.wake.notify_all();
+        self.state.wake.notify_all();
         for worker in self.workers.drain(..) {
             // A worker catches its panics, so that joining cannot fail.
             drop(worker.join());

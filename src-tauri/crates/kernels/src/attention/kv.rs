@@ -102,12 +102,12 @@ impl KvCells {
     }
 
     /// Stores one position's components `x`; `halves` is room for as many.
-    fn write(&mut self, x: &[f32], place: &CellOffsets, halves: &mut [f16]) {
+    fn write(&mut self, x: &[f32], offsets: &CellOffsets, halves: &mut [f16]) {
         let CellOffsets {
             at,
             scale_at,
             stride,
-        } = *place;
+        } = *offsets;
         match self {
             KvCells::F32(cells) => {
                 for (cell, v) in cells[at..].iter_mut().step_by(stride).zip(x) {
@@ -278,18 +278,18 @@ impl KvLayer {
                 let row = head * KV_SEGMENT + position % KV_SEGMENT;
                 let (tile, lane) = (row / KV_TILE * KV_TILE, row % KV_TILE);
                 let (at, scale_at) = (tile * dim + lane, tile * groups + lane);
-                let place = CellOffsets {
+                let offsets = CellOffsets {
                     at,
                     scale_at,
                     stride: KV_TILE,
                 };
-                tiles.keys.write(&k[x.clone()], &place, &mut halves);
-                let place = CellOffsets {
+                tiles.keys.write(&k[x.clone()], &offsets, &mut halves);
+                let offsets = CellOffsets {
                     at: row * value_dim,
                     scale_at: row * groups,
                     stride: 1,
                 };
-                tiles.values.write(&v[x], &place, &mut halves);
+                tiles.values.write(&v[x], &offsets, &mut halves);
             }
         }
         let before = self.len;

@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 use super::Cpu;
+use super::operands::{MatrixTarget, ProductInput, ProductTarget, assert_shapes, store};
 use super::scratch::ProductBuffers;
 use crate::blocking::{BATCH_INVARIANT_MAX, MC_STREAM, ROW_BLOCK};
 use crate::isa::LANES;
 use crate::memory::reserve::OutOfMemory;
 use crate::pool::disjoint::DisjointSlice;
-use crate::product::activations::{Granularity, QuantisedActivations};
+use crate::product::activations::Granularity;
 use crate::product::row_block::{ProductScratch, RowBlockTask, TokenActivations};
 use crate::product::tiles::{self, RowBlockGroup, TileEpilogue};
 use crate::routines::TileRoutines;
@@ -30,7 +31,7 @@ impl Cpu {
         w: &Matrix,
         y: &mut [f32],
     ) -> Result<(), OutOfMemory> {
-        check(x, m, w, y);
+        assert_shapes(x, m, w, y);
         self.run(
             &mut self.scratch(),
             x,
@@ -50,7 +51,7 @@ impl Cpu {
         w: &Matrix,
         y: &mut [f32],
     ) -> Result<(), OutOfMemory> {
-        check(x, m, w, y);
+        assert_shapes(x, m, w, y);
         self.run(
             &mut self.scratch(),
             x,
@@ -75,7 +76,7 @@ impl Cpu {
         y: [&mut [f32]; 3],
     ) -> Result<(), OutOfMemory> {
         for (w, y) in w.iter().zip(&y) {
-            check(x, m, w, y);
+            assert_shapes(x, m, w, y);
         }
         let [q, k, v] = y.map(DisjointSlice::new);
         self.run(
@@ -112,8 +113,8 @@ impl Cpu {
         assert!(x.len() == m * cols, "x is [m][cols]");
         assert!(y.len() == m * down.rows(), "y is [m][rows]");
         let scratch = &mut *self.scratch();
-        let serves = [gate, up, down].map(|w| self.tiles(m, w));
-        if let [Some(a), Some(b), Some(c)] = serves
+        let choices = [gate, up, down].map(|w| self.tiled_routines(m, w));
+        if let [Some(a), Some(b), Some(c)] = choices
             && a == b
             && std::ptr::eq(a.routines, c.routines)
         {
@@ -123,16 +124,16 @@ impl Cpu {
         let len = (m * hidden).next_multiple_of(LANES);
         gated.reserve(len)?;
         gated.resize(len);
-        if serves[0].is_some() || serves[1].is_some() {
-            let mut times = std::mem::take(&mut scratch.up);
-            times.reserve(len)?;
-            times.resize(len);
-            let of = [(gate, &mut gated), (up, &mut times)];
-            let of = of.map(|(w, y)| (w, DisjointSlice::new(&mut y[..m * hidden])));
-            let products = of.each_ref().map(|(w, y)| (*w, ProductTarget::Set(y)));
+        if choices[0].is_some() || choices[1].is_some() {
+            let mut up_results = std::mem::take(&mut scratch.up);
+            up_results.reserve(len)?;
+            up_results.resize(len);
+            let results = [(gate, &mut gated), (up, &mut up_results)];
+            let results = results.map(|(w, y)| (w, DisjointSlice::new(&mut y[..m * hidden])));
+            let products = results.each_ref().map(|(w, y)| (*w, ProductTarget::Set(y)));
             self.run(scratch, x, m, &products)?;
-            self.silu_mul(&mut gated, &times);
-            scratch.up = times;
+            self.silu_mul(&mut gated, &up_results);
+            scratch.up = up_results;
         } else {
             self.gate_up_silu(scratch, x, m, [gate, up], &mut gated[..m * hidden])?;
         }
@@ -195,14 +196,14 @@ impl Cpu {
         m: usize,
         products: &[MatrixTarget],
     ) -> Result<(), OutOfMemory> {
-        let serves = |product: &MatrixTarget| self.tiles(m, product.0);
+        let choice = |product: &MatrixTarget| self.tiled_routines(m, product.0);
         let mut others: Vec<&MatrixTarget> = products.iter().collect();
-        while let Some(tiles) = others.iter().find_map(|product| serves(product)) {
-            let (served, left): (Vec<_>, Vec<_>) = others
+        while let Some(shared) = others.iter().find_map(|product| choice(product)) {
+            let (tiled, rest): (Vec<_>, Vec<_>) = others
                 .into_iter()
-                .partition(|product| serves(product) == Some(tiles));
-            self.run_tiled(scratch, tiles, x, &served)?;
-            others = left;
+                .partition(|product| choice(product) == Some(shared));
+            self.run_tiled(scratch, shared, x, &tiled)?;
+            others = rest;
         }
         if others.is_empty() {
             return Ok(());
@@ -292,7 +293,7 @@ impl Cpu {
     }
 
     /// The tiled routines for `m` tokens and a matrix, or `None` where few tokens or the type exclude them.
-    fn tiles(&self, m: usize, w: &Matrix) -> Option<TileChoice> {
+    fn tiled_routines(&self, m: usize, w: &Matrix) -> Option<TileChoice> {
         if self.exact || m <= BATCH_INVARIANT_MAX {
             return None;
         }
@@ -336,7 +337,8 @@ impl Cpu {
             let row_blocks: Vec<_> = products
                 .iter()
                 .flat_map(|(w, target)| {
-                    (0..w.row_block_count()).map(move |s| w.row_block(s, target.end(w, first, s)))
+                    (0..w.row_block_count())
+                        .map(move |s| w.row_block(s, target.epilogue(w, first, s)))
                 })
                 .collect();
             let m = x.len() / cols;
@@ -405,7 +407,7 @@ impl Cpu {
             )?;
             let first = pass * routines.mc;
             let row_blocks: Vec<_> = (0..down.row_block_count())
-                .map(|s| down.row_block(s, target.end(down, first, s)))
+                .map(|s| down.row_block(s, target.epilogue(down, first, s)))
                 .collect();
             let gated = gated_by_tile.as_slice();
             self.multiply_groups(routines, [m, hidden], gated, &row_blocks, tile_scratches)?;
@@ -427,8 +429,8 @@ impl Cpu {
         }
         // Several groups for each thread, so that fast cores take over from slow ones; an even number of row blocks, so that a
         // gate and its row block of up stay in one group.
-        let share = row_blocks.len().div_ceil(2 * self.pool.threads());
-        let each = share.next_multiple_of(2).min(routines.nc);
+        let even = row_blocks.len().div_ceil(2 * self.pool.threads());
+        let each = even.next_multiple_of(2).min(routines.nc);
         let buffers = DisjointSlice::new(buffers);
         self.pool
             .parallel_for(row_blocks.len().div_ceil(each), |worker, i| {
@@ -478,96 +480,5 @@ struct TileChoice {
 impl PartialEq for TileChoice {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.routines, other.routines) && self.granularity == other.granularity
-    }
-}
-
-/// The activations of a product, in the form that the type of the weights takes.
-struct ProductInput<'a> {
-    x: &'a [f32],
-    cols: usize,
-    by_group: &'a QuantisedActivations,
-    by_half: &'a QuantisedActivations,
-    exact: bool,
-}
-
-impl ProductInput<'_> {
-    fn tokens(&self, w: &Matrix, range: &Range<usize>) -> TokenActivations<'_> {
-        let cells = range.start * self.cols..range.end * self.cols;
-        let m = range.len();
-        let rounded = match Granularity::of(w.block_type()) {
-            Some(Granularity::Group) if !self.exact => self.by_group,
-            Some(Granularity::Half) if !self.exact => self.by_half,
-            _ => {
-                return TokenActivations::Floats {
-                    m,
-                    x: &self.x[cells],
-                };
-            }
-        };
-        let (bytes, scales) = rounded.part(cells);
-        TokenActivations::Integers { m, bytes, scales }
-    }
-}
-
-/// Weights, and the target of their product.
-type MatrixTarget<'a> = (&'a Matrix, ProductTarget<'a>);
-
-/// Where a product's results go: stored, or added.
-enum ProductTarget<'a> {
-    Set(&'a DisjointSlice<'a, f32>),
-    Add(&'a DisjointSlice<'a, f32>),
-}
-
-impl<'a> ProductTarget<'a> {
-    /// The epilogue of a row block for the tokens from `token` on.
-    fn end(&self, w: &Matrix, token: usize, row_block: usize) -> TileEpilogue<'a> {
-        let (y, add) = match *self {
-            ProductTarget::Set(y) => (y, false),
-            ProductTarget::Add(y) => (y, true),
-        };
-        let row = row_block * ROW_BLOCK;
-        TileEpilogue::Store {
-            y,
-            first: token * w.rows() + row,
-            rows: (w.rows() - row).min(ROW_BLOCK),
-            width: w.rows(),
-            add,
-        }
-    }
-}
-
-fn check(x: &[f32], m: usize, w: &Matrix, y: &[f32]) {
-    assert!(x.len() == m * w.cols(), "x is [m][cols]");
-    assert!(y.len() == m * w.rows(), "y is [m][rows]");
-}
-
-/// Stores or adds the results of a row block, token by token.
-fn store(
-    sums: &[f32],
-    w: &Matrix,
-    row_block: usize,
-    tokens: &Range<usize>,
-    target: &ProductTarget,
-) {
-    let first = row_block * ROW_BLOCK;
-    let rows = (w.rows() - first).min(ROW_BLOCK);
-    for (t, sums) in tokens.clone().zip(sums.chunks_exact(ROW_BLOCK)) {
-        let (at, sums) = (t * w.rows() + first, &sums[..rows]);
-        match target {
-            ProductTarget::Set(y) => {
-                // SAFETY: of every row of results, the part of a row block belongs to one task.
-                let y = unsafe { y.slice(at, rows) };
-                match (y.as_mut_array::<ROW_BLOCK>(), sums.as_array::<ROW_BLOCK>()) {
-                    (Some(y), Some(sums)) => *y = *sums,
-                    _ => y.copy_from_slice(sums),
-                }
-            }
-            ProductTarget::Add(y) => {
-                // SAFETY: of every row of results, the part of a row block belongs to one task.
-                for (y, sum) in unsafe { y.slice(at, rows) }.iter_mut().zip(sums) {
-                    *y += sum;
-                }
-            }
-        }
     }
 }

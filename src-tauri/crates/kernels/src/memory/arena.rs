@@ -117,11 +117,11 @@ mod tests {
     fn every_part_begins_in_one_page() {
         let mut arena = Arena::default();
         for (parts, len) in [(1, 64), (40, 18_432), (700, 99_072), (3, 5 << 20), (9, 640)] {
-            let fresh = arena.take(parts * len).expect("memory");
-            let pages = (0..fresh.pages()).flat_map(|page| {
-                let parts = fresh.parts_in(page, len);
+            let uninit = arena.take(parts * len).expect("memory");
+            let pages = (0..uninit.pages()).flat_map(|page| {
+                let parts = uninit.parts_in(page, len);
                 for i in parts.clone() {
-                    assert_eq!((fresh.at % HUGE_PAGE + i * len) / HUGE_PAGE, page);
+                    assert_eq!((uninit.at % HUGE_PAGE + i * len) / HUGE_PAGE, page);
                 }
                 parts
             });

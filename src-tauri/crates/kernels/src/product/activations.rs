@@ -88,7 +88,7 @@ impl QuantisedActivations {
     }
 
     /// The integers at `cells`, whole groups, and their scales.
-    pub fn part(&self, cells: Range<usize>) -> (&[i8], &[ActivationScale]) {
+    pub fn groups(&self, cells: Range<usize>) -> (&[i8], &[ActivationScale]) {
         let groups = cells.start / GROUP..cells.end / GROUP;
         (&self.bytes[cells], &self.scales[groups])
     }

@@ -35,12 +35,44 @@ pub(super) unsafe fn floats<I: Isa>(
                 let tokens = (m - token).min(4);
                 let x = x.as_ptr().add(token * row_block.cols + first);
                 for p in 0..panels {
-                    let fresh = first == 0;
+                    let first_block = first == 0;
                     match tokens {
-                        1 => micro_tile::<I, 1>(scratch, p, cols, x, row_block.cols, token, fresh),
-                        2 => micro_tile::<I, 2>(scratch, p, cols, x, row_block.cols, token, fresh),
-                        3 => micro_tile::<I, 3>(scratch, p, cols, x, row_block.cols, token, fresh),
-                        _ => micro_tile::<I, 4>(scratch, p, cols, x, row_block.cols, token, fresh),
+                        1 => micro_tile::<I, 1>(
+                            scratch,
+                            p,
+                            cols,
+                            x,
+                            row_block.cols,
+                            token,
+                            first_block,
+                        ),
+                        2 => micro_tile::<I, 2>(
+                            scratch,
+                            p,
+                            cols,
+                            x,
+                            row_block.cols,
+                            token,
+                            first_block,
+                        ),
+                        3 => micro_tile::<I, 3>(
+                            scratch,
+                            p,
+                            cols,
+                            x,
+                            row_block.cols,
+                            token,
+                            first_block,
+                        ),
+                        _ => micro_tile::<I, 4>(
+                            scratch,
+                            p,
+                            cols,
+                            x,
+                            row_block.cols,
+                            token,
+                            first_block,
+                        ),
                     }
                 }
                 token += tokens;
@@ -132,7 +164,7 @@ unsafe fn micro_tile<I: Isa, const T: usize>(
     x: *const f32,
     stride: usize,
     token: usize,
-    fresh: bool,
+    first_block: bool,
 ) {
     // SAFETY: tokens `token..token + T` have sums in the scratch, and all columns are below `cols`.
     unsafe {
@@ -169,7 +201,14 @@ unsafe fn micro_tile<I: Isa, const T: usize>(
         for t in 0..T {
             let to = out.add(t * ROW_BLOCK);
             let sum = I::add(even[t], odd[t]);
-            I::store(to, if fresh { sum } else { I::add(I::load(to), sum) });
+            I::store(
+                to,
+                if first_block {
+                    sum
+                } else {
+                    I::add(I::load(to), sum)
+                },
+            );
         }
     }
 }

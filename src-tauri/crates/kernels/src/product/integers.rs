@@ -29,12 +29,12 @@ pub(crate) const fn shape(mr: usize) -> TileShape {
     }
 }
 
-/// Quantises `columns` of the rows of `x`, each of `cols` floats, to tiles of `T` tokens.
+/// Quantises `columns` of the rows of `x`, each of `cols` floats, to tiles of `MR` tokens.
 ///
 /// # Safety
 /// The machine has `I`; `x` is whole rows, `columns` are whole groups of them, and `tiles` is as many whole tiles.
 #[inline(always)]
-pub(crate) unsafe fn pack_activations<I: Isa, const T: usize>(
+pub(crate) unsafe fn pack_activations<I: Isa, const MR: usize>(
     granularity: Granularity,
     x: &[f32],
     cols: usize,
@@ -42,19 +42,19 @@ pub(crate) unsafe fn pack_activations<I: Isa, const T: usize>(
     tiles: &mut [u16],
 ) {
     let groups = columns.len() / GROUP;
-    debug_assert!(tiles.len() * 2 == (x.len() / cols).div_ceil(T) * T * groups * GROUP_BYTES);
+    debug_assert!(tiles.len() * 2 == (x.len() / cols).div_ceil(MR) * MR * groups * GROUP_BYTES);
     for (t, x) in x.chunks_exact(cols).enumerate() {
         for g in 0..groups {
             // SAFETY: the group lies in the row, and the tile in `tiles`, which begins at an even address.
             unsafe {
                 let x = x.as_ptr().add(columns.start + g * GROUP);
                 let tile = tiles.as_mut_ptr().cast::<u8>();
-                let tile = tile.add((t / T * groups + g) * T * GROUP_BYTES);
-                store_group::<I, T>(
+                let tile = tile.add((t / MR * groups + g) * MR * GROUP_BYTES);
+                store_group::<I, MR>(
                     granularity,
                     [I::load(x), I::load(x.add(LANES))],
                     tile,
-                    t % T,
+                    t % MR,
                 );
             }
         }
@@ -65,16 +65,16 @@ pub(crate) unsafe fn pack_activations<I: Isa, const T: usize>(
 /// or the scales of the halves and their sums.
 ///
 /// # Safety
-/// The machine has `I`, `t` is below `T`, and `tile` is writable for a whole tile.
+/// The machine has `I`, `t` is below `MR`, and `tile` is writable for a whole tile.
 #[inline(always)]
-unsafe fn store_group<I: Isa, const T: usize>(
+unsafe fn store_group<I: Isa, const MR: usize>(
     granularity: Granularity,
     x: [I::F; 2],
     tile: *mut u8,
     t: usize,
 ) {
     let mut bytes = [[0_i8; 4]; GROUP / 4];
-    // SAFETY: `t < T`, so that every quad and float lies inside the tile, which the caller has for writing; the tile is
+    // SAFETY: `t < MR`, so that every quad and float lies inside the tile, which the caller has for writing; the tile is
     // aligned to 16 bits only, hence the unaligned writes.
     unsafe {
         let ActivationScale { scale, sum, total } =
@@ -84,11 +84,11 @@ unsafe fn store_group<I: Isa, const T: usize>(
             Granularity::Half => [scale[0], scale[1], sum[0], sum[1]],
         };
         for v in 0..GROUP / 4 {
-            tile.add((v * T + t) * 4).cast::<[i8; 4]>().write(bytes[v]);
+            tile.add((v * MR + t) * 4).cast::<[i8; 4]>().write(bytes[v]);
         }
-        let after = tile.add(GROUP * T).cast::<f32>();
+        let after = tile.add(GROUP * MR).cast::<f32>();
         for n in 0..4 {
-            after.add(n * T + t).write_unaligned(numbers[n]);
+            after.add(n * MR + t).write_unaligned(numbers[n]);
         }
     }
 }
@@ -109,13 +109,13 @@ pub(crate) const SCRATCH: ScratchSize = ScratchSize {
     sums: NC_INTEGERS * MC_INTEGERS * ROW_BLOCK,
 };
 
-/// Multiplies every row block of a group with its tokens, in micro-tiles of `T` tokens, and runs the epilogues.
+/// Multiplies every row block of a group with its tokens, in micro-tiles of `MR` tokens, and runs the epilogues.
 ///
 /// # Safety
 /// The machine has `I`; row blocks are packed weights of their type; `x` holds as many tiles as `m` and `cols` take;
 /// epilogues write inside their slices, and no other thread uses these elements.
 #[inline(always)]
-pub(crate) unsafe fn multiply<I: Isa, const T: usize>(
+pub(crate) unsafe fn multiply<I: Isa, const MR: usize>(
     block_group: &RowBlockGroup,
     scratch: &mut TileScratch,
 ) {
@@ -138,7 +138,7 @@ pub(crate) unsafe fn multiply<I: Isa, const T: usize>(
                 for first in (outer..end).step_by(KC_INTEGERS) {
                     let groups = (end - first).min(KC_INTEGERS) / GROUP;
                     unpack::<I>(row_block, first, groups, unpacked);
-                    let tiles = shape(T).tile(m, cols, 0, first / GROUP);
+                    let tiles = shape(MR).tile(m, cols, 0, first / GROUP);
                     let x = x.as_ptr().add(tiles).cast();
                     let panels = row_block.panels.len() / row_block.panel_bytes;
                     let kernel = IntegerMacroKernel {
@@ -148,25 +148,25 @@ pub(crate) unsafe fn multiply<I: Isa, const T: usize>(
                         x,
                         m,
                         sums,
-                        fresh: first == 0,
+                        first_block: first == 0,
                     };
                     let layout = Layout::of(row_block.ty);
                     if layout.bytes {
-                        kernel.run::<I, T, 2, true, 4>();
+                        kernel.run::<I, MR, 2, true, 4>();
                         continue;
                     }
                     match (
                         layout.halves(),
                         if I::SHORT { layout.short_run() } else { 8 },
                     ) {
-                        (1, 4) => kernel.run::<I, T, 1, false, 4>(),
-                        (1, _) => kernel.run::<I, T, 1, false, 8>(),
-                        (_, 2) => kernel.run::<I, T, 2, false, 2>(),
-                        _ => kernel.run::<I, T, 2, false, 4>(),
+                        (1, 4) => kernel.run::<I, MR, 1, false, 4>(),
+                        (1, _) => kernel.run::<I, MR, 1, false, 8>(),
+                        (_, 2) => kernel.run::<I, MR, 2, false, 2>(),
+                        _ => kernel.run::<I, MR, 2, false, 4>(),
                     }
                 }
                 if end == cols {
-                    run_epilogue::<I, T>(
+                    run_epilogue::<I, MR>(
                         row_block,
                         m,
                         sums,
@@ -265,7 +265,7 @@ struct IntegerMacroKernel<'a> {
     /// `[token][32]`.
     sums: *mut f32,
     /// Whether this is the first K block, whose sums begin at zero.
-    fresh: bool,
+    first_block: bool,
 }
 
 impl IntegerMacroKernel<'_> {
@@ -277,56 +277,56 @@ impl IntegerMacroKernel<'_> {
     #[inline(always)]
     unsafe fn run<
         I: Isa,
-        const T: usize,
+        const MR: usize,
         const HALVES: usize,
         const BYTES: bool,
         const RUN: usize,
     >(
         &self,
     ) {
-        for token in (0..self.m).step_by(T) {
+        for token in (0..self.m).step_by(MR) {
             for p in 0..self.panels {
                 let mut at = MicroTileIndex {
                     p,
                     token,
                     within: 0,
                 };
-                let left = (self.m - token).min(T);
+                let left = (self.m - token).min(MR);
                 // SAFETY: the micro-tiles are the powers of two that add up to `left`, so that `within` plus the width of
                 // each stays at or below `left`, and all tokens exist.
                 unsafe {
-                    if left == T {
-                        self.micro_tile::<I, T, HALVES, BYTES, RUN, T>(at);
+                    if left == MR {
+                        self.micro_tile::<I, MR, HALVES, BYTES, RUN, MR>(at);
                         continue;
                     }
                     if left & 8 != 0 {
-                        self.micro_tile::<I, T, HALVES, BYTES, RUN, 8>(at);
+                        self.micro_tile::<I, MR, HALVES, BYTES, RUN, 8>(at);
                         at.within += 8;
                     }
                     if left & 4 != 0 {
-                        self.micro_tile::<I, T, HALVES, BYTES, RUN, 4>(at);
+                        self.micro_tile::<I, MR, HALVES, BYTES, RUN, 4>(at);
                         at.within += 4;
                     }
                     if left & 2 != 0 {
-                        self.micro_tile::<I, T, HALVES, BYTES, RUN, 2>(at);
+                        self.micro_tile::<I, MR, HALVES, BYTES, RUN, 2>(at);
                         at.within += 2;
                     }
                     if left & 1 != 0 {
-                        self.micro_tile::<I, T, HALVES, BYTES, RUN, 1>(at);
+                        self.micro_tile::<I, MR, HALVES, BYTES, RUN, 1>(at);
                     }
                 }
             }
         }
     }
 
-    /// The micro-kernel: one panel times `N` tokens of a tile of `T`, with all sums in registers.
+    /// The micro-kernel: one panel times `N` tokens of a tile of `MR`, with all sums in registers.
     ///
     /// # Safety
     /// As [`multiply`]; `at.token + at.within + N` is at most `m`.
     #[inline(always)]
     unsafe fn micro_tile<
         I: Isa,
-        const T: usize,
+        const MR: usize,
         const HALVES: usize,
         const BYTES: bool,
         const RUN: usize,
@@ -342,16 +342,16 @@ impl IntegerMacroKernel<'_> {
                 .sums
                 .add((at.token + at.within) * ROW_BLOCK + at.p * LANES);
             let mut sums = [I::splat(0.0); N];
-            if !self.fresh {
+            if !self.first_block {
                 for t in 0..N {
                     sums[t] = I::load(sums_at.add(t * ROW_BLOCK));
                 }
             }
             let tiles = self.x.add(at.token * self.groups * GROUP_BYTES);
             for g in 0..self.groups {
-                let tile = tiles.add(g * T * GROUP_BYTES);
+                let tile = tiles.add(g * MR * GROUP_BYTES);
                 let bytes = tile.add(at.within * 4);
-                let numbers = tile.add(GROUP * T).cast::<f32>().add(at.within);
+                let numbers = tile.add(GROUP * MR).cast::<f32>().add(at.within);
                 let weights = self.unpacked.weights[at.p][g].as_ptr();
                 for h in 0..HALVES {
                     let mut acc = [I::zero_i(); N];
@@ -361,7 +361,7 @@ impl IntegerMacroKernel<'_> {
                         for v in run..run + RUN {
                             let w = I::load_w(weights.add(v * 64));
                             for t in 0..N {
-                                let quad = I::splat_quad(bytes.add((v * T + t) * 4).cast());
+                                let quad = I::splat_quad(bytes.add((v * MR + t) * 4).cast());
                                 part[t] = if BYTES {
                                     I::dot_bytes(part[t], w, quad)
                                 } else {
@@ -383,8 +383,8 @@ impl IntegerMacroKernel<'_> {
                         if HALVES == 1 { 1 } else { 2 + h },
                     );
                     for t in 0..N {
-                        let unit = numbers.add(unit * T + t).read_unaligned();
-                        let sum = numbers.add(sum * T + t).read_unaligned();
+                        let unit = numbers.add(unit * MR + t).read_unaligned();
+                        let sum = numbers.add(sum * MR + t).read_unaligned();
                         sums[t] = add_group::<I>(sums[t], acc[t], scale, min, (unit, sum));
                     }
                 }
@@ -410,7 +410,7 @@ struct MicroTileIndex {
 /// # Safety
 /// As [`multiply`]; `gate` is the sums of the previous row block.
 #[inline(always)]
-unsafe fn run_epilogue<I: Isa, const T: usize>(
+unsafe fn run_epilogue<I: Isa, const MR: usize>(
     row_block: &RowBlock,
     m: usize,
     sums: *const f32,
@@ -438,12 +438,17 @@ unsafe fn run_epilogue<I: Isa, const T: usize>(
                     group,
                     cols,
                 } => {
-                    let tile = shape(T).tile(m, cols, t / T, group);
-                    let tile = to.slice(tile, T * GROUP_BYTES / size_of::<u16>());
+                    let tile = shape(MR).tile(m, cols, t / MR, group);
+                    let tile = to.slice(tile, MR * GROUP_BYTES / size_of::<u16>());
                     let low = silu_mul_vector::<I>(I::load(gate), I::load(sums));
                     let high =
                         silu_mul_vector::<I>(I::load(gate.add(LANES)), I::load(sums.add(LANES)));
-                    store_group::<I, T>(granularity, [low, high], tile.as_mut_ptr().cast(), t % T);
+                    store_group::<I, MR>(
+                        granularity,
+                        [low, high],
+                        tile.as_mut_ptr().cast(),
+                        t % MR,
+                    );
                 }
             }
         }

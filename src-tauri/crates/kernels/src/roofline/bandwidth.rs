@@ -15,15 +15,15 @@ const TASK: usize = 4 << 20;
 /// in the same kind of memory as packed weights. NaN where the system has no memory for it.
 pub fn read_bandwidth(threads: usize) -> f64 {
     let pool = Pool::new(threads);
-    let Ok(fresh) = Arena::default().take(BUFFER) else {
+    let Ok(uninit) = Arena::default().take(BUFFER) else {
         return f64::NAN;
     };
     pool.parallel_for(BUFFER / TASK, |_, i| {
         // SAFETY: each part is borrowed by one task.
-        unsafe { fresh.part(i, TASK) }.fill(MaybeUninit::new(0));
+        unsafe { uninit.part(i, TASK) }.fill(MaybeUninit::new(0));
     });
     // SAFETY: all parts were written, and none is borrowed any more.
-    let buffer = unsafe { fresh.finish() };
+    let buffer = unsafe { uninit.finish() };
     let best = (0..4)
         .map(|_| {
             let start = Instant::now();

@@ -339,7 +339,7 @@ pub(crate) unsafe fn quants<I: Isa, F: QuantFormat>(block: *const u8, g: usize) 
                 }
             }
         }
-        let mut place = 0;
+        let mut shift = 0;
         if layout.nibbles {
             for v in 0..4 {
                 let both = I::load_w(p.add(v * 64));
@@ -347,20 +347,20 @@ pub(crate) unsafe fn quants<I: Isa, F: QuantFormat>(block: *const u8, g: usize) 
                 w[v + 4] = I::and(I::shr(both, 4), I::splat_w(15));
             }
             p = p.add(256);
-            place = 4;
+            shift = 4;
         }
         if layout.crumbs {
             for v in 0..8 {
                 let set = I::load_w(p.add(v / 4 * 64));
-                w[v] = I::or(w[v], bits::<I>(set, v as u32 % 4 * 2, place, 3));
+                w[v] = I::or(w[v], bits::<I>(set, v as u32 % 4 * 2, shift, 3));
             }
             p = p.add(128);
-            place += 2;
+            shift += 2;
         }
         if layout.bits {
             let set = I::load_w(p);
             for (v, w) in w.iter_mut().enumerate() {
-                *w = I::or(*w, bits::<I>(set, v as u32, place, 1));
+                *w = I::or(*w, bits::<I>(set, v as u32, shift, 1));
             }
         }
         w

@@ -62,15 +62,15 @@ impl Matrix {
         let packed = panels
             .checked_mul(panel_bytes)
             .ok_or(crate::memory::reserve::OutOfMemory { bytes: usize::MAX })?;
-        let fresh = arena.take(packed)?;
+        let uninit = arena.take(packed)?;
         // Small enough that the bytes are still in the cache when they are packed.
         let at_once = (READ_BYTES / panel_bytes).max(1);
         let buffers: Vec<_> = (0..pool.threads())
             .map(|_| Mutex::new(Vec::new()))
             .collect();
         let failed = Mutex::new(None);
-        pool.parallel_for(fresh.pages(), |worker, page| {
-            let parts = fresh.parts_in(page, panel_bytes);
+        pool.parallel_for(uninit.pages(), |worker, page| {
+            let parts = uninit.parts_in(page, panel_bytes);
             let mut buffer = lock(&buffers[worker]);
             for first in parts.clone().step_by(at_once) {
                 let last = (first + at_once).min(parts.end);
@@ -84,7 +84,7 @@ impl Matrix {
                 };
                 for (p, source) in (first..last).zip(source.chunks(panel_bytes)) {
                     // SAFETY: each panel belongs to one task, and the routines are those of this machine's level.
-                    unsafe { (routines.pack)(ty, source, row_bytes, fresh.part(p, panel_bytes)) };
+                    unsafe { (routines.pack)(ty, source, row_bytes, uninit.part(p, panel_bytes)) };
                 }
             }
         });
@@ -93,7 +93,7 @@ impl Matrix {
         }
         // SAFETY: all tasks have returned without an error; together they packed every panel, and packing writes all of a
         // panel.
-        let weights = unsafe { fresh.finish() };
+        let weights = unsafe { uninit.finish() };
         Ok(Matrix {
             ty,
             rows,

@@ -63,17 +63,17 @@ fn read_quant(layout: Layout, group: &[u8], c: usize, lane: usize) -> u8 {
     if layout.bytes {
         return group[v * 64 + at] ^ 0x80;
     }
-    let (mut q, mut place, mut plane) = (0, 0, 0);
+    let (mut q, mut shift, mut plane) = (0, 0, 0);
     if layout.nibbles {
         q = group[v % 4 * 64 + at] >> (v / 4 * 4) & 15;
-        (place, plane) = (4, 256);
+        (shift, plane) = (4, 256);
     }
     if layout.crumbs {
-        q |= (group[plane + v / 4 * 64 + at] >> (v % 4 * 2) & 3) << place;
-        (place, plane) = (place + 2, plane + 128);
+        q |= (group[plane + v / 4 * 64 + at] >> (v % 4 * 2) & 3) << shift;
+        (shift, plane) = (shift + 2, plane + 128);
     }
     if layout.bits {
-        q |= (group[plane + at] >> v & 1) << place;
+        q |= (group[plane + at] >> v & 1) << shift;
     }
     q
 }

@@ -79,17 +79,17 @@ fn write_quant(layout: Layout, c: usize, lane: usize, q: u8, group: &mut [u8]) {
         group[v * 64 + at] = q ^ 0x80;
         return;
     }
-    let (mut plane, mut place) = (0, 0);
+    let (mut plane, mut shift) = (0, 0);
     if layout.nibbles {
         group[v % 4 * 64 + at] |= (q & 15) << (v / 4 * 4);
-        (plane, place) = (256, 4);
+        (plane, shift) = (256, 4);
     }
     if layout.crumbs {
-        group[plane + v / 4 * 64 + at] |= (q >> place & 3) << (v % 4 * 2);
-        (plane, place) = (plane + 128, place + 2);
+        group[plane + v / 4 * 64 + at] |= (q >> shift & 3) << (v % 4 * 2);
+        (plane, shift) = (plane + 128, shift + 2);
     }
     if layout.bits {
-        group[plane + at] |= (q >> place & 1) << v;
+        group[plane + at] |= (q >> shift & 1) << v;
     }
 }
 
