@@ -24,7 +24,7 @@ impl Int16Scratch {
     pub fn quantise_queries(&mut self, q: &[f32], dim: usize) {
         let rows = q.chunks_exact(dim).zip(self.q.chunks_exact_mut(dim));
         for ((from, to), scale) in rows.zip(&mut self.q_scale) {
-            let largest = from.iter().fold(0.0_f32, |row_max, x| row_max.max(x.abs()));
+            let largest = from.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
             let inverse = if largest > 0.0 { QUERY / largest } else { 0.0 };
             *scale = largest / QUERY;
             for (to, from) in to.iter_mut().zip(from) {
