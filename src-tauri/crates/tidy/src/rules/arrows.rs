@@ -1,14 +1,23 @@
 use crate::{File, Finding, Tree};
 
 /// What a package of ours may depend on among our own.
-const ARROWS: [(&str, &[&str]); 8] = [
-    ("src-tauri/", &["chat", "engine", "figures"]),
+const ARROWS: [(&str, &[&str]); 11] = [
+    (
+        "src-tauri/",
+        &["bench", "chat", "devices", "engine", "figures", "system"],
+    ),
+    ("src-tauri/crates/bench/", &["engine", "gpu", "kernels"]),
     ("src-tauri/crates/chat/", &["figures", "store"]),
+    (
+        "src-tauri/crates/devices/",
+        &["engine", "figures", "gpu", "kernels", "system"],
+    ),
     ("src-tauri/crates/engine/", &["figures", "gpu", "kernels"]),
     ("src-tauri/crates/figures/", &[]),
     ("src-tauri/crates/gpu/", &["kernels"]),
     ("src-tauri/crates/kernels/", &[]),
-    ("src-tauri/crates/store/", &[]),
+    ("src-tauri/crates/store/", &["system"]),
+    ("src-tauri/crates/system/", &[]),
     ("src-tauri/crates/tidy/", &[]),
 ];
 
