@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use gpu::{Allowed, Dispatch, Executor, Failure, Kernel, Limits, Matrices, Wgpu};
+use gpu::{Allowed, CoopMatrices, DeviceLimits, Dispatch, Executor, GpuError, Kernel, Wgpu};
 
 use crate::skipped::or_skip;
 
@@ -26,7 +26,7 @@ pub fn any_device() -> Option<Wgpu> {
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// It fails.
-    Fails(Failure),
+    Fails(GpuError),
     /// It answers with what is no number.
     NoNumbers,
     /// It leaves out the last piece of work of every submit, and says nothing.
@@ -94,23 +94,23 @@ impl Drop for Share {
 
 impl Executor for Faulty {
     type Buffer = Taken;
-    type Bound = <Wgpu as Executor>::Bound;
-    type Ticket = <Wgpu as Executor>::Ticket;
+    type BoundKernel = <Wgpu as Executor>::BoundKernel;
+    type Submission = <Wgpu as Executor>::Submission;
 
-    fn limits(&self) -> Limits {
-        let claimed = Matrices {
+    fn limits(&self) -> DeviceLimits {
+        let claimed = CoopMatrices {
             edge: 16,
             subgroup: 32,
             paired: true,
         };
         let claims = matches!(self.fault, Fault::NoMatrices | Fault::WrongMatrices);
-        Limits {
+        DeviceLimits {
             matrices: claims.then_some(claimed),
             ..self.exec.limits()
         }
     }
 
-    fn buffer(&mut self, name: &str, bytes: u64) -> Result<Taken, Failure> {
+    fn buffer(&mut self, name: &str, bytes: u64) -> Result<Taken, GpuError> {
         let taken = self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let share = Share {
             bytes,
@@ -119,7 +119,7 @@ impl Executor for Faulty {
         if let Fault::Small(most) = self.fault
             && taken > most
         {
-            return Err(Failure::OutOfMemory(format!("{bytes} bytes for {name}")));
+            return Err(GpuError::OutOfMemory(format!("{bytes} bytes for {name}")));
         }
         Ok(Taken {
             buffer: self.exec.buffer(name, bytes)?,
@@ -127,19 +127,19 @@ impl Executor for Faulty {
         })
     }
 
-    fn write(&mut self, to: &Taken, at: u64, bytes: &[u8]) -> Result<(), Failure> {
+    fn write(&mut self, to: &Taken, at: u64, bytes: &[u8]) -> Result<(), GpuError> {
         self.exec.write(&to.buffer, at, bytes)
     }
 
-    fn copy(&mut self, from: &Taken, to: &Taken, bytes: u64) -> Result<(), Failure> {
+    fn copy(&mut self, from: &Taken, to: &Taken, bytes: u64) -> Result<(), GpuError> {
         self.exec.copy(&from.buffer, &to.buffer, bytes)
     }
 
-    fn bind(&mut self, kernel: &Kernel, buffers: &[&Taken]) -> Result<Self::Bound, Failure> {
+    fn bind(&mut self, kernel: &Kernel, buffers: &[&Taken]) -> Result<Self::BoundKernel, GpuError> {
         let mut kernel = kernel.clone();
         if kernel.file == "coop" {
             if !matches!(self.fault, Fault::WrongMatrices) {
-                return Err(Failure::Refused("no cooperative matrices".to_owned()));
+                return Err(GpuError::Refused("no cooperative matrices".to_owned()));
             }
             kernel.file = "tile";
             let (_, groups) = &mut kernel.constants[1];
@@ -151,9 +151,9 @@ impl Executor for Faulty {
 
     fn submit(
         &mut self,
-        dispatches: &[Dispatch<'_, Self::Bound>],
+        dispatches: &[Dispatch<'_, Self::BoundKernel>],
         reading: Option<(&Taken, u64)>,
-    ) -> Result<Self::Ticket, Failure> {
+    ) -> Result<Self::Submission, GpuError> {
         let left = self.submits_left.load(Ordering::Relaxed);
         self.submits_left
             .store(left.saturating_sub(1), Ordering::Relaxed);
@@ -168,12 +168,12 @@ impl Executor for Faulty {
 
     fn timed(
         &mut self,
-        dispatches: &[Dispatch<'_, Self::Bound>],
-    ) -> Result<Option<Vec<f64>>, Failure> {
+        dispatches: &[Dispatch<'_, Self::BoundKernel>],
+    ) -> Result<Option<Vec<f64>>, GpuError> {
         self.exec.timed(dispatches)
     }
 
-    fn take(&mut self, ticket: Self::Ticket) -> Result<Vec<u8>, Failure> {
+    fn take(&mut self, ticket: Self::Submission) -> Result<Vec<u8>, GpuError> {
         let mut bytes = self.exec.take(ticket)?;
         if matches!(self.fault, Fault::NoNumbers) && self.shows() {
             bytes.fill(0xff);

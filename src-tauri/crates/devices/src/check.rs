@@ -19,7 +19,7 @@ use engine::run::random::Random;
 use engine::run::sampler::Sampler;
 use engine::run::session::Session;
 use engine::{CpuLevel, KvType, OpenError, Sampling};
-use gpu::{Allowed, Executor, Failure, How, Product};
+use gpu::{Allowed, Executor, GpuError, KernelVariant, ProductCheck};
 use kernels::Cpu;
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,7 @@ pub fn check_gpu(order: &CheckRequest) -> Result<GpuCheck, OpenError> {
 /// something is wrong with them.
 fn check_opened<E>(
     order: &CheckRequest,
-    open: &dyn Fn(bool) -> Result<E, Failure>,
+    open: &dyn Fn(bool) -> Result<E, GpuError>,
 ) -> Result<GpuCheck, OpenError>
 where
     E: Executor + Clone + 'static,
@@ -157,10 +157,10 @@ where
     Ok(checking.found)
 }
 
-fn fault(failure: Failure) -> Fault {
+fn fault(failure: GpuError) -> Fault {
     let says = failure.to_string();
     match failure {
-        Failure::OutOfMemory(_) => Fault::OutOfMemory(says),
+        GpuError::OutOfMemory(_) => Fault::OutOfMemory(says),
         _ => Fault::Driver(says),
     }
 }
@@ -176,8 +176,8 @@ enum Stop {
     Device(Fault),
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
+impl From<GpuError> for Stop {
+    fn from(failure: GpuError) -> Self {
         Stop::Device(fault(failure))
     }
 }
@@ -264,7 +264,7 @@ where
             let Some(tensor) = source.tensor(&name) else {
                 continue;
             };
-            let product = Product {
+            let product = ProductCheck {
                 ty,
                 rows,
                 cols,
@@ -428,8 +428,8 @@ where
     }
 }
 
-fn how(tokens: usize, matrices: bool) -> How {
-    How {
+fn how(tokens: usize, matrices: bool) -> KernelVariant {
+    KernelVariant {
         tokens,
         floats: false,
         matrices,

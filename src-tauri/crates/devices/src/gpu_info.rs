@@ -22,8 +22,8 @@ pub struct Gpu {
     pub refused: Option<String>,
 }
 
-impl From<gpu::DeviceInfo> for Gpu {
-    fn from(info: gpu::DeviceInfo) -> Self {
+impl From<gpu::GpuInfo> for Gpu {
+    fn from(info: gpu::GpuInfo) -> Self {
         Self {
             name: info.name,
             id: info.id,

@@ -1,6 +1,6 @@
 //! Why a model does not open.
 
-use gpu::Failure;
+use gpu::GpuError;
 use kernels::CpuLevelError;
 
 use crate::gguf::GgufError;
@@ -59,8 +59,8 @@ impl OpenError {
     }
 }
 
-impl From<Failure> for OpenError {
-    fn from(failure: Failure) -> Self {
+impl From<GpuError> for OpenError {
+    fn from(failure: GpuError) -> Self {
         OpenError::Device(failure.into())
     }
 }
@@ -70,7 +70,7 @@ impl From<Failure> for OpenError {
 pub enum GpuRejection {
     /// There is no such device, or it does not open.
     #[error("{0}")]
-    NotOpened(Failure),
+    NotOpened(GpuError),
     /// It has no room for a context beside a single layer.
     #[error("beside one layer its memory has no room for {} of context", figures::tokens(*context))]
     NoRoom {
@@ -94,7 +94,7 @@ impl GpuRejection {
     /// Whether the device has failed, and not for want of memory.
     pub fn is_fault(&self) -> bool {
         match self {
-            GpuRejection::NotOpened(failure) => !matches!(failure, Failure::NoDevice(_)),
+            GpuRejection::NotOpened(failure) => !matches!(failure, GpuError::NoDevice(_)),
             GpuRejection::NotLoaded(error) => {
                 matches!(error.of_device(), Some(DeviceError::Failed(_)))
             }

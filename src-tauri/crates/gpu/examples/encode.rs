@@ -5,7 +5,9 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use gpu::{Allowed, Input, LayerWeights, Model, Options, Sampling, Shape, Wanted, Weights, Wgpu};
+use gpu::{
+    Allowed, DeviceModel, DeviceSampling, Layer, Options, PassInput, Shape, Want, Weights, Wgpu,
+};
 use kernels::{BlockType, KvType, Stored};
 
 const LAYERS: usize = 36;
@@ -22,7 +24,7 @@ fn on_processor() -> u64 {
 }
 
 #[expect(clippy::print_stdout, reason = "printing is what it is for")]
-fn main() -> Result<(), gpu::Failure> {
+fn main() -> Result<(), gpu::GpuError> {
     let mut exec = Wgpu::open(None, ALLOWED)?;
     let shape = Shape {
         layers: LAYERS,
@@ -53,7 +55,7 @@ fn main() -> Result<(), gpu::Failure> {
     let layers = layers
         .into_iter()
         .map(|(q, k, v, output, gate, up, down)| {
-            Ok(LayerWeights {
+            Ok(Layer {
                 attn_norm: norm()?,
                 attn_q: q,
                 attn_k: k,
@@ -65,7 +67,7 @@ fn main() -> Result<(), gpu::Failure> {
                 ffn_down: down,
             })
         })
-        .collect::<Result<_, gpu::Failure>>()?;
+        .collect::<Result<_, gpu::GpuError>>()?;
     let weights = Weights {
         token_embd,
         layers,
@@ -78,10 +80,15 @@ fn main() -> Result<(), gpu::Failure> {
         matrices: false,
     };
     let angles = Box::new(|_, count| vec![0.0; count * 64]);
-    let mut model = Model::new(exec, shape, options, weights, angles)?;
+    let mut model = DeviceModel::new(exec, shape, options, weights, angles)?;
     let never = AtomicBool::new(false);
-    model.append(Input::Ids(&[1; 32]), Wanted::Last, &never, &mut Vec::new())?;
-    let sampling = Sampling {
+    model.append(
+        PassInput::Ids(&[1; 32]),
+        Want::Last,
+        &never,
+        &mut Vec::new(),
+    )?;
+    let sampling = DeviceSampling {
         temperature: 0.6,
         top_p: 0.95,
         min_p: 0.0,

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use half::f16;
 use kernels::{BlockType, Stored};
 
-use crate::check::{How, Product};
+use crate::check::{KernelVariant, ProductCheck};
 use crate::device::Allowed;
 use crate::skipped::or_skip;
 use crate::wgpu_exec::Wgpu;
@@ -21,9 +21,9 @@ fn device() -> Option<Wgpu> {
 }
 
 /// xorshift: numbers that look random and are the same everywhere.
-struct Random(u64);
+struct Xorshift(u64);
 
-impl Random {
+impl Xorshift {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -65,9 +65,9 @@ impl Random {
 }
 
 /// The relative error of a product of norm(x) with `rows` rows of random weights.
-fn error_of(exec: &mut Wgpu, ty: BlockType, rows: usize, cols: usize, how: How) -> f64 {
-    let stored = Random((rows * cols) as u64 | 1).blocks(ty, rows * cols);
-    let product = Product {
+fn error_of(exec: &mut Wgpu, ty: BlockType, rows: usize, cols: usize, how: KernelVariant) -> f64 {
+    let stored = Xorshift((rows * cols) as u64 | 1).blocks(ty, rows * cols);
+    let product = ProductCheck {
         ty,
         rows,
         cols,
@@ -80,7 +80,7 @@ fn error_of(exec: &mut Wgpu, ty: BlockType, rows: usize, cols: usize, how: How) 
 fn products_on_the_gpu_are_right_in_every_format() {
     let Some(mut exec) = device() else { return };
     for ty in BlockType::ALL {
-        let format = crate::Format::of(ty);
+        let format = crate::WeightFormat::of(ty);
         for (rows, cols) in [(5, 256), (33, 256), (70, 768)] {
             for (tokens, floats, matrices) in [
                 (1, true, false),
@@ -90,7 +90,7 @@ fn products_on_the_gpu_are_right_in_every_format() {
                 (70, false, false),
                 (70, false, true),
             ] {
-                let how = How {
+                let how = KernelVariant {
                     tokens,
                     floats,
                     matrices,

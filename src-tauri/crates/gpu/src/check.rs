@@ -5,19 +5,19 @@ use std::time::Instant;
 use kernels::{BlockType, Stored};
 
 use crate::exec::{Dispatch, Executor};
-use crate::failure::Failure;
+use crate::failure::GpuError;
+use crate::matrix::load_matrix;
 use crate::model::{Shape, WIDEST};
 use crate::plan::TILE;
-use crate::products::{self, After, Arithmetic, Before, FEW, Rows};
+use crate::products::{self, Arithmetic, FEW, FusedEpilogue, FusedPrologue, RowRange};
 use crate::scratch::Activations;
-use crate::weights::load_matrix;
 
 /// Rows that are computed over on the processor; on the device all are computed.
 const COMPARED: usize = 256;
 
 /// A product of norm(x) with a matrix.
 #[derive(Clone, Copy, Debug)]
-pub struct Product<'a> {
+pub struct ProductCheck<'a> {
     /// How its weights are stored.
     pub ty: BlockType,
     /// Rows.
@@ -30,7 +30,7 @@ pub struct Product<'a> {
 
 /// Which of the kernels for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct How {
+pub struct KernelVariant {
     /// Tokens at once: one, a few and many have kernels of their own.
     pub tokens: usize,
     /// Activations in f32 rather than in 8 bits.
@@ -39,12 +39,12 @@ pub struct How {
     pub matrices: bool,
 }
 
-impl Product<'_> {
+impl ProductCheck<'_> {
     /// The relative error of what the device computes. What it leaves out is no number, and so is then the error.
     ///
     /// # Errors
     /// When the device fails, or the stored weights are not so many.
-    pub fn error<E: Executor>(&self, exec: &mut E, how: How) -> Result<f64, Failure> {
+    pub fn error<E: Executor>(&self, exec: &mut E, how: KernelVariant) -> Result<f64, GpuError> {
         let x: Vec<f32> = (0..how.tokens * self.cols)
             .map(|at| wave(at, 3.0))
             .collect();
@@ -57,9 +57,9 @@ impl Product<'_> {
         for row in (0..self.rows).step_by(step) {
             let range = row * row_bytes..(row + 1) * row_bytes;
             let stored = (self.stored.get(range, &mut buffer))
-                .map_err(|error| Failure::Read(error.to_string()))?;
+                .map_err(|error| GpuError::Read(error.to_string()))?;
             kernels::dequantise(self.ty, stored, &mut weights)
-                .map_err(|error| Failure::Unsupported(error.to_string()))?;
+                .map_err(|error| GpuError::Unsupported(error.to_string()))?;
             for (token, x) in x.chunks_exact(self.cols).enumerate() {
                 let exact = exact(&weights, x, &norm);
                 error += (f64::from(ours[token * self.rows + row]) - exact).powi(2);
@@ -76,8 +76,8 @@ impl Product<'_> {
     /// How long the device takes for it, in seconds.
     ///
     /// # Errors
-    /// As [`Product::error`].
-    pub fn seconds<E: Executor>(&self, exec: &mut E, how: How) -> Result<f64, Failure> {
+    /// As [`ProductCheck::error`].
+    pub fn seconds<E: Executor>(&self, exec: &mut E, how: KernelVariant) -> Result<f64, GpuError> {
         /// What is measured takes so long at least, for clocks to be good enough.
         const LEAST: f64 = 0.005;
         const ROUNDS: usize = 3;
@@ -89,7 +89,7 @@ impl Product<'_> {
             let started = Instant::now();
             let ticket = exec.submit(&dispatches, None)?;
             exec.take(ticket)?;
-            Ok::<f64, Failure>(started.elapsed().as_secs_f64() / times as f64)
+            Ok::<f64, GpuError>(started.elapsed().as_secs_f64() / times as f64)
         };
         // The first time a driver may have something to prepare.
         run(1)?;
@@ -110,10 +110,10 @@ impl Product<'_> {
     fn on_device<E: Executor>(
         &self,
         exec: &mut E,
-        how: How,
+        how: KernelVariant,
         x: &[f32],
         norm: &[f32],
-    ) -> Result<Vec<f32>, Failure> {
+    ) -> Result<Vec<f32>, GpuError> {
         let loaded = self.load(exec, how, x, norm)?;
         let bytes = 4 * (how.tokens * self.rows) as u64;
         let dispatches = loaded.dispatches(how.tokens);
@@ -124,11 +124,11 @@ impl Product<'_> {
     fn load<E: Executor>(
         &self,
         exec: &mut E,
-        how: How,
+        how: KernelVariant,
         x: &[f32],
         norm: &[f32],
-    ) -> Result<Loaded<E>, Failure> {
-        let How {
+    ) -> Result<Loaded<E>, GpuError> {
+        let KernelVariant {
             tokens,
             floats,
             matrices,
@@ -158,17 +158,20 @@ impl Product<'_> {
             let buffers = [normed.of(dot4), vec![&source, &norm]].concat();
             bound.push((exec.bind(&kernel, &buffers)?, [tokens, 1]));
         }
-        for rows in Rows::parts(&matrix) {
-            let after = After::Rows {
+        for rows in RowRange::parts(&matrix) {
+            let after = FusedEpilogue::Store {
                 stride: self.rows,
                 first: rows.first(),
                 add: false,
             };
             let weights = vec![rows.buffer()];
             let (before, mut buffers) = if fused {
-                (Before::Norm, [weights, vec![&source, &norm]].concat())
+                (
+                    FusedPrologue::RmsNorm,
+                    [weights, vec![&source, &norm]].concat(),
+                )
             } else {
-                (Before::Nothing, [normed.of(dot4), weights].concat())
+                (FusedPrologue::None, [normed.of(dot4), weights].concat())
             };
             buffers.push(&y);
             let (kernel, groups) =
@@ -182,13 +185,13 @@ impl Product<'_> {
 /// A product that lies ready on the device.
 struct Loaded<E: Executor> {
     /// Its kernels, with their workgroups across and down.
-    bound: Vec<(E::Bound, [usize; 2])>,
+    bound: Vec<(E::BoundKernel, [usize; 2])>,
     /// Where its results will be.
     y: E::Buffer,
 }
 
 impl<E: Executor> Loaded<E> {
-    fn dispatches(&self, tokens: usize) -> Vec<Dispatch<'_, E::Bound>> {
+    fn dispatches(&self, tokens: usize) -> Vec<Dispatch<'_, E::BoundKernel>> {
         let bound = self.bound.iter();
         bound
             .map(|(bound, [across, down])| Dispatch {
@@ -201,7 +204,7 @@ impl<E: Executor> Loaded<E> {
 }
 
 /// A buffer with these values.
-fn filled<E: Executor>(exec: &mut E, values: &[f32]) -> Result<E::Buffer, Failure> {
+fn filled<E: Executor>(exec: &mut E, values: &[f32]) -> Result<E::Buffer, GpuError> {
     let buffer = exec.buffer("values", size_of_val(values) as u64)?;
     exec.write(&buffer, 0, bytemuck::cast_slice(values))?;
     Ok(buffer)

@@ -7,8 +7,8 @@ use wgpu::{
     Features, Instance, InstanceDescriptor, MemoryBudgetThresholds,
 };
 
-use crate::exec::Matrices;
-use crate::failure::Failure;
+use crate::exec::CoopMatrices;
+use crate::failure::GpuError;
 use crate::products::SHARERS;
 
 #[cfg(not(target_vendor = "apple"))]
@@ -24,7 +24,7 @@ mod uuid {
 
 /// What a device is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum GpuKind {
     /// A card with memory of its own.
     Discrete,
     /// A part of the processor, sharing its memory.
@@ -48,7 +48,7 @@ pub struct Allowed {
 
 /// A GPU as one driver shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceInfo {
+pub struct GpuInfo {
     /// The adapter's name.
     pub name: String,
     /// Which it is among others of its name: its UUID, or else its place on the bus, whatever the order in which drivers
@@ -61,34 +61,34 @@ pub struct DeviceInfo {
     /// `Vulkan` or `Metal`.
     pub api: &'static str,
     /// What it is made of.
-    pub kind: Kind,
+    pub kind: GpuKind,
     /// Smallest and largest subgroup.
     pub subgroup: (u32, u32),
     /// Why it is not used; `None` where it may be.
     pub refused: Option<String>,
 }
 
-impl Kind {
+impl GpuKind {
     /// A word for people.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Discrete => "discrete",
-            Kind::Integrated => "integrated",
-            Kind::Virtual => "virtual",
-            Kind::Software => "software",
-            Kind::Other => "other",
+            GpuKind::Discrete => "discrete",
+            GpuKind::Integrated => "integrated",
+            GpuKind::Virtual => "virtual",
+            GpuKind::Software => "software",
+            GpuKind::Other => "other",
         }
     }
 }
 
-impl DeviceInfo {
+impl GpuInfo {
     /// Whether this is what somebody calls `name`.
     fn is_called(&self, name: &str) -> bool {
         self.id == name || (!self.bus.is_empty() && self.bus == name)
     }
 
     /// Whether this is the same card, seen through another driver.
-    fn is_twin_of(&self, other: &DeviceInfo) -> bool {
+    fn is_twin_of(&self, other: &GpuInfo) -> bool {
         if self.bus.is_empty() || other.bus.is_empty() {
             self.id == other.id && self.driver != other.driver
         } else {
@@ -97,7 +97,7 @@ impl DeviceInfo {
     }
 }
 
-impl fmt::Display for DeviceInfo {
+impl fmt::Display for GpuInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}, {})", self.name, self.api, self.driver)
     }
@@ -105,7 +105,7 @@ impl fmt::Display for DeviceInfo {
 
 /// Every GPU that a driver shows, those first that are likely faster. The processor playing one is refused unless
 /// `software` is set, as tests do.
-pub fn list(software: bool) -> Vec<DeviceInfo> {
+pub fn list(software: bool) -> Vec<GpuInfo> {
     adapters(software)
         .into_iter()
         .map(|(_, info)| info)
@@ -116,14 +116,14 @@ pub fn list(software: bool) -> Vec<DeviceInfo> {
 ///
 /// # Errors
 /// Why there is none.
-pub(crate) fn choose(id: Option<&str>, software: bool) -> Result<(Adapter, DeviceInfo), Failure> {
+pub(crate) fn choose(id: Option<&str>, software: bool) -> Result<(Adapter, GpuInfo), GpuError> {
     let mut all = adapters(software);
     let index = pick(all.iter().map(|(_, info)| info), id)?;
     Ok(all.swap_remove(index))
 }
 
 /// Which of these has this id, or else is the first that may be used.
-fn pick<'a>(all: impl Iterator<Item = &'a DeviceInfo>, id: Option<&str>) -> Result<usize, Failure> {
+fn pick<'a>(all: impl Iterator<Item = &'a GpuInfo>, id: Option<&str>) -> Result<usize, GpuError> {
     let mut refused = None;
     for (index, info) in all.enumerate() {
         if id.is_some_and(|id| !info.is_called(id)) {
@@ -136,7 +136,7 @@ fn pick<'a>(all: impl Iterator<Item = &'a DeviceInfo>, id: Option<&str>) -> Resu
             }
         }
     }
-    Err(Failure::NoDevice(match (refused, id) {
+    Err(GpuError::NoDevice(match (refused, id) {
         (Some(reason), _) => reason,
         (None, Some(id)) => format!("none is called {id}"),
         (None, None) => "no Vulkan or Metal driver shows one".to_owned(),
@@ -148,7 +148,7 @@ pub(crate) const SHARED_BY_MATRICES: u32 = 18 << 10;
 /// The share of the memory that is free on a device that may be taken, in hundredths: the desktop draws with it too.
 const OF_FREE_MEMORY: u8 = 90;
 
-fn adapters(software: bool) -> Vec<(Adapter, DeviceInfo)> {
+fn adapters(software: bool) -> Vec<(Adapter, GpuInfo)> {
     let instance = Instance::new(InstanceDescriptor {
         backends: Backends::VULKAN | Backends::METAL,
         memory_budget_thresholds: MemoryBudgetThresholds {
@@ -158,7 +158,7 @@ fn adapters(software: bool) -> Vec<(Adapter, DeviceInfo)> {
         ..InstanceDescriptor::new_without_display_handle()
     });
     let found = pollster::block_on(instance.enumerate_adapters(Backends::VULKAN | Backends::METAL));
-    let mut all: Vec<(Adapter, DeviceInfo)> = found
+    let mut all: Vec<(Adapter, GpuInfo)> = found
         .into_iter()
         .map(|adapter| {
             let info = describe(&adapter, software);
@@ -166,20 +166,20 @@ fn adapters(software: bool) -> Vec<(Adapter, DeviceInfo)> {
         })
         .collect();
     all.sort_by_key(|(_, info)| (info.kind, driver_rank(&info.driver)));
-    let mut infos: Vec<&mut DeviceInfo> = all.iter_mut().map(|(_, info)| info).collect();
+    let mut infos: Vec<&mut GpuInfo> = all.iter_mut().map(|(_, info)| info).collect();
     keep_one_driver(&mut infos);
     tell_apart(&mut infos);
     all
 }
 
-fn describe(adapter: &Adapter, software: bool) -> DeviceInfo {
+fn describe(adapter: &Adapter, software: bool) -> GpuInfo {
     let info = adapter.get_info();
     let kind = match info.device_type {
-        DeviceType::DiscreteGpu => Kind::Discrete,
-        DeviceType::IntegratedGpu => Kind::Integrated,
-        DeviceType::VirtualGpu => Kind::Virtual,
-        DeviceType::Cpu => Kind::Software,
-        DeviceType::Other => Kind::Other,
+        DeviceType::DiscreteGpu => GpuKind::Discrete,
+        DeviceType::IntegratedGpu => GpuKind::Integrated,
+        DeviceType::VirtualGpu => GpuKind::Virtual,
+        DeviceType::Cpu => GpuKind::Software,
+        DeviceType::Other => GpuKind::Other,
     };
     let bus = info.device_pci_bus_id;
     let id = uuid::of(adapter).unwrap_or_else(|| match &*bus {
@@ -188,12 +188,12 @@ fn describe(adapter: &Adapter, software: bool) -> DeviceInfo {
     });
     let driver = format!("{} {}", info.driver, info.driver_info);
     let kind = if is_software(&info.name) {
-        Kind::Software
+        GpuKind::Software
     } else {
         kind
     };
     let missing = needed() - adapter.features();
-    let refused = if kind == Kind::Software && !software {
+    let refused = if kind == GpuKind::Software && !software {
         Some("it is the processor playing a GPU".to_owned())
     } else if !missing.is_empty() {
         Some(format!("it lacks {missing:?}"))
@@ -202,7 +202,7 @@ fn describe(adapter: &Adapter, software: bool) -> DeviceInfo {
     } else {
         None
     };
-    DeviceInfo {
+    GpuInfo {
         name: info.name,
         id,
         bus,
@@ -228,7 +228,7 @@ pub(crate) const FOR_MATRICES: Features =
     Features::SHADER_F16.union(Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
 
 /// The cooperative matrices of an adapter that the kernels use: of halves, with sums in single precision.
-pub(crate) fn matrices(adapter: &Adapter) -> Option<Matrices> {
+pub(crate) fn matrices(adapter: &Adapter) -> Option<CoopMatrices> {
     let limits = adapter.limits();
     let info = adapter.get_info();
     // Every GPU with a Metal driver has subgroups of 32 where it has matrices, whatever the most may be.
@@ -251,7 +251,7 @@ pub(crate) fn matrices(adapter: &Adapter) -> Option<Matrices> {
                 && it.ab_type == CooperativeScalarType::F16
                 && it.cr_type == CooperativeScalarType::F32
         };
-        has.iter().find(is).map(|_| Matrices {
+        has.iter().find(is).map(|_| CoopMatrices {
             edge,
             subgroup,
             paired,
@@ -279,7 +279,7 @@ fn driver_rank(driver: &str) -> usize {
 }
 
 /// Refuses what an earlier entry shows already: one card, seen through a second driver.
-fn keep_one_driver(all: &mut [&mut DeviceInfo]) {
+fn keep_one_driver(all: &mut [&mut GpuInfo]) {
     for later in 1..all.len() {
         let (before, rest) = all.split_at_mut(later);
         let info = &mut *rest[0];
@@ -292,7 +292,7 @@ fn keep_one_driver(all: &mut [&mut DeviceInfo]) {
 
 /// Calls devices whose driver gives them all one UUID by their places on the bus, and numbers those that nothing else
 /// tells apart.
-fn tell_apart(all: &mut [&mut DeviceInfo]) {
+fn tell_apart(all: &mut [&mut GpuInfo]) {
     let ids: Vec<String> = all.iter().map(|info| info.id.clone()).collect();
     for info in all.iter_mut().filter(|info| !info.bus.is_empty()) {
         if ids.iter().filter(|id| **id == info.id).count() > 1 {
@@ -312,25 +312,25 @@ fn tell_apart(all: &mut [&mut DeviceInfo]) {
 mod tests {
     use super::*;
 
-    fn gpu(id: &str, driver: &str, refused: Option<&str>) -> DeviceInfo {
+    fn gpu(id: &str, driver: &str, refused: Option<&str>) -> GpuInfo {
         on_bus(id, "", driver, refused)
     }
 
-    fn on_bus(id: &str, bus: &str, driver: &str, refused: Option<&str>) -> DeviceInfo {
-        DeviceInfo {
+    fn on_bus(id: &str, bus: &str, driver: &str, refused: Option<&str>) -> GpuInfo {
+        GpuInfo {
             name: "Card".to_owned(),
             id: id.to_owned(),
             bus: bus.to_owned(),
             driver: driver.to_owned(),
             api: "Vulkan",
-            kind: Kind::Discrete,
+            kind: GpuKind::Discrete,
             subgroup: (32, 32),
             refused: refused.map(str::to_owned),
         }
     }
 
-    fn told(mut all: Vec<DeviceInfo>) -> Vec<DeviceInfo> {
-        let mut infos: Vec<&mut DeviceInfo> = all.iter_mut().collect();
+    fn told(mut all: Vec<GpuInfo>) -> Vec<GpuInfo> {
+        let mut infos: Vec<&mut GpuInfo> = all.iter_mut().collect();
         keep_one_driver(&mut infos);
         tell_apart(&mut infos);
         all
@@ -357,7 +357,9 @@ mod tests {
             }
             assert_eq!(pick(all.iter(), None), Ok(0));
             let unknown = pick(all.iter(), Some("0000:03:00.0"));
-            assert!(matches!(unknown, Err(Failure::NoDevice(why)) if why.contains("0000:03:00.0")));
+            assert!(
+                matches!(unknown, Err(GpuError::NoDevice(why)) if why.contains("0000:03:00.0"))
+            );
         }
     }
 
@@ -384,6 +386,6 @@ mod tests {
         let both = [refused.clone(), gpu("2", "", None)];
         assert_eq!(pick(both.iter(), None), Ok(1));
         let why = pick([refused].iter(), None);
-        assert_eq!(why, Err(Failure::NoDevice("Card: it is slow".to_owned())));
+        assert_eq!(why, Err(GpuError::NoDevice("Card: it is slow".to_owned())));
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::exec::{Dispatch, Executor, Limits, Matrices};
-use crate::failure::Failure;
+use crate::exec::{CoopMatrices, DeviceLimits, Dispatch, Executor};
+use crate::failure::GpuError;
 use crate::kernel::Kernel;
 
 /// What was asked for.
 #[derive(Default)]
-pub(crate) struct Dry {
+pub(crate) struct CountingExecutor {
     /// Names of the kernels of each submit.
     pub(crate) submits: Vec<Vec<&'static str>>,
     /// Every kernel that was bound.
@@ -19,18 +19,18 @@ pub(crate) struct Dry {
     /// Bytes of all buffers.
     pub(crate) bytes: u64,
     /// The cooperative matrices that it says it has.
-    pub(crate) matrices: Option<Matrices>,
+    pub(crate) matrices: Option<CoopMatrices>,
     /// Seconds that every dispatch takes, if it tells.
     pub(crate) seconds: Option<f64>,
 }
 
-impl Executor for Dry {
+impl Executor for CountingExecutor {
     type Buffer = u64;
-    type Bound = &'static str;
-    type Ticket = u64;
+    type BoundKernel = &'static str;
+    type Submission = u64;
 
-    fn limits(&self) -> Limits {
-        Limits {
+    fn limits(&self) -> DeviceLimits {
+        DeviceLimits {
             binding: 2 << 30,
             shared: 16 << 10,
             invocations: 256,
@@ -38,22 +38,22 @@ impl Executor for Dry {
         }
     }
 
-    fn buffer(&mut self, _: &str, bytes: u64) -> Result<u64, Failure> {
+    fn buffer(&mut self, _: &str, bytes: u64) -> Result<u64, GpuError> {
         self.bytes += bytes;
         Ok(bytes)
     }
 
-    fn write(&mut self, buffer: &u64, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+    fn write(&mut self, buffer: &u64, offset: u64, bytes: &[u8]) -> Result<(), GpuError> {
         assert!(offset + bytes.len() as u64 <= buffer.next_multiple_of(16));
         Ok(())
     }
 
-    fn copy(&mut self, from: &u64, to: &u64, bytes: u64) -> Result<(), Failure> {
+    fn copy(&mut self, from: &u64, to: &u64, bytes: u64) -> Result<(), GpuError> {
         assert!(bytes <= *from && bytes <= *to);
         Ok(())
     }
 
-    fn bind(&mut self, kernel: &Kernel, buffers: &[&u64]) -> Result<&'static str, Failure> {
+    fn bind(&mut self, kernel: &Kernel, buffers: &[&u64]) -> Result<&'static str, GpuError> {
         let text = kernel.source()?;
         let bindings = text.matches("@binding(").count();
         assert_eq!(
@@ -71,7 +71,7 @@ impl Executor for Dry {
         &mut self,
         dispatches: &[Dispatch<'_, &'static str>],
         reading: Option<(&u64, u64)>,
-    ) -> Result<u64, Failure> {
+    ) -> Result<u64, GpuError> {
         let most = dispatches.iter().flat_map(|it| it.groups).max();
         assert!(most.is_none_or(|groups| groups <= 65_535));
         self.submits
@@ -82,11 +82,11 @@ impl Executor for Dry {
     fn timed(
         &mut self,
         dispatches: &[Dispatch<'_, &'static str>],
-    ) -> Result<Option<Vec<f64>>, Failure> {
+    ) -> Result<Option<Vec<f64>>, GpuError> {
         Ok(self.seconds.map(|each| vec![each; dispatches.len()]))
     }
 
-    fn take(&mut self, ticket: u64) -> Result<Vec<u8>, Failure> {
+    fn take(&mut self, ticket: u64) -> Result<Vec<u8>, GpuError> {
         self.waits.fetch_add(1, Ordering::Relaxed);
         #[expect(clippy::cast_possible_truncation, reason = "it is in memory")]
         Ok(vec![0; ticket as usize])

@@ -1,6 +1,6 @@
 /// A GPU that does not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum GpuError {
     /// No adapter that may be used.
     #[error("no GPU: {0}")]
     NoDevice(String),

@@ -8,7 +8,7 @@ pub const GROUP: usize = 32;
 
 /// A format that the kernels read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum WeightFormat {
     /// 4 bits, scale and minimum per 32.
     Q4K,
     /// 5 bits, scale and minimum per 32.
@@ -32,62 +32,62 @@ pub struct Section {
     pub data: Vec<u8>,
 }
 
-impl Format {
+impl WeightFormat {
     /// The format in which weights stored as `ty` are kept here.
-    pub fn of(ty: BlockType) -> Format {
+    pub fn of(ty: BlockType) -> WeightFormat {
         match ty {
-            BlockType::Q4K => Format::Q4K,
-            BlockType::Q5K => Format::Q5K,
-            BlockType::Q6K => Format::Q6K,
-            BlockType::F32 | BlockType::F16 => Format::F16,
-            BlockType::BF16 => Format::BF16,
+            BlockType::Q4K => WeightFormat::Q4K,
+            BlockType::Q5K => WeightFormat::Q5K,
+            BlockType::Q6K => WeightFormat::Q6K,
+            BlockType::F32 | BlockType::F16 => WeightFormat::F16,
+            BlockType::BF16 => WeightFormat::BF16,
             BlockType::Q4_0
             | BlockType::Q4_1
             | BlockType::Q5_0
             | BlockType::Q5_1
             | BlockType::Q8_0
             | BlockType::Q2K
-            | BlockType::Q3K => Format::Q8,
+            | BlockType::Q3K => WeightFormat::Q8,
         }
     }
 
     /// Whether weights stored as `ty` are kept bit for bit.
     pub fn keeps(self, ty: BlockType) -> bool {
         match self {
-            Format::Q4K => ty == BlockType::Q4K,
-            Format::Q5K => ty == BlockType::Q5K,
-            Format::Q6K => ty == BlockType::Q6K,
-            Format::Q8 => ty == BlockType::Q8_0,
-            Format::F16 => ty == BlockType::F16,
-            Format::BF16 => ty == BlockType::BF16,
+            WeightFormat::Q4K => ty == BlockType::Q4K,
+            WeightFormat::Q5K => ty == BlockType::Q5K,
+            WeightFormat::Q6K => ty == BlockType::Q6K,
+            WeightFormat::Q8 => ty == BlockType::Q8_0,
+            WeightFormat::F16 => ty == BlockType::F16,
+            WeightFormat::BF16 => ty == BlockType::BF16,
         }
     }
 
     /// Whether the weights are floats rather than integers with scales.
     pub fn is_float(self) -> bool {
-        matches!(self, Format::F16 | Format::BF16)
+        matches!(self, WeightFormat::F16 | WeightFormat::BF16)
     }
 
     /// The file of `wgsl/` that reads it.
     pub fn file(self) -> &'static str {
         match self {
-            Format::Q4K => "q4k",
-            Format::Q5K => "q5k",
-            Format::Q6K => "q6k",
-            Format::Q8 => "q8",
-            Format::F16 => "f16",
-            Format::BF16 => "bf16",
+            WeightFormat::Q4K => "q4k",
+            WeightFormat::Q5K => "q5k",
+            WeightFormat::Q6K => "q6k",
+            WeightFormat::Q8 => "q8",
+            WeightFormat::F16 => "f16",
+            WeightFormat::BF16 => "bf16",
         }
     }
 
     /// Bytes of each section per 256 weights.
     fn sections(self) -> &'static [usize] {
         match self {
-            Format::Q4K => &[16, 128],
-            Format::Q5K => &[16, 128, 32],
-            Format::Q6K => &[128, 64, 16, 2],
-            Format::Q8 => &[256, 16],
-            Format::F16 | Format::BF16 => &[512],
+            WeightFormat::Q4K => &[16, 128],
+            WeightFormat::Q5K => &[16, 128, 32],
+            WeightFormat::Q6K => &[128, 64, 16, 2],
+            WeightFormat::Q8 => &[256, 16],
+            WeightFormat::F16 | WeightFormat::BF16 => &[512],
         }
     }
 
@@ -143,16 +143,16 @@ impl Format {
 
     fn block(self, levels: &Levels, stored: &[u8], to: &mut [Section]) {
         match self {
-            Format::Q4K | Format::Q5K => {
+            WeightFormat::Q4K | WeightFormat::Q5K => {
                 to[0].data.extend(&stored[..16]);
                 nibbles(&levels.q, &mut to[1].data);
-                if self == Format::Q5K {
+                if self == WeightFormat::Q5K {
                     for group in levels.q.chunks_exact(GROUP) {
                         to[2].data.extend(upper(group, 4, 1));
                     }
                 }
             }
-            Format::Q6K => {
+            WeightFormat::Q6K => {
                 nibbles(&levels.q, &mut to[0].data);
                 for half in levels.q.chunks_exact(GROUP / 2) {
                     to[1].data.extend(upper(half, 4, 2));
@@ -160,11 +160,11 @@ impl Format {
                 to[2].data.extend(levels.scale.map(i8::cast_unsigned));
                 to[3].data.extend(levels.d.to_le_bytes());
             }
-            Format::Q8 => {
+            WeightFormat::Q8 => {
                 to[0].data.extend(&stored[2..]);
                 to[1].data.extend(&stored[..2]);
             }
-            Format::F16 | Format::BF16 => {}
+            WeightFormat::F16 | WeightFormat::BF16 => {}
         }
     }
 
@@ -175,7 +175,7 @@ impl Format {
             // The lengths fit by the line above.
             let _ = kernels::dequantise(ty, stored, &mut values);
             for group in values.chunks_exact(GROUP) {
-                if self == Format::Q8 {
+                if self == WeightFormat::Q8 {
                     let (scale, bytes) = eighths(group);
                     to[0].data.extend(bytes);
                     to[1].data.extend(scale.to_le_bytes());

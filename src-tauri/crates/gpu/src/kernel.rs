@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::failure::Failure;
-use crate::format::Format;
+use crate::failure::GpuError;
+use crate::format::WeightFormat;
 
 /// A file of `wgsl/` with what it is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub struct Kernel {
     /// Constants: a name and a WGSL literal.
     pub constants: Vec<(&'static str, String)>,
     /// The formats of the weights 0, 1, 2.
-    pub weights: Vec<Format>,
+    pub weights: Vec<WeightFormat>,
     /// How many values a name of `#each` has.
     pub each: usize,
 }
@@ -108,7 +108,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When an include names no file.
-    pub fn source(&self) -> Result<String, Failure> {
+    pub fn source(&self) -> Result<String, GpuError> {
         let mut text = String::new();
         for (name, literal) in &self.constants {
             // Writing to a string does not fail.
@@ -123,11 +123,11 @@ impl Kernel {
         file: &str,
         arguments: &[(&str, &str)],
         out: &mut String,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), GpuError> {
         let (_, text) = FILES
             .iter()
             .find(|(name, _)| *name == file)
-            .ok_or_else(|| Failure::Unsupported(format!("no kernel file {file}")))?;
+            .ok_or_else(|| GpuError::Unsupported(format!("no kernel file {file}")))?;
         self.expand(text, arguments, out)
     }
 
@@ -136,7 +136,7 @@ impl Kernel {
         text: &str,
         arguments: &[(&str, &str)],
         out: &mut String,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), GpuError> {
         // One entry per open #if: whether a branch of it was taken, and whether the present one is.
         let mut open: Vec<(bool, bool)> = Vec::new();
         let mut lines = text.lines();
@@ -198,7 +198,7 @@ impl Kernel {
         names: &[&str],
         arguments: &[(&str, &str)],
         out: &mut String,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), GpuError> {
         let Some((name, others)) = names.split_first() else {
             return self.expand(text, arguments, out);
         };
@@ -209,7 +209,7 @@ impl Kernel {
         })
     }
 
-    fn readers(&self, out: &mut String) -> Result<(), Failure> {
+    fn readers(&self, out: &mut String) -> Result<(), GpuError> {
         let floats = self.weights.iter().any(|format| format.is_float());
         self.include(if floats { "group_float" } else { "group" }, &[], out)?;
         for (index, format) in self.weights.iter().enumerate() {

@@ -7,14 +7,14 @@ use std::time::Instant;
 use kernels::KvType;
 
 use crate::exec::{Dispatch, Executor};
-use crate::failure::Failure;
+use crate::failure::GpuError;
 use crate::format::GROUP;
-use crate::pace::{MOST_TOKENS, Pace};
-use crate::plan::{Pass, Plan};
+use crate::matrix::{GpuMatrix, GpuWeights};
+use crate::pace::{MOST_TOKENS, SubmitBudget};
+use crate::plan::{PassParams, Plan};
 use crate::products::FEW;
-use crate::recorder::Recorder;
-use crate::scratch::{Cache, MOST_CHUNKS, Scratch};
-use crate::weights::{Matrix, Weights};
+use crate::recorder::PlanBuilder;
+use crate::scratch::{GpuKvCache, MOST_CHUNKS, PassBuffers};
 
 /// The widest activations of one token that a workgroup keeps to itself.
 pub(crate) const WIDEST: usize = 3072;
@@ -60,7 +60,7 @@ impl Shape {
     }
 
     /// Whether the kernels can serve these dimensions.
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), GpuError> {
         let widths = [self.embedding, self.feed_forward, self.head_dim];
         let fits = widths.iter().all(|width| width.is_multiple_of(GROUP))
             && self.head_dim <= 256
@@ -68,7 +68,7 @@ impl Shape {
         if fits {
             Ok(())
         } else {
-            Err(Failure::Unsupported(format!("widths of {widths:?}")))
+            Err(GpuError::Unsupported(format!("widths of {widths:?}")))
         }
     }
 }
@@ -86,32 +86,32 @@ pub struct Options {
 
 /// What a pass begins with.
 #[derive(Clone, Copy, Debug)]
-pub enum Input<'a> {
+pub enum PassInput<'a> {
     /// Tokens.
     Ids(&'a [u32]),
     /// What blocks before these have made of tokens: rows of the residual stream.
     Rows(&'a [f32]),
 }
 
-impl<'a> Input<'a> {
+impl<'a> PassInput<'a> {
     /// Tokens, where a row has so many values.
     fn tokens(self, width: usize) -> usize {
         match self {
-            Input::Ids(ids) => ids.len(),
-            Input::Rows(rows) => rows.len() / width,
+            PassInput::Ids(ids) => ids.len(),
+            PassInput::Rows(rows) => rows.len() / width,
         }
     }
 
     /// The first so many tokens, and the others.
-    fn split_at(self, tokens: usize, width: usize) -> (Input<'a>, Input<'a>) {
+    fn split_at(self, tokens: usize, width: usize) -> (PassInput<'a>, PassInput<'a>) {
         match self {
-            Input::Ids(ids) => {
+            PassInput::Ids(ids) => {
                 let (now, later) = ids.split_at(tokens);
-                (Input::Ids(now), Input::Ids(later))
+                (PassInput::Ids(now), PassInput::Ids(later))
             }
-            Input::Rows(rows) => {
+            PassInput::Rows(rows) => {
                 let (now, later) = rows.split_at(tokens * width);
-                (Input::Rows(now), Input::Rows(later))
+                (PassInput::Rows(now), PassInput::Rows(later))
             }
         }
     }
@@ -119,7 +119,7 @@ impl<'a> Input<'a> {
 
 /// Which positions' logits are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Want {
     /// None.
     Nothing,
     /// The last one's.
@@ -130,7 +130,7 @@ pub enum Wanted {
 
 /// How a token is chosen; a temperature of 0 takes the likeliest.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sampling {
+pub struct DeviceSampling {
     /// Flattens or sharpens the distribution.
     pub temperature: f32,
     /// Keep the likeliest that together have this probability.
@@ -152,40 +152,40 @@ const FLIGHTS: usize = 2;
 pub type Angles = Box<dyn Fn(usize, usize) -> Vec<f32> + Send>;
 
 /// A model on a device, with the cache of one sequence.
-pub struct Model<E: Executor> {
+pub struct DeviceModel<E: Executor> {
     exec: E,
     shape: Shape,
     options: Options,
-    weights: Weights<E::Buffer>,
+    weights: GpuWeights<E::Buffer>,
     angles: Angles,
-    scratch: Scratch<E::Buffer>,
-    cache: Cache<E::Buffer>,
+    scratch: PassBuffers<E::Buffer>,
+    cache: GpuKvCache<E::Buffer>,
     len: usize,
-    plans: Option<Plans<E::Bound>>,
+    plans: Option<ModelPlans<E::BoundKernel>>,
     /// Passes whose chosen token has not been asked for yet.
-    ahead: VecDeque<E::Ticket>,
-    pace: Pace,
+    ahead: VecDeque<E::Submission>,
+    pace: SubmitBudget,
     /// Submits under way, and when the one before them was done.
-    flights: VecDeque<Flight<E::Ticket>>,
+    flights: VecDeque<InFlight<E::Submission>>,
     landed: Option<Instant>,
 }
 
 /// A submit under way.
-struct Flight<T> {
+struct InFlight<T> {
     ticket: T,
     units: f64,
     started: Instant,
 }
 
 /// The passes that a model makes.
-struct Plans<B> {
-    one: Steps<B>,
-    few: Steps<B>,
-    many: Steps<B>,
+struct ModelPlans<B> {
+    one: PassPlans<B>,
+    few: PassPlans<B>,
+    many: PassPlans<B>,
 }
 
 /// A pass over a number of tokens.
-struct Steps<B> {
+struct PassPlans<B> {
     embed: Plan<B>,
     layers: Vec<Plan<B>>,
     /// Logits of one token.
@@ -197,7 +197,7 @@ struct Steps<B> {
     choose: Plan<B>,
 }
 
-impl<B> Steps<B> {
+impl<B> PassPlans<B> {
     /// A pass over one token and the choice of the next, with the token embedded or not.
     fn token(&self, embedded: bool) -> impl Iterator<Item = &Plan<B>> {
         let embed = embedded.then_some(&self.embed);
@@ -206,7 +206,7 @@ impl<B> Steps<B> {
     }
 }
 
-impl<E: Executor> Model<E> {
+impl<E: Executor> DeviceModel<E> {
     /// A model with an empty cache. Where `weights` have fewer blocks than `shape`, they are its last; where the
     /// device has no room for the scratch beside them, the first of these go.
     ///
@@ -216,15 +216,15 @@ impl<E: Executor> Model<E> {
         mut exec: E,
         mut shape: Shape,
         options: Options,
-        mut weights: Weights<E::Buffer>,
+        mut weights: GpuWeights<E::Buffer>,
         angles: Angles,
-    ) -> Result<Model<E>, Failure> {
+    ) -> Result<DeviceModel<E>, GpuError> {
         shape.check()?;
         check(&weights)?;
         shape.keep_last(weights.layers.len());
         let scratch = loop {
-            match Scratch::new(&mut exec, &shape, MOST_TOKENS, FEW) {
-                Err(Failure::OutOfMemory(_)) if weights.layers.len() > 1 => {
+            match PassBuffers::new(&mut exec, &shape, MOST_TOKENS, FEW) {
+                Err(GpuError::OutOfMemory(_)) if weights.layers.len() > 1 => {
                     weights.layers.remove(0);
                     shape.keep_last(weights.layers.len());
                     exec.settle()?;
@@ -232,8 +232,8 @@ impl<E: Executor> Model<E> {
                 made => break made?,
             }
         };
-        let cache = Cache::new(&mut exec, &shape, options.kv)?;
-        Ok(Model {
+        let cache = GpuKvCache::new(&mut exec, &shape, options.kv)?;
+        Ok(DeviceModel {
             exec,
             shape,
             options,
@@ -244,7 +244,7 @@ impl<E: Executor> Model<E> {
             len: 0,
             plans: None,
             ahead: VecDeque::new(),
-            pace: Pace::default(),
+            pace: SubmitBudget::default(),
             flights: VecDeque::new(),
             landed: None,
         })
@@ -257,12 +257,12 @@ impl<E: Executor> Model<E> {
         self.flights.clear();
     }
 
-    /// How [`Model::follow`] chooses from now on; tokens in `suppressed` never.
+    /// How [`DeviceModel::follow`] chooses from now on; tokens in `suppressed` never.
     ///
     /// # Errors
     /// When the device has failed.
-    pub fn sample(&mut self, sampling: Sampling, suppressed: &[u32]) -> Result<(), Failure> {
-        let Sampling {
+    pub fn sample(&mut self, sampling: DeviceSampling, suppressed: &[u32]) -> Result<(), GpuError> {
+        let DeviceSampling {
             temperature,
             top_p,
             min_p,
@@ -291,11 +291,11 @@ impl<E: Executor> Model<E> {
     ///
     /// # Errors
     /// When the device has failed.
-    pub fn follow(&mut self, id: Option<u32>, noise: f32) -> Result<(), Failure> {
+    pub fn follow(&mut self, id: Option<u32>, noise: f32) -> Result<(), GpuError> {
         self.reserve(self.len + 1)?;
         let plans = self.plans.take().map_or_else(|| self.plan(), Ok)?;
         let steps = &plans.one;
-        let mut pass = Pass::new(self.len, 1, MOST_CHUNKS);
+        let mut pass = PassParams::new(self.len, 1, MOST_CHUNKS);
         pass.noise = noise;
         let mut dispatches = Vec::with_capacity(5 * steps.layers.len() + 4);
         if let Some(id) = id {
@@ -328,14 +328,14 @@ impl<E: Executor> Model<E> {
     ///
     /// # Errors
     /// When the device fails, or what it chose from were no numbers.
-    pub fn chosen(&mut self) -> Result<Option<u32>, Failure> {
-        let nothing = || Failure::Wrong("no pass was started".to_owned());
+    pub fn chosen(&mut self) -> Result<Option<u32>, GpuError> {
+        let nothing = || GpuError::Wrong("no pass was started".to_owned());
         let ticket = self.ahead.pop_front().ok_or_else(nothing)?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&self.exec.take(ticket)?);
         match words[..] {
             [id, COVERED] if (id as usize) < self.shape.vocab => Ok(Some(id)),
             [_, NOT_COVERED] => Ok(None),
-            _ => Err(Failure::Wrong(format!("{words:?} instead of a token"))),
+            _ => Err(GpuError::Wrong(format!("{words:?} instead of a token"))),
         }
     }
 
@@ -345,11 +345,11 @@ impl<E: Executor> Model<E> {
     /// When the device fails; what the cache holds is then not known.
     pub fn append(
         &mut self,
-        input: Input<'_>,
-        wanted: Wanted,
+        input: PassInput<'_>,
+        wanted: Want,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, GpuError> {
         let width = self.shape.embedding;
         let (mut rest, mut left) = (input, input.tokens(width));
         self.reserve(self.len + left)?;
@@ -361,7 +361,7 @@ impl<E: Executor> Model<E> {
             let (now, later) = rest.split_at(tokens, width);
             (rest, left) = (later, left - tokens);
             let here = match wanted {
-                Wanted::Last if left > 0 => Wanted::Nothing,
+                Want::Last if left > 0 => Want::Nothing,
                 wanted => wanted,
             };
             if !self.pass(now, here, cancel, logits)? {
@@ -371,18 +371,18 @@ impl<E: Executor> Model<E> {
             self.len += tokens;
         }
         if logits.iter().any(|logit| !logit.is_finite()) {
-            return Err(Failure::Wrong("a logit that is no number".to_owned()));
+            return Err(GpuError::Wrong("a logit that is no number".to_owned()));
         }
         Ok(true)
     }
 
     fn pass(
         &mut self,
-        input: Input<'_>,
-        wanted: Wanted,
+        input: PassInput<'_>,
+        wanted: Want,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, GpuError> {
         let plans = self.plans.take().map_or_else(|| self.plan(), Ok)?;
         let tokens = input.tokens(self.shape.embedding);
         let steps = match tokens {
@@ -391,14 +391,14 @@ impl<E: Executor> Model<E> {
             _ => &plans.many,
         };
         let most_chunks = if tokens > FEW { 1 } else { MOST_CHUNKS };
-        let pass = Pass::new(self.len, tokens, most_chunks);
+        let pass = PassParams::new(self.len, tokens, most_chunks);
         let (buffer, bytes) = match input {
-            Input::Ids(ids) => (&self.scratch.tokens, bytemuck::cast_slice(ids)),
-            Input::Rows(rows) => (&self.scratch.x, bytemuck::cast_slice(rows)),
+            PassInput::Ids(ids) => (&self.scratch.tokens, bytemuck::cast_slice(ids)),
+            PassInput::Rows(rows) => (&self.scratch.x, bytemuck::cast_slice(rows)),
         };
         self.exec.write(buffer, 0, bytes)?;
         let mut dispatches = Vec::new();
-        if matches!(input, Input::Ids(_)) {
+        if matches!(input, PassInput::Ids(_)) {
             pass.record(&steps.embed, &mut dispatches);
         }
         let complete = self.layers(steps, pass, dispatches, cancel)?;
@@ -412,11 +412,11 @@ impl<E: Executor> Model<E> {
     /// The blocks behind other dispatches, as many at once as the device does in time; false when it was told to stop.
     fn layers<'a>(
         &mut self,
-        steps: &'a Steps<E::Bound>,
-        pass: Pass,
-        mut dispatches: Vec<Dispatch<'a, E::Bound>>,
+        steps: &'a PassPlans<E::BoundKernel>,
+        pass: PassParams,
+        mut dispatches: Vec<Dispatch<'a, E::BoundKernel>>,
         cancel: &AtomicBool,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, GpuError> {
         let units = self.layer_units(pass.tokens);
         let mut left = &steps.layers[..];
         while !left.is_empty() {
@@ -437,7 +437,7 @@ impl<E: Executor> Model<E> {
                 self.land()?;
             }
             let ticket = self.exec.submit(&dispatches, None)?;
-            self.flights.push_back(Flight {
+            self.flights.push_back(InFlight {
                 ticket,
                 units: units * now.len() as f64,
                 started: Instant::now(),
@@ -449,7 +449,7 @@ impl<E: Executor> Model<E> {
     }
 
     /// Waits for the first submit that is under way and learns from it.
-    fn land(&mut self) -> Result<(), Failure> {
+    fn land(&mut self) -> Result<(), GpuError> {
         if let Some(flight) = self.flights.pop_front() {
             self.exec.take(flight.ticket)?;
             let now = Instant::now();
@@ -465,22 +465,22 @@ impl<E: Executor> Model<E> {
     /// Reads the wanted logits.
     fn logits(
         &mut self,
-        steps: &Steps<E::Bound>,
-        pass: Pass,
-        wanted: Wanted,
+        steps: &PassPlans<E::BoundKernel>,
+        pass: PassParams,
+        wanted: Want,
         logits: &mut Vec<f32>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), GpuError> {
         let (first, all) = match wanted {
-            Wanted::Nothing => return Ok(()),
-            Wanted::Last => (pass.tokens - 1, false),
-            Wanted::All => (0, pass.tokens > 1),
+            Want::Nothing => return Ok(()),
+            Want::Last => (pass.tokens - 1, false),
+            Want::All => (0, pass.tokens > 1),
         };
         let mut dispatches = Vec::new();
         if all {
             pass.record(&steps.normed, &mut dispatches);
         }
         for column in (first..pass.tokens).step_by(FEW) {
-            let pass = Pass { column, ..pass };
+            let pass = PassParams { column, ..pass };
             pass.record(if all { &steps.head } else { &steps.last }, &mut dispatches);
             let rows = FEW.min(pass.tokens - column);
             let bytes = (4 * rows * self.shape.vocab) as u64;
@@ -506,7 +506,7 @@ impl<E: Executor> Model<E> {
     }
 
     /// Room for `positions` in the cache.
-    fn reserve(&mut self, positions: usize) -> Result<(), Failure> {
+    fn reserve(&mut self, positions: usize) -> Result<(), GpuError> {
         if positions > self.cache.capacity() {
             // What is bound holds the memory of the cache as it was.
             self.plans = None;
@@ -516,16 +516,16 @@ impl<E: Executor> Model<E> {
         Ok(())
     }
 
-    fn plan(&mut self) -> Result<Plans<E::Bound>, Failure> {
-        Ok(Plans {
+    fn plan(&mut self) -> Result<ModelPlans<E::BoundKernel>, GpuError> {
+        Ok(ModelPlans {
             one: self.steps(1)?,
             few: self.steps(FEW)?,
             many: self.steps(MOST_TOKENS)?,
         })
     }
 
-    fn steps(&mut self, columns: usize) -> Result<Steps<E::Bound>, Failure> {
-        let mut recorder = Recorder {
+    fn steps(&mut self, columns: usize) -> Result<PassPlans<E::BoundKernel>, GpuError> {
+        let mut recorder = PlanBuilder {
             exec: &mut self.exec,
             shape: &self.shape,
             options: self.options,
@@ -549,7 +549,7 @@ impl<E: Executor> Model<E> {
         let head = recorder.take();
         recorder.choose(&self.weights)?;
         let choose = recorder.take();
-        Ok(Steps {
+        Ok(PassPlans {
             embed,
             layers,
             last,
@@ -560,7 +560,7 @@ impl<E: Executor> Model<E> {
     }
 }
 
-impl<E: Executor> Drop for Model<E> {
+impl<E: Executor> Drop for DeviceModel<E> {
     /// Drivers crash when a process ends over work that is under way.
     fn drop(&mut self) {
         if let Err(failure) = self.exec.settle() {
@@ -570,9 +570,9 @@ impl<E: Executor> Drop for Model<E> {
 }
 
 /// Kernels read a block's matrices whole, and those that they read together alike.
-fn check<B>(weights: &Weights<B>) -> Result<(), Failure> {
+fn check<B>(weights: &GpuWeights<B>) -> Result<(), GpuError> {
     for layer in &weights.layers {
-        let together: [&[&Matrix<B>]; 4] = [
+        let together: [&[&GpuMatrix<B>]; 4] = [
             &[&layer.attn_q, &layer.attn_k, &layer.attn_v],
             &[&layer.attn_output],
             &[&layer.ffn_gate, &layer.ffn_up],
@@ -582,11 +582,11 @@ fn check<B>(weights: &Weights<B>) -> Result<(), Failure> {
             let float = matrices[0].format.is_float();
             if matrices.iter().any(|it| it.format.is_float() != float) {
                 let mixed = "floats and integers in one product".to_owned();
-                return Err(Failure::Unsupported(mixed));
+                return Err(GpuError::Unsupported(mixed));
             }
             if matrices.iter().any(|it| it.parts.len() != 1) {
                 let large = "a matrix larger than a binding".to_owned();
-                return Err(Failure::Unsupported(large));
+                return Err(GpuError::Unsupported(large));
             }
         }
     }

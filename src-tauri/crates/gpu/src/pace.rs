@@ -11,12 +11,12 @@ pub(crate) const MOST_TOKENS: usize = 512;
 
 /// Seconds that work has taken on this device.
 #[derive(Default)]
-pub(crate) struct Pace {
+pub(crate) struct SubmitBudget {
     /// For a unit, which is a product of a weight, or of two activations, and a sum.
     seconds: Option<f64>,
 }
 
-impl Pace {
+impl SubmitBudget {
     /// So much took so long.
     pub(crate) fn learn(&mut self, units: f64, took: Duration) {
         if units > 0.0 {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn work_is_cut_to_what_the_device_does_in_time() {
-        let mut pace = Pace::default();
+        let mut pace = SubmitBudget::default();
         assert_eq!((pace.pieces(1e9), pace.tokens(1e9)), (1, 64));
         pace.learn(1e9, Duration::from_millis(1));
         assert_eq!((pace.pieces(1e9), pace.pieces(1e11)), (8, 1));

@@ -46,7 +46,7 @@ pub(crate) type Plan<B> = Vec<Op<B>>;
 
 /// What differs from pass to pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pass {
+pub(crate) struct PassParams {
     /// Positions in the cache before.
     pub(crate) past: usize,
     /// New tokens.
@@ -60,12 +60,12 @@ pub(crate) struct Pass {
     pub(crate) noise: f32,
 }
 
-impl Pass {
+impl PassParams {
     /// A pass over `tokens` new tokens, the cache parted into at most `most` chunks of whole tiles.
-    pub(crate) fn new(past: usize, tokens: usize, most: usize) -> Pass {
+    pub(crate) fn new(past: usize, tokens: usize, most: usize) -> PassParams {
         let positions = past + tokens;
         let chunk = positions.div_ceil(most).next_multiple_of(TILE);
-        Pass {
+        PassParams {
             past,
             tokens,
             column: 0,
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn chunks_cover_the_cache_and_are_few() {
         for (past, tokens) in [(0, 1), (63, 1), (64, 1), (2047, 1), (2048, 8), (65_535, 1)] {
-            let pass = Pass::new(past, tokens, 32);
+            let pass = PassParams::new(past, tokens, 32);
             assert!(pass.chunks <= 32 && pass.chunks * pass.chunk >= past + tokens);
             assert!((pass.chunks - 1) * pass.chunk < past + tokens);
         }
@@ -150,7 +150,7 @@ mod tests {
         ];
         let kinds = |past| {
             let mut out = Vec::new();
-            Pass::new(past, 1, 32).record(&plan, &mut out);
+            PassParams::new(past, 1, 32).record(&plan, &mut out);
             out.iter()
                 .map(|dispatch| *dispatch.bound)
                 .collect::<String>()

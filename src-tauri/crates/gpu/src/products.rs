@@ -2,11 +2,11 @@
 
 use kernels::KvType;
 
-use crate::exec::Matrices;
-use crate::format::{Format, GROUP};
+use crate::exec::CoopMatrices;
+use crate::format::{GROUP, WeightFormat};
 use crate::kernel::Kernel;
+use crate::matrix::{GpuMatrix, MatrixPart};
 use crate::model::Shape;
-use crate::weights::{Matrix, Part};
 
 /// Invocations of a workgroup.
 const THREADS: usize = 128;
@@ -24,28 +24,28 @@ const MOST_SHARED: usize = 8;
 
 /// What a product does first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
-    /// Nothing: the activations lie ready.
-    Nothing,
-    /// The norm of the residual stream.
-    Norm,
-    /// It merges attention's partial sums.
-    Merge,
+pub(crate) enum FusedPrologue {
+    /// None: the activations are stored.
+    None,
+    /// RMS norm of the residual stream.
+    RmsNorm,
+    /// Merge of attention's chunks.
+    MergeChunks,
 }
 
 /// What a product does with its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
-    /// Stores or adds them.
-    Rows {
+pub(crate) enum FusedEpilogue {
+    /// Stores the sums, or adds them to what is there.
+    Store {
         stride: usize,
         first: usize,
         add: bool,
     },
-    /// Rotates queries and keys and puts keys and values into the cache.
-    Place { kv: KvType, rotated: bool },
+    /// RoPE of queries and keys; keys and values go into the KV cache.
+    RopeStoreKv { kv: KvType, rotated: bool },
     /// silu(gate) ⊙ up.
-    Gate { dot4: bool },
+    SwiGlu { dot4: bool },
 }
 
 /// How products are computed.
@@ -54,27 +54,30 @@ pub(crate) struct Arithmetic {
     /// Activations are integers.
     pub(crate) dot4: bool,
     /// Many tokens are multiplied in these.
-    pub(crate) matrices: Option<Matrices>,
+    pub(crate) matrices: Option<CoopMatrices>,
 }
 
 /// A part of a matrix for a kernel.
-pub(crate) struct Rows<'a, B> {
-    matrix: &'a Matrix<B>,
-    part: &'a Part<B>,
+pub(crate) struct RowRange<'a, B> {
+    matrix: &'a GpuMatrix<B>,
+    part: &'a MatrixPart<B>,
 }
 
-impl<'a, B> Rows<'a, B> {
+impl<'a, B> RowRange<'a, B> {
     /// A matrix that is in one part.
-    pub(crate) fn whole(matrix: &'a Matrix<B>) -> Rows<'a, B> {
-        Rows {
+    pub(crate) fn whole(matrix: &'a GpuMatrix<B>) -> RowRange<'a, B> {
+        RowRange {
             matrix,
             part: &matrix.parts[0],
         }
     }
 
     /// The parts of a matrix.
-    pub(crate) fn parts(matrix: &'a Matrix<B>) -> impl Iterator<Item = Rows<'a, B>> {
-        matrix.parts.iter().map(move |part| Rows { matrix, part })
+    pub(crate) fn parts(matrix: &'a GpuMatrix<B>) -> impl Iterator<Item = RowRange<'a, B>> {
+        matrix
+            .parts
+            .iter()
+            .map(move |part| RowRange { matrix, part })
     }
 
     pub(crate) fn buffer(&self) -> &'a B {
@@ -91,7 +94,7 @@ impl<'a, B> Rows<'a, B> {
         self.matrix.format.bytes(self.part.rows, self.matrix.cols)
     }
 
-    pub(crate) fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> WeightFormat {
         self.matrix.format
     }
 }
@@ -109,7 +112,7 @@ fn kernel_of(file: &'static str, threads: usize, cols: usize) -> Kernel {
         .number("GROUPS", cols / GROUP)
 }
 
-fn with_weights<B>(mut kernel: Kernel, weights: &[Rows<'_, B>]) -> Kernel {
+fn with_weights<B>(mut kernel: Kernel, weights: &[RowRange<'_, B>]) -> Kernel {
     for (index, rows) in weights.iter().enumerate() {
         kernel.weights.push(rows.matrix.format);
         kernel = kernel
@@ -120,7 +123,7 @@ fn with_weights<B>(mut kernel: Kernel, weights: &[Rows<'_, B>]) -> Kernel {
 }
 
 /// target ← rows of the table.
-pub(crate) fn embed<B>(rows: Rows<'_, B>) -> Kernel {
+pub(crate) fn embed<B>(rows: RowRange<'_, B>) -> Kernel {
     let kernel = kernel("embed", rows.matrix.cols).number("FIRST", rows.part.first);
     with_weights(kernel, &[rows])
 }
@@ -166,20 +169,22 @@ pub(crate) fn place(shape: &Shape, kv: KvType, rotated: bool) -> Kernel {
 /// Weights times activations of `columns` tokens, with what precedes and follows, and its number of workgroups.
 pub(crate) fn product<B>(
     shape: &Shape,
-    weights: &[Rows<'_, B>],
+    weights: &[RowRange<'_, B>],
     arithmetic: Arithmetic,
     columns: usize,
-    before: Before,
-    after: After,
+    before: FusedPrologue,
+    after: FusedEpilogue,
 ) -> (Kernel, usize) {
     let rows: usize = weights.iter().map(|rows| rows.part.rows).sum();
     let Arithmetic { dot4, matrices } = arithmetic;
     let tiled = columns > FEW;
     let matrices = matrices.filter(|_| tiled);
     let (all_pairs, pairs) = match after {
-        After::Gate { .. } => (rows / 2, GATE_PAIRS),
+        FusedEpilogue::SwiGlu { .. } => (rows / 2, GATE_PAIRS),
         _ if tiled => (rows.div_ceil(2), GATE_PAIRS),
-        After::Rows { .. } | After::Place { .. } => (rows.div_ceil(2), PAIRS),
+        FusedEpilogue::Store { .. } | FusedEpilogue::RopeStoreKv { .. } => {
+            (rows.div_ceil(2), PAIRS)
+        }
     };
     let file = match (tiled, matrices) {
         (false, _) => "product",
@@ -188,9 +193,9 @@ pub(crate) fn product<B>(
     };
     let threads = matrices.map_or(THREADS, |it| SHARERS * it.subgroup);
     let kernel = kernel_of(file, threads, weights[0].matrix.cols)
-        .flag("NORM", before == Before::Norm)
-        .flag("MERGE", before == Before::Merge)
-        .flag("x_STAGED", before != Before::Nothing)
+        .flag("NORM", before == FusedPrologue::RmsNorm)
+        .flag("MERGE", before == FusedPrologue::MergeChunks)
+        .flag("x_STAGED", before != FusedPrologue::None)
         .flag("x_DOT4", dot4)
         .number("PAIRS", pairs)
         .number("ALL_PAIRS", all_pairs)
@@ -200,12 +205,12 @@ pub(crate) fn product<B>(
     if !tiled {
         kernel = kernel.number("COLUMNS", columns);
     }
-    if let Some(Matrices { edge, paired, .. }) = matrices {
+    if let Some(CoopMatrices { edge, paired, .. }) = matrices {
         kernel = kernel.flag("EDGE_8", edge == 8).flag("PAIRED", paired);
         kernel.each = SHARE / edge;
     }
     kernel = match after {
-        After::Rows { stride, first, add } => {
+        FusedEpilogue::Store { stride, first, add } => {
             kernel.after = "after_rows";
             kernel
                 .flag("THREE", weights.len() == 3)
@@ -213,13 +218,13 @@ pub(crate) fn product<B>(
                 .number("STRIDE", stride)
                 .number("FIRST", first)
         }
-        After::Place { kv, rotated } => {
+        FusedEpilogue::RopeStoreKv { kv, rotated } => {
             kernel.after = "after_place";
             cached(kernel, kv)
                 .flag("ROTATED", rotated)
                 .number("ROTARY", shape.rotary)
         }
-        After::Gate { dot4 } => {
+        FusedEpilogue::SwiGlu { dot4 } => {
             kernel.after = "after_gate";
             kernel.flag("f_DOT4", dot4)
         }
@@ -243,7 +248,7 @@ pub(crate) fn survey(shape: &Shape) -> Kernel {
 }
 
 /// Chooses a token and, where the table is in one part, embeds it.
-pub(crate) fn choose<B>(shape: &Shape, table: Option<Rows<'_, B>>) -> Kernel {
+pub(crate) fn choose<B>(shape: &Shape, table: Option<RowRange<'_, B>>) -> Kernel {
     let kernel = kernel("choose", shape.embedding).flag("EMBED", table.is_some());
     vocabulary(with_weights(kernel, table.as_slice()), shape)
 }

@@ -3,37 +3,37 @@
 use kernels::KvType;
 
 use crate::exec::Executor;
-use crate::failure::Failure;
+use crate::failure::GpuError;
 use crate::kernel::Kernel;
+use crate::matrix::{GpuLayer, GpuMatrix, GpuNorm, GpuWeights};
 use crate::model::{Options, Shape};
 use crate::plan::{Grid, Op, Plan, When};
-use crate::products::{self, After, Arithmetic, Before, FEW, PARTS, Rows};
-use crate::scratch::{Activations, Cache, Scratch};
-use crate::weights::{LayerWeights, Matrix, Norm, Weights};
+use crate::products::{self, Arithmetic, FEW, FusedEpilogue, FusedPrologue, PARTS, RowRange};
+use crate::scratch::{Activations, GpuKvCache, PassBuffers};
 
 /// Writes down a pass over `columns` tokens.
-pub(crate) struct Recorder<'a, E: Executor> {
+pub(crate) struct PlanBuilder<'a, E: Executor> {
     pub(crate) exec: &'a mut E,
     pub(crate) shape: &'a Shape,
     pub(crate) options: Options,
-    pub(crate) scratch: &'a Scratch<E::Buffer>,
-    pub(crate) cache: &'a Cache<E::Buffer>,
+    pub(crate) scratch: &'a PassBuffers<E::Buffer>,
+    pub(crate) cache: &'a GpuKvCache<E::Buffer>,
     pub(crate) columns: usize,
-    pub(crate) ops: Plan<E::Bound>,
+    pub(crate) ops: Plan<E::BoundKernel>,
 }
 
 /// Where a product's activations come from.
-enum From<'a, B> {
-    /// The norm of the residual stream.
-    Norm(&'a Norm<B>),
-    /// Attention's partial sums.
-    Partials,
-    /// They lie ready.
-    Ready(&'a Activations<B>),
+enum ActivationSource<'a, B> {
+    /// RMS norm of the residual stream.
+    RmsNorm(&'a GpuNorm<B>),
+    /// Attention's chunks, to be merged.
+    Chunks,
+    /// Stored activations.
+    Stored(&'a Activations<B>),
 }
 
 /// Where a product's sums go.
-enum To<'a, B> {
+enum ResultTarget<'a, B> {
     /// Rows of so many values, from one on; added to what is there or not.
     Rows {
         y: &'a B,
@@ -42,20 +42,20 @@ enum To<'a, B> {
         add: bool,
     },
     /// q, k, v of a block.
-    Place(usize),
+    Qkv(usize),
     /// silu(gate) ⊙ up, for a product with integers or not.
-    Gate { dot4: bool },
+    SwiGlu { dot4: bool },
 }
 
-impl<'a, E: Executor> Recorder<'a, E> {
+impl<'a, E: Executor> PlanBuilder<'a, E> {
     /// What has been written down so far.
-    pub(crate) fn take(&mut self) -> Plan<E::Bound> {
+    pub(crate) fn take(&mut self) -> Plan<E::BoundKernel> {
         std::mem::take(&mut self.ops)
     }
 
     /// x ← the tokens' rows of the table.
-    pub(crate) fn embed(&mut self, table: &'a Matrix<E::Buffer>) -> Result<(), Failure> {
-        for rows in Rows::parts(table) {
+    pub(crate) fn embed(&mut self, table: &'a GpuMatrix<E::Buffer>) -> Result<(), GpuError> {
+        for rows in RowRange::parts(table) {
             let buffers = [rows.buffer(), &self.scratch.tokens, &self.scratch.x];
             self.op(
                 "embed",
@@ -72,8 +72,8 @@ impl<'a, E: Executor> Recorder<'a, E> {
     pub(crate) fn layer(
         &mut self,
         index: usize,
-        layer: &'a LayerWeights<E::Buffer>,
-    ) -> Result<(), Failure> {
+        layer: &'a GpuLayer<E::Buffer>,
+    ) -> Result<(), GpuError> {
         self.attention_input(index, layer)?;
         self.attend(index)?;
         self.output(&layer.attn_output)?;
@@ -84,15 +84,21 @@ impl<'a, E: Executor> Recorder<'a, E> {
     fn attention_input(
         &mut self,
         index: usize,
-        layer: &'a LayerWeights<E::Buffer>,
-    ) -> Result<(), Failure> {
+        layer: &'a GpuLayer<E::Buffer>,
+    ) -> Result<(), GpuError> {
         let s = self.scratch;
-        let weights = [&layer.attn_q, &layer.attn_k, &layer.attn_v].map(Rows::whole);
-        let from = From::Norm(&layer.attn_norm);
+        let weights = [&layer.attn_q, &layer.attn_k, &layer.attn_v].map(RowRange::whole);
+        let from = ActivationSource::RmsNorm(&layer.attn_norm);
         if self.columns == 1 && self.cache.ty() != KvType::Q8_0 {
-            return self.product("q, k, v", &weights, from, To::Place(index), When::Always);
+            return self.product(
+                "q, k, v",
+                &weights,
+                from,
+                ResultTarget::Qkv(index),
+                When::Always,
+            );
         }
-        let to = To::Rows {
+        let to = ResultTarget::Rows {
             y: &s.qkv,
             stride: self.shape.q_width() + 2 * self.shape.kv_width(),
             first: 0,
@@ -109,7 +115,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
         self.op("place", &kernel, &buffers, Grid::Tokens, When::Always)
     }
 
-    fn attend(&mut self, index: usize) -> Result<(), Failure> {
+    fn attend(&mut self, index: usize) -> Result<(), GpuError> {
         let s = self.scratch;
         let tokens = if self.columns > FEW { 4 } else { 1 };
         let kernel = products::attend(self.shape, self.options.kv, tokens);
@@ -128,13 +134,19 @@ impl<'a, E: Executor> Recorder<'a, E> {
 
     /// x ← x + output · attended. One token's few chunks are merged by every workgroup, many by an operation of
     /// their own.
-    fn output(&mut self, output: &'a Matrix<E::Buffer>) -> Result<(), Failure> {
+    fn output(&mut self, output: &'a GpuMatrix<E::Buffer>) -> Result<(), GpuError> {
         let s = self.scratch;
-        let weights = [Rows::whole(output)];
+        let weights = [RowRange::whole(output)];
         let mut apart = When::Always;
         if self.columns == 1 {
             let to = self.residual();
-            self.product("output", &weights, From::Partials, to, When::FewChunks)?;
+            self.product(
+                "output",
+                &weights,
+                ActivationSource::Chunks,
+                to,
+                When::FewChunks,
+            )?;
             apart = When::ManyChunks;
         }
         let dot4 = self.dot4(&weights);
@@ -147,49 +159,49 @@ impl<'a, E: Executor> Recorder<'a, E> {
             Grid::Tokens,
             apart,
         )?;
-        let from = From::Ready(&s.attended);
+        let from = ActivationSource::Stored(&s.attended);
         self.product("output", &weights, from, self.residual(), apart)
     }
 
     /// f ← silu(gate · norm(x)) ⊙ (up · norm(x)), then x ← x + down · f.
-    fn feed_forward(&mut self, layer: &'a LayerWeights<E::Buffer>) -> Result<(), Failure> {
+    fn feed_forward(&mut self, layer: &'a GpuLayer<E::Buffer>) -> Result<(), GpuError> {
         let s = self.scratch;
-        let inner = [&layer.ffn_gate, &layer.ffn_up].map(Rows::whole);
-        let down = [Rows::whole(&layer.ffn_down)];
-        let to = To::Gate {
+        let inner = [&layer.ffn_gate, &layer.ffn_up].map(RowRange::whole);
+        let down = [RowRange::whole(&layer.ffn_down)];
+        let to = ResultTarget::SwiGlu {
             dot4: self.dot4(&down),
         };
-        let from = From::Norm(&layer.ffn_norm);
+        let from = ActivationSource::RmsNorm(&layer.ffn_norm);
         self.product("gate, up", &inner, from, to, When::Always)?;
-        let from = From::Ready(&s.gated);
+        let from = ActivationSource::Stored(&s.gated);
         self.product("down", &down, from, self.residual(), When::Always)
     }
 
     /// Logits of the pass's one wanted token.
-    pub(crate) fn last(&mut self, weights: &'a Weights<E::Buffer>) -> Result<(), Failure> {
+    pub(crate) fn last(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
         self.head(weights, 1)
     }
 
-    /// The norm of all tokens, for [`Recorder::few`].
-    pub(crate) fn normed(&mut self, weights: &'a Weights<E::Buffer>) -> Result<(), Failure> {
-        let dot4 = self.dot4(&[Rows::whole(weights.head())]);
+    /// The norm of all tokens, for [`PlanBuilder::few`].
+    pub(crate) fn normed(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
+        let dot4 = self.dot4(&[RowRange::whole(weights.head())]);
         self.activate(&weights.output_norm, dot4, When::Always)
     }
 
     /// Logits of a few tokens from the wanted one on, once they are normed.
-    pub(crate) fn few(&mut self, weights: &'a Weights<E::Buffer>) -> Result<(), Failure> {
+    pub(crate) fn few(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
         self.head(weights, FEW)
     }
 
-    fn head(&mut self, weights: &'a Weights<E::Buffer>, columns: usize) -> Result<(), Failure> {
+    fn head(&mut self, weights: &'a GpuWeights<E::Buffer>, columns: usize) -> Result<(), GpuError> {
         let before = std::mem::replace(&mut self.columns, columns);
-        for rows in Rows::parts(weights.head()) {
+        for rows in RowRange::parts(weights.head()) {
             let from = if columns == 1 {
-                From::Norm(&weights.output_norm)
+                ActivationSource::RmsNorm(&weights.output_norm)
             } else {
-                From::Ready(&self.scratch.normed)
+                ActivationSource::Stored(&self.scratch.normed)
             };
-            let to = To::Rows {
+            let to = ResultTarget::Rows {
                 y: &self.scratch.logits,
                 stride: self.shape.vocab,
                 first: rows.first(),
@@ -202,7 +214,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
     }
 
     /// The next token from the logits, embedded where the table is in one part.
-    pub(crate) fn choose(&mut self, weights: &'a Weights<E::Buffer>) -> Result<(), Failure> {
+    pub(crate) fn choose(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
         let (s, table) = (self.scratch, &weights.token_embd);
         let buffers = [&s.logits, &s.sampling, &s.suppressed, &s.parts];
         let survey = products::survey(self.shape);
@@ -213,7 +225,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
             Grid::Fixed(PARTS),
             When::Always,
         )?;
-        let whole = (table.parts.len() == 1).then(|| Rows::whole(table));
+        let whole = (table.parts.len() == 1).then(|| RowRange::whole(table));
         let mut buffers = vec![&s.logits, &s.sampling, &s.suppressed, &s.parts, &s.tokens];
         if let Some(rows) = &whole {
             buffers.insert(0, rows.buffer());
@@ -223,8 +235,8 @@ impl<'a, E: Executor> Recorder<'a, E> {
         self.op("choose", &choose, &buffers, Grid::Fixed(1), When::Always)
     }
 
-    fn residual(&self) -> To<'a, E::Buffer> {
-        To::Rows {
+    fn residual(&self) -> ResultTarget<'a, E::Buffer> {
+        ResultTarget::Rows {
             y: &self.scratch.x,
             stride: self.shape.embedding,
             first: 0,
@@ -233,7 +245,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
     }
 
     /// How these weights are multiplied.
-    fn arithmetic(&self, weights: &[Rows<'_, E::Buffer>]) -> Arithmetic {
+    fn arithmetic(&self, weights: &[RowRange<'_, E::Buffer>]) -> Arithmetic {
         let Options {
             floats, matrices, ..
         } = self.options;
@@ -245,7 +257,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
     }
 
     /// Whether these weights are multiplied in integers.
-    fn dot4(&self, weights: &[Rows<'_, E::Buffer>]) -> bool {
+    fn dot4(&self, weights: &[RowRange<'_, E::Buffer>]) -> bool {
         !self.options.floats && weights.iter().all(|rows| !rows.format().is_float())
     }
 
@@ -253,61 +265,61 @@ impl<'a, E: Executor> Recorder<'a, E> {
     fn product(
         &mut self,
         what: &'static str,
-        weights: &[Rows<'a, E::Buffer>],
-        from: From<'a, E::Buffer>,
-        to: To<'a, E::Buffer>,
+        weights: &[RowRange<'a, E::Buffer>],
+        from: ActivationSource<'a, E::Buffer>,
+        to: ResultTarget<'a, E::Buffer>,
         when: When,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), GpuError> {
         let s = self.scratch;
         let dot4 = self.dot4(weights);
         let from = match from {
-            From::Norm(norm) if self.columns > 1 => {
+            ActivationSource::RmsNorm(norm) if self.columns > 1 => {
                 self.activate(norm, dot4, when)?;
-                From::Ready(&s.normed)
+                ActivationSource::Stored(&s.normed)
             }
             from => from,
         };
         let mut buffers = Vec::new();
-        if let From::Ready(activations) = from {
+        if let ActivationSource::Stored(activations) = from {
             buffers.extend(activations.of(dot4));
         }
-        buffers.extend(weights.iter().map(Rows::buffer));
+        buffers.extend(weights.iter().map(RowRange::buffer));
         let before = match from {
-            From::Norm(norm) => {
+            ActivationSource::RmsNorm(norm) => {
                 buffers.extend([&s.x, norm.buffer()]);
-                Before::Norm
+                FusedPrologue::RmsNorm
             }
-            From::Partials => {
+            ActivationSource::Chunks => {
                 buffers.extend([&s.sums, &s.peaks]);
-                Before::Merge
+                FusedPrologue::MergeChunks
             }
-            From::Ready(_) => Before::Nothing,
+            ActivationSource::Stored(_) => FusedPrologue::None,
         };
         let after = match to {
-            To::Rows {
+            ResultTarget::Rows {
                 y,
                 stride,
                 first,
                 add,
             } => {
                 buffers.push(y);
-                After::Rows { stride, first, add }
+                FusedEpilogue::Store { stride, first, add }
             }
-            To::Place(index) => {
+            ResultTarget::Qkv(index) => {
                 let rotated = self.shape.rotated[index];
                 buffers.push(&s.queries);
                 buffers.extend(self.cache.layer(index).buffers());
                 if rotated {
                     buffers.push(&self.cache.rotation);
                 }
-                After::Place {
+                FusedEpilogue::RopeStoreKv {
                     kv: self.options.kv,
                     rotated,
                 }
             }
-            To::Gate { dot4 } => {
+            ResultTarget::SwiGlu { dot4 } => {
                 buffers.extend(s.gated.of(dot4));
-                After::Gate { dot4 }
+                FusedEpilogue::SwiGlu { dot4 }
             }
         };
         let arithmetic = self.arithmetic(weights);
@@ -320,7 +332,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
         };
         self.op(what, &kernel, &buffers, grid, when)?;
         if let Some(op) = self.ops.last_mut() {
-            op.bytes = weights.iter().map(Rows::bytes).sum();
+            op.bytes = weights.iter().map(RowRange::bytes).sum();
         }
         Ok(())
     }
@@ -328,10 +340,10 @@ impl<'a, E: Executor> Recorder<'a, E> {
     /// normed ← norm(x).
     fn activate(
         &mut self,
-        norm: &'a Norm<E::Buffer>,
+        norm: &'a GpuNorm<E::Buffer>,
         dot4: bool,
         when: When,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), GpuError> {
         let mut buffers = self.scratch.normed.of(dot4);
         buffers.extend([&self.scratch.x, norm.buffer()]);
         let kernel = products::activate(self.shape, dot4);
@@ -345,7 +357,7 @@ impl<'a, E: Executor> Recorder<'a, E> {
         buffers: &[&E::Buffer],
         grid: Grid,
         when: When,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), GpuError> {
         let bound = self.exec.bind(kernel, buffers)?;
         self.ops.push(Op {
             bound,

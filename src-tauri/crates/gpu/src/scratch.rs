@@ -3,7 +3,7 @@
 use kernels::KvType;
 
 use crate::exec::Executor;
-use crate::failure::Failure;
+use crate::failure::GpuError;
 use crate::model::Shape;
 use crate::products::PARTS;
 
@@ -24,7 +24,7 @@ impl<B> Activations<B> {
         exec: &mut E,
         name: &str,
         values: usize,
-    ) -> Result<Activations<B>, Failure> {
+    ) -> Result<Activations<B>, GpuError> {
         Ok(Activations {
             bytes: exec.buffer(name, values as u64)?,
             scales: exec.buffer(name, values as u64 / 2)?,
@@ -43,7 +43,7 @@ impl<B> Activations<B> {
 }
 
 /// Activations of up to `columns` tokens.
-pub(crate) struct Scratch<B> {
+pub(crate) struct PassBuffers<B> {
     /// The ids to be embedded; where one was chosen, it and what is to be said of it.
     pub(crate) tokens: B,
     /// `[m, E]` the residual stream
@@ -72,18 +72,18 @@ pub(crate) struct Scratch<B> {
     pub(crate) parts: B,
 }
 
-impl<B> Scratch<B> {
+impl<B> PassBuffers<B> {
     pub(crate) fn new<E: Executor<Buffer = B>>(
         exec: &mut E,
         shape: &Shape,
         columns: usize,
         few: usize,
-    ) -> Result<Scratch<B>, Failure> {
+    ) -> Result<PassBuffers<B>, GpuError> {
         let floats = |exec: &mut E, name: &str, values: usize| exec.buffer(name, 4 * values as u64);
         let (e, h, k) = (shape.embedding, shape.q_width(), shape.kv_width());
         // Only a few tokens have their cache parted.
         let partials = columns.max(few * MOST_CHUNKS) * shape.heads;
-        Ok(Scratch {
+        Ok(PassBuffers {
             tokens: floats(exec, "tokens", columns)?,
             x: floats(exec, "x", columns * e)?,
             normed: Activations::new(exec, "normed", columns * e)?,
@@ -102,40 +102,40 @@ impl<B> Scratch<B> {
 }
 
 /// Keys and values of every block, `[capacity, K]` each, and the rotation's angles `[capacity, rotary / 2, 2]`.
-pub(crate) struct Cache<B> {
+pub(crate) struct GpuKvCache<B> {
     ty: KvType,
     capacity: usize,
-    layers: Vec<CacheLayer<B>>,
+    layers: Vec<GpuKvLayer<B>>,
     pub(crate) rotation: B,
 }
 
 /// One block's keys and values; scales only where they are quantised.
-pub(crate) struct CacheLayer<B> {
+pub(crate) struct GpuKvLayer<B> {
     keys: Vec<B>,
     values: Vec<B>,
 }
 
-impl<B> CacheLayer<B> {
+impl<B> GpuKvLayer<B> {
     /// In the order in which the kernels bind them.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &B> {
         self.keys.iter().chain(&self.values)
     }
 }
 
-impl<B: Clone> Cache<B> {
+impl<B: Clone> GpuKvCache<B> {
     pub(crate) fn new<E: Executor<Buffer = B>>(
         exec: &mut E,
         shape: &Shape,
         ty: KvType,
-    ) -> Result<Cache<B>, Failure> {
-        let mut cache = Cache {
+    ) -> Result<GpuKvCache<B>, GpuError> {
+        let mut cache = GpuKvCache {
             ty,
             capacity: 0,
             layers: Vec::new(),
             rotation: exec.buffer("rotation", 0)?,
         };
         for _ in 0..shape.layers {
-            cache.layers.push(CacheLayer {
+            cache.layers.push(GpuKvLayer {
                 keys: cache.buffers(exec, shape, 0)?,
                 values: cache.buffers(exec, shape, 0)?,
             });
@@ -143,7 +143,7 @@ impl<B: Clone> Cache<B> {
         Ok(cache)
     }
 
-    pub(crate) fn layer(&self, index: usize) -> &CacheLayer<B> {
+    pub(crate) fn layer(&self, index: usize) -> &GpuKvLayer<B> {
         &self.layers[index]
     }
 
@@ -176,11 +176,11 @@ impl<B: Clone> Cache<B> {
         shape: &Shape,
         positions: usize,
         angles: &dyn Fn(usize, usize) -> Vec<f32>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), GpuError> {
         let capacity = positions.next_multiple_of(GROWTH);
         let used = sizes(self.ty, shape.kv_width(), self.capacity);
         for index in 0..self.layers.len() {
-            let grown = CacheLayer {
+            let grown = GpuKvLayer {
                 keys: self.buffers(exec, shape, capacity)?,
                 values: self.buffers(exec, shape, capacity)?,
             };
@@ -209,7 +209,7 @@ impl<B: Clone> Cache<B> {
         exec: &mut E,
         shape: &Shape,
         capacity: usize,
-    ) -> Result<Vec<B>, Failure> {
+    ) -> Result<Vec<B>, GpuError> {
         sizes(self.ty, shape.kv_width(), capacity)
             .into_iter()
             .map(|bytes| exec.buffer("cache", bytes))

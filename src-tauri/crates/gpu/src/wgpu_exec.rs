@@ -1,4 +1,4 @@
-//! Plans on wgpu: Vulkan or Metal.
+//! ModelPlans on wgpu: Vulkan or Metal.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,9 +14,9 @@ use wgpu::{
     QueryType, Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, SubmissionIndex,
 };
 
-use crate::device::{self, Allowed, DeviceInfo};
-use crate::exec::{Dispatch, Executor, Limits, Matrices};
-use crate::failure::Failure;
+use crate::device::{self, Allowed, GpuInfo};
+use crate::exec::{CoopMatrices, DeviceLimits, Dispatch, Executor};
+use crate::failure::GpuError;
 use crate::kernel::Kernel;
 
 /// How long a device may take for what was submitted.
@@ -34,29 +34,29 @@ const STAGING: usize = 32 << 20;
 /// A GPU through wgpu. Clones are the same device.
 #[derive(Clone)]
 pub struct Wgpu {
-    info: DeviceInfo,
+    info: GpuInfo,
     device: Device,
     queue: Queue,
     pipelines: Arc<Mutex<HashMap<Kernel, ComputePipeline>>>,
     /// What the driver has complained of; wgpu tells it by callback.
-    failed: Arc<Complaint>,
+    failed: Arc<FirstError>,
     readbacks: Vec<Buffer>,
     staged: usize,
-    matrices: Option<Matrices>,
+    matrices: Option<CoopMatrices>,
 }
 
 /// A submission, and the buffer into which it copies what it reads.
-pub struct Ticket {
+pub struct WgpuSubmission {
     index: SubmissionIndex,
     reading: Option<(Buffer, u64)>,
 }
 
 /// The first thing that went wrong.
 #[derive(Default)]
-struct Complaint(Mutex<Option<Failure>>);
+struct FirstError(Mutex<Option<GpuError>>);
 
-impl Complaint {
-    fn note(&self, failure: Failure) {
+impl FirstError {
+    fn note(&self, failure: GpuError) {
         lock(&self.0).get_or_insert(failure);
     }
 }
@@ -67,12 +67,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A kernel with its buffers.
-pub struct Bound {
+pub struct WgpuKernel {
     pipeline: ComputePipeline,
     group: BindGroup,
 }
 
-fn record(pass: &mut ComputePass<'_>, dispatch: &Dispatch<'_, Bound>) {
+fn record(pass: &mut ComputePass<'_>, dispatch: &Dispatch<'_, WgpuKernel>) {
     pass.set_pipeline(&dispatch.bound.pipeline);
     pass.set_bind_group(0, &dispatch.bound.group, &[]);
     pass.set_immediates(0, bytemuck::cast_slice(&dispatch.step));
@@ -85,7 +85,7 @@ impl Wgpu {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn open(id: Option<&str>, allowed: Allowed) -> Result<Wgpu, Failure> {
+    pub fn open(id: Option<&str>, allowed: Allowed) -> Result<Wgpu, GpuError> {
         let (adapter, info) = device::choose(id, allowed.software)?;
         let limits = adapter.limits();
         let matrices = device::matrices(&adapter).filter(|_| allowed.matrices);
@@ -109,19 +109,19 @@ impl Wgpu {
             ..DeviceDescriptor::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&wanted))
-            .map_err(|error| Failure::NoDevice(format!("{}: {error}", info.name)))?;
-        let failed = Arc::new(Complaint::default());
+            .map_err(|error| GpuError::NoDevice(format!("{}: {error}", info.name)))?;
+        let failed = Arc::new(FirstError::default());
         let of_errors = Arc::clone(&failed);
         device.on_uncaptured_error(Arc::new(move |error| {
             let failure = match error {
-                wgpu::Error::OutOfMemory { source } => Failure::OutOfMemory(source.to_string()),
+                wgpu::Error::OutOfMemory { source } => GpuError::OutOfMemory(source.to_string()),
                 wgpu::Error::Validation { description, .. }
-                | wgpu::Error::Internal { description, .. } => Failure::Refused(description),
+                | wgpu::Error::Internal { description, .. } => GpuError::Refused(description),
             };
             of_errors.note(failure);
         }));
         let of_loss = Arc::clone(&failed);
-        device.set_device_lost_callback(move |_, words| of_loss.note(Failure::Lost(words)));
+        device.set_device_lost_callback(move |_, words| of_loss.note(GpuError::Lost(words)));
         Ok(Wgpu {
             info,
             device,
@@ -135,16 +135,16 @@ impl Wgpu {
     }
 
     /// The device.
-    pub fn info(&self) -> &DeviceInfo {
+    pub fn info(&self) -> &GpuInfo {
         &self.info
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), GpuError> {
         lock(&self.failed.0).clone().map_or(Ok(()), Err)
     }
 
     /// Waits for a submission, or for all.
-    fn wait(&self, submission_index: Option<SubmissionIndex>) -> Result<(), Failure> {
+    fn wait(&self, submission_index: Option<SubmissionIndex>) -> Result<(), GpuError> {
         let wait = PollType::Wait {
             submission_index,
             timeout: Some(PATIENCE),
@@ -153,10 +153,10 @@ impl Wgpu {
             Ok(_) => self.check(),
             // Nobody waits for it a second time.
             Err(PollError::Timeout) => {
-                self.failed.note(Failure::TimedOut(PATIENCE.as_secs()));
+                self.failed.note(GpuError::TimedOut(PATIENCE.as_secs()));
                 self.check()
             }
-            Err(error) => Err(Failure::Lost(error.to_string())),
+            Err(error) => Err(GpuError::Lost(error.to_string())),
         }
     }
 
@@ -175,7 +175,7 @@ impl Wgpu {
     }
 
     /// Seconds that each of some dispatches takes.
-    fn time(&mut self, dispatches: &[Dispatch<'_, Bound>]) -> Result<Vec<f64>, Failure> {
+    fn time(&mut self, dispatches: &[Dispatch<'_, WgpuKernel>]) -> Result<Vec<f64>, GpuError> {
         let count = 2 * u32::try_from(dispatches.len()).unwrap_or(u32::MAX);
         let query_set = self.device.create_query_set(&QuerySetDescriptor {
             label: Some("times"),
@@ -212,7 +212,7 @@ impl Wgpu {
             .collect())
     }
 
-    fn pipeline(&mut self, kernel: &Kernel) -> Result<ComputePipeline, Failure> {
+    fn pipeline(&mut self, kernel: &Kernel) -> Result<ComputePipeline, GpuError> {
         if let Some(pipeline) = lock(&self.pipelines).get(kernel) {
             return Ok(pipeline.clone());
         }
@@ -248,12 +248,12 @@ impl Wgpu {
 
 impl Executor for Wgpu {
     type Buffer = Buffer;
-    type Bound = Bound;
-    type Ticket = Ticket;
+    type BoundKernel = WgpuKernel;
+    type Submission = WgpuSubmission;
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> DeviceLimits {
         let limits = self.device.limits();
-        Limits {
+        DeviceLimits {
             binding: limits
                 .max_storage_buffer_binding_size
                 .min(limits.max_buffer_size),
@@ -263,7 +263,7 @@ impl Executor for Wgpu {
         }
     }
 
-    fn buffer(&mut self, name: &str, bytes: u64) -> Result<Buffer, Failure> {
+    fn buffer(&mut self, name: &str, bytes: u64) -> Result<Buffer, GpuError> {
         let buffer = self.device.create_buffer(&BufferDescriptor {
             label: Some(name),
             size: bytes.next_multiple_of(16).max(16),
@@ -271,14 +271,14 @@ impl Executor for Wgpu {
             mapped_at_creation: false,
         });
         // Nothing is broken by it, so that there may be room for less.
-        let full = lock(&self.failed.0).take_if(|it| matches!(it, Failure::OutOfMemory(_)));
+        let full = lock(&self.failed.0).take_if(|it| matches!(it, GpuError::OutOfMemory(_)));
         match full {
             Some(full) => Err(full),
             None => self.check().map(|()| buffer),
         }
     }
 
-    fn write(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+    fn write(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), GpuError> {
         let mut offset = offset;
         for piece in bytes.chunks(STAGING) {
             self.queue.write_buffer(buffer, offset, piece);
@@ -293,14 +293,14 @@ impl Executor for Wgpu {
         self.check()
     }
 
-    fn copy(&mut self, from: &Buffer, to: &Buffer, bytes: u64) -> Result<(), Failure> {
+    fn copy(&mut self, from: &Buffer, to: &Buffer, bytes: u64) -> Result<(), GpuError> {
         let mut encoder = self.device.create_command_encoder(&Default::default());
         encoder.copy_buffer_to_buffer(from, 0, to, 0, bytes);
         self.queue.submit([encoder.finish()]);
         self.check()
     }
 
-    fn bind(&mut self, kernel: &Kernel, buffers: &[&Buffer]) -> Result<Bound, Failure> {
+    fn bind(&mut self, kernel: &Kernel, buffers: &[&Buffer]) -> Result<WgpuKernel, GpuError> {
         let pipeline = self.pipeline(kernel)?;
         let entries: Vec<BindGroupEntry<'_>> = (0..)
             .zip(buffers)
@@ -315,14 +315,14 @@ impl Executor for Wgpu {
             entries: &entries,
         });
         self.check()?;
-        Ok(Bound { pipeline, group })
+        Ok(WgpuKernel { pipeline, group })
     }
 
     fn submit(
         &mut self,
-        dispatches: &[Dispatch<'_, Bound>],
+        dispatches: &[Dispatch<'_, WgpuKernel>],
         reading: Option<(&Buffer, u64)>,
-    ) -> Result<Ticket, Failure> {
+    ) -> Result<WgpuSubmission, GpuError> {
         let mut encoder = self.device.create_command_encoder(&Default::default());
         if !dispatches.is_empty() {
             let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
@@ -342,10 +342,13 @@ impl Executor for Wgpu {
             mapped.map_async(MapMode::Read, |_| {});
         }
         self.check()?;
-        Ok(Ticket { index, reading })
+        Ok(WgpuSubmission { index, reading })
     }
 
-    fn timed(&mut self, dispatches: &[Dispatch<'_, Bound>]) -> Result<Option<Vec<f64>>, Failure> {
+    fn timed(
+        &mut self,
+        dispatches: &[Dispatch<'_, WgpuKernel>],
+    ) -> Result<Option<Vec<f64>>, GpuError> {
         if !self.device.features().contains(Features::TIMESTAMP_QUERY) {
             return Ok(None);
         }
@@ -356,7 +359,7 @@ impl Executor for Wgpu {
         Ok(Some(seconds))
     }
 
-    fn take(&mut self, ticket: Ticket) -> Result<Vec<u8>, Failure> {
+    fn take(&mut self, ticket: WgpuSubmission) -> Result<Vec<u8>, GpuError> {
         self.wait(Some(ticket.index))?;
         let Some((readback, bytes)) = ticket.reading else {
             return Ok(Vec::new());
@@ -364,7 +367,7 @@ impl Executor for Wgpu {
         let mapped = readback
             .slice(..bytes.next_multiple_of(4))
             .get_mapped_range()
-            .map_err(|error| Failure::Lost(error.to_string()))?;
+            .map_err(|error| GpuError::Lost(error.to_string()))?;
         #[expect(clippy::cast_possible_truncation, reason = "it is in memory already")]
         let out = mapped[..bytes as usize].to_vec();
         drop(mapped);

@@ -43,8 +43,8 @@ fn a_gpu_that_lies_fails_or_is_too_small_does_not_pass() {
         (Injected::Forgets, 1, &nan),
         (Injected::Forgets, 30, &wrong),
         (Injected::NoNumbers, 1, &nan),
-        (Injected::Fails(Failure::Lost("gone".into())), 30, &driver),
-        (Injected::Fails(Failure::TimedOut(10)), 1, &driver),
+        (Injected::Fails(GpuError::Lost("gone".into())), 30, &driver),
+        (Injected::Fails(GpuError::TimedOut(10)), 1, &driver),
         (Injected::Small(1 << 20), 1, &full),
     ];
     for (fault, from, is_expected) in cases {
@@ -63,7 +63,7 @@ fn a_gpu_that_lies_fails_or_is_too_small_does_not_pass() {
 fn matrices_that_do_not_work_are_left_alone_and_the_gpu_is_used_without() {
     let Some(exec) = device() else { return };
     let good = || Faulty::new(exec.clone(), 0, Injected::Small(u64::MAX));
-    let refuses = || Err(Failure::Refused("not these".to_owned()));
+    let refuses = || Err(GpuError::Refused("not these".to_owned()));
     let driver = |fault: &Fault| matches!(fault, Fault::Driver(_));
     let wrong =
         |fault: &Fault| matches!(fault, Fault::Wrong { step, .. } if step.ends_with("in matrices"));

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use gpu::Failure;
+use gpu::GpuError;
 use kernels::{OutOfMemory, PackError};
 
 /// A device that does not do what it was asked.
@@ -38,11 +38,11 @@ impl From<PackError> for DeviceError {
     }
 }
 
-impl From<Failure> for DeviceError {
-    fn from(failure: Failure) -> Self {
+impl From<GpuError> for DeviceError {
+    fn from(failure: GpuError) -> Self {
         match failure {
-            Failure::OutOfMemory(_) => DeviceError::OutOfMemory(failure.to_string()),
-            Failure::Read(error) => DeviceError::Read(io::Error::other(error)),
+            GpuError::OutOfMemory(_) => DeviceError::OutOfMemory(failure.to_string()),
+            GpuError::Read(error) => DeviceError::Read(io::Error::other(error)),
             _ => DeviceError::Failed(failure.to_string()),
         }
     }

@@ -2,19 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
+pub use gpu::Want;
+
 use crate::model::error::DeviceError;
 use crate::run::sampler::Sampling;
-
-/// Which positions' logits are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
-    /// Nothing: the tokens only go into the cache.
-    Nothing,
-    /// The last position's.
-    Last,
-    /// Every position's.
-    All,
-}
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

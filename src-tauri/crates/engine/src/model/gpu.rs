@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
-use gpu::{Executor, Input, LayerWeights, Matrix, Norm, Options, Shape, Wanted};
+use gpu::{DeviceModel, DeviceSampling, Executor, GpuMatrix, GpuNorm, Options, PassInput, Shape};
 use kernels::KvType;
 
 use crate::gguf::TensorView;
@@ -19,8 +19,8 @@ use crate::run::sampler::Sampling;
 struct Uploader<E>(RefCell<E>);
 
 impl<E: Executor> DeviceMemory for Uploader<E> {
-    type Matrix = Matrix<E::Buffer>;
-    type Norm = Norm<E::Buffer>;
+    type Matrix = GpuMatrix<E::Buffer>;
+    type Norm = GpuNorm<E::Buffer>;
 
     fn matrix(&self, weights: TensorView<'_>) -> Result<Self::Matrix, DeviceError> {
         let TensorView {
@@ -46,7 +46,7 @@ pub const GPU_CHUNK: usize = 512;
 
 /// A model on a GPU.
 pub struct GpuModel<E: Executor> {
-    model: gpu::Model<E>,
+    model: DeviceModel<E>,
     vocab: usize,
     chunk: usize,
 }
@@ -100,7 +100,7 @@ impl<E: Executor> GpuModel<E> {
             angles
         };
         let exec = uploader.0.into_inner();
-        let model = gpu::Model::new(exec, shape(config), options, weights, Box::new(angles))?;
+        let model = DeviceModel::new(exec, shape(config), options, weights, Box::new(angles))?;
         Ok(GpuModel {
             model,
             vocab: config.vocab,
@@ -128,22 +128,17 @@ impl<E: Executor> GpuModel<E> {
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
-        self.append_input(Input::Rows(rows), want, cancel, logits)
+        self.append_input(PassInput::Rows(rows), want, cancel, logits)
     }
 
     fn append_input(
         &mut self,
-        input: Input<'_>,
+        input: PassInput<'_>,
         want: Want,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
-        let wanted = match want {
-            Want::Nothing => Wanted::Nothing,
-            Want::Last => Wanted::Last,
-            Want::All => Wanted::All,
-        };
-        let complete = self.model.append(input, wanted, cancel, logits)?;
+        let complete = self.model.append(input, want, cancel, logits)?;
         Ok(if complete {
             Pass::Complete
         } else {
@@ -162,8 +157,8 @@ impl<E: Executor> GpuModel<E> {
     }
 }
 
-fn layer<B>(layer: Layer<gpu::Matrix<B>, gpu::Norm<B>>) -> LayerWeights<B> {
-    LayerWeights {
+fn layer<M, N>(layer: Layer<M, N>) -> gpu::Layer<M, N> {
+    gpu::Layer {
         attn_norm: layer.attn_norm,
         attn_q: layer.attn_q,
         attn_k: layer.attn_k,
@@ -202,7 +197,7 @@ impl<E: Executor> Evaluate for GpuModel<E> {
         logits: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
         check_ids(ids, self.chunk, self.vocab)?;
-        self.append_input(Input::Ids(ids), want, cancel, logits)
+        self.append_input(PassInput::Ids(ids), want, cancel, logits)
     }
 
     fn truncate(&mut self, len: usize) {
@@ -234,7 +229,7 @@ impl<E: Executor> DeviceSampler for GpuModel<E> {
         if sampling.penalises() {
             return Ok(false);
         }
-        let how = gpu::Sampling {
+        let how = DeviceSampling {
             temperature: if sampling.is_greedy() {
                 0.0
             } else {

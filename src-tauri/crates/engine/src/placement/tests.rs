@@ -55,7 +55,7 @@ fn layers(found: &OnGpu) -> usize {
 #[test]
 fn a_gpu_that_fails_while_it_is_loaded_has_failed() {
     let Some(exec) = device() else { return };
-    let lost = Fault::Fails(gpu::Failure::Lost("gone".to_owned()));
+    let lost = Fault::Fails(gpu::GpuError::Lost("gone".to_owned()));
     let why = placed(Faulty::new(exec, 0, lost), &LoadOptions::default());
     let why = why.err().expect("it is gone");
     assert!(why.is_fault() && why.to_string().contains("gone"), "{why}");

@@ -1,10 +1,10 @@
 //! What a token costs, kernel by kernel, and how fast the device reads memory at all.
 
-use super::Model;
+use super::DeviceModel;
 use crate::exec::{Dispatch, Executor};
-use crate::failure::Failure;
+use crate::failure::GpuError;
 use crate::kernel::Kernel;
-use crate::plan::{Grid, Pass};
+use crate::plan::{Grid, PassParams};
 use crate::scratch::MOST_CHUNKS;
 
 /// Operations of a token that do the same.
@@ -28,15 +28,15 @@ const THREADS: usize = 128;
 /// Measurements, of which the best counts.
 const REPEATS: usize = 5;
 
-impl<E: Executor> Model<E> {
+impl<E: Executor> DeviceModel<E> {
     /// What a token behind those in the cache takes, by kind, in the order of a pass. The cache is as before.
     ///
     /// # Errors
     /// When the device fails.
-    pub fn profile(&mut self) -> Result<Vec<KernelCost>, Failure> {
+    pub fn profile(&mut self) -> Result<Vec<KernelCost>, GpuError> {
         self.reserve(self.len + 1)?;
         let plans = self.plans.take().map_or_else(|| self.plan(), Ok)?;
-        let pass = Pass::new(self.len, 1, MOST_CHUNKS);
+        let pass = PassParams::new(self.len, 1, MOST_CHUNKS);
         let (mut dispatches, mut ops) = (Vec::new(), Vec::new());
         for plan in plans.one.token(!self.embeds_choice()) {
             pass.record(plan, &mut dispatches);
@@ -74,16 +74,16 @@ impl<E: Executor> Model<E> {
     ///
     /// # Errors
     /// When the device fails.
-    pub fn read_bandwidth(&mut self) -> Result<Option<f64>, Failure> {
+    pub fn read_bandwidth(&mut self) -> Result<Option<f64>, GpuError> {
         match stream(&mut self.exec) {
-            Err(Failure::OutOfMemory(_)) => Ok(None),
+            Err(GpuError::OutOfMemory(_)) => Ok(None),
             found => found,
         }
     }
 }
 
 /// Reads a large buffer through and through.
-fn stream<E: Executor>(exec: &mut E) -> Result<Option<f64>, Failure> {
+fn stream<E: Executor>(exec: &mut E) -> Result<Option<f64>, GpuError> {
     let round = (16 * READERS * THREADS) as u64;
     let bytes = BYTES.min(exec.limits().binding) / round * round;
     let source = exec.buffer("stream", bytes)?;

@@ -2,12 +2,12 @@
 
 use kernels::KvType;
 
-use super::Model;
+use super::DeviceModel;
 use crate::exec::Executor;
-use crate::failure::Failure;
-use crate::scratch::Cache;
+use crate::failure::GpuError;
+use crate::scratch::GpuKvCache;
 
-impl<E: Executor> Model<E> {
+impl<E: Executor> DeviceModel<E> {
     /// Blocks that are on the device.
     pub fn blocks(&self) -> usize {
         self.shape.layers
@@ -17,7 +17,7 @@ impl<E: Executor> Model<E> {
     ///
     /// # Errors
     /// When the device has failed.
-    pub fn shed(&mut self) -> Result<bool, Failure> {
+    pub fn shed(&mut self) -> Result<bool, GpuError> {
         if self.blocks() <= 1 {
             return Ok(false);
         }
@@ -25,7 +25,7 @@ impl<E: Executor> Model<E> {
         self.plans = None;
         self.weights.layers.remove(0);
         self.shape.keep_last(self.weights.layers.len());
-        self.cache = Cache::new(&mut self.exec, &self.shape, self.options.kv)?;
+        self.cache = GpuKvCache::new(&mut self.exec, &self.shape, self.options.kv)?;
         self.exec.settle()?;
         Ok(true)
     }
@@ -40,17 +40,17 @@ impl<E: Executor> Model<E> {
     ///
     /// # Errors
     /// When the device fails otherwise than for want of memory.
-    pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, Failure> {
+    pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, GpuError> {
         self.truncate(0);
         self.plans = None;
         self.options.kv = kv;
-        self.cache = Cache::new(&mut self.exec, &self.shape, kv)?;
-        let mut trial = Cache::new(&mut self.exec, &self.shape, kv)?;
+        self.cache = GpuKvCache::new(&mut self.exec, &self.shape, kv)?;
+        let mut trial = GpuKvCache::new(&mut self.exec, &self.shape, kv)?;
         let rotary = self.shape.rotary;
         let any_angles = move |_, count| vec![0.0; count * rotary];
         match trial.reserve(&mut self.exec, &self.shape, positions, &any_angles) {
             Ok(_) => Ok(true),
-            Err(Failure::OutOfMemory(_)) => Ok(false),
+            Err(GpuError::OutOfMemory(_)) => Ok(false),
             Err(failure) => Err(failure),
         }
     }
@@ -60,7 +60,7 @@ impl<E: Executor> Model<E> {
     ///
     /// # Errors
     /// When the driver refuses a kernel, or the device has no room.
-    pub fn prepare(&mut self) -> Result<(), Failure> {
+    pub fn prepare(&mut self) -> Result<(), GpuError> {
         // What was only tried is free once the device has come to rest.
         self.exec.settle()?;
         self.reserve(1)?;

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernels::{BlockType, KvType};
 
-use super::{Input, Model, Options, Shape, Wanted};
+use super::{DeviceModel, Options, PassInput, Shape, Want};
 use crate::device::SHARED_BY_MATRICES;
-use crate::dry::Dry;
-use crate::exec::Matrices;
+use crate::dry::CountingExecutor;
+use crate::exec::CoopMatrices;
 use crate::kernel::Kernel;
-use crate::weights::{LayerWeights, Matrix, Weights, load_norm};
+use crate::matrix::{GpuMatrix, load_norm};
+use crate::weights::{Layer, Weights};
 
 fn smollm3() -> Shape {
     Shape {
@@ -29,7 +30,7 @@ fn smollm3() -> Shape {
 }
 
 /// The 3B model in Q4_K_M, its weights unwritten.
-fn dry(kv: KvType) -> Model<Dry> {
+fn dry(kv: KvType) -> DeviceModel<CountingExecutor> {
     let options = Options {
         kv,
         floats: false,
@@ -39,15 +40,16 @@ fn dry(kv: KvType) -> Model<Dry> {
 }
 
 /// The 3B model, its weights unwritten and stored as two types by turns.
-fn dry_of([coarse, fine]: [BlockType; 2], options: Options) -> Model<Dry> {
-    let (mut exec, shape) = (Dry::default(), smollm3());
-    let matrix = |ty, rows, cols| Matrix::empty(&mut Dry::default(), ty, rows, cols);
+fn dry_of([coarse, fine]: [BlockType; 2], options: Options) -> DeviceModel<CountingExecutor> {
+    let (mut exec, shape) = (CountingExecutor::default(), smollm3());
+    let matrix =
+        |ty, rows, cols| GpuMatrix::empty(&mut CountingExecutor::default(), ty, rows, cols);
     let (e, f, h, k) = (2048, 11_008, 2048, 512);
     let mut norm = || load_norm(&mut exec, &[1.0; 2048]).expect("room");
     let layers = (0..36)
         .map(|layer| {
             let finer = if layer % 2 == 0 { fine } else { coarse };
-            LayerWeights {
+            Layer {
                 attn_norm: norm(),
                 attn_q: matrix(coarse, h, e),
                 attn_k: matrix(coarse, k, e),
@@ -67,13 +69,13 @@ fn dry_of([coarse, fine]: [BlockType; 2], options: Options) -> Model<Dry> {
         output: None,
     };
     let angles = Box::new(|_, count: usize| vec![0.0; count * 128]);
-    Model::new(exec, shape, options, weights, angles).expect("a model")
+    DeviceModel::new(exec, shape, options, weights, angles).expect("a model")
 }
 
-fn read(model: &mut Model<Dry>, tokens: usize) {
+fn read(model: &mut DeviceModel<CountingExecutor>, tokens: usize) {
     let ids = vec![1; tokens];
     let never = AtomicBool::new(false);
-    let complete = model.append(Input::Ids(&ids), Wanted::Nothing, &never, &mut Vec::new());
+    let complete = model.append(PassInput::Ids(&ids), Want::Nothing, &never, &mut Vec::new());
     assert_eq!(complete, Ok(true));
     model.exec.submits.clear();
 }
@@ -103,7 +105,7 @@ fn the_last_blocks_alone_take_rows_and_no_embedding() {
     model.exec.submits.clear();
     let (rows, never) = (vec![0.0; 3 * 2048], AtomicBool::new(false));
     let mut logits = Vec::new();
-    let complete = model.append(Input::Rows(&rows), Wanted::Last, &never, &mut logits);
+    let complete = model.append(PassInput::Rows(&rows), Want::Last, &never, &mut logits);
     assert_eq!((complete, model.len), (Ok(true), 3));
     assert_eq!(logits.len(), 128_256);
     let run: Vec<&str> = model.exec.submits.concat();
@@ -245,7 +247,7 @@ fn products_in_cooperative_matrices_can_be_said_in_both_languages() {
                 matrices: true,
             };
             let mut model = dry_of(types, options);
-            model.exec.matrices = Some(Matrices {
+            model.exec.matrices = Some(CoopMatrices {
                 edge,
                 subgroup,
                 paired,
@@ -300,7 +302,7 @@ fn what_a_token_costs_is_counted_by_kind() {
 }
 
 /// Bytes of all matrices on the device.
-fn weights_of(model: &Model<Dry>) -> u64 {
+fn weights_of(model: &DeviceModel<CountingExecutor>) -> u64 {
     let weights = &model.weights;
     let blocks = weights.layers.iter().flat_map(|layer| {
         [

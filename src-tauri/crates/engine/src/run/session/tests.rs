@@ -388,9 +388,9 @@ fn the_gpu_chooses_what_the_sampler_would() {
 fn a_gpu_that_fails_in_mid_answer_is_survived() {
     let Some(exec) = device() else { return };
     let failures = [
-        gpu::Failure::Lost("unplugged".to_owned()),
-        gpu::Failure::OutOfMemory("1 GB".to_owned()),
-        gpu::Failure::TimedOut(10),
+        gpu::GpuError::Lost("unplugged".to_owned()),
+        gpu::GpuError::OutOfMemory("1 GB".to_owned()),
+        gpu::GpuError::TimedOut(10),
     ];
     let prompt = tokens(14, 40);
     let greedy = Sampling {

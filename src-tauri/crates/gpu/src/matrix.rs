@@ -1,0 +1,144 @@
+//! Matrices and norms in a device's memory.
+
+use kernels::{BlockType, Stored};
+
+use crate::exec::Executor;
+use crate::failure::GpuError;
+use crate::format::{GROUP, WeightFormat};
+use crate::weights::{Layer, Weights};
+
+/// Weights repacked at a time, so that no second copy of a large matrix lies in memory.
+const PIECE: usize = 16 << 20;
+
+/// A matrix on the device, in parts as large as a kernel may see at once.
+#[derive(Clone)]
+pub struct GpuMatrix<B> {
+    pub(crate) parts: Vec<MatrixPart<B>>,
+    pub(crate) format: WeightFormat,
+    pub(crate) cols: usize,
+}
+
+/// Consecutive rows of a matrix.
+#[derive(Clone)]
+pub(crate) struct MatrixPart<B> {
+    pub(crate) buffer: B,
+    pub(crate) first: usize,
+    pub(crate) rows: usize,
+}
+
+/// The weight of a norm on the device.
+#[derive(Clone)]
+pub struct GpuNorm<B>(B);
+
+/// A model's weights on the device.
+pub(crate) type GpuWeights<B> = Weights<GpuMatrix<B>, GpuNorm<B>>;
+/// One block's weights on the device.
+pub(crate) type GpuLayer<B> = Layer<GpuMatrix<B>, GpuNorm<B>>;
+
+impl<B> GpuNorm<B> {
+    pub(crate) fn buffer(&self) -> &B {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+impl<B> GpuMatrix<B> {
+    /// A matrix whose weights are never written.
+    pub(crate) fn empty<E: Executor<Buffer = B>>(
+        exec: &mut E,
+        ty: BlockType,
+        rows: usize,
+        cols: usize,
+    ) -> GpuMatrix<B> {
+        let format = WeightFormat::of(ty);
+        let buffer = exec
+            .buffer("weights", format.bytes(rows, cols))
+            .expect("room");
+        GpuMatrix {
+            parts: vec![MatrixPart {
+                buffer,
+                first: 0,
+                rows,
+            }],
+            format,
+            cols,
+        }
+    }
+}
+
+impl<B> GpuMatrix<B> {
+    /// How it is kept on the device.
+    pub fn format(&self) -> WeightFormat {
+        self.format
+    }
+}
+
+/// Brings a matrix to the device, repacked.
+///
+/// # Errors
+/// When its width does not suit the kernels, its bytes are not those of its shape or cannot be read, or the device has
+/// no room.
+pub fn load_matrix<E: Executor>(
+    exec: &mut E,
+    ty: BlockType,
+    rows: usize,
+    cols: usize,
+    stored: Stored<'_>,
+) -> Result<GpuMatrix<E::Buffer>, GpuError> {
+    let row_bytes = ty
+        .row_bytes(cols)
+        .filter(|bytes| bytes.checked_mul(rows) == Some(stored.len()));
+    let (Some(row_bytes), 0) = (row_bytes, cols % GROUP) else {
+        return Err(GpuError::Unsupported(format!(
+            "a matrix of {rows} × {cols} in {}",
+            ty.name()
+        )));
+    };
+    let format = WeightFormat::of(ty);
+    let most_rows = most_rows(format, cols, exec.limits().binding);
+    let (mut parts, mut piece) = (Vec::new(), Vec::new());
+    for first in (0..rows).step_by(most_rows) {
+        let part_rows = most_rows.min(rows - first);
+        let buffer = exec.buffer("weights", format.bytes(part_rows, cols))?;
+        let step = (PIECE / row_bytes).next_multiple_of(8);
+        for row in (0..part_rows).step_by(step) {
+            let last = part_rows.min(row + step);
+            let range = (first + row) * row_bytes..(first + last) * row_bytes;
+            let stored = stored
+                .get(range, &mut piece)
+                .map_err(|error| GpuError::Read(error.to_string()))?;
+            for section in format.repack(ty, stored, part_rows, cols, row) {
+                exec.write(&buffer, section.offset, &section.data)?;
+            }
+        }
+        parts.push(MatrixPart {
+            buffer,
+            first,
+            rows: part_rows,
+        });
+    }
+    Ok(GpuMatrix {
+        parts,
+        format,
+        cols,
+    })
+}
+
+/// Rows of a matrix that one binding holds, a multiple of 64.
+fn most_rows(format: WeightFormat, cols: usize, binding: u64) -> usize {
+    let of_64 = format.bytes(64, cols);
+    64 * usize::try_from((binding / of_64).max(1)).unwrap_or(usize::MAX >> 8)
+}
+
+/// Brings the weight of a norm to the device.
+///
+/// # Errors
+/// When the device has no room.
+pub fn load_norm<E: Executor>(
+    exec: &mut E,
+    weights: &[f32],
+) -> Result<GpuNorm<E::Buffer>, GpuError> {
+    let buffer = exec.buffer("norm", size_of_val(weights) as u64)?;
+    exec.write(&buffer, 0, bytemuck::cast_slice(weights))?;
+    Ok(GpuNorm(buffer))
+}
