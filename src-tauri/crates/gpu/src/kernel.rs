@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::failure::GpuError;
-use crate::format::WeightFormat;
+use crate::error::GpuError;
+use crate::weights::format::WeightFormat;
 
 /// A file of `wgsl/` with what it is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

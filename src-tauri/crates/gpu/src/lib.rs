@@ -3,36 +3,25 @@
 //! The kernels are WGSL (`wgsl/`), compiled for a model's dimensions when they are first used; the executor is wgpu,
 //! on Vulkan or Metal. Nothing here needs more than the GPU's driver.
 
-#[cfg(test)]
-mod battery;
 mod check;
 mod device;
-#[cfg(test)]
-mod dry;
+mod error;
 mod exec;
-mod failure;
-mod format;
 mod kernel;
-mod matrix;
 mod model;
-mod pace;
 mod plan;
-mod products;
-mod recorder;
-mod scratch;
 #[cfg(test)]
 #[path = "../../skipped.rs"]
 mod skipped;
 mod weights;
-mod wgpu_exec;
 
 pub use check::{KernelVariant, ProductCheck};
-pub use device::{Allowed, GpuInfo, GpuKind, list};
-pub use exec::{CoopMatrices, DeviceLimits, Dispatch, Executor};
-pub use failure::GpuError;
-pub use format::{Section, WeightFormat};
+pub use device::adapter::{Allowed, GpuInfo, GpuKind, list};
+pub use error::GpuError;
+pub use exec::executor::{CoopMatrices, DeviceLimits, Dispatch, Executor};
+pub use exec::wgpu_executor::Wgpu;
 pub use kernel::Kernel;
-pub use matrix::{GpuMatrix, GpuNorm, load_matrix, load_norm};
 pub use model::{Angles, DeviceModel, DeviceSampling, KernelCost, Options, PassInput, Shape, Want};
+pub use weights::format::{Section, WeightFormat};
+pub use weights::matrix::{GpuMatrix, GpuNorm, load_matrix, load_norm};
 pub use weights::{Layer, Weights};
-pub use wgpu_exec::Wgpu;

@@ -1,11 +1,11 @@
 //! What a token costs, kernel by kernel, and how fast the device reads memory at all.
 
 use super::DeviceModel;
-use crate::exec::{Dispatch, Executor};
-use crate::failure::GpuError;
+use crate::error::GpuError;
+use crate::exec::executor::{Dispatch, Executor};
 use crate::kernel::Kernel;
-use crate::plan::{Grid, PassParams};
-use crate::scratch::MOST_CHUNKS;
+use crate::plan::buffers::MOST_CHUNKS;
+use crate::plan::pass::{Grid, PassParams};
 
 /// Operations of a token that do the same.
 #[derive(Clone, Debug, PartialEq)]

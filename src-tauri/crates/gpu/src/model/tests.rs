@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kernels::{BlockType, KvType};
 
 use super::{DeviceModel, Options, PassInput, Shape, Want};
-use crate::device::SHARED_BY_MATRICES;
-use crate::dry::CountingExecutor;
-use crate::exec::CoopMatrices;
+use crate::device::adapter::SHARED_BY_MATRICES;
+use crate::exec::counting::CountingExecutor;
+use crate::exec::executor::CoopMatrices;
 use crate::kernel::Kernel;
-use crate::matrix::{GpuMatrix, load_norm};
+use crate::weights::matrix::{GpuMatrix, load_norm};
 use crate::weights::{Layer, Weights};
 
 fn smollm3() -> Shape {

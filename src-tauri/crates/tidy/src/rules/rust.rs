@@ -6,7 +6,7 @@ const HOME_OF_UNSAFE: &str = "src-tauri/crates/kernels/";
 const MEETS_DRIVERS: [(&str, usize); 2] = [
     // Kernels that are compiled as they are written, without checks of our own indices; and cooperative matrices, which
     // wgpu calls an experiment.
-    ("src-tauri/crates/gpu/src/wgpu_exec.rs", 2),
+    ("src-tauri/crates/gpu/src/exec/wgpu_executor.rs", 2),
     // A question that wgpu does not ask.
     ("src-tauri/crates/gpu/src/device/uuid.rs", 1),
 ];

@@ -3,9 +3,9 @@
 use kernels::KvType;
 
 use super::DeviceModel;
-use crate::exec::Executor;
-use crate::failure::GpuError;
-use crate::scratch::GpuKvCache;
+use crate::error::GpuError;
+use crate::exec::executor::Executor;
+use crate::plan::buffers::GpuKvCache;
 
 impl<E: Executor> DeviceModel<E> {
     /// Blocks that are on the device.

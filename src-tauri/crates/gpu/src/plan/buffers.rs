@@ -2,10 +2,10 @@
 
 use kernels::KvType;
 
-use crate::exec::Executor;
-use crate::failure::GpuError;
+use crate::error::GpuError;
+use crate::exec::executor::Executor;
 use crate::model::Shape;
-use crate::products::PARTS;
+use crate::plan::specialize::PARTS;
 
 /// Positions by which the cache grows.
 const GROWTH: usize = 1024;

@@ -14,9 +14,9 @@ use wgpu::{
     QueryType, Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, SubmissionIndex,
 };
 
-use crate::device::{self, Allowed, GpuInfo};
-use crate::exec::{CoopMatrices, DeviceLimits, Dispatch, Executor};
-use crate::failure::GpuError;
+use crate::device::adapter::{self, Allowed, GpuInfo};
+use crate::error::GpuError;
+use crate::exec::executor::{CoopMatrices, DeviceLimits, Dispatch, Executor};
 use crate::kernel::Kernel;
 
 /// How long a device may take for what was submitted.
@@ -86,13 +86,13 @@ impl Wgpu {
     /// # Errors
     /// Why there is none.
     pub fn open(id: Option<&str>, allowed: Allowed) -> Result<Wgpu, GpuError> {
-        let (adapter, info) = device::choose(id, allowed.software)?;
+        let (adapter, info) = adapter::choose(id, allowed.software)?;
         let limits = adapter.limits();
-        let matrices = device::matrices(&adapter).filter(|_| allowed.matrices);
-        let mut features = device::needed() | adapter.features() & Features::TIMESTAMP_QUERY;
+        let matrices = adapter::matrices(&adapter).filter(|_| allowed.matrices);
+        let mut features = adapter::needed() | adapter.features() & Features::TIMESTAMP_QUERY;
         let mut experimental_features = ExperimentalFeatures::disabled();
         if matrices.is_some() {
-            features |= device::FOR_MATRICES;
+            features |= adapter::FOR_MATRICES;
             // SAFETY: what is experimental is used by the kernel `coop` alone, which stays inside of its memory as the
             // others do. What else wgpu or a driver may do wrong with it is met by the check, in a process of its own,
             // before a model answers with it; `bench` with random weights takes the risk and has nothing to lose.

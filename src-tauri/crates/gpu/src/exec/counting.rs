@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::exec::{CoopMatrices, DeviceLimits, Dispatch, Executor};
-use crate::failure::GpuError;
+use crate::error::GpuError;
+use crate::exec::executor::{CoopMatrices, DeviceLimits, Dispatch, Executor};
 use crate::kernel::Kernel;
 
 /// What was asked for.

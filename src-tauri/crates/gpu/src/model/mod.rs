@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use kernels::KvType;
 
-use crate::exec::{Dispatch, Executor};
-use crate::failure::GpuError;
-use crate::format::GROUP;
-use crate::matrix::{GpuMatrix, GpuWeights};
-use crate::pace::{MOST_TOKENS, SubmitBudget};
-use crate::plan::{PassParams, Plan};
-use crate::products::FEW;
-use crate::recorder::PlanBuilder;
-use crate::scratch::{GpuKvCache, MOST_CHUNKS, PassBuffers};
+use crate::error::GpuError;
+use crate::exec::executor::{Dispatch, Executor};
+use crate::model::submit_budget::{MOST_TOKENS, SubmitBudget};
+use crate::plan::buffers::{GpuKvCache, MOST_CHUNKS, PassBuffers};
+use crate::plan::builder::PlanBuilder;
+use crate::plan::pass::{PassParams, Plan};
+use crate::plan::specialize::FEW;
+use crate::weights::format::GROUP;
+use crate::weights::matrix::{GpuMatrix, GpuWeights};
 
 /// The widest activations of one token that a workgroup keeps to itself.
 pub(crate) const WIDEST: usize = 3072;
@@ -593,8 +593,9 @@ fn check<B>(weights: &GpuWeights<B>) -> Result<(), GpuError> {
     Ok(())
 }
 
+mod memory;
 mod profile;
-mod room;
+mod submit_budget;
 
 pub use profile::KernelCost;
 

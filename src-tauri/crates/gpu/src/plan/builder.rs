@@ -2,14 +2,16 @@
 
 use kernels::KvType;
 
-use crate::exec::Executor;
-use crate::failure::GpuError;
+use crate::error::GpuError;
+use crate::exec::executor::Executor;
 use crate::kernel::Kernel;
-use crate::matrix::{GpuLayer, GpuMatrix, GpuNorm, GpuWeights};
 use crate::model::{Options, Shape};
-use crate::plan::{Grid, Op, Plan, When};
-use crate::products::{self, Arithmetic, FEW, FusedEpilogue, FusedPrologue, PARTS, RowRange};
-use crate::scratch::{Activations, GpuKvCache, PassBuffers};
+use crate::plan::buffers::{Activations, GpuKvCache, PassBuffers};
+use crate::plan::pass::{Grid, Op, Plan, When};
+use crate::plan::specialize::{
+    self, Arithmetic, FEW, FusedEpilogue, FusedPrologue, PARTS, RowRange,
+};
+use crate::weights::matrix::{GpuLayer, GpuMatrix, GpuNorm, GpuWeights};
 
 /// Writes down a pass over `columns` tokens.
 pub(crate) struct PlanBuilder<'a, E: Executor> {
@@ -59,7 +61,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
             let buffers = [rows.buffer(), &self.scratch.tokens, &self.scratch.x];
             self.op(
                 "embed",
-                &products::embed(rows),
+                &specialize::embed(rows),
                 &buffers,
                 Grid::Tokens,
                 When::Always,
@@ -106,7 +108,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         };
         self.product("q, k, v", &weights, from, to, When::Always)?;
         let rotated = self.shape.rotated[index];
-        let kernel = products::place(self.shape, self.options.kv, rotated);
+        let kernel = specialize::place(self.shape, self.options.kv, rotated);
         let mut buffers = vec![&s.qkv, &s.queries];
         if rotated {
             buffers.push(&self.cache.rotation);
@@ -118,11 +120,11 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
     fn attend(&mut self, index: usize) -> Result<(), GpuError> {
         let s = self.scratch;
         let tokens = if self.columns > FEW { 4 } else { 1 };
-        let kernel = products::attend(self.shape, self.options.kv, tokens);
+        let kernel = specialize::attend(self.shape, self.options.kv, tokens);
         let mut buffers = vec![&s.queries];
         buffers.extend(self.cache.layer(index).buffers());
         buffers.extend([&s.sums, &s.peaks]);
-        let heads = self.shape.heads / products::shared(self.shape);
+        let heads = self.shape.heads / specialize::shared(self.shape);
         self.op(
             "attend",
             &kernel,
@@ -154,7 +156,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         buffers.extend([&s.sums, &s.peaks]);
         self.op(
             "merge",
-            &products::merge(self.shape, dot4),
+            &specialize::merge(self.shape, dot4),
             &buffers,
             Grid::Tokens,
             apart,
@@ -217,7 +219,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
     pub(crate) fn choose(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
         let (s, table) = (self.scratch, &weights.token_embd);
         let buffers = [&s.logits, &s.sampling, &s.suppressed, &s.parts];
-        let survey = products::survey(self.shape);
+        let survey = specialize::survey(self.shape);
         self.op(
             "survey",
             &survey,
@@ -231,7 +233,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
             buffers.insert(0, rows.buffer());
             buffers.push(&s.x);
         }
-        let choose = products::choose(self.shape, whole);
+        let choose = specialize::choose(self.shape, whole);
         self.op("choose", &choose, &buffers, Grid::Fixed(1), When::Always)
     }
 
@@ -324,7 +326,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         };
         let arithmetic = self.arithmetic(weights);
         let (kernel, groups) =
-            products::product(self.shape, weights, arithmetic, self.columns, before, after);
+            specialize::product(self.shape, weights, arithmetic, self.columns, before, after);
         let grid = if self.columns > FEW {
             Grid::Tiles(groups)
         } else {
@@ -346,7 +348,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
     ) -> Result<(), GpuError> {
         let mut buffers = self.scratch.normed.of(dot4);
         buffers.extend([&self.scratch.x, norm.buffer()]);
-        let kernel = products::activate(self.shape, dot4);
+        let kernel = specialize::activate(self.shape, dot4);
         self.op("norm", &kernel, &buffers, Grid::Tokens, when)
     }
 

@@ -2,9 +2,9 @@
 
 use kernels::{BlockType, Stored};
 
-use crate::exec::Executor;
-use crate::failure::GpuError;
-use crate::format::{GROUP, WeightFormat};
+use crate::error::GpuError;
+use crate::exec::executor::Executor;
+use crate::weights::format::{GROUP, WeightFormat};
 use crate::weights::{Layer, Weights};
 
 /// Weights repacked at a time, so that no second copy of a large matrix lies in memory.

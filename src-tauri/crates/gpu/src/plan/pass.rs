@@ -1,6 +1,6 @@
 //! A pass as plain data: kernels bound to buffers, and how often each runs.
 
-use crate::exec::Dispatch;
+use crate::exec::executor::Dispatch;
 
 /// How many workgroups an operation takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use half::f16;
 use kernels::{BlockType, Stored};
 
 use crate::check::{KernelVariant, ProductCheck};
-use crate::device::Allowed;
+use crate::device::adapter::Allowed;
+use crate::exec::wgpu_executor::Wgpu;
 use crate::skipped::or_skip;
-use crate::wgpu_exec::Wgpu;
 
 /// One device for all tests, so that its kernels are compiled once; without one a test is skipped.
 fn device() -> Option<Wgpu> {

@@ -4,13 +4,16 @@ use std::time::Instant;
 
 use kernels::{BlockType, Stored};
 
-use crate::exec::{Dispatch, Executor};
-use crate::failure::GpuError;
-use crate::matrix::load_matrix;
+use crate::error::GpuError;
+use crate::exec::executor::{Dispatch, Executor};
 use crate::model::{Shape, WIDEST};
-use crate::plan::TILE;
-use crate::products::{self, Arithmetic, FEW, FusedEpilogue, FusedPrologue, RowRange};
-use crate::scratch::Activations;
+use crate::plan::buffers::Activations;
+use crate::plan::pass::TILE;
+use crate::plan::specialize::{self, Arithmetic, FEW, FusedEpilogue, FusedPrologue, RowRange};
+use crate::weights::matrix::load_matrix;
+
+#[cfg(test)]
+mod tests;
 
 /// Rows that are computed over on the processor; on the device all are computed.
 const COMPARED: usize = 256;
@@ -154,7 +157,7 @@ impl ProductCheck<'_> {
         let normed = Activations::new(exec, "normed", columns * self.cols)?;
         let mut bound = Vec::new();
         if !fused {
-            let kernel = products::activate(&shape, dot4);
+            let kernel = specialize::activate(&shape, dot4);
             let buffers = [normed.of(dot4), vec![&source, &norm]].concat();
             bound.push((exec.bind(&kernel, &buffers)?, [tokens, 1]));
         }
@@ -175,7 +178,7 @@ impl ProductCheck<'_> {
             };
             buffers.push(&y);
             let (kernel, groups) =
-                products::product(&shape, &[rows], arithmetic, columns, before, after);
+                specialize::product(&shape, &[rows], arithmetic, columns, before, after);
             bound.push((exec.bind(&kernel, &buffers)?, [groups, tiles]));
         }
         Ok(Loaded { bound, y })

@@ -2,11 +2,11 @@
 
 use kernels::KvType;
 
-use crate::exec::CoopMatrices;
-use crate::format::{GROUP, WeightFormat};
+use crate::exec::executor::CoopMatrices;
 use crate::kernel::Kernel;
-use crate::matrix::{GpuMatrix, MatrixPart};
 use crate::model::Shape;
+use crate::weights::format::{GROUP, WeightFormat};
+use crate::weights::matrix::{GpuMatrix, MatrixPart};
 
 /// Invocations of a workgroup.
 const THREADS: usize = 128;

@@ -1,6 +1,6 @@
 //! What runs a plan: buffers, kernels bound to buffers, and submits of dispatches, all plain data to the caller.
 
-use crate::failure::GpuError;
+use crate::error::GpuError;
 use crate::kernel::Kernel;
 
 /// One run of a bound kernel.

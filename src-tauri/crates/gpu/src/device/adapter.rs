@@ -7,20 +7,10 @@ use wgpu::{
     Features, Instance, InstanceDescriptor, MemoryBudgetThresholds,
 };
 
-use crate::exec::CoopMatrices;
-use crate::failure::GpuError;
-use crate::products::SHARERS;
-
-#[cfg(not(target_vendor = "apple"))]
-mod uuid;
-
-#[cfg(target_vendor = "apple")]
-mod uuid {
-    /// Metal has none that outlives a start.
-    pub(super) fn of(_: &wgpu::Adapter) -> Option<String> {
-        None
-    }
-}
+use super::uuid;
+use crate::error::GpuError;
+use crate::exec::executor::CoopMatrices;
+use crate::plan::specialize::SHARERS;
 
 /// What a device is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
