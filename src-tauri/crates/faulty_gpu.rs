@@ -173,8 +173,8 @@ impl Executor for Faulty {
         self.exec.timed(dispatches)
     }
 
-    fn take(&mut self, ticket: Self::Submission) -> Result<Vec<u8>, GpuError> {
-        let mut bytes = self.exec.take(ticket)?;
+    fn wait(&mut self, submission: Self::Submission) -> Result<Vec<u8>, GpuError> {
+        let mut bytes = self.exec.wait(submission)?;
         if matches!(self.fault, Fault::NoNumbers) && self.shows() {
             bytes.fill(0xff);
         }

@@ -181,7 +181,7 @@ mod tests {
                 bandwidth_used: timed.then_some(0.5),
             };
             let report = GpuReport {
-                kernels: vec![kernel("down", 36, 460_800_000), kernel("choose", 1, 0)],
+                kernels: vec![kernel("down", 36, 460_800_000), kernel("sample", 1, 0)],
                 dispatches: 37,
                 read_bandwidth_gb_s: timed.then_some(1280.0),
                 kernels_ms: timed.then_some(0.74),
@@ -201,7 +201,7 @@ mod tests {
             lines[2].join(" "),
             "down 36 × 20.0 µs 460.80 MB 640.0 GB/s 50 %"
         );
-        assert_eq!(lines[3].join(" "), "choose 1 × 20.0 µs 0.00 MB");
+        assert_eq!(lines[3].join(" "), "sample 1 × 20.0 µs 0.00 MB");
         let untold = written(false);
         assert!(untold.contains("does not tell the time"), "{untold}");
         assert!(!untold.contains("µs"), "{untold}");

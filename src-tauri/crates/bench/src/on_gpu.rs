@@ -145,12 +145,13 @@ mod tests {
         let report = run(&mut engine, &params).expect("it is measured");
         let gpu = report.gpu.expect("it is on a GPU");
         let counts: Vec<_> = gpu.kernels.iter().map(|it| (it.what, it.count)).collect();
-        let in_blocks = ["q, k, v", "attend", "output", "gate, up", "down"].map(|what| (what, 5));
-        let after_them = ["logits", "survey", "choose"].map(|what| (what, 1));
+        let in_blocks =
+            ["q, k, v", "attention", "output", "gate, up", "down"].map(|what| (what, 5));
+        let after_them = ["logits", "sample, reduce", "sample"].map(|what| (what, 1));
         assert_eq!(counts, [&in_blocks[..], &after_them].concat());
         assert_eq!(gpu.dispatches, 5 * 5 + 3);
         // Weights are repacked for the GPU, and the norms are not counted.
-        let weights = gpu.kernels.iter().filter(|it| it.what != "attend");
+        let weights = gpu.kernels.iter().filter(|it| it.what != "attention");
         let read: u64 = weights.map(|it| it.bytes).sum();
         let share = read as f64 / report.bytes_per_token as f64;
         assert!((0.98..1.15).contains(&share), "{share}");

@@ -275,13 +275,13 @@ where
                 if is_head && tokens == COUNTS[2] {
                     continue;
                 }
-                let error = product.error(&mut self.exec, how(tokens, false))?;
+                let error = product.relative_error(&mut self.exec, how(tokens, false))?;
                 let what = format!("{} {rows} × {cols}, {tokens} tokens", ty.name());
                 self.record(what.clone(), error, PRODUCT_BOUND)?;
                 if has_matrices && tokens == COUNTS[2] {
                     // From here on they may be what is at fault.
                     self.found.matrices.get_or_insert_default();
-                    let error = product.error(&mut self.exec, how(tokens, true))?;
+                    let error = product.relative_error(&mut self.exec, how(tokens, true))?;
                     self.record(format!("{what} in matrices"), error, PRODUCT_BOUND)?;
                 }
             }

@@ -1,25 +1,27 @@
-/// A GPU that does not do what it was asked.
+//! Why a GPU cannot be used.
+
+/// Why a GPU cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GpuError {
     /// No adapter that may be used.
     #[error("no GPU: {0}")]
     NoDevice(String),
-    /// A model or a device that the kernels cannot serve.
+    /// The kernels cannot run this model, or not on this device.
     #[error("the GPU backend cannot run this: {0}")]
     Unsupported(String),
-    /// No memory left.
+    /// Out of device memory.
     #[error("the GPU's memory is full ({0})")]
     OutOfMemory(String),
-    /// The weights that it was to take cannot be read.
+    /// The weights cannot be read from their file.
     #[error("{0}")]
     Read(String),
-    /// The driver has given the device up, or it left the machine.
+    /// Device lost: the driver has given it up, or it left the machine.
     #[error("the GPU was lost: {0}")]
     Lost(String),
-    /// It does not answer.
+    /// A submit timed out, after so many seconds.
     #[error("the GPU has not answered for {0} s")]
     TimedOut(u64),
-    /// It answers with what cannot be.
+    /// An impossible result, such as NaN.
     #[error("the GPU answered wrongly: {0}")]
     Wrong(String),
     /// The driver refuses a kernel or a buffer.

@@ -1,24 +1,24 @@
-//! A kernel as plain data, and the WGSL text that it stands for.
+//! A kernel as plain data, and its WGSL source.
 
 use std::fmt::Write;
 
 use crate::error::GpuError;
 use crate::weights::format::WeightFormat;
 
-/// A file of `wgsl/` with what it is compiled for.
+/// A file of `wgsl/` and what it is specialised for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
-    /// The file, and the name in measurements.
+    /// The file without its extension; the label in GPU debuggers.
     pub file: &'static str,
-    /// The file that `#include $AFTER` means.
-    pub after: &'static str,
-    /// What `#if` asks for.
+    /// The file of `#include $EPILOGUE`.
+    pub epilogue: &'static str,
+    /// Flags that `#if` tests.
     pub flags: Vec<&'static str>,
-    /// Constants: a name and a WGSL literal.
+    /// Constants: name and WGSL literal.
     pub constants: Vec<(&'static str, String)>,
     /// The formats of the weights 0, 1, 2.
     pub weights: Vec<WeightFormat>,
-    /// How many values a name of `#each` has.
+    /// Number of values of each name of `#each`.
     pub each: usize,
 }
 
@@ -68,7 +68,7 @@ impl Kernel {
     pub fn new(file: &'static str) -> Kernel {
         Kernel {
             file,
-            after: "",
+            epilogue: "",
             flags: Vec::new(),
             constants: Vec::new(),
             weights: Vec::new(),
@@ -99,15 +99,15 @@ impl Kernel {
         self
     }
 
-    /// The text for the compiler.
+    /// The WGSL source.
     ///
-    /// Lines that begin with `#` are ours: `#if FLAG` … `#elif FLAG` … `#else` … `#endif`, `#include FILE NAME=VALUE`
-    /// with `$NAME` replaced, `#each NAME …` … `#end`, which repeats what is between for all values of the names
-    /// below [`Kernel::each`], and `#weights`, which includes the readers of the weights' formats. `@binding(#)` counts
-    /// up, and directives go to the top.
+    /// Lines that begin with `#` are directives of the preprocessor: `#if FLAG` … `#elif FLAG` … `#else` … `#endif`, `#include FILE NAME=VALUE`
+    /// with `$NAME` replaced, `#each NAME …` … `#end`, which repeats the lines between for all values of the names
+    /// below [`Kernel::each`], and `#weights`, which includes the decoders of the weights' formats. `@binding(#)` counts
+    /// up, and WGSL's own directives move to the top.
     ///
     /// # Errors
-    /// When an include names no file.
+    /// When an `#include` names no file.
     pub fn source(&self) -> Result<String, GpuError> {
         let mut text = String::new();
         for (name, literal) in &self.constants {
@@ -137,7 +137,7 @@ impl Kernel {
         arguments: &[(&str, &str)],
         out: &mut String,
     ) -> Result<(), GpuError> {
-        // One entry per open #if: whether a branch of it was taken, and whether the present one is.
+        // One entry per open #if: whether a branch was taken, and whether the current one is.
         let mut open: Vec<(bool, bool)> = Vec::new();
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
@@ -146,7 +146,7 @@ impl Kernel {
                 .fold(line.to_owned(), |line, (name, value)| {
                     line.replace(&format!("${name}"), value)
                 })
-                .replace("$AFTER", self.after);
+                .replace("$EPILOGUE", self.epilogue);
             let mut words = line.split_whitespace();
             let holds = |flag: Option<&str>| flag.is_some_and(|flag| self.flags.contains(&flag));
             match words.next() {
@@ -156,20 +156,20 @@ impl Kernel {
                 }
                 Some("#elif") => {
                     let now = holds(words.next());
-                    if let Some((taken, present)) = open.last_mut() {
-                        *present = now && !*taken;
+                    if let Some((taken, active)) = open.last_mut() {
+                        *active = now && !*taken;
                         *taken |= now;
                     }
                 }
                 Some("#else") => {
-                    if let Some((taken, present)) = open.last_mut() {
-                        *present = !*taken;
+                    if let Some((taken, active)) = open.last_mut() {
+                        *active = !*taken;
                     }
                 }
                 Some("#endif") => {
                     open.pop();
                 }
-                _ if open.iter().any(|(_, present)| !present) => {}
+                _ if open.iter().any(|(_, active)| !active) => {}
                 Some("#include") => {
                     let file = words.next().unwrap_or_default();
                     let arguments: Vec<(&str, &str)> =
@@ -181,7 +181,7 @@ impl Kernel {
                     let body: Vec<&str> = lines.by_ref().take_while(|it| *it != "#end").collect();
                     self.repeat(&body.join("\n"), &names, &[], out)?;
                 }
-                Some("#weights") => self.readers(out)?,
+                Some("#weights") => self.decoders(out)?,
                 _ => {
                     out.push_str(&line);
                     out.push('\n');
@@ -209,7 +209,7 @@ impl Kernel {
         })
     }
 
-    fn readers(&self, out: &mut String) -> Result<(), GpuError> {
+    fn decoders(&self, out: &mut String) -> Result<(), GpuError> {
         let floats = self.weights.iter().any(|format| format.is_float());
         self.include(if floats { "group_float" } else { "group" }, &[], out)?;
         for (index, format) in self.weights.iter().enumerate() {
@@ -229,7 +229,7 @@ fn numbered(text: &str) -> String {
     out
 }
 
-/// `text` with the lines that say what it needs before all others, as WGSL wants it.
+/// `text` with WGSL's directives before all other lines, as the language requires.
 fn directives_first(text: &str) -> String {
     let is_directive = |line: &&str| line.starts_with("enable ") || line.starts_with("diagnostic(");
     let (first, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(is_directive);

@@ -1,7 +1,10 @@
-//! SmolLM3 on any GPU: a token is a plan of kernels over buffers, plain data, and an executor runs it.
+//! SmolLM3 on any GPU: a pass is a plan of kernels over buffers, plain data, and an executor runs it.
 //!
-//! The kernels are WGSL (`wgsl/`), compiled for a model's dimensions when they are first used; the executor is wgpu,
-//! on Vulkan or Metal. Nothing here needs more than the GPU's driver.
+//! The kernels are WGSL (`wgsl/`), specialised for a model's dimensions and compiled when they are first used; the
+//! executor is wgpu, on Vulkan or Metal. Only the GPU's driver has to be installed.
+//!
+//! From the bottom up: `error`, `shape`, `weights`, `kernel`; `device` (adapters and their limits); `exec` (the
+//! executor); `plan` (the forward pass as fused kernels); `model` (prefill, sampling, memory, profile); `check`.
 
 mod check;
 mod device;
@@ -10,6 +13,7 @@ mod exec;
 mod kernel;
 mod model;
 mod plan;
+mod shape;
 #[cfg(test)]
 #[path = "../../skipped.rs"]
 mod skipped;
@@ -17,11 +21,17 @@ mod weights;
 
 pub use check::{KernelVariant, ProductCheck};
 pub use device::adapter::{Allowed, GpuInfo, GpuKind, list};
+pub use device::limits::{CoopMatrices, DeviceLimits};
 pub use error::GpuError;
-pub use exec::executor::{CoopMatrices, DeviceLimits, Dispatch, Executor};
+pub use exec::executor::{Dispatch, Executor};
 pub use exec::wgpu_executor::Wgpu;
 pub use kernel::Kernel;
-pub use model::{Angles, DeviceModel, DeviceSampling, KernelCost, Options, PassInput, Shape, Want};
+pub use model::input::{PassInput, Want};
+pub use model::profile::KernelCost;
+pub use model::sample::DeviceSampling;
+pub use model::{Angles, DeviceModel};
+pub use plan::options::Options;
+pub use shape::Shape;
 pub use weights::format::{Section, WeightFormat};
 pub use weights::matrix::{GpuMatrix, GpuNorm, load_matrix, load_norm};
 pub use weights::{Layer, Weights};

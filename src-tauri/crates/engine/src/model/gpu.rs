@@ -117,7 +117,7 @@ impl<E: Executor> GpuModel<E> {
 
     /// Frees the memory of the first layer, if it is not the only one. The cache is empty then.
     pub fn drop_first_layer(&mut self) -> Result<bool, DeviceError> {
-        Ok(self.model.shed()?)
+        Ok(self.model.drop_first_layer()?)
     }
 
     /// As [`Evaluate::append`], with what blocks before these have made of the tokens, `[m, E]`.
@@ -148,7 +148,7 @@ impl<E: Executor> GpuModel<E> {
 
     /// Keeps keys and values so from now on, in an empty cache, if the device has room for `positions` of them.
     pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, DeviceError> {
-        Ok(self.model.make_room(kv, positions)?)
+        Ok(self.model.set_kv_type(kv, positions)?)
     }
 
     /// Does now what else the first pass does, and takes long: handing the kernels to the driver.
@@ -182,9 +182,6 @@ fn shape(config: &Config) -> Shape {
         vocab: config.vocab,
         eps: config.eps,
         rotary: config.rope.rotary,
-        rotated: (0..config.layers)
-            .map(|layer| config.rotates(layer))
-            .collect(),
     }
 }
 
@@ -239,21 +236,21 @@ impl<E: Executor> DeviceSampler for GpuModel<E> {
             min_p: sampling.min_p,
             top_k: u32::try_from(sampling.top_k).unwrap_or(0),
         };
-        self.model.sample(how, suppressed)?;
+        self.model.set_sampling(how, suppressed)?;
         Ok(true)
     }
 
     fn submit(&mut self, id: Option<u32>, u: f64) -> Result<(), DeviceError> {
         #[expect(clippy::cast_possible_truncation, reason = "the device samples in f32")]
         let u = u as f32;
-        Ok(self.model.follow(id, u)?)
+        Ok(self.model.submit(id, u)?)
     }
 
     fn in_flight(&mut self) -> usize {
-        self.model.ahead()
+        self.model.in_flight()
     }
 
     fn wait(&mut self) -> Result<Option<u32>, DeviceError> {
-        Ok(self.model.chosen()?)
+        Ok(self.model.wait()?)
     }
 }

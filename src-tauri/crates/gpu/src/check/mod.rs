@@ -1,4 +1,4 @@
-//! Whether a device multiplies as it should: a product at a model's own shape against plain f64 arithmetic.
+//! Whether a device computes correctly: a product at a model's own shape against f64 arithmetic.
 
 use std::time::Instant;
 
@@ -6,54 +6,60 @@ use kernels::{BlockType, Stored};
 
 use crate::error::GpuError;
 use crate::exec::executor::{Dispatch, Executor};
-use crate::model::{Shape, WIDEST};
 use crate::plan::buffers::Activations;
-use crate::plan::pass::TILE;
-use crate::plan::specialize::{self, Arithmetic, FEW, FusedEpilogue, FusedPrologue, RowRange};
+use crate::plan::specialize::{self, Arithmetic, FusedEpilogue, FusedPrologue, RowRange};
+use crate::plan::tiling::{MAT_VEC_MAX_TOKENS, STAGED_MAX_LEN, TILE_TOKENS};
+use crate::shape::Shape;
 use crate::weights::matrix::load_matrix;
 
 #[cfg(test)]
 mod tests;
 
-/// Rows that are computed over on the processor; on the device all are computed.
-const COMPARED: usize = 256;
+/// Rows that are compared with the CPU; the device computes all.
+const COMPARED_ROWS: usize = 256;
 
-/// A product of norm(x) with a matrix.
+/// A product of a matrix with norm(x).
 #[derive(Clone, Copy, Debug)]
 pub struct ProductCheck<'a> {
-    /// How its weights are stored.
+    /// Type of the weights.
     pub ty: BlockType,
     /// Rows.
     pub rows: usize,
-    /// Weights in a row.
+    /// Columns.
     pub cols: usize,
-    /// The weights.
+    /// The weights, row by row.
     pub stored: Stored<'a>,
 }
 
-/// Which of the kernels for it.
+/// The kernel that computes a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelVariant {
-    /// Tokens at once: one, a few and many have kernels of their own.
+    /// Tokens at once: one, a small batch and many have kernels of their own.
     pub tokens: usize,
-    /// Activations in f32 rather than in 8 bits.
+    /// Activations in f32 instead of int8.
     pub floats: bool,
-    /// In cooperative matrices, where the device has them and there are many tokens.
+    /// Cooperative matrices, where the device has them and there are many tokens.
     pub matrices: bool,
 }
 
 impl ProductCheck<'_> {
-    /// The relative error of what the device computes. What it leaves out is no number, and so is then the error.
+    /// The relative error (RMS) of the device's result; NaN if any value is not finite or was not written.
     ///
     /// # Errors
-    /// When the device fails, or the stored weights are not so many.
-    pub fn error<E: Executor>(&self, exec: &mut E, how: KernelVariant) -> Result<f64, GpuError> {
+    /// When the device fails, or the stored weights do not have this shape.
+    pub fn relative_error<E: Executor>(
+        &self,
+        exec: &mut E,
+        how: KernelVariant,
+    ) -> Result<f64, GpuError> {
         let x: Vec<f32> = (0..how.tokens * self.cols)
-            .map(|at| wave(at, 3.0))
+            .map(|at| pseudo_random(at, 3.0))
             .collect();
-        let norm: Vec<f32> = (0..self.cols).map(|at| 1.0 + wave(7 * at, 0.5)).collect();
+        let norm: Vec<f32> = (0..self.cols)
+            .map(|at| 1.0 + pseudo_random(7 * at, 0.5))
+            .collect();
         let ours = self.on_device(exec, how, &x, &norm)?;
-        let step = self.rows.div_ceil(COMPARED);
+        let step = self.rows.div_ceil(COMPARED_ROWS);
         let row_bytes = self.stored.len() / self.rows;
         let (mut error, mut size) = (0.0, 0.0);
         let (mut weights, mut buffer) = (vec![0.0; self.cols], Vec::new());
@@ -76,13 +82,13 @@ impl ProductCheck<'_> {
         }
     }
 
-    /// How long the device takes for it, in seconds.
+    /// Time that the device takes for it, in seconds.
     ///
     /// # Errors
-    /// As [`ProductCheck::error`].
+    /// As [`ProductCheck::relative_error`].
     pub fn seconds<E: Executor>(&self, exec: &mut E, how: KernelVariant) -> Result<f64, GpuError> {
-        /// What is measured takes so long at least, for clocks to be good enough.
-        const LEAST: f64 = 0.005;
+        /// Shortest measurement, in seconds.
+        const MIN_SECONDS: f64 = 0.005;
         const ROUNDS: usize = 3;
         let x = vec![0.5; how.tokens * self.cols];
         let loaded = self.load(exec, how, &x, &x[..self.cols])?;
@@ -90,18 +96,18 @@ impl ProductCheck<'_> {
             let again = (0..times).flat_map(|_| loaded.dispatches(how.tokens));
             let dispatches: Vec<_> = again.collect();
             let started = Instant::now();
-            let ticket = exec.submit(&dispatches, None)?;
-            exec.take(ticket)?;
+            let submission = exec.submit(&dispatches, None)?;
+            exec.wait(submission)?;
             Ok::<f64, GpuError>(started.elapsed().as_secs_f64() / times as f64)
         };
-        // The first time a driver may have something to prepare.
+        // The first run is a warm-up.
         run(1)?;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "between 1 and 64"
         )]
-        let times = (LEAST / run(1)?).ceil().clamp(1.0, 64.0) as usize;
+        let times = (MIN_SECONDS / run(1)?).ceil().clamp(1.0, 64.0) as usize;
         let mut best = f64::INFINITY;
         for _ in 0..ROUNDS {
             best = best.min(run(times)?);
@@ -109,7 +115,7 @@ impl ProductCheck<'_> {
         Ok(best)
     }
 
-    /// What the device makes of `x`: `[tokens, rows]`.
+    /// The device's result for `x`: `[tokens, rows]`.
     fn on_device<E: Executor>(
         &self,
         exec: &mut E,
@@ -120,8 +126,8 @@ impl ProductCheck<'_> {
         let loaded = self.load(exec, how, x, norm)?;
         let bytes = 4 * (how.tokens * self.rows) as u64;
         let dispatches = loaded.dispatches(how.tokens);
-        let ticket = exec.submit(&dispatches, Some((&loaded.y, bytes)))?;
-        Ok(bytemuck::pod_collect_to_vec(&exec.take(ticket)?))
+        let submission = exec.submit(&dispatches, Some((&loaded.y, bytes)))?;
+        Ok(bytemuck::pod_collect_to_vec(&exec.wait(submission)?))
     }
 
     fn load<E: Executor>(
@@ -146,29 +152,29 @@ impl ProductCheck<'_> {
         // Kernels for more than one token write whole tiles.
         let columns = match tokens {
             1 => 1,
-            2..=FEW => FEW,
-            _ => tokens.next_multiple_of(TILE),
+            2..=MAT_VEC_MAX_TOKENS => MAT_VEC_MAX_TOKENS,
+            _ => tokens.next_multiple_of(TILE_TOKENS),
         };
-        let tiles = columns.div_ceil(TILE);
-        let fused = tokens == 1 && self.cols <= WIDEST;
+        let tiles = columns.div_ceil(TILE_TOKENS);
+        let fused = tokens == 1 && self.cols <= STAGED_MAX_LEN;
         let (source, norm) = (filled(exec, x)?, filled(exec, norm)?);
-        // What is not written stays no number.
+        // Values that are not written stay NaN.
         let y = filled(exec, &vec![f32::NAN; columns * self.rows])?;
         let normed = Activations::new(exec, "normed", columns * self.cols)?;
         let mut bound = Vec::new();
         if !fused {
-            let kernel = specialize::activate(&shape, dot4);
+            let kernel = specialize::rms_norm(&shape, dot4);
             let buffers = [normed.of(dot4), vec![&source, &norm]].concat();
             bound.push((exec.bind(&kernel, &buffers)?, [tokens, 1]));
         }
         for rows in RowRange::parts(&matrix) {
-            let after = FusedEpilogue::Store {
+            let epilogue = FusedEpilogue::Store {
                 stride: self.rows,
                 first: rows.first(),
                 add: false,
             };
             let weights = vec![rows.buffer()];
-            let (before, mut buffers) = if fused {
+            let (prologue, mut buffers) = if fused {
                 (
                     FusedPrologue::RmsNorm,
                     [weights, vec![&source, &norm]].concat(),
@@ -178,18 +184,18 @@ impl ProductCheck<'_> {
             };
             buffers.push(&y);
             let (kernel, groups) =
-                specialize::product(&shape, &[rows], arithmetic, columns, before, after);
+                specialize::product(&shape, &[rows], arithmetic, columns, prologue, epilogue);
             bound.push((exec.bind(&kernel, &buffers)?, [groups, tiles]));
         }
         Ok(Loaded { bound, y })
     }
 }
 
-/// A product that lies ready on the device.
+/// A product with its buffers on the device.
 struct Loaded<E: Executor> {
-    /// Its kernels, with their workgroups across and down.
+    /// Its kernels, with the workgroups of each in x and y.
     bound: Vec<(E::BoundKernel, [usize; 2])>,
-    /// Where its results will be.
+    /// The results.
     y: E::Buffer,
 }
 
@@ -197,9 +203,9 @@ impl<E: Executor> Loaded<E> {
     fn dispatches(&self, tokens: usize) -> Vec<Dispatch<'_, E::BoundKernel>> {
         let bound = self.bound.iter();
         bound
-            .map(|(bound, [across, down])| Dispatch {
+            .map(|(bound, [x, y])| Dispatch {
                 bound,
-                groups: [*across, *down, 1].map(|groups| groups as u32),
+                groups: [*x, *y, 1].map(|groups| groups as u32),
                 step: [0, 0, 0, 0, 0, tokens as u32],
             })
             .collect()
@@ -213,11 +219,11 @@ fn filled<E: Executor>(exec: &mut E, values: &[f32]) -> Result<E::Buffer, GpuErr
     Ok(buffer)
 }
 
-/// Numbers between −`size` and `size` that follow no short pattern.
-fn wave(at: usize, size: f32) -> f32 {
+/// Pseudo-random numbers between −`scale` and `scale`.
+fn pseudo_random(at: usize, scale: f32) -> f32 {
     let bits = (at as u32).wrapping_add(1).wrapping_mul(0x9e37_79b9);
     let bits = (bits ^ bits >> 15).wrapping_mul(0x85eb_ca6b);
-    size * ((bits >> 8) as f32 / (1 << 23) as f32 - 1.0)
+    scale * ((bits >> 8) as f32 / (1 << 23) as f32 - 1.0)
 }
 
 fn exact(weights: &[f32], x: &[f32], norm: &[f32]) -> f64 {
@@ -231,7 +237,7 @@ fn exact(weights: &[f32], x: &[f32], norm: &[f32]) -> f64 {
 
 const EPS: f32 = 1e-6;
 
-/// All that a product looks at of a model is its width.
+/// A model of this width; the kernels of a product use no other dimension.
 fn shape(embedding: usize) -> Shape {
     Shape {
         layers: 1,
@@ -243,6 +249,5 @@ fn shape(embedding: usize) -> Shape {
         vocab: 1,
         eps: EPS,
         rotary: 64,
-        rotated: vec![true],
     }
 }

@@ -1,16 +1,16 @@
-//! Every product in every format against plain f64 arithmetic, on whatever Vulkan there is.
+//! Every product in every format against f64 arithmetic, on any Vulkan device.
 
 use std::sync::LazyLock;
 
 use half::f16;
 use kernels::{BlockType, Stored};
 
-use crate::check::{KernelVariant, ProductCheck};
+use super::{KernelVariant, ProductCheck};
 use crate::device::adapter::Allowed;
 use crate::exec::wgpu_executor::Wgpu;
 use crate::skipped::or_skip;
 
-/// One device for all tests, so that its kernels are compiled once; without one a test is skipped.
+/// One device for all tests, so that its kernels are compiled once; without a device a test is skipped.
 fn device() -> Option<Wgpu> {
     const ALLOWED: Allowed = Allowed {
         software: true,
@@ -20,7 +20,7 @@ fn device() -> Option<Wgpu> {
     or_skip(DEVICE.clone())
 }
 
-/// xorshift: numbers that look random and are the same everywhere.
+/// The xorshift generator.
 struct Xorshift(u64);
 
 impl Xorshift {
@@ -35,7 +35,7 @@ impl Xorshift {
         (self.next() % 20_001) as f32 / 10_000.0 - 1.0
     }
 
-    /// Blocks of any bits, but with scales of a weight's size.
+    /// Blocks of random bits, with scales of a plausible size.
     fn blocks(&mut self, ty: BlockType, values: usize) -> Vec<u8> {
         let mut bytes = vec![0; ty.row_bytes(values).expect("whole blocks")];
         for block in bytes.chunks_exact_mut(ty.block_bytes()) {
@@ -65,7 +65,13 @@ impl Xorshift {
 }
 
 /// The relative error of a product of norm(x) with `rows` rows of random weights.
-fn error_of(exec: &mut Wgpu, ty: BlockType, rows: usize, cols: usize, how: KernelVariant) -> f64 {
+fn error_of(
+    exec: &mut Wgpu,
+    ty: BlockType,
+    rows: usize,
+    cols: usize,
+    variant: KernelVariant,
+) -> f64 {
     let stored = Xorshift((rows * cols) as u64 | 1).blocks(ty, rows * cols);
     let product = ProductCheck {
         ty,
@@ -73,7 +79,9 @@ fn error_of(exec: &mut Wgpu, ty: BlockType, rows: usize, cols: usize, how: Kerne
         cols,
         stored: Stored::Memory(&stored),
     };
-    product.error(exec, how).expect("it is computed")
+    product
+        .relative_error(exec, variant)
+        .expect("it is computed")
 }
 
 #[test]
@@ -90,12 +98,12 @@ fn products_on_the_gpu_are_right_in_every_format() {
                 (70, false, false),
                 (70, false, true),
             ] {
-                let how = KernelVariant {
+                let variant = KernelVariant {
                     tokens,
                     floats,
                     matrices,
                 };
-                let found = error_of(&mut exec, ty, rows, cols, how);
+                let found = error_of(&mut exec, ty, rows, cols, variant);
                 let bound = if floats && format.keeps(ty) {
                     1e-5
                 } else {
@@ -103,7 +111,7 @@ fn products_on_the_gpu_are_right_in_every_format() {
                 };
                 assert!(
                     found < bound,
-                    "{}, {rows} × {cols}, {how:?}: {found}",
+                    "{}, {rows} × {cols}, {variant:?}: {found}",
                     ty.name()
                 );
             }

@@ -8,31 +8,30 @@ use wgpu::{
 };
 
 use super::uuid;
+use crate::device::limits::{COOP_SUBGROUPS, COOP_WORKGROUP_BYTES, CoopMatrices};
 use crate::error::GpuError;
-use crate::exec::executor::CoopMatrices;
-use crate::plan::specialize::SHARERS;
 
-/// What a device is made of.
+/// The kind of an adapter; faster kinds come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GpuKind {
-    /// A card with memory of its own.
+    /// Discrete: with memory of its own.
     Discrete,
-    /// A part of the processor, sharing its memory.
+    /// Integrated: shares the CPU's memory.
     Integrated,
-    /// Part of a virtual machine.
+    /// Virtual: of a virtual machine.
     Virtual,
-    /// The processor, playing a GPU.
+    /// Software Vulkan: runs on the CPU, like llvmpipe.
     Software,
     /// Something else.
     Other,
 }
 
-/// What a device may be, and do.
+/// What may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// The processor playing a GPU, as tests do.
+    /// Software Vulkan, for tests.
     pub software: bool,
-    /// Cooperative matrices, where it has them.
+    /// Cooperative matrices, where the device has them.
     pub matrices: bool,
 }
 
@@ -41,25 +40,25 @@ pub struct Allowed {
 pub struct GpuInfo {
     /// The adapter's name.
     pub name: String,
-    /// Which it is among others of its name: its UUID, or else its place on the bus, whatever the order in which drivers
-    /// list them, or else vendor and model, numbered where several are alike.
+    /// Stable identifier: its UUID, or else its PCI address, or else vendor and device numbers, with a suffix where
+    /// several are equal.
     pub id: String,
-    /// Its place on the bus, by which it can be asked for, too; empty where that is not known.
+    /// PCI address, which selects it as the id does; empty where it is not known.
     pub bus: String,
     /// The driver's name and version.
     pub driver: String,
     /// `Vulkan` or `Metal`.
     pub api: &'static str,
-    /// What it is made of.
+    /// Kind of adapter.
     pub kind: GpuKind,
-    /// Smallest and largest subgroup.
+    /// Smallest and largest subgroup size.
     pub subgroup: (u32, u32),
     /// Why it is not used; `None` where it may be.
     pub refused: Option<String>,
 }
 
 impl GpuKind {
-    /// A word for people.
+    /// Lower-case name.
     pub fn name(self) -> &'static str {
         match self {
             GpuKind::Discrete => "discrete",
@@ -72,13 +71,13 @@ impl GpuKind {
 }
 
 impl GpuInfo {
-    /// Whether this is what somebody calls `name`.
-    fn is_called(&self, name: &str) -> bool {
+    /// Whether the id or the PCI address is `name`.
+    fn matches(&self, name: &str) -> bool {
         self.id == name || (!self.bus.is_empty() && self.bus == name)
     }
 
-    /// Whether this is the same card, seen through another driver.
-    fn is_twin_of(&self, other: &GpuInfo) -> bool {
+    /// Whether this is the same card through another driver.
+    fn is_same_card(&self, other: &GpuInfo) -> bool {
         if self.bus.is_empty() || other.bus.is_empty() {
             self.id == other.id && self.driver != other.driver
         } else {
@@ -93,8 +92,7 @@ impl fmt::Display for GpuInfo {
     }
 }
 
-/// Every GPU that a driver shows, those first that are likely faster. The processor playing one is refused unless
-/// `software` is set, as tests do.
+/// All GPUs of all drivers, by kind. Software Vulkan is refused unless `software` is set.
 pub fn list(software: bool) -> Vec<GpuInfo> {
     adapters(software)
         .into_iter()
@@ -105,18 +103,21 @@ pub fn list(software: bool) -> Vec<GpuInfo> {
 /// The adapter with this id, or the first that may be used.
 ///
 /// # Errors
-/// Why there is none.
-pub(crate) fn choose(id: Option<&str>, software: bool) -> Result<(Adapter, GpuInfo), GpuError> {
+/// [`GpuError::NoDevice`] with the reason.
+pub(crate) fn open_adapter(
+    id: Option<&str>,
+    software: bool,
+) -> Result<(Adapter, GpuInfo), GpuError> {
     let mut all = adapters(software);
-    let index = pick(all.iter().map(|(_, info)| info), id)?;
+    let index = select(all.iter().map(|(_, info)| info), id)?;
     Ok(all.swap_remove(index))
 }
 
-/// Which of these has this id, or else is the first that may be used.
-fn pick<'a>(all: impl Iterator<Item = &'a GpuInfo>, id: Option<&str>) -> Result<usize, GpuError> {
+/// Index of the GPU with this id, or of the first that may be used.
+fn select<'a>(all: impl Iterator<Item = &'a GpuInfo>, id: Option<&str>) -> Result<usize, GpuError> {
     let mut refused = None;
     for (index, info) in all.enumerate() {
-        if id.is_some_and(|id| !info.is_called(id)) {
+        if id.is_some_and(|id| !info.matches(id)) {
             continue;
         }
         match &info.refused {
@@ -133,16 +134,14 @@ fn pick<'a>(all: impl Iterator<Item = &'a GpuInfo>, id: Option<&str>) -> Result<
     }))
 }
 
-/// Bytes that a workgroup of `coop.wgsl` shares.
-pub(crate) const SHARED_BY_MATRICES: u32 = 18 << 10;
-/// The share of the memory that is free on a device that may be taken, in hundredths: the desktop draws with it too.
-const OF_FREE_MEMORY: u8 = 90;
+/// Percentage of a device's free memory that may be allocated; the desktop needs some too.
+const FREE_MEMORY_PERCENT: u8 = 90;
 
 fn adapters(software: bool) -> Vec<(Adapter, GpuInfo)> {
     let instance = Instance::new(InstanceDescriptor {
         backends: Backends::VULKAN | Backends::METAL,
         memory_budget_thresholds: MemoryBudgetThresholds {
-            for_resource_creation: Some(OF_FREE_MEMORY),
+            for_resource_creation: Some(FREE_MEMORY_PERCENT),
             for_device_loss: None,
         },
         ..InstanceDescriptor::new_without_display_handle()
@@ -157,8 +156,8 @@ fn adapters(software: bool) -> Vec<(Adapter, GpuInfo)> {
         .collect();
     all.sort_by_key(|(_, info)| (info.kind, driver_rank(&info.driver)));
     let mut infos: Vec<&mut GpuInfo> = all.iter_mut().map(|(_, info)| info).collect();
-    keep_one_driver(&mut infos);
-    tell_apart(&mut infos);
+    refuse_duplicates(&mut infos);
+    make_ids_unique(&mut infos);
     all
 }
 
@@ -182,9 +181,9 @@ fn describe(adapter: &Adapter, software: bool) -> GpuInfo {
     } else {
         kind
     };
-    let missing = needed() - adapter.features();
+    let missing = required_features() - adapter.features();
     let refused = if kind == GpuKind::Software && !software {
-        Some("it is the processor playing a GPU".to_owned())
+        Some("it is software Vulkan, which runs on the CPU".to_owned())
     } else if !missing.is_empty() {
         Some(format!("it lacks {missing:?}"))
     } else if info.subgroup_min_size < 4 {
@@ -208,32 +207,32 @@ fn describe(adapter: &Adapter, software: bool) -> GpuInfo {
     }
 }
 
-/// What every kernel needs.
-pub(crate) fn needed() -> Features {
+/// Features that every kernel needs.
+pub(crate) fn required_features() -> Features {
     Features::SUBGROUP | Features::IMMEDIATES
 }
 
-/// What [`matrices`] need.
-pub(crate) const FOR_MATRICES: Features =
+/// Features of cooperative matrices.
+pub(crate) const COOP_FEATURES: Features =
     Features::SHADER_F16.union(Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
 
-/// The cooperative matrices of an adapter that the kernels use: of halves, with sums in single precision.
-pub(crate) fn matrices(adapter: &Adapter) -> Option<CoopMatrices> {
+/// The cooperative matrices of an adapter that the kernels can use: f16 with sums in f32, 16 × 16 if it has both.
+pub(crate) fn coop_matrices(adapter: &Adapter) -> Option<CoopMatrices> {
     let limits = adapter.limits();
     let info = adapter.get_info();
-    // Every GPU with a Metal driver has subgroups of 32 where it has matrices, whatever the most may be.
+    // On Metal every GPU with matrices has subgroups of 32, whatever the reported maximum.
     let subgroup = match info.backend {
         Backend::Metal => 32,
         _ => info.subgroup_max_size as usize,
     };
     let paired = info.backend != Backend::Metal;
-    // Mesa's, as of 26.1: with 4 lanes it has none, whatever it says, and with 16 it crashes.
+    // llvmpipe as of Mesa 26.1: with subgroups of 4 it reports matrices but has none, with 16 it crashes.
     if is_software(&info.name) && subgroup != 8 {
         return None;
     }
-    let fits = adapter.features().contains(FOR_MATRICES)
-        && limits.max_compute_invocations_per_workgroup as usize >= SHARERS * subgroup
-        && limits.max_compute_workgroup_storage_size >= SHARED_BY_MATRICES;
+    let fits = adapter.features().contains(COOP_FEATURES)
+        && limits.max_compute_invocations_per_workgroup as usize >= COOP_SUBGROUPS * subgroup
+        && limits.max_compute_workgroup_storage_size >= COOP_WORKGROUP_BYTES;
     let has = adapter.cooperative_matrix_properties();
     let of = |edge: usize| {
         let is = |it: &&CooperativeMatrixProperties| {
@@ -250,7 +249,7 @@ pub(crate) fn matrices(adapter: &Adapter) -> Option<CoopMatrices> {
     of(16).or_else(|| of(8)).filter(|_| fits)
 }
 
-/// Drivers that compute on the processor and do not always say so.
+/// Whether an adapter is software Vulkan: not every such driver reports it.
 fn is_software(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["llvmpipe", "swiftshader", "basic render", "warp"]
@@ -258,7 +257,7 @@ fn is_software(name: &str) -> bool {
         .any(|word| name.contains(word))
 }
 
-/// Of two drivers for one card the better one comes first; llama.cpp's order.
+/// Order of the drivers for one card, best first, as in llama.cpp.
 fn driver_rank(driver: &str) -> usize {
     let driver = driver.to_ascii_lowercase();
     let order = ["radv", "amdvlk", "open source", "nvidia", "nvk", "dozen"];
@@ -268,21 +267,21 @@ fn driver_rank(driver: &str) -> usize {
         .unwrap_or(2)
 }
 
-/// Refuses what an earlier entry shows already: one card, seen through a second driver.
-fn keep_one_driver(all: &mut [&mut GpuInfo]) {
+/// Refuses every entry of a card that an earlier entry shows through another driver.
+fn refuse_duplicates(all: &mut [&mut GpuInfo]) {
     for later in 1..all.len() {
         let (before, rest) = all.split_at_mut(later);
         let info = &mut *rest[0];
-        if let Some(twin) = before.iter().find(|it| info.is_twin_of(it)) {
-            let reason = format!("{} serves the same card", twin.driver);
+        if let Some(first) = before.iter().find(|it| info.is_same_card(it)) {
+            let reason = format!("{} serves the same card", first.driver);
             info.refused.get_or_insert(reason);
         }
     }
 }
 
-/// Calls devices whose driver gives them all one UUID by their places on the bus, and numbers those that nothing else
-/// tells apart.
-fn tell_apart(all: &mut [&mut GpuInfo]) {
+/// Makes ids unique: the PCI address where a driver reports one UUID for all cards, and a numbered suffix where
+/// nothing else differs.
+fn make_ids_unique(all: &mut [&mut GpuInfo]) {
     let ids: Vec<String> = all.iter().map(|info| info.id.clone()).collect();
     for info in all.iter_mut().filter(|info| !info.bus.is_empty()) {
         if ids.iter().filter(|id| **id == info.id).count() > 1 {
@@ -319,34 +318,34 @@ mod tests {
         }
     }
 
-    fn told(mut all: Vec<GpuInfo>) -> Vec<GpuInfo> {
+    fn listed(mut all: Vec<GpuInfo>) -> Vec<GpuInfo> {
         let mut infos: Vec<&mut GpuInfo> = all.iter_mut().collect();
-        keep_one_driver(&mut infos);
-        tell_apart(&mut infos);
+        refuse_duplicates(&mut infos);
+        make_ids_unique(&mut infos);
         all
     }
 
     #[test]
-    fn of_two_gpus_of_one_name_each_can_be_asked_for() {
-        let by_uuid = told(vec![
+    fn two_gpus_of_one_name_have_unique_ids() {
+        let by_uuid = listed(vec![
             on_bus("00000000-0001", "0000:01:00.0", "radv", None),
             on_bus("00000000-0002", "0000:02:00.0", "radv", None),
         ]);
-        assert_eq!(pick(by_uuid.iter(), Some("0000:02:00.0")), Ok(1));
+        assert_eq!(select(by_uuid.iter(), Some("0000:02:00.0")), Ok(1));
         // A driver that gives every card the same UUID.
-        let by_bus = told(vec![
+        let by_bus = listed(vec![
             on_bus("00000000-0001", "0000:01:00.0", "old", None),
             on_bus("00000000-0001", "0000:02:00.0", "old", None),
         ]);
         assert_eq!(by_bus[1].id, "0000:02:00.0");
-        let without = told(vec![gpu("1002:744c", "", None), gpu("1002:744c", "", None)]);
+        let without = listed(vec![gpu("1002:744c", "", None), gpu("1002:744c", "", None)]);
         assert_eq!(without[1].id, "1002:744c#2");
         for all in [by_uuid, by_bus, without] {
             for (index, info) in all.iter().enumerate() {
-                assert_eq!(pick(all.iter(), Some(&info.id)), Ok(index));
+                assert_eq!(select(all.iter(), Some(&info.id)), Ok(index));
             }
-            assert_eq!(pick(all.iter(), None), Ok(0));
-            let unknown = pick(all.iter(), Some("0000:03:00.0"));
+            assert_eq!(select(all.iter(), None), Ok(0));
+            let unknown = select(all.iter(), Some("0000:03:00.0"));
             assert!(
                 matches!(unknown, Err(GpuError::NoDevice(why)) if why.contains("0000:03:00.0"))
             );
@@ -354,12 +353,12 @@ mod tests {
     }
 
     #[test]
-    fn one_card_behind_two_drivers_is_used_through_one() {
-        let by_bus = told(vec![
+    fn one_card_with_two_drivers_is_used_through_the_better() {
+        let by_bus = listed(vec![
             on_bus("00000000-0001", "0000:01:00.0", "radv", None),
             on_bus("ffffffff-ffff", "0000:01:00.0", "AMD proprietary", None),
         ]);
-        let by_uuid = told(vec![
+        let by_uuid = listed(vec![
             gpu("00000000-0001", "radv", None),
             gpu("00000000-0001", "AMD proprietary", None),
         ]);
@@ -371,11 +370,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_passed_over_and_said_where_nothing_else_is_left() {
+    fn refused_gpus_are_skipped_and_the_reason_is_reported_if_there_is_no_other() {
         let refused = gpu("1", "", Some("it is slow"));
         let both = [refused.clone(), gpu("2", "", None)];
-        assert_eq!(pick(both.iter(), None), Ok(1));
-        let why = pick([refused].iter(), None);
+        assert_eq!(select(both.iter(), None), Ok(1));
+        let why = select([refused].iter(), None);
         assert_eq!(why, Err(GpuError::NoDevice("Card: it is slow".to_owned())));
     }
 }

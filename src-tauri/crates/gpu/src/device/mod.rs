@@ -1,12 +1,13 @@
 //! The GPUs of this machine, and which of them may be used.
 
 pub(crate) mod adapter;
+pub(crate) mod limits;
 #[cfg(not(target_vendor = "apple"))]
 mod uuid;
 
 #[cfg(target_vendor = "apple")]
 mod uuid {
-    /// Metal has none that outlives a start.
+    /// `None`: Metal's identifiers change at every start.
     pub(super) fn of(_: &wgpu::Adapter) -> Option<String> {
         None
     }

@@ -1,14 +1,14 @@
-//! A device's UUID: other programs print the same, and most drivers give it to the card wherever it is plugged in
-//! (Mesa's for AMD make it of its place on the bus).
+//! A device's UUID, as other programs print it. With most drivers it belongs to the card; Mesa derives that of an AMD
+//! card from its PCI address.
 
 use ash::vk;
 use wgpu::Adapter;
 use wgpu::hal::api::Vulkan;
 
-/// The UUID that a Vulkan driver gives a device, as it is commonly written; `None` where it gives none.
+/// The UUID that Vulkan reports, formatted; `None` where there is none.
 pub(super) fn of(adapter: &Adapter) -> Option<String> {
-    // SAFETY: the handles are asked and dropped again before the adapter goes; nothing is destroyed. Properties of any
-    // kind may be asked for since Vulkan 1.1, which instance and device are asked for before.
+    // SAFETY: the raw handles are only read, and do not outlive the adapter. `get_physical_device_properties2` needs
+    // Vulkan 1.1 of instance and device, which is checked before.
     let bytes = unsafe {
         let adapter = adapter.as_hal::<Vulkan>()?;
         let (shared, device) = (adapter.shared_instance(), adapter.raw_physical_device());
@@ -22,11 +22,11 @@ pub(super) fn of(adapter: &Adapter) -> Option<String> {
         instance.get_physical_device_properties2(device, &mut properties);
         ids.device_uuid
     };
-    written(bytes)
+    format(bytes)
 }
 
-/// In groups of 8, 4, 4, 4 and 12 digits; `None` for zeros.
-fn written(bytes: [u8; 16]) -> Option<String> {
+/// Formats a UUID in groups of 8, 4, 4, 4 and 12 digits; `None` for zeros.
+fn format(bytes: [u8; 16]) -> Option<String> {
     if bytes == [0; 16] {
         return None;
     }
@@ -40,13 +40,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_is_written_in_groups_and_zeros_are_none() {
+    fn a_uuid_is_formatted_in_groups_and_zeros_are_none() {
         let bytes: [u8; 16] = std::array::from_fn(|at| at as u8);
-        let text = written(bytes);
+        let text = format(bytes);
         assert_eq!(
             text.as_deref(),
             Some("00010203-0405-0607-0809-0a0b0c0d0e0f")
         );
-        assert_eq!(written([0; 16]), None);
+        assert_eq!(format([0; 16]), None);
     }
 }

@@ -1,26 +1,27 @@
-//! An executor without a device: it checks that kernels can be written down, and counts.
+//! An executor without a device for tests: it expands the kernels' sources and counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::device::limits::{CoopMatrices, DeviceLimits};
 use crate::error::GpuError;
-use crate::exec::executor::{CoopMatrices, DeviceLimits, Dispatch, Executor};
+use crate::exec::executor::{Dispatch, Executor};
 use crate::kernel::Kernel;
 
-/// What was asked for.
+/// Counts what it is asked for.
 #[derive(Default)]
 pub(crate) struct CountingExecutor {
-    /// Names of the kernels of each submit.
+    /// Kernel files of each submit.
     pub(crate) submits: Vec<Vec<&'static str>>,
-    /// Every kernel that was bound.
+    /// Every bound kernel.
     pub(crate) kernels: Vec<Kernel>,
-    /// How often it was waited for.
+    /// Number of waits.
     pub(crate) waits: Arc<AtomicUsize>,
-    /// Bytes of all buffers.
+    /// Size of all buffers, in bytes.
     pub(crate) bytes: u64,
-    /// The cooperative matrices that it says it has.
+    /// The cooperative matrices of its limits.
     pub(crate) matrices: Option<CoopMatrices>,
-    /// Seconds that every dispatch takes, if it tells.
+    /// Seconds of every dispatch; `None` without timestamps.
     pub(crate) seconds: Option<f64>,
 }
 
@@ -70,13 +71,13 @@ impl Executor for CountingExecutor {
     fn submit(
         &mut self,
         dispatches: &[Dispatch<'_, &'static str>],
-        reading: Option<(&u64, u64)>,
+        readback: Option<(&u64, u64)>,
     ) -> Result<u64, GpuError> {
         let most = dispatches.iter().flat_map(|it| it.groups).max();
         assert!(most.is_none_or(|groups| groups <= 65_535));
         self.submits
             .push(dispatches.iter().map(|it| *it.bound).collect());
-        Ok(reading.map_or(0, |(_, bytes)| bytes))
+        Ok(readback.map_or(0, |(_, bytes)| bytes))
     }
 
     fn timed(
@@ -86,9 +87,9 @@ impl Executor for CountingExecutor {
         Ok(self.seconds.map(|each| vec![each; dispatches.len()]))
     }
 
-    fn take(&mut self, ticket: u64) -> Result<Vec<u8>, GpuError> {
+    fn wait(&mut self, submission: u64) -> Result<Vec<u8>, GpuError> {
         self.waits.fetch_add(1, Ordering::Relaxed);
         #[expect(clippy::cast_possible_truncation, reason = "it is in memory")]
-        Ok(vec![0; ticket as usize])
+        Ok(vec![0; submission as usize])
     }
 }

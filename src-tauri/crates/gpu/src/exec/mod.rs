@@ -1,4 +1,4 @@
-//! Running plans: the executor trait, its implementation on wgpu, and how much one submit may hold.
+//! Running plans on a device.
 
 #[cfg(test)]
 pub(crate) mod counting;

@@ -1,4 +1,4 @@
-//! ModelPlans on wgpu: Vulkan or Metal.
+//! The executor on wgpu: Vulkan or Metal.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,21 +15,22 @@ use wgpu::{
 };
 
 use crate::device::adapter::{self, Allowed, GpuInfo};
+use crate::device::limits::{CoopMatrices, DeviceLimits};
 use crate::error::GpuError;
-use crate::exec::executor::{CoopMatrices, DeviceLimits, Dispatch, Executor};
+use crate::exec::executor::{Dispatch, Executor};
 use crate::kernel::Kernel;
 
-/// How long a device may take for what was submitted.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Buffers kept for reading back.
-const RING: usize = 4;
-/// Dispatches that are timed at once: a set of queries has room for twice as many times.
-const TIMED: usize = 1024;
-/// Bytes that are taken from the driver at once for buffers that need fewer. The usual quarter of a gigabyte would lie
-/// idle on a device that is nearly full, and what is given back would not be free.
-const PIECES: Range<u64> = 8 << 20..16 << 20;
-/// Bytes that are on their way to the device at once: more would push weights out of its memory.
-const STAGING: usize = 32 << 20;
+/// Timeout of a submit.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Readback buffers that are kept for reuse.
+const MAX_READBACKS: usize = 4;
+/// Dispatches of one query set, which holds two timestamps of each.
+const MAX_TIMED: usize = 1024;
+/// Size of the blocks of device memory that small buffers share, in bytes. Of wgpu's default, 256 MB, much would stay
+/// unused on a device that is nearly full, and memory of released buffers would not become free.
+const BLOCK_BYTES: Range<u64> = 8 << 20..16 << 20;
+/// Bytes of staging buffers in flight: more would push weights out of the device's memory.
+const STAGING_BYTES: usize = 32 << 20;
 
 /// A GPU through wgpu. Clones are the same device.
 #[derive(Clone)]
@@ -38,30 +39,30 @@ pub struct Wgpu {
     device: Device,
     queue: Queue,
     pipelines: Arc<Mutex<HashMap<Kernel, ComputePipeline>>>,
-    /// What the driver has complained of; wgpu tells it by callback.
-    failed: Arc<FirstError>,
+    /// The first error of the driver; wgpu reports errors by callback.
+    error: Arc<FirstError>,
     readbacks: Vec<Buffer>,
     staged: usize,
     matrices: Option<CoopMatrices>,
 }
 
-/// A submission, and the buffer into which it copies what it reads.
+/// A submit in flight, with its readback buffer and the bytes to read.
 pub struct WgpuSubmission {
     index: SubmissionIndex,
-    reading: Option<(Buffer, u64)>,
+    readback: Option<(Buffer, u64)>,
 }
 
-/// The first thing that went wrong.
+/// The first error that was reported.
 #[derive(Default)]
 struct FirstError(Mutex<Option<GpuError>>);
 
 impl FirstError {
-    fn note(&self, failure: GpuError) {
-        lock(&self.0).get_or_insert(failure);
+    fn record(&self, error: GpuError) {
+        lock(&self.0).get_or_insert(error);
     }
 }
 
-/// A panic elsewhere leaves nothing half done behind these locks.
+/// Locks a mutex whose content is consistent even after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -81,21 +82,22 @@ fn record(pass: &mut ComputePass<'_>, dispatch: &Dispatch<'_, WgpuKernel>) {
 }
 
 impl Wgpu {
-    /// Opens the GPU of this id, or the first that may be used.
+    /// Opens the GPU with this id, or the first that may be used.
     ///
     /// # Errors
-    /// Why there is none.
+    /// [`GpuError::NoDevice`] with the reason.
     pub fn open(id: Option<&str>, allowed: Allowed) -> Result<Wgpu, GpuError> {
-        let (adapter, info) = adapter::choose(id, allowed.software)?;
+        let (adapter, info) = adapter::open_adapter(id, allowed.software)?;
         let limits = adapter.limits();
-        let matrices = adapter::matrices(&adapter).filter(|_| allowed.matrices);
-        let mut features = adapter::needed() | adapter.features() & Features::TIMESTAMP_QUERY;
+        let matrices = adapter::coop_matrices(&adapter).filter(|_| allowed.matrices);
+        let mut features =
+            adapter::required_features() | adapter.features() & Features::TIMESTAMP_QUERY;
         let mut experimental_features = ExperimentalFeatures::disabled();
         if matrices.is_some() {
-            features |= adapter::FOR_MATRICES;
-            // SAFETY: what is experimental is used by the kernel `coop` alone, which stays inside of its memory as the
-            // others do. What else wgpu or a driver may do wrong with it is met by the check, in a process of its own,
-            // before a model answers with it; `bench` with random weights takes the risk and has nothing to lose.
+            features |= adapter::COOP_FEATURES;
+            // SAFETY: only the kernel `coop` uses the experimental feature, and its accesses are in bounds like those of
+            // the others. Bugs of wgpu or a driver are found by the check, in a process of its own, before a model runs
+            // with it; only `bench` with random weights runs unchecked.
             experimental_features = unsafe { ExperimentalFeatures::enabled() };
         }
         let wanted = DeviceDescriptor {
@@ -104,30 +106,30 @@ impl Wgpu {
             experimental_features,
             required_limits: limits,
             memory_hints: MemoryHints::Manual {
-                suballocated_device_memory_block_size: PIECES,
+                suballocated_device_memory_block_size: BLOCK_BYTES,
             },
             ..DeviceDescriptor::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&wanted))
             .map_err(|error| GpuError::NoDevice(format!("{}: {error}", info.name)))?;
-        let failed = Arc::new(FirstError::default());
-        let of_errors = Arc::clone(&failed);
+        let first_error = Arc::new(FirstError::default());
+        let uncaptured = Arc::clone(&first_error);
         device.on_uncaptured_error(Arc::new(move |error| {
-            let failure = match error {
+            let error = match error {
                 wgpu::Error::OutOfMemory { source } => GpuError::OutOfMemory(source.to_string()),
                 wgpu::Error::Validation { description, .. }
                 | wgpu::Error::Internal { description, .. } => GpuError::Refused(description),
             };
-            of_errors.note(failure);
+            uncaptured.record(error);
         }));
-        let of_loss = Arc::clone(&failed);
-        device.set_device_lost_callback(move |_, words| of_loss.note(GpuError::Lost(words)));
+        let loss = Arc::clone(&first_error);
+        device.set_device_lost_callback(move |_, words| loss.record(GpuError::Lost(words)));
         Ok(Wgpu {
             info,
             device,
             queue,
             pipelines: Arc::default(),
-            failed,
+            error: first_error,
             readbacks: Vec::new(),
             staged: 0,
             matrices,
@@ -140,27 +142,27 @@ impl Wgpu {
     }
 
     fn check(&self) -> Result<(), GpuError> {
-        lock(&self.failed.0).clone().map_or(Ok(()), Err)
+        lock(&self.error.0).clone().map_or(Ok(()), Err)
     }
 
     /// Waits for a submission, or for all.
-    fn wait(&self, submission_index: Option<SubmissionIndex>) -> Result<(), GpuError> {
+    fn poll(&self, submission_index: Option<SubmissionIndex>) -> Result<(), GpuError> {
         let wait = PollType::Wait {
             submission_index,
-            timeout: Some(PATIENCE),
+            timeout: Some(TIMEOUT),
         };
         match self.device.poll(wait) {
             Ok(_) => self.check(),
-            // Nobody waits for it a second time.
+            // Recorded, so that every later call fails at once.
             Err(PollError::Timeout) => {
-                self.failed.note(GpuError::TimedOut(PATIENCE.as_secs()));
+                self.error.record(GpuError::TimedOut(TIMEOUT.as_secs()));
                 self.check()
             }
             Err(error) => Err(GpuError::Lost(error.to_string())),
         }
     }
 
-    /// A buffer of at least `bytes` that the host can read.
+    /// A readback buffer of at least `bytes`.
     fn readback(&mut self, bytes: u64) -> Buffer {
         let fits = |buffer: &Buffer| (bytes..4 * bytes + 64).contains(&buffer.size());
         match self.readbacks.iter().position(fits) {
@@ -174,7 +176,7 @@ impl Wgpu {
         }
     }
 
-    /// Seconds that each of some dispatches takes.
+    /// Seconds of each of at most [`MAX_TIMED`] dispatches.
     fn time(&mut self, dispatches: &[Dispatch<'_, WgpuKernel>]) -> Result<Vec<f64>, GpuError> {
         let count = 2 * u32::try_from(dispatches.len()).unwrap_or(u32::MAX);
         let query_set = self.device.create_query_set(&QuerySetDescriptor {
@@ -220,9 +222,9 @@ impl Wgpu {
             label: Some(kernel.file),
             source: ShaderSource::Wgsl(Cow::Owned(kernel.source()?)),
         };
-        // SAFETY: The text is ours, from `wgsl/`, and never a model's or a user's. Its loops end, and it stays inside
-        // of its buffers: their lengths follow from the same constants, which `plan` sets and the battery tries with
-        // odd shapes.
+        // SAFETY: The source is ours, from `wgsl/`, never a model's or a user's. Its loops end, and its accesses are in
+        // bounds: the lengths of its buffers follow from the same constants, which `plan` sets and the tests of `check`
+        // try with odd shapes.
         let module = unsafe {
             self.device
                 .create_shader_module_trusted(text, ShaderRuntimeChecks::unchecked())
@@ -270,8 +272,8 @@ impl Executor for Wgpu {
             usage: BufferUsages::STORAGE | BufferUsages::COPY_DST | BufferUsages::COPY_SRC,
             mapped_at_creation: false,
         });
-        // Nothing is broken by it, so that there may be room for less.
-        let full = lock(&self.failed.0).take_if(|it| matches!(it, GpuError::OutOfMemory(_)));
+        // Out of memory is recoverable: a smaller buffer may still fit.
+        let full = lock(&self.error.0).take_if(|it| matches!(it, GpuError::OutOfMemory(_)));
         match full {
             Some(full) => Err(full),
             None => self.check().map(|()| buffer),
@@ -280,13 +282,13 @@ impl Executor for Wgpu {
 
     fn write(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), GpuError> {
         let mut offset = offset;
-        for piece in bytes.chunks(STAGING) {
+        for piece in bytes.chunks(STAGING_BYTES) {
             self.queue.write_buffer(buffer, offset, piece);
             offset += piece.len() as u64;
             self.staged += piece.len();
-            if self.staged >= STAGING {
+            if self.staged >= STAGING_BYTES {
                 self.queue.submit([]);
-                self.wait(None)?;
+                self.poll(None)?;
                 self.staged = 0;
             }
         }
@@ -321,7 +323,7 @@ impl Executor for Wgpu {
     fn submit(
         &mut self,
         dispatches: &[Dispatch<'_, WgpuKernel>],
-        reading: Option<(&Buffer, u64)>,
+        readback: Option<(&Buffer, u64)>,
     ) -> Result<WgpuSubmission, GpuError> {
         let mut encoder = self.device.create_command_encoder(&Default::default());
         if !dispatches.is_empty() {
@@ -330,19 +332,19 @@ impl Executor for Wgpu {
                 record(&mut pass, dispatch);
             }
         }
-        let reading = reading.map(|(buffer, bytes)| {
+        let readback = readback.map(|(buffer, bytes)| {
             let readback = self.readback(bytes.next_multiple_of(4));
             encoder.copy_buffer_to_buffer(buffer, 0, &readback, 0, bytes.next_multiple_of(4));
             (readback, bytes)
         });
         let index = self.queue.submit([encoder.finish()]);
-        if let Some((readback, bytes)) = &reading {
-            // Waiting is what tells whether this worked.
+        if let Some((readback, bytes)) = &readback {
+            // An error is reported by the wait.
             let mapped = readback.slice(..bytes.next_multiple_of(4));
             mapped.map_async(MapMode::Read, |_| {});
         }
         self.check()?;
-        Ok(WgpuSubmission { index, reading })
+        Ok(WgpuSubmission { index, readback })
     }
 
     fn timed(
@@ -353,15 +355,15 @@ impl Executor for Wgpu {
             return Ok(None);
         }
         let mut seconds = Vec::with_capacity(dispatches.len());
-        for some in dispatches.chunks(TIMED) {
+        for some in dispatches.chunks(MAX_TIMED) {
             seconds.extend(self.time(some)?);
         }
         Ok(Some(seconds))
     }
 
-    fn take(&mut self, ticket: WgpuSubmission) -> Result<Vec<u8>, GpuError> {
-        self.wait(Some(ticket.index))?;
-        let Some((readback, bytes)) = ticket.reading else {
+    fn wait(&mut self, submission: WgpuSubmission) -> Result<Vec<u8>, GpuError> {
+        self.poll(Some(submission.index))?;
+        let Some((readback, bytes)) = submission.readback else {
             return Ok(Vec::new());
         };
         let mapped = readback
@@ -372,7 +374,7 @@ impl Executor for Wgpu {
         let out = mapped[..bytes as usize].to_vec();
         drop(mapped);
         readback.unmap();
-        if self.readbacks.len() < RING {
+        if self.readbacks.len() < MAX_READBACKS {
             self.readbacks.push(readback);
         }
         Ok(out)

@@ -1,71 +1,77 @@
-//! How much of a device's memory a model takes, and making do with less.
+//! The device memory of a model, and how it is reduced.
 
 use kernels::KvType;
 
 use super::DeviceModel;
 use crate::error::GpuError;
 use crate::exec::executor::Executor;
-use crate::plan::buffers::GpuKvCache;
+use crate::plan::kv_cache::GpuKvCache;
 
 impl<E: Executor> DeviceModel<E> {
-    /// Blocks that are on the device.
+    /// Number of blocks on the device, the last of the model.
     pub fn blocks(&self) -> usize {
-        self.shape.layers
+        self.weights.layers.len()
     }
 
-    /// Gives back the memory of the first block, if it is not the only one. The cache is empty then.
+    /// Frees the memory of the first block on the device and empties the KV cache. Returns false, with nothing changed,
+    /// if it is the only block.
     ///
     /// # Errors
     /// When the device has failed.
-    pub fn shed(&mut self) -> Result<bool, GpuError> {
+    pub fn drop_first_layer(&mut self) -> Result<bool, GpuError> {
         if self.blocks() <= 1 {
             return Ok(false);
         }
-        self.truncate(0);
-        self.plans = None;
         self.weights.layers.remove(0);
-        self.shape.keep_last(self.weights.layers.len());
-        self.cache = GpuKvCache::new(&mut self.exec, &self.shape, self.options.kv)?;
-        self.exec.settle()?;
+        self.clear_cache(self.options.kv)?;
+        self.exec.wait_idle()?;
         Ok(true)
     }
 
-    /// Bytes that the cache holds.
+    /// Memory of the KV cache, in bytes.
     pub fn kv_bytes(&self) -> usize {
         self.cache.bytes(&self.shape)
     }
 
-    /// Keeps keys and values so from now on, in an empty cache, if the device has room for `positions` of them. The
-    /// room is not taken yet.
+    /// Empties the KV cache and sets its type. Returns whether the device has room for `positions`, without keeping
+    /// the memory.
     ///
     /// # Errors
-    /// When the device fails otherwise than for want of memory.
-    pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, GpuError> {
-        self.truncate(0);
-        self.plans = None;
+    /// When the device fails otherwise than by being out of memory.
+    pub fn set_kv_type(&mut self, kv: KvType, positions: usize) -> Result<bool, GpuError> {
         self.options.kv = kv;
-        self.cache = GpuKvCache::new(&mut self.exec, &self.shape, kv)?;
-        let mut trial = GpuKvCache::new(&mut self.exec, &self.shape, kv)?;
+        self.clear_cache(kv)?;
+        let blocks = self.blocks();
+        let mut trial = GpuKvCache::new(&mut self.exec, &self.shape, blocks, kv)?;
         let rotary = self.shape.rotary;
         let any_angles = move |_, count| vec![0.0; count * rotary];
         match trial.reserve(&mut self.exec, &self.shape, positions, &any_angles) {
-            Ok(_) => Ok(true),
+            Ok(()) => Ok(true),
             Err(GpuError::OutOfMemory(_)) => Ok(false),
-            Err(failure) => Err(failure),
+            Err(error) => Err(error),
         }
     }
 
-    /// Hands the kernels to the driver and takes the first of the cache's memory, which else the first pass does. A
-    /// driver that compiles a kernel only when it first runs, as Mesa's software one, still takes its time then.
+    /// Replaces the KV cache by an empty one.
+    fn clear_cache(&mut self, kv: KvType) -> Result<(), GpuError> {
+        self.truncate(0);
+        self.plans = None;
+        let blocks = self.blocks();
+        self.cache = GpuKvCache::new(&mut self.exec, &self.shape, blocks, kv)?;
+        Ok(())
+    }
+
+    /// Compiles the kernels and allocates the first of the KV cache, which otherwise the first pass does. Drivers that
+    /// compile at the first dispatch, such as llvmpipe, still do that then.
     ///
     /// # Errors
-    /// When the driver refuses a kernel, or the device has no room.
+    /// When the driver refuses a kernel, or the device is out of memory.
     pub fn prepare(&mut self) -> Result<(), GpuError> {
-        // What was only tried is free once the device has come to rest.
-        self.exec.settle()?;
+        // Memory of trial allocations is free only once the device is idle.
+        self.exec.wait_idle()?;
         self.reserve(1)?;
         if self.plans.is_none() {
-            self.plans = Some(self.plan()?);
+            self.plans = Some(self.build_plans()?);
         }
         Ok(())
     }

@@ -1,49 +1,49 @@
-//! What a token costs, kernel by kernel, and how fast the device reads memory at all.
+//! The time of each operation of a token, and the device's memory bandwidth.
 
 use super::DeviceModel;
 use crate::error::GpuError;
 use crate::exec::executor::{Dispatch, Executor};
 use crate::kernel::Kernel;
-use crate::plan::buffers::MOST_CHUNKS;
 use crate::plan::pass::{Grid, PassParams};
+use crate::plan::tiling::MAX_CHUNKS;
 
-/// Operations of a token that do the same.
+/// The cost in a token of all operations of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelCost {
-    /// What they do.
+    /// Name of the operation.
     pub what: &'static str,
-    /// How many there are.
+    /// Number of dispatches.
     pub count: usize,
-    /// Bytes of weights and cache that they read together.
+    /// Weights and KV cache that they read together, in bytes.
     pub bytes: u64,
-    /// Seconds that they take together, each run by itself; `None` where the device does not tell the time.
+    /// Seconds that they take together, each run by itself; `None` on a device without timestamps.
     pub seconds: Option<f64>,
 }
 
-/// Bytes that are read to measure the memory: more than any cache on a chip holds.
+/// Bytes that are read to measure the bandwidth: more than the caches of a GPU hold.
 const BYTES: u64 = 256 << 20;
-/// Workgroups that read, and invocations of each.
+/// Workgroups of the bandwidth kernel, and invocations of each.
 const READERS: usize = 2048;
 const THREADS: usize = 128;
-/// Measurements, of which the best counts.
+/// Measurements; the best counts.
 const REPEATS: usize = 5;
 
 impl<E: Executor> DeviceModel<E> {
-    /// What a token behind those in the cache takes, by kind, in the order of a pass. The cache is as before.
+    /// The cost of the next token by kind of operation, in the order of a pass. The KV cache is unchanged.
     ///
     /// # Errors
     /// When the device fails.
     pub fn profile(&mut self) -> Result<Vec<KernelCost>, GpuError> {
         self.reserve(self.len + 1)?;
-        let plans = self.plans.take().map_or_else(|| self.plan(), Ok)?;
-        let pass = PassParams::new(self.len, 1, MOST_CHUNKS);
+        let plans = self.plans.take().map_or_else(|| self.build_plans(), Ok)?;
+        let params = PassParams::new(self.len, 1, MAX_CHUNKS);
         let (mut dispatches, mut ops) = (Vec::new(), Vec::new());
-        for plan in plans.one.token(!self.embeds_choice()) {
-            pass.record(plan, &mut dispatches);
-            ops.extend(plan.iter().filter(|op| pass.has(op)));
+        for plan in plans.decode.token(!self.sampler_embeds()) {
+            params.record(plan, &mut dispatches);
+            ops.extend(plan.iter().filter(|op| params.includes(op)));
         }
         let times = self.exec.timed(&dispatches)?;
-        let attended = self.cache.read_by(&self.shape, self.len + 1);
+        let attended = self.cache.bytes_read(&self.shape, self.len + 1);
         let mut kinds: Vec<KernelCost> = Vec::new();
         for (index, op) in ops.iter().enumerate() {
             let seconds = times.as_ref().map(|times| times[index]);
@@ -69,21 +69,21 @@ impl<E: Executor> DeviceModel<E> {
         Ok(kinds)
     }
 
-    /// Bytes that the device reads from its memory in a second; `None` where it has no room to try, or does not tell
-    /// the time.
+    /// Read bandwidth of the device's memory, in bytes per second; `None` on a device without room for the test
+    /// buffer or without timestamps.
     ///
     /// # Errors
     /// When the device fails.
     pub fn read_bandwidth(&mut self) -> Result<Option<f64>, GpuError> {
-        match stream(&mut self.exec) {
+        match read_buffer(&mut self.exec) {
             Err(GpuError::OutOfMemory(_)) => Ok(None),
             found => found,
         }
     }
 }
 
-/// Reads a large buffer through and through.
-fn stream<E: Executor>(exec: &mut E) -> Result<Option<f64>, GpuError> {
+/// Reads a large buffer once.
+fn read_buffer<E: Executor>(exec: &mut E) -> Result<Option<f64>, GpuError> {
     let round = (16 * READERS * THREADS) as u64;
     let bytes = BYTES.min(exec.limits().binding) / round * round;
     let source = exec.buffer("stream", bytes)?;
@@ -93,7 +93,7 @@ fn stream<E: Executor>(exec: &mut E) -> Result<Option<f64>, GpuError> {
         .number("READERS", READERS)
         .number("ROUNDS", usize::try_from(bytes / round).unwrap_or(0));
     let bound = exec.bind(&kernel, &[&source, &sums])?;
-    // The first run brings memory and kernel into place.
+    // The first run is a warm-up.
     let dispatches = [(); REPEATS + 1].map(|()| Dispatch {
         bound: &bound,
         groups: [READERS as u32, 1, 1],

@@ -1,27 +1,26 @@
-//! How much work goes to the device at once: little enough that the desktop keeps drawing and no driver loses
-//! patience, whatever the card.
+//! How much work one submit may hold: little enough that the desktop keeps drawing and no driver resets the device,
+//! however slow it is.
 
 use std::time::Duration;
 
-/// What one submit may take: half of a frame at 60 a second.
-const LIMIT: Duration = Duration::from_millis(8);
-/// Tokens of a pass, at least and at most.
-const LEAST_TOKENS: usize = 64;
-pub(crate) const MOST_TOKENS: usize = 512;
+use crate::plan::tiling::{MAX_PASS_TOKENS, MIN_PASS_TOKENS};
 
-/// Seconds that work has taken on this device.
+/// Time that one submit may take: half of a frame at 60 Hz.
+const SUBMIT_LIMIT: Duration = Duration::from_millis(8);
+
+/// The measured speed of a device, and how much of it fits in a submit. Work is counted in multiply–adds.
 #[derive(Default)]
 pub(crate) struct SubmitBudget {
-    /// For a unit, which is a product of a weight, or of two activations, and a sum.
+    /// Seconds of one multiply–add; `None` before the first measurement.
     seconds: Option<f64>,
 }
 
 impl SubmitBudget {
-    /// So much took so long.
-    pub(crate) fn learn(&mut self, units: f64, took: Duration) {
-        if units > 0.0 {
-            let now = took.as_secs_f64() / units;
-            // What is slower counts at once, what is faster slowly.
+    /// Records that `work` multiply–adds took so long.
+    pub(crate) fn record(&mut self, work: f64, took: Duration) {
+        if work > 0.0 {
+            let now = took.as_secs_f64() / work;
+            // A slower device counts at once, a faster one gradually.
             self.seconds = Some(match self.seconds {
                 Some(before) if now < before => 0.8 * before + 0.2 * now,
                 _ => now,
@@ -29,11 +28,11 @@ impl SubmitBudget {
         }
     }
 
-    /// How many pieces of so many units each may go at once; one until it is known how long they take.
-    pub(crate) fn pieces(&self, units: f64) -> usize {
+    /// How many pieces of `work` multiply–adds each fit in one submit; 1 before the first measurement.
+    pub(crate) fn pieces(&self, work: f64) -> usize {
         let fits = self
             .seconds
-            .map_or(1.0, |seconds| LIMIT.as_secs_f64() / (seconds * units));
+            .map_or(1.0, |seconds| SUBMIT_LIMIT.as_secs_f64() / (seconds * work));
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -44,10 +43,10 @@ impl SubmitBudget {
         }
     }
 
-    /// Tokens of a pass whose smallest piece takes `units` a token.
-    pub(crate) fn tokens(&self, units: f64) -> usize {
-        let tiles = self.pieces(units * LEAST_TOKENS as f64);
-        (tiles * LEAST_TOKENS).min(MOST_TOKENS)
+    /// Tokens of a pass whose smallest piece takes `work` multiply–adds a token.
+    pub(crate) fn tokens(&self, work: f64) -> usize {
+        let tiles = self.pieces(work * MIN_PASS_TOKENS as f64);
+        (tiles * MIN_PASS_TOKENS).min(MAX_PASS_TOKENS)
     }
 }
 
@@ -56,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_cut_to_what_the_device_does_in_time() {
-        let mut pace = SubmitBudget::default();
-        assert_eq!((pace.pieces(1e9), pace.tokens(1e9)), (1, 64));
-        pace.learn(1e9, Duration::from_millis(1));
-        assert_eq!((pace.pieces(1e9), pace.pieces(1e11)), (8, 1));
-        assert_eq!((pace.tokens(1e6), pace.tokens(3e7)), (512, 256));
-        pace.learn(1e9, Duration::from_millis(100));
-        assert_eq!(pace.pieces(1e9), 1);
+    fn a_submit_holds_what_the_device_does_within_the_limit() {
+        let mut budget = SubmitBudget::default();
+        assert_eq!((budget.pieces(1e9), budget.tokens(1e9)), (1, 64));
+        budget.record(1e9, Duration::from_millis(1));
+        assert_eq!((budget.pieces(1e9), budget.pieces(1e11)), (8, 1));
+        assert_eq!((budget.tokens(1e6), budget.tokens(3e7)), (512, 256));
+        budget.record(1e9, Duration::from_millis(100));
+        assert_eq!(budget.pieces(1e9), 1);
     }
 }

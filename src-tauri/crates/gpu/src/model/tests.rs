@@ -1,4 +1,4 @@
-//! SmolLM3-3B's plans, counted without a device.
+//! SmolLM3-3B's plans, on an executor without a device.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernels::{BlockType, KvType};
 
-use super::{DeviceModel, Options, PassInput, Shape, Want};
-use crate::device::adapter::SHARED_BY_MATRICES;
+use super::DeviceModel;
+use crate::device::limits::{COOP_WORKGROUP_BYTES, CoopMatrices};
 use crate::exec::counting::CountingExecutor;
-use crate::exec::executor::CoopMatrices;
 use crate::kernel::Kernel;
+use crate::model::input::{PassInput, Want};
+use crate::plan::options::Options;
+use crate::shape::Shape;
 use crate::weights::matrix::{GpuMatrix, load_norm};
 use crate::weights::{Layer, Weights};
 
@@ -25,22 +27,21 @@ fn smollm3() -> Shape {
         vocab: 128_256,
         eps: 1e-6,
         rotary: 128,
-        rotated: (0..36).map(|layer| (layer + 1) % 4 != 0).collect(),
     }
 }
 
-/// The 3B model in Q4_K_M, its weights unwritten.
-fn dry(kv: KvType) -> DeviceModel<CountingExecutor> {
+/// The 3B model in Q4_K_M, without the values of its weights.
+fn loaded(kv: KvType) -> DeviceModel<CountingExecutor> {
     let options = Options {
         kv,
         floats: false,
         matrices: false,
     };
-    dry_of([BlockType::Q4K, BlockType::Q6K], options)
+    loaded_as([BlockType::Q4K, BlockType::Q6K], options)
 }
 
-/// The 3B model, its weights unwritten and stored as two types by turns.
-fn dry_of([coarse, fine]: [BlockType; 2], options: Options) -> DeviceModel<CountingExecutor> {
+/// The 3B model, without the values of its weights, stored as two types by turns.
+fn loaded_as([coarse, fine]: [BlockType; 2], options: Options) -> DeviceModel<CountingExecutor> {
     let (mut exec, shape) = (CountingExecutor::default(), smollm3());
     let matrix =
         |ty, rows, cols| GpuMatrix::empty(&mut CountingExecutor::default(), ty, rows, cols);
@@ -83,10 +84,10 @@ fn read(model: &mut DeviceModel<CountingExecutor>, tokens: usize) {
 #[test]
 fn a_token_takes_183_dispatches() {
     for (past, expected) in [(100, 183), (2000, 219)] {
-        let mut model = dry(KvType::F16);
+        let mut model = loaded(KvType::F16);
         read(&mut model, past);
-        model.follow(Some(1), 0.0).expect("it runs");
-        model.follow(None, 0.0).expect("it runs");
+        model.submit(Some(1), 0.0).expect("it runs");
+        model.submit(None, 0.0).expect("it runs");
         let counts: Vec<usize> = model.exec.submits.iter().map(Vec::len).collect();
         // The first token comes from the host and has to be embedded.
         assert_eq!(counts, [expected + 1, expected]);
@@ -95,42 +96,41 @@ fn a_token_takes_183_dispatches() {
 
 #[test]
 fn the_last_blocks_alone_take_rows_and_no_embedding() {
-    let mut model = dry(KvType::F16);
+    let mut model = loaded(KvType::F16);
     read(&mut model, 10);
     for left in (30..36).rev() {
-        assert_eq!(model.shed(), Ok(true));
+        assert_eq!(model.drop_first_layer(), Ok(true));
         assert_eq!(model.blocks(), left);
     }
-    assert_eq!(model.shape.rotated, smollm3().rotated[6..]);
     model.exec.submits.clear();
     let (rows, never) = (vec![0.0; 3 * 2048], AtomicBool::new(false));
     let mut logits = Vec::new();
     let complete = model.append(PassInput::Rows(&rows), Want::Last, &never, &mut logits);
     assert_eq!((complete, model.len), (Ok(true), 3));
     assert_eq!(logits.len(), 128_256);
-    let run: Vec<&str> = model.exec.submits.concat();
-    assert!(!run.contains(&"embed"), "{run:?}");
-    assert_eq!(run.iter().filter(|&&it| it == "attend").count(), 30);
-    while model.shed().expect("it runs") {}
+    let ran: Vec<&str> = model.exec.submits.concat();
+    assert!(!ran.contains(&"embed"), "{ran:?}");
+    assert_eq!(ran.iter().filter(|&&it| it == "attend").count(), 30);
+    while model.drop_first_layer().expect("it runs") {}
     assert_eq!(model.blocks(), 1);
 }
 
 #[test]
-fn a_model_that_was_prepared_compiles_nothing_later() {
-    let mut model = dry(KvType::F16);
+fn a_prepared_model_compiles_nothing_later() {
+    let mut model = loaded(KvType::F16);
     assert_eq!(model.prepare(), Ok(()));
     let compiled = model.exec.kernels.len();
     read(&mut model, 100);
-    model.follow(Some(1), 0.0).expect("it runs");
+    model.submit(Some(1), 0.0).expect("it runs");
     assert!(compiled > 0 && model.exec.kernels.len() == compiled);
 }
 
 #[test]
-fn a_model_goes_when_its_work_is_done() {
-    let mut model = dry(KvType::F16);
+fn a_dropped_model_waits_for_submits_in_flight() {
+    let mut model = loaded(KvType::F16);
     let waits = Arc::clone(&model.exec.waits);
     for id in [Some(1), None] {
-        model.follow(id, 0.0).expect("it runs");
+        model.submit(id, 0.0).expect("it runs");
     }
     assert_eq!(waits.load(Ordering::Relaxed), 0);
     drop(model);
@@ -139,16 +139,16 @@ fn a_model_goes_when_its_work_is_done() {
 
 #[test]
 fn a_quantised_cache_takes_one_dispatch_more_a_block() {
-    let mut model = dry(KvType::Q8_0);
+    let mut model = loaded(KvType::Q8_0);
     read(&mut model, 100);
-    model.follow(Some(1), 0.0).expect("it runs");
-    model.follow(None, 0.0).expect("it runs");
+    model.submit(Some(1), 0.0).expect("it runs");
+    model.submit(None, 0.0).expect("it runs");
     assert_eq!(model.exec.submits[1].len(), 183 + 36);
 }
 
 #[test]
-fn the_device_holds_little_more_than_the_file() {
-    let model = dry(KvType::F16);
+fn buffers_beside_the_weights_are_small() {
+    let model = loaded(KvType::F16);
     assert!(
         model.exec.bytes < 150 << 20,
         "{} beside the weights",
@@ -156,15 +156,15 @@ fn the_device_holds_little_more_than_the_file() {
     );
 }
 
-/// A kernel as the compiler sees it, for drivers that can do so much.
+/// A kernel as the compiler sees it, for drivers with these capabilities.
 fn validated(
     kernel: &Kernel,
-    can: naga::valid::Capabilities,
+    capabilities: naga::valid::Capabilities,
 ) -> Result<(naga::Module, naga::valid::ModuleInfo), String> {
     let text = kernel.source().map_err(|error| error.to_string())?;
     let module =
         naga::front::wgsl::parse_str(&text).map_err(|error| error.emit_to_string(&text))?;
-    let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), can)
+    let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities)
         .subgroup_stages(naga::valid::ShaderStages::COMPUTE)
         .subgroup_operations(naga::valid::SubgroupOperationSet::all())
         .validate(&module)
@@ -172,8 +172,8 @@ fn validated(
     Ok((module, info))
 }
 
-/// What Metal would be given: no machine of ours has it, so this is where a kernel that it cannot have is seen.
-fn in_metals_language(kernel: &Kernel) -> Result<String, String> {
+/// A kernel in Metal's shading language: no machine of ours has Metal, so this finds a kernel that it cannot run.
+fn to_msl(kernel: &Kernel) -> Result<String, String> {
     use naga::back::msl;
     let (module, info) = validated(kernel, msl::supported_capabilities())?;
     let options = msl::Options {
@@ -185,8 +185,8 @@ fn in_metals_language(kernel: &Kernel) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-/// What Vulkan would be given.
-fn in_spirv(kernel: &Kernel) -> Result<Vec<u32>, String> {
+/// A kernel in SPIR-V, for Vulkan.
+fn to_spirv(kernel: &Kernel) -> Result<Vec<u32>, String> {
     use naga::back::spv;
     let (module, info) = validated(kernel, spv::supported_capabilities())?;
     let options = spv::Options {
@@ -197,7 +197,7 @@ fn in_spirv(kernel: &Kernel) -> Result<Vec<u32>, String> {
 }
 
 #[test]
-fn every_kernel_can_be_said_in_metals_language() {
+fn every_kernel_compiles_to_msl() {
     use BlockType::{BF16, F16, Q4K, Q5K, Q6K, Q8_0};
     let mut kernels = HashSet::new();
     for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
@@ -209,7 +209,7 @@ fn every_kernel_can_be_said_in_metals_language() {
                     floats,
                     matrices,
                 };
-                let mut model = dry_of(types, options);
+                let mut model = loaded_as(types, options);
                 read(&mut model, 100);
                 model.read_bandwidth().expect("it runs");
                 kernels.extend(model.exec.kernels.drain(..));
@@ -219,13 +219,13 @@ fn every_kernel_can_be_said_in_metals_language() {
     let files: HashSet<_> = kernels.iter().map(|kernel| kernel.file).collect();
     assert_eq!(files.len(), 10, "{files:?}");
     for kernel in &kernels {
-        let text = in_metals_language(kernel).unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
+        let text = to_msl(kernel).unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
         assert!(text.contains("kernel void"), "{kernel:?}");
     }
 }
 
-/// Bytes that a workgroup shares.
-fn shared_by(kernel: &Kernel) -> u32 {
+/// Shared memory of a workgroup, in bytes.
+fn shared_bytes(kernel: &Kernel) -> u32 {
     let (module, _) = validated(kernel, naga::back::spv::supported_capabilities()).expect("valid");
     let variables = module.global_variables.iter().map(|(_, variable)| variable);
     variables
@@ -236,7 +236,7 @@ fn shared_by(kernel: &Kernel) -> u32 {
 
 /// Drivers with cooperative matrices are rare where tests run.
 #[test]
-fn products_in_cooperative_matrices_can_be_said_in_both_languages() {
+fn products_in_cooperative_matrices_compile_to_spirv_and_msl() {
     use BlockType::{F16, Q4K, Q6K};
     for types in [[Q4K, Q6K], [F16, F16]] {
         let kinds = [(16, 32, true), (16, 64, true), (8, 8, true), (8, 32, false)];
@@ -246,7 +246,7 @@ fn products_in_cooperative_matrices_can_be_said_in_both_languages() {
                 floats: false,
                 matrices: true,
             };
-            let mut model = dry_of(types, options);
+            let mut model = loaded_as(types, options);
             model.exec.matrices = Some(CoopMatrices {
                 edge,
                 subgroup,
@@ -257,13 +257,13 @@ fn products_in_cooperative_matrices_can_be_said_in_both_languages() {
             kernels.retain(|kernel| kernel.file == "coop");
             assert!(kernels.len() >= 4, "{kernels:?}");
             for kernel in &kernels {
-                let words = in_spirv(kernel).unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
+                let words = to_spirv(kernel).unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
                 const MULTIPLY_ADD: u32 = 4459;
                 let multiplies = words.iter().filter(|&&word| word == 6 << 16 | MULTIPLY_ADD);
                 assert_eq!(multiplies.count(), (32 / edge).pow(2), "{kernel:?}");
-                assert_eq!(shared_by(kernel), SHARED_BY_MATRICES, "{kernel:?}");
+                assert_eq!(shared_bytes(kernel), COOP_WORKGROUP_BYTES, "{kernel:?}");
                 if !paired {
-                    let text = in_metals_language(kernel);
+                    let text = to_msl(kernel);
                     let text = text.unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
                     assert!(text.contains("simdgroup_multiply_accumulate"), "{text}");
                 }
@@ -273,25 +273,32 @@ fn products_in_cooperative_matrices_can_be_said_in_both_languages() {
 }
 
 #[test]
-fn what_a_token_costs_is_counted_by_kind() {
+fn a_profile_counts_operations_by_kind() {
     for (past, merges) in [(100, 0), (2000, 36)] {
-        let mut model = dry(KvType::F16);
+        let mut model = loaded(KvType::F16);
         model.exec.seconds = Some(1e-6);
         read(&mut model, past);
         let kinds = model.profile().expect("it runs");
-        let mut expected = ["q, k, v", "attend", "merge", "output", "gate, up", "down"]
-            .map(|what| (what, if what == "merge" { merges } else { 36 }))
-            .to_vec();
+        let mut expected = [
+            "q, k, v",
+            "attention",
+            "merge",
+            "output",
+            "gate, up",
+            "down",
+        ]
+        .map(|what| (what, if what == "merge" { merges } else { 36 }))
+        .to_vec();
         expected.retain(|&(_, count)| count > 0);
-        expected.extend([("logits", 1), ("survey", 1), ("choose", 1)]);
+        expected.extend([("logits", 1), ("sample, reduce", 1), ("sample", 1)]);
         let found: Vec<_> = kinds.iter().map(|kind| (kind.what, kind.count)).collect();
         assert_eq!(found, expected);
         for kind in &kinds {
-            let seconds = kind.seconds.expect("it tells the time");
+            let seconds = kind.seconds.expect("it has timestamps");
             assert!((seconds / kind.count as f64 - 1e-6).abs() < 1e-12);
         }
         let (cache, weights): (Vec<_>, Vec<_>) =
-            kinds.iter().partition(|kind| kind.what == "attend");
+            kinds.iter().partition(|kind| kind.what == "attention");
         // Keys and values in 16 bits of every position, the new one too.
         assert_eq!(cache[0].bytes, 36 * (past as u64 + 1) * 2 * 512 * 2);
         // The matrices of the blocks, and the head: the file's 1.9 GB.
@@ -320,8 +327,8 @@ fn weights_of(model: &DeviceModel<CountingExecutor>) -> u64 {
 }
 
 #[test]
-fn a_device_that_does_not_tell_the_time_is_counted_all_the_same() {
-    let mut model = dry(KvType::F16);
+fn a_profile_without_timestamps_has_counts() {
+    let mut model = loaded(KvType::F16);
     let kinds = model.profile().expect("it runs");
     assert_eq!(kinds.iter().map(|kind| kind.count).sum::<usize>(), 183);
     assert!(kinds.iter().all(|kind| kind.seconds.is_none()));

@@ -1,26 +1,29 @@
-//! The forward pass, top to bottom, as operations: what the engine's ten operations become once they are fused.
+//! The forward pass, top to bottom, as fused operations: five a block for one token.
 
 use kernels::KvType;
 
 use crate::error::GpuError;
 use crate::exec::executor::Executor;
 use crate::kernel::Kernel;
-use crate::model::{Options, Shape};
-use crate::plan::buffers::{Activations, GpuKvCache, PassBuffers};
+use crate::plan::buffers::{Activations, PassBuffers};
+use crate::plan::kv_cache::GpuKvCache;
+use crate::plan::options::Options;
 use crate::plan::pass::{Grid, Op, Plan, When};
-use crate::plan::specialize::{
-    self, Arithmetic, FEW, FusedEpilogue, FusedPrologue, PARTS, RowRange,
-};
+use crate::plan::specialize::{self, Arithmetic, FusedEpilogue, FusedPrologue, RowRange};
+use crate::plan::tiling::{ATTENTION_TOKENS, MAT_VEC_MAX_TOKENS, VOCAB_PARTS};
+use crate::shape::Shape;
 use crate::weights::matrix::{GpuLayer, GpuMatrix, GpuNorm, GpuWeights};
 
-/// Writes down a pass over `columns` tokens.
+/// Builds the plans of a pass over up to `tokens` tokens.
 pub(crate) struct PlanBuilder<'a, E: Executor> {
     pub(crate) exec: &'a mut E,
     pub(crate) shape: &'a Shape,
+    /// Index in the model of the first block on the device.
+    pub(crate) first_layer: usize,
     pub(crate) options: Options,
-    pub(crate) scratch: &'a PassBuffers<E::Buffer>,
+    pub(crate) buffers: &'a PassBuffers<E::Buffer>,
     pub(crate) cache: &'a GpuKvCache<E::Buffer>,
-    pub(crate) columns: usize,
+    pub(crate) tokens: usize,
     pub(crate) ops: Plan<E::BoundKernel>,
 }
 
@@ -28,44 +31,39 @@ pub(crate) struct PlanBuilder<'a, E: Executor> {
 enum ActivationSource<'a, B> {
     /// RMS norm of the residual stream.
     RmsNorm(&'a GpuNorm<B>),
-    /// Attention's chunks, to be merged.
+    /// The chunks of attention, to be merged.
     Chunks,
-    /// Stored activations.
+    /// A buffer.
     Stored(&'a Activations<B>),
 }
 
-/// Where a product's sums go.
+/// Where a product's results go.
 enum ResultTarget<'a, B> {
-    /// Rows of so many values, from one on; added to what is there or not.
+    /// Columns `first..` of rows of `stride` values; added to what is there or not.
     Rows {
         y: &'a B,
         stride: usize,
         first: usize,
         add: bool,
     },
-    /// q, k, v of a block.
+    /// q, k, v of the block with this index on the device.
     Qkv(usize),
-    /// silu(gate) ⊙ up, for a product with integers or not.
+    /// silu(gate) ⊙ up, stored for a product in integers (`dot4`) or not.
     SwiGlu { dot4: bool },
 }
 
 impl<'a, E: Executor> PlanBuilder<'a, E> {
-    /// What has been written down so far.
+    /// Takes the operations so far.
     pub(crate) fn take(&mut self) -> Plan<E::BoundKernel> {
         std::mem::take(&mut self.ops)
     }
 
-    /// x ← the tokens' rows of the table.
+    /// x ← the tokens' embeddings.
     pub(crate) fn embed(&mut self, table: &'a GpuMatrix<E::Buffer>) -> Result<(), GpuError> {
         for rows in RowRange::parts(table) {
-            let buffers = [rows.buffer(), &self.scratch.tokens, &self.scratch.x];
-            self.op(
-                "embed",
-                &specialize::embed(rows),
-                &buffers,
-                Grid::Tokens,
-                When::Always,
-            )?;
+            let buffers = [rows.buffer(), &self.buffers.tokens, &self.buffers.x];
+            let kernel = specialize::embed(rows);
+            self.op("embed", &kernel, &buffers, Grid::Tokens, When::Always)?;
         }
         Ok(())
     }
@@ -77,176 +75,175 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         layer: &'a GpuLayer<E::Buffer>,
     ) -> Result<(), GpuError> {
         self.attention_input(index, layer)?;
-        self.attend(index)?;
-        self.output(&layer.attn_output)?;
+        self.attention(index)?;
+        self.attention_output(&layer.attn_output)?;
         self.feed_forward(layer)
     }
 
-    /// q, k, v ← products of norm(x); rotation; k and v into the cache.
+    fn rotates(&self, index: usize) -> bool {
+        self.shape.rotates(self.first_layer + index)
+    }
+
+    /// q, k, v ← products of norm(x); RoPE of q and k; k and v into the KV cache.
     fn attention_input(
         &mut self,
         index: usize,
         layer: &'a GpuLayer<E::Buffer>,
     ) -> Result<(), GpuError> {
-        let s = self.scratch;
+        let buffers = self.buffers;
         let weights = [&layer.attn_q, &layer.attn_k, &layer.attn_v].map(RowRange::whole);
-        let from = ActivationSource::RmsNorm(&layer.attn_norm);
-        if self.columns == 1 && self.cache.ty() != KvType::Q8_0 {
-            return self.product(
-                "q, k, v",
-                &weights,
-                from,
-                ResultTarget::Qkv(index),
-                When::Always,
-            );
+        let source = ActivationSource::RmsNorm(&layer.attn_norm);
+        if self.tokens == 1 && self.cache.ty() != KvType::Q8_0 {
+            let target = ResultTarget::Qkv(index);
+            return self.product("q, k, v", &weights, source, target, When::Always);
         }
-        let to = ResultTarget::Rows {
-            y: &s.qkv,
+        let target = ResultTarget::Rows {
+            y: &buffers.qkv,
             stride: self.shape.q_width() + 2 * self.shape.kv_width(),
             first: 0,
             add: false,
         };
-        self.product("q, k, v", &weights, from, to, When::Always)?;
-        let rotated = self.shape.rotated[index];
-        let kernel = specialize::place(self.shape, self.options.kv, rotated);
-        let mut buffers = vec![&s.qkv, &s.queries];
-        if rotated {
-            buffers.push(&self.cache.rotation);
+        self.product("q, k, v", &weights, source, target, When::Always)?;
+        let rotates = self.rotates(index);
+        let kernel = specialize::rope_store_kv(self.shape, self.options.kv, rotates);
+        let mut bindings = vec![&buffers.qkv, &buffers.queries];
+        if rotates {
+            bindings.push(&self.cache.rotation);
         }
-        buffers.extend(self.cache.layer(index).buffers());
-        self.op("place", &kernel, &buffers, Grid::Tokens, When::Always)
+        bindings.extend(self.cache.layer(index).buffers());
+        self.op("rope, kv", &kernel, &bindings, Grid::Tokens, When::Always)
     }
 
-    fn attend(&mut self, index: usize) -> Result<(), GpuError> {
-        let s = self.scratch;
-        let tokens = if self.columns > FEW { 4 } else { 1 };
-        let kernel = specialize::attend(self.shape, self.options.kv, tokens);
-        let mut buffers = vec![&s.queries];
-        buffers.extend(self.cache.layer(index).buffers());
-        buffers.extend([&s.sums, &s.peaks]);
-        let heads = self.shape.heads / specialize::shared(self.shape);
-        self.op(
-            "attend",
-            &kernel,
-            &buffers,
-            Grid::Chunks { heads, tokens },
-            When::Always,
-        )
+    fn attention(&mut self, index: usize) -> Result<(), GpuError> {
+        let tokens = if self.tokens > MAT_VEC_MAX_TOKENS {
+            ATTENTION_TOKENS
+        } else {
+            1
+        };
+        let kernel = specialize::attention(self.shape, self.options.kv, tokens);
+        let mut bindings = vec![&self.buffers.queries];
+        bindings.extend(self.cache.layer(index).buffers());
+        bindings.extend([&self.buffers.sums, &self.buffers.stats]);
+        let heads = self.shape.heads / specialize::heads_per_workgroup(self.shape);
+        let grid = Grid::Chunks { heads, tokens };
+        self.op("attention", &kernel, &bindings, grid, When::Always)
     }
 
-    /// x ← x + output · attended. One token's few chunks are merged by every workgroup, many by an operation of
+    /// x ← x + output · attended. One token's few chunks are merged in the product's prologue, many by a kernel of
     /// their own.
-    fn output(&mut self, output: &'a GpuMatrix<E::Buffer>) -> Result<(), GpuError> {
-        let s = self.scratch;
+    fn attention_output(&mut self, output: &'a GpuMatrix<E::Buffer>) -> Result<(), GpuError> {
+        let buffers = self.buffers;
         let weights = [RowRange::whole(output)];
-        let mut apart = When::Always;
-        if self.columns == 1 {
-            let to = self.residual();
-            self.product(
-                "output",
-                &weights,
-                ActivationSource::Chunks,
-                to,
-                When::FewChunks,
-            )?;
-            apart = When::ManyChunks;
+        let mut unfused = When::Always;
+        if self.tokens == 1 {
+            let (source, target) = (ActivationSource::Chunks, self.residual());
+            self.product("output", &weights, source, target, When::FewChunks)?;
+            unfused = When::ManyChunks;
         }
         let dot4 = self.dot4(&weights);
-        let mut buffers = s.attended.of(dot4);
-        buffers.extend([&s.sums, &s.peaks]);
-        self.op(
-            "merge",
-            &specialize::merge(self.shape, dot4),
-            &buffers,
-            Grid::Tokens,
-            apart,
-        )?;
-        let from = ActivationSource::Stored(&s.attended);
-        self.product("output", &weights, from, self.residual(), apart)
+        let mut bindings = buffers.attended.of(dot4);
+        bindings.extend([&buffers.sums, &buffers.stats]);
+        let merge = specialize::merge(self.shape, dot4);
+        self.op("merge", &merge, &bindings, Grid::Tokens, unfused)?;
+        let source = ActivationSource::Stored(&buffers.attended);
+        self.product("output", &weights, source, self.residual(), unfused)
     }
 
     /// f ← silu(gate · norm(x)) ⊙ (up · norm(x)), then x ← x + down · f.
     fn feed_forward(&mut self, layer: &'a GpuLayer<E::Buffer>) -> Result<(), GpuError> {
-        let s = self.scratch;
         let inner = [&layer.ffn_gate, &layer.ffn_up].map(RowRange::whole);
         let down = [RowRange::whole(&layer.ffn_down)];
-        let to = ResultTarget::SwiGlu {
+        let target = ResultTarget::SwiGlu {
             dot4: self.dot4(&down),
         };
-        let from = ActivationSource::RmsNorm(&layer.ffn_norm);
-        self.product("gate, up", &inner, from, to, When::Always)?;
-        let from = ActivationSource::Stored(&s.gated);
-        self.product("down", &down, from, self.residual(), When::Always)
+        let source = ActivationSource::RmsNorm(&layer.ffn_norm);
+        self.product("gate, up", &inner, source, target, When::Always)?;
+        let source = ActivationSource::Stored(&self.buffers.gated);
+        self.product("down", &down, source, self.residual(), When::Always)
     }
 
-    /// Logits of the pass's one wanted token.
-    pub(crate) fn last(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
-        self.head(weights, 1)
+    /// Logits of one token, the parameter `column` of the pass.
+    pub(crate) fn last_logits(
+        &mut self,
+        weights: &'a GpuWeights<E::Buffer>,
+    ) -> Result<(), GpuError> {
+        self.logits(weights, 1)
     }
 
-    /// The norm of all tokens, for [`PlanBuilder::few`].
-    pub(crate) fn normed(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
+    /// The output norm of all tokens, for [`PlanBuilder::batch_logits`].
+    pub(crate) fn output_norm(
+        &mut self,
+        weights: &'a GpuWeights<E::Buffer>,
+    ) -> Result<(), GpuError> {
         let dot4 = self.dot4(&[RowRange::whole(weights.head())]);
-        self.activate(&weights.output_norm, dot4, When::Always)
+        self.rms_norm(&weights.output_norm, dot4, When::Always)
     }
 
-    /// Logits of a few tokens from the wanted one on, once they are normed.
-    pub(crate) fn few(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
-        self.head(weights, FEW)
+    /// Logits of a small batch of normed tokens from `column` on.
+    pub(crate) fn batch_logits(
+        &mut self,
+        weights: &'a GpuWeights<E::Buffer>,
+    ) -> Result<(), GpuError> {
+        self.logits(weights, MAT_VEC_MAX_TOKENS)
     }
 
-    fn head(&mut self, weights: &'a GpuWeights<E::Buffer>, columns: usize) -> Result<(), GpuError> {
-        let before = std::mem::replace(&mut self.columns, columns);
+    fn logits(
+        &mut self,
+        weights: &'a GpuWeights<E::Buffer>,
+        tokens: usize,
+    ) -> Result<(), GpuError> {
+        let before = std::mem::replace(&mut self.tokens, tokens);
         for rows in RowRange::parts(weights.head()) {
-            let from = if columns == 1 {
+            let source = if tokens == 1 {
                 ActivationSource::RmsNorm(&weights.output_norm)
             } else {
-                ActivationSource::Stored(&self.scratch.normed)
+                ActivationSource::Stored(&self.buffers.normed)
             };
-            let to = ResultTarget::Rows {
-                y: &self.scratch.logits,
+            let target = ResultTarget::Rows {
+                y: &self.buffers.logits,
                 stride: self.shape.vocab,
                 first: rows.first(),
                 add: false,
             };
-            self.product("logits", &[rows], from, to, When::Always)?;
+            self.product("logits", &[rows], source, target, When::Always)?;
         }
-        self.columns = before;
+        self.tokens = before;
         Ok(())
     }
 
-    /// The next token from the logits, embedded where the table is in one part.
-    pub(crate) fn choose(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
-        let (s, table) = (self.scratch, &weights.token_embd);
-        let buffers = [&s.logits, &s.sampling, &s.suppressed, &s.parts];
-        let survey = specialize::survey(self.shape);
-        self.op(
-            "survey",
-            &survey,
-            &buffers,
-            Grid::Fixed(PARTS),
-            When::Always,
-        )?;
+    /// Samples the next token from the logits, and embeds it where the table is in one part.
+    pub(crate) fn sample(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
+        let (buffers, table) = (self.buffers, &weights.token_embd);
+        let inputs = [
+            &buffers.logits,
+            &buffers.sampling,
+            &buffers.suppressed,
+            &buffers.vocab_stats,
+        ];
+        let reduce = specialize::sample_reduce(self.shape);
+        let grid = Grid::Fixed(VOCAB_PARTS);
+        self.op("sample, reduce", &reduce, &inputs, grid, When::Always)?;
         let whole = (table.parts.len() == 1).then(|| RowRange::whole(table));
-        let mut buffers = vec![&s.logits, &s.sampling, &s.suppressed, &s.parts, &s.tokens];
+        let mut bindings = inputs.to_vec();
+        bindings.push(&buffers.tokens);
         if let Some(rows) = &whole {
-            buffers.insert(0, rows.buffer());
-            buffers.push(&s.x);
+            bindings.insert(0, rows.buffer());
+            bindings.push(&buffers.x);
         }
-        let choose = specialize::choose(self.shape, whole);
-        self.op("choose", &choose, &buffers, Grid::Fixed(1), When::Always)
+        let sample = specialize::sample(self.shape, whole);
+        self.op("sample", &sample, &bindings, Grid::Fixed(1), When::Always)
     }
 
     fn residual(&self) -> ResultTarget<'a, E::Buffer> {
         ResultTarget::Rows {
-            y: &self.scratch.x,
+            y: &self.buffers.x,
             stride: self.shape.embedding,
             first: 0,
             add: true,
         }
     }
 
-    /// How these weights are multiplied.
+    /// The arithmetic of a product with these weights.
     fn arithmetic(&self, weights: &[RowRange<'_, E::Buffer>]) -> Arithmetic {
         let Options {
             floats, matrices, ..
@@ -258,81 +255,88 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         }
     }
 
-    /// Whether these weights are multiplied in integers.
+    /// Whether products with these weights are in integers.
     fn dot4(&self, weights: &[RowRange<'_, E::Buffer>]) -> bool {
         !self.options.floats && weights.iter().all(|rows| !rows.format().is_float())
     }
 
-    /// Weights times activations. For one token the norm is part of the product; for more it is made once before.
+    /// Weights times activations. For one token the norm is a prologue of the product; for more it is an operation of
+    /// its own.
     fn product(
         &mut self,
         what: &'static str,
         weights: &[RowRange<'a, E::Buffer>],
-        from: ActivationSource<'a, E::Buffer>,
-        to: ResultTarget<'a, E::Buffer>,
+        source: ActivationSource<'a, E::Buffer>,
+        target: ResultTarget<'a, E::Buffer>,
         when: When,
     ) -> Result<(), GpuError> {
-        let s = self.scratch;
+        let buffers = self.buffers;
         let dot4 = self.dot4(weights);
-        let from = match from {
-            ActivationSource::RmsNorm(norm) if self.columns > 1 => {
-                self.activate(norm, dot4, when)?;
-                ActivationSource::Stored(&s.normed)
+        let source = match source {
+            ActivationSource::RmsNorm(norm) if self.tokens > 1 => {
+                self.rms_norm(norm, dot4, when)?;
+                ActivationSource::Stored(&buffers.normed)
             }
-            from => from,
+            source => source,
         };
-        let mut buffers = Vec::new();
-        if let ActivationSource::Stored(activations) = from {
-            buffers.extend(activations.of(dot4));
+        let mut bindings = Vec::new();
+        if let ActivationSource::Stored(activations) = source {
+            bindings.extend(activations.of(dot4));
         }
-        buffers.extend(weights.iter().map(RowRange::buffer));
-        let before = match from {
+        bindings.extend(weights.iter().map(RowRange::buffer));
+        let prologue = match source {
             ActivationSource::RmsNorm(norm) => {
-                buffers.extend([&s.x, norm.buffer()]);
+                bindings.extend([&buffers.x, norm.buffer()]);
                 FusedPrologue::RmsNorm
             }
             ActivationSource::Chunks => {
-                buffers.extend([&s.sums, &s.peaks]);
+                bindings.extend([&buffers.sums, &buffers.stats]);
                 FusedPrologue::MergeChunks
             }
             ActivationSource::Stored(_) => FusedPrologue::None,
         };
-        let after = match to {
+        let epilogue = match target {
             ResultTarget::Rows {
                 y,
                 stride,
                 first,
                 add,
             } => {
-                buffers.push(y);
+                bindings.push(y);
                 FusedEpilogue::Store { stride, first, add }
             }
             ResultTarget::Qkv(index) => {
-                let rotated = self.shape.rotated[index];
-                buffers.push(&s.queries);
-                buffers.extend(self.cache.layer(index).buffers());
-                if rotated {
-                    buffers.push(&self.cache.rotation);
+                let rotates = self.rotates(index);
+                bindings.push(&buffers.queries);
+                bindings.extend(self.cache.layer(index).buffers());
+                if rotates {
+                    bindings.push(&self.cache.rotation);
                 }
                 FusedEpilogue::RopeStoreKv {
                     kv: self.options.kv,
-                    rotated,
+                    rotates,
                 }
             }
             ResultTarget::SwiGlu { dot4 } => {
-                buffers.extend(s.gated.of(dot4));
+                bindings.extend(buffers.gated.of(dot4));
                 FusedEpilogue::SwiGlu { dot4 }
             }
         };
         let arithmetic = self.arithmetic(weights);
-        let (kernel, groups) =
-            specialize::product(self.shape, weights, arithmetic, self.columns, before, after);
-        let grid = if self.columns > FEW {
+        let (kernel, groups) = specialize::product(
+            self.shape,
+            weights,
+            arithmetic,
+            self.tokens,
+            prologue,
+            epilogue,
+        );
+        let grid = if self.tokens > MAT_VEC_MAX_TOKENS {
             Grid::Tiles(groups)
         } else {
             Grid::Fixed(groups)
         };
-        self.op(what, &kernel, &buffers, grid, when)?;
+        self.op(what, &kernel, &bindings, grid, when)?;
         if let Some(op) = self.ops.last_mut() {
             op.bytes = weights.iter().map(RowRange::bytes).sum();
         }
@@ -340,27 +344,27 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
     }
 
     /// normed ← norm(x).
-    fn activate(
+    fn rms_norm(
         &mut self,
         norm: &'a GpuNorm<E::Buffer>,
         dot4: bool,
         when: When,
     ) -> Result<(), GpuError> {
-        let mut buffers = self.scratch.normed.of(dot4);
-        buffers.extend([&self.scratch.x, norm.buffer()]);
-        let kernel = specialize::activate(self.shape, dot4);
-        self.op("norm", &kernel, &buffers, Grid::Tokens, when)
+        let mut bindings = self.buffers.normed.of(dot4);
+        bindings.extend([&self.buffers.x, norm.buffer()]);
+        let kernel = specialize::rms_norm(self.shape, dot4);
+        self.op("norm", &kernel, &bindings, Grid::Tokens, when)
     }
 
     fn op(
         &mut self,
         what: &'static str,
         kernel: &Kernel,
-        buffers: &[&E::Buffer],
+        bindings: &[&E::Buffer],
         grid: Grid,
         when: When,
     ) -> Result<(), GpuError> {
-        let bound = self.exec.bind(kernel, buffers)?;
+        let bound = self.exec.bind(kernel, bindings)?;
         self.ops.push(Op {
             bound,
             what,

@@ -2,5 +2,9 @@
 
 pub(crate) mod buffers;
 pub(crate) mod builder;
+pub(crate) mod kv_cache;
+pub(crate) mod options;
 pub(crate) mod pass;
 pub(crate) mod specialize;
+pub(crate) mod support;
+pub(crate) mod tiling;

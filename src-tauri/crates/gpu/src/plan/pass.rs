@@ -1,90 +1,87 @@
-//! A pass as plain data: kernels bound to buffers, and how often each runs.
+//! Plans as data: kernels bound to buffers, and the workgroups of each.
 
 use crate::exec::executor::Dispatch;
+use crate::plan::tiling::{FUSED_MERGE_MAX_CHUNKS, TILE_TOKENS};
 
-/// How many workgroups an operation takes.
+/// The workgroups of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grid {
-    /// So many.
+    /// A fixed number.
     Fixed(usize),
-    /// One a token.
+    /// One per token.
     Tokens,
-    /// So many for each tile of tokens.
+    /// A number for each tile of tokens.
     Tiles(usize),
-    /// So many for each chunk of the cache and every few tokens.
+    /// `heads` for each chunk of the KV cache and every `tokens` tokens.
     Chunks { heads: usize, tokens: usize },
 }
 
-/// When an operation is part of the pass.
+/// The passes that an operation is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Always,
-    /// The cache has few chunks: who reads the partial results merges them.
+    /// Those with few chunks of the KV cache: the consumer merges them in its prologue.
     FewChunks,
-    /// The cache has many chunks.
+    /// Those with many chunks: a kernel of its own merges them.
     ManyChunks,
 }
 
-/// Tokens, and positions of the cache, that a kernel takes at a time.
-pub(crate) const TILE: usize = 64;
-/// Chunks that a reader merges by itself.
-const FEW: usize = 4;
-
-/// A kernel with its place in the pass.
+/// A bound kernel of a plan.
 pub(crate) struct Op<B> {
     pub(crate) bound: B,
-    /// What it does, for measurements.
+    /// Name of the operation in profiles.
     pub(crate) what: &'static str,
-    /// Bytes of weights that it reads.
+    /// Weights that it reads, in bytes.
     pub(crate) bytes: u64,
     pub(crate) grid: Grid,
     pub(crate) when: When,
 }
 
-/// Operations in their order.
+/// Operations in the order of execution.
 pub(crate) type Plan<B> = Vec<Op<B>>;
 
-/// What differs from pass to pass.
+/// The parameters of a pass; its kernels get them as immediates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PassParams {
-    /// Positions in the cache before.
+    /// Positions in the KV cache before the pass.
     pub(crate) past: usize,
     /// New tokens.
     pub(crate) tokens: usize,
-    /// The token whose logits are wanted, where one is.
+    /// Index of the first token whose logits are computed.
     pub(crate) column: usize,
-    /// Positions of a chunk, and the number of chunks.
+    /// Positions of a chunk of the KV cache, whole tiles.
     pub(crate) chunk: usize,
+    /// Chunks.
     pub(crate) chunks: usize,
-    /// What picks a token, where one is chosen.
-    pub(crate) noise: f32,
+    /// Uniform draw of the sampler, in 0..1.
+    pub(crate) u: f32,
 }
 
 impl PassParams {
-    /// A pass over `tokens` new tokens, the cache parted into at most `most` chunks of whole tiles.
-    pub(crate) fn new(past: usize, tokens: usize, most: usize) -> PassParams {
+    /// A pass over `tokens` new tokens that splits the KV cache into at most `max_chunks` chunks.
+    pub(crate) fn new(past: usize, tokens: usize, max_chunks: usize) -> PassParams {
         let positions = past + tokens;
-        let chunk = positions.div_ceil(most).next_multiple_of(TILE);
+        let chunk = positions.div_ceil(max_chunks).next_multiple_of(TILE_TOKENS);
         PassParams {
             past,
             tokens,
             column: 0,
             chunk,
             chunks: positions.div_ceil(chunk),
-            noise: 0.0,
+            u: 0.0,
         }
     }
 
     /// Whether an operation is part of this pass.
-    pub(crate) fn has<B>(&self, op: &Op<B>) -> bool {
+    pub(crate) fn includes<B>(&self, op: &Op<B>) -> bool {
         match op.when {
             When::Always => true,
-            When::FewChunks => self.chunks <= FEW,
-            When::ManyChunks => self.chunks > FEW,
+            When::FewChunks => self.chunks <= FUSED_MERGE_MAX_CHUNKS,
+            When::ManyChunks => self.chunks > FUSED_MERGE_MAX_CHUNKS,
         }
     }
 
-    /// The dispatches of `plan` in this pass.
+    /// Appends the dispatches of `plan` in this pass.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "positions and workgroups are counted in u32"
@@ -97,14 +94,14 @@ impl PassParams {
             column,
             chunk,
             chunks,
-            self.noise.to_bits(),
+            self.u.to_bits(),
             self.tokens as u32,
         ];
-        for op in plan.iter().filter(|op| self.has(op)) {
+        for op in plan.iter().filter(|op| self.includes(op)) {
             let groups = match op.grid {
                 Grid::Fixed(groups) => [groups, 1, 1],
                 Grid::Tokens => [self.tokens, 1, 1],
-                Grid::Tiles(groups) => [groups, self.tokens.div_ceil(TILE), 1],
+                Grid::Tiles(groups) => [groups, self.tokens.div_ceil(TILE_TOKENS), 1],
                 Grid::Chunks { heads, tokens } => {
                     [heads, self.chunks, self.tokens.div_ceil(tokens)]
                 }
@@ -123,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_cover_the_cache_and_are_few() {
+    fn chunks_cover_the_cache_within_the_maximum() {
         for (past, tokens) in [(0, 1), (63, 1), (64, 1), (2047, 1), (2048, 8), (65_535, 1)] {
             let pass = PassParams::new(past, tokens, 32);
             assert!(pass.chunks <= 32 && pass.chunks * pass.chunk >= past + tokens);
@@ -132,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_merges_follows_from_the_chunks() {
+    fn many_chunks_are_merged_by_a_kernel_of_their_own() {
         let op = |bound, when| Op {
             bound,
             what: "attend",

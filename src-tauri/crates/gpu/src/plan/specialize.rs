@@ -1,28 +1,18 @@
-//! The kernels of a model, by what they compute, with the constants that its dimensions set.
+//! Kernels specialised for a model: the constants and flags of each operation.
 
 use kernels::KvType;
 
-use crate::exec::executor::CoopMatrices;
+use crate::device::limits::{COOP_SUBGROUPS, CoopMatrices};
 use crate::kernel::Kernel;
-use crate::model::Shape;
+use crate::plan::tiling::{
+    ATTENTION_MAX_HEADS, COOP_SUBGROUP_TILE, MAT_VEC_MAX_TOKENS, MAT_VEC_ROW_PAIRS, THREADS,
+    TILE_ROW_PAIRS, VOCAB_PARTS,
+};
+use crate::shape::Shape;
 use crate::weights::format::{GROUP, WeightFormat};
 use crate::weights::matrix::{GpuMatrix, MatrixPart};
 
-/// Invocations of a workgroup.
-const THREADS: usize = 128;
-/// Pairs of rows that a workgroup computes.
-const PAIRS: usize = 8;
-/// Tokens up to which every row is read once for all of them; more are computed in tiles.
-pub(crate) const FEW: usize = 8;
-/// Pairs of a gate's row and up's row: whole groups, because what follows quantises them. A tile has as many.
-const GATE_PAIRS: usize = 32;
-/// Subgroups that share a tile of cooperative matrices, and rows and tokens that each of them has.
-pub(crate) const SHARERS: usize = 4;
-const SHARE: usize = 32;
-/// Query heads that a workgroup attends for at most.
-const MOST_SHARED: usize = 8;
-
-/// What a product does first.
+/// The prologue of a product: how its activations are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FusedPrologue {
     /// None: the activations are stored.
@@ -33,7 +23,7 @@ pub(crate) enum FusedPrologue {
     MergeChunks,
 }
 
-/// What a product does with its sums.
+/// The epilogue of a product: what becomes of its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FusedEpilogue {
     /// Stores the sums, or adds them to what is there.
@@ -43,28 +33,28 @@ pub(crate) enum FusedEpilogue {
         add: bool,
     },
     /// RoPE of queries and keys; keys and values go into the KV cache.
-    RopeStoreKv { kv: KvType, rotated: bool },
+    RopeStoreKv { kv: KvType, rotates: bool },
     /// silu(gate) ⊙ up.
     SwiGlu { dot4: bool },
 }
 
-/// How products are computed.
+/// The arithmetic of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arithmetic {
-    /// Activations are integers.
+    /// Activations are int8.
     pub(crate) dot4: bool,
-    /// Many tokens are multiplied in these.
+    /// Cooperative matrices, for tiles of tokens.
     pub(crate) matrices: Option<CoopMatrices>,
 }
 
-/// A part of a matrix for a kernel.
+/// The rows of a matrix that one kernel binds.
 pub(crate) struct RowRange<'a, B> {
     matrix: &'a GpuMatrix<B>,
     part: &'a MatrixPart<B>,
 }
 
 impl<'a, B> RowRange<'a, B> {
-    /// A matrix that is in one part.
+    /// All rows of a matrix in one part.
     pub(crate) fn whole(matrix: &'a GpuMatrix<B>) -> RowRange<'a, B> {
         RowRange {
             matrix,
@@ -72,7 +62,7 @@ impl<'a, B> RowRange<'a, B> {
         }
     }
 
-    /// The parts of a matrix.
+    /// The rows of each part of a matrix.
     pub(crate) fn parts(matrix: &'a GpuMatrix<B>) -> impl Iterator<Item = RowRange<'a, B>> {
         matrix
             .parts
@@ -84,12 +74,12 @@ impl<'a, B> RowRange<'a, B> {
         &self.part.buffer
     }
 
-    /// The first row of the part.
+    /// Index of the first row.
     pub(crate) fn first(&self) -> usize {
         self.part.first
     }
 
-    /// Bytes of the weights.
+    /// Size of the weights, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.matrix.format.bytes(self.part.rows, self.matrix.cols)
     }
@@ -103,10 +93,10 @@ const ROWS: [&str; 3] = ["ROWS0", "ROWS1", "ROWS2"];
 const ALL: [&str; 3] = ["ALL0", "ALL1", "ALL2"];
 
 fn kernel(file: &'static str, cols: usize) -> Kernel {
-    kernel_of(file, THREADS, cols)
+    kernel_with_threads(file, THREADS, cols)
 }
 
-fn kernel_of(file: &'static str, threads: usize, cols: usize) -> Kernel {
+fn kernel_with_threads(file: &'static str, threads: usize, cols: usize) -> Kernel {
     Kernel::new(file)
         .number("THREADS", threads)
         .number("GROUPS", cols / GROUP)
@@ -122,14 +112,14 @@ fn with_weights<B>(mut kernel: Kernel, weights: &[RowRange<'_, B>]) -> Kernel {
     kernel
 }
 
-/// target ← rows of the table.
+/// x ← the tokens' rows of the table.
 pub(crate) fn embed<B>(rows: RowRange<'_, B>) -> Kernel {
     let kernel = kernel("embed", rows.matrix.cols).number("FIRST", rows.part.first);
     with_weights(kernel, &[rows])
 }
 
 /// x ← norm(source).
-pub(crate) fn activate(shape: &Shape, dot4: bool) -> Kernel {
+pub(crate) fn rms_norm(shape: &Shape, dot4: bool) -> Kernel {
     kernel("activate", shape.embedding)
         .flag("x_DOT4", dot4)
         .float("EPS", shape.eps)
@@ -137,53 +127,53 @@ pub(crate) fn activate(shape: &Shape, dot4: bool) -> Kernel {
 
 /// x ← attended, from its chunks.
 pub(crate) fn merge(shape: &Shape, dot4: bool) -> Kernel {
-    heads(kernel("merge", shape.q_width()), shape).flag("x_DOT4", dot4)
+    with_heads(kernel("merge", shape.q_width()), shape).flag("x_DOT4", dot4)
 }
 
-/// Partial sums of attention for every few tokens.
-pub(crate) fn attend(shape: &Shape, kv: KvType, tokens: usize) -> Kernel {
+/// Attention of `tokens` tokens to each chunk of the KV cache.
+pub(crate) fn attention(shape: &Shape, kv: KvType, tokens: usize) -> Kernel {
     let kernel = kernel("attend", shape.q_width())
-        .number("SHARED", shared(shape))
+        .number("SHARED", heads_per_workgroup(shape))
         .number("TOKENS", tokens);
-    cached(heads(kernel, shape), kv).number("KV_HEADS", shape.kv_heads)
+    with_kv_type(with_heads(kernel, shape), kv).number("KV_HEADS", shape.kv_heads)
 }
 
-/// Query heads that share a key head and are computed by one workgroup.
-pub(crate) fn shared(shape: &Shape) -> usize {
+/// Query heads of one workgroup of attention; they share a key head.
+pub(crate) fn heads_per_workgroup(shape: &Shape) -> usize {
     let ratio = shape.heads / shape.kv_heads;
-    (1..=MOST_SHARED.min(ratio))
+    (1..=ATTENTION_MAX_HEADS.min(ratio))
         .rev()
         .find(|n| ratio.is_multiple_of(*n))
         .unwrap_or(1)
 }
 
-/// Rotation and cache of q, k and v that lie one behind the other.
-pub(crate) fn place(shape: &Shape, kv: KvType, rotated: bool) -> Kernel {
-    cached(heads(kernel("place", shape.embedding), shape), kv)
-        .flag("ROTATED", rotated)
+/// RoPE of rows `[q, k, v]`; keys and values into the KV cache.
+pub(crate) fn rope_store_kv(shape: &Shape, kv: KvType, rotates: bool) -> Kernel {
+    with_kv_type(with_heads(kernel("place", shape.embedding), shape), kv)
+        .flag("ROTATED", rotates)
         .number("ROTARY", shape.rotary)
         .number("Q_WIDTH", shape.q_width())
         .number("KV_WIDTH", shape.kv_width())
 }
 
-/// Weights times activations of `columns` tokens, with what precedes and follows, and its number of workgroups.
+/// Weights times activations of up to `tokens` tokens, with prologue and epilogue, and the number of workgroups.
 pub(crate) fn product<B>(
     shape: &Shape,
     weights: &[RowRange<'_, B>],
     arithmetic: Arithmetic,
-    columns: usize,
-    before: FusedPrologue,
-    after: FusedEpilogue,
+    tokens: usize,
+    prologue: FusedPrologue,
+    epilogue: FusedEpilogue,
 ) -> (Kernel, usize) {
     let rows: usize = weights.iter().map(|rows| rows.part.rows).sum();
     let Arithmetic { dot4, matrices } = arithmetic;
-    let tiled = columns > FEW;
+    let tiled = tokens > MAT_VEC_MAX_TOKENS;
     let matrices = matrices.filter(|_| tiled);
-    let (all_pairs, pairs) = match after {
-        FusedEpilogue::SwiGlu { .. } => (rows / 2, GATE_PAIRS),
-        _ if tiled => (rows.div_ceil(2), GATE_PAIRS),
+    let (all_pairs, pairs) = match epilogue {
+        FusedEpilogue::SwiGlu { .. } => (rows / 2, TILE_ROW_PAIRS),
+        _ if tiled => (rows.div_ceil(2), TILE_ROW_PAIRS),
         FusedEpilogue::Store { .. } | FusedEpilogue::RopeStoreKv { .. } => {
-            (rows.div_ceil(2), PAIRS)
+            (rows.div_ceil(2), MAT_VEC_ROW_PAIRS)
         }
     };
     let file = match (tiled, matrices) {
@@ -191,76 +181,73 @@ pub(crate) fn product<B>(
         (true, None) => "tile",
         (true, Some(_)) => "coop",
     };
-    let threads = matrices.map_or(THREADS, |it| SHARERS * it.subgroup);
-    let kernel = kernel_of(file, threads, weights[0].matrix.cols)
-        .flag("NORM", before == FusedPrologue::RmsNorm)
-        .flag("MERGE", before == FusedPrologue::MergeChunks)
-        .flag("x_STAGED", before != FusedPrologue::None)
+    let threads = matrices.map_or(THREADS, |it| COOP_SUBGROUPS * it.subgroup);
+    let kernel = kernel_with_threads(file, threads, weights[0].matrix.cols)
+        .flag("NORM", prologue == FusedPrologue::RmsNorm)
+        .flag("MERGE", prologue == FusedPrologue::MergeChunks)
+        .flag("x_STAGED", prologue != FusedPrologue::None)
         .flag("x_DOT4", dot4)
         .number("PAIRS", pairs)
         .number("ALL_PAIRS", all_pairs)
         .number("ALL_ROWS", rows)
         .float("EPS", shape.eps);
-    let mut kernel = with_weights(heads(kernel, shape), weights);
+    let mut kernel = with_weights(with_heads(kernel, shape), weights);
     if !tiled {
-        kernel = kernel.number("COLUMNS", columns);
+        kernel = kernel.number("COLUMNS", tokens);
     }
     if let Some(CoopMatrices { edge, paired, .. }) = matrices {
         kernel = kernel.flag("EDGE_8", edge == 8).flag("PAIRED", paired);
-        kernel.each = SHARE / edge;
+        kernel.each = COOP_SUBGROUP_TILE / edge;
     }
-    kernel = match after {
+    kernel = match epilogue {
         FusedEpilogue::Store { stride, first, add } => {
-            kernel.after = "after_rows";
+            kernel.epilogue = "after_rows";
             kernel
                 .flag("THREE", weights.len() == 3)
                 .flag("ADD", add)
                 .number("STRIDE", stride)
                 .number("FIRST", first)
         }
-        FusedEpilogue::RopeStoreKv { kv, rotated } => {
-            kernel.after = "after_place";
-            cached(kernel, kv)
-                .flag("ROTATED", rotated)
+        FusedEpilogue::RopeStoreKv { kv, rotates } => {
+            kernel.epilogue = "after_place";
+            with_kv_type(kernel, kv)
+                .flag("ROTATED", rotates)
                 .number("ROTARY", shape.rotary)
         }
         FusedEpilogue::SwiGlu { dot4 } => {
-            kernel.after = "after_gate";
+            kernel.epilogue = "after_gate";
             kernel.flag("f_DOT4", dot4)
         }
     };
     (kernel, all_pairs.div_ceil(pairs))
 }
 
-/// Parts of the vocabulary that are surveyed side by side.
-pub(crate) const PARTS: usize = 64;
-
-fn vocabulary(kernel: Kernel, shape: &Shape) -> Kernel {
+fn with_vocab(kernel: Kernel, shape: &Shape) -> Kernel {
     kernel
         .number("VOCAB", shape.vocab)
-        .number("SLICE", shape.vocab.div_ceil(PARTS))
-        .number("PARTS", PARTS)
+        .number("SLICE", shape.vocab.div_ceil(VOCAB_PARTS))
+        .number("PARTS", VOCAB_PARTS)
 }
 
-/// What each part of the logits holds.
-pub(crate) fn survey(shape: &Shape) -> Kernel {
-    vocabulary(kernel("survey", shape.embedding), shape)
+/// Statistics of each part of the logits.
+pub(crate) fn sample_reduce(shape: &Shape) -> Kernel {
+    with_vocab(kernel("survey", shape.embedding), shape)
 }
 
-/// Chooses a token and, where the table is in one part, embeds it.
-pub(crate) fn choose<B>(shape: &Shape, table: Option<RowRange<'_, B>>) -> Kernel {
+/// Samples a token and, where the table is in one part, embeds it.
+pub(crate) fn sample<B>(shape: &Shape, table: Option<RowRange<'_, B>>) -> Kernel {
     let kernel = kernel("choose", shape.embedding).flag("EMBED", table.is_some());
-    vocabulary(with_weights(kernel, table.as_slice()), shape)
+    with_vocab(with_weights(kernel, table.as_slice()), shape)
 }
 
-fn heads(kernel: Kernel, shape: &Shape) -> Kernel {
+fn with_heads(kernel: Kernel, shape: &Shape) -> Kernel {
     kernel
         .number("HEADS", shape.heads)
         .number("HEAD_DIM", shape.head_dim)
 }
 
-/// With the flag that says how keys and values are kept.
-fn cached(kernel: Kernel, kv: KvType) -> Kernel {
+/// With the flag of the KV cache's type.
+fn with_kv_type(kernel: Kernel, kv: KvType) -> Kernel {
     kernel
         .flag("KV_F32", kv == KvType::F32)
         .flag("KV_F16", kv == KvType::F16)

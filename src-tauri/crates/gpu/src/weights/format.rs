@@ -1,12 +1,12 @@
-//! How weights lie on the GPU: aligned sections of 16-byte vectors, as many bytes as the file has.
+//! The formats of weights on the GPU: aligned sections of 16-byte vectors, as many bytes as in the file.
 
 use half::f16;
 use kernels::{BlockType, Levels};
 
-/// Weights that share activations' scale.
+/// Weights of a group, and values of a group of activations.
 pub const GROUP: usize = 32;
 
-/// A format that the kernels read.
+/// A format of weights that the kernels decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WeightFormat {
     /// 4 bits, scale and minimum per 32.
@@ -17,23 +17,23 @@ pub enum WeightFormat {
     Q6K,
     /// 8 bits, scale per 32.
     Q8,
-    /// Half precision.
+    /// IEEE half precision.
     F16,
-    /// The upper half of single precision.
+    /// bfloat16.
     BF16,
 }
 
-/// One of the arrays that a matrix is parted into.
+/// Bytes of one of the arrays that a matrix is split into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Where it begins in the buffer.
+    /// Offset in the buffer, in bytes.
     pub offset: u64,
-    /// Bytes.
+    /// The bytes.
     pub data: Vec<u8>,
 }
 
 impl WeightFormat {
-    /// The format in which weights stored as `ty` are kept here.
+    /// The format of weights whose type in the file is `ty`.
     pub fn of(ty: BlockType) -> WeightFormat {
         match ty {
             BlockType::Q4K => WeightFormat::Q4K,
@@ -51,7 +51,7 @@ impl WeightFormat {
         }
     }
 
-    /// Whether weights stored as `ty` are kept bit for bit.
+    /// Whether it holds weights of type `ty` without conversion.
     pub fn keeps(self, ty: BlockType) -> bool {
         match self {
             WeightFormat::Q4K => ty == BlockType::Q4K,
@@ -63,12 +63,12 @@ impl WeightFormat {
         }
     }
 
-    /// Whether the weights are floats rather than integers with scales.
+    /// Whether the weights are floats instead of integers with scales.
     pub fn is_float(self) -> bool {
         matches!(self, WeightFormat::F16 | WeightFormat::BF16)
     }
 
-    /// The file of `wgsl/` that reads it.
+    /// The file of `wgsl/` that decodes it.
     pub fn file(self) -> &'static str {
         match self {
             WeightFormat::Q4K => "q4k",
@@ -91,12 +91,12 @@ impl WeightFormat {
         }
     }
 
-    /// Bytes of a matrix of `rows` × `cols` weights, whole vectors.
+    /// Size of a matrix of `rows` × `cols` weights, in bytes: whole 16-byte vectors.
     pub fn bytes(self, rows: usize, cols: usize) -> u64 {
         self.offsets(rows, cols)[self.sections().len()]
     }
 
-    /// Where each section of a matrix begins, and behind the last one the end.
+    /// Offset of each section of a matrix, then its size.
     fn offsets(self, rows: usize, cols: usize) -> [u64; 5] {
         let mut offsets = [0; 5];
         for (index, bytes) in self.sections().iter().enumerate() {
@@ -106,8 +106,8 @@ impl WeightFormat {
         offsets
     }
 
-    /// Rows `first..` of a matrix of `rows` × `cols`, given as stored, as they lie in its sections. `first` is a
-    /// multiple of 8, so that every piece begins at a whole word.
+    /// Repacks rows `first..` of a matrix of `rows` × `cols` from the file's format. `first` is a multiple of 8, so that
+    /// every section's bytes begin at a whole word.
     pub fn repack(
         self,
         ty: BlockType,
@@ -176,7 +176,7 @@ impl WeightFormat {
             let _ = kernels::dequantise(ty, stored, &mut values);
             for group in values.chunks_exact(GROUP) {
                 if self == WeightFormat::Q8 {
-                    let (scale, bytes) = eighths(group);
+                    let (scale, bytes) = q8_0(group);
                     to[0].data.extend(bytes);
                     to[1].data.extend(scale.to_le_bytes());
                 } else {
@@ -189,7 +189,7 @@ impl WeightFormat {
     }
 }
 
-/// Of every 32 levels, byte k holds the low bits of weight k and above them those of weight k + 16.
+/// Packs the low 4 bits of levels: of every 32, byte k has those of weight k and, above them, of weight k + 16.
 fn nibbles(q: &[u8; 256], to: &mut Vec<u8>) {
     for group in q.chunks_exact(GROUP) {
         let (low, high) = group.split_at(GROUP / 2);
@@ -197,7 +197,7 @@ fn nibbles(q: &[u8; 256], to: &mut Vec<u8>) {
     }
 }
 
-/// A word whose byte e has from bit j · `width` on the bits of level 4j + e above bit `above`.
+/// Packs the bits of levels from bit `above` on: byte e of the word has, at bit j · `width`, those of level 4j + e.
 fn upper(levels: &[u8], above: u32, width: u32) -> [u8; 4] {
     let mut word = [0; 4];
     for (index, level) in levels.iter().enumerate() {
@@ -206,8 +206,8 @@ fn upper(levels: &[u8], above: u32, width: u32) -> [u8; 4] {
     word
 }
 
-/// 32 values as Q8_0.
-fn eighths(values: &[f32]) -> (f16, impl Iterator<Item = u8>) {
+/// 32 values as Q8_0: scale and int8.
+fn q8_0(values: &[f32]) -> (f16, impl Iterator<Item = u8>) {
     let peak = values.iter().fold(0.0_f32, |peak, v| peak.max(v.abs()));
     let scale = f16::from_f32(peak / 127.0);
     let inverse = if scale == f16::ZERO {

@@ -7,10 +7,10 @@ use crate::exec::executor::Executor;
 use crate::weights::format::{GROUP, WeightFormat};
 use crate::weights::{Layer, Weights};
 
-/// Weights repacked at a time, so that no second copy of a large matrix lies in memory.
-const PIECE: usize = 16 << 20;
+/// Bytes that are repacked at a time, so that a large matrix is never in memory twice.
+const CHUNK_BYTES: usize = 16 << 20;
 
-/// A matrix on the device, in parts as large as a kernel may see at once.
+/// A matrix on the device, in parts of at most one binding.
 #[derive(Clone)]
 pub struct GpuMatrix<B> {
     pub(crate) parts: Vec<MatrixPart<B>>,
@@ -43,7 +43,7 @@ impl<B> GpuNorm<B> {
 
 #[cfg(test)]
 impl<B> GpuMatrix<B> {
-    /// A matrix whose weights are never written.
+    /// A matrix of zeros.
     pub(crate) fn empty<E: Executor<Buffer = B>>(
         exec: &mut E,
         ty: BlockType,
@@ -67,7 +67,7 @@ impl<B> GpuMatrix<B> {
 }
 
 impl<B> GpuMatrix<B> {
-    /// How it is kept on the device.
+    /// Its format on the device.
     pub fn format(&self) -> WeightFormat {
         self.format
     }
@@ -95,17 +95,17 @@ pub fn load_matrix<E: Executor>(
         )));
     };
     let format = WeightFormat::of(ty);
-    let most_rows = most_rows(format, cols, exec.limits().binding);
-    let (mut parts, mut piece) = (Vec::new(), Vec::new());
-    for first in (0..rows).step_by(most_rows) {
-        let part_rows = most_rows.min(rows - first);
+    let max_rows = rows_per_binding(format, cols, exec.limits().binding);
+    let (mut parts, mut chunk) = (Vec::new(), Vec::new());
+    for first in (0..rows).step_by(max_rows) {
+        let part_rows = max_rows.min(rows - first);
         let buffer = exec.buffer("weights", format.bytes(part_rows, cols))?;
-        let step = (PIECE / row_bytes).next_multiple_of(8);
+        let step = (CHUNK_BYTES / row_bytes).next_multiple_of(8);
         for row in (0..part_rows).step_by(step) {
             let last = part_rows.min(row + step);
             let range = (first + row) * row_bytes..(first + last) * row_bytes;
             let stored = stored
-                .get(range, &mut piece)
+                .get(range, &mut chunk)
                 .map_err(|error| GpuError::Read(error.to_string()))?;
             for section in format.repack(ty, stored, part_rows, cols, row) {
                 exec.write(&buffer, section.offset, &section.data)?;
@@ -125,7 +125,7 @@ pub fn load_matrix<E: Executor>(
 }
 
 /// Rows of a matrix that one binding holds, a multiple of 64.
-fn most_rows(format: WeightFormat, cols: usize, binding: u64) -> usize {
+fn rows_per_binding(format: WeightFormat, cols: usize, binding: u64) -> usize {
     let of_64 = format.bytes(64, cols);
     64 * usize::try_from((binding / of_64).max(1)).unwrap_or(usize::MAX >> 8)
 }

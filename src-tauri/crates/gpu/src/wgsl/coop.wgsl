@@ -9,7 +9,7 @@ diagnostic(off, derivative_uniformity);
 #include lanes
 #include activations X=x ACCESS=read
 #weights
-#include $AFTER
+#include $EPILOGUE
 
 #if EDGE_8
 const EDGE = 8u;

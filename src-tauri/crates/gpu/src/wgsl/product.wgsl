@@ -13,7 +13,7 @@
 #include partials
 #include store X=x
 #endif
-#include $AFTER
+#include $EPILOGUE
 
 var<workgroup> results: array<vec2<f32>, PAIRS * COLUMNS>;
 

@@ -3,7 +3,7 @@
 #include lanes
 #include activations X=x ACCESS=read
 #weights
-#include $AFTER
+#include $EPILOGUE
 
 const TOKENS = 64u;
 // Tokens whose sums are handed on together.

@@ -1,0 +1,42 @@
+//! The dimensions of a SmolLM3 model.
+
+/// The dimensions of a model. The first words of each field name the GGUF key that it is read from, without the
+/// architecture's prefix; widths and lengths are counted in values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// `block_count`: transformer blocks.
+    pub layers: usize,
+    /// `embedding_length`: width E of the residual stream.
+    pub embedding: usize,
+    /// `feed_forward_length`: width F of the feed-forward network.
+    pub feed_forward: usize,
+    /// `attention.head_count`: query heads.
+    pub heads: usize,
+    /// `attention.head_count_kv`: key and value heads; divides `heads`.
+    pub kv_heads: usize,
+    /// `attention.key_length`: length of a head's query, key and value vectors.
+    pub head_dim: usize,
+    /// Length of `tokenizer.ggml.tokens`: tokens V in the vocabulary.
+    pub vocab: usize,
+    /// `attention.layer_norm_rms_epsilon`: epsilon of every RMS norm.
+    pub eps: f32,
+    /// `rope.dimension_count`: values at the start of each head that RoPE rotates, an even number.
+    pub rotary: usize,
+}
+
+impl Shape {
+    /// Width H of all query heads together.
+    pub fn q_width(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Width K of all key heads together, and of all value heads.
+    pub fn kv_width(&self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+
+    /// Whether block `layer`, from 0, has RoPE: SmolLM3 leaves it out of every fourth. Files have no key for it.
+    pub fn rotates(&self, layer: usize) -> bool {
+        !(layer + 1).is_multiple_of(4)
+    }
+}
