@@ -137,11 +137,11 @@ impl Executor for Faulty {
 
     fn bind(&mut self, kernel: &Kernel, buffers: &[&Taken]) -> Result<Self::BoundKernel, GpuError> {
         let mut kernel = kernel.clone();
-        if kernel.file == "coop" {
+        if kernel.file == "mat_mul_coop" {
             if !matches!(self.fault, Fault::WrongMatrices) {
                 return Err(GpuError::Refused("no cooperative matrices".to_owned()));
             }
-            kernel.file = "tile";
+            kernel.file = "mat_mul";
             let (_, groups) = &mut kernel.constants[1];
             "1u".clone_into(groups);
         }

@@ -30,37 +30,37 @@ macro_rules! files {
 }
 
 files![
-    "activate",
     "activations",
-    "after_gate",
-    "after_place",
-    "after_rows",
-    "attend",
+    "attention",
+    "attention_chunks",
+    "attention_merge",
     "bf16",
-    "cache_read",
-    "cache_write",
-    "choose",
-    "coop",
-    "dot",
+    "dot_group",
     "embed",
+    "epilogue_rope_store_kv",
+    "epilogue_store",
+    "epilogue_swiglu",
     "f16",
-    "group",
     "group_float",
-    "lanes",
-    "merge",
-    "partials",
-    "place",
-    "product",
+    "group_int",
+    "inverse_rms",
+    "invocation",
+    "kv_read",
+    "kv_write",
+    "mat_mul",
+    "mat_mul_coop",
+    "mat_vec",
     "q4k",
     "q5k",
     "q6k",
     "q8",
-    "rms",
-    "sampling",
-    "store",
-    "stream",
-    "survey",
-    "tile",
+    "read_bandwidth",
+    "rms_norm",
+    "rope_store_kv",
+    "sample",
+    "sample_params",
+    "sample_reduce",
+    "store_activations",
 ];
 
 impl Kernel {
@@ -211,7 +211,7 @@ impl Kernel {
 
     fn decoders(&self, out: &mut String) -> Result<(), GpuError> {
         let floats = self.weights.iter().any(|format| format.is_float());
-        self.include(if floats { "group_float" } else { "group" }, &[], out)?;
+        self.include(if floats { "group_float" } else { "group_int" }, &[], out)?;
         for (index, format) in self.weights.iter().enumerate() {
             self.include(format.file(), &[("M", &index.to_string())], out)?;
         }

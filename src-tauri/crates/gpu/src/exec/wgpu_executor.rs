@@ -95,7 +95,7 @@ impl Wgpu {
         let mut experimental_features = ExperimentalFeatures::disabled();
         if matrices.is_some() {
             features |= adapter::COOP_FEATURES;
-            // SAFETY: only the kernel `coop` uses the experimental feature, and its accesses are in bounds like those of
+            // SAFETY: only the kernel `mat_mul_coop` uses the experimental feature, and its accesses are in bounds like those of
             // the others. Bugs of wgpu or a driver are found by the check, in a process of its own, before a model runs
             // with it; only `bench` with random weights runs unchecked.
             experimental_features = unsafe { ExperimentalFeatures::enabled() };

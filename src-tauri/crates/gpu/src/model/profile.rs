@@ -88,7 +88,7 @@ fn read_buffer<E: Executor>(exec: &mut E) -> Result<Option<f64>, GpuError> {
     let bytes = BYTES.min(exec.limits().binding) / round * round;
     let source = exec.buffer("stream", bytes)?;
     let sums = exec.buffer("sums", round)?;
-    let kernel = Kernel::new("stream")
+    let kernel = Kernel::new("read_bandwidth")
         .number("THREADS", THREADS)
         .number("READERS", READERS)
         .number("ROUNDS", usize::try_from(bytes / round).unwrap_or(0));

@@ -110,7 +110,7 @@ fn the_last_blocks_alone_take_rows_and_no_embedding() {
     assert_eq!(logits.len(), 128_256);
     let ran: Vec<&str> = model.exec.submits.concat();
     assert!(!ran.contains(&"embed"), "{ran:?}");
-    assert_eq!(ran.iter().filter(|&&it| it == "attend").count(), 30);
+    assert_eq!(ran.iter().filter(|&&it| it == "attention").count(), 30);
     while model.drop_first_layer().expect("it runs") {}
     assert_eq!(model.blocks(), 1);
 }
@@ -254,7 +254,7 @@ fn products_in_cooperative_matrices_compile_to_spirv_and_msl() {
             });
             read(&mut model, 100);
             let mut kernels: HashSet<_> = model.exec.kernels.drain(..).collect();
-            kernels.retain(|kernel| kernel.file == "coop");
+            kernels.retain(|kernel| kernel.file == "mat_mul_coop");
             assert!(kernels.len() >= 4, "{kernels:?}");
             for kernel in &kernels {
                 let words = to_spirv(kernel).unwrap_or_else(|error| panic!("{kernel:?}: {error}"));

@@ -120,19 +120,19 @@ pub(crate) fn embed<B>(rows: RowRange<'_, B>) -> Kernel {
 
 /// x ← norm(source).
 pub(crate) fn rms_norm(shape: &Shape, dot4: bool) -> Kernel {
-    kernel("activate", shape.embedding)
+    kernel("rms_norm", shape.embedding)
         .flag("x_DOT4", dot4)
         .float("EPS", shape.eps)
 }
 
 /// x ← attended, from its chunks.
 pub(crate) fn merge(shape: &Shape, dot4: bool) -> Kernel {
-    with_heads(kernel("merge", shape.q_width()), shape).flag("x_DOT4", dot4)
+    with_heads(kernel("attention_merge", shape.q_width()), shape).flag("x_DOT4", dot4)
 }
 
 /// Attention of `tokens` tokens to each chunk of the KV cache.
 pub(crate) fn attention(shape: &Shape, kv: KvType, tokens: usize) -> Kernel {
-    let kernel = kernel("attend", shape.q_width())
+    let kernel = kernel("attention", shape.q_width())
         .number("SHARED", heads_per_workgroup(shape))
         .number("TOKENS", tokens);
     with_kv_type(with_heads(kernel, shape), kv).number("KV_HEADS", shape.kv_heads)
@@ -149,11 +149,14 @@ pub(crate) fn heads_per_workgroup(shape: &Shape) -> usize {
 
 /// RoPE of rows `[q, k, v]`; keys and values into the KV cache.
 pub(crate) fn rope_store_kv(shape: &Shape, kv: KvType, rotates: bool) -> Kernel {
-    with_kv_type(with_heads(kernel("place", shape.embedding), shape), kv)
-        .flag("ROTATED", rotates)
-        .number("ROTARY", shape.rotary)
-        .number("Q_WIDTH", shape.q_width())
-        .number("KV_WIDTH", shape.kv_width())
+    with_kv_type(
+        with_heads(kernel("rope_store_kv", shape.embedding), shape),
+        kv,
+    )
+    .flag("ROTATED", rotates)
+    .number("ROTARY", shape.rotary)
+    .number("Q_WIDTH", shape.q_width())
+    .number("KV_WIDTH", shape.kv_width())
 }
 
 /// Weights times activations of up to `tokens` tokens, with prologue and epilogue, and the number of workgroups.
@@ -177,9 +180,9 @@ pub(crate) fn product<B>(
         }
     };
     let file = match (tiled, matrices) {
-        (false, _) => "product",
-        (true, None) => "tile",
-        (true, Some(_)) => "coop",
+        (false, _) => "mat_vec",
+        (true, None) => "mat_mul",
+        (true, Some(_)) => "mat_mul_coop",
     };
     let threads = matrices.map_or(THREADS, |it| COOP_SUBGROUPS * it.subgroup);
     let kernel = kernel_with_threads(file, threads, weights[0].matrix.cols)
@@ -201,7 +204,7 @@ pub(crate) fn product<B>(
     }
     kernel = match epilogue {
         FusedEpilogue::Store { stride, first, add } => {
-            kernel.epilogue = "after_rows";
+            kernel.epilogue = "epilogue_store";
             kernel
                 .flag("THREE", weights.len() == 3)
                 .flag("ADD", add)
@@ -209,13 +212,13 @@ pub(crate) fn product<B>(
                 .number("FIRST", first)
         }
         FusedEpilogue::RopeStoreKv { kv, rotates } => {
-            kernel.epilogue = "after_place";
+            kernel.epilogue = "epilogue_rope_store_kv";
             with_kv_type(kernel, kv)
                 .flag("ROTATED", rotates)
                 .number("ROTARY", shape.rotary)
         }
         FusedEpilogue::SwiGlu { dot4 } => {
-            kernel.epilogue = "after_gate";
+            kernel.epilogue = "epilogue_swiglu";
             kernel.flag("f_DOT4", dot4)
         }
     };
@@ -231,12 +234,12 @@ fn with_vocab(kernel: Kernel, shape: &Shape) -> Kernel {
 
 /// Statistics of each part of the logits.
 pub(crate) fn sample_reduce(shape: &Shape) -> Kernel {
-    with_vocab(kernel("survey", shape.embedding), shape)
+    with_vocab(kernel("sample_reduce", shape.embedding), shape)
 }
 
 /// Samples a token and, where the table is in one part, embeds it.
 pub(crate) fn sample<B>(shape: &Shape, table: Option<RowRange<'_, B>>) -> Kernel {
-    let kernel = kernel("choose", shape.embedding).flag("EMBED", table.is_some());
+    let kernel = kernel("sample", shape.embedding).flag("EMBED", table.is_some());
     with_vocab(with_weights(kernel, table.as_slice()), shape)
 }
 

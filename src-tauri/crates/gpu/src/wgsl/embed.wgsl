@@ -1,5 +1,5 @@
 // target ← the rows of the table that `tokens` name, as far as they are in this part of the table.
-#include lanes
+#include invocation
 #weights
 @group(0) @binding(#) var<storage, read> tokens: array<u32>;
 @group(0) @binding(#) var<storage, read_write> target_rows: array<vec4<f32>>;

@@ -6,7 +6,7 @@ enable f16;
 enable wgpu_cooperative_matrix;
 // Only whole subgroups part ways, which is what cooperative matrices ask for.
 diagnostic(off, derivative_uniformity);
-#include lanes
+#include invocation
 #include activations X=x ACCESS=read
 #weights
 #include $EPILOGUE

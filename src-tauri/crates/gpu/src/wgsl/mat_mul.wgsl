@@ -1,6 +1,6 @@
 // Weights times many tokens: a workgroup computes 32 pairs of rows for 64 tokens, 32 columns at a time, from what
 // it has unpacked into shared memory.
-#include lanes
+#include invocation
 #include activations X=x ACCESS=read
 #weights
 #include $EPILOGUE

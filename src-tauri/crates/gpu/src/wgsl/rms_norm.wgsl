@@ -1,10 +1,10 @@
 // x ← norm(source), one workgroup a token.
-#include lanes
+#include invocation
 #include activations X=x ACCESS=read_write
-#include store X=x
+#include store_activations X=x
 @group(0) @binding(#) var<storage, read> source: array<vec4<f32>>;
 @group(0) @binding(#) var<storage, read> norm: array<vec4<f32>>;
-#include rms
+#include inverse_rms
 
 @compute @workgroup_size(THREADS)
 fn main(id: Lane) {

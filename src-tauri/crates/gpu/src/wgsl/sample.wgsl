@@ -1,6 +1,6 @@
 // Chooses a token from the logits as the engine's sampler does: top-k, then top-p, then min-p, then one that the
 // noise in 0..1 picks. A suppressed token never is. Writes it for the next pass and for the host, and embeds it. One workgroup.
-#include lanes
+#include invocation
 #if EMBED
 #weights
 #endif
@@ -13,7 +13,7 @@
 @group(0) @binding(#) var<storage, read_write> target_row: array<vec4<f32>>;
 #endif
 
-#include sampling
+#include sample_params
 const ROOM = 640u;
 // Nothing further below the best counts, all 128,256 of them together.
 const NEGLIGIBLE = 28.0;

@@ -1,8 +1,8 @@
 // One chunk of the cache for the query heads that share a key head, of a few tokens, one workgroup each: online
 // softmax over tiles of positions. Every token sees what is before it and itself.
-#include lanes
+#include invocation
 @group(0) @binding(#) var<storage, read> queries: array<f32>;
-#include cache_read
+#include kv_read
 @group(0) @binding(#) var<storage, read_write> sums: array<f32>;
 @group(0) @binding(#) var<storage, read_write> peaks: array<vec2<f32>>;
 

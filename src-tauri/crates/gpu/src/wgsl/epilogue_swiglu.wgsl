@@ -1,6 +1,6 @@
 // A pair is a row of the gate and the same row of up; silu(gate) · up become the activations `f`.
 #include activations X=f ACCESS=read_write
-#include store X=f
+#include store_activations X=f
 
 fn first_of(pair: u32, g: u32) -> Group {
   return group0(pair, g);

@@ -1,12 +1,12 @@
 // Each workgroup's part of the logits: the likeliest token, its logit, the mass of all relative to it, and
 // whether any is no number.
-#include lanes
+#include invocation
 @group(0) @binding(#) var<storage, read> logits: array<f32>;
 @group(0) @binding(#) var<storage, read> sampling: Sampling;
 @group(0) @binding(#) var<storage, read> suppressed: array<u32>;
 @group(0) @binding(#) var<storage, read_write> parts: array<vec4<f32>>;
 
-#include sampling
+#include sample_params
 var<workgroup> found: array<vec4<f32>, 32>;
 
 @compute @workgroup_size(THREADS)

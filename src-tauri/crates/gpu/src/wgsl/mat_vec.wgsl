@@ -1,17 +1,17 @@
 // Rows of quantised weights times COLUMNS tokens. A subgroup takes two rows at a time, its lanes every
 // width-th group of 32; what precedes (norm, merge) and follows (rotation, cache, SiLU, sum) is fused in.
-#include lanes
+#include invocation
 #include activations X=x ACCESS=read
-#include dot
+#include dot_group
 #weights
 #if NORM
 @group(0) @binding(#) var<storage, read> source: array<vec4<f32>>;
 @group(0) @binding(#) var<storage, read> norm: array<vec4<f32>>;
-#include rms
-#include store X=x
+#include inverse_rms
+#include store_activations X=x
 #elif MERGE
-#include partials
-#include store X=x
+#include attention_chunks
+#include store_activations X=x
 #endif
 #include $EPILOGUE
 

@@ -1,13 +1,13 @@
 // Rotates queries and keys where the block has positions, and puts keys and values into the cache.
 // Four lanes have a group of 32 values, eight each.
-#include lanes
+#include invocation
 @group(0) @binding(#) var<storage, read> qkv: array<vec4<f32>>;
 @group(0) @binding(#) var<storage, read_write> queries: array<vec4<f32>>;
 #if ROTATED
 @group(0) @binding(#) var<storage, read> rotation: array<vec2<f32>>;
 #endif
-#include cache_write C=keys
-#include cache_write C=values
+#include kv_write C=keys
+#include kv_write C=values
 
 #if ROTATED
 // Pairs `pair` and `pair + 1` of a head, turned by their angles at `position`.

@@ -1,8 +1,8 @@
 // x ← the attended heads of a token, merged from its chunks.
-#include lanes
+#include invocation
 #include activations X=x ACCESS=read_write
-#include store X=x
-#include partials
+#include store_activations X=x
+#include attention_chunks
 
 @compute @workgroup_size(THREADS)
 fn main(id: Lane) {
