@@ -45,6 +45,7 @@ files![
     "group_int",
     "inverse_rms",
     "invocation",
+    "k_quant_scales",
     "kv_read",
     "kv_write",
     "mat_mul",
@@ -60,7 +61,9 @@ files![
     "sample",
     "sample_params",
     "sample_reduce",
+    "stacked_rows",
     "store_activations",
+    "weights_16bit",
 ];
 
 impl Kernel {

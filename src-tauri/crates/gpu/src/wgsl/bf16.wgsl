@@ -1,19 +1,7 @@
-// BF16: 64 bytes a group, each value the upper half of an f32.
-@group(0) @binding(#) var<storage, read> w$M: array<vec4<u32>>;
+// BF16: the upper half of an f32.
+#include weights_16bit M=$M
 
 fn four$M(a: u32, b: u32) -> vec4<f32> {
   let top = 0xffff0000u;
   return bitcast<vec4<f32>>(vec4<u32>(a << 16u, a & top, b << 16u, b & top));
-}
-
-fn group$M(row: u32, g: u32) -> Group {
-  let at = 4u * (row * GROUPS + g);
-  let a = w$M[at];
-  let b = w$M[at + 1u];
-  let c = w$M[at + 2u];
-  let d = w$M[at + 3u];
-  return Group(array<vec4<f32>, 8>(
-    four$M(a.x, a.y), four$M(a.z, a.w), four$M(b.x, b.y), four$M(b.z, b.w),
-    four$M(c.x, c.y), four$M(c.z, c.w), four$M(d.x, d.y), four$M(d.z, d.w),
-  ));
 }

@@ -1,5 +1,4 @@
-// The pairs are neighbouring rows of q, k and v, one below the other. Pairs of q and k are what a rotation
-// turns; k and v go into the cache at the token's position.
+// Epilogue: RoPE of q and k, whose pairs are what it rotates; k and v go into the KV cache at the token's position.
 @group(0) @binding(#) var<storage, read_write> queries: array<vec2<f32>>;
 #if KV_F32
 @group(0) @binding(#) var<storage, read_write> keys: array<vec2<f32>>;
@@ -12,25 +11,9 @@
 @group(0) @binding(#) var<storage, read> rotation: array<vec2<f32>>;
 #endif
 
-fn row_of(row: u32, g: u32) -> Group {
-  if (row < ROWS0) {
-    return group0(row, g);
-  }
-  if (row < ROWS0 + ROWS1) {
-    return group1(row - ROWS0, g);
-  }
-  return group2(row - ROWS0 - ROWS1, g);
-}
+#include stacked_rows
 
-fn first_of(pair: u32, g: u32) -> Group {
-  return row_of(2u * pair, g);
-}
-
-fn second_of(pair: u32, g: u32) -> Group {
-  return row_of(2u * pair + 1u, g);
-}
-
-fn turned(v: vec2<f32>, pair: u32) -> vec2<f32> {
+fn rope(v: vec2<f32>, pair: u32) -> vec2<f32> {
 #if ROTATED
   if (pair < ROTARY / 2u) {
     let a = rotation[step.past * (ROTARY / 2u) + pair];
@@ -47,9 +30,9 @@ fn finish(id: Lane, t: u32, column: u32) {
     let within = pair % (HEAD_DIM / 2u);
     let cached = step.past * (ROWS1 / 2u);
     if (pair < ROWS0 / 2u) {
-      queries[pair] = turned(v, within);
+      queries[pair] = rope(v, within);
     } else if (pair < (ROWS0 + ROWS1) / 2u) {
-      let k = turned(v, within);
+      let k = rope(v, within);
 #if KV_F32
       keys[cached + pair - ROWS0 / 2u] = k;
 #else

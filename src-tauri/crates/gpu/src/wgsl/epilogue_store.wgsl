@@ -1,25 +1,9 @@
-// The pairs are neighbouring rows of one matrix, or of three that stand one below the other; the sums go to
-// `y`, a token's row of STRIDE values, or are added to what is there.
+// Epilogue: the results go to `y`, in rows of STRIDE values a token, or are added to it. The pairs are neighbouring rows
+// of one matrix, or of three, stacked.
 @group(0) @binding(#) var<storage, read_write> y: array<f32>;
 
 #if THREE
-fn first_of(pair: u32, g: u32) -> Group {
-  return row_of(2u * pair, g);
-}
-
-fn second_of(pair: u32, g: u32) -> Group {
-  return row_of(2u * pair + 1u, g);
-}
-
-fn row_of(row: u32, g: u32) -> Group {
-  if (row < ROWS0) {
-    return group0(row, g);
-  }
-  if (row < ROWS0 + ROWS1) {
-    return group1(row - ROWS0, g);
-  }
-  return group2(row - ROWS0 - ROWS1, g);
-}
+#include stacked_rows
 #else
 fn first_of(pair: u32, g: u32) -> Group {
   return group0(2u * pair, g);

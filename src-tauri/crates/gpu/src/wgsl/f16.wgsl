@@ -1,18 +1,6 @@
-// F16: 64 bytes a group.
-@group(0) @binding(#) var<storage, read> w$M: array<vec4<u32>>;
+// F16: IEEE half precision.
+#include weights_16bit M=$M
 
 fn four$M(a: u32, b: u32) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(a), unpack2x16float(b));
-}
-
-fn group$M(row: u32, g: u32) -> Group {
-  let at = 4u * (row * GROUPS + g);
-  let a = w$M[at];
-  let b = w$M[at + 1u];
-  let c = w$M[at + 2u];
-  let d = w$M[at + 3u];
-  return Group(array<vec4<f32>, 8>(
-    four$M(a.x, a.y), four$M(a.z, a.w), four$M(b.x, b.y), four$M(b.z, b.w),
-    four$M(c.x, c.y), four$M(c.z, c.w), four$M(d.x, d.y), four$M(d.z, d.w),
-  ));
 }
