@@ -1,5 +1,4 @@
-// Activations `$X`, in groups of 32: bytes with a scale for each half and the sum of what they stand for, or
-// plain floats.
+// Activations `$X`, in groups of 32: int8 with a scale for each half and the sum of the values, or floats.
 #if $X_DOT4
 #if $X_STAGED
 var<workgroup> $X_bytes: array<vec4<u32>, GROUPS * 2u>;

@@ -1,24 +1,24 @@
-// One chunk of the cache for the query heads that share a key head, of a few tokens, one workgroup each: online
-// softmax over tiles of positions. Every token sees what is before it and itself.
+// Flash attention of one chunk of the KV cache, for query heads that share a key head and TOKENS tokens a workgroup:
+// online softmax over tiles of positions, with the causal mask.
 #include invocation
 @group(0) @binding(#) var<storage, read> queries: array<f32>;
 #include kv_read
 @group(0) @binding(#) var<storage, read_write> sums: array<f32>;
-@group(0) @binding(#) var<storage, read_write> peaks: array<vec2<f32>>;
+@group(0) @binding(#) var<storage, read_write> stats: array<vec2<f32>>;
 
 const TILE = 64u;
 const PAIRS = HEAD_DIM / 2u;
 // Invocations that share a pair of components, each with its part of the positions.
 const SPLITS = THREADS / PAIRS;
 const ROWS = SHARED * TOKENS;
-// A peak before anything was seen, and the score of what a token does not see.
-const LEAST = -1e30;
-const HIDDEN = -3e30;
+// The initial maximum, and the score of masked positions.
+const MIN_SCORE = -1e30;
+const MASKED = -3e30;
 var<workgroup> q: array<vec4<f32>, ROWS * HEAD_DIM / 4u>;
 var<workgroup> weights: array<f32, ROWS * TILE>;
-var<workgroup> peak: array<f32, ROWS>;
-var<workgroup> mass: array<f32, ROWS>;
-var<workgroup> fade: array<f32, ROWS>;
+var<workgroup> row_max: array<f32, ROWS>;
+var<workgroup> row_sum: array<f32, ROWS>;
+var<workgroup> rescale: array<f32, ROWS>;
 var<workgroup> parts: array<vec2<f32>, THREADS>;
 
 @compute @workgroup_size(THREADS)
@@ -40,8 +40,8 @@ fn main(id: Lane) {
     q[i] = four * inverseSqrt(f32(HEAD_DIM));
   }
   if (t < ROWS) {
-    peak[t] = LEAST;
-    mass[t] = 0.0;
+    row_max[t] = MIN_SCORE;
+    row_sum[t] = 0.0;
   }
   let pair = t % PAIRS;
   let split = t / PAIRS;
@@ -75,13 +75,13 @@ fn main(id: Lane) {
         s += subgroupShuffleXor(s, 2u);
         if ((t & 3u) == 0u) {
           let seen = at < count && base + at <= step.past + token + r / SHARED;
-          weights[r * TILE + at] = select(HIDDEN, s, seen);
+          weights[r * TILE + at] = select(MASKED, s, seen);
         }
       }
     }
     workgroupBarrier();
     for (var r = id.subgroup; r < ROWS; r += id.subgroups) {
-      var top = peak[r];
+      var top = row_max[r];
       for (var i = id.lane; i < TILE; i += id.width) {
         top = max(top, weights[r * TILE + i]);
       }
@@ -94,14 +94,14 @@ fn main(id: Lane) {
       }
       all = subgroupAdd(all);
       if (id.lane == 0u) {
-        fade[r] = exp(peak[r] - top);
-        mass[r] = mass[r] * fade[r] + all;
-        peak[r] = top;
+        rescale[r] = exp(row_max[r] - top);
+        row_sum[r] = row_sum[r] * rescale[r] + all;
+        row_max[r] = top;
       }
     }
     workgroupBarrier();
     for (var r = 0u; r < ROWS; r++) {
-      sum[r] *= fade[r];
+      sum[r] *= rescale[r];
     }
     for (var at = split; at < count; at += SPLITS) {
       let head = ((base + at) * KV_HEADS + kv_head) * (HEAD_DIM / 32u);
@@ -126,7 +126,7 @@ fn main(id: Lane) {
       sums[chunk * HEAD_DIM + 2u * t + 1u] = whole.y;
     }
     if (t == 0u) {
-      peaks[chunk] = vec2<f32>(peak[r], mass[r]);
+      stats[chunk] = vec2<f32>(row_max[r], row_sum[r]);
     }
   }
 }

@@ -8,7 +8,7 @@ fn dot_group(w: Group, at: u32) -> f32 {
     + dot4I8Packed(w.low.z, a.z) + dot4I8Packed(w.low.w, a.w);
   let high = dot4I8Packed(w.high.x, b.x) + dot4I8Packed(w.high.y, b.y)
     + dot4I8Packed(w.high.z, b.z) + dot4I8Packed(w.high.w, b.w);
-  return dot(w.scale * s.xy, vec2<f32>(f32(low), f32(high))) - w.least * s.z;
+  return dot(w.scale * s.xy, vec2<f32>(f32(low), f32(high))) - w.minimum * s.z;
 #else
   let v = weights_of(w);
   let x = at * 8u;

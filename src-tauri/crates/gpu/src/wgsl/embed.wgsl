@@ -1,4 +1,4 @@
-// target ← the rows of the table that `tokens` name, as far as they are in this part of the table.
+// target ← the tokens' rows of the table, where they are in this part of it.
 #include invocation
 #weights
 @group(0) @binding(#) var<storage, read> tokens: array<u32>;

@@ -1,4 +1,4 @@
-// A pair is a row of the gate and the same row of up; silu(gate) · up become the activations `f`.
+// Epilogue: silu(gate) · up become the activations `f`. A pair is a row of the gate and the same row of up.
 #include activations X=f ACCESS=read_write
 #include store_activations X=f
 

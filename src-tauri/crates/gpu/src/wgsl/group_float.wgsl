@@ -1,4 +1,4 @@
-// 32 weights of one row as they are.
+// 32 weights of one row as floats.
 struct Group {
   values: array<vec4<f32>, 8>,
 }

@@ -1,4 +1,4 @@
-// 1 / √(mean x² + ε) of a row of `source` that starts at vector `from`, by the whole workgroup.
+// 1 / √(mean x² + ε) of a row of `source` from vector `start` on, by the whole workgroup.
 var<workgroup> squares: array<f32, 32>;
 
 fn inverse_rms(id: Lane, start: u32) -> f32 {

@@ -1,16 +1,20 @@
-// What differs from run to run: positions before these tokens, the token that is meant, positions of a chunk
-// of the cache, how many chunks there are, what picks a token, and how many tokens these are.
+// The parameters of a pass.
 struct Step {
+  // Positions in the KV cache before the pass.
   past: u32,
+  // Index of the first token whose logits are computed.
   column: u32,
+  // Positions of a chunk of the KV cache, and the number of chunks.
   chunk: u32,
   chunks: u32,
-  noise: f32,
+  // Uniform draw of the sampler, in 0..1.
+  u: f32,
+  // New tokens.
   tokens: u32,
 }
 var<immediate> step: Step;
 
-// Who an invocation is: subgroups may have any size from 4 up, so nothing is reckoned from the local index.
+// The index of an invocation by subgroup and lane: subgroups have any size from 4 up, and no fixed order of local indices.
 struct Lane {
   @builtin(workgroup_id) workgroup: vec3<u32>,
   @builtin(subgroup_size) width: u32,

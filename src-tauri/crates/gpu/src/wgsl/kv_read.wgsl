@@ -1,4 +1,4 @@
-// Keys eight values at a time, values two at a time; `at` counts groups of 32.
+// Reads keys, eight values at a time, and values, two at a time; `at` counts groups of 32.
 #if KV_F32
 @group(0) @binding(#) var<storage, read> keys: array<vec4<f32>>;
 @group(0) @binding(#) var<storage, read> values: array<vec2<f32>>;

@@ -1,4 +1,4 @@
-// Group `at` of the cache's `$C` by four neighbouring lanes, each with eight values.
+// Writes group `at` of the KV cache's `$C` by four neighbouring lanes, each with eight values.
 #if KV_F32
 @group(0) @binding(#) var<storage, read_write> $C: array<vec4<f32>>;
 #elif KV_F16
@@ -18,15 +18,15 @@ fn write_$C(at: u32, quarter: u32, a: vec4<f32>, b: vec4<f32>) {
   );
 #else
   let largest = max(abs(a), abs(b));
-  var peak = max(max(largest.x, largest.y), max(largest.z, largest.w));
-  peak = max(peak, subgroupShuffleXor(peak, 1u));
-  peak = max(peak, subgroupShuffleXor(peak, 2u));
-  let inverse = select(127.0 / peak, 0.0, peak == 0.0);
+  var absmax = max(max(largest.x, largest.y), max(largest.z, largest.w));
+  absmax = max(absmax, subgroupShuffleXor(absmax, 1u));
+  absmax = max(absmax, subgroupShuffleXor(absmax, 2u));
+  let inverse = select(127.0 / absmax, 0.0, absmax == 0.0);
   let p = vec4<i32>(round(a * inverse));
   let q = vec4<i32>(round(b * inverse));
   $C[at * 4u + quarter] = vec2<u32>(pack4xI8(p), pack4xI8(q));
   if (quarter == 0u) {
-    $C_scales[at] = peak / 127.0;
+    $C_scales[at] = absmax / 127.0;
   }
 #endif
 }

@@ -1,16 +1,16 @@
-// Weights times many tokens: a workgroup computes 32 pairs of rows for 64 tokens, 32 columns at a time, from what
-// it has unpacked into shared memory.
+// Weights times many tokens: a workgroup computes 32 pairs of rows for 64 tokens, 32 columns at a time, from
+// weights unpacked into shared memory.
 #include invocation
 #include activations X=x ACCESS=read
 #weights
 #include $EPILOGUE
 
 const TOKENS = 64u;
-// Tokens whose sums are handed on together.
+// Tokens of one call of the epilogue.
 const COLUMNS = 16u;
 var<workgroup> results: array<vec2<f32>, PAIRS * COLUMNS>;
 
-// What a pair of rows gives for a token: `at` is [token][pair].
+// The results of a pair of rows: `at` is [token][pair].
 fn result(at: u32) -> vec2<f32> {
   return results[at];
 }
@@ -53,7 +53,7 @@ fn main(id: Lane) {
       let w = row_group(first, t, g);
       rows_bytes[t] = w.low;
       rows_bytes[64u + t] = w.high;
-      rows_scales[t] = vec4<f32>(w.scale, w.least, 0.0);
+      rows_scales[t] = vec4<f32>(w.scale, w.minimum, 0.0);
     } else {
       let at = (token + t - 64u) * GROUPS + g;
       tokens_bytes[t - 64u] = x_bytes[at * 2u];

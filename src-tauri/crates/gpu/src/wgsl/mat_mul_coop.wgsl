@@ -1,10 +1,10 @@
 // Weights times many tokens in cooperative matrices: a workgroup computes 64 rows for 64 tokens, 32 columns at a
 // time, from halves that it has unpacked into shared memory. The first four subgroups have 32 rows and 32 tokens each.
-// naga 30 puts such a kernel under Vulkan's memory model without marking what is shared as such; drivers, as far as
-// is known, go by the barriers, and the check in a child process would see where one does not.
+// naga 30 declares Vulkan's memory model for such a kernel without marking shared memory as non-private; known drivers
+// rely on the barriers, and the check in a child process finds one that does not.
 enable f16;
 enable wgpu_cooperative_matrix;
-// Only whole subgroups part ways, which is what cooperative matrices ask for.
+// Control flow is uniform in each subgroup, as cooperative matrices require.
 diagnostic(off, derivative_uniformity);
 #include invocation
 #include activations X=x ACCESS=read
@@ -24,36 +24,36 @@ alias Sums = coop_mat16x16<f32, C>;
 #endif
 
 const TOKENS = 64u;
-// Tokens whose sums are handed on together: 16 of either half of the subgroups.
+// Tokens of one call of the epilogue: 16 of each half of the subgroups.
 const COLUMNS = 32u;
-// How halves are kept, how many columns together, and how far one row's are from the next one's: they begin in
+// The type of an element of shared memory, the columns in it, and the stride of a row in elements: rows begin in
 // different banks.
 #if PAIRED
-alias Kept = vec2<f16>;
-const TOGETHER = 2u;
+alias Packed = vec2<f16>;
+const PACKING = 2u;
 #else
-alias Kept = f16;
-const TOGETHER = 1u;
+alias Packed = f16;
+const PACKING = 1u;
 #endif
-const LINE = 40u / TOGETHER;
-// What weights are multiplied by and activations divided by, so that neither leaves the range of halves: a SiLU's
-// product may be larger than they are, and weights are small.
-const LIFT = 64.0;
+const LINE = 40u / PACKING;
+// Weights are multiplied and activations divided by it, to stay in the range of f16: activations behind SwiGLU may be
+// larger, and weights are small.
+const RANGE_SCALE = 64.0;
 
 // 64 rows, of which those of a pair are neighbours, then 64 tokens.
-var<workgroup> halves: array<Kept, 128u * LINE>;
+var<workgroup> halves: array<Packed, 128u * LINE>;
 // [token][row]
 var<workgroup> results: array<f32, 64u * COLUMNS>;
 
-// What a pair of rows gives for a token: `at` is [token][pair].
+// The results of a pair of rows: `at` is [token][pair].
 fn result(at: u32) -> vec2<f32> {
   return vec2<f32>(results[2u * at], results[2u * at + 1u]);
 }
 
-// Keeps columns 4q.. of a row or, behind the rows, of a token.
-fn keep(line: u32, q: u32, v: vec4<f32>) {
+// Stores columns 4q.. of a row or, behind the rows, of a token.
+fn store_four(line: u32, q: u32, v: vec4<f32>) {
   let four = vec4<f16>(v);
-  let at = line * LINE + 4u / TOGETHER * q;
+  let at = line * LINE + 4u / PACKING * q;
 #if PAIRED
   halves[at] = four.xy;
   halves[at + 1u] = four.zw;
@@ -83,8 +83,7 @@ fn activation(at: u32, i: u32) -> vec4<f32> {
 #endif
 }
 
-// Where a token of the tile is among the subgroups' tokens: of the first 32, which are handed on first, either half of
-// the subgroups has 16.
+// The slot of a token of the tile: each half of the subgroups has 16 of the first 32, which go to the epilogue first.
 fn slot(token: u32) -> u32 {
   return token % 16u + (token / 32u) * 16u + ((token / 16u) % 2u) * 32u;
 }
@@ -106,13 +105,13 @@ fn main(id: Lane) {
       if (i < 64u) {
         var v = weights_of(row_group(i, first, g));
         for (var q = 0u; q < 8u; q++) {
-          keep(i, q, v[q] * LIFT);
+          store_four(i, q, v[q] * RANGE_SCALE);
         }
       } else {
         let c = i - 64u;
         let at = (token + c) * GROUPS + g;
         for (var q = 0u; q < 8u; q++) {
-          keep(64u + slot(c), q, activation(at, q) / LIFT);
+          store_four(64u + slot(c), q, activation(at, q) / RANGE_SCALE);
         }
       }
     }
@@ -120,8 +119,8 @@ fn main(id: Lane) {
     if (id.subgroup < 4u) {
       for (var k = 0u; k < 32u; k += EDGE) {
 #each I
-        let rows$I = coopLoadT<Rows>(&halves[(own_row + $Iu * EDGE) * LINE + k / TOGETHER], LINE);
-        let tokens$I = coopLoad<Tokens>(&halves[(own_token + $Iu * EDGE) * LINE + k / TOGETHER], LINE);
+        let rows$I = coopLoadT<Rows>(&halves[(own_row + $Iu * EDGE) * LINE + k / PACKING], LINE);
+        let tokens$I = coopLoad<Tokens>(&halves[(own_token + $Iu * EDGE) * LINE + k / PACKING], LINE);
 #end
 #each I J
         sum$I$J = coopMultiplyAdd(rows$I, tokens$J, sum$I$J);

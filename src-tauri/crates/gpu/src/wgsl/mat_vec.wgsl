@@ -1,5 +1,5 @@
 // Rows of quantised weights times COLUMNS tokens. A subgroup takes two rows at a time, its lanes every
-// width-th group of 32; what precedes (norm, merge) and follows (rotation, cache, SiLU, sum) is fused in.
+// width-th group of 32; prologue (norm, merge) and epilogue (RoPE, KV cache, SwiGLU, sum) are fused in.
 #include invocation
 #include activations X=x ACCESS=read
 #include dot_group
@@ -17,7 +17,7 @@
 
 var<workgroup> results: array<vec2<f32>, PAIRS * COLUMNS>;
 
-// What a pair of rows gives for a token: `at` is [token][pair].
+// The results of a pair of rows: `at` is [token][pair].
 fn result(at: u32) -> vec2<f32> {
   return results[at];
 }

@@ -1,4 +1,4 @@
-// Reads a buffer once and adds it up, to see how fast that is.
+// Reads a buffer once and sums it, to measure the bandwidth.
 #include invocation
 @group(0) @binding(#) var<storage, read> source: array<vec4<u32>>;
 @group(0) @binding(#) var<storage, read_write> sums: array<vec4<u32>>;

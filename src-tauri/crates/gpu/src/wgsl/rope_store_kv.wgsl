@@ -1,4 +1,4 @@
-// Rotates queries and keys where the block has positions, and puts keys and values into the cache.
+// RoPE of queries and keys, where the block has it; keys and values go into the KV cache.
 // Four lanes have a group of 32 values, eight each.
 #include invocation
 @group(0) @binding(#) var<storage, read> qkv: array<vec4<f32>>;
@@ -10,8 +10,8 @@
 #include kv_write C=values
 
 #if ROTATED
-// Pairs `pair` and `pair + 1` of a head, turned by their angles at `position`.
-fn turned(v: vec4<f32>, position: u32, pair: u32) -> vec4<f32> {
+// Pairs `pair` and `pair + 1` of a head, rotated by their angles at `position`.
+fn rope(v: vec4<f32>, position: u32, pair: u32) -> vec4<f32> {
   if (pair >= ROTARY / 2u) {
     return v;
   }
@@ -38,8 +38,8 @@ fn main(id: Lane) {
     if (group < (Q_WIDTH + KV_WIDTH) / 32u) {
 #if ROTATED
       let pair = (i * 8u % HEAD_DIM) / 2u;
-      a = turned(a, position, pair);
-      b = turned(b, position, pair + 2u);
+      a = rope(a, position, pair);
+      b = rope(b, position, pair + 2u);
 #endif
       if (group < Q_WIDTH / 32u) {
         queries[(token * Q_WIDTH / 8u + i) * 2u] = a;

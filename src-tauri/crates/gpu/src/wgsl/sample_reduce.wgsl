@@ -1,47 +1,46 @@
-// Each workgroup's part of the logits: the likeliest token, its logit, the mass of all relative to it, and
-// whether any is no number.
+// The statistics of each workgroup's part of the logits: see `merged_stats`.
 #include invocation
 @group(0) @binding(#) var<storage, read> logits: array<f32>;
 @group(0) @binding(#) var<storage, read> sampling: Sampling;
 @group(0) @binding(#) var<storage, read> suppressed: array<u32>;
-@group(0) @binding(#) var<storage, read_write> parts: array<vec4<f32>>;
+@group(0) @binding(#) var<storage, read_write> vocab_stats: array<vec4<f32>>;
 
 #include sample_params
-var<workgroup> found: array<vec4<f32>, 32>;
+var<workgroup> subgroup_stats: array<vec4<f32>, 32>;
 
 @compute @workgroup_size(THREADS)
 fn main(id: Lane) {
   let first = id.workgroup.x * SLICE;
   let last = min(first + SLICE, VOCAB);
-  var peak = LEAST;
+  var max_logit = SUPPRESSED_LOGIT;
   var at = 0u;
-  var wrong = 0.0;
+  var has_nan = 0.0;
   for (var i = first + thread(id); i < last; i += THREADS) {
     // The comparison is false for NaN.
-    wrong = max(wrong, select(1.0, 0.0, abs(logits[i]) < 1e30));
+    has_nan = max(has_nan, select(1.0, 0.0, abs(logits[i]) < 1e30));
     let logit = candidate(i);
-    if (logit > peak) {
-      peak = logit;
+    if (logit > max_logit) {
+      max_logit = logit;
       at = i;
     }
   }
-  let top = subgroupMax(peak);
-  at = subgroupMin(select(VOCAB, at, peak == top));
-  var mass = 0.0;
+  let top = subgroupMax(max_logit);
+  at = subgroupMin(select(VOCAB, at, max_logit == top));
+  var sum_exp = 0.0;
   for (var i = first + thread(id); i < last; i += THREADS) {
-    mass += exp((candidate(i) - top) * sampling.sharpness);
+    sum_exp += exp((candidate(i) - top) * sampling.inverse_temperature);
   }
-  mass = subgroupAdd(mass);
-  wrong = subgroupMax(wrong);
+  sum_exp = subgroupAdd(sum_exp);
+  has_nan = subgroupMax(has_nan);
   if (id.lane == 0u) {
-    found[id.subgroup] = vec4<f32>(top, mass, bitcast<f32>(at), wrong);
+    subgroup_stats[id.subgroup] = vec4<f32>(top, sum_exp, bitcast<f32>(at), has_nan);
   }
   workgroupBarrier();
   if (thread(id) == 0u) {
-    var all = found[0];
+    var all = subgroup_stats[0];
     for (var i = 1u; i < id.subgroups; i++) {
-      all = joined(all, found[i]);
+      all = merged_stats(all, subgroup_stats[i]);
     }
-    parts[id.workgroup.x] = all;
+    vocab_stats[id.workgroup.x] = all;
   }
 }

@@ -2,13 +2,13 @@
 fn store_$X(at: u32, quarter: u32, a: vec4<f32>, b: vec4<f32>) {
 #if $X_DOT4
   let largest = max(abs(a), abs(b));
-  var peak = max(max(largest.x, largest.y), max(largest.z, largest.w));
-  peak = max(peak, subgroupShuffleXor(peak, 1u));
-  let inverse = select(127.0 / peak, 0.0, peak == 0.0);
+  var absmax = max(max(largest.x, largest.y), max(largest.z, largest.w));
+  absmax = max(absmax, subgroupShuffleXor(absmax, 1u));
+  let inverse = select(127.0 / absmax, 0.0, absmax == 0.0);
   let p = vec4<i32>(round(a * inverse));
   let q = vec4<i32>(round(b * inverse));
   let both = p + q;
-  let scale = peak / 127.0;
+  let scale = absmax / 127.0;
   var sum = scale * f32(both.x + both.y + both.z + both.w);
   sum += subgroupShuffleXor(sum, 1u);
   sum += subgroupShuffleXor(sum, 2u);
