@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::error::GpuError;
-use crate::weights::format::WeightFormat;
+use crate::weight_format::WeightFormat;
 
 /// A file of `wgsl/` and what it is specialised for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -17,6 +17,7 @@ mod shape;
 #[cfg(test)]
 #[path = "../../skipped.rs"]
 mod skipped;
+mod weight_format;
 mod weights;
 
 pub use check::{KernelVariant, ProductCheck};
@@ -32,6 +33,6 @@ pub use model::sample::DeviceSampling;
 pub use model::{Angles, DeviceModel};
 pub use plan::options::Options;
 pub use shape::Shape;
-pub use weights::format::{Section, WeightFormat};
+pub use weight_format::{Section, WeightFormat};
 pub use weights::matrix::{GpuMatrix, GpuNorm, load_matrix, load_norm};
 pub use weights::{Layer, Weights};

@@ -9,7 +9,7 @@ use crate::plan::tiling::{
     TILE_ROW_PAIRS, VOCAB_PARTS,
 };
 use crate::shape::Shape;
-use crate::weights::format::{GROUP, WeightFormat};
+use crate::weight_format::{GROUP, WeightFormat};
 use crate::weights::matrix::{GpuMatrix, MatrixPart};
 
 /// The prologue of a product: how its activations are made.

@@ -3,7 +3,7 @@
 use crate::error::GpuError;
 use crate::plan::tiling::STAGED_MAX_LEN;
 use crate::shape::Shape;
-use crate::weights::format::GROUP;
+use crate::weight_format::GROUP;
 use crate::weights::matrix::{GpuMatrix, GpuWeights};
 
 /// Checks that the kernels support these dimensions.

@@ -4,7 +4,7 @@ use kernels::{BlockType, Stored};
 
 use crate::error::GpuError;
 use crate::exec::executor::Executor;
-use crate::weights::format::{GROUP, WeightFormat};
+use crate::weight_format::{GROUP, WeightFormat};
 use crate::weights::{Layer, Weights};
 
 /// Bytes that are repacked at a time, so that a large matrix is never in memory twice.

@@ -1,6 +1,5 @@
 //! A model's weights, wherever their matrices (`M`) and norms (`N`) are stored.
 
-pub(crate) mod format;
 pub(crate) mod matrix;
 
 /// All weights. Widths: E embedding, F feed-forward, H heads × head_dim, K kv_heads × head_dim, V vocabulary.
