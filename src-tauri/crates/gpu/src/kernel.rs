@@ -104,10 +104,10 @@ impl Kernel {
 
     /// The WGSL source.
     ///
-    /// Lines that begin with `#` are directives of the preprocessor: `#if FLAG` … `#elif FLAG` … `#else` … `#endif`, `#include FILE NAME=VALUE`
-    /// with `$NAME` replaced, `#each NAME …` … `#end`, which repeats the lines between for all values of the names
-    /// below [`Kernel::each`], and `#weights`, which includes the decoders of the weights' formats. `@binding(#)` counts
-    /// up, and WGSL's own directives move to the top.
+    /// Lines that begin with `#` are directives of the preprocessor: `#if FLAG` … `#elif FLAG` … `#else` … `#endif`,
+    /// `#include FILE NAME=VALUE` with `$NAME` replaced, `#each NAME …` … `#end`, which repeats the lines between for
+    /// all values of the names below [`Kernel::each`], and `#weights`, which includes the decoders of the weights'
+    /// formats. `@binding(#)` counts up, and WGSL's own directives move to the top.
     ///
     /// # Errors
     /// When an `#include` names no file.

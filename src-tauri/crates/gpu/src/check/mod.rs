@@ -6,7 +6,7 @@ use kernels::{BlockType, Stored};
 
 use crate::error::GpuError;
 use crate::exec::executor::{Dispatch, Executor};
-use crate::plan::buffers::Activations;
+use crate::plan::buffers::ActivationBuffers;
 use crate::plan::specialize::{self, Arithmetic, FusedEpilogue, FusedPrologue, RowRange};
 use crate::plan::tiling::{MAT_VEC_MAX_TOKENS, STAGED_MAX_LEN, TILE_TOKENS};
 use crate::shape::Shape;
@@ -36,7 +36,7 @@ pub struct ProductCheck<'a> {
 pub struct KernelVariant {
     /// Tokens at once: one, a small batch and many have kernels of their own.
     pub tokens: usize,
-    /// Activations in f32 instead of int8.
+    /// ActivationBuffers in f32 instead of int8.
     pub floats: bool,
     /// Cooperative matrices, where the device has them and there are many tokens.
     pub matrices: bool,
@@ -160,7 +160,7 @@ impl ProductCheck<'_> {
         let (source, norm) = (filled(exec, x)?, filled(exec, norm)?);
         // Values that are not written stay NaN.
         let y = filled(exec, &vec![f32::NAN; columns * self.rows])?;
-        let normed = Activations::new(exec, "normed", columns * self.cols)?;
+        let normed = ActivationBuffers::new(exec, "normed", columns * self.cols)?;
         let mut bound = Vec::new();
         if !fused {
             let kernel = specialize::rms_norm(&shape, dot4);

@@ -100,7 +100,7 @@ impl Wgpu {
             // with it; only `bench` with random weights runs unchecked.
             experimental_features = unsafe { ExperimentalFeatures::enabled() };
         }
-        let wanted = DeviceDescriptor {
+        let descriptor = DeviceDescriptor {
             label: Some("goldcrest"),
             required_features: features,
             experimental_features,
@@ -110,7 +110,7 @@ impl Wgpu {
             },
             ..DeviceDescriptor::default()
         };
-        let (device, queue) = pollster::block_on(adapter.request_device(&wanted))
+        let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .map_err(|error| GpuError::NoDevice(format!("{}: {error}", info.name)))?;
         let first_error = Arc::new(FirstError::default());
         let uncaptured = Arc::clone(&first_error);

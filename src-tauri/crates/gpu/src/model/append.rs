@@ -176,7 +176,7 @@ impl<E: Executor> DeviceModel<E> {
         Ok(())
     }
 
-    /// Multiply–adds of a block over so many tokens.
+    /// Multiply–adds of a block over `tokens` tokens.
     fn layer_work(&self, tokens: usize) -> f64 {
         let shape = &self.shape;
         let attention = 2 * shape.embedding * (shape.q_width() + shape.kv_width());

@@ -46,7 +46,7 @@ fn loaded_as([coarse, fine]: [BlockType; 2], options: Options) -> DeviceModel<Co
     let matrix =
         |ty, rows, cols| GpuMatrix::empty(&mut CountingExecutor::default(), ty, rows, cols);
     let (e, f, h, k) = (2048, 11_008, 2048, 512);
-    let mut norm = || load_norm(&mut exec, &[1.0; 2048]).expect("room");
+    let mut norm = || load_norm(&mut exec, &[1.0; 2048]).expect("a norm");
     let layers = (0..36)
         .map(|layer| {
             let finer = if layer % 2 == 0 { fine } else { coarse };

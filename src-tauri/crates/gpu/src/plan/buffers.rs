@@ -6,19 +6,19 @@ use crate::plan::tiling::{MAX_CHUNKS, VOCAB_PARTS};
 use crate::shape::Shape;
 
 /// Rows of activations, as int8 in groups of 32 with scales, or as f32.
-pub(crate) struct Activations<B> {
+pub(crate) struct ActivationBuffers<B> {
     bytes: B,
     scales: B,
     floats: B,
 }
 
-impl<B> Activations<B> {
+impl<B> ActivationBuffers<B> {
     pub(crate) fn new<E: Executor<Buffer = B>>(
         exec: &mut E,
         name: &str,
         values: usize,
-    ) -> Result<Activations<B>, GpuError> {
-        Ok(Activations {
+    ) -> Result<ActivationBuffers<B>, GpuError> {
+        Ok(ActivationBuffers {
             bytes: exec.buffer(name, values as u64)?,
             scales: exec.buffer(name, values as u64 / 2)?,
             floats: exec.buffer(name, 4 * values as u64)?,
@@ -43,7 +43,7 @@ pub(crate) struct PassBuffers<B> {
     /// `[m, E]` the residual stream
     pub(crate) x: B,
     /// `[m, E]` norm(x)
-    pub(crate) normed: Activations<B>,
+    pub(crate) normed: ActivationBuffers<B>,
     /// `[m, H + 2 K]`
     pub(crate) qkv: B,
     /// `[m, H]` queries after RoPE
@@ -53,9 +53,9 @@ pub(crate) struct PassBuffers<B> {
     /// `[m, heads, chunks, 2]` maximum and sum of each softmax
     pub(crate) stats: B,
     /// `[m, H]` output of attention
-    pub(crate) attended: Activations<B>,
+    pub(crate) attended: ActivationBuffers<B>,
     /// `[m, F]` silu(gate) ⊙ up
-    pub(crate) gated: Activations<B>,
+    pub(crate) gated: ActivationBuffers<B>,
     /// `[batch, V]`
     pub(crate) logits: B,
     /// The sampler's parameters.
@@ -81,13 +81,13 @@ impl<B> PassBuffers<B> {
         Ok(PassBuffers {
             tokens: floats(exec, "tokens", m)?,
             x: floats(exec, "x", m * e)?,
-            normed: Activations::new(exec, "normed", m * e)?,
+            normed: ActivationBuffers::new(exec, "normed", m * e)?,
             qkv: floats(exec, "qkv", m * (h + 2 * k))?,
             queries: floats(exec, "queries", m * h)?,
             sums: floats(exec, "sums", partials * shape.head_dim)?,
             stats: floats(exec, "stats", partials * 2)?,
-            attended: Activations::new(exec, "attended", m * h)?,
-            gated: Activations::new(exec, "gated", m * shape.feed_forward)?,
+            attended: ActivationBuffers::new(exec, "attended", m * h)?,
+            gated: ActivationBuffers::new(exec, "gated", m * shape.feed_forward)?,
             logits: floats(exec, "logits", batch * shape.vocab)?,
             sampling: floats(exec, "sampling", 4)?,
             suppressed: floats(exec, "suppressed", shape.vocab.div_ceil(32))?,

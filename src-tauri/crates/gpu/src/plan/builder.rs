@@ -5,7 +5,7 @@ use kernels::KvType;
 use crate::error::GpuError;
 use crate::exec::executor::Executor;
 use crate::kernel::Kernel;
-use crate::plan::buffers::{Activations, PassBuffers};
+use crate::plan::buffers::{ActivationBuffers, PassBuffers};
 use crate::plan::kv_cache::GpuKvCache;
 use crate::plan::options::Options;
 use crate::plan::pass::{Grid, Op, Plan, When};
@@ -34,7 +34,7 @@ enum ActivationSource<'a, B> {
     /// The chunks of attention, to be merged.
     Chunks,
     /// A buffer.
-    Stored(&'a Activations<B>),
+    Stored(&'a ActivationBuffers<B>),
 }
 
 /// Where a product's results go.

@@ -68,7 +68,7 @@ impl<B: Clone> GpuKvCache<B> {
         usize::try_from(2 * all).unwrap_or(usize::MAX) * self.layers.len()
     }
 
-    /// Bytes that one block reads to attend to so many positions.
+    /// Bytes that one block reads to attend to `positions`.
     pub(crate) fn bytes_read(&self, shape: &Shape, positions: usize) -> u64 {
         2 * sizes(self.ty, shape.kv_width(), positions)
             .iter()

@@ -31,5 +31,5 @@ pub(crate) const VOCAB_PARTS: usize = 64;
 
 /// Tokens of a pass, at least, where a prompt has more.
 pub(crate) const MIN_PASS_TOKENS: usize = 64;
-/// Tokens of a pass, at most; the buffers of activations hold so many.
+/// Tokens of a pass, at most: the capacity of the buffers of activations.
 pub(crate) const MAX_PASS_TOKENS: usize = 512;

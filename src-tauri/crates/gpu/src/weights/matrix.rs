@@ -53,7 +53,7 @@ impl<B> GpuMatrix<B> {
         let format = WeightFormat::of(ty);
         let buffer = exec
             .buffer("weights", format.bytes(rows, cols))
-            .expect("room");
+            .expect("a buffer");
         GpuMatrix {
             parts: vec![MatrixPart {
                 buffer,
@@ -76,8 +76,8 @@ impl<B> GpuMatrix<B> {
 /// Brings a matrix to the device, repacked.
 ///
 /// # Errors
-/// When its width does not suit the kernels, its bytes are not those of its shape or cannot be read, or the device has
-/// no room.
+/// When the kernels do not support its width, its bytes do not match its shape or cannot be read, or the device is out
+/// of memory.
 pub fn load_matrix<E: Executor>(
     exec: &mut E,
     ty: BlockType,
@@ -133,7 +133,7 @@ fn rows_per_binding(format: WeightFormat, cols: usize, binding: u64) -> usize {
 /// Brings the weight of a norm to the device.
 ///
 /// # Errors
-/// When the device has no room.
+/// [`GpuError::OutOfMemory`], or when the device has failed.
 pub fn load_norm<E: Executor>(
     exec: &mut E,
     weights: &[f32],
