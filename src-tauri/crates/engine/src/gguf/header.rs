@@ -114,6 +114,24 @@ impl Header {
         reader.value(kind).ok()
     }
 
+    /// Keys in the order of the file, each with the bytes of its value's type and of its value.
+    pub(super) fn stored_fields<'a>(&'a self, file: &'a [u8]) -> Vec<(&'a str, &'a [u8])> {
+        let stored = |start: usize| {
+            let mut reader = Reader::new(&file[start..]);
+            let kind = reader.kind().ok()?;
+            reader.value(kind).ok()?;
+            Some(&file[start..start + reader.at()])
+        };
+        let mut fields: Vec<(&str, usize)> = (self.fields.iter())
+            .map(|(key, &start)| (key.as_str(), start))
+            .collect();
+        fields.sort_by_key(|&(_, start)| start);
+        fields
+            .into_iter()
+            .filter_map(|(key, start)| Some((key, stored(start)?)))
+            .collect()
+    }
+
     pub(super) fn tensor(&self, name: &str) -> Option<&TensorInfo> {
         self.by_name.get(name).map(|&index| &self.tensors[index])
     }

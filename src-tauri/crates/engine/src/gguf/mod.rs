@@ -1,4 +1,4 @@
-//! GGUF, the file format of the model: a bounded reader and a small writer.
+//! GGUF, the file format of the model: a bounded reader and a writer.
 //!
 //! The reader trusts nothing. Every count and offset is checked against the bytes that are really there before
 //! it is used, arrays are decoded when asked for, and tensors may not overlap, so whatever a file says, reading it
@@ -146,6 +146,11 @@ impl Gguf {
     /// Metadata keys, sorted.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.header.fields.keys().map(String::as_str)
+    }
+
+    /// Every metadata key in the order of the file, with its value as stored: the type's id, then the value.
+    pub fn stored_fields(&self) -> Vec<(&str, &[u8])> {
+        self.header.stored_fields(self.start())
     }
 
     /// The value of a metadata key.

@@ -1,4 +1,4 @@
-//! A small GGUF v3 writer, for synthetic models and test fixtures.
+//! The GGUF v3 writer: the header at once, the tensors' data as the caller makes them.
 
 use kernels::BlockType;
 
@@ -9,6 +9,8 @@ use super::Value;
 pub enum Field {
     /// A `u32`.
     U32(u32),
+    /// An `i32`.
+    I32(i32),
     /// An `f32`.
     F32(f32),
     /// A boolean.
@@ -21,6 +23,8 @@ pub enum Field {
     I32s(Vec<i32>),
     /// An array of `f32`.
     F32s(Vec<f32>),
+    /// A value of any type, with its type in front, as [`Gguf::stored_fields`](super::Gguf::stored_fields) gives it.
+    Stored(Vec<u8>),
 }
 
 impl Field {
@@ -130,6 +134,11 @@ fn value(out: &mut Vec<u8>, field: &Field) {
             out.extend(4u32.to_le_bytes());
             out.extend(value.to_le_bytes());
         }
+        Field::I32(value) => {
+            out.extend(5u32.to_le_bytes());
+            out.extend(value.to_le_bytes());
+        }
+        Field::Stored(bytes) => out.extend(bytes),
         Field::F32(value) => {
             out.extend(6u32.to_le_bytes());
             out.extend(value.to_le_bytes());
