@@ -1,12 +1,17 @@
 use crate::{File, Finding, Tree};
 
 /// What a package of ours may depend on among our own.
+<<<<<<< HEAD
 const ARROWS: [(&str, &[&str]); 11] = [
     (
         "src-tauri/",
         &["bench", "chat", "devices", "engine", "figures", "system"],
     ),
     ("src-tauri/crates/bench/", &["engine", "gpu", "kernels"]),
+=======
+const ARROWS: [(&str, &[&str]); 9] = [
+    ("src-tauri/", &["chat", "engine", "figures", "quantize"]),
+>>>>>>> b0fa5f9 (quantize: SmolLM3 in floats to a quantised GGUF)
     ("src-tauri/crates/chat/", &["figures", "store"]),
     (
         "src-tauri/crates/devices/",
@@ -16,20 +21,33 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("src-tauri/crates/figures/", &[]),
     ("src-tauri/crates/gpu/", &["kernels"]),
     ("src-tauri/crates/kernels/", &[]),
+<<<<<<< HEAD
     ("src-tauri/crates/store/", &["system"]),
     ("src-tauri/crates/system/", &[]),
+=======
+    ("src-tauri/crates/quantize/", &["engine", "kernels"]),
+    ("src-tauri/crates/store/", &[]),
+>>>>>>> b0fa5f9 (quantize: SmolLM3 in floats to a quantised GGUF)
     ("src-tauri/crates/tidy/", &[]),
 ];
 
-/// Which one package may name these; a name ending in `*` stands for all that begin so.
-const HOMES: [(&str, &str); 7] = [
-    ("tauri*", "src-tauri/"),
-    ("rusqlite", "src-tauri/crates/store/"),
-    ("candle*", "src-tauri/crates/engine/"),
-    ("tokenizers", "src-tauri/crates/engine/"),
-    ("wgpu", "src-tauri/crates/gpu/"),
-    ("minijinja*", "src-tauri/crates/engine/"),
-    ("tokio", "src-tauri/"),
+/// Which packages may name these; a name ending in `*` stands for all that begin so.
+const HOMES: [(&str, &[&str]); 8] = [
+    ("tauri*", &["src-tauri/"]),
+    ("rusqlite", &["src-tauri/crates/store/"]),
+    (
+        "candle*",
+        &[
+            "src-tauri/crates/engine/",
+            "src-tauri/crates/quantize/",
+            "src-tauri/crates/reference/",
+        ],
+    ),
+    ("safetensors", &["src-tauri/crates/quantize/"]),
+    ("tokenizers", &["src-tauri/crates/engine/"]),
+    ("wgpu", &["src-tauri/crates/gpu/"]),
+    ("minijinja*", &["src-tauri/crates/engine/"]),
+    ("tokio", &["src-tauri/"]),
 ];
 
 /// Crates that speak to a network, and plugins that hand one to the page.
@@ -70,12 +88,12 @@ pub fn arrows(tree: &Tree) -> Vec<Finding> {
                 format!("{name} is not below this package"),
             ));
         }
-        let home = HOMES.iter().find(|(pattern, _)| matches(pattern, &name));
-        if let Some((_, home)) = home.filter(|(_, home)| *home != folder) {
+        let homes = HOMES.iter().find(|(pattern, _)| matches(pattern, &name));
+        if let Some((_, homes)) = homes.filter(|(_, homes)| !homes.contains(&folder)) {
             findings.push(Finding::at(
                 &package.path,
                 line,
-                format!("only {home} may name {name}"),
+                format!("only {} may name {name}", homes.join(" and ")),
             ));
         }
     }
