@@ -13,6 +13,7 @@ mod load;
 mod logits;
 mod output;
 mod progress;
+mod quantize;
 mod render;
 mod tokenize;
 
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::devices::DeviceRequest;
+use ::quantize::FileType;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use engine::KvType;
@@ -86,6 +88,8 @@ pub enum Command {
     Logits(LogitsArgs),
     /// Measure prefill and decode rates
     Bench(BenchArgs),
+    /// Convert a model in floats to a quantised GGUF file
+    Quantize(QuantizeArgs),
     /// List what a model can run on, and why it would or would not
     Devices(DevicesArgs),
     /// What the app asks of itself about GPUs, in a process that may crash
@@ -279,6 +283,28 @@ pub struct BenchArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct QuantizeArgs {
+    /// GGUF file in F32, F16 or BF16, or a Hugging Face folder with config.json, tokenizer.json and *.safetensors
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// GGUF file to write
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+    /// Q4_K_M, Q5_K_M, Q6_K, Q8_0 or F16
+    #[arg(value_name = "TYPE")]
+    pub file_type: FileType,
+    /// Overwrite OUT if it is there already
+    #[arg(long)]
+    pub force: bool,
+    /// CPU threads [default: logical cores]
+    #[arg(long, short, value_name = "N", value_parser = threads)]
+    pub threads: Option<u16>,
+    /// Print one JSON object, with the type and the relative error of each tensor
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct DevicesArgs {
     /// GGUF file that is to run [default: the demo model]
     #[arg(long, short, value_name = "FILE")]
@@ -367,6 +393,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Render(args) => render::run(&args),
         Command::Logits(args) => logits::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Quantize(args) => quantize::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::GpuCheck(args) => gpu_check::run(args),
         Command::RenderTemplate => sandbox::render_from_stdin().map_err(CliError::Output),

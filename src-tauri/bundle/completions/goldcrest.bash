@@ -37,6 +37,9 @@ _goldcrest() {
             goldcrest,logits)
                 cmd="goldcrest__subcmd__logits"
                 ;;
+            goldcrest,quantize)
+                cmd="goldcrest__subcmd__quantize"
+                ;;
             goldcrest,render)
                 cmd="goldcrest__subcmd__render"
                 ;;
@@ -64,6 +67,9 @@ _goldcrest() {
             goldcrest__subcmd__help,logits)
                 cmd="goldcrest__subcmd__help__subcmd__logits"
                 ;;
+            goldcrest__subcmd__help,quantize)
+                cmd="goldcrest__subcmd__help__subcmd__quantize"
+                ;;
             goldcrest__subcmd__help,render)
                 cmd="goldcrest__subcmd__help__subcmd__render"
                 ;;
@@ -77,7 +83,7 @@ _goldcrest() {
 
     case "${cmd}" in
         goldcrest)
-            opts="-h -V --help --version ask chat inspect tokenize render logits bench devices help"
+            opts="-h -V --help --version ask chat inspect tokenize render logits bench quantize devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -335,7 +341,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__help)
-            opts="ask chat inspect tokenize render logits bench devices help"
+            opts="ask chat inspect tokenize render logits bench quantize devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -446,6 +452,20 @@ _goldcrest() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        goldcrest__subcmd__help__subcmd__quantize)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         goldcrest__subcmd__help__subcmd__render)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -524,6 +544,28 @@ _goldcrest() {
                     return 0
                     ;;
                 --tokens)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        goldcrest__subcmd__quantize)
+            opts="-t -h --force --threads --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

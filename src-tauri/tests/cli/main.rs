@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+mod quantize;
 mod terminal;
 
 const QUESTION: &str = "What is Goldcrest?";
