@@ -1,33 +1,32 @@
 use crate::{File, Finding, Tree};
 
 /// What a package of ours may depend on among our own.
-<<<<<<< HEAD
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: &[(&str, &[&str])] = &[
     (
         "src-tauri/",
-        &["bench", "chat", "devices", "engine", "figures", "system"],
+        &[
+            "bench", "chat", "devices", "engine", "figures", "inference", "quantize", "reference",
+            "system",
+        ],
     ),
     ("src-tauri/crates/bench/", &["engine", "gpu", "kernels"]),
-=======
-const ARROWS: [(&str, &[&str]); 9] = [
-    ("src-tauri/", &["chat", "engine", "figures", "quantize"]),
->>>>>>> b0fa5f9 (quantize: SmolLM3 in floats to a quantised GGUF)
-    ("src-tauri/crates/chat/", &["figures", "store"]),
+    ("src-tauri/crates/chat/", &["figures", "inference", "store"]),
     (
         "src-tauri/crates/devices/",
         &["engine", "figures", "gpu", "kernels", "system"],
     ),
-    ("src-tauri/crates/engine/", &["figures", "gpu", "kernels"]),
+    (
+        "src-tauri/crates/engine/",
+        &["figures", "gpu", "inference", "kernels"],
+    ),
     ("src-tauri/crates/figures/", &[]),
     ("src-tauri/crates/gpu/", &["kernels"]),
-    ("src-tauri/crates/kernels/", &[]),
-<<<<<<< HEAD
-    ("src-tauri/crates/store/", &["system"]),
-    ("src-tauri/crates/system/", &[]),
-=======
+    ("src-tauri/crates/inference/", &[]),
+    ("src-tauri/crates/kernels/", &["inference"]),
     ("src-tauri/crates/quantize/", &["engine", "kernels"]),
-    ("src-tauri/crates/store/", &[]),
->>>>>>> b0fa5f9 (quantize: SmolLM3 in floats to a quantised GGUF)
+    ("src-tauri/crates/reference/", &["engine"]),
+    ("src-tauri/crates/store/", &["inference", "system"]),
+    ("src-tauri/crates/system/", &[]),
     ("src-tauri/crates/tidy/", &[]),
 ];
 
