@@ -37,7 +37,7 @@ complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "quantize" -d 'Conv
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "devices" -d 'List what a model can run on, and why it would or would not'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l device -d 'auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l device -d 'auto, cpu, gpu or gpu:ID [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s t -l threads -d 'CPU threads [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s s -l system -d 'Instructions that replace the default ones' -r
@@ -54,7 +54,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-lookup -d
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l json -d 'Print one JSON object at the end'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l device -d 'auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l device -d 'auto, cpu, gpu or gpu:ID [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s t -l threads -d 'CPU threads [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s s -l system -d 'Instructions that replace the default ones' -r
@@ -81,7 +81,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l messages 
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l device -d 'auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l device -d 'auto, cpu, gpu or gpu:ID [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s t -l threads -d 'CPU threads [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l tokens -d 'Token ids, separated by commas' -r
@@ -96,7 +96,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s n -d 'Toke
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s d -d 'Tokens that stand before those measured' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l chat -d 'Time a follow-up in a chat of so many tokens' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s r -d 'Measurements, of which the medians are shown' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l device -d 'auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l device -d 'auto, cpu, gpu or gpu:ID [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s t -l threads -d 'CPU threads [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l without-matrices -d 'Leave a GPU\'s cooperative matrices alone'
