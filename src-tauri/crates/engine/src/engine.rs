@@ -9,6 +9,8 @@ use kernels::KvType;
 
 use crate::context::{Context, kv_bytes_per_token};
 use crate::model::config::Config;
+use crate::model::evaluate::Pass;
+use crate::model::external::{ExternalModel, LogitsSource};
 use crate::model::weights;
 use crate::model_file::ModelFile;
 use crate::open_error::OpenError;
@@ -93,6 +95,32 @@ impl Engine {
             kv,
             load_s,
         })
+    }
+
+    /// The model of a file that was read before, whose logits `source` computes for at most `context` tokens: the engine
+    /// loads no weights. `device` says where the source runs.
+    pub fn with_source(
+        file: &ModelFile,
+        source: Box<dyn LogitsSource>,
+        context: usize,
+        device: ActiveDevice,
+        sandbox: Option<Arc<dyn TemplateSandbox>>,
+    ) -> Engine {
+        let template = ChatTemplate::of_file(file.chat_template.as_deref(), sandbox);
+        let mut summary = file.summary.clone();
+        summary.set_template(&template);
+        summary.context_length = context.min(file.config.context);
+        let model = ExternalModel::new(source, file.config.vocab);
+        Engine {
+            file: file.clone(),
+            config: file.config.clone(),
+            session: Session::new(Box::new(model)),
+            template,
+            summary,
+            device,
+            kv: KvType::F32,
+            load_s: file.read_s,
+        }
     }
 
     /// The file that it was loaded from.
@@ -215,6 +243,37 @@ impl Engine {
     /// # Errors
     /// When there are no tokens, more than the context holds, one that is not in the vocabulary, or the device fails.
     pub fn logits(&mut self, tokens: &[u32], all: bool) -> Result<Vec<Vec<f32>>, GenerateError> {
+        self.check_tokens(tokens)?;
+        if all {
+            return Ok(self.session.all_logits(tokens)?);
+        }
+        self.session.truncate(0);
+        let _complete = self
+            .session
+            .read(tokens, &AtomicBool::new(false), &mut |_| {})?;
+        Ok(vec![self.session.logits(0).to_vec()])
+    }
+
+    /// Logits `[vocab]` after every one of `tokens`, read from an empty cache: the first `prefill` of them in passes of
+    /// many, as a prompt is read, and the others one by one, as an answer is written. `each` takes them in order. False
+    /// where `cancel` ended that.
+    ///
+    /// # Errors
+    /// As [`Engine::logits`].
+    pub fn each_logits(
+        &mut self,
+        tokens: &[u32],
+        prefill: usize,
+        cancel: &AtomicBool,
+        each: &mut dyn FnMut(&[f32]),
+    ) -> Result<bool, GenerateError> {
+        self.check_tokens(tokens)?;
+        let pass = self.session.each_logits(tokens, prefill, cancel, each)?;
+        Ok(pass == Pass::Complete)
+    }
+
+    /// Whether these can be read from an empty cache.
+    fn check_tokens(&self, tokens: &[u32]) -> Result<(), GenerateError> {
         let context = self.summary.context_length;
         if tokens.is_empty() {
             return Err(GenerateError::Empty);
@@ -229,14 +288,7 @@ impl Engine {
         if let Some(&id) = tokens.iter().find(|&&id| id as usize >= vocabulary) {
             return Err(GenerateError::UnknownToken { id, vocabulary });
         }
-        if all {
-            return Ok(self.session.all_logits(tokens)?);
-        }
-        self.session.truncate(0);
-        let _complete = self
-            .session
-            .read(tokens, &AtomicBool::new(false), &mut |_| {})?;
-        Ok(vec![self.session.logits(0).to_vec()])
+        Ok(())
     }
 
     /// The sequence, for measurements that run passes by themselves.

@@ -32,6 +32,7 @@ pub use gguf::{Gguf, GgufError};
 pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
 pub use kernels::{CpuLevel, CpuLevelError, KvType};
 pub use model::config::{Config, ConfigError};
+pub use model::external::LogitsSource;
 pub use model_file::ModelFile;
 pub use open_error::{GpuRejection, OpenError};
 pub use options::{GpuPlacement, LoadOptions, Placement};

@@ -4,6 +4,7 @@ pub mod activations;
 pub mod config;
 pub mod error;
 pub mod evaluate;
+pub mod external;
 pub mod forward;
 pub mod gpu;
 pub mod rope;

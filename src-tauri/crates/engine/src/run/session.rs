@@ -241,6 +241,31 @@ impl Session {
         Ok(all)
     }
 
+    /// Logits of every position of `tokens`, read from an empty cache: of the first `prefill` in passes of many tokens,
+    /// of the others one by one.
+    pub fn each_logits(
+        &mut self,
+        tokens: &[u32],
+        prefill: usize,
+        cancel: &AtomicBool,
+        each: &mut dyn FnMut(&[f32]),
+    ) -> Result<Pass, DeviceError> {
+        /// The logits of a pass are held at once.
+        const MOST_ROWS: usize = 64;
+        self.truncate(0);
+        let (prompt, answer) = tokens.split_at(prefill.min(tokens.len()));
+        let together = self.chunk().min(MOST_ROWS);
+        for pass in prompt.chunks(together).chain(answer.chunks(1)) {
+            if self.append(pass, Want::All, cancel)? == Pass::Cancelled {
+                return Ok(Pass::Cancelled);
+            }
+            for row in 0..self.rows {
+                each(self.logits(row));
+            }
+        }
+        Ok(Pass::Complete)
+    }
+
     /// Removes all but the first `len` tokens.
     pub fn truncate(&mut self, len: usize) {
         self.tokens.truncate(len);

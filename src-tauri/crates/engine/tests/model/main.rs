@@ -10,4 +10,3 @@ mod hostile;
 mod reference;
 #[path = "../../../skipped.rs"]
 mod skipped;
-mod twin;

@@ -5,7 +5,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "src-tauri/",
         &[
-            "bench", "chat", "devices", "engine", "figures", "inference", "quantize", "reference",
+            "bench",
+            "chat",
+            "devices",
+            "engine",
+            "figures",
+            "inference",
+            "quantize",
+            "reference",
             "system",
         ],
     ),
@@ -24,11 +31,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("src-tauri/crates/inference/", &[]),
     ("src-tauri/crates/kernels/", &["inference"]),
     ("src-tauri/crates/quantize/", &["engine", "kernels"]),
-    ("src-tauri/crates/reference/", &["engine"]),
+    ("src-tauri/crates/reference/", &[]),
     ("src-tauri/crates/store/", &["inference", "system"]),
     ("src-tauri/crates/system/", &[]),
     ("src-tauri/crates/tidy/", &[]),
 ];
+
+/// What the tests of a package may depend on beside that: the engine is compared with what is independent of it.
+const TEST_ARROWS: [(&str, &[&str]); 1] = [("src-tauri/crates/reference/", &["engine"])];
 
 /// Which packages may name these; a name ending in `*` stands for all that begin so.
 const HOMES: [(&str, &[&str]); 8] = [
@@ -36,11 +46,7 @@ const HOMES: [(&str, &[&str]); 8] = [
     ("rusqlite", &["src-tauri/crates/store/"]),
     (
         "candle*",
-        &[
-            "src-tauri/crates/engine/",
-            "src-tauri/crates/quantize/",
-            "src-tauri/crates/reference/",
-        ],
+        &["src-tauri/crates/quantize/", "src-tauri/crates/reference/"],
     ),
     ("safetensors", &["src-tauri/crates/quantize/"]),
     ("tokenizers", &["src-tauri/crates/engine/"]),
@@ -68,7 +74,13 @@ const NETWORK: [&str; 12] = [
 /// Dependencies point one way: shell to chat to store, shell to engine to gpu and kernels.
 pub fn arrows(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (package, line, name) in dependencies(tree) {
+    for Dependency {
+        package,
+        line,
+        name,
+        for_tests,
+    } in dependencies(tree)
+    {
         let folder = folder_of(package);
         let Some((_, allowed)) = ARROWS.iter().find(|(of, _)| *of == folder) else {
             findings.push(Finding::in_file(
@@ -80,7 +92,9 @@ pub fn arrows(tree: &Tree) -> Vec<Finding> {
         let is_ours = ARROWS
             .iter()
             .any(|(of, _)| of.ends_with(&format!("/{name}/")));
-        if is_ours && !allowed.contains(&name.as_str()) {
+        let in_tests = TEST_ARROWS.iter().find(|(of, _)| *of == folder);
+        let in_tests = in_tests.filter(|(_, allowed)| for_tests && allowed.contains(&&*name));
+        if is_ours && !allowed.contains(&name.as_str()) && in_tests.is_none() {
             findings.push(Finding::at(
                 &package.path,
                 line,
@@ -102,8 +116,14 @@ pub fn arrows(tree: &Tree) -> Vec<Finding> {
 /// Nothing in the app can reach a network.
 pub fn no_network_code(tree: &Tree) -> Vec<Finding> {
     dependencies(tree)
-        .filter(|(_, _, name)| NETWORK.contains(&name.as_str()))
-        .map(|(file, line, name)| Finding::at(&file.path, line, format!("{name} opens sockets")))
+        .filter(|it| NETWORK.contains(&it.name.as_str()))
+        .map(|it| {
+            Finding::at(
+                &it.package.path,
+                it.line,
+                format!("{} opens sockets", it.name),
+            )
+        })
         .collect()
 }
 
@@ -125,11 +145,29 @@ fn manifests(tree: &Tree) -> impl Iterator<Item = &File> {
     tree.files.iter().filter(|file| file.name() == "Cargo.toml")
 }
 
-/// Every dependency that a package declares, of any kind: the manifest, the line's index, the name.
-fn dependencies(tree: &Tree) -> impl Iterator<Item = (&File, usize, String)> {
-    manifests(tree).flat_map(|file| {
+/// A dependency as a manifest declares it.
+struct Dependency<'a> {
+    /// The manifest.
+    package: &'a File,
+    /// The line's index.
+    line: usize,
+    name: String,
+    /// Only tests and benchmarks have it.
+    for_tests: bool,
+}
+
+/// Every dependency that a package declares, of any kind.
+fn dependencies(tree: &Tree) -> impl Iterator<Item = Dependency<'_>> {
+    manifests(tree).flat_map(|package| {
         let mut section = "";
-        file.text
+        let dependency = move |line, section: &str, name: &str| Dependency {
+            package,
+            line,
+            name: name.to_owned(),
+            for_tests: section.ends_with("dev-dependencies"),
+        };
+        package
+            .text
             .lines()
             .enumerate()
             .filter_map(move |(index, line)| {
@@ -138,13 +176,13 @@ fn dependencies(tree: &Tree) -> impl Iterator<Item = (&File, usize, String)> {
                     section = header.trim_end_matches(']');
                     // The form with a table of its own: [dependencies.name]
                     let (kind, name) = section.rsplit_once('.')?;
-                    return is_dependencies(kind).then(|| (file, index, name.to_owned()));
+                    return is_dependencies(kind).then(|| dependency(index, kind, name));
                 }
                 if !is_dependencies(section) || line.starts_with('#') {
                     return None;
                 }
                 let name = line.split(['=', '.', ' ']).next()?;
-                (!name.is_empty()).then(|| (file, index, name.to_owned()))
+                (!name.is_empty()).then(|| dependency(index, section, name))
             })
     })
 }
@@ -191,6 +229,20 @@ mod tests {
             .map(|f| f.line)
             .collect();
         assert_eq!(lines, [2, 4, 5]);
+    }
+
+    #[test]
+    fn tests_may_compare_what_the_product_keeps_apart() {
+        let path = "src-tauri/crates/reference/Cargo.toml";
+        let tree = |section| {
+            let manifest = format!("[{section}]\nengine.workspace = true\ncandle-core = \"0.11\"");
+            arrows(&Tree::made_up(&[(path, &*manifest)]))
+        };
+        assert_eq!(tree("dev-dependencies"), []);
+        assert_eq!(
+            tree("dependencies"),
+            [Finding::at(path, 1, "engine is not below this package")]
+        );
     }
 
     #[test]
