@@ -60,10 +60,10 @@ impl ModelOutline {
     pub fn read(path: &Path) -> Result<ModelOutline, ReferenceError> {
         let mut file = File::open(path)?;
         let content = Content::read(&mut file)?;
-        Ok(ModelOutline::of(&Header(&content))?)
+        Ok(ModelOutline::of(&OutlineKeys(&content))?)
     }
 
-    fn of(header: &Header<'_>) -> Result<ModelOutline, UnsupportedModel> {
+    fn of(header: &OutlineKeys<'_>) -> Result<ModelOutline, UnsupportedModel> {
         if header.text("general.architecture") != Some(ARCHITECTURE) {
             return Err(UnsupportedModel::Architecture);
         }
@@ -100,9 +100,9 @@ impl ModelOutline {
             let factors = factors.iter().map(|&factor| size(factor));
             factors.fold(1, u64::saturating_mul)
         };
-        // In f32, and in 8 bits with a scale for each 32 values.
+        // In f32, twice while the output matrix is made of it; and that in 8 bits with a scale for each 32 values.
         let table = product(&[vocab, embedding]);
-        let tables = table.saturating_mul(4).saturating_add(table / 32 * 34);
+        let tables = table.saturating_mul(8).saturating_add(table / 32 * 34);
         let cache = product(&[layers, kv_heads, head_dim, 2, 4, MOST_CONTEXT]);
         // Angles, cosines and sines as tensors, and the latter two once more as plain values.
         let rotation = product(&[trained, head_dim / 2, 4, 5]);
@@ -126,9 +126,9 @@ impl ModelOutline {
 /// Tokens of a prompt that are read in one pass.
 pub(crate) const MOST_TOGETHER: usize = 64;
 
-struct Header<'a>(&'a Content);
+struct OutlineKeys<'a>(&'a Content);
 
-impl Header<'_> {
+impl OutlineKeys<'_> {
     fn text(&self, key: &str) -> Option<&str> {
         match self.0.metadata.get(key) {
             Some(Value::String(text)) => Some(text),
