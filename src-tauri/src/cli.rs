@@ -16,18 +16,20 @@ mod progress;
 mod quantize;
 mod render;
 mod tokenize;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
-use ::devices::DeviceRequest;
+use ::devices::{DeviceRequest, UnknownDevice};
 use ::quantize::FileType;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use engine::KvType;
 
 use crate::given_files::is_gguf;
-use crate::sandbox;
+use crate::{reference_process, sandbox};
 pub use output::CliError;
 
 /// A private, offline chat with SmolLM3 on your own machine.
@@ -90,11 +92,20 @@ pub enum Command {
     Bench(BenchArgs),
     /// Convert a model in floats to a quantised GGUF file
     Quantize(QuantizeArgs),
+    /// Compare Goldcrest with candle, another implementation, on a model and this machine
+    ///
+    /// A fixed text is read by candle, by Goldcrest as it would answer here, and by Goldcrest in exact arithmetic. The
+    /// exit status is 0 where they agree, 1 where they do not, and 2 where they cannot be compared. Damage in a file that
+    /// leaves its numbers finite is read alike by all of them, and shows only as a high perplexity.
+    Verify(VerifyArgs),
     /// List what a model can run on, and why it would or would not
     Devices(DevicesArgs),
     /// What the app asks of itself about GPUs, in a process that may crash
     #[command(hide = true)]
     GpuCheck(GpuCheckArgs),
+    /// What the app has candle compute by, in a process that may crash
+    #[command(hide = true)]
+    ReferenceLogits(ReferenceLogitsArgs),
     /// What the app has a chat template of unknown text rendered by, in a process that may crash
     #[command(hide = true)]
     RenderTemplate,
@@ -116,15 +127,35 @@ pub struct ModelArgs {
 /// On what the model runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PlaceArgs {
-    /// auto, cpu, gpu or gpu:ID [default: GOLDCREST_DEVICE, else auto]
+    /// auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
-    pub device: Option<DeviceRequest>,
+    pub device: Option<DeviceArg>,
     /// CPU threads [default: physical cores]
     #[arg(long, short, value_name = "N", value_parser = threads)]
     pub threads: Option<u16>,
     /// How keys and values are kept: f16, or q8_0 in half the memory
     #[arg(long, value_name = "TYPE", value_parser = kv_type)]
     pub kv: Option<KvType>,
+}
+
+/// What `--device` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceArg {
+    /// A device of the engine.
+    Engine(DeviceRequest),
+    /// candle on the CPU, in the engine's place.
+    Reference,
+}
+
+impl FromStr for DeviceArg {
+    type Err = UnknownDevice;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDevice> {
+        match text {
+            "reference" => Ok(Self::Reference),
+            device => device.parse().map(Self::Engine),
+        }
+    }
 }
 
 /// How an answer is made.
@@ -305,6 +336,25 @@ pub struct QuantizeArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// GGUF file
+    pub file: PathBuf,
+    /// Tokens of the text to read [default: 256; 96 for models of more than a billion parameters]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..))]
+    pub tokens: Option<u16>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ReferenceLogitsArgs {
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct DevicesArgs {
     /// GGUF file that is to run [default: the demo model]
     #[arg(long, short, value_name = "FILE")]
@@ -394,8 +444,11 @@ pub fn run(command: Command) -> ExitCode {
         Command::Logits(args) => logits::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Quantize(args) => quantize::run(&args),
+        Command::Verify(args) => return verify::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::GpuCheck(args) => gpu_check::run(args),
+        Command::ReferenceLogits(args) => reference_process::serve(&args.file)
+            .map_err(|error| CliError::message(error.to_string())),
         Command::RenderTemplate => sandbox::render_from_stdin().map_err(CliError::Output),
     };
     output::exit_code(result)

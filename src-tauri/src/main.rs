@@ -21,9 +21,11 @@ mod given_files;
 mod instance;
 mod logging;
 mod model;
+mod reference_process;
 mod sandbox;
 mod startup;
 mod test_hooks;
+mod verify;
 mod window;
 mod wire;
 

@@ -1,7 +1,7 @@
 //! Chat templates of unknown text, rendered in a child process: they are programs from strangers, and minijinja bounds
 //! neither their time nor their memory.
 
-mod limits;
+pub mod limits;
 #[cfg(test)]
 mod tests;
 

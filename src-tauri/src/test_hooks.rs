@@ -1,4 +1,4 @@
-//! What tests of the real window set by the environment. Release builds look at none of it.
+//! What tests of the real window and command line set by the environment. Release builds look at none of it.
 
 use std::path::PathBuf;
 use std::thread;
@@ -9,6 +9,13 @@ const PICK_FILE: &str = "GOLDCREST_PICK_FILE";
 
 /// While the file of this name exists, opening a model file waits.
 const HOLD_OPENING: &str = "GOLDCREST_HOLD_OPENING";
+
+/// Set, it falsifies the engine's logits that `goldcrest verify` compares.
+const DISTURB_LOGITS: &str = "GOLDCREST_DISTURB_LOGITS";
+
+pub fn disturbs_logits() -> bool {
+    variable(DISTURB_LOGITS).is_some()
+}
 
 pub fn picked_file() -> Option<PathBuf> {
     variable(PICK_FILE)

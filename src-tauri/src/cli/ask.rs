@@ -1,14 +1,18 @@
 //! `goldcrest ask`: one question, one answer.
 
 use std::io::{self, Read};
+use std::sync::atomic::AtomicBool;
 
-use engine::{Finished, Role, StopReason, Turn};
+use engine::{
+    ActiveDevice, CpuLevel, Engine, Finished, ModelFile, Role, StopReason, Turn, machine,
+};
 use serde::Serialize;
 
 use super::answer::{Answer, Stream, generate};
 use super::interrupt::Interrupt;
-use super::load::{self, LoadedModel};
-use super::{AskArgs, CliError, output};
+use super::progress::Progress;
+use super::{AskArgs, CliError, DeviceArg, ModelArgs, load, output};
+use crate::reference_process::ReferenceProcess;
 
 /// What `--json` prints. Rates are in tokens a second, times in seconds.
 #[derive(Serialize)]
@@ -37,22 +41,32 @@ struct Report<'a> {
 }
 
 pub fn run(args: AskArgs) -> Result<(), CliError> {
-    let question = question(args.prompt)?;
+    let question = question(&args.prompt)?;
     let interrupt = Interrupt::listen();
-    let mut model = load::open(&args.model)?;
-    let mut conversation = args.answer.conversation();
-    conversation.messages.push(Turn::new(Role::User, question));
-    let params = args
-        .answer
-        .params(model.engine().summary().sampling.clone());
-    let mut stream = Stream::new(args.json);
-    let (answered, interrupted) = interrupt.during(|cancel| {
-        model.run(|engine| generate(engine, &conversation, &params, cancel, &mut stream))
-    });
-    let (answer, finished) = answered?;
-    if args.json {
-        output::json(&report(&model, &answer, &finished))?;
-    }
+    let interrupted = if args.model.place.device == Some(DeviceArg::Reference) {
+        let mut engine = open_candle(&args.model)?;
+        let (answered, interrupted) =
+            interrupt.during(|cancel| answer(&mut engine, &args, question, cancel));
+        let (answer, finished) = answered?;
+        if args.json {
+            let reason = "The reference was chosen".to_owned();
+            output::json(&Report {
+                device: REFERENCE,
+                ..report(&engine, reason, &answer, &finished)
+            })?;
+        }
+        interrupted
+    } else {
+        let mut model = load::open(&args.model)?;
+        let (answered, interrupted) =
+            interrupt.during(|cancel| model.run(|engine| answer(engine, &args, question, cancel)));
+        let (answer, finished) = answered?;
+        if args.json {
+            let reason = model.device_reason();
+            output::json(&report(model.engine(), reason, &answer, &finished))?;
+        }
+        interrupted
+    };
     if interrupted {
         Err(CliError::Interrupted)
     } else {
@@ -60,9 +74,53 @@ pub fn run(args: AskArgs) -> Result<(), CliError> {
     }
 }
 
-fn question(prompt: String) -> Result<String, CliError> {
+/// Lets an engine answer the question.
+fn answer(
+    engine: &mut Engine,
+    args: &AskArgs,
+    question: String,
+    cancel: &AtomicBool,
+) -> Result<(Answer, Finished), CliError> {
+    let mut conversation = args.answer.conversation();
+    conversation.messages.push(Turn::new(Role::User, question));
+    let params = args.answer.params(engine.summary().sampling.clone());
+    let mut stream = Stream::new(args.json);
+    generate(engine, &conversation, &params, cancel, &mut stream)
+}
+
+/// What the report calls candle.
+const REFERENCE: &str = "reference";
+
+/// A model that candle runs in a child process; the engine brings everything but the logits.
+fn open_candle(args: &ModelArgs) -> Result<Engine, CliError> {
+    let path = load::file(args.model.as_deref())?;
+    let file = ModelFile::open(&path).map_err(|error| CliError::file(&path, error))?;
+    let threads = args.place.threads.map(usize::from);
+    let mut bar = Progress::new();
+    bar.begin("Loading the model with candle");
+    let never = AtomicBool::new(false);
+    let opened = ReferenceProcess::open(&path, threads, &never);
+    bar.clear();
+    let opened = opened.map_err(|error| CliError::file(&path, error))?;
+    let candle = opened.ok_or(CliError::Interrupted)?;
+    let context = candle.context();
+    let device = ActiveDevice {
+        on_gpu: false,
+        name: "candle, on the CPU".to_owned(),
+        fit: None,
+        failure: None,
+        cpu_level: CpuLevel::best(),
+        threads: machine::threads(threads),
+    };
+    let sandbox = load::sandbox(args.own_template)?;
+    let engine = Engine::with_source(&file, Box::new(candle), context, device, sandbox);
+    load::tell_of_template(engine.template().origin());
+    Ok(engine)
+}
+
+fn question(prompt: &str) -> Result<String, CliError> {
     if prompt != "-" {
-        return Ok(prompt);
+        return Ok(prompt.to_owned());
     }
     let mut text = String::new();
     io::stdin()
@@ -71,8 +129,12 @@ fn question(prompt: String) -> Result<String, CliError> {
     Ok(text)
 }
 
-fn report<'a>(model: &'a LoadedModel, answer: &'a Answer, finished: &Finished) -> Report<'a> {
-    let engine = model.engine();
+fn report<'a>(
+    engine: &'a Engine,
+    device_reason: String,
+    answer: &'a Answer,
+    finished: &Finished,
+) -> Report<'a> {
     let (summary, device, stats) = (engine.summary(), engine.device(), &finished.stats);
     Report {
         text: answer.text.trim(),
@@ -98,7 +160,7 @@ fn report<'a>(model: &'a LoadedModel, answer: &'a Answer, finished: &Finished) -
         quantisation: &summary.quantisation,
         device: if device.on_gpu { "gpu" } else { "cpu" },
         device_name: &device.name,
-        device_reason: model.device_reason(),
+        device_reason,
         cpu_level: device.cpu_level.name(),
         threads: device.threads,
     }
@@ -107,7 +169,7 @@ fn report<'a>(model: &'a LoadedModel, answer: &'a Answer, finished: &Finished) -
 #[cfg(test)]
 mod tests {
     use ::devices::DeviceRequest;
-    use engine::{LoadOptions, ModelFile, Stats};
+    use engine::{LoadOptions, Stats};
     use serde_json::json;
 
     use super::*;
@@ -149,7 +211,7 @@ mod tests {
         ] {
             let stats = stats.clone();
             let finished = Finished { reason, stats };
-            let report = report(&model, &answer, &finished);
+            let report = report(model.engine(), model.device_reason(), &answer, &finished);
             let report = serde_json::to_value(report).expect("plain data");
             let device = model.engine().device();
             let expected = json!({

@@ -8,7 +8,7 @@ use ::devices::{Choice, CrashMarkers, DeviceRequest, Devices, OpenModel, OpenSte
 use engine::{CpuLevel, Engine, LoadOptions, ModelFile, TemplateSandbox, TemplateUse};
 
 use super::progress::Progress;
-use super::{CliError, ModelArgs, PlaceArgs};
+use super::{CliError, DeviceArg, ModelArgs, PlaceArgs};
 use crate::folders::Folders;
 use crate::{demo_model, sandbox};
 
@@ -83,7 +83,7 @@ pub fn open_unchecked(
 }
 
 /// Loads a model whose file was read.
-fn open_file(
+pub fn open_file(
     devices: Option<Devices>,
     file: &ModelFile,
     request: &DeviceRequest,
@@ -130,7 +130,10 @@ pub fn tell_of_check() {
 /// The device that the flags ask for, or else the environment.
 pub fn requested(place: &PlaceArgs) -> Result<DeviceRequest, CliError> {
     match &place.device {
-        Some(device) => Ok(device.clone()),
+        Some(DeviceArg::Engine(device)) => Ok(device.clone()),
+        Some(DeviceArg::Reference) => Err(CliError::message(
+            "`reference` answers `goldcrest ask` alone",
+        )),
         None => DeviceRequest::of_environment(DeviceRequest::Auto)
             .map_err(|error| CliError::message(format!("{VARIABLE}: {error}"))),
     }
@@ -156,17 +159,24 @@ mod tests {
 
     #[test]
     fn every_flag_of_loading_reaches_the_engine() {
+        let device = DeviceRequest::Gpu(Some("0000:01:00.0".to_owned()));
         let flags = PlaceArgs {
-            device: Some(DeviceRequest::Gpu(Some("0000:01:00.0".to_owned()))),
+            device: Some(DeviceArg::Engine(device.clone())),
             threads: Some(5),
             kv: Some(KvType::Q8_0),
         };
         let options = load_options(&flags).map_err(|error| error.to_string());
         let options = options.expect("a level");
-        assert_eq!(requested(&flags).ok(), flags.device);
+        assert_eq!(requested(&flags).ok(), Some(device));
         assert_eq!((options.threads, options.kv), (Some(5), KvType::Q8_0));
         assert_eq!(options.cpu_level, CpuLevel::detect().ok());
         assert!(options.context.is_none() && options.sandbox.is_none());
+
+        let reference = PlaceArgs {
+            device: Some(DeviceArg::Reference),
+            ..PlaceArgs::default()
+        };
+        assert!(requested(&reference).is_err());
 
         let options = load_options(&PlaceArgs::default()).map_err(|error| error.to_string());
         let options = options.expect("a level");

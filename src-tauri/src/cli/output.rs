@@ -29,6 +29,11 @@ impl CliError {
 
 /// Prints the failure, if any. A reader that went away (`goldcrest … | head`) is none.
 pub fn exit_code(result: Result<(), CliError>) -> ExitCode {
+    exit_code_or(ExitCode::FAILURE, result)
+}
+
+/// The same, with the code of a failure.
+pub fn exit_code_or(failure: ExitCode, result: Result<(), CliError>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -37,7 +42,7 @@ pub fn exit_code(result: Result<(), CliError>) -> ExitCode {
         Err(CliError::Interrupted) => ExitCode::from(130),
         Err(error) => {
             let _ = writeln!(io::stderr(), "goldcrest: {}", visible(&error.to_string()));
-            ExitCode::FAILURE
+            failure
         }
     }
 }

@@ -36,6 +36,14 @@ impl Progress {
         bar.set_position(done);
     }
 
+    /// Shows at once that what `what` names has begun, whose progress is not known.
+    pub fn begin(&mut self, what: &'static str) {
+        if let Some(begun) = Instant::now().checked_sub(DELAY) {
+            self.begun = begun;
+        }
+        self.show(what, 0, 1);
+    }
+
     /// Takes the bar away, before something else is written.
     pub fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
@@ -66,5 +74,8 @@ mod tests {
         assert_eq!((bar.position(), bar.length()), (1, Some(2)));
         progress.clear();
         assert!(progress.bar.is_none());
+        let mut progress = Progress::new();
+        progress.begin("Loading");
+        assert!(progress.bar.is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Limits that the child sets for itself before it meets a template. Its parent watches its time and its output.
+//! Limits that a child sets for itself before it meets a stranger's file. Its parent watches its time and its output.
 
 use std::io;
 
@@ -37,15 +37,54 @@ pub fn set() -> io::Result<()> {
     Ok(())
 }
 
+/// Limits what this process allocates from now on to so many bytes, and has it leave no core dump: beyond them an
+/// allocation fails, where otherwise the system would end some process for want of memory.
+#[cfg(target_os = "linux")]
+pub fn set_memory(bytes: u64) -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    for (resource, limit) in [
+        (Resource::Data, writable().saturating_add(bytes)),
+        (Resource::Core, 0),
+    ] {
+        let before = getrlimit(resource);
+        let limit = Some(before.maximum.map_or(limit, |maximum| maximum.min(limit)));
+        setrlimit(
+            resource,
+            Rlimit {
+                current: limit,
+                maximum: limit,
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// Elsewhere writable memory cannot be limited apart from what is mapped.
+#[cfg(not(target_os = "linux"))]
+pub fn set_memory(_: u64) -> io::Result<()> {
+    Ok(())
+}
+
+/// Writable memory of this process, in bytes.
+#[cfg(target_os = "linux")]
+fn writable() -> u64 {
+    status("VmData:").unwrap_or(0)
+}
+
 /// Address space that this process has taken, most of it for shared libraries.
 #[cfg(unix)]
 fn taken() -> u64 {
     /// Where it cannot be looked up.
     const USUAL: u64 = 2 << 30;
-    let Ok(table) = std::fs::read_to_string("/proc/self/status") else {
-        return USUAL;
-    };
-    let size = table.lines().find_map(|line| line.strip_prefix("VmSize:"));
-    let kilobytes = size.and_then(|size| size.split_whitespace().next()?.parse::<u64>().ok());
-    kilobytes.map_or(USUAL, |kilobytes| kilobytes.saturating_mul(1024))
+    status("VmSize:").unwrap_or(USUAL)
+}
+
+/// A field of this process's status, in bytes.
+#[cfg(unix)]
+fn status(field: &str) -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/self/status").ok()?;
+    let size = table.lines().find_map(|line| line.strip_prefix(field))?;
+    let kilobytes = size.split_whitespace().next()?.parse::<u64>().ok()?;
+    Some(kilobytes.saturating_mul(1024))
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 mod quantize;
 mod terminal;
+mod verify;
 
 const QUESTION: &str = "What is Goldcrest?";
 

@@ -1,6 +1,7 @@
 //! Runs hidden subcommands of this program as child processes, for work that may crash, hang or take all memory: drivers
-//! of GPUs, and chat templates from strangers.
+//! of GPUs, chat templates from strangers, and candle.
 
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,8 @@ use std::process::{self, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+pub use stream::StreamingChild;
 
 /// What a child with a `startup` writes first, when it is ready to work.
 pub const STARTED: u8 = b'>';
@@ -84,15 +87,7 @@ impl Child {
             fault: ChildFault::NotRun(error),
             stderr: String::new(),
         };
-        let mut child = Command::new(&self.program)
-            .args(&self.leading)
-            .args(call.arguments)
-            .envs(call.variable)
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(not_run)?;
+        let mut child = self.spawn(&call, stdin).map_err(not_run)?;
         if let (Some(mut stdin), Some(input)) = (child.stdin.take(), call.input) {
             // A child that ends before it has read all of it shows why by its status.
             thread::spawn(move || stdin.write_all(&input));
@@ -116,6 +111,17 @@ impl Child {
             fault,
             stderr: stderr.recv_timeout(STDERR_TIMEOUT).unwrap_or_default(),
         })
+    }
+
+    fn spawn(&self, call: &Call<'_>, stdin: Stdio) -> io::Result<process::Child> {
+        Command::new(&self.program)
+            .args(&self.leading)
+            .args(call.arguments)
+            .envs(call.variable)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
     }
 
     /// All that it writes, and the time at which it has to have ended.

@@ -1,0 +1,217 @@
+//! A child process that is asked again and again while it runs.
+
+use std::io::{Read, Write};
+use std::process::{self, ChildStdin, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Call, Child, ChildError, ChildFault, end, status, stderr_of, was_interrupted};
+
+/// Bytes that are read from its stdout at once, and of how many such parts the next are read ahead.
+const PART: usize = 1 << 16;
+const PARTS_AHEAD: usize = 16;
+/// How long a child that has closed its stdout may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the cancel flag is looked at.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A child that runs. It is ended when this is dropped.
+#[derive(Debug)]
+pub struct StreamingChild {
+    child: process::Child,
+    stdin: Option<ChildStdin>,
+    output: Receiver<Vec<u8>>,
+    stderr: Receiver<String>,
+    /// What has come, and how much of it was taken.
+    part: Vec<u8>,
+    taken: usize,
+}
+
+impl Child {
+    /// Starts the program with these arguments and this variable; its own limits do not hold, each answer has one.
+    pub fn stream(&self, call: Call<'_>) -> Result<StreamingChild, ChildError> {
+        let mut child = self
+            .spawn(&call, Stdio::piped())
+            .map_err(|error| ChildError {
+                fault: ChildFault::NotRun(error),
+                stderr: String::new(),
+            })?;
+        let stderr = stderr_of(&mut child);
+        let (sender, output) = sync_channel(PARTS_AHEAD);
+        if let Some(stdout) = child.stdout.take() {
+            thread::spawn(move || read_parts(stdout, &sender));
+        }
+        Ok(StreamingChild {
+            stdin: child.stdin.take(),
+            child,
+            output,
+            stderr,
+            part: Vec::new(),
+            taken: 0,
+        })
+    }
+}
+
+/// Reads until the end, or until nobody listens any more.
+fn read_parts(mut stdout: impl Read, sender: &SyncSender<Vec<u8>>) {
+    let mut buffer = vec![0; PART];
+    while let Ok(read @ 1..) = stdout.read(&mut buffer) {
+        if sender.send(buffer[..read].to_vec()).is_err() {
+            return;
+        }
+    }
+}
+
+impl StreamingChild {
+    /// Writes to its stdin.
+    ///
+    /// # Errors
+    /// How it has ended, where it does not read any more.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<(), ChildError> {
+        let written = self.stdin.as_mut().map(|stdin| stdin.write_all(bytes));
+        match written {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// Fills `buffer` with what it writes next; false where `cancel` was set meanwhile.
+    ///
+    /// # Errors
+    /// When that takes longer than `timeout`, and then the child is ended; or it ends before.
+    pub fn receive(
+        &mut self,
+        buffer: &mut [u8],
+        timeout: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<bool, ChildError> {
+        let deadline = Instant::now() + timeout;
+        let mut filled = 0;
+        loop {
+            let waiting = &self.part[self.taken..];
+            let now = waiting.len().min(buffer.len() - filled);
+            buffer[filled..filled + now].copy_from_slice(&waiting[..now]);
+            filled += now;
+            self.taken += now;
+            if filled == buffer.len() {
+                return Ok(true);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(PAUSE.min(left)) {
+                Ok(part) => (self.part, self.taken) = (part, 0),
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    end(&mut self.child);
+                    return Err(self.error(ChildFault::TimedOut));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+            }
+        }
+    }
+
+    /// How it has ended. That it ended well is no better: it was to go on.
+    fn ended(&mut self) -> ChildError {
+        drop(self.stdin.take());
+        let fault = match status(&mut self.child, Instant::now() + END_TIMEOUT) {
+            Ok(status) if was_interrupted(status) => ChildFault::Interrupted,
+            Ok(status) => ChildFault::Crashed(status),
+            Err(fault) => fault,
+        };
+        self.error(fault)
+    }
+
+    fn error(&self, fault: ChildFault) -> ChildError {
+        let stderr = self.stderr.recv_timeout(super::STDERR_TIMEOUT);
+        ChildError {
+            fault,
+            stderr: stderr.unwrap_or_default(),
+        }
+    }
+}
+
+impl Drop for StreamingChild {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
+    fn shell(script: &str) -> StreamingChild {
+        let child = Child {
+            program: "/bin/sh".into(),
+            leading: vec!["-c".into(), script.into(), "child".into()],
+            startup: None,
+            timeout: LONG,
+            output_limit: 0,
+        };
+        child.stream(Call::default()).expect("a shell")
+    }
+
+    fn fault(child: &mut StreamingChild) -> ChildError {
+        let received = child.receive(&mut [0; 4], LONG, &NEVER);
+        received.expect_err("no output")
+    }
+
+    #[test]
+    fn a_child_answers_one_request_after_the_other() {
+        let mut child = shell("while read line; do echo \"<$line>\"; done");
+        for (asked, answer) in [("one\n", *b"<one>\n"), ("two\n", *b"<two>\n")] {
+            child.send(asked.as_bytes()).expect("it reads");
+            let mut received = [0; 6];
+            let whole = child.receive(&mut received, LONG, &NEVER);
+            assert!(whole.is_ok_and(|whole| whole));
+            assert_eq!(received, answer);
+        }
+    }
+
+    #[test]
+    fn a_long_answer_is_received_in_the_parts_that_are_asked_for() {
+        let mut child = shell("head -c 3000000 /dev/zero; echo end");
+        let mut zeros = vec![1; 3_000_000];
+        assert!(child.receive(&mut zeros, LONG, &NEVER).is_ok());
+        assert!(zeros.iter().all(|&byte| byte == 0));
+        let mut rest = [0; 4];
+        assert!(child.receive(&mut rest, LONG, &NEVER).is_ok());
+        assert_eq!(&rest, b"end\n");
+        assert!(matches!(fault(&mut child).fault, ChildFault::Crashed(_)));
+    }
+
+    #[test]
+    fn a_child_that_crashes_is_late_or_is_ended_is_told_apart() {
+        let error = fault(&mut shell("echo why >&2; exit 3"));
+        let ChildFault::Crashed(status) = error.fault else {
+            panic!("{error:?}");
+        };
+        assert_eq!((status.code(), error.stderr.trim()), (Some(3), "why"));
+        let error = fault(&mut shell("kill -TERM $$"));
+        assert!(matches!(error.fault, ChildFault::Interrupted));
+        let mut hangs = shell("exec sleep 1000");
+        let error = hangs.receive(&mut [0], Duration::from_millis(100), &NEVER);
+        assert!(matches!(
+            error.expect_err("late").fault,
+            ChildFault::TimedOut
+        ));
+        let mut ended = shell("exit 0");
+        thread::sleep(Duration::from_millis(300));
+        let sent = ended.send(&vec![0; 1 << 20]);
+        assert!(sent.is_err());
+    }
+
+    #[test]
+    fn a_wait_is_cancelled() {
+        let mut hangs = shell("exec sleep 1000");
+        let received = hangs.receive(&mut [0], LONG, &AtomicBool::new(true));
+        assert!(received.is_ok_and(|whole| !whole));
+    }
+}

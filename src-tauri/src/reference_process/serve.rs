@@ -1,0 +1,99 @@
+//! The child's part: opens a model with candle and answers with logits.
+
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
+
+use reference::{ReferenceError, ReferenceModel};
+
+use super::{MOST_IDS, READY};
+use crate::sandbox::limits;
+
+/// Why the child ends.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// candle cannot go on.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    /// The parent does not listen any more, or speaks otherwise.
+    #[error("the requests cannot be read, or the logits not be written: {0}")]
+    Pipe(#[from] io::Error),
+}
+
+/// Opens a model and answers the requests on stdin until that ends.
+pub fn serve(file: &Path) -> Result<(), ServeError> {
+    say_panics_in_one_line();
+    let available = engine::process::available();
+    if let Some(available) = available {
+        limits::set_memory(available)?;
+    }
+    let mut model = ReferenceModel::open(file, available)?;
+    let outline = model.outline().clone();
+    let mut out = BufWriter::new(io::stdout().lock());
+    out.write_all(&READY)?;
+    for length in [outline.vocab, outline.context] {
+        let length = u32::try_from(length).map_err(io::Error::other)?;
+        out.write_all(&length.to_le_bytes())?;
+    }
+    out.flush()?;
+    let mut requests = io::stdin().lock();
+    while let Some(ids) = next(&mut requests)? {
+        if ids.is_empty() {
+            model.reset();
+            continue;
+        }
+        for logit in model.append(&ids)? {
+            out.write_all(&logit.to_le_bytes())?;
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// The ids of the next request; none where there are no more.
+fn next(requests: &mut impl Read) -> io::Result<Option<Vec<u32>>> {
+    let mut number = [0; 4];
+    match requests.read_exact(&mut number) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let count = u32::from_le_bytes(number) as usize;
+    if count > MOST_IDS {
+        return Err(io::Error::other("too many tokens in a request"));
+    }
+    let mut ids = Vec::with_capacity(count);
+    for _ in 0..count {
+        requests.read_exact(&mut number)?;
+        ids.push(u32::from_le_bytes(number));
+    }
+    Ok(Some(ids))
+}
+
+/// The parent shows the last line of what this process says.
+fn say_panics_in_one_line() {
+    std::panic::set_hook(Box::new(|panic| {
+        let payload = panic.payload_as_str().unwrap_or("of unknown cause");
+        let line = payload.lines().next().unwrap_or_default();
+        // Where nobody listens there is nobody to tell.
+        let _ = writeln!(io::stderr(), "panic: {line}");
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_until_they_end() {
+        let numbers = |numbers: &[u32]| -> Vec<u8> {
+            numbers.iter().flat_map(|it| it.to_le_bytes()).collect()
+        };
+        let bytes = numbers(&[2, 5, 6, 0, 1, 7]);
+        let mut requests = bytes.as_slice();
+        for ids in [vec![5, 6], vec![], vec![7]] {
+            assert_eq!(next(&mut requests).expect("a request"), Some(ids));
+        }
+        assert_eq!(next(&mut requests).expect("the end"), None);
+        assert!(next(&mut numbers(&[3, 5]).as_slice()).is_err());
+        assert!(next(&mut numbers(&[u32::MAX]).as_slice()).is_err());
+    }
+}
