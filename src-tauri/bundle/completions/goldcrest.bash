@@ -46,6 +46,9 @@ _goldcrest() {
             goldcrest,tokenize)
                 cmd="goldcrest__subcmd__tokenize"
                 ;;
+            goldcrest,verify)
+                cmd="goldcrest__subcmd__verify"
+                ;;
             goldcrest__subcmd__help,ask)
                 cmd="goldcrest__subcmd__help__subcmd__ask"
                 ;;
@@ -76,6 +79,9 @@ _goldcrest() {
             goldcrest__subcmd__help,tokenize)
                 cmd="goldcrest__subcmd__help__subcmd__tokenize"
                 ;;
+            goldcrest__subcmd__help,verify)
+                cmd="goldcrest__subcmd__help__subcmd__verify"
+                ;;
             *)
                 ;;
         esac
@@ -83,7 +89,7 @@ _goldcrest() {
 
     case "${cmd}" in
         goldcrest)
-            opts="-h -V --help --version ask chat inspect tokenize render logits bench quantize devices help"
+            opts="-h -V --help --version ask chat inspect tokenize render logits bench quantize verify devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -341,7 +347,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__help)
-            opts="ask chat inspect tokenize render logits bench quantize devices help"
+            opts="ask chat inspect tokenize render logits bench quantize verify devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -494,6 +500,20 @@ _goldcrest() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        goldcrest__subcmd__help__subcmd__verify)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         goldcrest__subcmd__inspect)
             opts="-h --context --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -618,6 +638,44 @@ _goldcrest() {
                     return 0
                     ;;
                 -m)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        goldcrest__subcmd__verify)
+            opts="-n -t -h --tokens --device --threads --kv --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --tokens)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --device)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kv)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

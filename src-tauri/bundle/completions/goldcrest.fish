@@ -34,10 +34,11 @@ complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "render" -d 'Print 
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "logits" -d 'Print logits as JSON rows'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "bench" -d 'Measure prefill and decode rates'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "quantize" -d 'Convert a model in floats to a quantised GGUF file'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "verify" -d 'Compare Goldcrest with candle, another implementation, on a model and this machine'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "devices" -d 'List what a model can run on, and why it would or would not'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l device -d 'auto, cpu, gpu or gpu:ID [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s t -l threads -d 'CPU threads [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s s -l system -d 'Instructions that replace the default ones' -r
@@ -54,7 +55,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-lookup -d
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l json -d 'Print one JSON object at the end'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l device -d 'auto, cpu, gpu or gpu:ID [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s t -l threads -d 'CPU threads [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s s -l system -d 'Instructions that replace the default ones' -r
@@ -81,7 +82,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l messages 
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l device -d 'auto, cpu, gpu or gpu:ID [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s t -l threads -d 'CPU threads [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l tokens -d 'Token ids, separated by commas' -r
@@ -96,7 +97,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s n -d 'Toke
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s d -d 'Tokens that stand before those measured' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l chat -d 'Time a follow-up in a chat of so many tokens' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s r -d 'Measurements, of which the medians are shown' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l device -d 'auto, cpu, gpu or gpu:ID [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s t -l threads -d 'CPU threads [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l without-matrices -d 'Leave a GPU\'s cooperative matrices alone'
@@ -107,18 +108,25 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand quantize" -s t -l th
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand quantize" -l force -d 'Overwrite OUT if it is there already'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand quantize" -l json -d 'Print one JSON object, with the type and the relative error of each tensor'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand quantize" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -s n -l tokens -d 'Tokens of the text to read [default: 256; 96 for models of more than a billion parameters]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -s t -l threads -d 'CPU threads [default: physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -l json -d 'Print one JSON object'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s m -l model -d 'GGUF file that is to run [default: the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s t -l threads -d 'CPU threads that a GPU has to beat [default: physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l check -d 'Forget what is known of the GPUs, and check and measure them now'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l json -d 'Print JSON'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize devices help" -f -a "ask" -d 'Ask one question; the answer goes to stdout, the reasoning to stderr'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize devices help" -f -a "chat" -d 'Converse in the terminal'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize devices help" -f -a "inspect" -d 'Show what is in a GGUF file and what the engine makes of it'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize devices help" -f -a "tokenize" -d 'Print the token ids of a text as a JSON array'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize devices help" -f -a "render" -d 'Print the exact prompt that a chat template makes of messages'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize devices help" -f -a "logits" -d 'Print logits as JSON rows'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize devices help" -f -a "bench" -d 'Measure prefill and decode rates'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize devices help" -f -a "quantize" -d 'Convert a model in floats to a quantised GGUF file'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize devices help" -f -a "devices" -d 'List what a model can run on, and why it would or would not'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize devices help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "ask" -d 'Ask one question; the answer goes to stdout, the reasoning to stderr'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "chat" -d 'Converse in the terminal'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "inspect" -d 'Show what is in a GGUF file and what the engine makes of it'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "tokenize" -d 'Print the token ids of a text as a JSON array'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "render" -d 'Print the exact prompt that a chat template makes of messages'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "logits" -d 'Print logits as JSON rows'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "bench" -d 'Measure prefill and decode rates'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "quantize" -d 'Convert a model in floats to a quantised GGUF file'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "verify" -d 'Compare Goldcrest with candle, another implementation, on a model and this machine'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "devices" -d 'List what a model can run on, and why it would or would not'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

