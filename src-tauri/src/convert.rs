@@ -64,6 +64,8 @@ impl From<chat::Role> for Role {
         match role {
             chat::Role::User => Self::User,
             chat::Role::Assistant => Self::Assistant,
+            chat::Role::System => Self::System,
+            chat::Role::Tool => Self::Tool,
         }
     }
 }
@@ -81,21 +83,26 @@ impl From<chat::MessageState> for MessageState {
     }
 }
 
-impl From<chat::Stats> for Stats {
-    fn from(stats: chat::Stats) -> Self {
+impl From<chat::AnswerStats> for Stats {
+    fn from(stats: chat::AnswerStats) -> Self {
+        let chat::AnswerStats {
+            figures: stats,
+            model,
+            device,
+        } = stats;
         Self {
-            prompt_tokens: stats.prompt_tokens,
-            cached_tokens: stats.cached_tokens,
-            tokens: stats.tokens,
-            thinking_tokens: stats.thinking_tokens,
-            first_token_ms: stats.first_token_ms,
-            tokens_per_second: figure(stats.tokens_per_second),
-            read_per_second: figure(stats.read_per_second),
-            drafted_tokens: stats.drafted_tokens,
-            accepted_tokens: stats.accepted_tokens,
+            prompt_tokens: narrow(stats.prompt_tokens),
+            cached_tokens: narrow(stats.cached_tokens),
+            tokens: narrow(stats.tokens),
+            thinking_tokens: narrow(stats.thinking_tokens),
+            first_token_ms: stats.first_token_ms.round() as u32,
+            tokens_per_second: stats.tokens_per_second,
+            read_per_second: stats.read_per_second,
+            drafted_tokens: narrow(stats.drafted_tokens),
+            accepted_tokens: narrow(stats.accepted_tokens),
             seed: narrow(stats.seed),
-            model: stats.model,
-            device: stats.device,
+            model,
+            device,
         }
     }
 }
@@ -232,7 +239,7 @@ impl From<chat::Sampling> for SamplingDefaults {
         Self {
             temperature: figure(sampling.temperature),
             top_p: figure(sampling.top_p),
-            top_k: sampling.top_k,
+            top_k: narrow(sampling.top_k),
             min_p: figure(sampling.min_p),
             repeat_penalty: figure(sampling.repeat_penalty),
         }
@@ -278,7 +285,7 @@ impl From<chat::Settings> for Settings {
             threads: settings.threads,
             context_length: settings.context_length,
             kv_type: match settings.kv_type {
-                chat::KvType::F16 => KvType::F16,
+                chat::KvType::F16 | chat::KvType::F32 => KvType::F16,
                 chat::KvType::Q8_0 => KvType::Q8_0,
             },
             own_templates: settings.own_templates,
@@ -371,17 +378,17 @@ impl From<chat::GoodCopy> for DatabaseCopy {
     }
 }
 
-impl From<chat::Event> for HostEvent {
-    fn from(event: chat::Event) -> Self {
+impl From<chat::ChatEvent> for HostEvent {
+    fn from(event: chat::ChatEvent) -> Self {
         match event {
-            chat::Event::Model(status) => Self::Model {
+            chat::ChatEvent::Model(status) => Self::Model {
                 status: status.into(),
             },
-            chat::Event::ChatChanged(chat) => Self::ChatChanged { chat: chat.into() },
-            chat::Event::ChatRemoved(chat) => Self::ChatRemoved {
+            chat::ChatEvent::ChatChanged(chat) => Self::ChatChanged { chat: chat.into() },
+            chat::ChatEvent::ChatRemoved(chat) => Self::ChatRemoved {
                 chat: narrow(chat.0),
             },
-            chat::Event::Stage {
+            chat::ChatEvent::Stage {
                 chat,
                 message,
                 stage,
@@ -399,7 +406,7 @@ impl From<chat::Event> for HostEvent {
                 done,
                 total,
             },
-            chat::Event::Delta {
+            chat::ChatEvent::Delta {
                 chat,
                 message,
                 seq,
@@ -416,11 +423,11 @@ impl From<chat::Event> for HostEvent {
                 tokens,
                 tokens_per_second: figure(tokens_per_second),
             },
-            chat::Event::Ended { chat, message } => Self::Ended {
+            chat::ChatEvent::Ended { chat, message } => Self::Ended {
                 chat: narrow(chat.0),
                 message: message.into(),
             },
-            chat::Event::CopyFailed(failure) => Self::CopyFailed {
+            chat::ChatEvent::CopyFailed(failure) => Self::CopyFailed {
                 error: failure.into(),
             },
         }

@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicBool;
 use chat::{Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening};
 use devices::{CrashMarkers, DeviceRequest, Devices, OpenModel, OpenStep, Work};
 use engine::{
-    Event, GenerateError, GenerateParams, KeepThinking, KvType, ModelFile, Part, TemplateSandbox,
+    Conversation, Event, Finished, GenerateError, GenerateParams, ModelFile, Prompt,
+    TemplateSandbox,
 };
 
 use crate::{demo_model, sandbox, test_hooks};
@@ -70,32 +71,30 @@ impl ModelHost for EngineModel {
         self.open.as_ref().map(|open| &open.info)
     }
 
-    fn count(&mut self, turn: &chat::Turn, cancel: &AtomicBool) -> Result<usize, Failure> {
+    fn prompt(
+        &mut self,
+        conversation: &Conversation,
+        cancel: &AtomicBool,
+    ) -> Result<Prompt, Failure> {
         let open = self.open.as_mut().ok_or_else(no_model)?;
-        Ok(open.prompt(turn, cancel)?.ids.len())
+        open.prompt(conversation, cancel)
     }
 
     fn generate(
         &mut self,
-        turn: &chat::Turn,
+        prompt: &Prompt,
+        params: &GenerateParams,
         cancel: &AtomicBool,
-        on_piece: &mut dyn FnMut(chat::Piece<'_>),
-    ) -> Result<chat::Finish, Failure> {
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Finished, Failure> {
         let devices = self.devices.as_ref();
         let open = self.open.as_mut().ok_or_else(no_model)?;
-        // It was counted before and fits, so that this takes no time to speak of.
-        let prompt = open.prompt(turn, &AtomicBool::new(false))?;
-        let defaults = &open.model.engine.summary().sampling;
-        let params = params(turn, defaults, prompt.starts_in);
         let finished = open.model.run(devices, |engine| {
-            engine.generate(&prompt.ids, &params, cancel, &mut |event| {
-                on_piece(piece(event));
-            })
+            engine.generate(prompt, params, cancel, on_event)
         });
         // A GPU that has failed has left the model to the CPU.
         open.info.device = device_info(&open.model);
-        let finished = finished.map_err(|error| generation(&error))?;
-        Ok(finish(finished, &open.info))
+        finished.map_err(|error| generation(&error))
     }
 }
 
@@ -226,10 +225,7 @@ fn load_options(options: &chat::LoadOptions) -> engine::LoadOptions {
     engine::LoadOptions {
         threads: options.threads.map(|threads| threads as usize),
         context: options.context_length.map(|tokens| tokens as usize),
-        kv: match options.kv_type {
-            chat::KvType::F16 => KvType::F16,
-            chat::KvType::Q8_0 => KvType::Q8_0,
-        },
+        kv: options.kv_type,
         ..engine::LoadOptions::default()
     }
 }
@@ -269,14 +265,7 @@ fn info(model: &OpenModel, choice: &ModelChoice) -> ModelInfo {
         fingerprint: summary.fingerprint.clone(),
         template: template::info(engine),
         can_think: summary.can_think,
-        sampling: chat::Sampling {
-            temperature: summary.sampling.temperature,
-            top_p: summary.sampling.top_p,
-            top_k: u32::try_from(summary.sampling.top_k).unwrap_or(0),
-            min_p: summary.sampling.min_p,
-            repeat_penalty: summary.sampling.repeat_penalty,
-            seed: None,
-        },
+        sampling: summary.sampling.clone(),
         device: device_info(model),
     }
 }
@@ -295,78 +284,6 @@ fn device_info(model: &OpenModel) -> chat::Device {
     }
 }
 
-fn conversation(turn: &chat::Turn) -> engine::Conversation {
-    let last = turn.history.len().saturating_sub(1);
-    let messages = turn
-        .history
-        .iter()
-        .enumerate()
-        .map(|(at, message)| engine::Turn {
-            role: match message.role {
-                chat::Role::User => engine::Role::User,
-                chat::Role::Assistant => engine::Role::Assistant,
-            },
-            text: message.text.clone(),
-            thinking: message.thinking.clone(),
-            ids: message.ids.clone(),
-            open: turn.resume && at == last,
-        });
-    engine::Conversation {
-        messages: messages.collect(),
-        instructions: turn.instructions.clone(),
-        thinking: turn.thinking,
-        today: turn.today,
-        tools: Vec::new(),
-        // chat decides which thinking is still sent, by leaving it out.
-        keep_thinking: KeepThinking::All,
-    }
-}
-
-fn params(turn: &chat::Turn, defaults: &engine::Sampling, starts_in: Part) -> GenerateParams {
-    GenerateParams {
-        sampling: sampling(&turn.sampling, defaults),
-        max_tokens: turn.max_tokens,
-        starts_in,
-        lookup: turn.lookup,
-    }
-}
-
-/// How tokens are chosen; what chat does not know of is as the model's file has it.
-fn sampling(sampling: &chat::Sampling, defaults: &engine::Sampling) -> engine::Sampling {
-    engine::Sampling {
-        temperature: sampling.temperature,
-        top_k: sampling.top_k as usize,
-        top_p: sampling.top_p,
-        min_p: sampling.min_p,
-        repeat_penalty: sampling.repeat_penalty,
-        seed: sampling.seed,
-        ..defaults.clone()
-    }
-}
-
-fn piece(event: Event<'_>) -> chat::Piece<'_> {
-    match event {
-        Event::Prefill {
-            done,
-            total,
-            cached,
-        } => chat::Piece::Reading {
-            done,
-            total,
-            cached,
-        },
-        Event::Token { id, piece, part } => chat::Piece::Token {
-            id,
-            text: piece,
-            part: match part {
-                Part::Thinking => chat::Part::Thinking,
-                Part::Answer => chat::Part::Answer,
-                Part::Control => chat::Part::Control,
-            },
-        },
-    }
-}
-
 fn generation(error: &GenerateError) -> Failure {
     tracing::warn!(%error, "generation failed");
     let code = match error {
@@ -374,33 +291,6 @@ fn generation(error: &GenerateError) -> Failure {
         _ => FailureCode::Generation,
     };
     Failure::new(code, error.to_string())
-}
-
-fn finish(finished: engine::Finished, info: &ModelInfo) -> chat::Finish {
-    let stats = finished.stats;
-    let count = |tokens: usize| u32::try_from(tokens).unwrap_or(u32::MAX);
-    chat::Finish {
-        reason: match finished.reason {
-            engine::StopReason::EndOfTurn => chat::StopReason::EndOfTurn,
-            engine::StopReason::MaxTokens => chat::StopReason::MaxTokens,
-            engine::StopReason::ContextFull => chat::StopReason::ContextFull,
-            engine::StopReason::Cancelled => chat::StopReason::Cancelled,
-        },
-        stats: chat::Stats {
-            prompt_tokens: count(stats.prompt),
-            cached_tokens: count(stats.cached),
-            tokens: count(stats.generated),
-            thinking_tokens: count(stats.thinking),
-            first_token_ms: (stats.first_token_s * 1000.0).round() as u32,
-            tokens_per_second: stats.decode_rate as f32,
-            read_per_second: stats.prefill_rate as f32,
-            drafted_tokens: count(stats.drafted),
-            accepted_tokens: count(stats.accepted),
-            seed: stats.seed,
-            model: info.name.clone(),
-            device: info.device.name.clone(),
-        },
-    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use chat::{
-    Chat, Failure, FailureCode, Finish, LoadOptions, ModelChoice, ModelHost, ModelInfo, Opening,
-    Piece, Store, Turn,
+    Chat, Failure, FailureCode, LoadOptions, ModelChoice, ModelHost, ModelInfo, Opening, Store,
 };
+use engine::{Conversation, Event, Finished, GenerateParams, Prompt};
 use serde_json::{Value, json};
 use tauri::ipc::{CallbackFn, Channel, InvokeBody};
 use tauri::test::{INVOKE_KEY, MockRuntime, get_ipc_response, mock_builder};
@@ -50,16 +50,17 @@ impl ModelHost for NoModel {
         None
     }
 
-    fn count(&mut self, _: &Turn, _: &AtomicBool) -> Result<usize, Failure> {
+    fn prompt(&mut self, _: &Conversation, _: &AtomicBool) -> Result<Prompt, Failure> {
         Err(Failure::new(FailureCode::NoModel, "there is none"))
     }
 
     fn generate(
         &mut self,
-        _: &Turn,
+        _: &Prompt,
+        _: &GenerateParams,
         _: &AtomicBool,
-        _: &mut dyn FnMut(Piece<'_>),
-    ) -> Result<Finish, Failure> {
+        _: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Finished, Failure> {
         Err(Failure::new(FailureCode::NoModel, "there is none"))
     }
 }

@@ -27,6 +27,8 @@ pub struct ChatSummary {
 pub enum Role {
     User,
     Assistant,
+    System,
+    Tool,
 }
 
 /// How far a message got. `Limit`: the token limit was reached, or the context is full.

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use engine::{Conversation, Engine, Event, Finished, GenerateParams, KeepThinking, Part, Sampling};
+use engine::{Conversation, Engine, Event, Finished, GenerateParams, Part, Sampling};
 
 use super::output::visible;
 use super::progress::Progress;
@@ -24,7 +24,6 @@ impl AnswerArgs {
             },
             max_tokens: self.max_tokens.map(|tokens| tokens as usize),
             lookup: !self.no_lookup,
-            ..GenerateParams::default()
         }
     }
 
@@ -36,7 +35,6 @@ impl AnswerArgs {
             thinking: !self.no_think,
             today: jiff::Zoned::now().date(),
             tools: Vec::new(),
-            keep_thinking: KeepThinking::All,
         }
     }
 }
@@ -73,14 +71,10 @@ pub fn generate(
     let prompt = engine
         .prompt(conversation)
         .map_err(|error| message(&error))?;
-    let params = GenerateParams {
-        starts_in: prompt.starts_in,
-        ..params.clone()
-    };
     let mut answer = Answer::default();
     let mut written = Ok(());
     let mut bar = Progress::new();
-    let finished = engine.generate(&prompt.ids, &params, cancel, &mut |event| {
+    let finished = engine.generate(&prompt, params, cancel, &mut |event| {
         let (id, piece, part) = match event {
             Event::Prefill { done, total, .. } => {
                 return bar.show("Reading", done as u64, total as u64);

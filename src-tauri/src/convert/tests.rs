@@ -240,15 +240,15 @@ fn every_event_reaches_the_page_field_by_field() {
     let (chat, message_id) = (ChatId(4), MessageId(7));
     let cases = [
         (
-            chat::Event::ChatChanged(summary()),
+            chat::ChatEvent::ChatChanged(summary()),
             json!({ "type": "chatChanged", "chat": shown_summary() }),
         ),
         (
-            chat::Event::ChatRemoved(chat),
+            chat::ChatEvent::ChatRemoved(chat),
             json!({ "type": "chatRemoved", "chat": 4 }),
         ),
         (
-            chat::Event::Delta {
+            chat::ChatEvent::Delta {
                 chat,
                 message: message_id,
                 seq: 2,
@@ -269,14 +269,14 @@ fn every_event_reaches_the_page_field_by_field() {
             }),
         ),
         (
-            chat::Event::Ended {
+            chat::ChatEvent::Ended {
                 chat,
                 message: message(),
             },
             json!({ "type": "ended", "chat": 4, "message": shown_message() }),
         ),
         (
-            chat::Event::CopyFailed(failure()),
+            chat::ChatEvent::CopyFailed(failure()),
             json!({
                 "type": "copyFailed",
                 "error": { "code": "too-long", "message": "It is too long." },
@@ -292,7 +292,7 @@ fn every_event_reaches_the_page_field_by_field() {
         (chat::Stage::Thinking, "thinking"),
         (chat::Stage::Writing, "writing"),
     ] {
-        let event = chat::Event::Stage {
+        let event = chat::ChatEvent::Stage {
             chat,
             message: message_id,
             stage,
@@ -304,7 +304,7 @@ fn every_event_reaches_the_page_field_by_field() {
         });
         assert_eq!(json_of(HostEvent::from(event)), shown);
     }
-    let model = json_of(HostEvent::from(chat::Event::Model(status())));
+    let model = json_of(HostEvent::from(chat::ChatEvent::Model(status())));
     assert_eq!(model["type"], "model");
     assert_eq!(model["status"], json_of(ModelStatus::from(status())));
 }

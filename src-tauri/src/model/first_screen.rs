@@ -2,10 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use chat::{
-    HistoryMessage, LoadOptions, ModelChoice, ModelHost, Part, Piece, Role, SamplingSettings,
-    Settings, StopReason, Turn,
-};
+use chat::{LoadOptions, ModelChoice, ModelHost, SamplingSettings, Settings};
+use engine::{Conversation, Event, GenerateParams, Part, Role, StopReason, Turn};
 use jiff::ToSpan;
 use serde::Deserialize;
 
@@ -65,24 +63,22 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
                     seed: Some(seed),
                     ..settings.sampling
                 };
-                let turn = Turn {
-                    history: vec![HistoryMessage {
-                        role: Role::User,
-                        text: question.to_owned(),
-                        thinking: None,
-                        ids: None,
-                    }],
+                let conversation = Conversation {
+                    messages: vec![Turn::new(Role::User, question)],
                     instructions: None,
                     thinking,
                     // The prompt holds the date, and the model heeds every token of it.
                     today: jiff::civil::date(2026, 1, 1) + (37 * seed.cast_signed()).days(),
-                    sampling: sampling.over(info.sampling),
+                    tools: Vec::new(),
+                };
+                let params = GenerateParams {
+                    sampling: sampling.over(&info.sampling),
                     max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
                     lookup: settings.lookup,
-                    resume: false,
                 };
-                let label = format!("{question} on {}, thinking: {thinking}", turn.today);
-                let (thought, answer) = answer(&mut model, &turn, &label);
+                let today = conversation.today;
+                let label = format!("{question} on {today}, thinking: {thinking}");
+                let (thought, answer) = answer(&mut model, &conversation, &params, &label);
                 for word in words {
                     assert!(
                         answer.contains(word),
@@ -99,14 +95,21 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
 }
 
 /// What was thought, and what was said.
-fn answer(model: &mut EngineModel, turn: &Turn, label: &str) -> (String, String) {
+fn answer(
+    model: &mut EngineModel,
+    conversation: &Conversation,
+    params: &GenerateParams,
+    label: &str,
+) -> (String, String) {
     let (mut thought, mut said) = (String::new(), String::new());
+    let never = AtomicBool::new(false);
+    let prompt = model.prompt(conversation, &never).expect("a prompt");
     let finish = model
-        .generate(turn, &AtomicBool::new(false), &mut |piece| {
-            if let Piece::Token { text, part, .. } = piece {
+        .generate(&prompt, params, &never, &mut |event| {
+            if let Event::Token { piece, part, .. } = event {
                 match part {
-                    Part::Thinking => thought.push_str(text),
-                    Part::Answer => said.push_str(text),
+                    Part::Thinking => thought.push_str(piece),
+                    Part::Answer => said.push_str(piece),
                     Part::Control => {}
                 }
             }

@@ -37,16 +37,17 @@ impl ModelHost for SlowModel {
         None
     }
 
-    fn count(&mut self, _: &chat::Turn, _: &AtomicBool) -> Result<usize, chat::Failure> {
+    fn prompt(&mut self, _: &Conversation, _: &AtomicBool) -> Result<Prompt, Failure> {
         unreachable!("no model is open")
     }
 
     fn generate(
         &mut self,
-        _: &chat::Turn,
+        _: &Prompt,
+        _: &GenerateParams,
         _: &AtomicBool,
-        _: &mut dyn FnMut(chat::Piece<'_>),
-    ) -> Result<chat::Finish, chat::Failure> {
+        _: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Finished, Failure> {
         unreachable!("no model is open")
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use chat::{Failure, FailureCode, ModelChoice};
-use engine::{Engine, Prompt, PromptError, TemplateSandbox, TemplateUse};
+use engine::{Conversation, Engine, Prompt, PromptError, TemplateSandbox, TemplateUse};
 
-use super::{EngineModel, Open, conversation};
+use super::{EngineModel, Open};
 
 impl EngineModel {
     /// Where the chat template of the file with this fingerprint runs, if the user wants the file's own.
@@ -51,13 +51,13 @@ impl Open {
         self.info.template = info(&self.model.engine);
     }
 
-    /// The prompt of a turn. Why there is none is noted, too, where the template is why.
+    /// The prompt of a conversation. Why there is none is noted, too, where the template is why.
     pub(super) fn prompt(
         &mut self,
-        turn: &chat::Turn,
+        conversation: &Conversation,
         cancel: &AtomicBool,
     ) -> Result<Prompt, Failure> {
-        let prompt = self.model.engine.prompt_unless(&conversation(turn), cancel);
+        let prompt = self.model.engine.prompt_unless(conversation, cancel);
         self.info.template.fault = match &prompt {
             Err(PromptError::Template(error)) => Some(error.to_string()),
             _ => None,

@@ -2,10 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use chat::{
-    Finish, HistoryMessage, LoadOptions, ModelChoice, ModelHost, Piece, Role, Sampling, StopReason,
-    Turn,
-};
+use chat::{LoadOptions, ModelChoice, ModelHost};
+use engine::{Part, Role, Sampling, StopReason, Turn};
 use tempfile::TempDir;
 
 use super::*;
@@ -28,42 +26,72 @@ fn demo_model() -> EngineModel {
     model
 }
 
-fn said(role: Role, text: &str, ids: Option<Vec<u32>>) -> HistoryMessage {
-    HistoryMessage {
-        role,
-        text: text.to_owned(),
-        thinking: None,
-        ids,
-    }
-}
-
-fn turn(history: Vec<HistoryMessage>) -> Turn {
+fn said(role: Role, text: &str, ids: Option<Vec<u32>>) -> Turn {
     Turn {
-        history,
-        instructions: None,
-        thinking: false,
-        today: jiff::civil::date(2026, 3, 5),
-        sampling: Sampling {
-            temperature: 0.0,
-            ..Sampling::default()
-        },
-        max_tokens: None,
-        lookup: false,
-        resume: false,
+        ids,
+        ..Turn::new(role, text)
     }
 }
 
-fn answer(model: &mut EngineModel, turn: &Turn) -> (String, Vec<u32>, Finish) {
-    let (mut text, mut ids) = (String::new(), Vec::new());
-    let finish = model
-        .generate(turn, &AtomicBool::new(false), &mut |piece| {
-            if let Piece::Token { id, text: more, .. } = piece {
-                ids.push(id);
-                text.push_str(more);
+/// What an answer is generated from.
+#[derive(Clone)]
+struct Asked {
+    conversation: Conversation,
+    params: GenerateParams,
+}
+
+fn asked(messages: Vec<Turn>) -> Asked {
+    let sampling = Sampling {
+        temperature: 0.0,
+        ..Sampling::default()
+    };
+    Asked {
+        conversation: Conversation {
+            messages,
+            instructions: None,
+            thinking: false,
+            today: jiff::civil::date(2026, 3, 5),
+            tools: Vec::new(),
+        },
+        params: GenerateParams {
+            sampling,
+            ..GenerateParams::default()
+        },
+    }
+}
+
+fn limited(asked: &Asked, max_tokens: usize) -> Asked {
+    let mut asked = asked.clone();
+    asked.params.max_tokens = Some(max_tokens);
+    asked
+}
+
+fn prompt_length(model: &mut EngineModel, conversation: &Conversation) -> Result<usize, Failure> {
+    let prompt = model.prompt(conversation, &AtomicBool::new(false))?;
+    Ok(prompt.ids.len())
+}
+
+type Pieces = Vec<(u32, String, Part)>;
+
+fn pieces(model: &mut EngineModel, asked: &Asked) -> (Pieces, Finished) {
+    let never = AtomicBool::new(false);
+    let prompt = model.prompt(&asked.conversation, &never).expect("a prompt");
+    let mut pieces = Vec::new();
+    let finished = model
+        .generate(&prompt, &asked.params, &never, &mut |event| {
+            if let Event::Token { id, piece, part } = event {
+                pieces.push((id, piece.to_owned(), part));
             }
         })
         .expect("an answer");
-    (text, ids, finish)
+    (pieces, finished)
+}
+
+fn answer(model: &mut EngineModel, asked: &Asked) -> (String, Vec<u32>, Finished) {
+    let (pieces, finished) = pieces(model, asked);
+    let text = pieces.iter().map(|(_, piece, _)| piece.as_str()).collect();
+    let ids = pieces.iter().map(|(id, _, _)| *id).collect();
+    (text, ids, finished)
 }
 
 #[test]
@@ -87,52 +115,40 @@ fn a_long_context_does_not_stretch_the_demo_model() {
 fn a_second_turn_goes_on_from_the_first() {
     let mut model = demo_model();
     let question = said(Role::User, "What is Goldcrest?", None);
-    let first = turn(vec![question.clone()]);
+    let first = asked(vec![question.clone()]);
     let (text, ids, finish) = answer(&mut model, &first);
     assert_eq!(finish.reason, StopReason::EndOfTurn);
-    assert_eq!(finish.stats.tokens as usize, ids.len());
+    assert_eq!(finish.stats.tokens, ids.len());
     assert_eq!(
-        finish.stats.prompt_tokens as usize,
-        model
-            .count(&first, &AtomicBool::new(false))
-            .expect("counted")
+        Ok(finish.stats.prompt_tokens),
+        prompt_length(&mut model, &first.conversation)
     );
 
     let more = said(Role::User, "Who are you?", None);
-    let second = turn(vec![
+    let second = asked(vec![
         question,
         said(Role::Assistant, &text, Some(ids.clone())),
         more,
     ]);
     let (_, _, after) = answer(&mut model, &second);
-    assert!(
-        after.stats.cached_tokens as usize >= finish.stats.prompt_tokens as usize + ids.len() - 1
-    );
+    assert!(after.stats.cached_tokens >= finish.stats.prompt_tokens + ids.len() - 1);
 }
 
 #[test]
 fn an_answer_cut_short_goes_on_as_if_it_had_not_been() {
     let mut model = demo_model();
     let question = said(Role::User, "What is Goldcrest?", None);
-    let whole = turn(vec![question.clone()]);
+    let whole = asked(vec![question.clone()]);
     let (text, ids, _) = answer(&mut model, &whole);
-    let (start, start_ids, finish) = answer(
-        &mut model,
-        &Turn {
-            max_tokens: Some(5),
-            ..whole
-        },
-    );
+    let (start, start_ids, finish) = answer(&mut model, &limited(&whole, 5));
     assert_eq!(finish.reason, StopReason::MaxTokens);
     assert_eq!(start_ids, ids[..5]);
 
-    let resumed = Turn {
-        resume: true,
-        ..turn(vec![
-            question,
-            said(Role::Assistant, &start, Some(start_ids)),
-        ])
+    let partial = Turn {
+        open: true,
+        ..said(Role::Assistant, &start, Some(start_ids))
     };
+    let resumed = asked(vec![question, partial]);
     let (rest, rest_ids, _) = answer(&mut model, &resumed);
     assert_eq!(rest_ids, ids[5..]);
     assert_eq!(start + &rest, text);
@@ -152,7 +168,7 @@ fn a_bad_file_leaves_the_model_before_as_it_was() {
     assert!(model.info().is_some_and(|info| info.demo_model));
     answer(
         &mut model,
-        &turn(vec![said(Role::User, "Who are you?", None)]),
+        &asked(vec![said(Role::User, "Who are you?", None)]),
     );
 }
 
@@ -216,13 +232,12 @@ fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reaso
         let info = model.open(&choice, options, progress).expect("it opens");
         (info, std::mem::take(&mut loads))
     };
-    let asked = |text| turn(vec![said(Role::User, text, None)]);
-    let cancel = AtomicBool::new(false);
+    let asked = |text| asked(vec![said(Role::User, text, None)]).conversation;
 
     let (info, _) = open(&mut model, &options());
     assert_eq!(info.template.used, chat::TemplateUse::Unknown);
     assert!(info.can_think);
-    let built_in = model.count(&asked("Hello"), &cancel).expect("a prompt");
+    let built_in = prompt_length(&mut model, &asked("Hello")).expect("a prompt");
     assert!(built_in > 20);
 
     // The file's own, without loading the weights again.
@@ -233,15 +248,15 @@ fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reaso
     let (info, loads) = open(&mut model, &own);
     assert_eq!((info.template.used, loads), (chat::TemplateUse::Own, 0));
     assert!(!info.can_think);
-    assert!(model.count(&asked("Hi"), &cancel).expect("a prompt") < 5);
-    let failure = model.count(&asked("Hello"), &cancel).expect_err("stopped");
+    assert!(prompt_length(&mut model, &asked("Hi")).expect("a prompt") < 5);
+    let failure = prompt_length(&mut model, &asked("Hello")).expect_err("stopped");
     assert_eq!(failure.code, FailureCode::Generation);
     for words in ["it took longer than 2 s", "built-in protocol"] {
         assert!(failure.message.contains(words), "{failure}");
     }
     let fault = |model: &EngineModel| model.info().and_then(|info| info.template.fault.clone());
     assert!(fault(&model).is_some_and(|fault| fault.contains("longer than 2 s")));
-    assert!(model.count(&asked("Hi"), &cancel).is_ok());
+    assert!(prompt_length(&mut model, &asked("Hi")).is_ok());
     assert_eq!(fault(&model), None);
 
     // Another setting loads it again, with the same template.
@@ -260,7 +275,7 @@ fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reaso
         },
     );
     assert_eq!((info.template.used, loads), (chat::TemplateUse::Unknown, 0));
-    assert_eq!(model.count(&asked("Hello"), &cancel), Ok(built_in));
+    assert_eq!(prompt_length(&mut model, &asked("Hello")), Ok(built_in));
 
     // Another file in its place is loaded, whatever else changes.
     let ModelChoice::File(file) = &choice else {
@@ -281,10 +296,8 @@ fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reaso
 #[test]
 fn without_a_model_there_is_no_answer() {
     let mut model = EngineModel::default();
-    let question = turn(vec![said(Role::User, "Hello?", None)]);
-    let failure = model
-        .count(&question, &AtomicBool::new(false))
-        .expect_err("no model");
+    let question = asked(vec![said(Role::User, "Hello?", None)]);
+    let failure = prompt_length(&mut model, &question.conversation).expect_err("no model");
     assert_eq!(failure.code, FailureCode::NoModel);
 }
 
@@ -292,50 +305,32 @@ fn without_a_model_there_is_no_answer() {
 fn thinking_that_was_stopped_goes_on_as_thinking() {
     let mut model = demo_model();
     let question = said(Role::User, "Tell me a story about a bird.", None);
-    let thinking = Turn {
-        thinking: true,
-        max_tokens: Some(6),
-        ..turn(vec![question.clone()])
-    };
-    let parts = |model: &mut EngineModel, turn: &Turn| {
-        let mut found = Vec::new();
-        model
-            .generate(turn, &AtomicBool::new(false), &mut |piece| {
-                if let Piece::Token { id, text, part } = piece {
-                    found.push((id, text.to_owned(), part));
-                }
-            })
-            .expect("an answer");
-        found
-    };
-    let begun = parts(&mut model, &thinking);
+    let mut thinking = asked(vec![question.clone()]);
+    thinking.conversation.thinking = true;
+    let (begun, _) = pieces(&mut model, &limited(&thinking, 6));
     let thought: String = begun
         .iter()
-        .filter(|(_, _, part)| *part == chat::Part::Thinking)
+        .filter(|(_, _, part)| *part == Part::Thinking)
         .map(|(_, text, _)| text.as_str())
         .collect();
     assert!(!thought.trim().is_empty(), "it thinks: {begun:?}");
     assert!(
-        begun.iter().all(|(_, _, part)| *part != chat::Part::Answer),
+        begun.iter().all(|(_, _, part)| *part != Part::Answer),
         "{begun:?}"
     );
 
-    let half = HistoryMessage {
+    let half = Turn {
         thinking: Some(thought),
+        open: true,
         ..said(
             Role::Assistant,
             "",
             Some(begun.iter().map(|(id, _, _)| *id).collect()),
         )
     };
-    let resumed = Turn {
-        resume: true,
-        max_tokens: Some(1),
-        history: vec![question, half],
-        ..thinking
-    };
-    let (_, text, part) = parts(&mut model, &resumed).remove(0);
-    assert_eq!(part, chat::Part::Thinking, "{text}");
+    thinking.conversation.messages = vec![question, half];
+    let (_, text, part) = pieces(&mut model, &limited(&thinking, 1)).0.remove(0);
+    assert_eq!(part, Part::Thinking, "{text}");
 }
 
 #[test]
@@ -349,16 +344,10 @@ fn a_seed_gives_the_same_answer_and_another_seed_another() {
             seed: Some(seed),
             ..Sampling::default()
         };
-        let turn = Turn {
-            sampling,
-            max_tokens: Some(30),
-            ..turn(vec![said(
-                Role::User,
-                "Tell me a story about a bird.",
-                None,
-            )])
-        };
-        let (_, ids, finish) = answer(&mut model, &turn);
+        let question = said(Role::User, "Tell me a story about a bird.", None);
+        let mut asked = limited(&asked(vec![question]), 30);
+        asked.params.sampling = sampling;
+        let (_, ids, finish) = answer(&mut model, &asked);
         assert_eq!(finish.stats.seed, seed);
         ids
     };

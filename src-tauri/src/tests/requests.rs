@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use chat::{
-    Device, DeviceKind, HistoryMessage, KvType, Part, Role, Sampling, Stats, StopReason, Template,
-    TemplateUse,
-};
+use chat::{Device, DeviceKind, Template, TemplateUse};
+use engine::{KvType, Part, Role, Sampling, Stats, StopReason, Turn};
 
 use super::*;
 
@@ -59,11 +57,19 @@ fn fields(value: &Value) -> &serde_json::Map<String, Value> {
     value.as_object().expect("an object")
 }
 
+/// What an answer was generated from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    conversation: Conversation,
+    params: GenerateParams,
+}
+
 /// A model that keeps what it is asked and always says the same.
 #[derive(Clone, Default)]
 pub struct Recorder {
     options: Arc<Mutex<Vec<LoadOptions>>>,
-    turns: Arc<Mutex<Vec<Turn>>>,
+    prompted: Arc<Mutex<Vec<Conversation>>>,
+    turns: Arc<Mutex<Vec<Asked>>>,
     /// An answer does not end before it is cancelled.
     pub is_endless: Arc<AtomicBool>,
     /// Nor then.
@@ -81,7 +87,7 @@ impl Recorder {
         }
     }
 
-    fn last_turn(&self) -> Turn {
+    fn last_turn(&self) -> Asked {
         let turns = self.turns.lock().expect("not poisoned");
         turns.last().cloned().expect("a turn")
     }
@@ -98,14 +104,12 @@ pub fn figures() -> Stats {
         cached_tokens: 40,
         tokens: 4,
         thinking_tokens: 1,
-        first_token_ms: 1235,
+        first_token_ms: 1235.0,
         tokens_per_second: 16.25,
         read_per_second: 84.5,
         drafted_tokens: 6,
         accepted_tokens: 5,
         seed: 77,
-        model: "Mine".into(),
-        device: "CPU, AVX2".into(),
     }
 }
 
@@ -143,6 +147,7 @@ impl ModelHost for Recorder {
                 top_k: 9,
                 min_p: 0.75,
                 repeat_penalty: 2.5,
+                repeat_last_n: 19,
                 seed: None,
             },
             device: Device {
@@ -159,35 +164,43 @@ impl ModelHost for Recorder {
         self.open.as_ref()
     }
 
-    fn count(&mut self, _: &Turn, _: &AtomicBool) -> Result<usize, Failure> {
-        Ok(10)
+    fn prompt(&mut self, conversation: &Conversation, _: &AtomicBool) -> Result<Prompt, Failure> {
+        let mut prompted = self.prompted.lock().expect("not poisoned");
+        prompted.push(conversation.clone());
+        Ok(Prompt::of_ids(vec![0; 10]))
     }
 
     fn generate(
         &mut self,
-        turn: &Turn,
+        _: &Prompt,
+        params: &GenerateParams,
         cancel: &AtomicBool,
-        on_piece: &mut dyn FnMut(Piece<'_>),
-    ) -> Result<Finish, Failure> {
-        self.turns.lock().expect("not poisoned").push(turn.clone());
-        for (id, text, part) in [
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Finished, Failure> {
+        let prompted = self.prompted.lock().expect("not poisoned");
+        let conversation = prompted.last().cloned().expect("a prompt");
+        self.turns.lock().expect("not poisoned").push(Asked {
+            conversation,
+            params: params.clone(),
+        });
+        for (id, piece, part) in [
             (41, "<think>", Part::Control),
             (42, "Hm.", Part::Thinking),
             (43, "</think>", Part::Control),
             (44, "Yes.", Part::Answer),
         ] {
-            on_piece(Piece::Token { id, text, part });
+            on_event(Event::Token { id, piece, part });
         }
         while self.is_endless.load(Ordering::Relaxed) {
             if cancel.load(Ordering::Relaxed) && !self.is_deaf {
-                return Ok(Finish {
+                return Ok(Finished {
                     reason: StopReason::Cancelled,
                     stats: figures(),
                 });
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Ok(Finish {
+        Ok(Finished {
             reason: StopReason::MaxTokens,
             stats: figures(),
         })
@@ -245,7 +258,7 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
             "acceptedTokens": 5,
             "seed": 77,
             "model": "Mine",
-            "device": "CPU, AVX2",
+            "device": "Card",
         })
     );
     send(&chat, "And blue?");
@@ -261,7 +274,7 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
     assert_eq!(options, Some(expected));
 
     let turn = model.last_turn();
-    assert_eq!(turn, second_turn(turn.today));
+    assert_eq!(turn, second_turn(turn.conversation.today));
 
     let status = &window.invoke("snapshot", json!({})).expect("a snapshot")["model"];
     assert_eq!(*status, shown_status());
@@ -279,14 +292,17 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
     let view = invoke("send", asked);
     let (chat, question) = (&view["chat"]["id"], &view["messages"][0]["id"]);
     let first = answered(&window, chat);
-    assert!(!model.last_turn().thinking);
+    assert!(!model.last_turn().conversation.thinking);
 
     for thinking in [true, false] {
         let again = json!({ "message": first["id"], "thinking": thinking });
         invoke("regenerate", again);
         assert_ne!(answered(&window, chat)["id"], first["id"]);
         let turn = model.last_turn();
-        assert_eq!((turn.thinking, turn.history.len()), (thinking, 1));
+        assert_eq!(
+            (turn.conversation.thinking, turn.conversation.messages.len()),
+            (thinking, 1)
+        );
     }
 
     let shown = invoke("show_sibling", json!({ "message": first["id"] }));
@@ -294,7 +310,13 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
     invoke("continue_answer", json!({ "message": first["id"] }));
     assert_eq!(answered(&window, chat)["id"], first["id"]);
     let turn = model.last_turn();
-    assert_eq!((turn.resume, turn.history.len()), (true, 2));
+    assert_eq!(
+        (
+            turn.conversation.messages[1].open,
+            turn.conversation.messages.len()
+        ),
+        (true, 2)
+    );
 
     for thinking in [true, false] {
         let edited = json!({ "message": question, "text": "And blue?", "answer": thinking });
@@ -302,7 +324,10 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
         answered(&window, chat);
         let turn = model.last_turn();
         assert_eq!(
-            (turn.thinking, &*turn.history[0].text),
+            (
+                turn.conversation.thinking,
+                &*turn.conversation.messages[0].text
+            ),
             (thinking, "And blue?")
         );
     }
@@ -343,38 +368,36 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
 }
 
 /// What the model is asked the second time.
-fn second_turn(today: jiff::civil::Date) -> Turn {
-    let message = |role, text: &str, thinking: Option<&str>, ids| HistoryMessage {
-        role,
-        text: text.to_owned(),
-        thinking: thinking.map(str::to_owned),
-        ids,
-    };
-    Turn {
-        history: vec![
-            message(Role::User, "What is green?", None, None),
-            message(
-                Role::Assistant,
-                "Yes.",
-                Some("Hm."),
-                Some(vec![41, 42, 43, 44]),
-            ),
-            message(Role::User, "And blue?", None, None),
-        ],
-        instructions: Some("Be brief.".into()),
-        thinking: true,
-        today,
-        sampling: Sampling {
-            temperature: 1.25,
-            top_p: 0.75,
-            top_k: 17,
-            min_p: 0.125,
-            repeat_penalty: 1.5,
-            seed: Some(4_294_967_295),
+fn second_turn(today: jiff::civil::Date) -> Asked {
+    Asked {
+        conversation: Conversation {
+            messages: vec![
+                Turn::new(Role::User, "What is green?"),
+                Turn {
+                    thinking: Some("Hm.".into()),
+                    ids: Some(vec![41, 42, 43, 44]),
+                    ..Turn::new(Role::Assistant, "Yes.")
+                },
+                Turn::new(Role::User, "And blue?"),
+            ],
+            instructions: Some("Be brief.".into()),
+            thinking: true,
+            today,
+            tools: Vec::new(),
         },
-        max_tokens: Some(33),
-        lookup: false,
-        resume: false,
+        params: GenerateParams {
+            sampling: Sampling {
+                temperature: 1.25,
+                top_p: 0.75,
+                top_k: 17,
+                min_p: 0.125,
+                repeat_penalty: 1.5,
+                repeat_last_n: 19,
+                seed: Some(4_294_967_295),
+            },
+            max_tokens: Some(33),
+            lookup: false,
+        },
     }
 }
 

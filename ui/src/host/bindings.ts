@@ -186,7 +186,7 @@ export type QueuedMessage = {
 };
 
 /**  Who wrote a message. */
-export type Role = "user" | "assistant";
+export type Role = "user" | "assistant" | "system" | "tool";
 
 /**  How the next token is chosen; null: as the model's file asks for it, and a new seed for each answer. */
 export type Sampling = {

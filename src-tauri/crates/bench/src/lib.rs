@@ -13,10 +13,8 @@ use std::time::{Duration, Instant};
 use engine::run::generate::rate;
 use engine::run::random::Random;
 use engine::run::sampler::Sampler;
-use engine::{
-    Conversation, CpuLevel, Engine, GenerateError, GenerateParams, KeepThinking, PromptError, Role,
-    Sampling, Turn, process,
-};
+use engine::{CpuLevel, Engine, GenerateError, PromptError, process};
+use inference::{Conversation, GenerateParams, Role, Sampling, Turn};
 use serde::Serialize;
 
 pub use on_gpu::{GpuReport, KernelReport};
@@ -249,7 +247,6 @@ impl Instrument<'_> {
             thinking: false,
             today: jiff::civil::Date::constant(2026, 3, 5),
             tools: Vec::new(),
-            keep_thinking: KeepThinking::All,
         };
         let never = AtomicBool::new(false);
         let params = GenerateParams {
@@ -265,10 +262,10 @@ impl Instrument<'_> {
         let prompt = self.engine.prompt(&conversation)?;
         let finished = self
             .engine
-            .generate(&prompt.ids, &params, &never, &mut |_| {})?;
+            .generate(&prompt, &params, &never, &mut |_| {})?;
         Ok(FollowUp {
-            prompt: finished.stats.prompt,
-            cached: finished.stats.cached,
+            prompt: finished.stats.prompt_tokens,
+            cached: finished.stats.cached_tokens,
             first_token_s: started.elapsed().as_secs_f64(),
         })
     }

@@ -2,7 +2,8 @@
 
 use engine::model::evaluate::Profile;
 use engine::run::sampler::Sampler;
-use engine::{GenerateError, Sampling, process};
+use engine::{GenerateError, process};
+use inference::Sampling;
 use serde::Serialize;
 
 use crate::Instrument;

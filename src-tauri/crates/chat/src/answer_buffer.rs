@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use inference::Part;
 use store::Progress;
 
-use crate::model_host::Part;
 use crate::view::Stage;
 
 /// How long tokens are gathered before the window gets them. The first goes at once.

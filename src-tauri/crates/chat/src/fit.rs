@@ -6,11 +6,14 @@
 //! [`KEPT_SHARE`]. What was cut for one answer stays cut for the next, as long as the whole is too
 //! long.
 
+use std::borrow::Cow;
+
 use figures::{count, tokens};
-use store::{MessageId, OmittedRow, Role};
+use inference::{Conversation, GenerateParams, Prompt, Role, Turn};
+use store::{MessageId, OmittedRow};
 
 use crate::failure::{Failure, FailureCode};
-use crate::model_host::{HistoryMessage, ModelInfo, Turn};
+use crate::model_host::ModelInfo;
 
 /// The share of the context, in percent, from which on earlier thinking is left out.
 const THINKING_SHARE: usize = 70;
@@ -60,13 +63,24 @@ impl Limits {
     }
 }
 
-/// A turn with the whole history.
+/// What an answer is to be generated from: the whole conversation, and how.
 pub(crate) struct TurnRequest {
-    pub turn: Turn,
-    /// The id of each message of the history.
+    pub conversation: Conversation,
+    pub params: GenerateParams,
+    /// The id of each message of the conversation.
     pub ids: Vec<MessageId>,
     /// What the answer before this one left out.
     pub before: OmittedRow,
+}
+
+impl TurnRequest {
+    /// Whether the last message is a partial answer to be continued.
+    fn resumes(&self) -> bool {
+        self.conversation
+            .messages
+            .last()
+            .is_some_and(|turn| turn.open)
+    }
 }
 
 /// What was left out.
@@ -80,31 +94,90 @@ struct Cut {
     thinking: usize,
 }
 
-type Count<'a> = &'a mut dyn FnMut(&Turn) -> Result<usize, Failure>;
-
-/// Cuts as little as the context allows.
-pub(crate) fn fit(
-    whole: TurnRequest,
+/// Prompts of one conversation after different cuts, each of which is made once.
+struct Prompts<'a> {
+    conversation: &'a Conversation,
     limits: Limits,
-    count: Count<'_>,
-) -> Result<(Turn, Truncation), Failure> {
-    let TurnRequest { turn, ids, before } = &whole;
-    let context = limits.context;
-    // What cannot fit whatever its tokens are is not counted: that would take long.
-    let count: Count<'_> = &mut |turn| match least_tokens(turn, limits) {
-        least if least > context => Ok(least),
-        _ => count(turn),
+    make: &'a mut dyn FnMut(&Conversation) -> Result<Prompt, Failure>,
+    made: Vec<(Cut, Prompt)>,
+}
+
+impl Prompts<'_> {
+    /// Tokens of the prompt after this cut, or a lower bound where even that exceeds the context: to
+    /// tokenize so much would take long.
+    fn tokens(&mut self, cut: Cut) -> Result<usize, Failure> {
+        if let Some((_, prompt)) = self.made.iter().find(|(of, _)| *of == cut) {
+            return Ok(prompt.ids.len());
+        }
+        let conversation = apply(self.conversation, cut);
+        let least = least_tokens(&conversation, self.limits);
+        if least > self.limits.context {
+            return Ok(least);
+        }
+        let prompt = (self.make)(&conversation)?;
+        let tokens = prompt.ids.len();
+        self.made.push((cut, prompt));
+        Ok(tokens)
+    }
+
+    /// Tokens of the answer that is continued.
+    fn tokens_of_partial(&mut self) -> Result<usize, Failure> {
+        let Some((partial, before)) = self.conversation.messages.split_last() else {
+            return Ok(0);
+        };
+        if let Some(ids) = &partial.ids {
+            return Ok(ids.len());
+        }
+        let without = Conversation {
+            messages: before.to_vec(),
+            ..without_messages(self.conversation)
+        };
+        let whole = self.tokens(Cut::default())?;
+        let before = match least_tokens(&without, self.limits) {
+            least if least > self.limits.context => least,
+            _ => (self.make)(&without)?.ids.len(),
+        };
+        Ok(whole.saturating_sub(before))
+    }
+
+    /// The prompt after this cut.
+    fn take(mut self, cut: Cut) -> Result<Prompt, Failure> {
+        match self.made.iter().position(|(of, _)| *of == cut) {
+            Some(at) => Ok(self.made.swap_remove(at).1),
+            None => (self.make)(&apply(self.conversation, cut)),
+        }
+    }
+}
+
+/// The prompt of a request whose conversation is cut as little as the context allows. `make` is called once for each
+/// cut that is tried, and not again for the one that fits.
+pub(crate) fn fit(
+    request: &TurnRequest,
+    limits: Limits,
+    make: &mut dyn FnMut(&Conversation) -> Result<Prompt, Failure>,
+) -> Result<(Prompt, Truncation), Failure> {
+    let TurnRequest {
+        conversation,
+        ids,
+        before,
+        ..
+    } = request;
+    let mut prompts = Prompts {
+        conversation,
+        limits,
+        make,
+        made: Vec::new(),
     };
-    let reserved = reserved(turn, context, count)?;
-    let limit = context - reserved;
+    let context = limits.context;
+    let limit = context - reserved(request, context, &mut prompts)?;
     let comfortable = (context * THINKING_SHARE / 100).min(limit);
-    let history = &turn.history;
+    let history = &conversation.messages;
 
     let mut cut = Cut::default();
-    let mut tokens = if history.len() > 2 && bytes(turn) > context * USUAL_TOKEN {
+    let mut tokens = if history.len() > 2 && bytes(conversation) > context * USUAL_TOKEN {
         usize::MAX
     } else {
-        count(turn)?
+        prompts.tokens(cut)?
     };
     if tokens > comfortable {
         let index = |id: Option<MessageId>| {
@@ -116,7 +189,7 @@ pub(crate) fn fit(
             thinking: index(before.thinking_from),
         };
         if cut != Cut::default() {
-            tokens = count(&apply(turn, cut))?;
+            tokens = prompts.tokens(cut)?;
         }
     }
     if tokens > comfortable {
@@ -124,61 +197,55 @@ pub(crate) fn fit(
             .iter()
             .rposition(|message| message.role == Role::Assistant)
             .unwrap_or(0);
-        let thinks = |message: &HistoryMessage| message.thinking.is_some();
+        let thinks = |message: &Turn| message.thinking.is_some();
         if history[cut.thinking.min(last_answer)..last_answer]
             .iter()
             .any(thinks)
         {
             cut.thinking = last_answer;
-            tokens = count(&apply(turn, cut))?;
+            tokens = prompts.tokens(cut)?;
         }
     }
     if tokens > limit {
-        cut.messages = oldest_kept(turn, cut, context * KEPT_SHARE / 100, count)?;
-        tokens = count(&apply(turn, cut))?;
+        cut.messages = oldest_kept(history, cut, context * KEPT_SHARE / 100, &mut prompts)?;
+        tokens = prompts.tokens(cut)?;
     }
     if tokens > limit {
-        return Err(if turn.resume {
+        return Err(if request.resumes() {
             answer_full(limits)
         } else {
-            let counted = least_tokens(&apply(turn, cut), limits) <= context;
+            let counted = least_tokens(&apply(conversation, cut), limits) <= context;
             too_long(tokens, counted, limit, limits.remedy)
         });
     }
-    let truncation = Truncation(omitted(&whole, cut));
-    let turn = if cut == Cut::default() {
-        whole.turn
-    } else {
-        apply(&whole.turn, cut)
-    };
-    Ok((turn, truncation))
+    let truncation = Truncation(omitted(request, cut));
+    Ok((prompts.take(cut)?, truncation))
 }
 
 /// The tokens kept free for what is to be written. An answer that is continued has used some.
-fn reserved(turn: &Turn, context: usize, count: Count<'_>) -> Result<usize, Failure> {
-    let reserved = turn.max_tokens.unwrap_or(RESERVED_TOKENS).min(context / 4);
-    let Some((partial, before)) = turn.history.split_last().filter(|_| turn.resume) else {
+fn reserved(
+    request: &TurnRequest,
+    context: usize,
+    prompts: &mut Prompts<'_>,
+) -> Result<usize, Failure> {
+    let most = request.params.max_tokens.unwrap_or(RESERVED_TOKENS);
+    let reserved = most.min(context / 4);
+    if !request.resumes() {
         return Ok(reserved);
-    };
-    let written = match &partial.ids {
-        Some(ids) => ids.len(),
-        None => {
-            let without = Turn {
-                history: before.to_vec(),
-                resume: false,
-                ..turn.clone()
-            };
-            count(turn)?.saturating_sub(count(&without)?)
-        }
-    };
+    }
+    let written = prompts.tokens_of_partial()?;
     let least = (context / SHARE_TO_CONTINUE).clamp(1, TOKENS_TO_CONTINUE);
     Ok(reserved.saturating_sub(written).max(least.min(reserved)))
 }
 
 /// The first turn from which on all the rest has at most `target` tokens, or else the last turn.
-fn oldest_kept(turn: &Turn, cut: Cut, target: usize, count: Count<'_>) -> Result<usize, Failure> {
-    let users = turn
-        .history
+fn oldest_kept(
+    history: &[Turn],
+    cut: Cut,
+    target: usize,
+    prompts: &mut Prompts<'_>,
+) -> Result<usize, Failure> {
+    let users = history
         .iter()
         .enumerate()
         .skip(cut.messages)
@@ -187,14 +254,8 @@ fn oldest_kept(turn: &Turn, cut: Cut, target: usize, count: Count<'_>) -> Result
     let (mut low, mut high) = (0, starts.len().saturating_sub(1));
     while low < high {
         let middle = (low + high) / 2;
-        if count(&apply(
-            turn,
-            Cut {
-                messages: starts[middle],
-                ..cut
-            },
-        ))? <= target
-        {
+        let messages = starts[middle];
+        if prompts.tokens(Cut { messages, ..cut })? <= target {
             high = middle;
         } else {
             low = middle + 1;
@@ -204,41 +265,57 @@ fn oldest_kept(turn: &Turn, cut: Cut, target: usize, count: Count<'_>) -> Result
 }
 
 /// No text has fewer tokens than this.
-fn least_tokens(turn: &Turn, limits: Limits) -> usize {
-    bytes(turn) / limits.longest_token
+fn least_tokens(conversation: &Conversation, limits: Limits) -> usize {
+    bytes(conversation) / limits.longest_token
 }
 
-fn bytes(turn: &Turn) -> usize {
-    let bytes = |message: &HistoryMessage| {
-        message.text.len() + message.thinking.as_ref().map_or(0, String::len)
-    };
-    let instructions = turn.instructions.as_ref().map_or(0, String::len);
-    instructions + turn.history.iter().map(bytes).sum::<usize>()
+fn bytes(conversation: &Conversation) -> usize {
+    let bytes =
+        |message: &Turn| message.text.len() + message.thinking.as_ref().map_or(0, String::len);
+    let instructions = conversation.instructions.as_ref().map_or(0, String::len);
+    instructions + conversation.messages.iter().map(bytes).sum::<usize>()
 }
 
-fn apply(turn: &Turn, cut: Cut) -> Turn {
-    let mut turn = turn.clone();
-    for message in turn.history.iter_mut().take(cut.thinking) {
-        // The ids hold the thinking too.
-        if message.thinking.take().is_some() {
-            message.ids = None;
-        }
+/// The conversation after this cut: the same one where nothing is cut, else a copy of what is kept.
+fn apply(conversation: &Conversation, cut: Cut) -> Cow<'_, Conversation> {
+    if cut == Cut::default() {
+        return Cow::Borrowed(conversation);
     }
-    turn.history.drain(..cut.messages);
-    turn
+    let kept = conversation.messages.iter().enumerate().skip(cut.messages);
+    let messages = kept.map(|(at, turn)| match &turn.thinking {
+        Some(_) if at < cut.thinking => Turn {
+            // The ids hold the thinking too.
+            ids: None,
+            thinking: None,
+            text: turn.text.clone(),
+            ..*turn
+        },
+        _ => turn.clone(),
+    });
+    Cow::Owned(Conversation {
+        messages: messages.collect(),
+        ..without_messages(conversation)
+    })
 }
 
-fn omitted(whole: &TurnRequest, cut: Cut) -> OmittedRow {
-    let without = whole
-        .turn
-        .history
-        .get(cut.messages..cut.thinking)
-        .unwrap_or_default();
+fn without_messages(conversation: &Conversation) -> Conversation {
+    Conversation {
+        messages: Vec::new(),
+        instructions: conversation.instructions.clone(),
+        thinking: conversation.thinking,
+        today: conversation.today,
+        tools: conversation.tools.clone(),
+    }
+}
+
+fn omitted(request: &TurnRequest, cut: Cut) -> OmittedRow {
+    let history = &request.conversation.messages;
+    let without = history.get(cut.messages..cut.thinking).unwrap_or_default();
     let id = |at: usize| {
         if at == 0 {
             None
         } else {
-            whole.ids.get(at).copied()
+            request.ids.get(at).copied()
         }
     };
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

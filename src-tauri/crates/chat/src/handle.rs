@@ -10,12 +10,12 @@ use crate::clock::{Clock, SystemClock};
 use crate::failure::{Failure, FailureCode};
 use crate::model_host::{ModelChoice, ModelHost};
 use crate::settings::Settings;
-use crate::view::{ChatSummary, ChatView, Event, SearchHit, Snapshot};
+use crate::view::{ChatEvent, ChatSummary, ChatView, SearchHit, Snapshot};
 
 /// All that a window can ask for. Clones ask the same actor.
 ///
 /// Each verb waits for the actor, which answers without waiting for the model. What happens later
-/// comes as [`Event`]s. Dropping the last handle is a [`Chat::shutdown`].
+/// comes as [`ChatEvent`]s. Dropping the last handle is a [`Chat::shutdown`].
 #[derive(Clone)]
 pub struct Chat {
     mailbox: Sender<Request>,
@@ -29,7 +29,7 @@ impl Chat {
     pub fn start(
         store: Store,
         host: Box<dyn ModelHost>,
-        on_event: Box<dyn Fn(Event) + Send + Sync>,
+        on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     ) -> Result<Chat, Failure> {
         Chat::start_on(None, store, host, on_event)
     }
@@ -40,7 +40,7 @@ impl Chat {
         model: Option<ModelChoice>,
         store: Store,
         host: Box<dyn ModelHost>,
-        on_event: Box<dyn Fn(Event) + Send + Sync>,
+        on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     ) -> Result<Chat, Failure> {
         let (clock, timing) = (Box::new(SystemClock), Timing::default());
         let mailbox = actor::start(model, store, host, clock, timing, on_event)?;
@@ -53,7 +53,7 @@ impl Chat {
         host: Box<dyn ModelHost>,
         clock: Box<dyn Clock>,
         timing: Timing,
-        on_event: Box<dyn Fn(Event) + Send + Sync>,
+        on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     ) -> Result<Chat, Failure> {
         let mailbox = actor::start(None, store, host, clock, timing, on_event)?;
         Ok(Chat::of(mailbox))
@@ -178,7 +178,7 @@ impl Chat {
         self.ask(move |actor| actor.save_settings(settings))
     }
 
-    /// Opens a model in place of the present one. The result comes as [`Event::Model`].
+    /// Opens a model in place of the present one. The result comes as [`ChatEvent::Model`].
     pub fn open_model(&self, model: ModelChoice) -> Result<(), Failure> {
         self.ask(move |actor| actor.open_model(model))
     }

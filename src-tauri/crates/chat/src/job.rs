@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use inference::{Part, StopReason};
+
 use crate::failure::Failure;
 use crate::fit::{Truncation, TurnRequest};
-use crate::model_host::{Finish, LoadOptions, ModelChoice, ModelInfo, Opening, Part};
+use crate::model_host::{LoadOptions, ModelChoice, ModelInfo, Opening};
+use crate::view::AnswerStats;
 
 pub(crate) enum Job {
     Open {
@@ -43,9 +46,15 @@ pub(crate) enum Report {
     },
     /// The job of answering is over. After a panic the model cannot be trusted.
     Ended {
-        result: Result<Finish, Failure>,
+        result: Result<GeneratedAnswer, Failure>,
         panicked: bool,
         /// The model as it is now.
         open: Option<Box<ModelInfo>>,
     },
+}
+
+/// How the model ended an answer.
+pub(crate) struct GeneratedAnswer {
+    pub reason: StopReason,
+    pub stats: AnswerStats,
 }

@@ -28,19 +28,18 @@ pub use actor::{AtEnd, Timing};
 pub use clock::{Clock, SystemClock};
 pub use failure::{Failure, FailureCode};
 pub use handle::Chat;
+pub use inference::{KvType, MIN_TEMPERATURE, Role, Sampling};
 pub use model_host::{
-    Device, DeviceKind, Finish, HistoryMessage, KvType, LoadOptions, ModelChoice, ModelHost,
-    ModelInfo, Opening, Part, Piece, Stats, StopReason, Template, TemplateUse, Turn,
+    Device, DeviceKind, LoadOptions, ModelChoice, ModelHost, ModelInfo, Opening, Template,
+    TemplateUse,
 };
-pub use settings::{
-    MIN_TEMPERATURE, Sampling, SamplingSettings, SendWith, Settings, Theme, max_threads,
-};
+pub use settings::{SamplingSettings, SendWith, Settings, Theme, max_threads};
 pub use store::{
-    ChatId, Copy, Draft, DraftPlace, GoodCopy, MessageId, MessageState, QueuedMessage, Role, Store,
+    ChatId, Copy, Draft, DraftPlace, GoodCopy, MessageId, MessageState, QueuedMessage, Store,
     StoreError, WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside,
     restore_copy, start_empty,
 };
 pub use view::{
-    ChatSummary, ChatView, Event, Message, ModelState, ModelStatus, Omitted, SearchHit, Snapshot,
-    Stage,
+    AnswerStats, ChatEvent, ChatSummary, ChatView, Message, ModelState, ModelStatus, Omitted,
+    SearchHit, Snapshot, Stage,
 };

@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use jiff::civil::Date;
+use inference::{Conversation, Event, Finished, GenerateParams, KvType, Prompt, Sampling};
 use serde::{Deserialize, Serialize};
-use store::Role;
 
 use crate::failure::Failure;
-use crate::settings::Sampling;
 use crate::text;
 
 /// How far a model that is being opened has come.
@@ -41,20 +39,25 @@ pub trait ModelHost: Send {
     /// The model that is open. Answering may change where it computes.
     fn info(&self) -> Option<&ModelInfo>;
 
-    /// How many tokens the prompt of this turn has. Fails within 100 ms once `cancel` is set.
-    fn count(&mut self, turn: &Turn, cancel: &AtomicBool) -> Result<usize, Failure>;
+    /// The prompt of a conversation. Fails within 100 ms once `cancel` is set.
+    fn prompt(
+        &mut self,
+        conversation: &Conversation,
+        cancel: &AtomicBool,
+    ) -> Result<Prompt, Failure>;
 
-    /// Answers a turn, and returns within 100 ms once `cancel` is set, also while it reads the
+    /// Generates an answer, and returns within 100 ms once `cancel` is set, also while it reads the
     /// prompt.
     ///
     /// Every generated token is reported once and in order, except the end of turn, which is not
-    /// reported. The ids reported are stored and come back as [`HistoryMessage::ids`].
+    /// reported. The ids reported are stored and come back as [`Turn::ids`](inference::Turn::ids).
     fn generate(
         &mut self,
-        turn: &Turn,
+        prompt: &Prompt,
+        params: &GenerateParams,
         cancel: &AtomicBool,
-        on_piece: &mut dyn FnMut(Piece<'_>),
-    ) -> Result<Finish, Failure>;
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Finished, Failure>;
 }
 
 /// Which model to open.
@@ -80,17 +83,6 @@ pub struct LoadOptions {
     pub kv_type: KvType,
     /// Fingerprints of the files whose own chat template is used though its text is unknown.
     pub own_templates: Vec<String>,
-}
-
-/// How exactly a model keeps the keys and values of what it has read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KvType {
-    /// In 16 bits.
-    #[default]
-    F16,
-    /// In 8 bits: about half the memory.
-    Q8_0,
 }
 
 /// A model that is open.
@@ -188,136 +180,4 @@ pub enum DeviceKind {
     Cuda,
     /// A GPU through Metal.
     Metal,
-}
-
-/// All that a model needs to answer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
-    /// The conversation so far, oldest first. It ends with the user's message, or with the answer
-    /// to go on with.
-    pub history: Vec<HistoryMessage>,
-    /// The user's own instructions.
-    pub instructions: Option<String>,
-    /// Whether the model is to think first.
-    pub thinking: bool,
-    /// The date in the prompt: that of the chat's first day, so that its prompt never
-    /// changes.
-    pub today: Date,
-    /// How to choose tokens.
-    pub sampling: Sampling,
-    /// The most tokens to generate; `None`: until the context is full.
-    pub max_tokens: Option<usize>,
-    /// Whether to guess text that repeats the context. It changes the speed, not the answer.
-    pub lookup: bool,
-    /// Whether the last message of `history` is a partial answer to be continued.
-    pub resume: bool,
-}
-
-/// One message of a [`Turn`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryMessage {
-    /// Who wrote it.
-    pub role: Role,
-    /// Its text, without the thinking.
-    pub text: String,
-    /// The thinking, where it is to be sent again.
-    pub thinking: Option<String>,
-    /// The ids as generated, thinking included, where the same model made them and they are to be
-    /// sent verbatim.
-    pub ids: Option<Vec<u32>>,
-}
-
-/// What a model reports while it answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'a> {
-    /// `done` of `total` prompt tokens are read, of which `cached` needed no reading.
-    Reading {
-        /// Tokens read or cached.
-        done: usize,
-        /// Tokens of the prompt.
-        total: usize,
-        /// Tokens that were in the cache.
-        cached: usize,
-    },
-    /// One token was generated.
-    Token {
-        /// Its id.
-        id: u32,
-        /// The whole characters that it completes; may be empty.
-        text: &'a str,
-        /// Where its text belongs.
-        part: Part,
-    },
-}
-
-/// Where a token belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// To the thinking.
-    Thinking,
-    /// To the answer.
-    Answer,
-    /// To neither: a tag such as `<think>`. Its text is not shown.
-    Control,
-}
-
-/// How an answer ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Finish {
-    /// Why it ended.
-    pub reason: StopReason,
-    /// What it took.
-    pub stats: Stats,
-}
-
-/// Why an answer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopReason {
-    /// The model ended its turn.
-    EndOfTurn,
-    /// [`Turn::max_tokens`] were generated.
-    MaxTokens,
-    /// The context is full.
-    ContextFull,
-    /// It was cancelled.
-    Cancelled,
-}
-
-/// What an answer took. Of an answer that was continued: its last part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stats {
-    /// Tokens of the prompt.
-    pub prompt_tokens: u32,
-    /// Of those, the ones that needed no reading.
-    pub cached_tokens: u32,
-    /// Tokens generated.
-    pub tokens: u32,
-    /// Of those, the ones that were thinking.
-    pub thinking_tokens: u32,
-    /// From the start to the first token, in ms.
-    pub first_token_ms: u32,
-    /// Tokens generated per second.
-    pub tokens_per_second: f32,
-    /// Prompt tokens read per second.
-    pub read_per_second: f32,
-    /// Tokens that were guessed from the context.
-    #[serde(default)]
-    pub drafted_tokens: u32,
-    /// Of those, the ones that were right.
-    #[serde(default)]
-    pub accepted_tokens: u32,
-    /// The seed that was used.
-    pub seed: u64,
-    /// The model's name.
-    pub model: String,
-    /// The device's name.
-    pub device: String,
-}
-
-impl Stats {
-    pub(crate) fn with_names_cut(mut self) -> Stats {
-        self.model = text::cut(&self.model, text::MAX_NAME);
-        self.device = text::cut(&self.device, text::MAX_NAME);
-        self
-    }
 }

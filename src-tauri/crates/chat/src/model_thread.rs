@@ -6,10 +6,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
+use inference::Event;
+
 use crate::failure::{Failure, FailureCode};
 use crate::fit::{self, Limits, TurnRequest};
-use crate::job::{Job, Report};
-use crate::model_host::{Finish, ModelHost, ModelInfo, Piece};
+use crate::job::{GeneratedAnswer, Job, Report};
+use crate::model_host::{ModelHost, ModelInfo};
+use crate::view::AnswerStats;
 
 /// Runs until the actor lets go of `jobs`.
 pub(crate) fn run(mut host: Box<dyn ModelHost>, jobs: &Receiver<Job>, report: &dyn Fn(Report)) {
@@ -36,7 +39,7 @@ pub(crate) fn run(mut host: Box<dyn ModelHost>, jobs: &Receiver<Job>, report: &d
                 });
             }
             Job::Answer { request, cancel } => {
-                let answer = || answer(host.as_mut(), request, &cancel, report);
+                let answer = || answer(host.as_mut(), &request, &cancel, report);
                 let (result, panicked) = catch_panic(FailureCode::Generation, answer);
                 let open = host.info().filter(|_| !panicked).map(named).map(Box::new);
                 report(Report::Ended {
@@ -51,27 +54,29 @@ pub(crate) fn run(mut host: Box<dyn ModelHost>, jobs: &Receiver<Job>, report: &d
 
 fn answer(
     host: &mut dyn ModelHost,
-    request: TurnRequest,
+    request: &TurnRequest,
     cancel: &AtomicBool,
     report: &dyn Fn(Report),
-) -> Result<Finish, Failure> {
+) -> Result<GeneratedAnswer, Failure> {
     let Some(limits) = host.info().map(Limits::of) else {
         return Err(Failure::new(FailureCode::NoModel, "No model is open."));
     };
-    let (turn, truncation) = fit::fit(request, limits, &mut |turn| host.count(turn, cancel))?;
+    let (prompt, truncation) = fit::fit(request, limits, &mut |conversation| {
+        host.prompt(conversation, cancel)
+    })?;
     report(Report::Truncated(truncation));
-    let finish = host.generate(&turn, cancel, &mut |piece| match piece {
-        Piece::Reading { done, total, .. } => report(Report::Reading { done, total }),
-        Piece::Token { id, text, part } => report(Report::Token {
+    let finished = host.generate(&prompt, &request.params, cancel, &mut |event| match event {
+        Event::Prefill { done, total, .. } => report(Report::Reading { done, total }),
+        Event::Token { id, piece, part } => report(Report::Token {
             id,
-            text: text.to_owned(),
+            text: piece.to_owned(),
             part,
             at: Instant::now(),
         }),
     })?;
-    Ok(Finish {
-        stats: finish.stats.with_names_cut(),
-        ..finish
+    Ok(GeneratedAnswer {
+        reason: finished.reason,
+        stats: AnswerStats::new(finished.stats, host.info()),
     })
 }
 

@@ -1,11 +1,12 @@
 //! The user's settings: defaults, limits, and one stored row per key.
 
+use inference::{KvType, MIN_TEMPERATURE, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{Store, StoreError};
 
 use crate::failure::Failure;
-use crate::model_host::{KvType, LoadOptions};
+use crate::model_host::LoadOptions;
 use crate::text;
 
 /// All settings. A change of what [`LoadOptions`] holds opens the model again.
@@ -86,37 +87,6 @@ pub enum SendWith {
     CtrlEnter,
 }
 
-/// How tokens are chosen. The defaults are those that SmolLM3's makers recommend, for models that say nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Sampling {
-    /// 0: always the likeliest token.
-    pub temperature: f32,
-    /// Keeps the likeliest tokens that make up this share.
-    pub top_p: f32,
-    /// Keeps this many of the likeliest tokens; 0: all.
-    pub top_k: u32,
-    /// Drops tokens less likely than this share of the likeliest.
-    pub min_p: f32,
-    /// Above 1: makes recent tokens less likely.
-    pub repeat_penalty: f32,
-    /// `None`: a new one for each answer.
-    pub seed: Option<u64>,
-}
-
-impl Default for Sampling {
-    fn default() -> Sampling {
-        Sampling {
-            temperature: 0.6,
-            top_p: 0.95,
-            top_k: 0,
-            min_p: 0.0,
-            repeat_penalty: 1.0,
-            seed: None,
-        }
-    }
-}
-
 /// What the user has changed of how tokens are chosen; `None`: as the model's file asks for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -137,19 +107,20 @@ pub struct SamplingSettings {
 
 impl SamplingSettings {
     /// How tokens are chosen by a model that asks for `defaults`.
-    pub fn over(&self, defaults: Sampling) -> Sampling {
+    pub fn over(&self, defaults: &Sampling) -> Sampling {
         Sampling {
             temperature: self.temperature.unwrap_or(defaults.temperature),
             top_p: self.top_p.unwrap_or(defaults.top_p),
-            top_k: self.top_k.unwrap_or(defaults.top_k),
+            top_k: self.top_k.map_or(defaults.top_k, |k| k as usize),
             min_p: self.min_p.unwrap_or(defaults.min_p),
             repeat_penalty: self.repeat_penalty.unwrap_or(defaults.repeat_penalty),
+            repeat_last_n: defaults.repeat_last_n,
             seed: self.seed,
         }
     }
 
     /// What differs in `sampling` from the defaults that earlier versions had for all models.
-    fn changed_in(sampling: Sampling) -> SamplingSettings {
+    fn changed_in(sampling: &Sampling) -> SamplingSettings {
         let usual = Sampling::default();
         fn changed<T: PartialEq>(value: T, usual: T) -> Option<T> {
             (value != usual).then_some(value)
@@ -157,7 +128,8 @@ impl SamplingSettings {
         SamplingSettings {
             temperature: changed(sampling.temperature, usual.temperature),
             top_p: changed(sampling.top_p, usual.top_p),
-            top_k: changed(sampling.top_k, usual.top_k),
+            top_k: changed(sampling.top_k, usual.top_k)
+                .map(|k| u32::try_from(k).unwrap_or(u32::MAX)),
             min_p: changed(sampling.min_p, usual.min_p),
             repeat_penalty: changed(sampling.repeat_penalty, usual.repeat_penalty),
             seed: sampling.seed,
@@ -174,8 +146,6 @@ const SAMPLING: &str = "samplingChanges";
 const MAX_SEED: u64 = (1 << 53) - 1;
 const MAX_INSTRUCTIONS: usize = 20_000;
 const MAX_OWN_TEMPLATES: usize = 1000;
-/// The lowest temperature above 0: below it the likeliest token is as good as certain.
-pub const MIN_TEMPERATURE: f32 = 0.001;
 
 /// The most threads that make sense: twice the logical cores of this machine.
 pub fn max_threads() -> u32 {
@@ -209,7 +179,8 @@ impl Settings {
             min_p,
             repeat_penalty,
             seed,
-        } = self.sampling.over(Sampling::default());
+            ..
+        } = self.sampling.over(&Sampling::default());
         within("Threads", self.threads.unwrap_or(1), 1, max_threads())?;
         within(
             "Context length",
@@ -280,8 +251,8 @@ impl Settings {
     fn from_rows(mut rows: Map<String, Value>) -> Settings {
         if let Some(whole) = rows.remove(WHOLE_SAMPLING)
             && !rows.contains_key(SAMPLING)
-            && let Ok(whole) = serde_json::from_value(whole)
-            && let Ok(changes) = serde_json::to_value(SamplingSettings::changed_in(whole))
+            && let Ok(whole) = serde_json::from_value::<Sampling>(whole)
+            && let Ok(changes) = serde_json::to_value(SamplingSettings::changed_in(&whole))
         {
             rows.insert(SAMPLING.to_owned(), changes);
         }

@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use store::{ChatId, Draft, MessageId, MessageState, Role};
+use inference::{Role, Sampling, Stats};
+use serde::{Deserialize, Serialize};
+use store::{ChatId, Draft, MessageId, MessageState};
 
 use crate::failure::Failure;
-use crate::model_host::{Device, Stats, Template};
-use crate::settings::{Sampling, Settings};
+use crate::model_host::{Device, ModelInfo, Template};
+use crate::settings::Settings;
+use crate::text;
 
 /// Everything the window needs to begin.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +76,7 @@ pub struct Message {
     /// How far it is.
     pub state: MessageState,
     /// What it took.
-    pub stats: Option<Stats>,
+    pub stats: Option<AnswerStats>,
     /// Why it failed.
     pub error: Option<Failure>,
     /// What of the conversation the model was not given, when its context was too small for all of
@@ -83,8 +86,33 @@ pub struct Message {
     pub created_at: i64,
     /// All messages that follow the same parent, oldest first, this one included.
     pub siblings: Vec<MessageId>,
-    /// The number of the last [`Event::Delta`] that this text includes.
+    /// The number of the last [`ChatEvent::Delta`] that this text includes.
     pub seq: u32,
+}
+
+/// The figures of an answer, and what it was generated with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnswerStats {
+    /// The figures.
+    #[serde(flatten)]
+    pub figures: Stats,
+    /// The model's name.
+    pub model: String,
+    /// The device's name.
+    pub device: String,
+}
+
+impl AnswerStats {
+    pub(crate) fn new(figures: Stats, model: Option<&ModelInfo>) -> AnswerStats {
+        let cut = |name: &String| text::cut(name, text::MAX_NAME);
+        AnswerStats {
+            figures,
+            model: model.map(|model| cut(&model.name)).unwrap_or_default(),
+            device: model
+                .map(|model| cut(&model.device.name))
+                .unwrap_or_default(),
+        }
+    }
 }
 
 /// What was left out of a prompt, so that it fits.
@@ -167,7 +195,7 @@ pub enum ModelState {
 
 /// What happened. Events come in order, from one thread.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum ChatEvent {
     /// The model's status changed.
     Model(ModelStatus),
     /// A chat is new, has a new title, or began or ceased to write.

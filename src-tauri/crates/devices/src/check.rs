@@ -18,8 +18,9 @@ use engine::run::generate::rate;
 use engine::run::random::Random;
 use engine::run::sampler::Sampler;
 use engine::run::session::Session;
-use engine::{CpuLevel, KvType, OpenError, Sampling};
+use engine::{CpuLevel, OpenError};
 use gpu::{Allowed, Executor, GpuError, KernelVariant, ProductCheck};
+use inference::{KvType, Sampling};
 use kernels::Cpu;
 use serde::{Deserialize, Serialize};
 

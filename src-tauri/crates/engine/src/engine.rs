@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use kernels::KvType;
+use inference::{Conversation, Event, Finished, GenerateParams, KvType, Prompt};
 
 use crate::context::{Context, kv_bytes_per_token};
 use crate::model::config::Config;
@@ -16,10 +16,10 @@ use crate::model_file::ModelFile;
 use crate::open_error::OpenError;
 use crate::options::LoadOptions;
 use crate::placement::{ActiveDevice, Placed, place};
-use crate::run::generate::{Event, Finished, GenerateError, GenerateParams, Generator};
+use crate::run::generate::{GenerateError, Generator};
 use crate::run::session::Session;
 use crate::summary::ModelSummary;
-use crate::text::prompt::{Conversation, Prompt, PromptError};
+use crate::text::prompt::{PromptError, encode_prompt};
 use crate::text::template::{ChatTemplate, TemplateSandbox};
 use crate::text::tokenizer::Tokenizer;
 
@@ -174,7 +174,7 @@ impl Engine {
     /// # Errors
     /// When it is empty, or the model's template refuses it.
     pub fn prompt(&self, conversation: &Conversation) -> Result<Prompt, PromptError> {
-        Prompt::new(conversation, &self.template, &self.file.tokenizer)
+        self.prompt_unless(conversation, &AtomicBool::new(false))
     }
 
     /// As [`Engine::prompt`], looking at `cancel` while text is encoded.
@@ -186,7 +186,7 @@ impl Engine {
         conversation: &Conversation,
         cancel: &AtomicBool,
     ) -> Result<Prompt, PromptError> {
-        Prompt::unless(conversation, &self.template, &self.file.tokenizer, cancel)
+        encode_prompt(conversation, &self.template, &self.file.tokenizer, cancel)
     }
 
     /// Memory that the KV cache holds now, in bytes.
@@ -211,7 +211,7 @@ impl Engine {
     /// When the prompt is empty or leaves no room for an answer, or the device fails.
     pub fn generate(
         &mut self,
-        prompt: &[u32],
+        prompt: &Prompt,
         params: &GenerateParams,
         cancel: &AtomicBool,
         on_event: &mut dyn FnMut(Event<'_>),

@@ -29,20 +29,22 @@ mod skipped;
 
 pub use engine::Engine;
 pub use gguf::{Gguf, GgufError};
+pub use inference::{
+    Conversation, Event, Finished, GenerateParams, KvType, Part, Prompt, Role, Sampling, Stats,
+    StopReason, Turn,
+};
 pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
-pub use kernels::{CpuLevel, CpuLevelError, KvType};
+pub use kernels::{CpuLevel, CpuLevelError};
 pub use model::config::{Config, ConfigError};
 pub use model::external::LogitsSource;
 pub use model_file::ModelFile;
 pub use open_error::{GpuRejection, OpenError};
 pub use options::{GpuPlacement, LoadOptions, Placement};
 pub use placement::{ActiveDevice, GpuFit};
-pub use run::generate::{Event, Finished, GenerateError, GenerateParams, Stats, StopReason};
-pub use run::sampler::Sampling;
+pub use run::generate::GenerateError;
 pub use summary::ModelSummary;
-pub use text::prompt::{Conversation, KeepThinking, Prompt, PromptError, Role, Turn};
+pub use text::prompt::{PromptError, encode_prompt};
 pub use text::template::{
     Capabilities, ChatTemplate, TemplateError, TemplateSandbox, TemplateUse, render_template,
 };
-pub use text::think::Part;
 pub use text::tokenizer::{Decoder, Tokenizer, TokenizerError};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use inference::Sampling;
 use sha2::{Digest, Sha256};
 
 use crate::gguf::{Gguf, Value, quote};
 use crate::model::config::Config;
-use crate::run::sampler::Sampling;
 use crate::text::template::{ChatTemplate, TemplateUse};
 
 /// Facts about a model.

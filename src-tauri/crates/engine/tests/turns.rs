@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use engine::{
-    Conversation, Engine, Event, GenerateParams, KeepThinking, LoadOptions, Role, Sampling, Turn,
-};
+use engine::{Conversation, Engine, Event, GenerateParams, LoadOptions, Role, Sampling, Turn};
 use jiff::civil::Date;
 
 #[test]
@@ -31,7 +29,6 @@ fn every_turn_goes_on_from_the_cache() {
                 thinking,
                 today: Date::constant(2026, 3, 5),
                 tools: Vec::new(),
-                keep_thinking: KeepThinking::All,
             };
             let prompt = engine.prompt(&conversation).expect("a prompt");
             let params = GenerateParams {
@@ -40,27 +37,21 @@ fn every_turn_goes_on_from_the_cache() {
                     ..Sampling::default()
                 },
                 max_tokens: Some(most),
-                starts_in: prompt.starts_in,
                 ..GenerateParams::default()
             };
             let mut ids = Vec::new();
             let finished = engine
-                .generate(
-                    &prompt.ids,
-                    &params,
-                    &AtomicBool::new(false),
-                    &mut |event| {
-                        if let Event::Token { id, .. } = event {
-                            ids.push(id);
-                        }
-                    },
-                )
+                .generate(&prompt, &params, &AtomicBool::new(false), &mut |event| {
+                    if let Event::Token { id, .. } = event {
+                        ids.push(id);
+                    }
+                })
                 .expect("an answer");
             if let Some(read) = read {
                 assert!(
-                    finished.stats.cached + 1 >= read,
+                    finished.stats.cached_tokens + 1 >= read,
                     "{} of {read} tokens came from the cache",
-                    finished.stats.cached
+                    finished.stats.cached_tokens
                 );
             }
             read = Some(prompt.ids.len() + ids.len());

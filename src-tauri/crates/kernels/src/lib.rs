@@ -80,9 +80,10 @@ mod roofline;
 mod routines;
 mod weights;
 
-pub use attention::kv::{KvLayer, KvType};
+pub use attention::kv::KvLayer;
 pub use cpu::Cpu;
 pub use error::{PackError, ShapeError};
+pub use inference::KvType;
 pub use level::{CpuLevel, CpuLevelError};
 pub use memory::reserve::{OutOfMemory, reserve};
 pub use memory::stored::{Stored, read_exact_at};

@@ -24,12 +24,13 @@ use deadline::Deadline;
 
 pub use copies::{Copy, GoodCopy, daily_copy, good as good_copies};
 pub use error::StoreError;
+pub use inference::Role;
 pub use open::has_room;
 pub use recovery::{check, forget_check, name_aside, restore_copy, start_empty};
 pub use table::chat::{ChatId, ChatRow, Chats};
 pub use table::draft::{Draft, DraftPlace, Drafts, QueuedMessage};
 pub use table::message::{
-    ErrorRow, MessageId, MessageRow, MessageState, Messages, NewMessage, OmittedRow, Progress, Role,
+    ErrorRow, MessageId, MessageRow, MessageState, Messages, NewMessage, OmittedRow, Progress,
 };
 pub use table::search::{Search, SearchRow};
 pub use table::setting::Settings;

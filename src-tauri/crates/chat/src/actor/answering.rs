@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use inference::{Part, StopReason};
 use store::{ChatId, MessageId, MessageState, OmittedRow};
 
 use crate::actor::answers::{ActiveAnswer, WaitingAnswer};
@@ -13,9 +14,9 @@ use crate::actor::unsaved::AnswerEnd;
 use crate::answer_buffer::AnswerBuffer;
 use crate::failure::{Failure, FailureCode};
 use crate::fit::Truncation;
-use crate::job::Job;
-use crate::model_host::{Finish, ModelInfo, Part, StopReason};
-use crate::view::{ChatView, Event, Stage};
+use crate::job::{GeneratedAnswer, Job};
+use crate::model_host::ModelInfo;
+use crate::view::{ChatEvent, ChatView, Stage};
 
 impl ChatActor {
     /// Returns the branch behind `after`, in which it will be written.
@@ -32,7 +33,7 @@ impl ChatActor {
             resume,
         });
         self.emit_changed(chat)?;
-        self.emit(Event::Stage {
+        self.emit(ChatEvent::Stage {
             chat,
             message,
             stage: Stage::Waiting,
@@ -83,7 +84,7 @@ impl ChatActor {
             cancelled,
             unsaved: None,
         });
-        self.emit(Event::Stage {
+        self.emit(ChatEvent::Stage {
             chat,
             message,
             stage: Stage::Reading,
@@ -121,7 +122,7 @@ impl ChatActor {
             return;
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        self.emit(Event::Stage {
+        self.emit(ChatEvent::Stage {
             chat,
             message,
             stage: Stage::Reading,
@@ -136,7 +137,7 @@ impl ChatActor {
         };
         let (chat, message) = (active.chat, active.message);
         if let Some(stage) = active.buffer.token(at, id, text, part) {
-            self.emit(Event::Stage {
+            self.emit(ChatEvent::Stage {
                 chat,
                 message,
                 stage,
@@ -169,7 +170,7 @@ impl ChatActor {
             let (seq, tokens) = (active.buffer.seq, active.buffer.tokens);
             let tokens_per_second = active.buffer.tokens_per_second(now);
             let (thinking, text) = (delta.thinking, delta.text);
-            self.emit(Event::Delta {
+            self.emit(ChatEvent::Delta {
                 chat,
                 message,
                 seq,
@@ -181,7 +182,7 @@ impl ChatActor {
         }
     }
 
-    pub(super) fn ended(&mut self, result: Result<Finish, Failure>, panicked: bool) {
+    pub(super) fn ended(&mut self, result: Result<GeneratedAnswer, Failure>, panicked: bool) {
         self.tick_answer(true);
         let Some(mut active) = self.answers.active.take() else {
             return;
@@ -253,7 +254,7 @@ impl ChatActor {
     }
 }
 
-fn state_of(finish: &Finish, cancelled: MessageState) -> MessageState {
+fn state_of(finish: &GeneratedAnswer, cancelled: MessageState) -> MessageState {
     match finish.reason {
         StopReason::EndOfTurn => MessageState::Done,
         StopReason::MaxTokens | StopReason::ContextFull => MessageState::Limit,

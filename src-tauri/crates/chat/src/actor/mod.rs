@@ -32,7 +32,7 @@ use crate::job::Report;
 use crate::model_host::{ModelChoice, ModelHost};
 use crate::model_thread;
 use crate::settings::Settings;
-use crate::view::Event;
+use crate::view::ChatEvent;
 
 /// Seconds that a deleted chat can be restored.
 const BIN: i64 = 30 * 24 * 60 * 60;
@@ -48,7 +48,7 @@ pub(crate) fn start(
     host: Box<dyn ModelHost>,
     clock: Box<dyn Clock>,
     timing: Timing,
-    on_event: Box<dyn Fn(Event) + Send + Sync>,
+    on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
 ) -> Result<Sender<Request>, Failure> {
     let (mailbox, requests) = channel();
     let (jobs, work) = channel();
@@ -208,7 +208,7 @@ impl ChatActor {
             tracing::error!(%problem, "the day's copy was not made");
             // An error means that the actor has ended.
             let _ = mailbox.send(Request::Verb(Box::new(move |actor| {
-                actor.emit(Event::CopyFailed(problem));
+                actor.emit(ChatEvent::CopyFailed(problem));
             })));
         };
         if let Err(error) = thread::Builder::new().name("copy".into()).spawn(copy) {

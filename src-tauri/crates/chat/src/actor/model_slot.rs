@@ -1,8 +1,9 @@
 //! The model that is open, and the one that is being opened.
 
+use inference::Sampling;
+
 use crate::failure::Failure;
 use crate::model_host::{ModelChoice, ModelInfo, Opening};
-use crate::settings::Sampling;
 use crate::view::{ModelState, ModelStatus};
 
 pub(crate) struct ModelSlot {

@@ -5,7 +5,7 @@ use crate::actor::state::{ChatActor, MODEL};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::model_host::{ModelChoice, ModelInfo, Opening};
-use crate::view::Event;
+use crate::view::ChatEvent;
 
 impl ChatActor {
     pub(super) fn open_at_start(&mut self, given: Option<ModelChoice>, remembered: ModelChoice) {
@@ -57,7 +57,7 @@ impl ChatActor {
         if self.model.opening.is_none() {
             self.model.progress = Opening::Loading(0.0);
         }
-        self.emit(Event::Model(self.model.status()));
+        self.emit(ChatEvent::Model(self.model.status()));
     }
 
     /// Returns whether there was something to open.
@@ -78,7 +78,7 @@ impl ChatActor {
 
     pub(super) fn opening(&mut self, progress: Opening) {
         self.model.progress = progress;
-        self.emit(Event::Model(self.model.status()));
+        self.emit(ChatEvent::Model(self.model.status()));
     }
 
     pub(super) fn opened(&mut self, result: Result<(), Failure>, open: Option<ModelInfo>) {
@@ -112,7 +112,7 @@ impl ChatActor {
                 }
             }
         }
-        self.emit(Event::Model(self.model.status()));
+        self.emit(ChatEvent::Model(self.model.status()));
     }
 
     /// What to open where the model to start with did not: the one that was used last, then the demo model.
@@ -134,7 +134,7 @@ impl ChatActor {
         };
         if *before != now {
             *before = now;
-            self.emit(Event::Model(self.model.status()));
+            self.emit(ChatEvent::Model(self.model.status()));
         }
     }
 

@@ -7,7 +7,7 @@ use store::{ChatId, MessageId, MessageState, StoreError};
 use crate::actor::state::{ChatActor, check_if_failed};
 use crate::actor::unsaved::{AnswerEnd, UnsavedEnd, error_row};
 use crate::failure::Failure;
-use crate::view::{Event, Message};
+use crate::view::{ChatEvent, Message};
 
 /// How often the time until the next try is doubled at most.
 const MOST_DOUBLINGS: u32 = 4;
@@ -75,7 +75,7 @@ impl ChatActor {
             tracing::error!(%failure, "a chat cannot be shown");
         }
         match self.one_message(row) {
-            Ok(message) => self.emit(Event::Ended {
+            Ok(message) => self.emit(ChatEvent::Ended {
                 chat,
                 message: Message { seq, ..message },
             }),

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};
 use crate::job::{Job, Report};
 use crate::settings::Settings;
-use crate::view::Event;
+use crate::view::ChatEvent;
 
 /// When the work is done that nobody asks for. Tests do not wait so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(crate) enum Request {
 pub(crate) struct ChatActor {
     pub store: Store,
     pub(super) clock: Box<dyn Clock>,
-    pub(super) on_event: Box<dyn Fn(Event) + Send + Sync>,
+    pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     pub(super) jobs: Sender<Job>,
     pub(super) settings: Settings,
     pub(super) model: ModelSlot,
@@ -77,7 +77,7 @@ impl ChatActor {
         }
     }
 
-    pub(super) fn emit(&self, event: Event) {
+    pub(super) fn emit(&self, event: ChatEvent) {
         (self.on_event)(event);
     }
 

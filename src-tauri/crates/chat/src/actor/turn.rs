@@ -1,11 +1,12 @@
 //! From the rows of a branch to what the model is asked.
 
-use store::{ChatId, MessageId, MessageRow, Progress, Role, StoreError};
+use inference::{Conversation, GenerateParams, Role, Turn};
+use store::{ChatId, MessageId, MessageRow, Progress, StoreError};
 
 use crate::actor::state::ChatActor;
 use crate::failure::Failure;
 use crate::fit::TurnRequest;
-use crate::model_host::{HistoryMessage, ModelInfo, Turn};
+use crate::model_host::ModelInfo;
 
 impl ChatActor {
     /// What to ask for an answer, and what the answer has so far. `resume`: it goes on with that.
@@ -33,27 +34,33 @@ impl ChatActor {
         // An answer without text says nothing: it failed, or was stopped before it began.
         path.retain(|row| !row.progress.text.is_empty());
         let in_history =
-            |row: &MessageRow, thinking| history_message(row, thinking, &info.fingerprint);
-        let mut history: Vec<_> = path.iter().map(|row| in_history(row, thinking)).collect();
+            |row: &MessageRow, thinking| history_turn(row, thinking, &info.fingerprint);
+        let mut messages: Vec<_> = path.iter().map(|row| in_history(row, thinking)).collect();
         let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
         if resume {
-            history.push(in_history(&row, true));
+            messages.push(Turn {
+                open: true,
+                ..in_history(&row, true)
+            });
             ids.push(row.id);
         }
         let settings = &self.settings;
-        let turn = Turn {
-            history,
-            instructions: Some(settings.instructions.trim().to_owned())
-                .filter(|text| !text.is_empty()),
+        let instructions = Some(settings.instructions.trim().to_owned());
+        let conversation = Conversation {
+            messages,
+            instructions: instructions.filter(|text| !text.is_empty()),
             thinking,
             today: today.parse().unwrap_or_else(|_| self.clock.now().date()),
-            sampling: settings.sampling.over(info.sampling),
+            tools: Vec::new(),
+        };
+        let params = GenerateParams {
+            sampling: settings.sampling.over(&info.sampling),
             max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
             lookup: settings.lookup,
-            resume,
         };
         let request = TurnRequest {
-            turn,
+            conversation,
+            params,
             ids,
             before: before.unwrap_or_default(),
         };
@@ -63,12 +70,12 @@ impl ChatActor {
 
 /// A message as the model gets it. Without thinking mode, what it thought earlier is left out: its
 /// template would put an empty block beside it.
-fn history_message(row: &MessageRow, thinking: bool, model: &str) -> HistoryMessage {
+fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Turn {
     let progress = &row.progress;
     let stripped = !thinking && progress.thinking.is_some();
     let same_model = progress.model.as_deref() == Some(model);
     let verbatim = !stripped && same_model && !progress.tokens.is_empty();
-    HistoryMessage {
+    Turn {
         role: row.role,
         text: progress.text.clone(),
         thinking: if stripped {
@@ -77,5 +84,6 @@ fn history_message(row: &MessageRow, thinking: bool, model: &str) -> HistoryMess
             progress.thinking.clone()
         },
         ids: verbatim.then(|| progress.tokens.clone()),
+        open: false,
     }
 }

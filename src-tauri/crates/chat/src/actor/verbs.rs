@@ -1,8 +1,9 @@
 //! The verbs, but for those that open a model or show a snapshot.
 
+use inference::Role;
 use store::{
-    ChatId, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, Role, Store,
-    StoreError, WindowRow,
+    ChatId, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, Store, StoreError,
+    WindowRow,
 };
 
 use crate::actor::state::{CURRENT, ChatActor};
@@ -10,7 +11,7 @@ use crate::failure::Failure;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
 use crate::settings::Settings;
 use crate::title;
-use crate::view::{ChatSummary, ChatView, Event, SearchHit};
+use crate::view::{ChatEvent, ChatSummary, ChatView, SearchHit};
 
 /// Search hits of each kind.
 const HITS: u32 = 50;
@@ -98,7 +99,7 @@ impl ChatActor {
         let row = self.store.messages().get(message)?;
         self.refuse_change(row.chat)?;
         let asked = match row.role {
-            Role::User => row.id,
+            Role::User | Role::System | Role::Tool => row.id,
             Role::Assistant => row
                 .parent
                 .ok_or_else(|| Failure::invalid("There is no message to answer."))?,
@@ -184,7 +185,7 @@ impl ChatActor {
         self.store.chats().get(chat)?;
         self.store.chats().delete(chat, self.now())?;
         self.stop(chat)?;
-        self.emit(Event::ChatRemoved(chat));
+        self.emit(ChatEvent::ChatRemoved(chat));
         Ok(())
     }
 
@@ -253,7 +254,7 @@ impl ChatActor {
 
     pub(super) fn emit_changed(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
         let summary = self.summary(self.store.chats().get(chat)?);
-        self.emit(Event::ChatChanged(summary.clone()));
+        self.emit(ChatEvent::ChatChanged(summary.clone()));
         Ok(summary)
     }
 

@@ -1,6 +1,7 @@
 //! The tree: regenerate, edit, and going from branch to branch.
 
-use chat::{FailureCode, MessageState, Role, StopReason};
+use chat::{FailureCode, MessageState, Role};
+use inference::StopReason;
 
 use crate::scripted::{Bench, Step, texts};
 

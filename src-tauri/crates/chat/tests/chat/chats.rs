@@ -1,6 +1,6 @@
 //! The list: order, titles, the bin, drafts, search.
 
-use chat::{ChatId, Draft, Event, FailureCode, MessageState, Store, WindowRow};
+use chat::{ChatEvent, ChatId, Draft, FailureCode, MessageState, Store, WindowRow};
 
 use crate::scripted::{Bench, Script, Step, SteppingClock, TIMING, TODAY};
 
@@ -72,7 +72,7 @@ fn a_title_is_one_line_and_not_empty() {
         "Birds of Europe"
     );
     bench.until(
-        |event| matches!(event, Event::ChatChanged(chat) if chat.title == "Birds of Europe"),
+        |event| matches!(event, ChatEvent::ChatChanged(chat) if chat.title == "Birds of Europe"),
     );
     assert_eq!(
         bench.chat.rename(chat, " ").unwrap_err().code,
@@ -91,7 +91,7 @@ fn deleting_can_be_undone() {
     let view = bench.ask(None, "One");
     let chat = view.chat.id;
     bench.chat.delete(chat).unwrap();
-    bench.until(|event| *event == Event::ChatRemoved(chat));
+    bench.until(|event| *event == ChatEvent::ChatRemoved(chat));
     assert!(titles(&bench).is_empty());
     assert_eq!(bench.chat.snapshot().unwrap().current, None);
     assert_eq!(
@@ -113,7 +113,7 @@ fn deleting_can_be_undone() {
     );
 
     assert_eq!(bench.chat.restore(chat).unwrap().title, "One");
-    bench.until(|event| matches!(event, Event::ChatChanged(_)));
+    bench.until(|event| matches!(event, ChatEvent::ChatChanged(_)));
     assert_eq!(bench.chat.open_chat(chat).unwrap(), view);
 }
 

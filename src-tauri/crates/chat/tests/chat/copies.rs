@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use chat::{Event, Failure, FailureCode, Store, StoreError, Timing};
+use chat::{ChatEvent, Failure, FailureCode, Store, StoreError, Timing};
 
 use crate::scripted::{Bench, PATIENCE, Script, TIMING, TODAY};
 
@@ -30,10 +30,10 @@ fn until_copied(folder: &Path) -> PathBuf {
 
 fn failed(bench: &mut Bench) -> Failure {
     match bench
-        .until(|event| matches!(event, Event::CopyFailed(_)))
+        .until(|event| matches!(event, ChatEvent::CopyFailed(_)))
         .pop()
     {
-        Some(Event::CopyFailed(failure)) => failure,
+        Some(ChatEvent::CopyFailed(failure)) => failure,
         other => panic!("{other:?}"),
     }
 }
@@ -130,7 +130,7 @@ fn the_window_learns_that_no_copy_can_be_made() {
         !bench
             .events
             .try_iter()
-            .any(|event| matches!(event, Event::CopyFailed(_))),
+            .any(|event| matches!(event, ChatEvent::CopyFailed(_))),
         "it is tried once a day"
     );
 }

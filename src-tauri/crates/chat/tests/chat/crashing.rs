@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chat::{AtEnd, Event, MessageState, Store, Timing};
+use chat::{AtEnd, ChatEvent, MessageState, Store, Timing};
 
 use crate::scripted::{Bench, Script, Step, TIMING, TODAY, last_row, texts};
 
@@ -224,7 +224,7 @@ fn closing_saves_the_answer_as_interrupted() {
     bench.chat.shutdown();
     assert!(bench.chat.snapshot().is_err());
     let ended = bench.events.try_iter();
-    let ended = ended.filter(|event| matches!(event, Event::Ended { .. }));
+    let ended = ended.filter(|event| matches!(event, ChatEvent::Ended { .. }));
     assert_eq!(ended.count(), 2, "the window learns of both");
 
     let store = Store::open(&path).unwrap();
@@ -252,7 +252,7 @@ fn dropping_the_last_handle_closes_too() {
     let other = chat.clone();
     drop(chat);
     other.send(None, "How heavy?", true).unwrap();
-    while !matches!(events.recv().unwrap(), Event::Delta { .. }) {}
+    while !matches!(events.recv().unwrap(), ChatEvent::Delta { .. }) {}
     drop(other);
     // The actor lets go of its listener at its end.
     while events.recv().is_ok() {}

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chat::{Event, FailureCode, MessageState, ModelState, Store};
+use chat::{ChatEvent, FailureCode, MessageState, ModelState, Store};
 
 use crate::scripted::{Bench, Script, Scripted, Step, texts};
 
@@ -68,7 +68,9 @@ fn a_panic_is_a_failure_and_the_model_is_opened_anew() {
         error.message
     );
 
-    bench.until(|event| matches!(event, Event::Model(status) if status.state == ModelState::Ready));
+    bench.until(
+        |event| matches!(event, ChatEvent::Model(status) if status.state == ModelState::Ready),
+    );
     assert_eq!(bench.script.opens().len(), 2);
     assert_eq!(texts(&bench.ask(Some(chat), "Again?"))[3], "Yes.");
 }
@@ -95,8 +97,9 @@ fn a_panic_while_a_model_is_opened_is_a_failure_too() {
         .chat
         .open_model(chat::ModelChoice::File("broken.gguf".into()))
         .unwrap();
-    let failed = |event: &Event| matches!(event, Event::Model(status) if status.error.is_some());
-    let Some(Event::Model(status)) = bench.until(failed).pop() else {
+    let failed =
+        |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.error.is_some());
+    let Some(ChatEvent::Model(status)) = bench.until(failed).pop() else {
         panic!("no status")
     };
     assert_eq!(

@@ -1,7 +1,8 @@
 //! A conversation that outgrows the context. The scripted model counts a token a word, and ten for
 //! the header.
 
-use chat::{FailureCode, MessageId, MessageState, ModelChoice, Omitted, Settings, StopReason};
+use chat::{FailureCode, MessageId, MessageState, ModelChoice, Omitted, Settings};
+use inference::{Conversation, StopReason};
 
 use crate::scripted::{Bench, LONGEST_TOKEN, Script, Step};
 
@@ -318,10 +319,10 @@ fn what_is_left_takes_three_fifths_of_the_context_at_most() {
 }
 
 #[test]
-fn what_cannot_fit_is_refused_without_being_counted() {
+fn what_cannot_fit_is_refused_without_a_prompt() {
     let mut bench = bench();
     let chat = bench.ask(None, "Short.").chat.id;
-    let counted = bench.script.counted().len();
+    let made = bench.script.prompted().len();
     // One token for the scripted model; but no model's tokens are so long.
     let long = "x".repeat(101 * LONGEST_TOKEN);
     for chat in [None, Some(chat)] {
@@ -334,7 +335,7 @@ fn what_cannot_fit_is_refused_without_being_counted() {
             error.message
         );
     }
-    assert_eq!(bench.script.counted().len(), counted);
+    assert_eq!(bench.script.prompted().len(), made);
 
     bench
         .chat
@@ -344,7 +345,7 @@ fn what_cannot_fit_is_refused_without_being_counted() {
 }
 
 #[test]
-fn a_long_history_is_not_counted_as_a_whole() {
+fn no_prompt_is_made_of_a_long_history_as_a_whole() {
     let mut bench = bench();
     let long = vec!["x".repeat(20); 40].join(" ");
     let chat = bench.ask(None, &long).chat.id;
@@ -352,7 +353,8 @@ fn a_long_history_is_not_counted_as_a_whole() {
         bench.ask(Some(chat), &long);
         assert_eq!(bench.script.last_turn().history.len(), 1);
     }
-    let most = bench.script.counted().into_iter().max();
+    let bytes = |asked: &Conversation| asked.messages.iter().map(|m| m.text.len()).sum();
+    let most = bench.script.prompted().iter().map(bytes).max();
     assert!(most < Some(3 * long.len()), "{most:?}");
 }
 
@@ -370,7 +372,7 @@ fn instructions_count_among_what_cannot_fit() {
         .unwrap();
     let error = bench.until_ended().error.unwrap();
     assert_eq!(error.code, FailureCode::TooLong);
-    assert!(bench.script.counted().is_empty());
+    assert!(bench.script.prompted().is_empty());
 }
 
 #[test]
@@ -401,12 +403,55 @@ fn thinking_of_messages_that_are_left_out_is_not_counted_again() {
 }
 
 #[test]
-fn stop_works_while_tokens_are_counted() {
+fn stop_works_while_a_prompt_is_made() {
     let mut bench = bench();
-    bench.script.slow_count();
+    bench.script.slow_prompt();
     let view = bench.chat.send(None, "How heavy?", true).unwrap();
     bench.chat.stop(view.chat.id).unwrap();
     let ended = bench.until_ended();
     assert_eq!((ended.state, ended.error), (MessageState::Stopped, None));
     assert_eq!(bench.script.turns().len(), 0);
+}
+
+#[test]
+fn a_prompt_is_made_once_for_an_answer() {
+    let mut bench = bench();
+    let chat = bench.ask(None, "How heavy?").chat.id;
+    assert_eq!(bench.script.prompted().len(), 1);
+    bench.ask(Some(chat), "How long?");
+    assert_eq!(bench.script.prompted().len(), 2);
+    // An answer that is continued has its ids, so nothing is counted beside the prompt.
+    bench
+        .script
+        .answer([Step::Say("Six"), Step::End(StopReason::MaxTokens)]);
+    let view = bench.ask(Some(chat), "And now?");
+    let answer = view.messages.last().unwrap().id;
+    bench.chat.continue_answer(answer).unwrap();
+    bench.until_ended();
+    assert_eq!(bench.script.prompted().len(), 4);
+}
+
+#[test]
+fn no_prompt_is_made_twice_while_a_conversation_is_cut() {
+    let mut bench = bench();
+    let chat = bench.ask(None, &words(10)).chat.id;
+    for _ in 0..8 {
+        let before = bench.script.prompted().len();
+        let view = bench.ask(Some(chat), &words(10));
+        let made = &bench.script.prompted()[before..];
+        for (at, prompt) in made.iter().enumerate() {
+            assert!(!made[..at].contains(prompt), "{} prompts", made.len());
+        }
+        let omitted = view.messages.last().unwrap().omitted;
+        assert!(
+            omitted.is_some() || made.len() == 1,
+            "{} prompts",
+            made.len()
+        );
+    }
+    let last = bench.chat.open_chat(chat).unwrap();
+    assert!(
+        last.messages.last().unwrap().omitted.is_some(),
+        "it was cut"
+    );
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use chat::{
-    AtEnd, Event, FailureCode, MessageState, ModelChoice, ModelState, ModelStatus, Settings, Store,
+    AtEnd, ChatEvent, FailureCode, MessageState, ModelChoice, ModelState, ModelStatus, Settings,
+    Store,
 };
 
 use crate::scripted::{Bench, Script, Step, TODAY};
@@ -14,10 +15,9 @@ fn file(name: &str) -> ModelChoice {
 
 fn settled(bench: &mut Bench) -> ModelStatus {
     let under_way = [ModelState::Checking, ModelState::Loading];
-    let settled =
-        |event: &Event| matches!(event, Event::Model(status) if !under_way.contains(&status.state));
+    let settled = |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if !under_way.contains(&status.state));
     match bench.until(settled).pop() {
-        Some(Event::Model(status)) => status,
+        Some(ChatEvent::Model(status)) => status,
         other => panic!("{other:?}"),
     }
 }
@@ -38,9 +38,10 @@ fn what_is_sent_while_the_model_loads_is_answered_when_it_is_there() {
     let script = Script::default();
     let loaded = script.slow_open();
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
-    let progress = |event: &Event| matches!(event, Event::Model(status) if status.progress == 0.5);
+    let progress =
+        |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.progress == 0.5);
     let told = bench.until(progress);
-    let checking = |event: &Event| matches!(event, Event::Model(status) if status.state == ModelState::Checking);
+    let checking = |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.state == ModelState::Checking);
     assert!(told.iter().any(checking));
     assert_eq!(
         bench.chat.snapshot().unwrap().model.state,
@@ -97,7 +98,8 @@ fn of_several_models_asked_for_the_last_one_is_opened() {
     let mut bench = Bench::new();
     let loaded = bench.script.slow_open();
     bench.chat.open_model(file("a.gguf")).unwrap();
-    let progress = |event: &Event| matches!(event, Event::Model(status) if status.progress == 0.5);
+    let progress =
+        |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.progress == 0.5);
     bench.until(progress);
     bench.chat.open_model(file("b.gguf")).unwrap();
     bench.chat.open_model(file("c.gguf")).unwrap();
@@ -218,9 +220,8 @@ fn names_that_files_give_themselves_have_an_end() {
     script.name(&"ü".repeat(100_000));
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     bench.chat.open_model(file("long.gguf")).unwrap();
-    let named =
-        |event: &Event| matches!(event, Event::Model(status) if status.state == ModelState::Ready);
-    let Some(Event::Model(status)) = bench.until(named).pop() else {
+    let named = |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.state == ModelState::Ready);
+    let Some(ChatEvent::Model(status)) = bench.until(named).pop() else {
         panic!("no status")
     };
     let cut = format!("{}…", "ü".repeat(200));
@@ -238,8 +239,8 @@ fn the_window_learns_that_an_answer_went_over_to_another_device() {
     let mut bench = Bench::new();
     bench.script.moves();
     bench.chat.send(None, "How heavy?", true).unwrap();
-    let moved = |event: &Event| {
-        matches!(event, Event::Model(status)
+    let moved = |event: &ChatEvent| {
+        matches!(event, ChatEvent::Model(status)
             if status.device.as_ref().is_some_and(|device| device.reason == "The GPU failed."))
     };
     bench.until(moved);
@@ -249,7 +250,7 @@ fn the_window_learns_that_an_answer_went_over_to_another_device() {
 
 /// Waits until a model is half open.
 fn half_open(bench: &mut Bench) {
-    bench.until(|event| matches!(event, Event::Model(status) if status.progress == 0.5));
+    bench.until(|event| matches!(event, ChatEvent::Model(status) if status.progress == 0.5));
 }
 
 #[test]
@@ -349,8 +350,9 @@ fn an_old_failure_is_not_shown_while_another_model_opens() {
     assert!(settled(&mut bench).error.is_some());
     bench.chat.open_model(file("good.gguf")).unwrap();
     loop {
-        let Some(Event::Model(status)) =
-            bench.until(|event| matches!(event, Event::Model(_))).pop()
+        let Some(ChatEvent::Model(status)) = bench
+            .until(|event| matches!(event, ChatEvent::Model(_)))
+            .pop()
         else {
             panic!("no status")
         };

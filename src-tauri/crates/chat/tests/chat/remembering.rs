@@ -1,6 +1,6 @@
 //! What of a chat the model gets again: ids, thinking, the date.
 
-use chat::{Event, ModelChoice, ModelState, Store};
+use chat::{ChatEvent, ModelChoice, ModelState, Store};
 
 use crate::scripted::{Bench, Script, Step, TODAY};
 
@@ -59,7 +59,7 @@ fn ids_of_another_model_are_not_used_and_a_continued_answer_forgets_them() {
         .chat
         .open_model(ModelChoice::File("other.gguf".into()))
         .unwrap();
-    let ready = |event: &Event| matches!(event, Event::Model(status) if status.name == "other" && status.state == ModelState::Ready);
+    let ready = |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.name == "other" && status.state == ModelState::Ready);
     bench.until(ready);
     bench.script.answer([Step::Say("grams.")]);
     bench.chat.continue_answer(answer).unwrap();
@@ -110,7 +110,7 @@ fn an_answer_that_begins_again_forgets_the_ids_of_its_first_attempt() {
     // Stopped between the tag and the first thought: there is no text to go on with.
     bench
         .script
-        .answer([Step::Tag(1), Step::End(chat::StopReason::MaxTokens)]);
+        .answer([Step::Tag(1), Step::End(inference::StopReason::MaxTokens)]);
     let view = bench.ask(None, "How heavy?");
     bench.script.answer(THOUGHT);
     bench.chat.continue_answer(view.messages[1].id).unwrap();
@@ -129,7 +129,7 @@ fn an_answer_goes_on_with_its_thoughts_though_the_model_cannot_think() {
     bench.script.answer([
         Step::Think("Hm."),
         Step::Say("Six "),
-        Step::End(chat::StopReason::MaxTokens),
+        Step::End(inference::StopReason::MaxTokens),
     ]);
     let answer = bench.ask(None, "How heavy?").messages[1].id;
     bench.script.cannot_think();

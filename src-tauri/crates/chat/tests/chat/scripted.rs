@@ -7,10 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chat::{
-    Chat, ChatId, ChatView, Clock, Device, DeviceKind, Event, Failure, FailureCode, Finish,
-    LoadOptions, Message, ModelChoice, ModelHost, ModelInfo, ModelState, Opening, Part, Piece,
-    Sampling, Stats, StopReason, Store, Template, TemplateUse, Timing, Turn,
+    Chat, ChatEvent, ChatId, ChatView, Clock, Device, DeviceKind, Failure, FailureCode,
+    LoadOptions, Message, ModelChoice, ModelHost, ModelInfo, ModelState, Opening, Store, Template,
+    TemplateUse, Timing,
 };
+use inference::{
+    Conversation, Event, Finished, GenerateParams, Part, Prompt, Sampling, Stats, StopReason, Turn,
+};
+use jiff::civil::Date;
 use store::MessageRow;
 
 use crate::clocks::FixedClock;
@@ -41,6 +45,20 @@ pub enum Step {
     End(StopReason),
 }
 
+/// What an answer was generated from.
+#[derive(Clone)]
+pub struct Asked {
+    pub history: Vec<Turn>,
+    pub instructions: Option<String>,
+    pub thinking: bool,
+    pub today: Date,
+    pub sampling: Sampling,
+    pub max_tokens: Option<usize>,
+    pub lookup: bool,
+    /// Whether the last of the history is to be continued.
+    pub resume: bool,
+}
+
 /// What the test and the scripted model share.
 #[derive(Clone, Default)]
 pub struct Script(Arc<Mutex<Inner>>);
@@ -48,7 +66,9 @@ pub struct Script(Arc<Mutex<Inner>>);
 #[derive(Default)]
 struct Inner {
     answers: Vec<Vec<Step>>,
-    turns: Vec<Turn>,
+    turns: Vec<Asked>,
+    /// The conversations of all prompts; the first id of a prompt is the index of its own.
+    prompted: Vec<Conversation>,
     opens: Vec<(ModelChoice, LoadOptions)>,
     bad: Vec<ModelChoice>,
     crashed: Vec<ModelChoice>,
@@ -57,8 +77,7 @@ struct Inner {
     go: Option<Receiver<()>>,
     context: usize,
     name: Option<String>,
-    counted: Vec<usize>,
-    slow_count: bool,
+    slow_prompt: bool,
     cannot_think: bool,
     moves: bool,
     stuck: Option<Receiver<()>>,
@@ -70,10 +89,10 @@ impl Script {
     pub fn answer(&self, steps: impl Into<Vec<Step>>) {
         self.0.lock().unwrap().answers.push(steps.into());
     }
-    pub fn turns(&self) -> Vec<Turn> {
+    pub fn turns(&self) -> Vec<Asked> {
         self.0.lock().unwrap().turns.clone()
     }
-    pub fn last_turn(&self) -> Turn {
+    pub fn last_turn(&self) -> Asked {
         self.turns().last().expect("a turn").clone()
     }
     pub fn opens(&self) -> Vec<(ModelChoice, LoadOptions)> {
@@ -127,13 +146,13 @@ impl Script {
     pub fn name(&self, name: &str) {
         self.0.lock().unwrap().name = Some(name.to_owned());
     }
-    /// The bytes of each history that was counted.
-    pub fn counted(&self) -> Vec<usize> {
-        self.0.lock().unwrap().counted.clone()
+    /// The conversations that prompts were made of, in order.
+    pub fn prompted(&self) -> Vec<Conversation> {
+        self.0.lock().unwrap().prompted.clone()
     }
-    /// Counting goes on until it is cancelled.
-    pub fn slow_count(&self) {
-        self.0.lock().unwrap().slow_count = true;
+    /// Making a prompt takes until it is cancelled.
+    pub fn slow_prompt(&self) {
+        self.0.lock().unwrap().slow_prompt = true;
     }
 }
 
@@ -220,7 +239,7 @@ impl ModelHost for Scripted {
                 top_k: 20,
                 min_p: 0.125,
                 repeat_penalty: 1.5,
-                seed: None,
+                ..Sampling::default()
             },
             device: Device {
                 kind: DeviceKind::Cpu,
@@ -238,12 +257,15 @@ impl ModelHost for Scripted {
     }
 
     /// A token a word, and ten for the header.
-    fn count(&mut self, turn: &Turn, cancel: &AtomicBool) -> Result<usize, Failure> {
-        let bytes = turn.history.iter().map(|m| m.text.len()).sum();
-        let slow = {
+    fn prompt(
+        &mut self,
+        conversation: &Conversation,
+        cancel: &AtomicBool,
+    ) -> Result<Prompt, Failure> {
+        let (index, slow) = {
             let mut inner = self.script.0.lock().unwrap();
-            inner.counted.push(bytes);
-            inner.slow_count
+            inner.prompted.push(conversation.clone());
+            (inner.prompted.len() - 1, inner.slow_prompt)
         };
         while slow && !cancel.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(1));
@@ -252,22 +274,34 @@ impl ModelHost for Scripted {
             return Err(Failure::new(FailureCode::Generation, "cancelled"));
         }
         let words = |text: &str| text.split_whitespace().count();
-        let history = turn.history.iter();
-        let said: usize = history
+        let messages = conversation.messages.iter();
+        let said: usize = messages
             .map(|m| words(&m.text) + m.thinking.as_deref().map_or(0, words))
             .sum();
-        Ok(10 + said)
+        let index = u32::try_from(index).unwrap();
+        Ok(Prompt::of_ids(vec![index; 10 + said]))
     }
 
     fn generate(
         &mut self,
-        turn: &Turn,
+        prompt: &Prompt,
+        params: &GenerateParams,
         cancel: &AtomicBool,
-        on_piece: &mut dyn FnMut(Piece<'_>),
-    ) -> Result<Finish, Failure> {
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Finished, Failure> {
         let (steps, go, stuck) = {
             let mut inner = self.script.0.lock().unwrap();
-            inner.turns.push(turn.clone());
+            let conversation = inner.prompted[prompt.ids[0] as usize].clone();
+            inner.turns.push(Asked {
+                resume: conversation.messages.last().is_some_and(|turn| turn.open),
+                history: conversation.messages,
+                instructions: conversation.instructions,
+                thinking: conversation.thinking,
+                today: conversation.today,
+                sampling: params.sampling.clone(),
+                max_tokens: params.max_tokens,
+                lookup: params.lookup,
+            });
             let steps = if inner.answers.is_empty() {
                 vec![Step::Say("Yes.")]
             } else {
@@ -290,32 +324,32 @@ impl ModelHost for Scripted {
             }
             let id = 100 + tokens;
             match step {
-                Step::Read(done, total) => on_piece(Piece::Reading {
+                Step::Read(done, total) => on_event(Event::Prefill {
                     done,
                     total,
                     cached: 0,
                 }),
-                Step::Think(text) => on_piece(Piece::Token {
+                Step::Think(text) => on_event(Event::Token {
                     id,
-                    text,
+                    piece: text,
                     part: Part::Thinking,
                 }),
-                Step::Say(text) => on_piece(Piece::Token {
+                Step::Say(text) => on_event(Event::Token {
                     id,
-                    text,
+                    piece: text,
                     part: Part::Answer,
                 }),
-                Step::Tag(id) => on_piece(Piece::Token {
+                Step::Tag(id) => on_event(Event::Token {
                     id,
-                    text: "<tag>",
+                    piece: "<tag>",
                     part: Part::Control,
                 }),
                 Step::LastWords(texts) => {
                     for text in texts {
                         tokens += 1;
-                        on_piece(Piece::Token {
+                        on_event(Event::Token {
                             id: 100 + tokens,
-                            text,
+                            piece: text,
                             part: Part::Answer,
                         });
                     }
@@ -349,22 +383,14 @@ impl ModelHost for Scripted {
         }
         let stats = Stats {
             prompt_tokens: 10,
-            cached_tokens: 0,
-            tokens,
-            thinking_tokens: 0,
-            first_token_ms: 1,
+            tokens: tokens as usize,
+            first_token_ms: 1.0,
             tokens_per_second: 10.0,
             read_per_second: 100.0,
-            drafted_tokens: 0,
-            accepted_tokens: 0,
-            seed: turn.sampling.seed.unwrap_or(7),
-            model: self
-                .open
-                .as_ref()
-                .map_or_else(String::new, |open| open.name.clone()),
-            device: "CPU".into(),
+            seed: params.sampling.seed.unwrap_or(7),
+            ..Stats::default()
         };
-        Ok(Finish { reason, stats })
+        Ok(Finished { reason, stats })
     }
 }
 
@@ -381,7 +407,7 @@ pub const TIMING: Timing = Timing {
 pub struct Bench {
     pub chat: Chat,
     pub script: Script,
-    pub events: Receiver<Event>,
+    pub events: Receiver<ChatEvent>,
 }
 
 impl Bench {
@@ -439,7 +465,7 @@ impl Bench {
     }
 
     /// Events up to the first one that is wanted.
-    pub fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+    pub fn until(&mut self, wanted: impl Fn(&ChatEvent) -> bool) -> Vec<ChatEvent> {
         let mut seen = Vec::new();
         loop {
             let event = self.events.recv_timeout(PATIENCE);
@@ -455,17 +481,17 @@ impl Bench {
 
     pub fn until_ready(&mut self) {
         self.until(
-            |event| matches!(event, Event::Model(status) if status.state == ModelState::Ready),
+            |event| matches!(event, ChatEvent::Model(status) if status.state == ModelState::Ready),
         );
     }
 
     /// The next answer that ends.
     pub fn until_ended(&mut self) -> Message {
         match self
-            .until(|event| matches!(event, Event::Ended { .. }))
+            .until(|event| matches!(event, ChatEvent::Ended { .. }))
             .pop()
         {
-            Some(Event::Ended { message, .. }) => message,
+            Some(ChatEvent::Ended { message, .. }) => message,
             other => panic!("{other:?}"),
         }
     }
@@ -473,10 +499,10 @@ impl Bench {
     /// The next text that is told.
     pub fn until_delta(&mut self) -> String {
         match self
-            .until(|event| matches!(event, Event::Delta { .. }))
+            .until(|event| matches!(event, ChatEvent::Delta { .. }))
             .pop()
         {
-            Some(Event::Delta { thinking, text, .. }) => thinking + &text,
+            Some(ChatEvent::Delta { thinking, text, .. }) => thinking + &text,
             other => panic!("{other:?}"),
         }
     }

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use chat::{Event, FailureCode, MessageState, Role, Stage, StopReason};
+use chat::{ChatEvent, FailureCode, MessageState, Role, Stage};
+use inference::StopReason;
 
 use crate::scripted::{Bench, Step, texts};
 
@@ -34,7 +35,7 @@ fn a_message_makes_a_chat_and_is_answered() {
         ("Six grams.", MessageState::Done)
     );
     assert_eq!(ended.id, answer.id);
-    assert_eq!(ended.stats.as_ref().unwrap().tokens, 2);
+    assert_eq!(ended.stats.as_ref().unwrap().figures.tokens, 2);
     assert_eq!((ended.thinking, ended.thinking_ms), (None, None));
 
     let snapshot = bench.chat.snapshot().unwrap();
@@ -55,14 +56,14 @@ fn events_come_in_the_order_of_the_work() {
         Step::Say("Yes."),
     ]);
     bench.chat.send(None, "Is it?", true).unwrap();
-    let events = bench.until(|event| matches!(event, Event::Ended { .. }));
+    let events = bench.until(|event| matches!(event, ChatEvent::Ended { .. }));
 
     let mut story = Vec::new();
     for event in events {
         match event {
-            Event::ChatChanged(chat) if chat.writing => story.push("begins".to_owned()),
-            Event::ChatChanged(_) => story.push("rests".into()),
-            Event::Stage {
+            ChatEvent::ChatChanged(chat) if chat.writing => story.push("begins".to_owned()),
+            ChatEvent::ChatChanged(_) => story.push("rests".into()),
+            ChatEvent::Stage {
                 stage: Stage::Reading,
                 done,
                 total,
@@ -70,12 +71,12 @@ fn events_come_in_the_order_of_the_work() {
             } => {
                 story.push(format!("reading {done}/{total}"));
             }
-            Event::Stage { stage, .. } => story.push(format!("{stage:?}")),
-            Event::Ended { .. } => story.push("ended".into()),
-            Event::Delta { .. }
-            | Event::Model(_)
-            | Event::ChatRemoved(_)
-            | Event::CopyFailed(_) => {}
+            ChatEvent::Stage { stage, .. } => story.push(format!("{stage:?}")),
+            ChatEvent::Ended { .. } => story.push("ended".into()),
+            ChatEvent::Delta { .. }
+            | ChatEvent::Model(_)
+            | ChatEvent::ChatRemoved(_)
+            | ChatEvent::CopyFailed(_) => {}
         }
     }
     let expected = [
@@ -106,7 +107,7 @@ fn deltas_are_gathered_and_numbered_without_a_gap() {
     let (mut text, mut last, mut rate) = (String::new(), 0, 0.0);
     let ended = loop {
         match bench.until(|_| true).pop().unwrap() {
-            Event::Delta {
+            ChatEvent::Delta {
                 seq,
                 text: more,
                 tokens,
@@ -125,7 +126,7 @@ fn deltas_are_gathered_and_numbered_without_a_gap() {
                 last = seq;
                 text.push_str(&more);
             }
-            Event::Ended { message, .. } => break message,
+            ChatEvent::Ended { message, .. } => break message,
             _ => {}
         }
     };
@@ -300,13 +301,13 @@ fn a_view_has_exactly_what_its_number_says() {
         }
         // Deltas from before the view was made are on their way already.
         while last < shown.seq {
-            let Some(Event::Delta {
+            let Some(ChatEvent::Delta {
                 seq,
                 thinking: thought,
                 text: said,
                 ..
             }) = bench
-                .until(|event| matches!(event, Event::Delta { .. }))
+                .until(|event| matches!(event, ChatEvent::Delta { .. }))
                 .pop()
             else {
                 panic!("no delta")

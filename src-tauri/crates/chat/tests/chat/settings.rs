@@ -272,6 +272,7 @@ fn what_the_user_has_not_changed_is_as_the_model_asks_for_it() {
         min_p: 0.0625,
         repeat_penalty: 1.25,
         seed: Some(9),
+        ..defaults
     };
     let sampling = SamplingSettings {
         temperature: Some(0.75),

@@ -1,6 +1,7 @@
 //! Stop, wherever the answer is, and going on afterwards.
 
-use chat::{Event, FailureCode, MessageState, Stage, StopReason};
+use chat::{ChatEvent, FailureCode, MessageState, Stage};
+use inference::StopReason;
 
 use crate::scripted::{Bench, Step};
 
@@ -15,7 +16,7 @@ fn a_stopped_answer_keeps_what_it_has_and_goes_on_in_the_same_message() {
         Step::Wait,
     ]);
     let view = bench.chat.send(None, "How heavy?", true).unwrap();
-    bench.until(|event| matches!(event, Event::Delta { text, .. } if text == "Six "));
+    bench.until(|event| matches!(event, ChatEvent::Delta { text, .. } if text == "Six "));
     bench.chat.stop(view.chat.id).unwrap();
     let ended = bench.until_ended();
     assert_eq!(
@@ -69,7 +70,7 @@ fn stop_works_while_the_prompt_is_read() {
     bench.until(|event| {
         matches!(
             event,
-            Event::Stage {
+            ChatEvent::Stage {
                 done: 512,
                 total: 2040,
                 ..
@@ -99,7 +100,7 @@ fn stop_works_while_the_answer_waits() {
     bench.until(|event| {
         matches!(
             event,
-            Event::Stage {
+            ChatEvent::Stage {
                 stage: Stage::Waiting,
                 ..
             }

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use chat::{ChatId, Event, FailureCode, MessageState, Role, StopReason, Store, StoreError, Timing};
+use chat::{ChatEvent, ChatId, FailureCode, MessageState, Role, Store, StoreError, Timing};
+use inference::StopReason;
 use store::{NewMessage, faults};
 
 use crate::scripted::{Bench, PATIENCE, Script, Step, TIMING, TODAY, last_row, texts};
@@ -104,7 +105,7 @@ fn an_answer_that_fills_the_disk_is_whole_once_there_is_room() {
         error.message
     );
     assert_eq!(ended.text, long);
-    assert_eq!(ended.stats.unwrap().tokens, 1);
+    assert_eq!(ended.stats.unwrap().figures.tokens, 1);
     assert_eq!(
         bench.chat.open_chat(chat).unwrap().messages[1].text,
         long,
@@ -117,7 +118,7 @@ fn an_answer_that_fills_the_disk_is_whole_once_there_is_room() {
     faults::make_room(&path).unwrap();
     let ended = bench.until_ended();
     assert_eq!((ended.state, ended.error), (MessageState::Done, None));
-    assert_eq!(ended.stats.unwrap().tokens, 1);
+    assert_eq!(ended.stats.unwrap().figures.tokens, 1);
     bench.chat.shutdown();
     let row = last_row(&path);
     assert_eq!(
@@ -403,7 +404,7 @@ fn the_app_starts_though_expired_chats_cannot_be_purged() {
     let later = "2027-03-05T12:00:00+00:00[UTC]";
     let mut bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), later);
     assert_eq!(texts(&bench.chat.open_chat(kept).unwrap())[0], "How heavy?");
-    bench.until(|event| matches!(event, Event::Model(_)));
+    bench.until(|event| matches!(event, ChatEvent::Model(_)));
 }
 
 #[test]

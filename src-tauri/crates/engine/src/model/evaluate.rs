@@ -2,10 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
+use inference::Sampling;
+
 pub use gpu::Want;
 
 use crate::model::error::DeviceError;
-use crate::run::sampler::Sampling;
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
 use gpu::{DeviceModel, DeviceSampling, Executor, GpuMatrix, GpuNorm, Options, PassInput, Shape};
-use kernels::KvType;
+use inference::{KvType, Sampling};
 
 use crate::gguf::TensorView;
 use crate::model::config::Config;
@@ -13,7 +13,6 @@ use crate::model::evaluate::{DeviceSampler, Evaluate, Pass, Profile, Want, check
 use crate::model::rope::Rotation;
 use crate::model::weights::{self, DeviceMemory, Layer, WeightSource, Weights};
 use crate::open_error::OpenError;
-use crate::run::sampler::Sampling;
 
 /// Brings weights to a GPU.
 struct Uploader<E>(RefCell<E>);

@@ -3,58 +3,9 @@
 //! Only what is kept is sorted. Every filter after the temperature keeps the likeliest tokens down to some bound, so
 //! it is enough to gather the tokens above a threshold, lower it until they suffice, and select among those.
 
+use inference::Sampling;
+
 use crate::run::random::Random;
-
-/// How the next token is chosen.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sampling {
-    /// Flattens (above 1) or sharpens the distribution; 0, and all below 0.001, always takes the likeliest token.
-    pub temperature: f32,
-    /// Keep this many of the likeliest tokens; 0 keeps all.
-    pub top_k: usize,
-    /// Keep the likeliest tokens that together have this probability; 1 keeps all.
-    pub top_p: f32,
-    /// Keep tokens at least this likely relative to the likeliest; 0 keeps all.
-    pub min_p: f32,
-    /// Divides the logits of recent tokens (multiplies negative ones); 1 for none.
-    pub repeat_penalty: f32,
-    /// How many recent tokens the penalty looks at.
-    pub repeat_last_n: usize,
-    /// Makes answers repeatable; `None` draws a fresh one.
-    pub seed: Option<u64>,
-}
-
-/// Below this temperature only the likeliest token is left, and 1/T grows beyond what an f32 holds.
-const LEAST_TEMPERATURE: f32 = 1e-3;
-
-impl Sampling {
-    /// Whether the likeliest token is always taken.
-    pub(crate) fn is_greedy(&self) -> bool {
-        self.temperature.is_nan() || self.temperature < LEAST_TEMPERATURE
-    }
-
-    /// Whether recent tokens are made less likely.
-    pub(crate) fn penalises(&self) -> bool {
-        #[expect(clippy::float_cmp, reason = "exactly 1 means none")]
-        let none = self.repeat_penalty == 1.0;
-        !none && self.repeat_penalty > 0.0
-    }
-}
-
-impl Default for Sampling {
-    /// What SmolLM3's makers recommend.
-    fn default() -> Self {
-        Sampling {
-            temperature: 0.6,
-            top_k: 0,
-            top_p: 0.95,
-            min_p: 0.0,
-            repeat_penalty: 1.0,
-            repeat_last_n: 64,
-            seed: None,
-        }
-    }
-}
 
 /// Logits further below the best than this weigh less than a rounding error, all 128,256 of them together.
 const NEGLIGIBLE: f32 = 28.0;

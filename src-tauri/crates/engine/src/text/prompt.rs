@@ -5,98 +5,16 @@ mod guard;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-use jiff::civil::Date;
+use inference::{Conversation, Part, Prompt, Role, Turn};
 use serde_json::{Value, json};
 
 use crate::text::template::{ChatTemplate, TemplateError};
-use crate::text::think::{self, Part};
+use crate::text::think;
 use crate::text::tokenizer::Tokenizer;
 use guard::{Guard, Segment};
 
-/// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// A system message of the protocol, `/think` and `/system_override` included. What a user
-    /// sets as instructions belongs in [`Conversation::instructions`].
-    System,
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
-    /// The result of a tool call.
-    Tool,
-}
-
-/// One message of a conversation.
-#[derive(Clone, Debug)]
-pub struct Turn {
-    /// Who speaks.
-    pub role: Role,
-    /// What was said, without thinking.
-    pub text: String,
-    /// What the model thought before, without tags.
-    pub thinking: Option<String>,
-    /// The ids exactly as this model generated them, thinking included: they go into the prompt
-    /// as they are, so that the cache of the last answer goes on.
-    pub ids: Option<Vec<u32>>,
-    /// A partial answer at the end of the conversation, to be continued.
-    pub open: bool,
-}
-
-impl Turn {
-    /// A complete message.
-    #[must_use]
-    pub fn new(role: Role, text: impl Into<String>) -> Self {
-        Self {
-            role,
-            text: text.into(),
-            thinking: None,
-            ids: None,
-            open: false,
-        }
-    }
-}
-
-/// Which earlier thinking stays in the prompt while thinking is on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum KeepThinking {
-    /// All of it: every prompt extends the one before.
-    #[default]
-    All,
-    /// That of the last answer, to save room.
-    LastTurn,
-}
-
-/// A conversation as the model is to see it.
-#[derive(Clone, Debug)]
-pub struct Conversation {
-    /// The messages, oldest first.
-    pub messages: Vec<Turn>,
-    /// The user's own instructions, in place of the template's.
-    pub instructions: Option<String>,
-    /// Whether the model is to think first. Without, earlier thinking is left out.
-    pub thinking: bool,
-    /// The date that the template writes; the same for a whole chat.
-    pub today: Date,
-    /// Function schemas on offer.
-    pub tools: Vec<Value>,
-    /// Which earlier thinking stays.
-    pub keep_thinking: KeepThinking,
-}
-
 /// How a template that opens the thinking itself ends a prompt.
 const THINKING_OPENED: &str = "<think>\n";
-
-/// What the model reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prompt {
-    /// Token ids.
-    pub ids: Vec<u32>,
-    /// The same as text, for people.
-    pub text: String,
-    /// What the first generated token belongs to: thinking where the prompt ends inside of it.
-    pub starts_in: Part,
-}
 
 /// Why there is no prompt.
 #[derive(Debug, thiserror::Error)]
@@ -115,58 +33,46 @@ pub enum PromptError {
     Continue,
 }
 
-impl Prompt {
-    /// The prompt for the model's next words.
-    ///
-    /// # Errors
-    /// When there are no messages, or the template refuses them.
-    pub fn new(
-        conversation: &Conversation,
-        template: &ChatTemplate,
-        tokenizer: &Tokenizer,
-    ) -> Result<Self, PromptError> {
-        Prompt::unless(conversation, template, tokenizer, &AtomicBool::new(false))
+/// The prompt for the model's next words.
+///
+/// `cancel` is looked at while the rendered text is split and encoded.
+///
+/// # Errors
+/// When there are no messages, the template refuses them, or `cancel` was set.
+pub fn encode_prompt(
+    conversation: &Conversation,
+    template: &ChatTemplate,
+    tokenizer: &Tokenizer,
+    cancel: &AtomicBool,
+) -> Result<Prompt, PromptError> {
+    if conversation.messages.is_empty() {
+        return Err(PromptError::Empty);
     }
-
-    /// As [`Prompt::new`], looking at `cancel` while the render is split and encoded.
-    ///
-    /// # Errors
-    /// As [`Prompt::new`], and when `cancel` was set.
-    pub fn unless(
-        conversation: &Conversation,
-        template: &ChatTemplate,
-        tokenizer: &Tokenizer,
-        cancel: &AtomicBool,
-    ) -> Result<Self, PromptError> {
-        if conversation.messages.is_empty() {
-            return Err(PromptError::Empty);
-        }
-        let draft = Draft {
-            conversation,
-            template,
-            guard: Guard::new(tokenizer.specials()),
-            tokenizer,
-            cancel,
-        };
-        let answers = draft.answers();
-        let offered: BTreeSet<usize> = answers
-            .iter()
-            .enumerate()
-            .filter_map(|(i, ids)| ids.as_ref().map(|_| i))
-            .collect();
-        let mut segments = draft.segments(&offered)?;
-        // A template that looks into answers may drop or repeat a place: then all go as text.
-        if places(&segments) != offered.into_iter().collect::<Vec<_>>() {
-            segments = draft.segments(&BTreeSet::new())?;
-        }
-        if draft.open().is_some() {
-            let cut = segments.iter().position(|segment| *segment == Segment::Cut);
-            segments.truncate(cut.ok_or(PromptError::Continue)?);
-        }
-        draft
-            .assemble(&segments, &answers)
-            .ok_or(PromptError::Cancelled)
+    let draft = PromptDraft {
+        conversation,
+        template,
+        guard: Guard::new(tokenizer.specials()),
+        tokenizer,
+        cancel,
+    };
+    let answers = draft.answers();
+    let offered: BTreeSet<usize> = answers
+        .iter()
+        .enumerate()
+        .filter_map(|(i, ids)| ids.as_ref().map(|_| i))
+        .collect();
+    let mut segments = draft.segments(&offered)?;
+    // A template that looks into answers may drop or repeat a place: then all go as text.
+    if places(&segments) != offered.into_iter().collect::<Vec<_>>() {
+        segments = draft.segments(&BTreeSet::new())?;
     }
+    if draft.open().is_some() {
+        let cut = segments.iter().position(|segment| *segment == Segment::Cut);
+        segments.truncate(cut.ok_or(PromptError::Continue)?);
+    }
+    draft
+        .assemble(&segments, &answers)
+        .ok_or(PromptError::Cancelled)
 }
 
 /// The answers that a render has places for, in order.
@@ -179,7 +85,7 @@ fn places(segments: &[Segment]) -> Vec<usize> {
 }
 
 /// A prompt in the making.
-struct Draft<'a> {
+struct PromptDraft<'a> {
     conversation: &'a Conversation,
     template: &'a ChatTemplate,
     tokenizer: &'a Tokenizer,
@@ -187,7 +93,7 @@ struct Draft<'a> {
     cancel: &'a AtomicBool,
 }
 
-impl Draft<'_> {
+impl PromptDraft<'_> {
     /// Position of the answer to be continued.
     fn open(&self) -> Option<usize> {
         let last = self.conversation.messages.len().checked_sub(1)?;
@@ -195,19 +101,11 @@ impl Draft<'_> {
         (turn.open && turn.role == Role::Assistant).then_some(last)
     }
 
-    /// Whether the thinking of the answer at `index` stays.
-    fn keeps_thinking(&self, index: usize) -> bool {
-        let later = &self.conversation.messages[index + 1..];
-        self.conversation.thinking
-            && (self.conversation.keep_thinking == KeepThinking::All
-                || later.iter().all(|turn| turn.role != Role::Assistant))
-    }
-
     /// For each turn the ids that stand for it verbatim, where there are any.
     fn answers(&self) -> Vec<Option<Vec<u32>>> {
-        let turns = self.conversation.messages.iter().enumerate();
+        let turns = self.conversation.messages.iter();
         turns
-            .map(|(index, turn)| {
+            .map(|turn| {
                 let ids = turn
                     .ids
                     .as_deref()
@@ -228,7 +126,7 @@ impl Draft<'_> {
                     return None;
                 }
                 let starts_in = self.started_in(turn, ids);
-                if !self.keeps_thinking(index) {
+                if !self.conversation.thinking {
                     return think::without_thinking(self.tokenizer, ids, starts_in);
                 }
                 let opened = if starts_in == Part::Thinking {
@@ -321,7 +219,7 @@ impl Draft<'_> {
                 .thinking
                 .as_deref()
                 .map(|thinking| thinking.trim_matches('\n'));
-            match thinking.filter(|thinking| !thinking.is_empty() && self.keeps_thinking(index)) {
+            match thinking.filter(|thinking| !thinking.is_empty() && self.conversation.thinking) {
                 Some(thinking) if open && text.is_empty() => {
                     format!("{}\n{}", think::OPEN, self.guard.content(thinking))
                 }
@@ -340,26 +238,21 @@ impl Draft<'_> {
 
     /// The prompt of these segments; `None` when `cancel` was set.
     fn assemble(&self, segments: &[Segment], answers: &[Option<Vec<u32>>]) -> Option<Prompt> {
-        let (mut ids, mut text) = (Vec::new(), String::new());
+        let mut ids = Vec::new();
         for segment in segments {
             match segment {
                 Segment::Text(piece) => {
                     if !self.tokenizer.encode_unless(piece, &mut ids, self.cancel) {
                         return None;
                     }
-                    text.push_str(piece);
                 }
-                Segment::Special(id) => {
-                    ids.push(*id);
-                    text.push_str(&self.tokenizer.decode(&[*id]));
-                }
+                Segment::Special(id) => ids.push(*id),
                 Segment::Place(index) => {
                     let answer = answers
                         .get(*index)
                         .and_then(Option::as_deref)
                         .unwrap_or_default();
                     ids.extend_from_slice(answer);
-                    text.push_str(&self.tokenizer.decode(answer));
                 }
                 Segment::Cut => {}
             }
@@ -370,10 +263,6 @@ impl Draft<'_> {
             ids.insert(0, start);
         }
         let starts_in = think::part_after(self.tokenizer, &ids);
-        Some(Prompt {
-            ids,
-            text,
-            starts_in,
-        })
+        Some(Prompt { ids, starts_in })
     }
 }

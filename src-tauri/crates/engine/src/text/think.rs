@@ -1,22 +1,13 @@
 //! What each generated token belongs to: the thinking, the answer, or the structure around them.
 
+use inference::Part;
+
 use crate::text::tokenizer::Tokenizer;
 
 /// The tag before the thinking.
 pub(crate) const OPEN: &str = "<think>";
 /// The tag after it.
 pub(crate) const CLOSE: &str = "</think>";
-
-/// What a token belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// The reasoning before an answer.
-    Thinking,
-    /// The answer.
-    Answer,
-    /// Tags and control tokens, which nobody reads.
-    Control,
-}
 
 /// Follows the think tags through a generated answer. Missing, unclosed and repeated tags are all right.
 pub struct PartTracker<'a> {

@@ -3,12 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{
-    Engine, Event, Finished, GenerateError, GenerateParams, LoadOptions, Part, Sampling, StopReason,
+    Engine, Event, Finished, GenerateError, GenerateParams, LoadOptions, Part, Prompt, Sampling,
+    StopReason,
 };
 
 use crate::reference::{on_cpu, open};
 
 const PROMPT: [u32; 6] = [261, 367, 29, 476, 255, 53];
+
+fn prompt() -> Prompt {
+    Prompt::of_ids(PROMPT.to_vec())
+}
 
 fn tiny(context: Option<usize>) -> Engine {
     open(
@@ -34,8 +39,8 @@ fn params(max_tokens: Option<usize>, seed: u64) -> GenerateParams {
 }
 
 fn answer(engine: &mut Engine, prompt: &[u32], params: &GenerateParams) -> (Vec<u32>, Finished) {
-    let mut ids = Vec::new();
-    let finished = engine.generate(prompt, params, &AtomicBool::new(false), &mut |event| {
+    let (prompt, mut ids) = (Prompt::of_ids(prompt.to_vec()), Vec::new());
+    let finished = engine.generate(&prompt, params, &AtomicBool::new(false), &mut |event| {
         if let Event::Token { id, .. } = event {
             ids.push(id);
         }
@@ -66,7 +71,10 @@ fn a_seed_that_nobody_chose_is_reported_and_works() {
 fn an_answer_ends_where_it_was_told_to() {
     let (ids, finished) = answer(&mut tiny(None), &PROMPT, &params(Some(5), 1));
     assert_eq!((ids.len(), finished.reason), (5, StopReason::MaxTokens));
-    assert_eq!((finished.stats.prompt, finished.stats.generated), (6, 5));
+    assert_eq!(
+        (finished.stats.prompt_tokens, finished.stats.tokens),
+        (6, 5)
+    );
     let (ids, finished) = answer(&mut tiny(None), &PROMPT, &params(Some(0), 1));
     assert_eq!((ids.len(), finished.reason), (0, StopReason::MaxTokens));
 }
@@ -93,7 +101,7 @@ fn a_full_context_ends_an_answer() {
 fn a_prompt_that_leaves_no_room_is_refused() {
     let mut engine = tiny(Some(6));
     let refused = engine.generate(
-        &PROMPT,
+        &prompt(),
         &params(None, 1),
         &AtomicBool::new(false),
         &mut |_| {},
@@ -105,7 +113,12 @@ fn a_prompt_that_leaves_no_room_is_refused() {
             context: 6
         })
     ));
-    let refused = engine.generate(&[], &params(None, 1), &AtomicBool::new(false), &mut |_| {});
+    let refused = engine.generate(
+        &Prompt::of_ids(Vec::new()),
+        &params(None, 1),
+        &AtomicBool::new(false),
+        &mut |_| {},
+    );
     assert!(matches!(refused, Err(GenerateError::Empty)));
 }
 
@@ -117,7 +130,7 @@ fn a_follow_up_reads_only_what_is_new() {
     let mut progress = Vec::new();
     let finished = engine
         .generate(
-            &follow_up,
+            &Prompt::of_ids(follow_up),
             &params(Some(1), 1),
             &AtomicBool::new(false),
             &mut |event| {
@@ -133,7 +146,7 @@ fn a_follow_up_reads_only_what_is_new() {
         )
         .expect("it answers");
     // The last token of an answer has been chosen but not read.
-    assert_eq!(finished.stats.cached, 13);
+    assert_eq!(finished.stats.cached_tokens, 13);
     assert_eq!(progress, [(13, 17, 13), (17, 17, 13)]);
 }
 
@@ -143,7 +156,7 @@ fn stop_is_obeyed_at_once() {
     let cancel = AtomicBool::new(false);
     let mut tokens = 0;
     let finished = engine
-        .generate(&PROMPT, &params(None, 1), &cancel, &mut |event| {
+        .generate(&prompt(), &params(None, 1), &cancel, &mut |event| {
             if matches!(event, Event::Token { .. }) {
                 tokens += 1;
                 cancel.store(tokens == 3, Ordering::Relaxed);
@@ -151,11 +164,11 @@ fn stop_is_obeyed_at_once() {
         })
         .expect("it answers");
     assert_eq!(
-        (finished.reason, finished.stats.generated),
+        (finished.reason, finished.stats.tokens),
         (StopReason::Cancelled, 3)
     );
     let finished = engine.generate(
-        &[9; 300],
+        &Prompt::of_ids(vec![9; 300]),
         &params(None, 1),
         &AtomicBool::new(true),
         &mut |event| {
@@ -174,13 +187,14 @@ fn stop_is_obeyed_at_once() {
 #[test]
 fn thinking_is_counted_apart() {
     let mut engine = tiny(None);
-    let params = GenerateParams {
+    let (params, never) = (params(Some(4), 2), AtomicBool::new(false));
+    let prompt = Prompt {
         starts_in: Part::Thinking,
-        ..params(Some(4), 2)
+        ..prompt()
     };
     let mut parts = Vec::new();
     let finished = engine
-        .generate(&PROMPT, &params, &AtomicBool::new(false), &mut |event| {
+        .generate(&prompt, &params, &never, &mut |event| {
             if let Event::Token { part, .. } = event {
                 parts.push(part);
             }
@@ -188,5 +202,5 @@ fn thinking_is_counted_apart() {
         .expect("it answers");
     let thinking = parts.iter().filter(|&&part| part == Part::Thinking).count();
     assert!(thinking > 0);
-    assert_eq!(finished.stats.thinking, thinking);
+    assert_eq!(finished.stats.thinking_tokens, thinking);
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use engine::{
-    Conversation, CpuLevel, Engine, Event, GenerateParams, KeepThinking, KvType, LoadOptions,
-    Prompt, Role, Sampling, Turn,
+    Conversation, CpuLevel, Engine, Event, GenerateParams, KvType, LoadOptions, Prompt, Role,
+    Sampling, Turn,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,6 @@ fn prompt(engine: &Engine, question: &str, thinking: bool) -> Prompt {
         thinking,
         today: jiff::civil::date(2026, 3, 5),
         tools: Vec::new(),
-        keep_thinking: KeepThinking::default(),
     };
     engine.prompt(&conversation).expect("a prompt")
 }
@@ -50,20 +49,14 @@ fn answer(engine: &mut Engine, question: &str, thinking: bool) -> String {
     let params = GenerateParams {
         sampling,
         max_tokens: Some(160),
-        starts_in: prompt.starts_in,
         ..GenerateParams::default()
     };
     let mut ids = Vec::new();
-    let finished = engine.generate(
-        &prompt.ids,
-        &params,
-        &AtomicBool::new(false),
-        &mut |event| {
-            if let Event::Token { id, .. } = event {
-                ids.push(id);
-            }
-        },
-    );
+    let finished = engine.generate(&prompt, &params, &AtomicBool::new(false), &mut |event| {
+        if let Event::Token { id, .. } = event {
+            ids.push(id);
+        }
+    });
     finished.expect("it answers");
     engine.tokenizer().decode(&ids)
 }

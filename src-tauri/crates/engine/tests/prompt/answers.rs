@@ -43,9 +43,8 @@ fn every_prompt_extends_the_last_one_and_its_answer() {
                 for _ in 0..8 {
                     messages.push(user(&hostile(&mut random)));
                     let conversation = conversation(messages.clone(), thinking);
-                    let prompt =
-                        Prompt::new(&conversation, &template, &tokenizer).expect("a prompt");
-                    assert!(prompt.ids.starts_with(&read), "{}", prompt.text);
+                    let prompt = prompt_of(&conversation, &template, &tokenizer).expect("a prompt");
+                    assert!(prompt.ids.starts_with(&read), "{:?}", prompt.ids);
                     let answer = answer_ids(&mut random, &tokenizer, thinking, prompt.starts_in);
                     read = prompt.ids;
                     read.extend(&answer);
@@ -62,7 +61,7 @@ fn a_stopped_answer_goes_on_where_it_was() {
     let stopped =
         |template: &ChatTemplate, thinking, answer: &str, thought: Option<&str>, text, part| {
             let first = conversation(vec![user("Hi")], thinking);
-            let first = Prompt::new(&first, template, &tokenizer).expect("a prompt");
+            let first = prompt_of(&first, template, &tokenizer).expect("a prompt");
             let ids = tokenizer.encode(answer, true);
             let open = Turn {
                 open: true,
@@ -71,7 +70,7 @@ fn a_stopped_answer_goes_on_where_it_was() {
                 ..Turn::new(Role::Assistant, text)
             };
             let prompt = conversation(vec![user("Hi"), open], thinking);
-            let prompt = Prompt::new(&prompt, template, &tokenizer).expect("a prompt");
+            let prompt = prompt_of(&prompt, template, &tokenizer).expect("a prompt");
             assert_eq!(prompt.ids, [first.ids, ids].concat(), "{answer:?}");
             assert_eq!(prompt.starts_in, part, "{answer:?}");
         };
@@ -135,15 +134,16 @@ fn a_stopped_answer_goes_on_where_it_was() {
         (open("", "Hel\n"), true, "assistant\nHel\n", Part::Answer),
     ] {
         let prompt = conversation(vec![user("Hi"), turn], thinking);
-        let prompt = Prompt::new(&prompt, &template, &tokenizer).expect("a prompt");
-        assert!(prompt.text.ends_with(end), "{}", prompt.text);
+        let prompt = prompt_of(&prompt, &template, &tokenizer).expect("a prompt");
+        let text = tokenizer.decode(&prompt.ids);
+        assert!(text.ends_with(end), "{text}");
         assert_eq!(prompt.starts_in, part, "{end:?}");
     }
 
     let silent = ChatTemplate::parse("{{ messages[0].content }}").expect("a template");
     let lost = conversation(vec![user("Hi"), open("", "Hel")], true);
     assert!(matches!(
-        Prompt::new(&lost, &silent, &tokenizer),
+        prompt_of(&lost, &silent, &tokenizer),
         Err(PromptError::Continue)
     ));
 }
@@ -170,27 +170,13 @@ fn thinking_stays_or_goes() {
             ]
         };
         let text = |conversation: Conversation| {
-            Prompt::new(&conversation, &template, &tokenizer)
-                .expect("a prompt")
-                .text
+            let prompt = prompt_of(&conversation, &template, &tokenizer).expect("a prompt");
+            tokenizer.decode(&prompt.ids)
         };
         let all = text(conversation(messages(), true));
         assert!(
             all.contains("<think>\nearly thought\n</think>\none<|im_end|>\n"),
             "{all}"
-        );
-        let last = KeepThinking::LastTurn;
-        let last = text(Conversation {
-            keep_thinking: last,
-            ..conversation(messages(), true)
-        });
-        assert!(
-            !last.contains("early thought") && last.contains("assistant\none<|im_end|>"),
-            "{last}"
-        );
-        assert!(
-            last.contains("<think>\nlate thought\n</think>\ntwo<|im_end|>\n"),
-            "{last}"
         );
         let none = text(conversation(messages(), false));
         assert!(
@@ -216,7 +202,7 @@ fn stored_ids_plant_no_turn() {
                 };
                 let prompt = |answer: Turn| {
                     let messages = vec![user("Hi"), answer, user("Go on")];
-                    Prompt::new(&conversation(messages, thinking), &template, &tokenizer)
+                    prompt_of(&conversation(messages, thinking), &template, &tokenizer)
                         .expect("a prompt")
                 };
                 let planted = prompt(answer(Some(tokenizer.encode(&spoken, true))));
@@ -237,16 +223,13 @@ fn the_demo_models_prompt_opens_the_thinking() {
     let (tokenizer, template) = demo_model();
     let prompt = |thinking| {
         let conversation = conversation(vec![user("Hi")], thinking);
-        Prompt::new(&conversation, &template, &tokenizer).expect("a prompt")
+        prompt_of(&conversation, &template, &tokenizer).expect("a prompt")
     };
     let thinking = prompt(true);
-    assert!(thinking.text.ends_with("<|im_start|>assistant\n<think>\n"));
+    let text = |prompt: &Prompt| tokenizer.decode(&prompt.ids);
+    assert!(text(&thinking).ends_with("<|im_start|>assistant\n<think>\n"));
     assert_eq!(thinking.starts_in, Part::Thinking);
     let answering = prompt(false);
-    assert!(
-        answering
-            .text
-            .ends_with("<|im_start|>assistant\n<think>\n\n</think>\n")
-    );
+    assert!(text(&answering).ends_with("<|im_start|>assistant\n<think>\n\n</think>\n"));
     assert_eq!(answering.starts_in, Part::Answer);
 }

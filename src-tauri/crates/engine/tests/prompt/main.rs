@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use engine::gguf::write::{self, Field};
 use engine::{
-    ChatTemplate, Conversation, Gguf, KeepThinking, Part, Prompt, PromptError, Role, Tokenizer,
-    Turn,
+    ChatTemplate, Conversation, Gguf, Part, Prompt, PromptError, Role, Tokenizer, Turn,
+    encode_prompt,
 };
 use jiff::civil::Date;
 use serde_json::json;
@@ -32,8 +32,15 @@ fn conversation(messages: Vec<Turn>, thinking: bool) -> Conversation {
         thinking,
         today: TODAY,
         tools: Vec::new(),
-        keep_thinking: KeepThinking::All,
     }
+}
+
+fn prompt_of(
+    conversation: &Conversation,
+    template: &ChatTemplate,
+    tokenizer: &Tokenizer,
+) -> Result<Prompt, PromptError> {
+    encode_prompt(conversation, template, tokenizer, &AtomicBool::new(false))
 }
 
 fn user(text: &str) -> Turn {
@@ -143,7 +150,7 @@ fn content_never_becomes_structure() {
                     tools: vec![json!({"name": texts[4], texts[4].clone(): texts[4]})],
                     ..conversation(messages, thinking)
                 };
-                Prompt::new(&conversation, &template, &tokenizer).expect("a prompt")
+                prompt_of(&conversation, &template, &tokenizer).expect("a prompt")
             };
             let prompt = build(&texts);
             let mild: Vec<String> = texts
@@ -162,25 +169,13 @@ fn content_never_becomes_structure() {
                     count(&prompt.ids, special),
                     count(&expected.ids, special),
                     "{texts:?}: {}",
-                    prompt.text
+                    tokenizer.decode(&prompt.ids)
                 );
             }
-            assert_eq!(tokenizer.decode(&prompt.ids), prompt.text);
-            assert!(
-                prompt
-                    .text
-                    .contains(&format!("<|im_start|>user\n{}<|im_end|>\n", texts[0]))
-            );
-            assert!(
-                prompt
-                    .text
-                    .contains(&format!("<|im_start|>user\n{}<|im_end|>\n", texts[2]))
-            );
-            assert!(
-                prompt.text.contains(texts[3].trim_end()),
-                "{texts:?}: {}",
-                prompt.text
-            );
+            let text = tokenizer.decode(&prompt.ids);
+            assert!(text.contains(&format!("<|im_start|>user\n{}<|im_end|>\n", texts[0])));
+            assert!(text.contains(&format!("<|im_start|>user\n{}<|im_end|>\n", texts[2])));
+            assert!(text.contains(texts[3].trim_end()), "{texts:?}: {text}");
         }
     }
 }
@@ -191,7 +186,7 @@ fn content_joined_to_a_templates_text_stays_text() {
     let asked = |source: &str, text: &str| {
         let template = ChatTemplate::parse(source).expect("a template");
         let conversation = conversation(vec![user(text)], true);
-        Prompt::new(&conversation, &template, &tokenizer).expect("a prompt")
+        prompt_of(&conversation, &template, &tokenizer).expect("a prompt")
     };
     let special = |ids: &[u32]| {
         let control = |id: &&u32| {
@@ -207,7 +202,7 @@ fn content_joined_to_a_templates_text_stays_text() {
                 for strip in ["", " | trim", ".strip()", ".lstrip('\\n')", ".rstrip()"] {
                     let source = format!("{before}{{{{ messages[-1]['content']{strip} }}}}{after}");
                     let prompt = asked(&source, inside);
-                    assert_eq!(prompt.text, whole, "{source}");
+                    assert_eq!(tokenizer.decode(&prompt.ids), whole, "{source}");
                     assert_eq!(special(&prompt.ids), 0, "{source} over {inside:?}");
                     if strip.contains("tri") && !strip.contains("\\n") {
                         let prompt = asked(&source, &format!(" {inside}\n"));
@@ -240,7 +235,7 @@ fn innocent_prompts_are_the_render_encoded() {
             Turn::new(Role::Assistant, "\n4."),
             user("Thanks/think"),
         ];
-        let prompt = Prompt::new(&conversation(messages, thinking), &template, &tokenizer);
+        let prompt = prompt_of(&conversation(messages, thinking), &template, &tokenizer);
         let prompt = prompt.expect("a prompt");
         let context = json!({
             "messages": [
@@ -252,9 +247,9 @@ fn innocent_prompts_are_the_render_encoded() {
             "enable_thinking": thinking,
         });
         let render = template.render(&context, TODAY).expect("render");
-        assert_eq!(prompt.text, render);
+        assert_eq!(tokenizer.decode(&prompt.ids), render);
         assert_eq!(prompt.ids, tokenizer.encode(&render, true));
-        let opened = prompt.text.ends_with("<think>\n");
+        let opened = tokenizer.decode(&prompt.ids).ends_with("<think>\n");
         assert_eq!(prompt.starts_in == Part::Thinking, opened);
     }
 }
@@ -269,9 +264,8 @@ fn instructions_do_not_switch_the_mode() {
                 instructions: Some(instructions.to_owned()),
                 ..conversation(vec![user("Hi")], thinking)
             };
-            let text = Prompt::new(&conversation, &template, &tokenizer)
-                .expect("a prompt")
-                .text;
+            let prompt = prompt_of(&conversation, &template, &tokenizer).expect("a prompt");
+            let text = tokenizer.decode(&prompt.ids);
             let mode = if thinking {
                 "Mode: /think\n"
             } else {
@@ -294,8 +288,8 @@ fn blank_instructions_are_none() {
                 instructions: instructions.map(str::to_owned),
                 ..conversation(messages, false)
             };
-            let prompt = Prompt::new(&conversation, &template, &tokenizer);
-            prompt.expect("a prompt").text
+            let prompt = prompt_of(&conversation, &template, &tokenizer);
+            tokenizer.decode(&prompt.expect("a prompt").ids)
         };
         assert_eq!(text(Some(" \n")), text(None));
     }
@@ -306,8 +300,8 @@ fn newlines_before_an_answer_that_is_known_as_text_are_left_out() {
     let (tokenizer, template) = demo_model();
     let text = |answer: &str| {
         let turns = vec![user("Hi"), Turn::new(Role::Assistant, answer), user("And?")];
-        let prompt = Prompt::new(&conversation(turns, false), &template, &tokenizer);
-        prompt.expect("a prompt").text
+        let prompt = prompt_of(&conversation(turns, false), &template, &tokenizer);
+        tokenizer.decode(&prompt.expect("a prompt").ids)
     };
     assert_eq!(text("\n\nYes.\n\nNo."), text("Yes.\n\nNo."));
 }
@@ -320,8 +314,8 @@ fn instructions_stand_before_a_system_message() {
         instructions: Some("Be brief.\n".to_owned()),
         ..conversation(messages, false)
     };
-    let prompt = Prompt::new(&both, &template, &tokenizer).expect("a prompt");
-    let text = prompt.text;
+    let prompt = prompt_of(&both, &template, &tokenizer).expect("a prompt");
+    let text = tokenizer.decode(&prompt.ids);
     assert!(text.contains("Be brief.\n\nSpeak French."), "{text}");
 }
 
@@ -348,7 +342,7 @@ fn a_prompt_begins_with_one_begin_of_text() {
     for source in ["{{ bos_token }}hi", "hi"] {
         let template = ChatTemplate::parse(source).expect("a template");
         let asked = conversation(vec![user("Hi")], false);
-        let prompt = Prompt::new(&asked, &template, &tokenizer).expect("a prompt");
+        let prompt = prompt_of(&asked, &template, &tokenizer).expect("a prompt");
         assert_eq!(prompt.ids[0], begin, "{source}");
         assert_eq!(count(&prompt.ids, begin), 1, "{source}");
     }
@@ -360,9 +354,8 @@ fn a_template_that_reads_answers_gets_them_as_text() {
     let template = ChatTemplate::parse("{% for m in messages %}{{ m.content[:2] }};{% endfor %}");
     let turn = generated(tokenizer.encode("answer", true), "", "answer");
     let prompt = conversation(vec![user("hi"), turn], true);
-    let prompt =
-        Prompt::new(&prompt, &template.expect("a template"), &tokenizer).expect("a prompt");
-    assert_eq!(prompt.text, "hi;an;");
+    let prompt = prompt_of(&prompt, &template.expect("a template"), &tokenizer).expect("a prompt");
+    assert_eq!(tokenizer.decode(&prompt.ids), "hi;an;");
 }
 
 #[test]
@@ -370,7 +363,7 @@ fn an_empty_conversation_has_no_prompt() {
     let (tokenizer, template) = demo_model();
     let empty = conversation(Vec::new(), true);
     assert!(matches!(
-        Prompt::new(&empty, &template, &tokenizer),
+        prompt_of(&empty, &template, &tokenizer),
         Err(PromptError::Empty)
     ));
 }
@@ -380,11 +373,11 @@ fn a_prompt_in_the_making_can_be_stopped() {
     let (tokenizer, template) = demo_model();
     let talk = conversation(vec![user(&"many words ".repeat(50_000))], true);
     let stop = AtomicBool::new(true);
-    let stopped = Prompt::unless(&talk, &template, &tokenizer, &stop);
+    let stopped = encode_prompt(&talk, &template, &tokenizer, &stop);
     assert!(
         matches!(stopped, Err(PromptError::Cancelled)),
         "{stopped:?}"
     );
-    let whole = Prompt::unless(&talk, &template, &tokenizer, &AtomicBool::new(false));
+    let whole = encode_prompt(&talk, &template, &tokenizer, &AtomicBool::new(false));
     assert!(whole.expect("a prompt").ids.len() > 50_000);
 }

@@ -4,34 +4,12 @@ use std::ops::Range;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+use inference::KvType;
 
 use crate::blocking::KV_SEGMENT;
 use crate::isa::LANES;
 use crate::memory::reserve::OutOfMemory;
 use crate::memory::reserve::reserve;
-
-/// Element type of keys and values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum KvType {
-    /// Exact.
-    F32,
-    /// Half precision.
-    #[default]
-    F16,
-    /// 8-bit integers, with an f16 scale for every 32 values.
-    Q8_0,
-}
-
-impl KvType {
-    /// The name as ggml writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            KvType::F32 => "f32",
-            KvType::F16 => "f16",
-            KvType::Q8_0 => "q8_0",
-        }
-    }
-}
 
 /// Positions in a tile. The keys of a tile are interleaved, so that one vector holds the same component of all its
 /// positions and scores need no horizontal sums.

@@ -4,6 +4,7 @@
 //! shown branch, and every message remembers in `shown` which of its children was shown last, so
 //! that going back to a branch goes back to its end.
 
+use inference::Role;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
@@ -50,15 +51,6 @@ pub(crate) const STEPS: &[Step] = &[Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub i64);
 
-/// Who wrote a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
-}
-
 /// How far a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageState {
@@ -99,7 +91,6 @@ macro_rules! stored_by_name {
     };
 }
 
-stored_by_name!(Role { User = "user", Assistant = "assistant" });
 stored_by_name!(MessageState {
     Writing = "writing",
     Done = "done",
@@ -218,7 +209,7 @@ impl MessageRow {
             id: MessageId(row.get(0)?),
             chat: ChatId(row.get(1)?),
             parent: id(2)?,
-            role: row.get(3)?,
+            role: Role::from_name(row.get_ref(3)?.as_str()?).ok_or(FromSqlError::InvalidType)?,
             state: row.get(4)?,
             progress: Progress {
                 text: row.get(5)?,
@@ -352,7 +343,7 @@ impl Messages<'_> {
             .execute((
                 chat.0,
                 parent.map(|id| id.0),
-                role,
+                role.name(),
                 state,
                 text,
                 thinks,

@@ -16,11 +16,14 @@ const ARROWS: &[(&str, &[&str])] = &[
             "system",
         ],
     ),
-    ("src-tauri/crates/bench/", &["engine", "gpu", "kernels"]),
+    (
+        "src-tauri/crates/bench/",
+        &["engine", "gpu", "inference", "kernels"],
+    ),
     ("src-tauri/crates/chat/", &["figures", "inference", "store"]),
     (
         "src-tauri/crates/devices/",
-        &["engine", "figures", "gpu", "kernels", "system"],
+        &["engine", "figures", "gpu", "inference", "kernels", "system"],
     ),
     (
         "src-tauri/crates/engine/",

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use inference::Sampling;
+
 use super::*;
 use crate::gguf::Gguf;
 use crate::run::scripted::Scripted;
@@ -23,14 +25,14 @@ struct Heard {
 /// What comes of a model that wants to say `text`, and `.` where it may not.
 fn hear(text: &str, params: &GenerateParams) -> (Heard, Finished) {
     let tokenizer = tokenizer();
-    let prompt = tokenizer.encode("abc abc abc", true);
+    let prompt = Prompt::of_ids(tokenizer.encode("abc abc abc", true));
     hear_after(&prompt, tokenizer.encode(text, true), params)
 }
 
 /// The same behind a prompt, with the ids that it wants to say.
-fn hear_after(prompt: &[u32], says: Vec<u32>, params: &GenerateParams) -> (Heard, Finished) {
+fn hear_after(prompt: &Prompt, says: Vec<u32>, params: &GenerateParams) -> (Heard, Finished) {
     let tokenizer = tokenizer();
-    let (read, vocab) = (prompt.len(), tokenizer.vocabulary_size());
+    let (read, vocab) = (prompt.ids.len(), tokenizer.vocabulary_size());
     let dot = tokenizer.encode(".", true)[0];
     let logits = move |tokens: &[u32]| {
         let mut logits = vec![0.0; vocab];
@@ -69,7 +71,6 @@ fn params(temperature: f32, lookup: bool) -> GenerateParams {
             ..Sampling::default()
         },
         max_tokens: Some(30),
-        starts_in: Part::Answer,
         lookup,
     }
 }
@@ -111,22 +112,24 @@ fn every_end_of_a_turn_ends_the_answer() {
             let (heard, finished) = hear(&format!("ab{end}cd"), &params(0.0, lookup));
             assert_eq!(heard.answer, "ab", "{end}");
             assert_eq!(finished.reason, StopReason::EndOfTurn, "{end}");
-            assert_eq!(finished.stats.generated, heard.ids.len(), "{end}");
+            assert_eq!(finished.stats.tokens, heard.ids.len(), "{end}");
         }
     }
 }
 
 #[test]
 fn thinking_that_the_prompt_has_opened_is_thinking() {
-    let params = GenerateParams {
+    let tokenizer = tokenizer();
+    let prompt = Prompt {
         starts_in: Part::Thinking,
-        ..params(0.0, false)
+        ..Prompt::of_ids(tokenizer.encode("abc abc abc", true))
     };
-    let (heard, finished) = hear("Hm\n</think>\nyes<|im_end|>", &params);
+    let says = tokenizer.encode("Hm\n</think>\nyes<|im_end|>", true);
+    let (heard, finished) = hear_after(&prompt, says, &params(0.0, false));
     assert_eq!((&*heard.thinking, &*heard.answer), ("Hm\n", "\nyes"));
-    let thinking = tokenizer().encode("Hm\n", true).len();
-    assert_eq!(finished.stats.thinking, thinking);
-    assert_eq!(finished.stats.generated, heard.ids.len());
+    let thinking = tokenizer.encode("Hm\n", true).len();
+    assert_eq!(finished.stats.thinking_tokens, thinking);
+    assert_eq!(finished.stats.tokens, heard.ids.len());
 }
 
 #[test]
@@ -137,7 +140,7 @@ fn a_character_that_the_prompt_has_begun_comes_whole() {
     for begun in 1..ids.len() {
         let (prompt, rest) = ids.split_at(begun);
         let says = [rest, tokenizer.turn_ends()].concat();
-        let (heard, _) = hear_after(prompt, says, &params(0.0, false));
+        let (heard, _) = hear_after(&Prompt::of_ids(prompt.to_vec()), says, &params(0.0, false));
         assert_eq!(heard.answer, "𒀀", "{begun}");
     }
 }
@@ -160,7 +163,7 @@ fn the_figures_of_an_answer_are_those_of_its_passes() {
         tokenizer: &tokenizer,
         context: 256,
     };
-    let (prompt, never) = (vec![id; 100], AtomicBool::new(false));
+    let (prompt, never) = (Prompt::of_ids(vec![id; 100]), AtomicBool::new(false));
     let params = GenerateParams {
         max_tokens: Some(3),
         ..params(0.0, false)
@@ -185,19 +188,18 @@ fn the_figures_of_an_answer_are_those_of_its_passes() {
         let stats = finished.expect("no failure").stats;
         assert_eq!(heard, progress);
         assert_eq!(
-            (stats.prompt, stats.cached, stats.generated),
+            (stats.prompt_tokens, stats.cached_tokens, stats.tokens),
             (100, cached, 3)
         );
-        let read = stats.prefill_rate * stats.prefill_s;
-        assert!(
-            (read - (100 - cached) as f64).abs() < 1e-6,
-            "{read} tokens read"
-        );
+        // In seconds.
+        let prefill = (100 - cached) as f64 / stats.read_per_second;
         assert_eq!(stats.seed, 3);
         let passes = progress.len() - 1;
-        assert!(stats.prefill_s >= passes as f64 * PASS.as_secs_f64());
-        assert!(stats.first_token_s >= stats.prefill_s);
+        assert!(prefill >= passes as f64 * PASS.as_secs_f64());
+        assert!(stats.first_token_ms >= 1000.0 * prefill);
         // Two tokens after the first, each with a pass of its own before it.
-        assert!(stats.decode_rate > 0.0 && stats.decode_rate <= 1.0 / PASS.as_secs_f64());
+        assert!(
+            stats.tokens_per_second > 0.0 && stats.tokens_per_second <= 1.0 / PASS.as_secs_f64()
+        );
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gpu::Executor;
+use inference::Sampling;
 use kernels::{Cpu, CpuLevel, KvType};
 
 use super::Session;
@@ -16,7 +17,7 @@ use crate::model::forward::CpuModel;
 use crate::model::gpu::GpuModel;
 use crate::model::split::Split;
 use crate::model::weights;
-use crate::run::sampler::{Sampler, Sampling};
+use crate::run::sampler::Sampler;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 

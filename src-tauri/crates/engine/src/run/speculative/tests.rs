@@ -4,15 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use inference::{Event, Finished, GenerateParams, Prompt, Sampling};
+
 use super::{
     BUDGET_PER_TOKEN, Costs, DRAFTS, Drafter, INITIAL_BUDGET, LEARNING_RATE, LONGEST, MAX_BUDGET,
     NGRAM, Speculator, assumed,
 };
 use crate::gguf::Gguf;
 use crate::model::evaluate::Pass;
-use crate::run::generate::{Event, Finished, GenerateParams, Generator};
+use crate::run::generate::Generator;
 use crate::run::random::Random;
-use crate::run::sampler::Sampling;
 use crate::run::scripted::Scripted;
 use crate::run::session::Session;
 use crate::text::tokenizer::Tokenizer;
@@ -239,7 +240,8 @@ fn answer(
         tokenizer: &tokenizer,
         context: 512,
     };
-    let finished = generator.run(prompt, params, &AtomicBool::new(false), &mut |event| {
+    let prompt = Prompt::of_ids(prompt.to_vec());
+    let finished = generator.run(&prompt, params, &AtomicBool::new(false), &mut |event| {
         if let Event::Token { id, .. } = event {
             ids.push(id);
         }
@@ -262,7 +264,6 @@ fn params(temperature: f32, seed: u64, max_tokens: Option<usize>, lookup: bool) 
         },
         max_tokens,
         lookup,
-        ..GenerateParams::default()
     }
 }
 
@@ -289,14 +290,14 @@ fn drafts_change_nothing_but_the_number_of_passes() {
         let (plain, guessed) = (run(false), run(true));
         assert_eq!(plain.ids, guessed.ids, "seed {seed}");
         assert_eq!(plain.finished.reason, guessed.finished.reason);
-        assert_eq!(plain.finished.stats.generated, plain.ids.len());
-        assert_eq!(guessed.finished.stats.generated, guessed.ids.len());
-        assert_eq!(plain.finished.stats.drafted, 0);
+        assert_eq!(plain.finished.stats.tokens, plain.ids.len());
+        assert_eq!(guessed.finished.stats.tokens, guessed.ids.len());
+        assert_eq!(plain.finished.stats.drafted_tokens, 0);
         let whole = [&[1, 2, 3], &guessed.ids[..]].concat();
         assert!(whole.starts_with(&guessed.cached), "seed {seed}");
         assert!(guessed.passes <= plain.passes);
-        drafted += guessed.finished.stats.drafted;
-        accepted += guessed.finished.stats.accepted;
+        drafted += guessed.finished.stats.drafted_tokens;
+        accepted += guessed.finished.stats.accepted_tokens;
     }
     assert!(
         accepted > 1000 && drafted > accepted + 100,

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use jiff::civil::Date;
 
 use crate::{
-    Conversation, Engine, Event, GenerateParams, KeepThinking, LoadOptions, Role, Sampling, Stats,
-    Turn,
+    Conversation, Engine, Event, GenerateParams, LoadOptions, Role, Sampling, Stats, Turn,
 };
 
 const QUESTIONS: [&str; 12] = [
@@ -46,7 +45,6 @@ fn answer(
         thinking: true,
         today: Date::constant(2026, 3, 5),
         tools: Vec::new(),
-        keep_thinking: KeepThinking::All,
     };
     let prompt = engine.prompt(&conversation).expect("a prompt");
     // A prompt that is there but for its last token is read by other arithmetic than one that is not.
@@ -58,12 +56,11 @@ fn answer(
             ..Sampling::default()
         },
         max_tokens: Some(200),
-        starts_in: prompt.starts_in,
         lookup,
     };
     let mut ids = Vec::new();
     let never = AtomicBool::new(false);
-    let finished = engine.generate(&prompt.ids, &params, &never, &mut |event| {
+    let finished = engine.generate(&prompt, &params, &never, &mut |event| {
         if let Event::Token { id, .. } = event {
             ids.push(id);
         }
@@ -89,8 +86,8 @@ fn the_demo_model_answers_the_same_with_drafts() {
                 "{question} at {temperature}"
             );
             assert_eq!(guessed, plain, "{question} at {temperature}");
-            drafted += stats.drafted;
-            accepted += stats.accepted;
+            drafted += stats.drafted_tokens;
+            accepted += stats.accepted_tokens;
         }
     }
     assert!(

@@ -1,0 +1,102 @@
+//! What a model is given.
+
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// A system message of the protocol, `/think` and `/system_override` included. What a user
+    /// sets as instructions belongs in [`Conversation::instructions`].
+    System,
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of a tool call.
+    Tool,
+}
+
+impl Role {
+    /// The name in chat templates, in the store and on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        }
+    }
+
+    /// The role of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Role> {
+        [Role::System, Role::User, Role::Assistant, Role::Tool]
+            .into_iter()
+            .find(|role| role.name() == name)
+    }
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Who speaks.
+    pub role: Role,
+    /// The text, without thinking.
+    pub text: String,
+    /// The thinking, without tags, where it is to be in the prompt.
+    pub thinking: Option<String>,
+    /// The ids exactly as this model generated them, thinking included: they go into the prompt
+    /// as they are, so that the cache of the last answer is used again.
+    pub ids: Option<Vec<u32>>,
+    /// A partial answer at the end of the conversation, to be continued.
+    pub open: bool,
+}
+
+impl Turn {
+    /// A complete message.
+    #[must_use]
+    pub fn new(role: Role, text: impl Into<String>) -> Self {
+        Self {
+            role,
+            text: text.into(),
+            thinking: None,
+            ids: None,
+            open: false,
+        }
+    }
+}
+
+/// A conversation as the model is to see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conversation {
+    /// The messages, oldest first.
+    pub messages: Vec<Turn>,
+    /// The user's own instructions, in place of the template's.
+    pub instructions: Option<String>,
+    /// Whether the model is to think first. Without, earlier thinking is left out.
+    pub thinking: bool,
+    /// The date that the template writes; the same for a whole chat, so that its prompt never changes.
+    pub today: Date,
+    /// Function schemas on offer.
+    pub tools: Vec<Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_has_one_name_everywhere() {
+        for role in [Role::System, Role::User, Role::Assistant, Role::Tool] {
+            assert_eq!(Role::from_name(role.name()), Some(role));
+            let written = serde_json::to_value(role).expect("plain data");
+            assert_eq!(written, role.name());
+        }
+        assert_eq!(Role::from_name("narrator"), None);
+    }
+}

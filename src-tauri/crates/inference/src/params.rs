@@ -1,0 +1,114 @@
+//! How an answer is made.
+
+use serde::{Deserialize, Serialize};
+
+/// Below this temperature only the likeliest token is left, and 1/T grows beyond what an f32 holds.
+pub const MIN_TEMPERATURE: f32 = 0.001;
+
+/// How the next token is chosen. The defaults are those that SmolLM3's makers recommend, for models whose file names
+/// none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase", default)]
+pub struct Sampling {
+    /// Flattens (above 1) or sharpens the distribution; 0, and all below [`MIN_TEMPERATURE`], always takes the likeliest
+    /// token.
+    pub temperature: f32,
+    /// Keeps this many of the likeliest tokens; 0 keeps all.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
+    pub top_k: usize,
+    /// Keeps the likeliest tokens that together have this probability; 1 keeps all.
+    pub top_p: f32,
+    /// Keeps tokens at least this likely relative to the likeliest; 0 keeps all.
+    pub min_p: f32,
+    /// Divides the logits of recent tokens (multiplies negative ones); 1 for none.
+    pub repeat_penalty: f32,
+    /// How many recent tokens the penalty looks at.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
+    pub repeat_last_n: usize,
+    /// Makes answers repeatable; `None` draws a fresh one for each answer.
+    #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
+    pub seed: Option<u64>,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Sampling {
+            temperature: 0.6,
+            top_k: 0,
+            top_p: 0.95,
+            min_p: 0.0,
+            repeat_penalty: 1.0,
+            repeat_last_n: 64,
+            seed: None,
+        }
+    }
+}
+
+impl Sampling {
+    /// Whether the likeliest token is always taken.
+    #[must_use]
+    pub fn is_greedy(&self) -> bool {
+        self.temperature.is_nan() || self.temperature < MIN_TEMPERATURE
+    }
+
+    /// Whether recent tokens are made less likely.
+    #[must_use]
+    pub fn penalises(&self) -> bool {
+        #[expect(clippy::float_cmp, reason = "exactly 1 means none")]
+        let none = self.repeat_penalty == 1.0;
+        !none && self.repeat_penalty > 0.0
+    }
+}
+
+/// How keys and values are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "snake_case")]
+pub enum KvType {
+    /// Exact, for measurements; no setting.
+    #[serde(skip)]
+    F32,
+    /// Half precision.
+    #[default]
+    F16,
+    /// 8-bit integers, with an f16 scale for every 32 values: about half the memory.
+    Q8_0,
+}
+
+impl KvType {
+    /// The name as ggml writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            KvType::F32 => "f32",
+            KvType::F16 => "f16",
+            KvType::Q8_0 => "q8_0",
+        }
+    }
+}
+
+/// How an answer is generated.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GenerateParams {
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+    /// Most tokens to generate; `None` leaves it to the context.
+    pub max_tokens: Option<usize>,
+    /// Speculative decoding by prompt lookup: text that repeats the context is drafted from it and verified several
+    /// tokens at once, where that is measured to pay. The answer is the same either way.
+    pub lookup: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_types_of_the_settings_are_written_as_ggml_writes_them() {
+        for ty in [KvType::F16, KvType::Q8_0] {
+            assert_eq!(serde_json::to_value(ty).expect("plain data"), ty.name());
+        }
+        assert!(serde_json::from_str::<KvType>("\"f32\"").is_err());
+    }
+}
