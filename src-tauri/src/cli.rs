@@ -347,6 +347,9 @@ pub struct VerifyArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+    /// Print a line of JSON for each step, for the window
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub steps: bool,
 }
 
 #[derive(Debug, Args)]

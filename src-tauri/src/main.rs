@@ -21,6 +21,7 @@ mod given_files;
 mod instance;
 mod logging;
 mod model;
+mod model_check;
 mod reference_process;
 mod sandbox;
 mod startup;

@@ -11,7 +11,7 @@ use reference::TopToken;
 
 use crate::reference_process::{ReferenceFault, ReferenceProcess};
 use crate::test_hooks;
-pub use report::{Comparison, Parting, VerifyReport, percent};
+pub use report::{Agreement, Comparison, Parting, VerifyReport, percent};
 
 /// English and code, of some 380 tokens.
 const TEXT: &str = include_str!("verify/text.txt");
@@ -237,8 +237,6 @@ fn disturb(logits: &[f32]) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use reference::ReferenceModel;
-
-    use super::report::Agreement;
 
     use super::*;
     use crate::demo_model;

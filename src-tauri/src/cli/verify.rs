@@ -10,6 +10,7 @@ use reference::Distance;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::{CliError, VerifyArgs, load, output};
+use crate::model_check::{CheckDistance, CheckLine, CheckReport, CheckStep};
 use crate::verify::{Parting, Subject, VerifyReport, VerifyStage, percent};
 
 /// Where they do not agree; and where they cannot be compared.
@@ -46,12 +47,16 @@ fn verify(args: &VerifyArgs, cancel: &AtomicBool) -> Result<Option<VerifyReport>
     let mut bar = Progress::new();
     bar.begin("Loading the model with candle");
     let progress = &mut |stage| {
-        let (what, done) = match stage {
-            VerifyStage::Candle(done) => ("Reading with candle", done),
-            VerifyStage::Exact(done) => ("Reading in exact arithmetic", done),
-            VerifyStage::Engine(done) => ("Reading as Goldcrest runs", done),
+        let (what, step, done) = match stage {
+            VerifyStage::Candle(done) => ("Reading with candle", CheckStep::Candle, done),
+            VerifyStage::Exact(done) => ("Reading in exact arithmetic", CheckStep::Exact, done),
+            VerifyStage::Engine(done) => ("Reading as Goldcrest runs", CheckStep::Engine, done),
         };
-        bar.show(what, done as u64, total);
+        if args.steps {
+            print_step(step, done as u64, total);
+        } else {
+            bar.show(what, done as u64, total);
+        }
     };
     let threads = options.threads;
     let candle = subject.candle(file, threads, cancel, progress);
@@ -71,7 +76,39 @@ fn verify(args: &VerifyArgs, cancel: &AtomicBool) -> Result<Option<VerifyReport>
         .map(|comparison| subject.report(model.engine(), model.device_reason(), &comparison)))
 }
 
+/// For the window, which has gone where nobody reads it.
+fn print_step(step: CheckStep, done: u64, total: u64) {
+    let count = |tokens| u32::try_from(tokens).unwrap_or(u32::MAX);
+    let _ = output::json(&CheckLine::Step {
+        step,
+        done: count(done),
+        total: count(total),
+    });
+}
+
+/// The report as the window shows it.
+fn check_report(report: &VerifyReport) -> CheckReport {
+    let distance = |distance: Distance| {
+        let finite = |value: f64| value.is_finite().then_some(value);
+        CheckDistance {
+            relative_error: finite(distance.relative_error),
+            mean_kl: finite(distance.mean_kl),
+            top1: finite(distance.top1),
+        }
+    };
+    CheckReport {
+        verdict: report.verdict,
+        device_name: report.device_name.clone(),
+        tokens: u32::try_from(report.tokens).unwrap_or(u32::MAX),
+        engine: distance(report.engine),
+        candle: distance(report.candle),
+    }
+}
+
 fn print(args: &VerifyArgs, report: &VerifyReport) -> Result<(), CliError> {
+    if args.steps {
+        return output::json(&CheckLine::Report(check_report(report)));
+    }
     if args.json {
         return output::json(report);
     }

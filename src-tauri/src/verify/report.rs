@@ -2,7 +2,7 @@
 
 use engine::{ActiveDevice, ModelSummary};
 use reference::{Distance, DistanceSum, TopToken, log_softmax};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How far from the exact logits a result may be by rounding alone: relative error, and mean KL divergence in nats. Both
 /// sides round activations to 8 bits, and candle its output matrix too.
@@ -50,8 +50,9 @@ impl Comparison {
     }
 }
 
-/// Who is right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Which of the two results are right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
     /// Both are as near to the exact result as rounding allows.

@@ -1,0 +1,347 @@
+//! "Check this model" in the model's card: `goldcrest verify` in a child process, and what it says as it goes on.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use system::child::{Call, Child, ChildError, ChildFault, StreamingChild};
+
+use crate::verify::Agreement;
+
+/// The flag with which `goldcrest verify` prints a [`CheckLine`] for each step.
+pub const STEPS: &str = "--steps";
+
+/// How long a step may take: candle loads a large model in one.
+const STEP_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// Largest line that is read, in bytes.
+const LINE_LIMIT: usize = 1 << 20;
+
+/// How far a check is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(tag = "state", rename_all = "camelCase")]
+pub enum ModelCheck {
+    /// It is under way.
+    Running {
+        /// What is being computed.
+        step: CheckStep,
+        /// Tokens of the text that were read in this step.
+        done: u32,
+        /// Tokens of the text.
+        total: u32,
+    },
+    /// It is done.
+    Done {
+        /// What it found.
+        report: CheckReport,
+    },
+    /// It could not be done.
+    Failed {
+        /// Why, in a sentence.
+        message: String,
+    },
+    /// The user stopped it.
+    Stopped,
+}
+
+/// What a check computes at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub enum CheckStep {
+    /// candle loads the model.
+    Loading,
+    /// The text by candle.
+    Candle,
+    /// The text in exact arithmetic.
+    Exact,
+    /// The text as the user runs the model.
+    Engine,
+}
+
+/// What a check found, as the card shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct CheckReport {
+    /// Which of the results are right.
+    pub verdict: Agreement,
+    /// The device on which the engine ran.
+    pub device_name: String,
+    /// Tokens of the text.
+    pub tokens: u32,
+    /// The engine as the user runs it, compared with the exact result.
+    pub engine: CheckDistance,
+    /// candle, compared with the exact result.
+    pub candle: CheckDistance,
+}
+
+/// How far logits are from the exact ones.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct CheckDistance {
+    /// Relative error; none where it is NaN.
+    pub relative_error: Option<f64>,
+    /// Mean KL divergence in nats; none where it is NaN.
+    pub mean_kl: Option<f64>,
+    /// Share of the positions whose likeliest token is the same, from 0 to 1.
+    pub top1: Option<f64>,
+}
+
+/// A line that `goldcrest verify --steps` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CheckLine {
+    /// A step has come this far.
+    Step {
+        /// What is being computed.
+        step: CheckStep,
+        /// Tokens that were read in it.
+        done: u32,
+        /// Tokens of the text.
+        total: u32,
+    },
+    /// The last line.
+    Report(CheckReport),
+}
+
+/// What is checked: a model's file, run as the user's settings say.
+#[derive(Debug, Clone)]
+pub struct CheckSubject {
+    /// The model's file.
+    pub file: PathBuf,
+    /// `auto`, `cpu`, `gpu` or `gpu:ID`.
+    pub device: String,
+    /// CPU threads; none for one per physical core.
+    pub threads: Option<u32>,
+    /// How keys and values are kept, as the command line takes it.
+    pub kv: &'static str,
+}
+
+impl CheckSubject {
+    fn arguments(&self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec![STEPS.into()];
+        arguments.extend(["--device".into(), self.device.clone().into()]);
+        arguments.extend(["--kv".into(), self.kv.into()]);
+        if let Some(threads) = self.threads {
+            arguments.extend(["--threads".into(), threads.to_string().into()]);
+        }
+        arguments.extend(["--".into(), self.file.clone().into()]);
+        arguments
+    }
+}
+
+/// At most one check at a time.
+#[derive(Debug, Clone, Default)]
+pub struct ModelChecker(Arc<Mutex<Option<Arc<AtomicBool>>>>);
+
+impl ModelChecker {
+    /// Starts a check; one that is under way goes on instead. `on_change` is called on a thread of its own.
+    pub fn start(&self, subject: CheckSubject, on_change: impl Fn(ModelCheck) + Send + 'static) {
+        let program = std::env::current_exe();
+        let child = program.map(|program| Child {
+            program,
+            leading: vec!["verify".into()],
+            startup: None,
+            timeout: STEP_TIMEOUT,
+            output_limit: 0,
+        });
+        self.start_in(child, subject, on_change);
+    }
+
+    fn start_in(
+        &self,
+        child: io::Result<Child>,
+        subject: CheckSubject,
+        on_change: impl Fn(ModelCheck) + Send + 'static,
+    ) {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.is_some() {
+            return;
+        }
+        let cancel = Arc::new(AtomicBool::new(false));
+        *running = Some(Arc::clone(&cancel));
+        drop(running);
+        let checker = self.clone();
+        thread::spawn(move || {
+            on_change(ModelCheck::Running {
+                step: CheckStep::Loading,
+                done: 0,
+                total: 0,
+            });
+            let end = check(child, &subject, &cancel, &on_change);
+            *checker.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            on_change(end);
+        });
+    }
+
+    /// Stops the check that is under way, if one is.
+    pub fn stop(&self) {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cancel) = &*running {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How the check ended.
+fn check(
+    child: io::Result<Child>,
+    subject: &CheckSubject,
+    cancel: &AtomicBool,
+    on_change: &dyn Fn(ModelCheck),
+) -> ModelCheck {
+    let arguments = subject.arguments();
+    let call = Call {
+        arguments: &arguments,
+        ..Call::default()
+    };
+    let stream = child.map_err(|error| ChildError {
+        fault: ChildFault::NotRun(error),
+        stderr: String::new(),
+    });
+    let mut stream = match stream.and_then(|child| child.stream(call)) {
+        Ok(stream) => stream,
+        Err(error) => return failed(&error),
+    };
+    loop {
+        let line = match line(&mut stream, cancel) {
+            Ok(Some(line)) => line,
+            Ok(None) => return ModelCheck::Stopped,
+            Err(_) if cancel.load(Ordering::Relaxed) => return ModelCheck::Stopped,
+            Err(error) => return failed(&error),
+        };
+        match serde_json::from_slice(&line) {
+            Ok(CheckLine::Step { step, done, total }) => {
+                on_change(ModelCheck::Running { step, done, total });
+            }
+            Ok(CheckLine::Report(report)) => return ModelCheck::Done { report },
+            Err(error) => {
+                let message = format!("The check cannot be read: {error}.");
+                return ModelCheck::Failed { message };
+            }
+        }
+    }
+}
+
+/// The next line; none where `cancel` was set.
+fn line(stream: &mut StreamingChild, cancel: &AtomicBool) -> Result<Option<Vec<u8>>, ChildError> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while line.len() < LINE_LIMIT {
+        if !stream.receive(&mut byte, STEP_TIMEOUT, cancel)? {
+            return Ok(None);
+        }
+        if byte == *b"\n" {
+            break;
+        }
+        line.push(byte[0]);
+    }
+    Ok(Some(line))
+}
+
+fn failed(error: &ChildError) -> ModelCheck {
+    tracing::warn!(fault = ?error.fault, stderr = error.stderr, "the model could not be checked");
+    let says = error.stderr.trim().lines().last().unwrap_or_default();
+    // The command's own errors begin with its name.
+    let says = says.strip_prefix("goldcrest: ").unwrap_or(says);
+    let message = match &error.fault {
+        ChildFault::NotRun(error) => format!("The check could not be started: {error}."),
+        ChildFault::TimedOut => "The check took too long and was stopped.".to_owned(),
+        _ if says.is_empty() => "The check ended unexpectedly.".to_owned(),
+        _ => format!(
+            "The model could not be checked: {}.",
+            says.trim_end_matches('.')
+        ),
+    };
+    ModelCheck::Failed { message }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    /// What a check reports whose child is this line of shell.
+    fn checked(script: &str) -> (ModelChecker, Receiver<ModelCheck>) {
+        let child = Child {
+            program: "/bin/sh".into(),
+            leading: vec!["-c".into(), script.into(), "child".into()],
+            startup: None,
+            timeout: STEP_TIMEOUT,
+            output_limit: 0,
+        };
+        let subject = CheckSubject {
+            file: "/models/mine.gguf".into(),
+            device: "cpu".into(),
+            threads: Some(3),
+            kv: "f16",
+        };
+        let (sender, changes) = channel();
+        let checker = ModelChecker::default();
+        checker.start_in(Ok(child), subject, move |check| {
+            let _ = sender.send(check);
+        });
+        (checker, changes)
+    }
+
+    const REPORT: &str = r#"{"report":{"verdict":"agree","deviceName":"CPU","tokens":4,"engine":{"relativeError":0.01,"meanKl":0.001,"top1":1.0},"candle":{"relativeError":null,"meanKl":null,"top1":0.5}}}"#;
+
+    #[test]
+    fn the_steps_of_a_check_are_told_and_its_report_ends_it() {
+        let step = r#"{"step":{"step":"exact","done":2,"total":4}}"#;
+        let (_, changes) = checked(&format!("echo '{step}'; echo '{REPORT}'; exit 1"));
+        let changes: Vec<_> = changes.iter().collect();
+        assert_eq!(changes.len(), 3);
+        assert!(matches!(
+            changes[1],
+            ModelCheck::Running {
+                step: CheckStep::Exact,
+                done: 2,
+                total: 4
+            }
+        ));
+        let ModelCheck::Done { report } = &changes[2] else {
+            panic!("{changes:?}");
+        };
+        assert_eq!(report.verdict, Agreement::Agree);
+        assert!(report.candle.relative_error.is_none());
+    }
+
+    #[test]
+    fn the_child_gets_the_file_and_the_settings() {
+        let (_, changes) = checked("echo \"goldcrest: got $*\" >&2; exit 2");
+        let Some(ModelCheck::Failed { message }) = changes.iter().last() else {
+            panic!("it fails");
+        };
+        assert_eq!(
+            message,
+            "The model could not be checked: got --steps --device cpu --kv f16 --threads 3 -- /models/mine.gguf."
+        );
+    }
+
+    #[test]
+    fn a_check_is_stopped_and_another_can_be_started() {
+        let (checker, changes) = checked("exec sleep 600");
+        assert!(matches!(changes.recv(), Ok(ModelCheck::Running { .. })));
+        checker.stop();
+        assert_eq!(changes.recv(), Ok(ModelCheck::Stopped));
+        assert!(checker.0.lock().expect("no panic").is_none());
+    }
+
+    #[test]
+    fn what_is_no_line_of_a_check_is_an_error() {
+        let (_, changes) = checked("echo nonsense");
+        let last = changes.iter().last();
+        assert!(
+            matches!(last, Some(ModelCheck::Failed { message }) if message.contains("cannot be read"))
+        );
+    }
+}
