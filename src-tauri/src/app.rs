@@ -15,7 +15,6 @@ use crate::given_files::{self, GivenFile};
 use crate::instance::{self, DataLock};
 use crate::model::EngineModel;
 use crate::startup::{self, Open, StartError, Startup};
-use crate::wire::HostEvent;
 use crate::{commands, demo_model, window};
 
 /// How long to wait for the data folder of an app that may be closing, before the window says that one runs already.
@@ -141,7 +140,7 @@ fn start_chat<R: Runtime>(
     store: Store,
 ) -> Result<Chat, Failure> {
     let events = Events::clone(&app.state::<Events>());
-    let on_event = move |event| events.send(HostEvent::from(event));
+    let on_event = move |event| events.send(event);
     let markers = CrashMarkers::clone(&app.state::<CrashMarkers>());
     let devices = Devices::new(&folders.data, markers.clone(), demo_model::file());
     let model = EngineModel::choosing(devices, markers);

@@ -22,12 +22,12 @@ fn export(file: &Path) {
         .error_handling(ErrorHandlingMode::Throw)
         .semantic_types(semantics)
         .disable_serde_phases()
+        .constant("defaultSettings", chat::Settings::default())
         .export(Typescript::default().header(HEADER), file)
         .expect("the types can be written as TypeScript");
 }
 
-const HEADER: &str =
-    "// `npm run bindings` writes this file from src-tauri/src/wire.rs and commands.rs.\n";
+const HEADER: &str = "// `npm run bindings` writes this file from what src-tauri/src/commands.rs takes and returns.\n";
 
 #[test]
 fn the_committed_bindings_are_current() {

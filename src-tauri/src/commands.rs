@@ -5,20 +5,20 @@
 
 use std::sync::Arc;
 
-use chat::{Chat, ChatId, Failure, MessageId, ModelChoice};
+use chat::{
+    Chat, ChatId, ChatSummary, ChatView, Failure, MessageId, ModelChoice, QueuedMessage, SearchHit,
+    Settings,
+};
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
 
 use crate::desktop::{Desktop, link};
-use crate::error::{ErrorCode, WireError};
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::startup::Startup;
-use crate::wire::{
-    self, ChatSummary, ChatView, HostEvent, QueuedMessage, SearchHit, Settings, Snapshot,
-};
+use crate::wire::{HostEvent, Snapshot, StartState};
 
-type Answer<T> = Result<T, WireError>;
+type Answer<T> = Result<T, Failure>;
 
 /// Hands every command to Tauri.
 pub fn handler<R: Runtime>() -> impl Fn(Invoke<R>) -> bool + Send + Sync + 'static {
@@ -28,14 +28,14 @@ pub fn handler<R: Runtime>() -> impl Fn(Invoke<R>) -> bool + Send + Sync + 'stat
 /// Asked before anything else: while there is a problem there are no chats to ask for.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn startup(startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> {
+async fn startup(startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
     let startup = Arc::clone(&startup);
     blocking(move || startup.view()).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn retry_start(startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> {
+async fn retry_start(startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
     let startup = Arc::clone(&startup);
     blocking(move || startup.retry()).await
 }
@@ -43,7 +43,7 @@ async fn retry_start(startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> 
 /// Puts a copy in the place of a database that does not open, which is kept.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn restore_copy(copy: String, startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> {
+async fn restore_copy(copy: String, startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
     let startup = Arc::clone(&startup);
     blocking(move || startup.restore(&copy)).await?
 }
@@ -51,14 +51,14 @@ async fn restore_copy(copy: String, startup: State<'_, Arc<Startup>>) -> Answer<
 /// Begins an empty database in the place of one that does not open, which is kept.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn start_empty(startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> {
+async fn start_empty(startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
     let startup = Arc::clone(&startup);
     blocking(move || startup.start_empty()).await?
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn open_damaged(startup: State<'_, Arc<Startup>>) -> Answer<wire::Startup> {
+async fn open_damaged(startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
     let startup = Arc::clone(&startup);
     blocking(move || startup.open_damaged()).await?
 }
@@ -105,143 +105,113 @@ async fn snapshot(chat: State<'_, Chat>, folders: State<'_, Folders>) -> Answer<
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn open_chat(id: u32, chat: State<'_, Chat>) -> Answer<ChatView> {
-    Ok(ask(&chat, move |chat| chat.open_chat(chat_id(id)))
-        .await?
-        .into())
+async fn open_chat(id: ChatId, chat: State<'_, Chat>) -> Answer<ChatView> {
+    ask(&chat, move |chat| chat.open_chat(id)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn send(
-    id: Option<u32>,
+    id: Option<ChatId>,
     text: String,
     thinking: bool,
     chat: State<'_, Chat>,
 ) -> Answer<ChatView> {
-    Ok(ask(&chat, move |chat| {
-        chat.send(id.map(chat_id), &text, thinking)
-    })
-    .await?
-    .into())
+    ask(&chat, move |chat| chat.send(id, text, thinking)).await
 }
 
 /// Sends the first message of the queue, as `text`: `rest` is the queue from now on, and the draft stays.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn send_queued(
-    id: u32,
+    id: ChatId,
     text: String,
     thinking: bool,
     rest: Vec<QueuedMessage>,
     chat: State<'_, Chat>,
 ) -> Answer<ChatView> {
-    let rest = rest.into_iter().map(Into::into).collect();
-    Ok(ask(&chat, move |chat| {
-        chat.send_queued(chat_id(id), &text, thinking, rest)
+    ask(&chat, move |chat| {
+        chat.send_queued(id, text, thinking, rest)
     })
-    .await?
-    .into())
+    .await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn regenerate(message: u32, thinking: bool, chat: State<'_, Chat>) -> Answer<ChatView> {
-    Ok(ask(&chat, move |chat| {
-        chat.regenerate(message_id(message), thinking)
-    })
-    .await?
-    .into())
+async fn regenerate(message: MessageId, thinking: bool, chat: State<'_, Chat>) -> Answer<ChatView> {
+    ask(&chat, move |chat| chat.regenerate(message, thinking)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn continue_answer(message: u32, chat: State<'_, Chat>) -> Answer<ChatView> {
-    Ok(
-        ask(&chat, move |chat| chat.continue_answer(message_id(message)))
-            .await?
-            .into(),
-    )
+async fn continue_answer(message: MessageId, chat: State<'_, Chat>) -> Answer<ChatView> {
+    ask(&chat, move |chat| chat.continue_answer(message)).await
 }
 
 /// `answer`: the edited question is answered, with thinking or without.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn edit_message(
-    message: u32,
+    message: MessageId,
     text: String,
     answer: Option<bool>,
     chat: State<'_, Chat>,
 ) -> Answer<ChatView> {
-    Ok(ask(&chat, move |chat| {
-        chat.edit_message(message_id(message), &text, answer)
-    })
-    .await?
-    .into())
+    ask(&chat, move |chat| chat.edit_message(message, text, answer)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn show_sibling(message: u32, chat: State<'_, Chat>) -> Answer<ChatView> {
-    Ok(
-        ask(&chat, move |chat| chat.show_sibling(message_id(message)))
-            .await?
-            .into(),
-    )
+async fn show_sibling(message: MessageId, chat: State<'_, Chat>) -> Answer<ChatView> {
+    ask(&chat, move |chat| chat.show_sibling(message)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn stop(id: u32, chat: State<'_, Chat>) -> Answer<()> {
-    ask(&chat, move |chat| chat.stop(chat_id(id))).await
+async fn stop(id: ChatId, chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, move |chat| chat.stop(id)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn rename_chat(id: u32, title: String, chat: State<'_, Chat>) -> Answer<ChatSummary> {
-    Ok(ask(&chat, move |chat| chat.rename(chat_id(id), &title))
-        .await?
-        .into())
+async fn rename_chat(id: ChatId, title: String, chat: State<'_, Chat>) -> Answer<ChatSummary> {
+    ask(&chat, move |chat| chat.rename(id, title)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn delete_chat(id: u32, chat: State<'_, Chat>) -> Answer<()> {
-    ask(&chat, move |chat| chat.delete(chat_id(id))).await
+async fn delete_chat(id: ChatId, chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, move |chat| chat.delete(id)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn restore_chat(id: u32, chat: State<'_, Chat>) -> Answer<ChatSummary> {
-    Ok(ask(&chat, move |chat| chat.restore(chat_id(id)))
-        .await?
-        .into())
+async fn restore_chat(id: ChatId, chat: State<'_, Chat>) -> Answer<ChatSummary> {
+    ask(&chat, move |chat| chat.restore(id)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn search(query: String, chat: State<'_, Chat>) -> Answer<Vec<SearchHit>> {
-    let hits = ask(&chat, move |chat| chat.search(&query)).await?;
-    Ok(hits.into_iter().map(Into::into).collect())
+    ask(&chat, move |chat| chat.search(query)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn save_draft(id: Option<u32>, text: String, chat: State<'_, Chat>) -> Answer<()> {
-    ask(&chat, move |chat| chat.save_draft(id.map(chat_id), &text)).await
+async fn save_draft(id: Option<ChatId>, text: String, chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, move |chat| chat.save_draft(id, text)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn save_pastes(id: Option<u32>, pastes: Vec<String>, chat: State<'_, Chat>) -> Answer<()> {
-    ask(&chat, move |chat| chat.save_pastes(id.map(chat_id), pastes)).await
+async fn save_pastes(id: Option<ChatId>, pastes: Vec<String>, chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, move |chat| chat.save_pastes(id, pastes)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn save_queue(id: u32, queue: Vec<QueuedMessage>, chat: State<'_, Chat>) -> Answer<()> {
-    let queue = queue.into_iter().map(Into::into).collect();
-    ask(&chat, move |chat| chat.save_queue(chat_id(id), queue)).await
+async fn save_queue(id: ChatId, queue: Vec<QueuedMessage>, chat: State<'_, Chat>) -> Answer<()> {
+    ask(&chat, move |chat| chat.save_queue(id, queue)).await
 }
 
 #[tauri::command]
@@ -251,10 +221,10 @@ async fn save_settings(
     chat: State<'_, Chat>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Answer<Settings> {
-    let saved = ask(&chat, move |chat| chat.save_settings(settings.into())).await?;
+    let saved = ask(&chat, move |chat| chat.save_settings(settings)).await?;
     desktop.set_theme(saved.theme);
     desktop.set_zoom(saved.zoom);
-    Ok(saved.into())
+    Ok(saved)
 }
 
 /// False when the person closed the picker without a choice. The result comes as `model` events.
@@ -296,24 +266,13 @@ async fn ask<T: Send + 'static>(
     verb: impl FnOnce(&Chat) -> Result<T, Failure> + Send + 'static,
 ) -> Answer<T> {
     let chat = chat.clone();
-    Ok(blocking(move || verb(&chat)).await??)
+    blocking(move || verb(&chat)).await?
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Answer<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| WireError {
-            code: ErrorCode::Store,
-            message: error.to_string(),
-        })
-}
-
-fn chat_id(id: u32) -> ChatId {
-    ChatId(id.into())
-}
-
-fn message_id(id: u32) -> MessageId {
-    MessageId(id.into())
+        .map_err(|error| Failure::other(error.to_string()))
 }
 
 /// The same commands for the TypeScript.

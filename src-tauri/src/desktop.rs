@@ -6,7 +6,6 @@ use tauri::{AppHandle, Manager, Runtime};
 use tauri_plugin_dialog::DialogExt;
 use url::Url;
 
-use crate::error::WireError;
 use crate::{test_hooks, window};
 
 /// The desktop. The first three calls block.
@@ -15,10 +14,10 @@ pub trait Desktop: Send + Sync {
     fn pick_model(&self) -> Option<PathBuf>;
 
     /// Opens an address in the person's browser.
-    fn browse(&self, url: &Url) -> Result<(), WireError>;
+    fn browse(&self, url: &Url) -> Result<(), chat::Failure>;
 
     /// Opens a folder in the person's file manager.
-    fn show_folder(&self, folder: &Path) -> Result<(), WireError>;
+    fn show_folder(&self, folder: &Path) -> Result<(), chat::Failure>;
 
     /// Gives the window's frame these colours.
     fn set_theme(&self, theme: chat::Theme);
@@ -48,14 +47,14 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
             .ok()
     }
 
-    fn browse(&self, url: &Url) -> Result<(), WireError> {
+    fn browse(&self, url: &Url) -> Result<(), chat::Failure> {
         tauri_plugin_opener::open_url(url.as_str(), None::<&str>)
-            .map_err(|error| WireError::invalid(format!("The browser did not open: {error}")))
+            .map_err(|error| chat::Failure::other(format!("The browser did not open: {error}")))
     }
 
-    fn show_folder(&self, folder: &Path) -> Result<(), WireError> {
+    fn show_folder(&self, folder: &Path) -> Result<(), chat::Failure> {
         tauri_plugin_opener::open_path(folder, None::<&str>)
-            .map_err(|error| WireError::invalid(format!("The folder did not open: {error}")))
+            .map_err(|error| chat::Failure::other(format!("The folder did not open: {error}")))
     }
 
     fn quit(&self) {
@@ -84,13 +83,13 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
 }
 
 /// The address that may be handed to the browser: a page or a mail, never a file or a program.
-pub fn link(url: &str) -> Result<Url, WireError> {
+pub fn link(url: &str) -> Result<Url, chat::Failure> {
     let url = Url::parse(url)
-        .map_err(|error| WireError::invalid(format!("That is not an address: {error}")))?;
+        .map_err(|error| chat::Failure::other(format!("That is not an address: {error}")))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
         "mailto" => Ok(mail(url)),
-        scheme => Err(WireError::invalid(format!(
+        scheme => Err(chat::Failure::other(format!(
             "Only web and mail addresses are opened, not {scheme}:"
         ))),
     }

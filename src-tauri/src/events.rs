@@ -18,9 +18,9 @@ impl Events {
     }
 
     /// Sends one event. It does not wait for the page.
-    pub fn send(&self, event: HostEvent) {
+    pub fn send(&self, event: impl Into<HostEvent>) {
         let channel = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Err(error)) = channel.as_ref().map(|channel| channel.send(event)) {
+        if let Some(Err(error)) = channel.as_ref().map(|channel| channel.send(event.into())) {
             tracing::warn!("the page did not get an event: {error}");
         }
     }
@@ -31,11 +31,12 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::wire::ShellEvent;
 
     #[test]
     fn the_latest_subscriber_replaces_the_older() {
         let events = Events::default();
-        events.send(HostEvent::Dragging { over: true });
+        events.send(ShellEvent::Dragging { over: true });
 
         let (to_old, old) = mpsc::channel();
         let (to_new, new) = mpsc::channel();
@@ -43,13 +44,13 @@ mod tests {
             let _ = to_old.send(());
             Ok(())
         }));
-        events.send(HostEvent::Dragging { over: true });
+        events.send(ShellEvent::Dragging { over: true });
         events.send_to(Channel::new(move |_| {
             let _ = to_new.send(());
             Ok(())
         }));
-        events.send(HostEvent::Dragging { over: false });
-        events.send(HostEvent::Dragging { over: true });
+        events.send(ShellEvent::Dragging { over: false });
+        events.send(ShellEvent::Dragging { over: true });
 
         assert_eq!((old.try_iter().count(), new.try_iter().count()), (1, 2));
     }

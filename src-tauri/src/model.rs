@@ -32,7 +32,7 @@ struct Open {
     model: OpenModel,
     info: ModelInfo,
     choice: ModelChoice,
-    options: chat::LoadOptions,
+    options: chat::ModelOptions,
     /// Where its own chat template runs, if that is used.
     sandbox: Option<Arc<dyn TemplateSandbox>>,
 }
@@ -51,7 +51,7 @@ impl ModelHost for EngineModel {
     fn open(
         &mut self,
         choice: &ModelChoice,
-        options: &chat::LoadOptions,
+        options: &chat::ModelOptions,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
         let markers = self.markers.clone();
@@ -115,7 +115,7 @@ impl EngineModel {
     fn open_marked(
         &mut self,
         choice: &ModelChoice,
-        options: &chat::LoadOptions,
+        options: &chat::ModelOptions,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
         if *choice != ModelChoice::DemoModel {
@@ -151,14 +151,14 @@ impl EngineModel {
 }
 
 fn no_model() -> Failure {
-    Failure::new(FailureCode::NoModel, "No model is open.")
+    Failure::new(FailureCode::Other, "No model is open.")
 }
 
 impl Open {
     fn new(
         file: ModelFile,
         choice: &ModelChoice,
-        options: &chat::LoadOptions,
+        options: &chat::ModelOptions,
         sandbox: Option<Arc<dyn TemplateSandbox>>,
         devices: Option<&Devices>,
         on_progress: &mut dyn FnMut(Opening),
@@ -194,7 +194,7 @@ impl Open {
     ) -> (
         ModelFile,
         ModelChoice,
-        chat::LoadOptions,
+        chat::ModelOptions,
         Option<Arc<dyn TemplateSandbox>>,
     ) {
         let file = self.model.engine.file().clone();
@@ -213,15 +213,15 @@ fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
 }
 
 /// The device that the environment asks for, or else the settings.
-fn requested(options: &chat::LoadOptions) -> Result<DeviceRequest, Failure> {
+fn requested(options: &chat::ModelOptions) -> Result<DeviceRequest, Failure> {
     let invalid = |error: devices::UnknownDevice| {
-        Failure::new(FailureCode::Invalid, format!("Device: {error}."))
+        Failure::new(FailureCode::Other, format!("Device: {error}."))
     };
     let chosen = options.device.parse().map_err(invalid)?;
     DeviceRequest::of_environment(chosen).map_err(invalid)
 }
 
-fn load_options(options: &chat::LoadOptions) -> engine::LoadOptions {
+fn load_options(options: &chat::ModelOptions) -> engine::LoadOptions {
     engine::LoadOptions {
         threads: options.threads.map(|threads| threads as usize),
         context: options.context_length.map(|tokens| tokens as usize),
@@ -252,7 +252,7 @@ fn info(model: &OpenModel, choice: &ModelChoice) -> ModelInfo {
         name: summary.name.clone(),
         file: match choice {
             ModelChoice::DemoModel => None,
-            ModelChoice::File(file) => Some(file.clone()),
+            ModelChoice::File(file) => Some(file.to_string_lossy().into_owned()),
         },
         demo_model: *choice == ModelChoice::DemoModel,
         quantisation: summary.quantisation.clone(),
@@ -273,11 +273,7 @@ fn info(model: &OpenModel, choice: &ModelChoice) -> ModelInfo {
 fn device_info(model: &OpenModel) -> chat::Device {
     let device = model.engine.device();
     chat::Device {
-        kind: if device.on_gpu {
-            chat::DeviceKind::Gpu
-        } else {
-            chat::DeviceKind::Cpu
-        },
+        on_gpu: device.on_gpu,
         name: device.name.clone(),
         reason: model.explanation().to_string(),
         report: model.report().map(str::to_owned),
@@ -288,7 +284,7 @@ fn generation(error: &GenerateError) -> Failure {
     tracing::warn!(%error, "generation failed");
     let code = match error {
         GenerateError::TooLong { .. } => FailureCode::TooLong,
-        _ => FailureCode::Generation,
+        _ => FailureCode::Other,
     };
     Failure::new(code, error.to_string())
 }

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use chat::{Failure, FailureCode, StoreError};
 
-use crate::error::WireError;
 use crate::folders::Folders;
-use crate::wire::{self, StartProblem, StartProblemKind};
+use crate::wire::{StartProblem, StartProblemKind, StartState};
 
 /// Why the app did not start.
 #[derive(Debug, thiserror::Error)]
@@ -120,27 +119,27 @@ impl Startup {
     }
 
     /// What the page is to show. Reads all copies where they would help.
-    pub fn view(&self) -> wire::Startup {
+    pub fn view(&self) -> StartState {
         self.show(self.error().as_ref())
     }
 
     /// Opens again: what was wrong may have been mended.
-    pub fn retry(&self) -> wire::Startup {
+    pub fn retry(&self) -> StartState {
         self.mend(|_| Ok(())).unwrap_or_else(|_| self.view())
     }
 
     /// Puts a copy in the database's place and opens it.
-    pub fn restore(&self, copy: &str) -> Result<wire::Startup, WireError> {
+    pub fn restore(&self, copy: &str) -> Result<StartState, Failure> {
         self.mend(|database| chat::restore_copy(database, copy, &today()).map(|_| ()))
     }
 
     /// Puts an empty database in its place and opens it.
-    pub fn start_empty(&self) -> Result<wire::Startup, WireError> {
+    pub fn start_empty(&self) -> Result<StartState, Failure> {
         self.mend(|database| chat::start_empty(database, &today()).map(|_| ()))
     }
 
     /// Opens a damaged database as it is, where it opens at all.
-    pub fn open_damaged(&self) -> Result<wire::Startup, WireError> {
+    pub fn open_damaged(&self) -> Result<StartState, Failure> {
         self.mend(|database| {
             chat::forget_check(database);
             Ok(())
@@ -151,13 +150,13 @@ impl Startup {
     fn mend(
         &self,
         act: impl FnOnce(&Path) -> Result<(), StoreError>,
-    ) -> Result<wire::Startup, WireError> {
+    ) -> Result<StartState, Failure> {
         let mut error = self.error();
         let Some(found) = error.as_ref() else {
-            return Ok(wire::Startup::Ready);
+            return Ok(StartState::Ready);
         };
         if found.is_of_the_file() {
-            act(&self.folders.database()).map_err(|error| WireError::from(Failure::from(error)))?;
+            act(&self.folders.database())?;
         }
         *error = said((self.open)());
         Ok(self.show(error.as_ref()))
@@ -167,9 +166,9 @@ impl Startup {
         self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn show(&self, error: Option<&StartError>) -> wire::Startup {
+    fn show(&self, error: Option<&StartError>) -> StartState {
         let Some(error) = error else {
-            return wire::Startup::Ready;
+            return StartState::Ready;
         };
         let database = self.folders.database();
         let replaceable = error.is_of_the_file();
@@ -184,11 +183,11 @@ impl Startup {
             error,
             StartError::Store(StoreError::Damaged { opens: true, .. })
         );
-        wire::Startup::Problem(StartProblem {
+        StartState::Problem(StartProblem {
             kind: error.kind(),
             message: error.to_string(),
             folder: self.folders.data.to_string_lossy().into_owned(),
-            copies: copies.into_iter().map(Into::into).collect(),
+            copies,
             kept_as: kept_as
                 .as_deref()
                 .and_then(Path::file_name)
@@ -211,7 +210,7 @@ pub fn cause(folders: &Folders, failure: Failure) -> StartError {
 
 fn unfinished(cause: &str) -> StartError {
     let message = format!("Goldcrest could not open your chats: {cause}.");
-    Failure::new(FailureCode::Generation, message).into()
+    Failure::new(FailureCode::Other, message).into()
 }
 
 fn said(opened: Result<(), StartError>) -> Option<StartError> {
@@ -316,10 +315,10 @@ mod tests {
         );
     }
 
-    fn problem(startup: wire::Startup) -> StartProblem {
+    fn problem(startup: StartState) -> StartProblem {
         match startup {
-            wire::Startup::Problem(problem) => problem,
-            wire::Startup::Ready => panic!("it started"),
+            StartState::Problem(problem) => problem,
+            StartState::Ready => panic!("it started"),
         }
     }
 
@@ -372,8 +371,8 @@ mod tests {
         let unknown = startup.restore("day-1999-01-01.db");
         assert!(unknown.is_err(), "{unknown:?}");
         let restored = startup.restore(&problem.copies[0].name);
-        assert_eq!(restored, Ok(wire::Startup::Ready));
-        assert_eq!(startup.view(), wire::Startup::Ready);
+        assert_eq!(restored, Ok(StartState::Ready));
+        assert_eq!(startup.view(), StartState::Ready);
         assert_eq!(chats(&home), 1);
         let kept = home
             .path()
@@ -386,9 +385,9 @@ mod tests {
     fn an_empty_file_is_begun_once_and_the_damaged_one_is_kept() {
         let (home, startup) = startup(garbage);
         let kept_as = problem(startup.view()).kept_as.expect("named");
-        assert_eq!(startup.start_empty(), Ok(wire::Startup::Ready));
+        assert_eq!(startup.start_empty(), Ok(StartState::Ready));
         // A second press does not set the new file aside.
-        assert_eq!(startup.start_empty(), Ok(wire::Startup::Ready));
+        assert_eq!(startup.start_empty(), Ok(StartState::Ready));
         assert_eq!(chats(&home), 0);
         let data = home.path().join("data");
         assert_eq!(fs::read(data.join(kept_as)).expect("kept"), [7; 5000]);
@@ -406,8 +405,8 @@ mod tests {
         let data = home.path().join("data");
         let copy = data.join("copies/day-2026-03-05.db");
         fs::copy(copy, data.join("goldcrest.db")).expect("copied");
-        assert_eq!(startup.retry(), wire::Startup::Ready);
-        assert_eq!(startup.view(), wire::Startup::Ready);
+        assert_eq!(startup.retry(), StartState::Ready);
+        assert_eq!(startup.view(), StartState::Ready);
     }
 
     /// Damages a part of a database that opening does not read.
@@ -453,7 +452,7 @@ mod tests {
             } else {
                 startup.start_empty()
             };
-            assert_eq!(taken, Ok(wire::Startup::Ready));
+            assert_eq!(taken, Ok(StartState::Ready));
             assert_eq!(chats(&home), count);
         }
     }
@@ -469,7 +468,7 @@ mod tests {
         assert_eq!((found.kind, found.opens), (StartProblemKind::Damaged, true));
         assert_eq!(found.copies.len(), 1);
         assert_eq!(problem(startup.retry()).kind, StartProblemKind::Damaged);
-        assert_eq!(startup.open_damaged(), Ok(wire::Startup::Ready));
+        assert_eq!(startup.open_damaged(), Ok(StartState::Ready));
         assert_eq!(chats(&home), 1);
     }
 

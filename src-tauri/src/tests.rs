@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use chat::{
-    Chat, Failure, FailureCode, LoadOptions, ModelChoice, ModelHost, ModelInfo, Opening, Store,
+    Chat, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, Store,
 };
 use engine::{Conversation, Event, Finished, GenerateParams, Prompt};
 use serde_json::{Value, json};
@@ -18,12 +18,11 @@ use tauri::{App, DragDropEvent, Manager, Url, WebviewWindow, WebviewWindowBuilde
 use tempfile::TempDir;
 
 use crate::desktop::Desktop;
-use crate::error::WireError;
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::given_files::GivenFile;
 use crate::startup::{StartError, Startup};
-use crate::wire::{self, HostEvent};
+use crate::wire::StartState;
 use crate::{commands, window};
 
 pub mod requests;
@@ -39,7 +38,7 @@ impl ModelHost for NoModel {
     fn open(
         &mut self,
         model: &ModelChoice,
-        _: &LoadOptions,
+        _: &ModelOptions,
         _: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
         self.asked.lock().expect("not poisoned").push(model.clone());
@@ -51,7 +50,7 @@ impl ModelHost for NoModel {
     }
 
     fn prompt(&mut self, _: &Conversation, _: &AtomicBool) -> Result<Prompt, Failure> {
-        Err(Failure::new(FailureCode::NoModel, "there is none"))
+        Err(Failure::new(FailureCode::Other, "there is none"))
     }
 
     fn generate(
@@ -61,7 +60,7 @@ impl ModelHost for NoModel {
         _: &AtomicBool,
         _: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, Failure> {
-        Err(Failure::new(FailureCode::NoModel, "there is none"))
+        Err(Failure::new(FailureCode::Other, "there is none"))
     }
 }
 
@@ -79,7 +78,7 @@ impl Desktop for QuietDesktop {
         self.picks.lock().expect("not poisoned").take()
     }
 
-    fn browse(&self, url: &Url) -> Result<(), WireError> {
+    fn browse(&self, url: &Url) -> Result<(), chat::Failure> {
         self.opened
             .lock()
             .expect("not poisoned")
@@ -87,7 +86,7 @@ impl Desktop for QuietDesktop {
         Ok(())
     }
 
-    fn show_folder(&self, folder: &Path) -> Result<(), WireError> {
+    fn show_folder(&self, folder: &Path) -> Result<(), chat::Failure> {
         self.opened
             .lock()
             .expect("not poisoned")
@@ -133,7 +132,7 @@ impl Window {
         let data = tempfile::tempdir().expect("a folder");
         let events = Events::default();
         let to_page = events.clone();
-        let on_event = move |event| to_page.send(HostEvent::from(event));
+        let on_event = move |event| to_page.send(event);
         let store = Store::in_memory().expect("a store");
         let chat = Chat::start(store, generate, Box::new(on_event)).expect("a chat");
         let desktop = Arc::new(QuietDesktop::default());
@@ -191,8 +190,11 @@ fn the_main_page_may_ask() {
     let snapshot = window.invoke("snapshot", json!({})).expect("allowed");
     assert_eq!(snapshot["firstStart"], true);
     assert_eq!(snapshot["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(snapshot["settings"]["sampling"]["temperature"], Value::Null);
-    assert_eq!(snapshot["model"]["sampling"]["temperature"], 0.6);
+    assert_eq!(
+        snapshot["settings"]["samplingChanges"]["temperature"],
+        Value::Null
+    );
+    assert!(snapshot["model"]["status"]["state"].is_string());
 }
 
 #[test]
@@ -247,7 +249,7 @@ fn a_chat_goes_through_the_door_and_back() {
     let error = window
         .invoke("open_chat", json!({ "id": chat }))
         .expect_err("gone");
-    assert_eq!(error["code"], "not-found");
+    assert_eq!(error["code"], "other");
     window
         .invoke("restore_chat", json!({ "id": chat }))
         .expect("restored");
@@ -273,11 +275,11 @@ fn settings_come_back_as_they_were_sent() {
         Some(chat::Theme::Dark)
     );
 
-    settings["sampling"]["temperature"] = json!(-1);
+    settings["samplingChanges"]["temperature"] = json!(-1);
     let error = window
         .invoke("save_settings", json!({ "settings": settings }))
         .expect_err("refused");
-    assert_eq!(error["code"], "invalid");
+    assert_eq!(error["code"], "other");
 }
 
 #[test]
@@ -309,7 +311,7 @@ fn links_open_in_the_browser_and_files_do_not() {
     let error = window
         .invoke("open_link", json!({ "url": "javascript:alert(1)" }))
         .expect_err("refused");
-    assert_eq!(error["code"], "invalid");
+    assert_eq!(error["code"], "other");
     assert_eq!(
         *window.desktop.opened.lock().expect("not poisoned"),
         ["https://example.org/a"]
@@ -356,7 +358,7 @@ fn a_model_dropped_on_the_window_is_opened() {
         .app
         .state::<Events>()
         .send_to(Channel::new(move |event| {
-            to_test.send(event.deserialize::<HostEvent>()?).ok();
+            to_test.send(event.deserialize::<Value>()?).ok();
             Ok(())
         }));
     let page = window.page("main");
@@ -382,9 +384,9 @@ fn a_model_dropped_on_the_window_is_opened() {
     drag(DragDropEvent::Leave);
     let dragging: Vec<_> = heard
         .try_iter()
-        .filter(|event| matches!(event, HostEvent::Dragging { .. }))
+        .filter(|event| event["type"] == "dragging")
         .collect();
-    let over = |over| HostEvent::Dragging { over };
+    let over = |over| json!({ "type": "dragging", "over": over });
     assert_eq!(
         dragging,
         [over(true), over(false), over(false), over(false)]
@@ -415,7 +417,7 @@ fn a_start_that_failed_is_mended_through_the_door() {
     let error = window
         .invoke("restore_copy", json!({ "copy": "../goldcrest.db" }))
         .expect_err("there is none");
-    assert_eq!(error["code"], "not-found");
+    assert_eq!(error["code"], "other");
     window
         .invoke("open_damaged", json!({}))
         .expect("allowed, though it does not help");

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::desktop::Desktop;
 use crate::events::Events;
 use crate::folders::Folders;
-use crate::wire::HostEvent;
+use crate::wire::ShellEvent;
 use crate::{given_files, instance};
 
 /// The one window's label; capabilities/main.json grants to it.
@@ -184,7 +184,7 @@ fn on_drag<R: Runtime>(window: &tauri::Window<R>, event: &DragDropEvent) {
         DragDropEvent::Drop { .. } | DragDropEvent::Leave => false,
         _ => return,
     };
-    window.state::<Events>().send(HostEvent::Dragging { over });
+    window.state::<Events>().send(ShellEvent::Dragging { over });
     let DragDropEvent::Drop { paths, .. } = event else {
         return;
     };

@@ -1,6 +1,6 @@
 import { mount, unmount } from "svelte";
 import App from "./App.svelte";
-import type { Host, Startup } from "./host/host";
+import type { Host, StartState } from "./host/host";
 import RecoveryView from "./recovery/RecoveryView.svelte";
 import { App as AppState } from "./state/app.svelte";
 import { reason } from "./state/notices.svelte";
@@ -27,7 +27,7 @@ function fonts(): Promise<unknown> {
 const OPENING = "Opening your chats… After an update of Goldcrest this can take a minute.";
 
 /** Whether the store is open; where that takes long, the window says so. */
-async function opened(host: Host, target: HTMLElement): Promise<Startup> {
+async function opened(host: Host, target: HTMLElement): Promise<StartState> {
   // A screen reader speaks what comes into it.
   target.setAttribute("role", "status");
   const slow = setTimeout(() => {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use chat::{LoadOptions, ModelChoice, ModelHost, SamplingSettings, Settings};
+use chat::{ModelChoice, ModelHost, ModelOptions, SamplingSettings, Settings};
 use engine::{Conversation, Event, GenerateParams, Part, Role, StopReason, Turn};
 use jiff::ToSpan;
 use serde::Deserialize;
@@ -45,7 +45,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
     assert_eq!(shown.for_demo_model, RIGHT.map(|(question, _)| question));
     let settings = Settings::default();
     let mut model = EngineModel::default();
-    let options = LoadOptions {
+    let options = ModelOptions {
         device: "cpu".into(),
         threads: Some(2),
         context_length: settings.context_length,
@@ -61,7 +61,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
             for seed in 0..SEEDS {
                 let sampling = SamplingSettings {
                     seed: Some(seed),
-                    ..settings.sampling
+                    ..settings.sampling_changes
                 };
                 let conversation = Conversation {
                     messages: vec![Turn::new(Role::User, question)],

@@ -21,7 +21,7 @@ impl ModelHost for SlowModel {
     fn open(
         &mut self,
         _: &ModelChoice,
-        _: &chat::LoadOptions,
+        _: &chat::ModelOptions,
         _: &mut dyn FnMut(Opening),
     ) -> Result<chat::ModelInfo, chat::Failure> {
         let mark = self.devices.begin(&self.gpu);
@@ -30,7 +30,7 @@ impl ModelHost for SlowModel {
         drop(mark);
         // Whatever goes on after the end is not marked either.
         let _ = self.ended.send(self.devices.begin(&self.gpu).is_some());
-        Err(chat::Failure::new(chat::FailureCode::BadModel, "none"))
+        Err(chat::Failure::new(chat::FailureCode::Other, "none"))
     }
 
     fn info(&self) -> Option<&chat::ModelInfo> {

@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn every_option_of_loading_reaches_the_engine() {
-    let asked = chat::LoadOptions {
+    let asked = chat::ModelOptions {
         device: "gpu:3".into(),
         threads: Some(5),
         context_length: Some(1234),
@@ -34,7 +34,7 @@ fn every_option_of_loading_reaches_the_engine() {
     assert!(cpu_level.is_none() && !exact && sandbox.is_none());
     assert_eq!(stretch, engine::LoadOptions::default().stretch);
 
-    let usual = chat::LoadOptions {
+    let usual = chat::ModelOptions {
         threads: None,
         context_length: None,
         kv_type: KvType::F16,
@@ -50,7 +50,7 @@ fn every_option_of_loading_reaches_the_engine() {
 #[test]
 fn an_open_model_has_the_context_and_the_cache_that_were_asked_for() {
     let open = |context_length, kv_type| {
-        let options = chat::LoadOptions {
+        let options = chat::ModelOptions {
             device: "cpu".into(),
             threads: Some(1),
             context_length,
@@ -78,7 +78,7 @@ fn failures_keep_their_kind() {
     };
     assert_eq!(generation(&too_long).code, FailureCode::TooLong);
     let failure = generation(&GenerateError::Empty);
-    assert_eq!(failure.code, FailureCode::Generation);
+    assert_eq!(failure.code, FailureCode::Other);
     assert_eq!(failure.message, "the prompt is empty");
 }
 
@@ -98,7 +98,7 @@ fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
         let is_demo_model = choice == ModelChoice::DemoModel;
         let expected = ModelInfo {
             name: "Demo model".into(),
-            file: Some(file.clone()).filter(|_| !is_demo_model),
+            file: Some(file.display().to_string()).filter(|_| !is_demo_model),
             demo_model: is_demo_model,
             quantisation: "Q4_K_M".into(),
             file_bytes: file.metadata().expect("there").len(),
@@ -108,14 +108,14 @@ fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
             longest_token: engine.tokenizer().longest_token(),
             kv_bytes: engine.full_kv_bytes(),
             fingerprint: summary.fingerprint.clone(),
-            template: chat::Template {
-                used: chat::TemplateUse::Known,
+            template: chat::TemplateStatus {
+                used: chat::TemplateChoice::Known,
                 fault: None,
             },
             can_think: true,
             sampling: summary.sampling.clone(),
             device: chat::Device {
-                kind: chat::DeviceKind::Cpu,
+                on_gpu: false,
                 name: engine.device().name.clone(),
                 reason: "The CPU was chosen".into(),
                 report: None,

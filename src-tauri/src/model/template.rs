@@ -12,7 +12,7 @@ impl EngineModel {
     /// Where the chat template of the file with this fingerprint runs, if the user wants the file's own.
     pub(super) fn sandbox_for(
         &self,
-        options: &chat::LoadOptions,
+        options: &chat::ModelOptions,
         fingerprint: &str,
     ) -> Option<Arc<dyn TemplateSandbox>> {
         let wanted = options.own_templates.iter().any(|own| own == fingerprint);
@@ -26,10 +26,10 @@ impl Open {
     pub(super) fn differs_in_template_only(
         &self,
         choice: &ModelChoice,
-        options: &chat::LoadOptions,
+        options: &chat::ModelOptions,
         fingerprint: &str,
     ) -> bool {
-        let same_otherwise = chat::LoadOptions {
+        let same_otherwise = chat::ModelOptions {
             own_templates: options.own_templates.clone(),
             ..self.options.clone()
         };
@@ -42,7 +42,7 @@ impl Open {
     pub(super) fn set_sandbox(
         &mut self,
         sandbox: Option<Arc<dyn TemplateSandbox>>,
-        options: &chat::LoadOptions,
+        options: &chat::ModelOptions,
     ) {
         self.model.engine.set_sandbox(sandbox.clone());
         self.sandbox = sandbox;
@@ -63,7 +63,7 @@ impl Open {
             _ => None,
         };
         prompt.map_err(|error| {
-            let is_own = self.info.template.used == chat::TemplateUse::Own;
+            let is_own = self.info.template.used == chat::TemplateChoice::Own;
             let message = match error {
                 PromptError::Template(_) | PromptError::Continue if is_own => format!(
                     "The model file's own chat template gave no prompt: {error}. To go on, use the built-in protocol: \
@@ -71,19 +71,19 @@ impl Open {
                 ),
                 _ => error.to_string(),
             };
-            Failure::new(FailureCode::Generation, message)
+            Failure::new(FailureCode::Other, message)
         })
     }
 }
 
-pub(super) fn info(engine: &Engine) -> chat::Template {
+pub(super) fn info(engine: &Engine) -> chat::TemplateStatus {
     let template = engine.template();
-    chat::Template {
+    chat::TemplateStatus {
         used: match template.origin() {
-            TemplateUse::BuiltIn => chat::TemplateUse::BuiltIn,
-            TemplateUse::Known => chat::TemplateUse::Known,
-            TemplateUse::Unknown => chat::TemplateUse::Unknown,
-            TemplateUse::Own => chat::TemplateUse::Own,
+            TemplateUse::BuiltIn => chat::TemplateChoice::BuiltIn,
+            TemplateUse::Known => chat::TemplateChoice::Known,
+            TemplateUse::Unknown => chat::TemplateChoice::Unknown,
+            TemplateUse::Own => chat::TemplateChoice::Own,
         },
         fault: template.fault().map(ToString::to_string),
     }

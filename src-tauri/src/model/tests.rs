@@ -2,14 +2,14 @@
 
 use std::sync::atomic::AtomicBool;
 
-use chat::{LoadOptions, ModelChoice, ModelHost};
+use chat::{ModelChoice, ModelHost, ModelOptions};
 use engine::{Part, Role, Sampling, StopReason, Turn};
 use tempfile::TempDir;
 
 use super::*;
 
-fn options() -> LoadOptions {
-    LoadOptions {
+fn options() -> ModelOptions {
+    ModelOptions {
         device: "cpu".into(),
         threads: Some(1),
         context_length: None,
@@ -97,7 +97,7 @@ fn answer(model: &mut EngineModel, asked: &Asked) -> (String, Vec<u32>, Finished
 #[test]
 fn a_long_context_does_not_stretch_the_demo_model() {
     let mut model = EngineModel::default();
-    let long = LoadOptions {
+    let long = ModelOptions {
         context_length: Some(131_072),
         ..options()
     };
@@ -175,14 +175,14 @@ fn a_bad_file_leaves_the_model_before_as_it_was() {
 #[test]
 fn an_unknown_device_leaves_the_model_before_as_it_was() {
     let mut model = demo_model();
-    let wrong = LoadOptions {
+    let wrong = ModelOptions {
         device: "abacus".into(),
         ..options()
     };
     let failure = model
         .open(&ModelChoice::DemoModel, &wrong, &mut |_| {})
         .expect_err("refused");
-    assert_eq!(failure.code, FailureCode::Invalid);
+    assert_eq!(failure.code, FailureCode::Other);
     assert!(model.info().is_some());
 }
 
@@ -227,7 +227,7 @@ fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reaso
         ..EngineModel::default()
     };
     let mut loads = 0;
-    let mut open = |model: &mut EngineModel, options: &LoadOptions| {
+    let mut open = |model: &mut EngineModel, options: &ModelOptions| {
         let progress = &mut |_| loads += 1;
         let info = model.open(&choice, options, progress).expect("it opens");
         (info, std::mem::take(&mut loads))
@@ -235,22 +235,22 @@ fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reaso
     let asked = |text| asked(vec![said(Role::User, text, None)]).conversation;
 
     let (info, _) = open(&mut model, &options());
-    assert_eq!(info.template.used, chat::TemplateUse::Unknown);
+    assert_eq!(info.template.used, chat::TemplateChoice::Unknown);
     assert!(info.can_think);
     let built_in = prompt_length(&mut model, &asked("Hello")).expect("a prompt");
     assert!(built_in > 20);
 
     // The file's own, without loading the weights again.
-    let own = LoadOptions {
+    let own = ModelOptions {
         own_templates: vec!["0123".into(), info.fingerprint],
         ..options()
     };
     let (info, loads) = open(&mut model, &own);
-    assert_eq!((info.template.used, loads), (chat::TemplateUse::Own, 0));
+    assert_eq!((info.template.used, loads), (chat::TemplateChoice::Own, 0));
     assert!(!info.can_think);
     assert!(prompt_length(&mut model, &asked("Hi")).expect("a prompt") < 5);
     let failure = prompt_length(&mut model, &asked("Hello")).expect_err("stopped");
-    assert_eq!(failure.code, FailureCode::Generation);
+    assert_eq!(failure.code, FailureCode::Other);
     for words in ["it took longer than 2 s", "built-in protocol"] {
         assert!(failure.message.contains(words), "{failure}");
     }
@@ -260,21 +260,24 @@ fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reaso
     assert_eq!(fault(&model), None);
 
     // Another setting loads it again, with the same template.
-    let threads = LoadOptions {
+    let threads = ModelOptions {
         threads: Some(2),
         ..own
     };
     let (info, loads) = open(&mut model, &threads);
-    assert_eq!(info.template.used, chat::TemplateUse::Own);
+    assert_eq!(info.template.used, chat::TemplateChoice::Own);
     assert!(loads > 0);
     let (info, loads) = open(
         &mut model,
-        &LoadOptions {
+        &ModelOptions {
             own_templates: Vec::new(),
             ..threads
         },
     );
-    assert_eq!((info.template.used, loads), (chat::TemplateUse::Unknown, 0));
+    assert_eq!(
+        (info.template.used, loads),
+        (chat::TemplateChoice::Unknown, 0)
+    );
     assert_eq!(prompt_length(&mut model, &asked("Hello")), Ok(built_in));
 
     // Another file in its place is loaded, whatever else changes.
@@ -283,13 +286,13 @@ fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reaso
     };
     let demo = demo_model::file().expect("the demo model");
     std::fs::copy(demo, file).expect("copied");
-    let unwanted = LoadOptions {
+    let unwanted = ModelOptions {
         own_templates: vec!["0123".into()],
         threads: Some(2),
         ..options()
     };
     let (info, loads) = open(&mut model, &unwanted);
-    assert_eq!(info.template.used, chat::TemplateUse::Known);
+    assert_eq!(info.template.used, chat::TemplateChoice::Known);
     assert!(loads > 0);
 }
 
@@ -298,7 +301,7 @@ fn without_a_model_there_is_no_answer() {
     let mut model = EngineModel::default();
     let question = asked(vec![said(Role::User, "Hello?", None)]);
     let failure = prompt_length(&mut model, &question.conversation).expect_err("no model");
-    assert_eq!(failure.code, FailureCode::NoModel);
+    assert_eq!(failure.code, FailureCode::Other);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use chat::{Device, DeviceKind, Template, TemplateUse};
+use chat::{Device, TemplateChoice, TemplateStatus};
 use engine::{KvType, Part, Role, Sampling, Stats, StopReason, Turn};
 
 use super::*;
@@ -19,7 +19,7 @@ pub fn unusual_settings() -> Value {
         "contextLength": 1234,
         "kvType": "q8_0",
         "ownTemplates": ["0123456789abcdef"],
-        "sampling": {
+        "samplingChanges": {
             "temperature": 1.25,
             "topP": 0.75,
             "topK": 17,
@@ -67,7 +67,7 @@ pub struct Asked {
 /// A model that keeps what it is asked and always says the same.
 #[derive(Clone, Default)]
 pub struct Recorder {
-    options: Arc<Mutex<Vec<LoadOptions>>>,
+    options: Arc<Mutex<Vec<ModelOptions>>>,
     prompted: Arc<Mutex<Vec<Conversation>>>,
     turns: Arc<Mutex<Vec<Asked>>>,
     /// An answer does not end before it is cancelled.
@@ -117,7 +117,7 @@ impl ModelHost for Recorder {
     fn open(
         &mut self,
         _: &ModelChoice,
-        options: &LoadOptions,
+        options: &ModelOptions,
         _: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
         self.options
@@ -136,8 +136,8 @@ impl ModelHost for Recorder {
             kv_bytes: 2_500_000,
             longest_token: 9,
             fingerprint: "f".into(),
-            template: Template {
-                used: TemplateUse::Own,
+            template: TemplateStatus {
+                used: TemplateChoice::Own,
                 fault: Some("it failed".into()),
             },
             can_think: true,
@@ -151,7 +151,7 @@ impl ModelHost for Recorder {
                 seed: None,
             },
             device: Device {
-                kind: DeviceKind::Cuda,
+                on_gpu: true,
                 name: "Card".into(),
                 reason: "it is fast".into(),
                 report: Some("all is well".into()),
@@ -251,7 +251,7 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
             "cachedTokens": 40,
             "tokens": 4,
             "thinkingTokens": 1,
-            "firstTokenMs": 1235,
+            "firstTokenMs": 1235.0,
             "tokensPerSecond": 16.25,
             "readPerSecond": 84.5,
             "draftedTokens": 6,
@@ -264,7 +264,7 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
     send(&chat, "And blue?");
 
     let options = model.options.lock().expect("not poisoned").last().cloned();
-    let expected = LoadOptions {
+    let expected = ModelOptions {
         device: "cpu".into(),
         threads: Some(1),
         context_length: Some(1234),
@@ -277,7 +277,7 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
     assert_eq!(turn, second_turn(turn.conversation.today));
 
     let status = &window.invoke("snapshot", json!({})).expect("a snapshot")["model"];
-    assert_eq!(*status, shown_status());
+    assert_eq!(*status, shown_model());
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
     let draft = json!({ "text": "Dear", "pastes": ["long"], "queue": [queued] });
     assert_eq!(invoke("open_chat", json!({ "id": chat }))["draft"], draft);
     let new = json!({ "text": "New", "pastes": [], "queue": [] });
-    assert_eq!(invoke("snapshot", json!({}))["drafts"]["newChat"], new);
+    assert_eq!(invoke("snapshot", json!({}))["newChatDraft"], new);
     let rest = json!([{ "text": "And last?", "pastes": [], "thinking": false }]);
     let sent = json!({
         "id": chat, "text": "And then?\n\nlonger", "thinking": true, "rest": rest
@@ -401,36 +401,41 @@ fn second_turn(today: jiff::civil::Date) -> Asked {
     }
 }
 
-/// The model's status, as the page gets it.
-fn shown_status() -> Value {
+/// The model, as the page gets it.
+fn shown_model() -> Value {
     json!({
-        "state": "ready",
-        "name": "Mine",
-        "file": "/models/mine.gguf",
-        "demoModel": true,
-        "quantisation": "Q5_K_M",
-        "sizeMb": 1.3,
-        "contextLength": 1234,
-        "contextCanGrow": true,
-        "contextNote": "longer than trained",
-        "kvMb": 2.5,
-        "fingerprint": "f",
-        "template": { "used": "own", "fault": "it failed" },
-        "device": {
-            "kind": "cuda",
-            "name": "Card",
-            "reason": "it is fast",
-            "report": "all is well",
+        "status": {
+            "state": "ready",
+            "model": {
+            "name": "Mine",
+            "file": "/models/mine.gguf",
+            "demoModel": true,
+            "quantisation": "Q5_K_M",
+            "fileBytes": 1_250_000,
+            "contextLength": 1234,
+            "contextCanGrow": true,
+            "contextNote": "longer than trained",
+            "kvBytes": 2_500_000,
+            "fingerprint": "f",
+            "template": { "used": "own", "fault": "it failed" },
+            "device": {
+                "onGpu": true,
+                "name": "Card",
+                "reason": "it is fast",
+                "report": "all is well",
+            },
+            "canThink": true,
+            "sampling": {
+                "temperature": 0.25,
+                "topP": 0.5,
+                "topK": 9,
+                "minP": 0.75,
+                "repeatPenalty": 2.5,
+                "repeatLastN": 19,
+                "seed": null,
+            },
+            },
         },
-        "progress": 1.0,
         "error": null,
-        "canThink": true,
-        "sampling": {
-            "temperature": 0.25,
-            "topP": 0.5,
-            "topK": 9,
-            "minP": 0.75,
-            "repeatPenalty": 2.5,
-        },
     })
 }

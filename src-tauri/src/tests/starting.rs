@@ -73,15 +73,12 @@ fn the_chats_are_opened_once_the_data_folder_is_free_and_it_is_kept() {
 /// What the model of this status is opened from, once it is settled.
 fn model_file(chat: &Chat) -> Option<PathBuf> {
     let settled = || {
-        let status = chat.snapshot().expect("read").model;
-        (!matches!(
-            status.state,
-            chat::ModelState::Loading | chat::ModelState::Checking
-        ))
-        .then_some(status)
+        let status = chat.snapshot().expect("read").model.status;
+        (!status.is_opening()).then_some(status)
     };
     until(|| settled().is_some(), "the model is not settled");
-    settled().and_then(|status| status.file)
+    let status = settled()?;
+    status.ready()?.file.clone().map(PathBuf::from)
 }
 
 #[test]
@@ -123,11 +120,11 @@ fn a_data_folder_that_cannot_be_made_is_the_reason() {
     let folders = Folders { data: data.clone() };
     let open = app::opener(app.handle().clone(), folders.clone(), None);
     let startup = Startup::begin(folders, open);
-    let kind = |startup: wire::Startup| match startup {
-        wire::Startup::Problem(problem) => Some(problem.kind),
-        wire::Startup::Ready => None,
+    let kind = |startup: StartState| match startup {
+        StartState::Problem(problem) => Some(problem.kind),
+        StartState::Ready => None,
     };
-    let not_writable = wire::StartProblemKind::FolderNotWritable;
+    let not_writable = crate::wire::StartProblemKind::FolderNotWritable;
     assert_eq!(kind(startup.view()), Some(not_writable));
     std::fs::remove_file(&data).expect("removed");
     assert_eq!(kind(startup.retry()), None);

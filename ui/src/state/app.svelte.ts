@@ -7,6 +7,7 @@ import { Conversation } from "./conversation.svelte";
 import { Find } from "./find.svelte";
 import { ContextMenu } from "./menu.svelte";
 import { Disk } from "./disk.svelte";
+import { endWords } from "./endings";
 import { Model } from "./model.svelte";
 import { Notices } from "./notices.svelte";
 import { Preferences } from "./preferences.svelte";
@@ -68,9 +69,7 @@ export class App {
   /** Nobody has written here yet. */
   readonly firstStart = $derived.by(() => this.#firstStart && this.chats.list.length === 0);
   /** Only of a model that is there is it known that it cannot think. */
-  readonly mayThink = $derived.by(
-    () => this.model.status.state !== "ready" || this.model.status.canThink,
-  );
+  readonly mayThink = $derived.by(() => this.model.open?.canThink ?? true);
   /** What the thinking switch shows, and what is asked for. */
   readonly thinking = $derived.by(() => this.composer.thinking && this.mayThink);
   readonly sidebarShown = $derived.by(() => (this.narrow ? this.#drawerOpen : this.#sidebarOpen));
@@ -92,7 +91,7 @@ export class App {
     this.preferences.maxThreads = snapshot.maxThreads;
     this.model.take(snapshot.model);
     this.composer.thinking = snapshot.settings.thinking;
-    this.composer.start(snapshot.drafts.newChat);
+    this.composer.start(snapshot.newChatDraft);
     receive = (event) => this.#receive(event);
     for (const event of early) this.#receive(event);
     if (snapshot.current !== null) await this.openChat(snapshot.current);
@@ -217,7 +216,7 @@ export class App {
   #receive(event: HostEvent): void {
     switch (event.type) {
       case "model":
-        this.model.take(event.status);
+        this.model.take(event.model);
         break;
       case "chatChanged":
         this.chats.put(event.chat);
@@ -250,26 +249,16 @@ export class App {
 
   #speak(event: Extract<HostEvent, { type: "stage" | "delta" | "ended" }>): void {
     if (event.chat !== this.conversation.chat) return;
-    if (event.type === "stage" && event.stage === "thinking") this.announcer.say("Thinking");
+    if (event.type === "stage" && event.stage.name === "thinking") this.announcer.say("Thinking");
     if (event.type === "delta" && event.text !== "") this.announcer.hear(event.text);
     if (event.type === "ended") this.announcer.finish(closing(event.message));
   }
 }
 
-function closing(message: Message): string {
-  switch (message.state) {
-    case "stopped":
-      return "Stopped.";
-    case "limit":
-      return "The answer reached its length limit.";
-    case "failed":
-      return `The answer failed. ${message.error?.message ?? ""}`;
-    case "interrupted":
-      return "Goldcrest closed before this answer was finished.";
-    case "writing":
-    case "done":
-      return "";
-  }
+/** What is read aloud at the end of an answer. */
+function closing({ state, error }: Message): string {
+  const words = endWords(state) ?? "";
+  return state === "failed" ? `${words} ${error?.message ?? ""}` : words;
 }
 
 export const [useApp, provideApp] = createContext<App>();

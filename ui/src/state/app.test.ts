@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
-import { big, loading, demoModel } from "../host/fake/library";
+import { big, loading, demoModel, ready } from "../host/fake/library";
 import { App } from "./app.svelte";
 import { sends, start } from "./started.fixture";
 
@@ -11,7 +11,7 @@ test("the start takes over what the host knows", async () => {
   const { app } = await start({ settings: { thinking: false } });
   expect(app.firstStart).toBe(false);
   expect(app.chats.list.length).toBeGreaterThan(5);
-  expect(app.model.status).toEqual(big);
+  expect(app.model.open).toEqual(big);
   expect(app.composer.thinking).toBe(false);
   expect(app.preferences.maxThreads).toBe(16);
 });
@@ -44,11 +44,11 @@ test("the first start is over with the first message", async () => {
 });
 
 test("an event that comes before the snapshot is not lost", async () => {
-  const host = new FakeHost({ model: { ...big, state: "loading" } });
+  const host = new FakeHost({ model: loading(big, 0) });
   const snapshot = host.snapshot.bind(host);
   host.snapshot = async () => {
     const taken = await snapshot();
-    host.emit({ type: "model", status: big });
+    host.emit({ type: "model", model: ready(big) });
     return taken;
   };
   const app = new App(host);
@@ -85,7 +85,7 @@ async function openFirst(app: App): Promise<[first: number, second: number]> {
 }
 
 test("what is sent while the model loads asks for thinking, as the switch shows", async () => {
-  const { app, host } = await start({ model: loading });
+  const { app, host } = await start({ model: loading(big, 0.42) });
   expect(app.thinking).toBe(true);
   expect(app.mayThink).toBe(true);
   app.composer.write("Why is the sky blue?");
@@ -342,7 +342,7 @@ test("in a narrow window the sidebar opens for a moment, and closes when the cur
 });
 
 test("a model that cannot think is not asked to", async () => {
-  const { app, host } = await start({ model: { ...demoModel, canThink: false } });
+  const { app, host } = await start({ model: ready({ ...demoModel, canThink: false }) });
   app.composer.write("Hello");
   await app.send();
   expect(sends(host)[0]).toEqual(["send", null, "Hello", false]);
@@ -415,12 +415,12 @@ test("deleting the open chat leaves an empty window", async () => {
 test("a bad file's reason is shown until it is put aside, and again for the next one", async () => {
   const { app, host } = await start();
   const error = { code: "bad-model", message: "a.gguf ends early." } as const;
-  host.emit({ type: "model", status: { ...demoModel, error } });
+  host.emit({ type: "model", model: { ...ready(demoModel), error } });
   expect(app.model.fault?.message).toBe("a.gguf ends early.");
   app.model.dismissFault();
   expect(app.model.fault).toBeNull();
-  host.emit({ type: "model", status: demoModel });
-  host.emit({ type: "model", status: { ...demoModel, error } });
+  host.emit({ type: "model", model: ready(demoModel) });
+  host.emit({ type: "model", model: { ...ready(demoModel), error } });
   expect(app.model.fault?.message).toBe("a.gguf ends early.");
 });
 
@@ -444,13 +444,13 @@ test("settings change at once and are saved once", async () => {
   app.preferences.sample({ temperature: 0.2 });
   app.preferences.sample({ temperature: 0.3 });
   app.preferences.change({ theme: "dark" });
-  expect(app.preferences.value.sampling.temperature).toBe(0.3);
+  expect(app.preferences.value.samplingChanges.temperature).toBe(0.3);
   await vi.advanceTimersByTimeAsync(1000);
   const saved = host.calls.filter(([verb]) => verb === "saveSettings");
   expect(saved).toHaveLength(1);
   expect(saved[0]?.[1]).toMatchObject({
     theme: "dark",
-    sampling: { temperature: 0.3, topP: null },
+    samplingChanges: { temperature: 0.3, topP: null },
   });
 });
 

@@ -121,7 +121,7 @@ export class Conversation {
     if (!entry) return;
     switch (event.type) {
       case "stage":
-        entry.enter(event.stage, event.done, event.total);
+        entry.enter(event.stage);
         break;
       case "delta":
         // After a request that is under way it is received again.

@@ -1,4 +1,5 @@
-import type { Host, WireError } from "../host/host";
+import type { Failure, Host } from "../host/host";
+import { remedy } from "./failures";
 
 const ASK_AFTER_MS = 3000;
 
@@ -12,8 +13,8 @@ export class Disk {
   ) {}
 
   /** Takes note of a failure; true where it is shown here, for as long as it lasts. */
-  hear(error: WireError | null): boolean {
-    if (error?.code !== "disk-full") return false;
+  hear(error: Failure | null): boolean {
+    if (error === null || remedy(error.code) !== "make-room") return false;
     if (!this.full) {
       this.full = true;
       this.#askLater();

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
-import type { WireError } from "../host/host";
+import type { Failure } from "../host/host";
 import { App } from "./app.svelte";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-const full: WireError = { code: "disk-full", message: "The disk is full." };
+const full: Failure = { code: "disk-full", message: "The disk is full." };
 
 /** An app on a full disk, and the drafts that are saved all the same. */
 async function onFullDisk(): Promise<{ app: App; host: FakeHost; drafts: () => unknown[] }> {
@@ -89,7 +89,7 @@ test("an answer that could not be saved shows that the disk is full; other failu
   const chat = (await host.snapshot()).chats[0]?.id ?? 0;
   const message = (await host.openChat(chat)).messages.at(-1);
   if (!message) throw new Error("no messages");
-  const end = (error: WireError): void =>
+  const end = (error: Failure): void =>
     host.emit({ type: "ended", chat, message: { ...message, state: "failed", error } });
   end({ code: "store", message: "The database failed." });
   expect(app.disk.full).toBe(false);

@@ -1,4 +1,13 @@
-import type { Message, MessageState, Omitted, Role, Stage, Stats, WireError } from "../host/host";
+import type {
+  AnswerStats,
+  Failure,
+  Message,
+  MessageState,
+  Omitted,
+  Role,
+  Stage,
+} from "../host/host";
+import { remedy } from "./failures";
 
 type Delta = {
   seq: number;
@@ -21,14 +30,14 @@ export class Entry {
   thinking = $state("");
   thinkingMs = $state<number | null>(null);
   state = $state<MessageState>("done");
-  stats = $state.raw<Stats | null>(null);
-  error = $state.raw<WireError | null>(null);
+  stats = $state.raw<AnswerStats | null>(null);
+  error = $state.raw<Failure | null>(null);
   /** What the model was not given, for want of context. */
   omitted = $state.raw<Omitted | null>(null);
   siblings = $state.raw<number[]>([]);
-  stage = $state<Stage>("waiting");
-  /** Prompt tokens read, and how many there are to read. */
-  reading = $state.raw<{ done: number; total: number }>({ done: 0, total: 0 });
+  stage = $state.raw<Stage>({ name: "waiting" });
+  /** Tokens of the prompt, once it is read. */
+  promptTokens = $state<number | null>(null);
   /** Tokens so far and their rate, while writing. */
   pace = $state.raw<{ tokens: number; perSecond: number } | null>(null);
   /** When thinking began, in milliseconds since the epoch; null before. */
@@ -36,6 +45,7 @@ export class Entry {
   /** What the person has unfolded. It is kept here, as what is far from the view is not drawn. */
   #unfolded = $state.raw<readonly Fold[]>([]);
   #seq = 0;
+  readonly #remedy = $derived.by(() => this.error && remedy(this.error.code));
 
   constructor(message: Message) {
     this.id = message.id;
@@ -47,10 +57,10 @@ export class Entry {
 
   readonly writing = $derived(this.state === "writing");
   /** Continue can add to it. */
-  readonly canGoOn = $derived(
-    this.error?.code !== "answer-full" && this.error?.code !== "too-long",
-  );
-  readonly pondering = $derived(this.writing && this.stage === "thinking");
+  readonly canGoOn = $derived.by(() => !this.isTooLong && this.#remedy !== "more-context");
+  /** What the person asked has no room in the model's context. */
+  readonly isTooLong = $derived.by(() => this.#remedy === "shorten");
+  readonly pondering = $derived(this.writing && this.stage.name === "thinking");
   /** This version's place among its siblings, from 1. */
   readonly place = $derived.by(() => this.siblings.indexOf(this.id) + 1);
 
@@ -81,20 +91,20 @@ export class Entry {
     this.#seq = message.seq;
     this.thinkingSince = null;
     if (message.state !== "writing") return;
-    if (this.text !== "") this.stage = "writing";
+    if (this.text !== "") this.stage = { name: "writing" };
     else if (this.thinking !== "") {
       // The time so far goes on from here.
       this.thinkingSince = Date.now() - (message.thinkingMs ?? 0);
       this.thinkingMs = null;
-      this.stage = "thinking";
-    } else this.stage = "waiting";
+      this.stage = { name: "thinking" };
+    } else this.stage = { name: "waiting" };
   }
 
-  enter(stage: Stage, done = 0, total = 0): void {
+  enter(stage: Stage): void {
     this.stage = stage;
-    if (stage === "reading") this.reading = { done, total };
-    if (stage === "thinking") this.thinkingSince ??= Date.now();
-    if (stage === "writing" && this.thinkingSince !== null) {
+    if (stage.name === "reading") this.promptTokens = stage.total;
+    if (stage.name === "thinking") this.thinkingSince ??= Date.now();
+    if (stage.name === "writing" && this.thinkingSince !== null) {
       this.thinkingMs ??= Date.now() - this.thinkingSince;
     }
   }
@@ -106,11 +116,11 @@ export class Entry {
     this.#seq = delta.seq;
     if (delta.thinking !== "") {
       this.thinking += delta.thinking;
-      this.enter("thinking");
+      this.enter({ name: "thinking" });
     }
     if (delta.text !== "") {
       this.text += delta.text;
-      this.enter("writing");
+      this.enter({ name: "writing" });
     }
     this.pace = { tokens: delta.tokens, perSecond: delta.tokensPerSecond };
     return true;

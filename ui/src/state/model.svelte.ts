@@ -1,28 +1,12 @@
-import type { Host, ModelStatus, WireError } from "../host/host";
+import type { Failure, Host, ModelInfo, ModelStatus, ModelView, UnopenedModel } from "../host/host";
 import { withoutBidiControls } from "../text/bidi";
 import type { Notices } from "./notices.svelte";
 
 /** The model that answers: which one, where it runs and how it is. */
 export class Model {
-  status = $state.raw<ModelStatus>({
-    state: "none",
-    name: "",
-    file: null,
-    demoModel: false,
-    quantisation: "",
-    sizeMb: 0,
-    contextLength: 0,
-    contextCanGrow: false,
-    contextNote: null,
-    kvMb: 0,
-    fingerprint: "",
-    template: null,
-    device: null,
-    progress: 0,
-    error: null,
-    canThink: false,
-    sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1 },
-  });
+  status = $state.raw<ModelStatus>({ state: "none" });
+  /** Why the last model that was asked for did not open. */
+  error = $state.raw<Failure | null>(null);
   /** A file hovers over the window. */
   dragging = $state(false);
   /** The card with what is known of the model is open. */
@@ -34,26 +18,30 @@ export class Model {
     private readonly notices: Notices,
   ) {}
 
-  /** What was wrong with the file that was opened last, until the person has put it aside. */
-  readonly fault = $derived.by((): WireError | null => {
-    const { error } = this.status;
-    return error?.message === this.#dismissed ? null : error;
-  });
+  /** The model that is open, or being opened. */
+  readonly known = $derived.by((): UnopenedModel | null =>
+    this.status.state === "none" ? null : this.status.model,
+  );
+  /** The model that is open. */
+  readonly open = $derived.by((): ModelInfo | null =>
+    this.status.state === "ready" ? this.status.model : null,
+  );
+  /** Whether the demo model is open, or being opened. */
+  readonly isDemo = $derived.by(() => this.known?.demoModel ?? false);
 
-  take(status: ModelStatus): void {
-    if (status.error === null) this.#dismissed = null;
-    // A stranger's file is called what its maker likes.
-    const { name, file, error } = status;
-    this.status = {
-      ...status,
-      name: withoutBidiControls(name),
-      file: file && withoutBidiControls(file),
-      error: error && { ...error, message: withoutBidiControls(error.message) },
-    };
+  /** What was wrong with the file that was opened last, until the person has put it aside. */
+  readonly fault = $derived.by((): Failure | null =>
+    this.error?.message === this.#dismissed ? null : this.error,
+  );
+
+  take({ status, error }: ModelView): void {
+    if (error === null) this.#dismissed = null;
+    this.status = withPlainName(status);
+    this.error = error && { ...error, message: withoutBidiControls(error.message) };
   }
 
   dismissFault(): void {
-    this.#dismissed = this.status.error?.message ?? null;
+    this.#dismissed = this.error?.message ?? null;
   }
 
   async pick(): Promise<void> {
@@ -67,5 +55,23 @@ export class Model {
 
   async useDemoModel(): Promise<void> {
     await this.notices.guard(this.host.useDemoModel());
+  }
+}
+
+/** A stranger's file is called what its maker likes. */
+function withPlainName(status: ModelStatus): ModelStatus {
+  const named = <M extends UnopenedModel>(model: M): M => ({
+    ...model,
+    name: withoutBidiControls(model.name),
+    file: model.file && withoutBidiControls(model.file),
+  });
+  switch (status.state) {
+    case "none":
+      return status;
+    case "ready":
+      return { ...status, model: named(status.model) };
+    case "checking":
+    case "loading":
+      return { ...status, model: named(status.model) };
   }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { FakeHost } from "../host/fake/fake";
-import { big } from "../host/fake/library";
+import { big, ready } from "../host/fake/library";
 import { Model } from "./model.svelte";
 import { Notices } from "./notices.svelte";
 
@@ -8,13 +8,10 @@ test("what a file is called cannot be reordered", () => {
   const model = new Model(new FakeHost(), new Notices());
   const reordered = "good\u202Efugg.exe";
   model.take({
-    ...big,
-    name: reordered,
-    file: `/tmp/${reordered}`,
+    ...ready({ ...big, name: reordered, file: `/tmp/${reordered}` }),
     error: { code: "bad-model", message: `${reordered} cannot be opened.` },
   });
-  const { name, file, error } = model.status;
-  expect([name, file, error?.message]).toEqual([
+  expect([model.open?.name, model.open?.file, model.error?.message]).toEqual([
     "goodfugg.exe",
     "/tmp/goodfugg.exe",
     "goodfugg.exe cannot be opened.",

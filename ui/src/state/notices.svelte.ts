@@ -1,4 +1,4 @@
-import type { WireError } from "../host/host";
+import type { Failure } from "../host/host";
 
 export type Notice = {
   id: number;
@@ -21,9 +21,9 @@ export class Notices {
   }
 
   /** Hears of every failure first; true when it is shown elsewhere and needs no notice. */
-  onfail: (error: WireError) => boolean = () => false;
+  onfail: (error: Failure) => boolean = () => false;
 
-  fail(error: WireError): void {
+  fail(error: Failure): void {
     if (this.onfail(error)) return;
     this.#add({ text: error.message, tone: "error" });
   }
@@ -62,9 +62,9 @@ export function reason(error: unknown): string {
   return wireError(error).message;
 }
 
-function wireError(error: unknown): WireError {
+function wireError(error: unknown): Failure {
   if (typeof error === "object" && error !== null && "code" in error && "message" in error) {
-    return error as WireError;
+    return error as Failure;
   }
-  return { code: "invalid", message: String(error) };
+  return { code: "other", message: String(error) };
 }

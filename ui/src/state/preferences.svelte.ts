@@ -1,5 +1,5 @@
 import { defaultSettings } from "../host/defaults";
-import type { Host, Sampling, Settings } from "../host/host";
+import type { Host, SamplingSettings, Settings } from "../host/host";
 import type { Notices } from "./notices.svelte";
 
 const SAVE_AFTER_MS = 300;
@@ -40,16 +40,16 @@ export class Preferences {
 
   /** Whether some of the sampling is not as the model's file asks for it. */
   readonly hasOwnSampling = $derived.by(() =>
-    Object.values(this.value.sampling).some((value) => value !== null),
+    Object.values(this.value.samplingChanges).some((value) => value !== null),
   );
 
   /** Goes back to the sampling that the model's file asks for. */
   resetSampling(): void {
-    this.change({ sampling: defaultSettings.sampling });
+    this.change({ samplingChanges: defaultSettings.samplingChanges });
   }
 
-  sample(part: Partial<Sampling>): void {
-    this.change({ sampling: { ...this.value.sampling, ...part } });
+  sample(part: Partial<SamplingSettings>): void {
+    this.change({ samplingChanges: { ...this.value.samplingChanges, ...part } });
   }
 
   /** Draws the page larger (1), smaller (-1), or as it was made (0); at once, for the host does it as it saves. */

@@ -89,7 +89,7 @@ test("a message that is refused when its turn comes goes on waiting, before the 
   const chat = await queued(app);
   host.sendQueued = () => {
     void app.queue.add(chat, { text: "And a last one", pastes: [], thinking: true });
-    return Promise.reject({ code: "invalid", message: "No." });
+    return Promise.reject({ code: "other", message: "No." });
   };
   await vi.advanceTimersByTimeAsync(20_000);
   const waiting = ["And another", "And a last one"];

@@ -1,4 +1,4 @@
-import type { DatabaseCopy, Host, StartProblem, Startup } from "../host/host";
+import type { GoodCopy, Host, StartProblem, StartState } from "../host/host";
 import { reason } from "./notices.svelte";
 
 /** A start that failed: what is wrong, and the ways out of it. */
@@ -19,7 +19,7 @@ export class Recovery {
     this.problem = $state.raw(problem);
   }
 
-  restore(copy: DatabaseCopy): Promise<void> {
+  restore(copy: GoodCopy): Promise<void> {
     const note = `Goldcrest goes on from ${copyName(copy)}.${this.#kept()}`;
     return this.#act("Restoring the copy…", () => this.host.restoreCopy(copy.name), note);
   }
@@ -57,7 +57,7 @@ export class Recovery {
     return keptAs === null ? "" : ` Your previous file is kept as ${keptAs}.`;
   }
 
-  async #act(busy: string, act: () => Promise<Startup>, note: string | null): Promise<void> {
+  async #act(busy: string, act: () => Promise<StartState>, note: string | null): Promise<void> {
     if (this.busy !== null) return;
     this.busy = busy;
     this.error = "";
@@ -76,7 +76,7 @@ export class Recovery {
 }
 
 /** What a person calls a copy: by its day. */
-export function copyName({ day }: DatabaseCopy): string {
+export function copyName({ day }: GoodCopy): string {
   if (day === null) return "the copy made before the last update";
   const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
   const options = { day: "numeric", month: "long", year: "numeric" } as const;

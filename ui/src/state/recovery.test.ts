@@ -50,7 +50,7 @@ test("what fails is said, and every way stays open", async () => {
   expect(start.problem.kind).toBe("disk-full");
   expect(start.error).not.toBe("");
 
-  host.showDataFolder = () => Promise.reject({ code: "invalid", message: "No file manager." });
+  host.showDataFolder = () => Promise.reject({ code: "other", message: "No file manager." });
   await start.showFolder();
   expect(start.error).toBe("No file manager.");
 });
@@ -106,7 +106,7 @@ test("one thing is done at a time", async () => {
 });
 
 test("copies have the names that people give them", () => {
-  const copy = { name: "x", sizeMb: 1, chats: 1 };
+  const copy = { name: "x", bytes: 1e6, chats: 1 };
   expect(copyName({ ...copy, day: "2026-03-05" })).toBe("the copy of 5 March 2026");
   expect(copyName({ ...copy, day: null })).toBe("the copy made before the last update");
 });

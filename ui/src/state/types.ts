@@ -1,13 +1,15 @@
 /** The words of the wire that views may speak. */
 export type {
+  AnswerStats,
   ChatSummary,
   Device,
+  Failure,
+  FailureCode,
   MessageState,
+  ModelInfo,
   ModelStatus,
-  Sampling,
+  SamplingSettings,
   SearchHit,
   Settings,
   Stage,
-  Stats,
-  WireError,
 } from "../host/host";

@@ -72,7 +72,7 @@ class Part {
 const FOLDING_MS = 4;
 
 /** What the text of a message is made of. */
-type Source = { role: "user" | "assistant"; text: string; thinking: string; writing: boolean };
+type Source = { role: string; text: string; thinking: string; writing: boolean };
 
 /** How thoughts and questions are drawn: each piece in a block of its own, so that a line of megabytes is laid out in steps. */
 export const PIECE = { lines: 40, characters: 4000 };

@@ -181,8 +181,9 @@ scene("a half-made edit is kept while another chat is read", {}, async (page) =>
 scene("a model that cannot think is not asked to", {}, async (page) => {
   await openWith(page, {});
   await page.evaluate(async () => {
-    const { model } = await window.stage.snapshot();
-    window.stage.emit({ type: "model", status: { ...model, canThink: false } });
+    const { model } = (await window.stage.snapshot()).model.status;
+    const status = { state: "ready", model: { ...model, canThink: false } };
+    window.stage.emit({ type: "model", model: { status, error: null } });
   });
   const toggle = button(page, "Thinking").last();
   await soon(async () => assert(await toggle.isDisabled()));
@@ -253,8 +254,9 @@ scene("the gauge shows how full the context is, and warns near its end", {}, asy
   assert.equal(await gauge.getAttribute("title"), "Context: 26,100 of 32,768 tokens (80 %)");
   assert.equal(await full(), 0);
   await page.evaluate(async () => {
-    const { model } = await window.stage.snapshot();
-    window.stage.emit({ type: "model", status: { ...model, contextLength: 30_000 } });
+    const { model } = (await window.stage.snapshot()).model.status;
+    const status = { state: "ready", model: { ...model, contextLength: 30_000 } };
+    window.stage.emit({ type: "model", model: { status, error: null } });
   });
   await soon(async () => assert.equal(await full(), 1));
 });

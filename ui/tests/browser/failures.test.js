@@ -50,7 +50,7 @@ for (const code of ["too-long", "answer-full"]) {
 }
 
 scene("an empty answer can be neither copied nor edited, and has no speed", {}, async (page) => {
-  await openFailed(page, { code: "generation", message: "The device failed." });
+  await openFailed(page, { code: "other", message: "The device failed." });
   for (const name of ["Copy answer", "Edit answer"])
     assert.equal(await button(page, name).count(), 0, name);
   await button(page, "Regenerate").waitFor();

@@ -224,11 +224,14 @@ const screens = {
   "settings-model-context": {
     act: async (page) => {
       await page.evaluate(async () => {
-        const { model } = await window.stage.snapshot();
+        const { model } = (await window.stage.snapshot()).model.status;
         const contextNote =
           "131,072 tokens were asked for, 40,960 are used: the free memory has room for no more";
-        const status = { ...model, contextLength: 40960, contextNote };
-        window.stage.emit({ type: "model", status });
+        const status = {
+          state: "ready",
+          model: { ...model, contextLength: 40960, contextNote },
+        };
+        window.stage.emit({ type: "model", model: { status, error: null } });
       });
       await page.keyboard.press("Control+,");
       await page.getByRole("tab", { name: "Model" }).click();

@@ -34,7 +34,7 @@ scene("settings are saved, and the theme is set at once", {}, async (page) => {
     assert.equal(settings?.kvType, "q8_0");
     assert.equal(settings.lookup, !guessed);
     assert.equal(settings.theme, "dark");
-    assert.equal(settings.sampling.temperature, 2, "kept within its bounds");
+    assert.equal(settings.samplingChanges.temperature, 2, "kept within its bounds");
     assert.equal(settings.instructions, "Answer briefly.");
     assert.equal(settings.thinking, false);
   });
@@ -99,10 +99,10 @@ scene("what is not set is as the model asks for it", {}, async (page) => {
   for (const undo of [() => temperature.fill(""), () => reset.click()]) {
     await temperature.fill("0.9");
     await temperature.press("Tab");
-    await soon(async () => assert.equal((await saved(page))?.sampling.temperature, 0.9));
+    await soon(async () => assert.equal((await saved(page))?.samplingChanges.temperature, 0.9));
     await undo();
     await temperature.press("Tab");
-    await soon(async () => assert.equal((await saved(page)).sampling.temperature, null));
+    await soon(async () => assert.equal((await saved(page)).samplingChanges.temperature, null));
     assert.equal(await temperature.inputValue(), "");
     assert(await reset.isDisabled());
   }
@@ -141,9 +141,9 @@ scene("every number is saved where it belongs, whole and within its bounds", {},
   await set("Threads", "99");
   await set("Context", "8192");
   await soon(async () => {
-    const { maxTokens, threads, contextLength, sampling } = await saved(page);
+    const { maxTokens, threads, contextLength, samplingChanges } = await saved(page);
     assert.deepEqual([maxTokens, threads, contextLength], [500, 16, 8192]);
-    assert.deepEqual(sampling, {
+    assert.deepEqual(samplingChanges, {
       temperature: 0.7,
       topP: 0.01,
       topK: 40,
@@ -180,9 +180,10 @@ scene("what is chosen is saved, and shows at once", { rate: 4000 }, async (page)
 
 scene("the model's page says what is used now, and why", {}, async (page) => {
   await page.evaluate(async () => {
-    const { model } = await window.stage.snapshot();
+    const { model } = (await window.stage.snapshot()).model.status;
     const contextNote = "131,072 tokens were asked for, 40,960 are used.";
-    window.stage.emit({ type: "model", status: { ...model, contextLength: 40960, contextNote } });
+    const status = { state: "ready", model: { ...model, contextLength: 40960, contextNote } };
+    window.stage.emit({ type: "model", model: { status, error: null } });
   });
   await open(page, "Model");
   const words = await page.getByRole("tabpanel").innerText();

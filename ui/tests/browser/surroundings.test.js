@@ -159,10 +159,9 @@ scene(
   "a model that could not be opened is named on the first screen",
   { scene: "none" },
   async (page) => {
-    await page.evaluate(async () => {
-      const { model } = await window.stage.snapshot();
+    await page.evaluate(() => {
       const error = { code: "bad-model", message: "picked.gguf ends early." };
-      window.stage.emit({ type: "model", status: { ...model, state: "failed", error } });
+      window.stage.emit({ type: "model", model: { status: { state: "none" }, error } });
     });
     await page.getByRole("paragraph").getByText("picked.gguf ends early.").nth(1).waitFor();
     assert.equal(await page.getByText("or use the demo model that comes").count(), 0);

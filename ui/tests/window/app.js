@@ -89,7 +89,7 @@ export class App {
     if (ready)
       await app.until(
         "the model to be ready",
-        async () => (await app.snapshot()).model.state === "ready",
+        async () => (await app.snapshot()).model.status.state === "ready",
       );
     return app;
   }
@@ -210,7 +210,11 @@ export class App {
   async settings(change) {
     const { settings } = await this.snapshot();
     await this.invoke("save_settings", {
-      settings: { ...settings, ...change, sampling: { ...settings.sampling, ...change.sampling } },
+      settings: {
+        ...settings,
+        ...change,
+        samplingChanges: { ...settings.samplingChanges, ...change.samplingChanges },
+      },
     });
     await this.session.send("POST", "/refresh", {});
     await this.get("textbox", "Message");
@@ -221,7 +225,7 @@ export class App {
     return this.settings({
       thinking: false,
       ...change,
-      sampling: { temperature: 0, repeatPenalty: 1 },
+      samplingChanges: { temperature: 0, repeatPenalty: 1 },
     });
   }
 
@@ -234,11 +238,11 @@ export class App {
       thinking: false,
       threads: 1,
       ...change,
-      sampling: { temperature: 0, repeatPenalty: 0.5 },
+      samplingChanges: { temperature: 0, repeatPenalty: 0.5 },
     });
     await this.until(
       "the model to be ready",
-      async () => (await this.snapshot()).model.state === "ready",
+      async () => (await this.snapshot()).model.status.state === "ready",
     );
     await this.send("Count from 1 to 500");
   }

@@ -33,13 +33,13 @@ before(async () => {
 });
 after(() => display.close());
 
-const sampling = { temperature: 0, topP: 1, topK: 0, minP: 0, repeatPenalty: 1, seed: null };
+const samplingChanges = { temperature: 0, topP: 1, topK: 0, minP: 0, repeatPenalty: 1, seed: null };
 const questions = {
-  short: { text: "What is Goldcrest?", settings: { threads: 1, sampling } },
+  short: { text: "What is Goldcrest?", settings: { threads: 1, samplingChanges } },
   // Rewarded for repeating itself, a model that counts finds no end.
   endless: {
     text: "Count from 1 to 500",
-    settings: { threads: 1, sampling: { ...sampling, repeatPenalty: 0.5 } },
+    settings: { threads: 1, samplingChanges: { ...samplingChanges, repeatPenalty: 0.5 } },
   },
 };
 

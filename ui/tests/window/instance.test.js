@@ -30,12 +30,15 @@ async function startAgain(t, app, args, cwd) {
 test("a second start ends, and the first window stays", async (t) => {
   const app = await App.open(t, display);
   await startAgain(t, app, []);
-  assert.equal((await app.snapshot()).model.state, "ready");
+  assert.equal((await app.snapshot()).model.status.state, "ready");
 });
 
 test("a file that a second start is given is opened in the first window", async (t) => {
   const app = await App.open(t, display);
-  const model = async () => (await app.snapshot()).model;
+  const model = async () => {
+    const { status } = (await app.snapshot()).model;
+    return { ...status.model, state: status.state };
+  };
   // As a person types it: from the folder that it is in.
   copyFileSync(demoFile, join(app.data, "second start.gguf"));
   await startAgain(t, app, ["second start.gguf"], app.data);

@@ -18,7 +18,10 @@ async function startedWith(t, bytes) {
   return { app, data, given };
 }
 
-const model = async (app) => (await app.snapshot()).model;
+const model = async (app) => {
+  const { status, error } = (await app.snapshot()).model;
+  return { ...status.model, state: status.state, error };
+};
 
 test("a file of one's own is opened, and opened again at the next start", hooks, async (t) => {
   const data = dataFolder(t);

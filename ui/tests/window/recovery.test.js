@@ -87,7 +87,7 @@ test("a damaged database: the app says so, and an empty one is begun without a r
   assert.deepEqual(readFileSync(join(data, setAside(data))), damaged);
   assert.deepEqual((await app.snapshot()).chats, []);
   await app.until("the model to be ready", async () => {
-    return (await app.snapshot()).model.state === "ready";
+    return (await app.snapshot()).model.status.state === "ready";
   });
   await app.exact();
   await app.ask("What is Goldcrest?");

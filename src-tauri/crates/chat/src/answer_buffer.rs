@@ -56,7 +56,7 @@ impl AnswerBuffer {
             seq: 0,
             tokens: 0,
             flushed,
-            stage: Stage::Reading,
+            stage: Stage::Waiting,
             first_token: None,
             thinking_since: None,
             thought: false,

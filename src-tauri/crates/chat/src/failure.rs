@@ -1,7 +1,7 @@
 //! What can go wrong, as the window tells it.
 
-use std::fmt;
-
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use store::StoreError;
 
 use crate::text;
@@ -12,7 +12,8 @@ const MAX_MESSAGE: usize = 10_000;
 /// A verb that was refused, or an answer that could not be given.
 ///
 /// `code` is what callers switch on; `message` is for the user and says what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
 #[error("{message}")]
 pub struct Failure {
     /// What kind of failure this is.
@@ -31,13 +32,14 @@ impl Failure {
         Failure { code, message }
     }
 
-    pub(crate) fn invalid(message: impl Into<String>) -> Failure {
-        Failure::new(FailureCode::Invalid, message)
+    /// A failure on which nobody acts.
+    pub fn other(message: impl Into<String>) -> Failure {
+        Failure::new(FailureCode::Other, message)
     }
 
     pub(crate) fn busy() -> Failure {
         Failure::new(
-            FailureCode::Busy,
+            FailureCode::Other,
             "An answer is still being written in this chat. Stop it first.",
         )
     }
@@ -46,7 +48,7 @@ impl Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         let code = match error {
-            StoreError::NotFound(_) => FailureCode::NotFound,
+            StoreError::NotFound(_) => FailureCode::Other,
             StoreError::DiskFull => FailureCode::DiskFull,
             _ => FailureCode::Store,
         };
@@ -54,80 +56,58 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// The kinds of failure: one for each thing that the window does differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kinds of failure on which somebody acts: the window, or whoever opens the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
 pub enum FailureCode {
-    /// No model is open.
-    NoModel,
     /// The model file cannot be used.
     BadModel,
     /// The model file is no longer where it was.
     MissingModel,
     /// The app ended while it opened this model file.
     Crashed,
-    /// The chat or message does not exist.
-    NotFound,
-    /// The chat is still writing an answer.
-    Busy,
     /// The message does not fit the model's context.
     TooLong,
     /// The answer fills the context, so that it cannot be continued.
     AnswerFull,
-    /// The model failed while it answered.
-    Generation,
     /// The disk is full.
     DiskFull,
-    /// The database failed.
+    /// The database failed: the next start reads all of it.
     Store,
-    /// A value was refused.
-    Invalid,
+    /// Any other: the message says all there is to know.
+    Other,
 }
 
 impl FailureCode {
-    const ALL: [FailureCode; 12] = [
-        FailureCode::NoModel,
-        FailureCode::BadModel,
-        FailureCode::MissingModel,
-        FailureCode::Crashed,
-        FailureCode::NotFound,
-        FailureCode::Busy,
-        FailureCode::TooLong,
-        FailureCode::AnswerFull,
-        FailureCode::Generation,
-        FailureCode::DiskFull,
-        FailureCode::Store,
-        FailureCode::Invalid,
-    ];
-
     /// The name that is stored and sent.
-    pub fn name(self) -> &'static str {
-        match self {
-            FailureCode::NoModel => "no-model",
-            FailureCode::BadModel => "bad-model",
-            FailureCode::MissingModel => "missing-model",
-            FailureCode::Crashed => "crashed",
-            FailureCode::NotFound => "not-found",
-            FailureCode::Busy => "busy",
-            FailureCode::TooLong => "too-long",
-            FailureCode::AnswerFull => "answer-full",
-            FailureCode::Generation => "generation",
-            FailureCode::DiskFull => "disk-full",
-            FailureCode::Store => "store",
-            FailureCode::Invalid => "invalid",
+    pub(crate) fn name(self) -> String {
+        match serde_json::to_value(self) {
+            Ok(Value::String(name)) => name,
+            _ => String::new(),
         }
     }
 
-    /// The code of a stored name. A name of a version to come reads as [`FailureCode::Generation`].
+    /// The code of a stored name. One that this version does not know reads as [`FailureCode::Other`].
     pub(crate) fn from_name(name: &str) -> FailureCode {
-        FailureCode::ALL
-            .into_iter()
-            .find(|code| code.name() == name)
-            .unwrap_or(FailureCode::Generation)
+        serde_json::from_value(name.into()).unwrap_or(FailureCode::Other)
     }
 }
 
-impl fmt::Display for FailureCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_code_is_read_again_and_one_of_another_version_is_another_failure() {
+        for code in [
+            FailureCode::TooLong,
+            FailureCode::DiskFull,
+            FailureCode::Other,
+        ] {
+            assert_eq!(FailureCode::from_name(&code.name()), code);
+        }
+        assert_eq!(FailureCode::TooLong.name(), "too-long");
+        assert_eq!(FailureCode::from_name("generation"), FailureCode::Other);
     }
 }

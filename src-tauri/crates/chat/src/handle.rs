@@ -10,7 +10,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::failure::{Failure, FailureCode};
 use crate::model_host::{ModelChoice, ModelHost};
 use crate::settings::Settings;
-use crate::view::{ChatEvent, ChatSummary, ChatView, SearchHit, Snapshot};
+use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, SearchHit};
 
 /// All that a window can ask for. Clones ask the same actor.
 ///
@@ -67,7 +67,7 @@ impl Chat {
     }
 
     /// Everything that a window needs to begin.
-    pub fn snapshot(&self) -> Result<Snapshot, Failure> {
+    pub fn snapshot(&self) -> Result<ChatSnapshot, Failure> {
         self.ask(|actor| actor.snapshot())
     }
 

@@ -8,13 +8,13 @@ use inference::{Part, StopReason};
 
 use crate::failure::Failure;
 use crate::fit::{Truncation, TurnRequest};
-use crate::model_host::{LoadOptions, ModelChoice, ModelInfo, Opening};
+use crate::model_host::{ModelChoice, ModelInfo, ModelOptions, Opening};
 use crate::view::AnswerStats;
 
 pub(crate) enum Job {
     Open {
         choice: ModelChoice,
-        options: LoadOptions,
+        options: ModelOptions,
         /// The user asked for it.
         asked: bool,
     },

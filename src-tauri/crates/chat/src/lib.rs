@@ -30,8 +30,8 @@ pub use failure::{Failure, FailureCode};
 pub use handle::Chat;
 pub use inference::{KvType, MIN_TEMPERATURE, Role, Sampling};
 pub use model_host::{
-    Device, DeviceKind, LoadOptions, ModelChoice, ModelHost, ModelInfo, Opening, Template,
-    TemplateUse,
+    Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, TemplateChoice,
+    TemplateStatus,
 };
 pub use settings::{SamplingSettings, SendWith, Settings, Theme, max_threads};
 pub use store::{
@@ -40,6 +40,6 @@ pub use store::{
     restore_copy, start_empty,
 };
 pub use view::{
-    AnswerStats, ChatEvent, ChatSummary, ChatView, Message, ModelState, ModelStatus, Omitted,
-    SearchHit, Snapshot, Stage,
+    AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Message, ModelStatus, ModelView,
+    Omitted, SearchHit, Stage, UnopenedModel,
 };

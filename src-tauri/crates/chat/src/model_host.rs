@@ -32,7 +32,7 @@ pub trait ModelHost: Send {
     fn open(
         &mut self,
         model: &ModelChoice,
-        options: &LoadOptions,
+        options: &ModelOptions,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure>;
 
@@ -72,7 +72,7 @@ pub enum ModelChoice {
 
 /// How to open it: the part of the settings that needs the model loaded again when it changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadOptions {
+pub struct ModelOptions {
     /// `auto`, `cpu`, `gpu`, `gpu:ID`, `cuda`, `cuda:N` or `metal`.
     pub device: String,
     /// Threads to compute with; `None`: as many as suit the machine.
@@ -86,32 +86,38 @@ pub struct LoadOptions {
 }
 
 /// A model that is open.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
 pub struct ModelInfo {
-    /// The name for people.
+    /// The name.
     pub name: String,
-    /// Where the file lies; `None` for the demo model.
-    pub file: Option<PathBuf>,
+    /// The path of the file, to be shown; `None` for the demo model.
+    pub file: Option<String>,
     /// Whether this is the demo model.
     pub demo_model: bool,
     /// For example `Q4_K_M`.
     pub quantisation: String,
     /// Size of the file in bytes.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
     pub file_bytes: u64,
     /// Tokens that prompt and answer may have together.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
     pub context_length: usize,
     /// A note for the user on that length: that it is not what was asked for, or longer than trained.
     pub context_note: Option<String>,
     /// Whether the settings could make it longer.
     pub context_can_grow: bool,
     /// Bytes of the longest text that one token stands for.
+    #[serde(skip)]
     pub longest_token: usize,
     /// Memory that the keys and values of a full context take, in bytes.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
     pub kv_bytes: u64,
     /// Names the file's content: stored token ids are used again only under the same fingerprint.
     pub fingerprint: String,
     /// Which chat template writes its prompts.
-    pub template: Template,
+    pub template: TemplateStatus,
     /// Whether its template has a thinking mode.
     pub can_think: bool,
     /// How its file asks for tokens to be chosen.
@@ -135,17 +141,20 @@ impl ModelInfo {
 }
 
 /// The chat template that writes a model's prompts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+pub struct TemplateStatus {
     /// Which one it is.
-    pub used: TemplateUse,
+    pub used: TemplateChoice,
     /// Why it gave no prompt when it was last asked for one.
     pub fault: Option<String>,
 }
 
 /// Which chat template is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TemplateUse {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum TemplateChoice {
     /// The built-in one: the file brings none.
     BuiltIn,
     /// The file's, whose text is known.
@@ -157,27 +166,16 @@ pub enum TemplateUse {
 }
 
 /// Where a model computes, and why there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
 pub struct Device {
-    /// The kind of device.
-    pub kind: DeviceKind,
+    /// Whether it is a GPU.
+    pub on_gpu: bool,
     /// For example `CPU, AVX-512 VNNI, 2 threads`.
     pub name: String,
     /// Why this device and no other.
     pub reason: String,
     /// What is known of a GPU that does not work, in plain text.
     pub report: Option<String>,
-}
-
-/// The kinds of device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeviceKind {
-    /// The processor.
-    Cpu,
-    /// A GPU through Vulkan or Metal.
-    Gpu,
-    /// A GPU through CUDA.
-    Cuda,
-    /// A GPU through Metal.
-    Metal,
 }

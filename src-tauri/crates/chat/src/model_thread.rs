@@ -40,7 +40,7 @@ pub(crate) fn run(mut host: Box<dyn ModelHost>, jobs: &Receiver<Job>, report: &d
             }
             Job::Answer { request, cancel } => {
                 let answer = || answer(host.as_mut(), &request, &cancel, report);
-                let (result, panicked) = catch_panic(FailureCode::Generation, answer);
+                let (result, panicked) = catch_panic(FailureCode::Other, answer);
                 let open = host.info().filter(|_| !panicked).map(named).map(Box::new);
                 report(Report::Ended {
                     result,
@@ -59,7 +59,7 @@ fn answer(
     report: &dyn Fn(Report),
 ) -> Result<GeneratedAnswer, Failure> {
     let Some(limits) = host.info().map(Limits::of) else {
-        return Err(Failure::new(FailureCode::NoModel, "No model is open."));
+        return Err(Failure::new(FailureCode::Other, "No model is open."));
     };
     let (prompt, truncation) = fit::fit(request, limits, &mut |conversation| {
         host.prompt(conversation, cancel)

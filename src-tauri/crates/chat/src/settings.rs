@@ -6,12 +6,13 @@ use serde_json::{Map, Value};
 use store::{Store, StoreError};
 
 use crate::failure::Failure;
-use crate::model_host::LoadOptions;
+use crate::model_host::ModelOptions;
 use crate::text;
 
-/// All settings. A change of what [`LoadOptions`] holds opens the model again.
+/// All settings. A change of what [`ModelOptions`] holds opens the model again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settings {
     /// The colours.
     pub theme: Theme,
@@ -26,8 +27,7 @@ pub struct Settings {
     /// Fingerprints of the files whose own chat template is used though its text is unknown.
     pub own_templates: Vec<String>,
     /// What the user has changed of how tokens are chosen.
-    #[serde(rename = "samplingChanges")]
-    pub sampling: SamplingSettings,
+    pub sampling_changes: SamplingSettings,
     /// The most tokens of one answer; `None`: until the context is full.
     pub max_tokens: Option<u32>,
     /// Whether text that repeats the context is guessed.
@@ -53,7 +53,7 @@ impl Default for Settings {
             context_length: None,
             kv_type: KvType::default(),
             own_templates: Vec::new(),
-            sampling: SamplingSettings::default(),
+            sampling_changes: SamplingSettings::default(),
             max_tokens: None,
             lookup: true,
             instructions: String::new(),
@@ -67,6 +67,7 @@ impl Default for Settings {
 
 /// The colours of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "lowercase")]
 pub enum Theme {
     /// As the system has it.
@@ -79,6 +80,7 @@ pub enum Theme {
 
 /// The key that sends a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
 pub enum SendWith {
     /// Enter sends, Shift+Enter makes a line.
@@ -89,7 +91,8 @@ pub enum SendWith {
 
 /// What the user has changed of how tokens are chosen; `None`: as the model's file asks for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SamplingSettings {
     /// See [`Sampling`].
     pub temperature: Option<f32>,
@@ -102,6 +105,7 @@ pub struct SamplingSettings {
     /// See [`Sampling`].
     pub repeat_penalty: Option<f32>,
     /// `None`: a new one for each answer.
+    #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
     pub seed: Option<u64>,
 }
 
@@ -119,27 +123,26 @@ impl SamplingSettings {
         }
     }
 
-    /// What differs in `sampling` from the defaults that earlier versions had for all models.
-    fn changed_in(sampling: &Sampling) -> SamplingSettings {
+    /// Without what is as in the defaults that earlier versions had for all models.
+    fn changed(self) -> SamplingSettings {
         let usual = Sampling::default();
-        fn changed<T: PartialEq>(value: T, usual: T) -> Option<T> {
-            (value != usual).then_some(value)
+        fn changed<T: PartialEq>(value: Option<T>, usual: T) -> Option<T> {
+            value.filter(|value| *value != usual)
         }
         SamplingSettings {
-            temperature: changed(sampling.temperature, usual.temperature),
-            top_p: changed(sampling.top_p, usual.top_p),
-            top_k: changed(sampling.top_k, usual.top_k)
-                .map(|k| u32::try_from(k).unwrap_or(u32::MAX)),
-            min_p: changed(sampling.min_p, usual.min_p),
-            repeat_penalty: changed(sampling.repeat_penalty, usual.repeat_penalty),
-            seed: sampling.seed,
+            temperature: changed(self.temperature, usual.temperature),
+            top_p: changed(self.top_p, usual.top_p),
+            top_k: self.top_k.filter(|k| *k as usize != usual.top_k),
+            min_p: changed(self.min_p, usual.min_p),
+            repeat_penalty: changed(self.repeat_penalty, usual.repeat_penalty),
+            seed: self.seed,
         }
     }
 }
 
 /// How the keys of the user's settings begin in the store.
 const ROW: &str = "user.";
-/// Where earlier versions stored all of [`Sampling`], and where what the user has changed of it is.
+/// Where earlier versions stored all of the sampling, and where what the user has changed of it is.
 const WHOLE_SAMPLING: &str = "sampling";
 const SAMPLING: &str = "samplingChanges";
 /// The largest integer that JSON readers agree on.
@@ -154,8 +157,8 @@ pub fn max_threads() -> u32 {
 }
 
 impl Settings {
-    pub(crate) fn load_options(&self) -> LoadOptions {
-        LoadOptions {
+    pub(crate) fn load_options(&self) -> ModelOptions {
+        ModelOptions {
             device: self.device.clone(),
             threads: self.threads,
             context_length: self.context_length,
@@ -167,7 +170,7 @@ impl Settings {
     /// Refuses values out of range, naming the setting and its range.
     pub fn validate(&self) -> Result<(), Failure> {
         if !is_device(&self.device) {
-            return Err(Failure::invalid(format!(
+            return Err(Failure::other(format!(
                 "Device: “{}” is unknown. It is auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal.",
                 text::cut(&self.device, 64)
             )));
@@ -180,7 +183,7 @@ impl Settings {
             repeat_penalty,
             seed,
             ..
-        } = self.sampling.over(&Sampling::default());
+        } = self.sampling_changes.over(&Sampling::default());
         within("Threads", self.threads.unwrap_or(1), 1, max_threads())?;
         within(
             "Context length",
@@ -196,7 +199,7 @@ impl Settings {
         )?;
         within("Temperature", temperature, 0.0, 5.0)?;
         if temperature > 0.0 && temperature < MIN_TEMPERATURE {
-            return Err(Failure::invalid(format!(
+            return Err(Failure::other(format!(
                 "Temperature: {temperature} is too small. It is 0, or {MIN_TEMPERATURE} and above."
             )));
         }
@@ -213,7 +216,7 @@ impl Settings {
             MAX_OWN_TEMPLATES,
         )?;
         if !self.own_templates.iter().all(|name| is_fingerprint(name)) {
-            return Err(Failure::invalid(
+            return Err(Failure::other(
                 "This is not the fingerprint of a model file.",
             ));
         }
@@ -251,8 +254,8 @@ impl Settings {
     fn from_rows(mut rows: Map<String, Value>) -> Settings {
         if let Some(whole) = rows.remove(WHOLE_SAMPLING)
             && !rows.contains_key(SAMPLING)
-            && let Ok(whole) = serde_json::from_value::<Sampling>(whole)
-            && let Ok(changes) = serde_json::to_value(SamplingSettings::changed_in(&whole))
+            && let Ok(whole) = serde_json::from_value::<SamplingSettings>(whole)
+            && let Ok(changes) = serde_json::to_value(whole.changed())
         {
             rows.insert(SAMPLING.to_owned(), changes);
         }
@@ -304,7 +307,7 @@ fn within<T: PartialOrd + std::fmt::Display>(
     if low <= value && value <= high {
         return Ok(());
     }
-    Err(Failure::invalid(format!(
+    Err(Failure::other(format!(
         "{name}: {value} is out of range. It goes from {low} to {high}."
     )))
 }

@@ -35,9 +35,9 @@ pub(crate) fn from_message(text: &str) -> String {
 pub(crate) fn from_user(title: &str) -> Result<String, Failure> {
     let title = one_line(title);
     match title.chars().count() {
-        0 => Err(Failure::invalid("A title cannot be empty.")),
+        0 => Err(Failure::other("A title cannot be empty.")),
         1..=GIVEN => Ok(title),
-        long => Err(Failure::invalid(format!(
+        long => Err(Failure::other(format!(
             "A title has at most {GIVEN} characters; this one has {long}."
         ))),
     }

@@ -1,19 +1,20 @@
 //! What the window shows, and the events that keep it true.
 
-use std::path::PathBuf;
-
-use inference::{Role, Sampling, Stats};
+use inference::{Role, Stats};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use store::{ChatId, Draft, MessageId, MessageState};
 
 use crate::failure::Failure;
-use crate::model_host::{Device, ModelInfo, Template};
+use crate::model_host::ModelInfo;
 use crate::settings::Settings;
 use crate::text;
 
 /// Everything the window needs to begin.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Snapshot {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ChatSnapshot {
     /// Whether no chat was ever begun here.
     pub first_start: bool,
     /// All chats, the latest first.
@@ -23,28 +24,34 @@ pub struct Snapshot {
     /// The settings.
     pub settings: Settings,
     /// The model.
-    pub model: ModelStatus,
+    pub model: ModelView,
     /// What was written, and not sent, where a new chat begins.
     pub new_chat_draft: Draft,
 }
 
 /// A chat in the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
 pub struct ChatSummary {
     /// Its id.
     pub id: ChatId,
     /// Its title.
     pub title: String,
     /// Unix seconds.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
     pub created_at: i64,
     /// Unix seconds of the last message.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
     pub updated_at: i64,
     /// Whether an answer is being written, or waits to be.
     pub writing: bool,
 }
 
 /// An open chat.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
 pub struct ChatView {
     /// The chat.
     pub chat: ChatSummary,
@@ -57,7 +64,9 @@ pub struct ChatView {
 }
 
 /// A message as it is shown.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
 pub struct Message {
     /// Its id.
     pub id: MessageId,
@@ -83,6 +92,7 @@ pub struct Message {
     /// it.
     pub omitted: Option<Omitted>,
     /// Unix seconds.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
     pub created_at: i64,
     /// All messages that follow the same parent, oldest first, this one included.
     pub siblings: Vec<MessageId>,
@@ -92,6 +102,7 @@ pub struct Message {
 
 /// The figures of an answer, and what it was generated with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
 pub struct AnswerStats {
     /// The figures.
     #[serde(flatten)]
@@ -103,6 +114,24 @@ pub struct AnswerStats {
 }
 
 impl AnswerStats {
+    /// As they were stored; earlier versions stored snake case, and the first ones no drafts.
+    pub(crate) fn from_stored(stored: Value) -> Option<AnswerStats> {
+        let Value::Object(fields) = stored else {
+            return None;
+        };
+        let drafts = ["draftedTokens", "acceptedTokens"];
+        let mut all: Map<String, Value> = drafts
+            .map(|key| (key.to_owned(), 0.into()))
+            .into_iter()
+            .collect();
+        all.extend(
+            fields
+                .into_iter()
+                .map(|(key, value)| (camel_case(&key), value)),
+        );
+        serde_json::from_value(Value::Object(all)).ok()
+    }
+
     pub(crate) fn new(figures: Stats, model: Option<&ModelInfo>) -> AnswerStats {
         let cut = |name: &String| text::cut(name, text::MAX_NAME);
         AnswerStats {
@@ -115,8 +144,21 @@ impl AnswerStats {
     }
 }
 
+fn camel_case(key: &str) -> String {
+    let mut words = key.split('_');
+    let mut name = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let (first, rest) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
+        name.extend(first.chars().flat_map(char::to_uppercase));
+        name.push_str(rest);
+    }
+    name
+}
+
 /// What was left out of a prompt, so that it fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
 pub struct Omitted {
     /// Messages left out, the oldest ones.
     pub messages: u32,
@@ -125,7 +167,9 @@ pub struct Omitted {
 }
 
 /// A place where a search found something.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
 pub struct SearchHit {
     /// The chat.
     pub chat: ChatId,
@@ -136,72 +180,106 @@ pub struct SearchHit {
     /// Plain text around the hit; the hits stand between U+E000 and U+E001.
     pub snippet: String,
     /// Unix seconds of the message or the chat.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
     pub at: i64,
 }
 
 /// The model as the window shows it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ModelStatus {
-    /// What it is doing.
-    pub state: ModelState,
-    /// The name of the model that is open, or being opened.
-    pub name: String,
-    /// Its file; `None` for the demo model.
-    pub file: Option<PathBuf>,
-    /// Whether it is the demo model.
-    pub demo_model: bool,
-    /// For example `Q4_K_M`; empty while loading.
-    pub quantisation: String,
-    /// Size of the file in bytes; 0 while loading.
-    pub file_bytes: u64,
-    /// Tokens of context; 0 while loading.
-    pub context_length: usize,
-    /// Whether a longer context can be chosen.
-    pub context_can_grow: bool,
-    /// A note on that length: that it is not what was asked for, or longer than trained.
-    pub context_note: Option<String>,
-    /// Memory that the keys and values of a full context take, in bytes; 0 while loading.
-    pub kv_bytes: u64,
-    /// Names the file's content; empty while loading.
-    pub fingerprint: String,
-    /// The chat template that writes its prompts; `None` while loading.
-    pub template: Option<Template>,
-    /// Where it computes; `None` while loading.
-    pub device: Option<Device>,
-    /// While loading: the fraction done, 0 to 1.
-    pub progress: f32,
-    /// Why the last model that was asked for did not open. The state says whether another goes on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ModelView {
+    /// The model that is open, or being opened.
+    pub status: ModelStatus,
+    /// Why the last model that was asked for did not open. The status says whether another goes on.
     pub error: Option<Failure>,
-    /// Whether it has a thinking mode.
-    pub can_think: bool,
-    /// How tokens are chosen where the user has changed nothing.
-    pub sampling: Sampling,
 }
 
 /// What the model is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModelState {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(
+    tag = "state",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
+pub enum ModelStatus {
     /// There is none.
     None,
-    /// It is to be opened, and the device on which it may go is tried out.
-    Checking,
+    /// It is to be opened, and the device on which it may go is checked.
+    Checking {
+        /// What is known of it.
+        model: UnopenedModel,
+    },
     /// It is being opened.
-    Loading,
+    Loading {
+        /// What is known of it.
+        model: UnopenedModel,
+        /// The fraction done, 0 to 1.
+        progress: f32,
+    },
     /// It is open.
-    Ready,
-    /// It did not open, and no other is open.
-    Failed,
+    Ready {
+        /// The model.
+        model: Box<ModelInfo>,
+    },
+}
+
+impl ModelStatus {
+    /// The model that is open.
+    pub fn ready(&self) -> Option<&ModelInfo> {
+        match self {
+            ModelStatus::Ready { model } => Some(model),
+            _ => None,
+        }
+    }
+
+    /// Whether a model is being opened.
+    pub fn is_opening(&self) -> bool {
+        matches!(
+            self,
+            ModelStatus::Checking { .. } | ModelStatus::Loading { .. }
+        )
+    }
+}
+
+/// What is known of a model before it is open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct UnopenedModel {
+    /// Its name, by its file's.
+    pub name: String,
+    /// The path of its file, to be shown; `None` for the demo model.
+    pub file: Option<String>,
+    /// Whether it is the demo model.
+    pub demo_model: bool,
 }
 
 /// What happened. Events come in order, from one thread.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(
+    tag = "type",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
 pub enum ChatEvent {
     /// The model's status changed.
-    Model(ModelStatus),
+    Model {
+        /// The model.
+        model: ModelView,
+    },
     /// A chat is new, has a new title, or began or ceased to write.
-    ChatChanged(ChatSummary),
+    ChatChanged {
+        /// The chat.
+        chat: ChatSummary,
+    },
     /// A chat was deleted.
-    ChatRemoved(ChatId),
+    ChatRemoved {
+        /// The chat.
+        chat: ChatId,
+    },
     /// An answer came a step further.
     Stage {
         /// The chat.
@@ -210,10 +288,6 @@ pub enum ChatEvent {
         message: MessageId,
         /// The step.
         stage: Stage,
-        /// While reading: tokens read.
-        done: u32,
-        /// While reading: tokens to read.
-        total: u32,
     },
     /// An answer grew. Apply it only when `seq` follows the message's.
     Delta {
@@ -237,21 +311,66 @@ pub enum ChatEvent {
         /// The chat.
         chat: ChatId,
         /// The answer, whole.
-        message: Message,
+        message: Box<Message>,
     },
     /// The day's copy of the database was not made: the file is damaged, or it cannot be written.
-    CopyFailed(Failure),
+    CopyFailed {
+        /// Why, and what to do.
+        error: Failure,
+    },
 }
 
 /// The steps of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(tag = "name", rename_all = "kebab-case")]
 pub enum Stage {
-    /// For the model to load, or for another answer.
+    /// For the model to load, for another answer, or for the prompt to be made.
     Waiting,
     /// The prompt.
-    Reading,
+    Reading {
+        /// Tokens read.
+        done: u32,
+        /// Tokens to read.
+        total: u32,
+    },
     /// Before the answer.
     Thinking,
     /// The answer.
     Writing,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn figures_that_an_earlier_version_stored_are_read() {
+        let stored = json!({
+            "prompt_tokens": 101, "cached_tokens": 40, "tokens": 23, "thinking_tokens": 7, "first_token_ms": 1235,
+            "tokens_per_second": 16.25, "read_per_second": 84.5, "seed": 77, "model": "m", "device": "d",
+        });
+        let read = AnswerStats::from_stored(stored);
+        let expected = AnswerStats {
+            figures: Stats {
+                prompt_tokens: 101,
+                cached_tokens: 40,
+                tokens: 23,
+                thinking_tokens: 7,
+                first_token_ms: 1235.0,
+                tokens_per_second: 16.25,
+                read_per_second: 84.5,
+                drafted_tokens: 0,
+                accepted_tokens: 0,
+                seed: 77,
+            },
+            model: "m".into(),
+            device: "d".into(),
+        };
+        assert_eq!(read, Some(expected.clone()));
+        let written = serde_json::to_value(&expected).expect("plain data");
+        assert_eq!(AnswerStats::from_stored(written), Some(expected));
+    }
 }

@@ -7,9 +7,9 @@ pub const MIN_TEMPERATURE: f32 = 0.001;
 
 /// How the next token is chosen. The defaults are those that SmolLM3's makers recommend, for models whose file names
 /// none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase")]
 pub struct Sampling {
     /// Flattens (above 1) or sharpens the distribution; 0, and all below [`MIN_TEMPERATURE`], always takes the likeliest
     /// token.

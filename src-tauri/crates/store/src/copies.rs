@@ -7,6 +7,8 @@ use std::time::UNIX_EPOCH;
 
 use rusqlite::{Connection, OpenFlags};
 
+use serde::Serialize;
+
 use crate::error::StoreError;
 use crate::open::APPLICATION_ID;
 use system::private;
@@ -34,15 +36,18 @@ pub enum Copy {
 }
 
 /// A copy that can be put in the database's place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
 pub struct GoodCopy {
     /// Its file name.
     pub name: String,
     /// Where it is.
+    #[serde(skip)]
     pub path: PathBuf,
     /// The ISO date when it was made; `None`: it was made before an update of the app.
     pub day: Option<String>,
-    /// Its size.
+    /// Its size in bytes.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
     pub bytes: u64,
     /// The chats in it that are not deleted.
     pub chats: u32,

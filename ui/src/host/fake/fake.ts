@@ -5,20 +5,21 @@ import type {
   Host,
   HostEvent,
   Message,
-  ModelStatus,
+  ModelInfo,
+  ModelView,
   QueuedMessage,
   SearchHit,
   Settings,
   Snapshot,
   Stage,
   StartProblem,
-  Startup,
-  WireError,
+  StartState,
+  Failure,
 } from "../host";
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
 import { find } from "./search";
-import { big, type FakeChat, Library, demoModel, noDraft, stats, unopened } from "./library";
+import { big, type FakeChat, Library, demoModel, loading, noDraft, ready, stats } from "./library";
 
 export type Script = {
   /** Tokens (words, here) a second. */
@@ -28,7 +29,7 @@ export type Script = {
   exchanges?: number;
   /** Exchanges of the newest chat, where it has more than the others. */
   longest?: number;
-  model?: ModelStatus;
+  model?: ModelView;
   settings?: Partial<Settings>;
   /** Milliseconds of "reading" before the first token. */
   readingMs?: number;
@@ -56,7 +57,7 @@ export class FakeHost implements Host {
   #listener: (event: HostEvent) => void = () => undefined;
   #script: Required<Script>;
   #settings: Settings;
-  #model: ModelStatus;
+  #model: ModelView;
   #running = new Map<number, () => void>();
   #newDraft = noDraft();
   #current: number | null = null;
@@ -69,7 +70,7 @@ export class FakeHost implements Host {
       filled: true,
       exchanges: 1,
       longest: script.exchanges ?? 1,
-      model: big,
+      model: ready(big),
       settings: {},
       readingMs: 500,
       pauseAt: Infinity,
@@ -102,27 +103,27 @@ export class FakeHost implements Host {
     this.#paused = false;
   }
 
-  async startup(): Promise<Startup> {
+  async startup(): Promise<StartState> {
     const { problem, opensInMs, startFails } = this.#script;
     if (opensInMs) await new Promise((resolve) => setTimeout(resolve, opensInMs));
     if (startFails) return refuse("store", "The chats could not be read.");
-    return this.#reply<Startup>(problem ? { type: "problem", ...problem } : { type: "ready" });
+    return this.#reply<StartState>(problem ? { type: "problem", ...problem } : { type: "ready" });
   }
 
-  retryStart(): Promise<Startup> {
+  retryStart(): Promise<StartState> {
     return this.#recover("retryStart");
   }
 
-  restoreCopy(copy: string): Promise<Startup> {
+  restoreCopy(copy: string): Promise<StartState> {
     return this.#recover("restoreCopy", copy);
   }
 
-  startEmpty(): Promise<Startup> {
+  startEmpty(): Promise<StartState> {
     this.library.chats.clear();
     return this.#recover("startEmpty");
   }
 
-  openDamaged(): Promise<Startup> {
+  openDamaged(): Promise<StartState> {
     return this.#recover("openDamaged");
   }
 
@@ -143,7 +144,7 @@ export class FakeHost implements Host {
     return Promise.resolve(null);
   }
 
-  #recover(...call: [string, ...unknown[]]): Promise<Startup> {
+  #recover(...call: [string, ...unknown[]]): Promise<StartState> {
     this.calls.push(call);
     this.#script.problem = null;
     return this.startup();
@@ -164,7 +165,7 @@ export class FakeHost implements Host {
       current: this.#open(this.#current) ? this.#current : null,
       settings: this.#settings,
       model: this.#model,
-      drafts: { newChat: this.#newDraft },
+      newChatDraft: this.#newDraft,
       maxThreads: 16,
     });
   }
@@ -192,7 +193,7 @@ export class FakeHost implements Host {
       );
     }
     const said = text.trimEnd();
-    if (said.trim() === "") return refuse("invalid", "There is no text in this message.");
+    if (said.trim() === "") return refuse("other", "There is no text in this message.");
     if (id !== null && this.#running.has(id)) return busy();
     const now = this.#now();
     const chat =
@@ -226,7 +227,7 @@ export class FakeHost implements Host {
 
   regenerate(id: number, thinking: boolean): Promise<ChatView> {
     const found = this.library.find(id);
-    if (!found) return refuse("not-found", "This message is not there any more.");
+    if (!found) return refuse("other", "This message is not there any more.");
     if (this.#running.has(found.chat.summary.id)) return busy();
     const asked = found.message.parent;
     found.chat.leaf = asked;
@@ -235,10 +236,10 @@ export class FakeHost implements Host {
 
   continueAnswer(id: number): Promise<ChatView> {
     const found = this.library.find(id);
-    if (!found) return refuse("not-found", "This message is not there any more.");
+    if (!found) return refuse("other", "This message is not there any more.");
     if (this.#running.has(found.chat.summary.id)) return busy();
     if (found.message.state === "done") {
-      return refuse("invalid", "This answer is already complete.");
+      return refuse("other", "This answer is already complete.");
     }
     found.message.state = "writing";
     found.message.error = null;
@@ -253,7 +254,7 @@ export class FakeHost implements Host {
   editMessage(id: number, text: string, answer: boolean | null): Promise<ChatView> {
     this.calls.push(["editMessage", id, text, answer]);
     const found = this.library.find(id);
-    if (!found) return refuse("not-found", "This message is not there any more.");
+    if (!found) return refuse("other", "This message is not there any more.");
     const { chat, message } = found;
     if (this.#running.has(chat.summary.id)) return busy();
     this.library.add(chat, message.role, { ...message, id: this.library.id(), text });
@@ -264,7 +265,7 @@ export class FakeHost implements Host {
 
   showSibling(id: number): Promise<ChatView> {
     const found = this.library.find(id);
-    if (!found) return refuse("not-found", "This message is not there any more.");
+    if (!found) return refuse("other", "This message is not there any more.");
     found.chat.leaf = this.library.leafBelow(found.chat, id);
     return this.#reply(this.#view(found.chat, found.message.parent));
   }
@@ -277,7 +278,7 @@ export class FakeHost implements Host {
   renameChat(id: number, title: string): Promise<ChatSummary> {
     const chat = this.#open(id);
     if (!chat) return noChat();
-    if (title.trim() === "") return refuse("invalid", "A chat needs a title.");
+    if (title.trim() === "") return refuse("other", "A chat needs a title.");
     chat.summary = { ...chat.summary, title: title.trim() };
     this.emit({ type: "chatChanged", chat: chat.summary });
     return this.#reply(chat.summary);
@@ -334,12 +335,13 @@ export class FakeHost implements Host {
     if (this.full) return noRoom();
     this.calls.push(["saveSettings", settings]);
     this.#settings = settings;
-    const { template, fingerprint } = this.#model;
-    if (template?.used === "unknown" || template?.used === "own") {
-      const used = settings.ownTemplates.includes(fingerprint) ? "own" : "unknown";
-      if (used !== template.used) {
-        this.#model = { ...this.#model, template: { used, fault: null } };
-        this.emit({ type: "model", status: this.#model });
+    const { status } = this.#model;
+    const open = status.state === "ready" ? status.model : null;
+    if (open?.template.used === "unknown" || open?.template.used === "own") {
+      const used = settings.ownTemplates.includes(open.fingerprint) ? "own" : "unknown";
+      if (used !== open.template.used) {
+        this.#model = ready({ ...open, template: { used, fault: null } });
+        this.emit({ type: "model", model: this.#model });
       }
     }
     return this.#reply(settings);
@@ -384,15 +386,15 @@ export class FakeHost implements Host {
     };
   }
 
-  #load(next: ModelStatus): void {
+  #load(next: ModelInfo): void {
     let progress = 0;
     const timer = setInterval(() => {
       if (this.#paused && this.#script.pauseAt < Infinity && progress >= 0.5) return;
       progress += 0.04;
       const done = progress >= 1;
       if (done) clearInterval(timer);
-      this.#model = done ? next : { ...unopened(next), progress };
-      this.emit({ type: "model", status: this.#model });
+      this.#model = done ? ready(next) : loading(next, progress);
+      this.emit({ type: "model", model: this.#model });
     }, 60);
   }
 
@@ -430,17 +432,10 @@ export class FakeHost implements Host {
     let thoughtUntil = begun;
     this.#setWriting(chat, true);
 
-    const stage = (name: Stage, done = 0, total = 0): void =>
-      this.emit({
-        type: "stage",
-        chat: chat.summary.id,
-        message: message.id,
-        stage: name,
-        done,
-        total,
-      });
+    const enter = (stage: Stage): void =>
+      this.emit({ type: "stage", chat: chat.summary.id, message: message.id, stage });
 
-    const finish = (state: Message["state"], error: WireError | null = null): void => {
+    const finish = (state: Message["state"], error: Failure | null = null): void => {
       clearInterval(timer);
       this.#running.delete(chat.summary.id);
       const seconds = (Date.now() - begun - readingMs) / 1000;
@@ -464,15 +459,16 @@ export class FakeHost implements Host {
     };
 
     const step = (): void => {
-      if (this.#model.state === "loading" || this.#model.state === "checking") {
+      const { status } = this.#model;
+      if (status.state === "loading" || status.state === "checking") {
         begun = Date.now();
         return;
       }
-      if (!this.#model.canThink) thoughts.length = 0;
+      if (status.state === "ready" && !status.model.canThink) thoughts.length = 0;
       const elapsed = Date.now() - begun;
       if (elapsed < readingMs) {
         const total = 2040;
-        stage("reading", Math.round((elapsed / readingMs) * total), total);
+        enter({ name: "reading", done: Math.round((elapsed / readingMs) * total), total });
         return;
       }
       if (this.#paused && sent === pauseAt) return;
@@ -487,8 +483,9 @@ export class FakeHost implements Host {
         .slice(Math.max(0, sent - thoughts.length), Math.max(0, due - thoughts.length))
         .join("");
       if (sent < thoughts.length) thoughtUntil = Date.now();
-      if (sent === 0) stage(thoughts.length ? "thinking" : "writing");
-      if (sent <= thoughts.length && due > thoughts.length && thoughts.length) stage("writing");
+      if (sent === 0) enter({ name: thoughts.length ? "thinking" : "writing" });
+      if (sent <= thoughts.length && due > thoughts.length && thoughts.length)
+        enter({ name: "writing" });
       sent = due;
       message.seq += 1;
       message.text += text;
@@ -506,7 +503,7 @@ export class FakeHost implements Host {
       if (sent >= breakAt) {
         if (question.includes("fail")) {
           const cause = "The device ran out of memory: 512 MB more are needed.";
-          finish("failed", { code: "generation", message: cause });
+          finish("failed", { code: "other", message: cause });
         } else finish(question.includes("limit") ? "limit" : "interrupted");
       } else if (sent >= thoughts.length + answer.length) finish("done");
     };
@@ -521,12 +518,12 @@ export class FakeHost implements Host {
   }
 }
 
-const noChat = (): Promise<never> => refuse("not-found", "This chat is not there any more.");
+const noChat = (): Promise<never> => refuse("other", "This chat is not there any more.");
 const busy = (): Promise<never> =>
-  refuse("busy", "An answer is still being written in this chat. Stop it first.");
+  refuse("other", "An answer is still being written in this chat. Stop it first.");
 const noRoom = (): Promise<never> =>
   refuse("disk-full", "The disk is full: this could not be saved. Free some space and try again.");
 
-function refuse(code: WireError["code"], message: string): Promise<never> {
-  return Promise.reject({ code, message } satisfies WireError);
+function refuse(code: Failure["code"], message: string): Promise<never> {
+  return Promise.reject({ code, message } satisfies Failure);
 }

@@ -1,90 +1,98 @@
-import type { ChatSummary, Draft, Message, ModelStatus, Stats, StartProblem } from "../host";
+import type {
+  AnswerStats,
+  ChatSummary,
+  Draft,
+  Message,
+  ModelInfo,
+  ModelView,
+  StartProblem,
+  UnopenedModel,
+} from "../host";
 import { answerTo } from "./answers";
 
 /** The chats and models that the scripted host starts with. */
 
-export const demoModel: ModelStatus = {
-  state: "ready",
+export const demoModel: ModelInfo = {
   name: "Demo model",
   file: null,
   demoModel: true,
   quantisation: "Q4_K_M",
-  sizeMb: 4.6,
+  fileBytes: 4_623_168,
   contextLength: 2048,
   contextCanGrow: false,
   contextNote: null,
-  kvMb: 8.4,
+  kvBytes: 8_388_608,
   fingerprint: "5ca1ab1e00000001",
   template: { used: "known", fault: null },
   device: {
-    kind: "cpu",
+    onGpu: false,
     name: "CPU, AVX-512 VNNI, 8 threads",
     reason: "No GPU: no Vulkan or Metal driver shows one",
     report: null,
   },
-  progress: 1,
-  error: null,
   canThink: true,
-  sampling: { temperature: 0, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1 },
+  sampling: {
+    temperature: 0,
+    topP: 0.95,
+    topK: 0,
+    minP: 0,
+    repeatPenalty: 1,
+    repeatLastN: 64,
+    seed: null,
+  },
 };
 
-export const big: ModelStatus = {
+export const big: ModelInfo = {
   ...demoModel,
   name: "SmolLM3-3B",
   file: "~/Models/SmolLM3-Q4_K_M.gguf",
   demoModel: false,
-  sampling: { temperature: 0.6, topP: 0.95, topK: 0, minP: 0, repeatPenalty: 1 },
-  sizeMb: 1915,
+  sampling: { ...demoModel.sampling, temperature: 0.6 },
+  fileBytes: 1_915_305_312,
   contextLength: 32768,
   contextCanGrow: true,
-  kvMb: 2415.9,
+  kvBytes: 2_415_919_104,
   fingerprint: "5ca1ab1e00000002",
 };
 
 /** Its file brings a chat template of its own. */
-export const foreign: ModelStatus = {
+export const foreign: ModelInfo = {
   ...big,
   fingerprint: "5ca1ab1e00000003",
   template: { used: "unknown", fault: null },
 };
 
+export const ready = (model: ModelInfo): ModelView => ({
+  status: { state: "ready", model },
+  error: null,
+});
+
 /** What the host says of a model before it is open: its name by the file, and nothing else. */
-export function unopened(model: ModelStatus): ModelStatus {
-  const stem = model.file
+export function unopened({ name, file, demoModel }: ModelInfo): UnopenedModel {
+  const stem = file
     ?.split("/")
     .at(-1)
     ?.replace(/\.gguf$/u, "");
-  return {
-    ...model,
-    state: "loading",
-    name: stem ?? model.name,
-    quantisation: "",
-    sizeMb: 0,
-    contextLength: 0,
-    contextCanGrow: false,
-    kvMb: 0,
-    fingerprint: "",
-    template: null,
-    device: null,
-    progress: 0,
-    canThink: false,
-  };
+  return { name: stem ?? name, file, demoModel };
 }
 
-export const loading: ModelStatus = { ...unopened(big), progress: 0.42 };
+export const loading = (model: ModelInfo, progress: number): ModelView => ({
+  status: { state: "loading", model: unopened(model), progress },
+  error: null,
+});
 
 /** On the CPU, because the GPU's driver is not to be trusted. */
-export const distrusting: ModelStatus = {
+export const distrusting: ModelInfo = {
   ...big,
   device: {
-    kind: "cpu",
+    onGpu: false,
     name: "CPU, AVX-512 VNNI, 8 threads",
     reason: "The CPU is used: Radeon 780M, its driver crashes (signal: 11 (SIGSEGV))",
     report: "Goldcrest 0.1.0, linux x86_64\nRadeon 780M (integrated, 0000:65:00.0), Vulkan",
   },
 };
 
-export const stats: Stats = {
+export const stats: AnswerStats = {
   promptTokens: 846,
   cachedTokens: 812,
   tokens: 412,
@@ -255,9 +263,9 @@ export const damaged: StartProblem = {
     "~/.local/share/goldcrest/goldcrest.db is damaged (database disk image is malformed). Nothing was changed; earlier copies are in ~/.local/share/goldcrest/copies.",
   folder: "~/.local/share/goldcrest",
   copies: [
-    { name: "day-2026-11-21.db", day: "2026-11-21", sizeMb: 3.4, chats: 12 },
-    { name: "day-2026-11-20.db", day: "2026-11-20", sizeMb: 3.2, chats: 11 },
-    { name: "version-1-1.db", day: null, sizeMb: 0.2, chats: 1 },
+    { name: "day-2026-11-21.db", day: "2026-11-21", bytes: 3400000, chats: 12 },
+    { name: "day-2026-11-20.db", day: "2026-11-20", bytes: 3200000, chats: 11 },
+    { name: "version-1-1.db", day: null, bytes: 200000, chats: 1 },
   ],
   keptAs: "goldcrest-set-aside-2026-11-22.db",
   opens: false,

@@ -1,6 +1,16 @@
 import { sanitise } from "../../text/sanitise";
 import { FakeHost, type Script } from "./fake";
-import { damaged, distrusting, foreign, loading, missing, demoModel } from "./library";
+import {
+  big,
+  damaged,
+  demoModel,
+  distrusting,
+  foreign,
+  loading,
+  missing,
+  ready,
+  unopened,
+} from "./library";
 
 /**
  * What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`, a newest chat of
@@ -8,23 +18,23 @@ import { damaged, distrusting, foreign, loading, missing, demoModel } from "./li
  */
 const scenes: Record<string, Script> = {
   usual: {},
-  first: { firstStart: true, filled: false, model: demoModel },
-  demoModel: { model: demoModel },
+  first: { firstStart: true, filled: false, model: ready(demoModel) },
+  demoModel: { model: ready(demoModel) },
   long: { exchanges: 60 },
-  distrusting: { model: distrusting },
+  distrusting: { model: ready(distrusting) },
   "slow-start": { opensInMs: 2000 },
   "no-start": { startFails: true },
-  checking: { model: { ...loading, state: "checking", progress: 0 } },
-  loading: { model: loading },
-  template: { model: foreign },
+  checking: { model: { status: { state: "checking", model: unopened(big) }, error: null } },
+  loading: { model: loading(big, 0.42) },
+  template: { model: ready(foreign) },
   "template-fault": {
-    model: {
+    model: ready({
       ...foreign,
       template: { used: "own", fault: "the chat template was stopped: it took longer than 2 s" },
-    },
+    }),
     settings: { ownTemplates: [foreign.fingerprint] },
   },
-  none: { filled: false, model: { ...demoModel, state: "none", name: "", device: null } },
+  none: { filled: false, model: { status: { state: "none" }, error: null } },
   damaged: { problem: damaged },
   "damaged-part": { problem: { ...damaged, opens: true, copies: damaged.copies.slice(0, 1) } },
   missing: { problem: { ...missing, copies: missing.copies.slice(0, 1) } },
@@ -40,7 +50,7 @@ const scenes: Record<string, Script> = {
   },
   crashed: {
     model: {
-      ...demoModel,
+      ...ready(demoModel),
       error: {
         code: "crashed",
         message: "SmolLM3-Q4_K_M.gguf was not opened: the app ended the last time it was opened.",
@@ -49,7 +59,7 @@ const scenes: Record<string, Script> = {
   },
   "missing-model": {
     model: {
-      ...demoModel,
+      ...ready(demoModel),
       error: {
         code: "missing-model",
         message: "SmolLM3-Q4_K_M.gguf is no longer in ~/Models.",
@@ -58,7 +68,7 @@ const scenes: Record<string, Script> = {
   },
   error: {
     model: {
-      ...demoModel,
+      ...ready(demoModel),
       error: {
         code: "bad-model",
         message: "llama-2-7b.Q4_K_M.gguf is a Llama model. Goldcrest runs SmolLM3 only.",

@@ -37,8 +37,6 @@ impl ChatActor {
             chat,
             message,
             stage: Stage::Waiting,
-            done: 0,
-            total: 0,
         });
         self.view(chat, after)
     }
@@ -84,13 +82,6 @@ impl ChatActor {
             cancelled,
             unsaved: None,
         });
-        self.emit(ChatEvent::Stage {
-            chat,
-            message,
-            stage: Stage::Reading,
-            done: 0,
-            total: 0,
-        });
         Ok(())
     }
 
@@ -100,7 +91,7 @@ impl ChatActor {
             .error()
             .map_or(String::new(), |error| format!(" {}", error.message));
         Failure::new(
-            FailureCode::NoModel,
+            FailureCode::Other,
             format!("No model is open, so there is no answer.{cause}"),
         )
     }
@@ -125,9 +116,10 @@ impl ChatActor {
         self.emit(ChatEvent::Stage {
             chat,
             message,
-            stage: Stage::Reading,
-            done: count(done),
-            total: count(total),
+            stage: Stage::Reading {
+                done: count(done),
+                total: count(total),
+            },
         });
     }
 
@@ -141,8 +133,6 @@ impl ChatActor {
                 chat,
                 message,
                 stage,
-                done: 0,
-                total: 0,
             });
         }
     }
@@ -245,10 +235,7 @@ impl ChatActor {
     /// Saves an answer whose model does not come to an end.
     pub(super) fn abandon_answer(&mut self) {
         self.ended(
-            Err(Failure::new(
-                FailureCode::Generation,
-                "The model did not stop.",
-            )),
+            Err(Failure::new(FailureCode::Other, "The model did not stop.")),
             false,
         );
     }

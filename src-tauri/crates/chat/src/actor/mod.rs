@@ -75,7 +75,7 @@ pub(crate) fn start(
 
     let failed = |error| {
         Failure::new(
-            FailureCode::Generation,
+            FailureCode::Other,
             format!("A thread could not be started: {error}"),
         )
     };
@@ -208,7 +208,7 @@ impl ChatActor {
             tracing::error!(%problem, "the day's copy was not made");
             // An error means that the actor has ended.
             let _ = mailbox.send(Request::Verb(Box::new(move |actor| {
-                actor.emit(ChatEvent::CopyFailed(problem));
+                actor.emit(ChatEvent::CopyFailed { error: problem });
             })));
         };
         if let Err(error) = thread::Builder::new().name("copy".into()).spawn(copy) {

@@ -1,10 +1,8 @@
 //! The model that is open, and the one that is being opened.
 
-use inference::Sampling;
-
 use crate::failure::Failure;
 use crate::model_host::{ModelChoice, ModelInfo, Opening};
-use crate::view::{ModelState, ModelStatus};
+use crate::view::{ModelStatus, ModelView, UnopenedModel};
 
 pub(crate) struct ModelSlot {
     pub(super) open: Option<(ModelChoice, ModelInfo)>,
@@ -64,86 +62,44 @@ impl ModelSlot {
         self.error.as_ref()
     }
 
-    pub fn status(&self) -> ModelStatus {
-        let error = self.error.clone();
+    pub fn view(&self) -> ModelView {
         if let Some(OpenRequest { choice, .. }) = self.opening.as_ref().or(self.wanted.as_ref()) {
-            return ModelStatus {
-                state: match self.progress {
-                    Opening::Checking => ModelState::Checking,
-                    Opening::Loading(_) => ModelState::Loading,
+            let model = unopened(choice);
+            let status = match self.progress {
+                Opening::Checking => ModelStatus::Checking { model },
+                Opening::Loading(done) => ModelStatus::Loading {
+                    model,
+                    progress: done.clamp(0.0, 1.0),
                 },
-                progress: match self.progress {
-                    Opening::Checking => 0.0,
-                    Opening::Loading(done) => done.clamp(0.0, 1.0),
-                },
+            };
+            return ModelView {
+                status,
                 error: None,
-                ..unknown(choice)
             };
         }
-        let Some((_, info)) = &self.open else {
-            let state = if error.is_some() {
-                ModelState::Failed
-            } else {
-                ModelState::None
-            };
-            return ModelStatus {
-                state,
-                error,
-                ..unknown(&ModelChoice::DemoModel)
-            };
-        };
-        let info = info.clone();
-        ModelStatus {
-            state: ModelState::Ready,
-            name: info.name,
-            file: info.file,
-            demo_model: info.demo_model,
-            quantisation: info.quantisation,
-            file_bytes: info.file_bytes,
-            context_length: info.context_length,
-            context_can_grow: info.context_can_grow,
-            context_note: info.context_note,
-            kv_bytes: info.kv_bytes,
-            fingerprint: info.fingerprint,
-            template: Some(info.template),
-            device: Some(info.device),
-            progress: 1.0,
-            error,
-            can_think: info.can_think,
-            sampling: info.sampling,
+        let open = self.info().cloned().map(Box::new);
+        ModelView {
+            status: open.map_or(ModelStatus::None, |model| ModelStatus::Ready { model }),
+            error: self.error.clone(),
         }
     }
 }
 
-/// All that is known of a model before it is open.
-fn unknown(choice: &ModelChoice) -> ModelStatus {
-    let (name, file) = match choice {
-        ModelChoice::DemoModel => ("Demo model".to_owned(), None),
-        ModelChoice::File(path) => (
-            path.file_stem()
+fn unopened(choice: &ModelChoice) -> UnopenedModel {
+    match choice {
+        ModelChoice::DemoModel => UnopenedModel {
+            name: "Demo model".to_owned(),
+            file: None,
+            demo_model: true,
+        },
+        ModelChoice::File(path) => UnopenedModel {
+            name: path
+                .file_stem()
                 .unwrap_or(path.as_os_str())
                 .to_string_lossy()
                 .into_owned(),
-            Some(path.clone()),
-        ),
-    };
-    ModelStatus {
-        state: ModelState::None,
-        name,
-        demo_model: file.is_none(),
-        file,
-        quantisation: String::new(),
-        file_bytes: 0,
-        context_length: 0,
-        context_can_grow: false,
-        context_note: None,
-        kv_bytes: 0,
-        fingerprint: String::new(),
-        template: None,
-        device: None,
-        progress: 0.0,
-        error: None,
-        can_think: false,
-        sampling: Sampling::default(),
+            file: Some(path.to_string_lossy().into_owned()),
+            demo_model: false,
+        },
     }
 }

@@ -57,7 +57,9 @@ impl ChatActor {
         if self.model.opening.is_none() {
             self.model.progress = Opening::Loading(0.0);
         }
-        self.emit(ChatEvent::Model(self.model.status()));
+        self.emit(ChatEvent::Model {
+            model: self.model.view(),
+        });
     }
 
     /// Returns whether there was something to open.
@@ -78,7 +80,9 @@ impl ChatActor {
 
     pub(super) fn opening(&mut self, progress: Opening) {
         self.model.progress = progress;
-        self.emit(ChatEvent::Model(self.model.status()));
+        self.emit(ChatEvent::Model {
+            model: self.model.view(),
+        });
     }
 
     pub(super) fn opened(&mut self, result: Result<(), Failure>, open: Option<ModelInfo>) {
@@ -112,7 +116,9 @@ impl ChatActor {
                 }
             }
         }
-        self.emit(ChatEvent::Model(self.model.status()));
+        self.emit(ChatEvent::Model {
+            model: self.model.view(),
+        });
     }
 
     /// What to open where the model to start with did not: the one that was used last, then the demo model.
@@ -134,7 +140,9 @@ impl ChatActor {
         };
         if *before != now {
             *before = now;
-            self.emit(ChatEvent::Model(self.model.status()));
+            self.emit(ChatEvent::Model {
+                model: self.model.view(),
+            });
         }
     }
 

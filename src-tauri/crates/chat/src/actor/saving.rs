@@ -34,7 +34,7 @@ impl ChatActor {
     pub(super) fn settle(&mut self, end: AnswerEnd) {
         if let Some(failure) = &end.failure {
             // Its sentence may quote the chat: a template raises errors in words of its own.
-            tracing::warn!(code = %failure.code, "an answer failed");
+            tracing::warn!(code = failure.code.name(), "an answer failed");
             check_if_failed(&self.store, failure);
         }
         let (message, seq) = (end.message, end.seq);
@@ -77,7 +77,7 @@ impl ChatActor {
         match self.one_message(row) {
             Ok(message) => self.emit(ChatEvent::Ended {
                 chat,
-                message: Message { seq, ..message },
+                message: Box::new(Message { seq, ..message }),
             }),
             Err(failure) => tracing::error!(%failure, "an answer cannot be shown"),
         }

@@ -7,7 +7,7 @@ use store::{ChatId, ChatRow, MessageId, MessageRow, MessageState};
 
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::failure::{Failure, FailureCode};
-use crate::view::{ChatSummary, ChatView, Message, Omitted, Snapshot};
+use crate::view::{AnswerStats, ChatSnapshot, ChatSummary, ChatView, Message, Omitted};
 
 /// Below this number of messages the siblings of each are queried; from it on, those of the whole chat at once.
 const FEW: usize = 50;
@@ -16,7 +16,7 @@ const FEW: usize = 50;
 type Siblings = HashMap<Option<MessageId>, Vec<MessageId>>;
 
 impl ChatActor {
-    pub(crate) fn snapshot(&self) -> Result<Snapshot, Failure> {
+    pub(crate) fn snapshot(&self) -> Result<ChatSnapshot, Failure> {
         let chats: Vec<ChatSummary> = self
             .store
             .chats()
@@ -30,12 +30,12 @@ impl ChatActor {
             .get(CURRENT)?
             .and_then(|id| id.as_i64())
             .map(ChatId);
-        Ok(Snapshot {
+        Ok(ChatSnapshot {
             first_start: !self.store.chats().any()?,
             current: current.filter(|id| chats.iter().any(|chat| chat.id == *id)),
             chats,
             settings: self.settings.clone(),
-            model: self.model.status(),
+            model: self.model.view(),
             new_chat_draft: self.store.drafts().get(store::DraftPlace::NewChat)?,
         })
     }
@@ -120,7 +120,7 @@ impl ChatActor {
             thinking_ms: row.progress.thinking_ms,
             thinks: row.thinks,
             state: row.state,
-            stats: row.stats.and_then(|json| serde_json::from_value(json).ok()),
+            stats: row.stats.and_then(AnswerStats::from_stored),
             error,
             omitted: (omitted.messages > 0 || omitted.thinking > 0).then_some(omitted),
             created_at: row.created_at,

@@ -54,7 +54,7 @@ impl ChatActor {
             tools: Vec::new(),
         };
         let params = GenerateParams {
-            sampling: settings.sampling.over(&info.sampling),
+            sampling: settings.sampling_changes.over(&info.sampling),
             max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
             lookup: settings.lookup,
         };

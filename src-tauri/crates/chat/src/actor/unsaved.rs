@@ -90,7 +90,7 @@ impl Unsaved {
 
 pub(super) fn error_row(failure: &Failure) -> ErrorRow {
     ErrorRow {
-        code: failure.code.to_string(),
+        code: failure.code.name(),
         message: failure.message.clone(),
     }
 }

@@ -102,7 +102,7 @@ impl ChatActor {
             Role::User | Role::System | Role::Tool => row.id,
             Role::Assistant => row
                 .parent
-                .ok_or_else(|| Failure::invalid("There is no message to answer."))?,
+                .ok_or_else(|| Failure::other("There is no message to answer."))?,
         };
         let at = self.now();
         let answer = self.store.transaction(|store| {
@@ -121,7 +121,7 @@ impl ChatActor {
         self.refuse_change(chat)?;
         let row = self.store.messages().get(message)?;
         if row.role != Role::Assistant || row.state == MessageState::Done {
-            return Err(Failure::invalid("This answer is already complete."));
+            return Err(Failure::other("This answer is already complete."));
         }
         self.store.transaction(|store| {
             store.messages().reopen(message)?;
@@ -140,7 +140,7 @@ impl ChatActor {
         let row = self.store.messages().get(message)?;
         self.refuse_change(row.chat)?;
         if answered.is_some() && row.role != Role::User {
-            return Err(Failure::invalid("Only your own messages can be answered."));
+            return Err(Failure::other("Only your own messages can be answered."));
         }
         let at = self.now();
         let queued = self.store.transaction(|store| {
@@ -185,7 +185,7 @@ impl ChatActor {
         self.store.chats().get(chat)?;
         self.store.chats().delete(chat, self.now())?;
         self.stop(chat)?;
-        self.emit(ChatEvent::ChatRemoved(chat));
+        self.emit(ChatEvent::ChatRemoved { chat });
         Ok(())
     }
 
@@ -254,7 +254,9 @@ impl ChatActor {
 
     pub(super) fn emit_changed(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
         let summary = self.summary(self.store.chats().get(chat)?);
-        self.emit(ChatEvent::ChatChanged(summary.clone()));
+        self.emit(ChatEvent::ChatChanged {
+            chat: summary.clone(),
+        });
         Ok(summary)
     }
 
@@ -277,7 +279,7 @@ fn refuse_large_queue(queue: &[QueuedMessage]) -> Result<(), Failure> {
 fn message_text(text: &str) -> Result<&str, Failure> {
     refuse_too_large(text)?;
     match text.trim_start_matches(['\n', '\r']).trim_end() {
-        text if text.trim().is_empty() => Err(Failure::invalid("The message is empty.")),
+        text if text.trim().is_empty() => Err(Failure::other("The message is empty.")),
         text => Ok(text),
     }
 }

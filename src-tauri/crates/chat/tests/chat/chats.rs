@@ -72,15 +72,15 @@ fn a_title_is_one_line_and_not_empty() {
         "Birds of Europe"
     );
     bench.until(
-        |event| matches!(event, ChatEvent::ChatChanged(chat) if chat.title == "Birds of Europe"),
+        |event| matches!(event, ChatEvent::ChatChanged { chat } if chat.title == "Birds of Europe"),
     );
     assert_eq!(
         bench.chat.rename(chat, " ").unwrap_err().code,
-        FailureCode::Invalid
+        FailureCode::Other
     );
     assert_eq!(
         bench.chat.rename(ChatId(99), "X").unwrap_err().code,
-        FailureCode::NotFound
+        FailureCode::Other
     );
     assert_eq!(titles(&bench), ["Birds of Europe"]);
 }
@@ -91,29 +91,29 @@ fn deleting_can_be_undone() {
     let view = bench.ask(None, "One");
     let chat = view.chat.id;
     bench.chat.delete(chat).unwrap();
-    bench.until(|event| *event == ChatEvent::ChatRemoved(chat));
+    bench.until(|event| *event == ChatEvent::ChatRemoved { chat });
     assert!(titles(&bench).is_empty());
     assert_eq!(bench.chat.snapshot().unwrap().current, None);
     assert_eq!(
         bench.chat.open_chat(chat).unwrap_err().code,
-        FailureCode::NotFound
+        FailureCode::Other
     );
     assert_eq!(
         bench.chat.delete(chat).unwrap_err().code,
-        FailureCode::NotFound
+        FailureCode::Other
     );
     assert_eq!(
         bench.chat.send(Some(chat), "Hm?", true).unwrap_err().code,
-        FailureCode::NotFound
+        FailureCode::Other
     );
     let message = view.messages[1].id;
     assert_eq!(
         bench.chat.regenerate(message, true).unwrap_err().code,
-        FailureCode::NotFound
+        FailureCode::Other
     );
 
     assert_eq!(bench.chat.restore(chat).unwrap().title, "One");
-    bench.until(|event| matches!(event, ChatEvent::ChatChanged(_)));
+    bench.until(|event| matches!(event, ChatEvent::ChatChanged { .. }));
     assert_eq!(bench.chat.open_chat(chat).unwrap(), view);
 }
 
@@ -167,7 +167,7 @@ fn the_bin_is_emptied_after_thirty_days() {
     );
     assert_eq!(
         restore_at("2026-05-05T12:00:00+00:00[UTC]"),
-        Err(FailureCode::NotFound)
+        Err(FailureCode::Other)
     );
 }
 
@@ -197,7 +197,7 @@ fn drafts_stay_until_they_are_sent() {
             .save_draft(Some(ChatId(99)), "x")
             .unwrap_err()
             .code,
-        FailureCode::NotFound
+        FailureCode::Other
     );
 }
 

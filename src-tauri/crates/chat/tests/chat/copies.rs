@@ -30,10 +30,10 @@ fn until_copied(folder: &Path) -> PathBuf {
 
 fn failed(bench: &mut Bench) -> Failure {
     match bench
-        .until(|event| matches!(event, ChatEvent::CopyFailed(_)))
+        .until(|event| matches!(event, ChatEvent::CopyFailed { .. }))
         .pop()
     {
-        Some(ChatEvent::CopyFailed(failure)) => failure,
+        Some(ChatEvent::CopyFailed { error: failure }) => failure,
         other => panic!("{other:?}"),
     }
 }
@@ -130,7 +130,7 @@ fn the_window_learns_that_no_copy_can_be_made() {
         !bench
             .events
             .try_iter()
-            .any(|event| matches!(event, ChatEvent::CopyFailed(_))),
+            .any(|event| matches!(event, ChatEvent::CopyFailed { .. })),
         "it is tried once a day"
     );
 }

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chat::{ChatEvent, FailureCode, MessageState, ModelState, Store};
+use chat::{ChatEvent, FailureCode, MessageState, Store};
 
-use crate::scripted::{Bench, Script, Scripted, Step, texts};
+use crate::scripted::{Bench, Script, Scripted, Step, open, texts};
 
 #[test]
 fn a_failure_keeps_the_partial_answer_and_says_why() {
@@ -21,7 +21,7 @@ fn a_failure_keeps_the_partial_answer_and_says_why() {
     let error = ended.error.unwrap();
     assert_eq!(
         (error.code, error.message.as_str()),
-        (FailureCode::Generation, "out of memory")
+        (FailureCode::Other, "out of memory")
     );
 
     let view = bench.chat.open_chat(view.chat.id).unwrap();
@@ -61,7 +61,7 @@ fn a_panic_is_a_failure_and_the_model_is_opened_anew() {
         (MessageState::Failed, "Six")
     );
     let error = ended.error.unwrap();
-    assert_eq!(error.code, FailureCode::Generation);
+    assert_eq!(error.code, FailureCode::Other);
     assert!(
         error.message.contains("the kernel broke"),
         "{}",
@@ -69,7 +69,7 @@ fn a_panic_is_a_failure_and_the_model_is_opened_anew() {
     );
 
     bench.until(
-        |event| matches!(event, ChatEvent::Model(status) if status.state == ModelState::Ready),
+        |event| matches!(event, ChatEvent::Model { model } if model.status.ready().is_some()),
     );
     assert_eq!(bench.script.opens().len(), 2);
     assert_eq!(texts(&bench.ask(Some(chat), "Again?"))[3], "Yes.");
@@ -97,15 +97,11 @@ fn a_panic_while_a_model_is_opened_is_a_failure_too() {
         .chat
         .open_model(chat::ModelChoice::File("broken.gguf".into()))
         .unwrap();
-    let failed =
-        |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.error.is_some());
-    let Some(ChatEvent::Model(status)) = bench.until(failed).pop() else {
+    let failed = |event: &ChatEvent| matches!(event, ChatEvent::Model { model: status } if status.error.is_some());
+    let Some(ChatEvent::Model { model: status }) = bench.until(failed).pop() else {
         panic!("no status")
     };
-    assert_eq!(
-        (status.state, status.name.as_str()),
-        (ModelState::Ready, "Demo model")
-    );
+    assert_eq!(open(&status).name, "Demo model");
     assert!(status.error.unwrap().message.contains("the loader broke"));
     bench.ask(None, "Still there?");
 }
@@ -144,6 +140,6 @@ fn a_failure_of_a_later_version_is_shown_with_its_sentence() {
     let shown = view.messages[1].error.as_ref().unwrap();
     assert_eq!(
         (shown.code, shown.message.as_str()),
-        (FailureCode::Generation, "The scales are broken.")
+        (FailureCode::Other, "The scales are broken.")
     );
 }

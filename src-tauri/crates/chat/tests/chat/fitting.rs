@@ -148,7 +148,7 @@ fn a_continued_answer_keeps_its_question() {
     bench
         .script
         .answer([Step::Say(long), Step::End(StopReason::MaxTokens)]);
-    bench.chat.send(Some(chat), &words(20), true).unwrap();
+    bench.chat.send(Some(chat), words(20), true).unwrap();
     let answer = bench.until_ended();
     bench.script.answer([Step::Say(" and so on")]);
     bench.chat.continue_answer(answer.id).unwrap();
@@ -339,7 +339,7 @@ fn what_cannot_fit_is_refused_without_a_prompt() {
 
     bench
         .chat
-        .send(Some(chat), &"x".repeat(99 * LONGEST_TOKEN), true)
+        .send(Some(chat), "x".repeat(99 * LONGEST_TOKEN), true)
         .unwrap();
     assert_eq!(bench.until_ended().state, MessageState::Done);
 }
@@ -368,7 +368,7 @@ fn instructions_count_among_what_cannot_fit() {
     bench.chat.save_settings(settings).unwrap();
     bench
         .chat
-        .send(None, &"x".repeat(41 * LONGEST_TOKEN), true)
+        .send(None, "x".repeat(41 * LONGEST_TOKEN), true)
         .unwrap();
     let error = bench.until_ended().error.unwrap();
     assert_eq!(error.code, FailureCode::TooLong);

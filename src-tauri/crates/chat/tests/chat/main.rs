@@ -16,3 +16,4 @@ mod sending;
 mod settings;
 mod stopping;
 mod unsaved;
+mod wire;

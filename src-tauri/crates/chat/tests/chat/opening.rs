@@ -3,23 +3,30 @@
 use std::path::PathBuf;
 
 use chat::{
-    AtEnd, ChatEvent, FailureCode, MessageState, ModelChoice, ModelState, ModelStatus, Settings,
-    Store,
+    AtEnd, ChatEvent, FailureCode, MessageState, ModelChoice, ModelStatus, ModelView, Settings,
+    Store, UnopenedModel,
 };
 
-use crate::scripted::{Bench, Script, Step, TODAY};
+use crate::scripted::{Bench, Script, Step, TODAY, open};
 
 fn file(name: &str) -> ModelChoice {
     ModelChoice::File(name.into())
 }
 
-fn settled(bench: &mut Bench) -> ModelStatus {
-    let under_way = [ModelState::Checking, ModelState::Loading];
-    let settled = |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if !under_way.contains(&status.state));
+fn settled(bench: &mut Bench) -> ModelView {
+    let settled = |event: &ChatEvent| matches!(event, ChatEvent::Model { model } if !model.status.is_opening());
     match bench.until(settled).pop() {
-        Some(ChatEvent::Model(status)) => status,
+        Some(ChatEvent::Model { model }) => model,
         other => panic!("{other:?}"),
     }
+}
+
+fn is_half_loaded(model: &ModelView) -> bool {
+    matches!(model.status, ModelStatus::Loading { progress: 0.5, .. })
+}
+
+fn has_failed(model: &ModelView) -> bool {
+    model.status == ModelStatus::None && model.error.is_some()
 }
 
 /// A file, and a bench over it whose model is the user's.
@@ -29,7 +36,7 @@ fn with_mine() -> (tempfile::TempDir, PathBuf, Bench) {
     let mut bench = Bench::on_file(&path, &Script::default());
     bench.until_ready();
     bench.chat.open_model(file("mine.gguf")).unwrap();
-    assert_eq!(settled(&mut bench).name, "mine");
+    assert_eq!(open(&settled(&mut bench)).name, "mine");
     (folder, path, bench)
 }
 
@@ -39,14 +46,11 @@ fn what_is_sent_while_the_model_loads_is_answered_when_it_is_there() {
     let loaded = script.slow_open();
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     let progress =
-        |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.progress == 0.5);
+        |event: &ChatEvent| matches!(event, ChatEvent::Model { model } if is_half_loaded(model));
     let told = bench.until(progress);
-    let checking = |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.state == ModelState::Checking);
+    let checking = |event: &ChatEvent| matches!(event, ChatEvent::Model { model } if matches!(model.status, ModelStatus::Checking { .. }));
     assert!(told.iter().any(checking));
-    assert_eq!(
-        bench.chat.snapshot().unwrap().model.state,
-        ModelState::Loading
-    );
+    assert!(is_half_loaded(&bench.chat.snapshot().unwrap().model));
     let first = bench.chat.send(None, "One", true).unwrap();
     bench.chat.send(None, "Two", true).unwrap();
     assert!(first.chat.writing);
@@ -61,17 +65,18 @@ fn a_model_that_does_not_open_leaves_the_present_one() {
     bench.script.refuse(file("bad.gguf"));
     bench.chat.open_model(file("bad.gguf")).unwrap();
     let status = settled(&mut bench);
-    assert_eq!(
-        (status.state, status.name.as_str()),
-        (ModelState::Ready, "Demo model")
-    );
+    assert_eq!(open(&status).name, "Demo model");
     assert_eq!(status.error.unwrap().code, FailureCode::BadModel);
     bench.ask(None, "Still there?");
 
     bench.chat.open_model(file("good.gguf")).unwrap();
     let status = settled(&mut bench);
     assert_eq!(
-        (status.name.as_str(), status.demo_model, status.error),
+        (
+            open(&status).name.as_str(),
+            open(&status).demo_model,
+            status.error.clone()
+        ),
         ("good", false, None)
     );
 }
@@ -88,7 +93,7 @@ fn a_running_answer_ends_before_another_model_opens_and_waiting_ones_get_the_new
     assert_eq!(bench.script.opens().len(), 1);
     go.send(()).unwrap();
     assert_eq!(bench.until_ended().text, "old");
-    assert_eq!(settled(&mut bench).name, "new");
+    assert_eq!(open(&settled(&mut bench)).name, "new");
     bench.until_ended();
     assert_eq!(bench.script.turns().len(), 2);
 }
@@ -99,18 +104,24 @@ fn of_several_models_asked_for_the_last_one_is_opened() {
     let loaded = bench.script.slow_open();
     bench.chat.open_model(file("a.gguf")).unwrap();
     let progress =
-        |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.progress == 0.5);
+        |event: &ChatEvent| matches!(event, ChatEvent::Model { model } if is_half_loaded(model));
     bench.until(progress);
     bench.chat.open_model(file("b.gguf")).unwrap();
     bench.chat.open_model(file("c.gguf")).unwrap();
-    let told = bench.chat.snapshot().unwrap().model;
+    let shown = bench.chat.snapshot().unwrap().model;
+    let model = UnopenedModel {
+        name: "a".into(),
+        file: Some("a.gguf".into()),
+        demo_model: false,
+    };
+    let progress = 0.5;
     assert_eq!(
-        (&*told.name, told.progress),
-        ("a", 0.5),
+        shown.status,
+        ModelStatus::Loading { model, progress },
         "it is still being opened"
     );
     drop(loaded);
-    assert_eq!(settled(&mut bench).name, "c");
+    assert_eq!(open(&settled(&mut bench)).name, "c");
     assert_eq!(bench.script.opens().len(), 3, "the demo model, a and c");
 }
 
@@ -124,7 +135,7 @@ fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_demo_model() {
 
     let mut bench = Bench::on_file(&path, &Script::default());
     assert_eq!(
-        settled(&mut bench).name,
+        open(&settled(&mut bench)).name,
         "mine",
         "one that did not open is not remembered"
     );
@@ -134,13 +145,13 @@ fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_demo_model() {
     script.refuse(file("mine.gguf"));
     let mut bench = Bench::on_file(&path, &script);
     let status = settled(&mut bench);
-    assert_eq!((status.state, status.demo_model), (ModelState::Ready, true));
+    assert!(open(&status).demo_model);
     assert!(status.error.unwrap().message.contains("mine.gguf"));
     bench.chat.shutdown();
 
     let mut bench = Bench::on_file(&path, &Script::default());
     assert_eq!(
-        settled(&mut bench).name,
+        open(&settled(&mut bench)).name,
         "mine",
         "it may be back another day"
     );
@@ -154,16 +165,13 @@ fn without_any_model_an_answer_fails_and_the_message_stays() {
     let view = bench.chat.send(None, "Hello?", true).unwrap();
     let ended = bench.until_ended();
     let error = ended.error.unwrap();
-    assert_eq!(error.code, FailureCode::NoModel);
+    assert_eq!(error.code, FailureCode::Other);
     assert!(
         error.message.contains("DemoModel is not a model"),
         "it says why there is none: {}",
         error.message
     );
-    assert_eq!(
-        bench.chat.snapshot().unwrap().model.state,
-        ModelState::Failed
-    );
+    assert!(has_failed(&bench.chat.snapshot().unwrap().model));
 
     bench.chat.open_model(file("good.gguf")).unwrap();
     bench.until_ready();
@@ -189,7 +197,7 @@ fn settings_of_the_model_open_it_anew_and_others_do_not() {
         ..settings
     };
     bench.chat.save_settings(settings).unwrap();
-    assert_eq!(settled(&mut bench).name, "Demo model");
+    assert_eq!(open(&settled(&mut bench)).name, "Demo model");
     let opens = bench.script.opens();
     assert_eq!(opens.len(), 2);
     assert_eq!(opens[1].0, ModelChoice::DemoModel);
@@ -204,13 +212,13 @@ fn other_settings_try_again_a_model_that_did_not_open() {
     let script = Script::default();
     script.refuse(ModelChoice::DemoModel);
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
-    assert_eq!(settled(&mut bench).state, ModelState::Failed);
+    assert!(has_failed(&settled(&mut bench)));
     let settings = Settings {
         device: "cpu".into(),
         ..Settings::default()
     };
     bench.chat.save_settings(settings).unwrap();
-    assert_eq!(settled(&mut bench).state, ModelState::Failed);
+    assert!(has_failed(&settled(&mut bench)));
     assert_eq!(script.opens()[1].1.device, "cpu");
 }
 
@@ -220,15 +228,15 @@ fn names_that_files_give_themselves_have_an_end() {
     script.name(&"ü".repeat(100_000));
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     bench.chat.open_model(file("long.gguf")).unwrap();
-    let named = |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.state == ModelState::Ready);
-    let Some(ChatEvent::Model(status)) = bench.until(named).pop() else {
+    let named = |event: &ChatEvent| matches!(event, ChatEvent::Model { model } if model.status.ready().is_some());
+    let Some(ChatEvent::Model { model: status }) = bench.until(named).pop() else {
         panic!("no status")
     };
     let cut = format!("{}…", "ü".repeat(200));
-    assert_eq!(status.name, cut);
+    assert_eq!(open(&status).name, cut);
     let answer = bench.ask(None, "Hello?").messages.pop().unwrap();
     assert_eq!(answer.stats.unwrap().model, cut);
-    assert_eq!(bench.chat.snapshot().unwrap().model.name, cut);
+    assert_eq!(open(&bench.chat.snapshot().unwrap().model).name, cut);
 
     let failure = chat::Failure::new(FailureCode::BadModel, "x".repeat(3_000_000));
     assert!(failure.message.len() < 11_000);
@@ -240,17 +248,17 @@ fn the_window_learns_that_an_answer_went_over_to_another_device() {
     bench.script.moves();
     bench.chat.send(None, "How heavy?", true).unwrap();
     let moved = |event: &ChatEvent| {
-        matches!(event, ChatEvent::Model(status)
-            if status.device.as_ref().is_some_and(|device| device.reason == "The GPU failed."))
+        matches!(event, ChatEvent::Model { model: status }
+            if status.status.ready().is_some_and(|info| info.device.reason == "The GPU failed."))
     };
     bench.until(moved);
-    let device = bench.chat.snapshot().unwrap().model.device.unwrap();
+    let device = open(&bench.chat.snapshot().unwrap().model).device.clone();
     assert_eq!(device.reason, "The GPU failed.");
 }
 
 /// Waits until a model is half open.
 fn half_open(bench: &mut Bench) {
-    bench.until(|event| matches!(event, ChatEvent::Model(status) if status.progress == 0.5));
+    bench.until(|event| matches!(event, ChatEvent::Model { model } if is_half_loaded(model)));
 }
 
 #[test]
@@ -286,7 +294,7 @@ fn settings_that_change_while_another_model_waits_leave_that_one_to_come() {
     };
     bench.chat.save_settings(settings).unwrap();
     drop(loaded);
-    assert_eq!(settled(&mut bench).name, "b");
+    assert_eq!(open(&settled(&mut bench)).name, "b");
     let opens = bench.script.opens();
     assert_eq!(opens.len(), 3, "the demo model, a and b");
     assert_eq!(opens[2].1.threads, Some(2));
@@ -306,7 +314,7 @@ fn a_model_picked_while_the_remembered_one_fails_is_opened_at_once() {
     half_open(&mut bench);
     bench.chat.open_model(file("good.gguf")).unwrap();
     drop(loaded);
-    assert_eq!(settled(&mut bench).name, "good");
+    assert_eq!(open(&settled(&mut bench)).name, "good");
     let opened: Vec<_> = script
         .opens()
         .into_iter()
@@ -322,7 +330,7 @@ fn a_remembered_model_that_makes_no_sense_gives_way_to_the_demo_model() {
     store.settings().set("app.model", &nonsense).unwrap();
     let mut bench = Bench::start(store, &Script::default(), TODAY);
     let status = settled(&mut bench);
-    assert_eq!((status.state, status.demo_model), (ModelState::Ready, true));
+    assert!(open(&status).demo_model);
 }
 
 #[test]
@@ -338,7 +346,7 @@ fn without_any_model_all_answers_that_wait_fail() {
     drop(loaded);
     for _ in 0..3 {
         let ended = bench.until_ended();
-        assert_eq!(ended.error.unwrap().code, FailureCode::NoModel);
+        assert_eq!(ended.error.unwrap().code, FailureCode::Other);
     }
 }
 
@@ -350,14 +358,14 @@ fn an_old_failure_is_not_shown_while_another_model_opens() {
     assert!(settled(&mut bench).error.is_some());
     bench.chat.open_model(file("good.gguf")).unwrap();
     loop {
-        let Some(ChatEvent::Model(status)) = bench
-            .until(|event| matches!(event, ChatEvent::Model(_)))
+        let Some(ChatEvent::Model { model: status }) = bench
+            .until(|event| matches!(event, ChatEvent::Model { .. }))
             .pop()
         else {
             panic!("no status")
         };
         assert_eq!(status.error, None);
-        if status.state == ModelState::Ready {
+        if status.status.ready().is_some() {
             break;
         }
     }
@@ -372,7 +380,7 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
     script.crashed(file("mine.gguf"));
     let mut bench = Bench::on_file(&path, &script);
     let status = settled(&mut bench);
-    assert_eq!((status.state, status.demo_model), (ModelState::Ready, true));
+    assert!(open(&status).demo_model);
     assert_eq!(status.error.unwrap().code, FailureCode::Crashed);
     bench.ask(None, "Still there?");
     // Other settings open the present model once more, and not the one that crashed.
@@ -381,7 +389,7 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
         ..Settings::default()
     };
     bench.chat.save_settings(settings).unwrap();
-    assert!(settled(&mut bench).demo_model);
+    assert!(open(&settled(&mut bench)).demo_model);
     assert!(
         !script
             .opens()
@@ -391,7 +399,7 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
 
     bench.chat.retry_model().unwrap();
     let status = settled(&mut bench);
-    assert_eq!((&*status.name, status.error), ("mine", None));
+    assert_eq!((&*open(&status).name, status.error.clone()), ("mine", None));
     bench.chat.shutdown();
 
     // Where even the demo model is one of them, there is a window without a model.
@@ -400,11 +408,11 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
     script.crashed(ModelChoice::DemoModel);
     let mut bench = Bench::on_file(&path, &script);
     let status = settled(&mut bench);
-    assert_eq!(status.state, ModelState::Failed);
+    assert!(has_failed(&status));
     assert!(status.error.unwrap().message.contains("mine.gguf"));
     assert!(script.opens().is_empty());
     bench.chat.retry_model().unwrap();
-    assert_eq!(settled(&mut bench).name, "mine");
+    assert_eq!(open(&settled(&mut bench)).name, "mine");
 }
 
 fn choices(script: &Script) -> Vec<ModelChoice> {
@@ -422,12 +430,15 @@ fn a_model_given_at_the_start_is_opened_in_place_of_the_last_one_and_remembered(
     let script = Script::default();
     let mut bench = Bench::given(&path, &script, file("given.gguf"));
     let status = settled(&mut bench);
-    assert_eq!((&*status.name, status.error), ("given", None));
+    assert_eq!(
+        (&*open(&status).name, status.error.clone()),
+        ("given", None)
+    );
     assert_eq!(choices(&script), [file("given.gguf")], "no other is loaded");
     bench.chat.shutdown();
 
     let mut bench = Bench::on_file(&path, &Script::default());
-    assert_eq!(settled(&mut bench).name, "given");
+    assert_eq!(open(&settled(&mut bench)).name, "given");
 }
 
 #[test]
@@ -438,7 +449,7 @@ fn where_a_model_given_at_the_start_does_not_open_the_last_one_is_there_with_the
     script.refuse(file("bad.gguf"));
     let mut bench = Bench::given(&path, &script, file("bad.gguf"));
     let status = settled(&mut bench);
-    assert_eq!((status.state, &*status.name), (ModelState::Ready, "mine"));
+    assert_eq!(open(&status).name, "mine");
     assert!(status.error.unwrap().message.contains("bad.gguf"));
     bench.chat.shutdown();
 
@@ -449,12 +460,12 @@ fn where_a_model_given_at_the_start_does_not_open_the_last_one_is_there_with_the
         script.refuse(file("mine.gguf"));
         let mut bench = Bench::given(&path, &script, file(given));
         let status = settled(&mut bench);
-        assert_eq!((status.state, status.demo_model), (ModelState::Ready, true));
+        assert!(open(&status).demo_model);
         assert!(status.error.unwrap().message.contains(given));
         bench.chat.shutdown();
     }
     let mut bench = Bench::on_file(&path, &Script::default());
-    assert_eq!(settled(&mut bench).name, "mine");
+    assert_eq!(open(&settled(&mut bench)).name, "mine");
 }
 
 #[test]
@@ -465,7 +476,7 @@ fn a_model_that_crashed_the_app_is_opened_where_it_is_given_at_the_start() {
     script.crashed(file("mine.gguf"));
     let mut bench = Bench::given(&path, &script, file("mine.gguf"));
     let status = settled(&mut bench);
-    assert_eq!((&*status.name, status.error), ("mine", None));
+    assert_eq!((&*open(&status).name, status.error.clone()), ("mine", None));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What of a chat the model gets again: ids, thinking, the date.
 
-use chat::{ChatEvent, ModelChoice, ModelState, Store};
+use chat::{ChatEvent, ModelChoice, Store};
 
 use crate::scripted::{Bench, Script, Step, TODAY};
 
@@ -59,7 +59,7 @@ fn ids_of_another_model_are_not_used_and_a_continued_answer_forgets_them() {
         .chat
         .open_model(ModelChoice::File("other.gguf".into()))
         .unwrap();
-    let ready = |event: &ChatEvent| matches!(event, ChatEvent::Model(status) if status.name == "other" && status.state == ModelState::Ready);
+    let ready = |event: &ChatEvent| matches!(event, ChatEvent::Model { model } if model.status.ready().is_some_and(|info| info.name == "other"));
     bench.until(ready);
     bench.script.answer([Step::Say("grams.")]);
     bench.chat.continue_answer(answer).unwrap();

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chat::{
-    Chat, ChatEvent, ChatId, ChatView, Clock, Device, DeviceKind, Failure, FailureCode,
-    LoadOptions, Message, ModelChoice, ModelHost, ModelInfo, ModelState, Opening, Store, Template,
-    TemplateUse, Timing,
+    Chat, ChatEvent, ChatId, ChatView, Clock, Device, Failure, FailureCode, Message, ModelChoice,
+    ModelHost, ModelInfo, ModelOptions, ModelView, Opening, Store, TemplateChoice, TemplateStatus,
+    Timing,
 };
 use inference::{
     Conversation, Event, Finished, GenerateParams, Part, Prompt, Sampling, Stats, StopReason, Turn,
@@ -59,6 +59,21 @@ pub struct Asked {
     pub resume: bool,
 }
 
+impl Asked {
+    fn new(conversation: Conversation, params: &GenerateParams) -> Asked {
+        Asked {
+            resume: conversation.messages.last().is_some_and(|turn| turn.open),
+            history: conversation.messages,
+            instructions: conversation.instructions,
+            thinking: conversation.thinking,
+            today: conversation.today,
+            sampling: params.sampling.clone(),
+            max_tokens: params.max_tokens,
+            lookup: params.lookup,
+        }
+    }
+}
+
 /// What the test and the scripted model share.
 #[derive(Clone, Default)]
 pub struct Script(Arc<Mutex<Inner>>);
@@ -69,7 +84,7 @@ struct Inner {
     turns: Vec<Asked>,
     /// The conversations of all prompts; the first id of a prompt is the index of its own.
     prompted: Vec<Conversation>,
-    opens: Vec<(ModelChoice, LoadOptions)>,
+    opens: Vec<(ModelChoice, ModelOptions)>,
     bad: Vec<ModelChoice>,
     crashed: Vec<ModelChoice>,
     slow_open: Option<Receiver<()>>,
@@ -95,7 +110,7 @@ impl Script {
     pub fn last_turn(&self) -> Asked {
         self.turns().last().expect("a turn").clone()
     }
-    pub fn opens(&self) -> Vec<(ModelChoice, LoadOptions)> {
+    pub fn opens(&self) -> Vec<(ModelChoice, ModelOptions)> {
         self.0.lock().unwrap().opens.clone()
     }
     pub fn refuse(&self, choice: ModelChoice) {
@@ -186,7 +201,7 @@ impl ModelHost for Scripted {
     fn open(
         &mut self,
         model: &ModelChoice,
-        options: &LoadOptions,
+        options: &ModelOptions,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
         let (bad, slow, panics, context, named) = {
@@ -220,7 +235,7 @@ impl ModelHost for Scripted {
             fingerprint: name.clone(),
             name: named.unwrap_or(name),
             demo_model: file.is_none(),
-            file,
+            file: file.map(|path: std::path::PathBuf| path.display().to_string()),
             quantisation: "Q4_K_M".into(),
             file_bytes: 1000,
             context_length: if context == 0 { 4096 } else { context },
@@ -228,8 +243,8 @@ impl ModelHost for Scripted {
             context_can_grow: false,
             longest_token: LONGEST_TOKEN,
             kv_bytes: 4096,
-            template: Template {
-                used: TemplateUse::Known,
+            template: TemplateStatus {
+                used: TemplateChoice::Known,
                 fault: None,
             },
             can_think: !self.script.0.lock().unwrap().cannot_think,
@@ -242,7 +257,7 @@ impl ModelHost for Scripted {
                 ..Sampling::default()
             },
             device: Device {
-                kind: DeviceKind::Cpu,
+                on_gpu: false,
                 name: "CPU".into(),
                 reason: "scripted".into(),
                 report: None,
@@ -271,7 +286,7 @@ impl ModelHost for Scripted {
             std::thread::sleep(Duration::from_millis(1));
         }
         if cancel.load(Ordering::Relaxed) {
-            return Err(Failure::new(FailureCode::Generation, "cancelled"));
+            return Err(Failure::new(FailureCode::Other, "cancelled"));
         }
         let words = |text: &str| text.split_whitespace().count();
         let messages = conversation.messages.iter();
@@ -292,16 +307,7 @@ impl ModelHost for Scripted {
         let (steps, go, stuck) = {
             let mut inner = self.script.0.lock().unwrap();
             let conversation = inner.prompted[prompt.ids[0] as usize].clone();
-            inner.turns.push(Asked {
-                resume: conversation.messages.last().is_some_and(|turn| turn.open),
-                history: conversation.messages,
-                instructions: conversation.instructions,
-                thinking: conversation.thinking,
-                today: conversation.today,
-                sampling: params.sampling.clone(),
-                max_tokens: params.max_tokens,
-                lookup: params.lookup,
-            });
+            inner.turns.push(Asked::new(conversation, params));
             let steps = if inner.answers.is_empty() {
                 vec![Step::Say("Yes.")]
             } else {
@@ -368,7 +374,7 @@ impl ModelHost for Scripted {
                         }
                     }
                 }
-                Step::Fail(cause) => return Err(Failure::new(FailureCode::Generation, cause)),
+                Step::Fail(cause) => return Err(Failure::new(FailureCode::Other, cause)),
                 Step::Panic => panic!("the kernel broke"),
                 Step::End(wanted) => {
                     reason = wanted;
@@ -392,6 +398,11 @@ impl ModelHost for Scripted {
         };
         Ok(Finished { reason, stats })
     }
+}
+
+/// The model that is open.
+pub fn open(model: &ModelView) -> &ModelInfo {
+    model.status.ready().expect("an open model")
 }
 
 /// No copies, and no long waits.
@@ -481,7 +492,7 @@ impl Bench {
 
     pub fn until_ready(&mut self) {
         self.until(
-            |event| matches!(event, ChatEvent::Model(status) if status.state == ModelState::Ready),
+            |event| matches!(event, ChatEvent::Model { model } if model.status.ready().is_some()),
         );
     }
 
@@ -491,7 +502,7 @@ impl Bench {
             .until(|event| matches!(event, ChatEvent::Ended { .. }))
             .pop()
         {
-            Some(ChatEvent::Ended { message, .. }) => message,
+            Some(ChatEvent::Ended { message, .. }) => *message,
             other => panic!("{other:?}"),
         }
     }

@@ -404,7 +404,7 @@ fn the_app_starts_though_expired_chats_cannot_be_purged() {
     let later = "2027-03-05T12:00:00+00:00[UTC]";
     let mut bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), later);
     assert_eq!(texts(&bench.chat.open_chat(kept).unwrap())[0], "How heavy?");
-    bench.until(|event| matches!(event, ChatEvent::Model(_)));
+    bench.until(|event| matches!(event, ChatEvent::Model { .. }));
 }
 
 #[test]

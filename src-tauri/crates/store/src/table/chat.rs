@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, Row};
+use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 use crate::migrate::Step;
@@ -24,8 +25,10 @@ pub(crate) const STEPS: &[Step] = &[Step {
 }];
 
 /// Names a chat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChatId(pub i64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(transparent)]
+pub struct ChatId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
 
 /// A chat.
 #[derive(Debug, Clone, PartialEq, Eq)]

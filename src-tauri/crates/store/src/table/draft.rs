@@ -42,7 +42,8 @@ pub(crate) const STEPS: &[Step] = &[
 ];
 
 /// What was written and not sent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
 pub struct Draft {
     /// What was typed.
     pub text: String,
@@ -54,6 +55,8 @@ pub struct Draft {
 
 /// A message that waits for the answer before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(deny_unknown_fields)]
 pub struct QueuedMessage {
     /// What was typed.
     pub text: String,

@@ -7,6 +7,7 @@
 use inference::Role;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::StoreError;
@@ -48,11 +49,15 @@ pub(crate) const STEPS: &[Step] = &[Step {
 }];
 
 /// Names a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MessageId(pub i64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(transparent)]
+pub struct MessageId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
 
 /// How far a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
 pub enum MessageState {
     /// It is being written, or waits to be.
     Writing,
