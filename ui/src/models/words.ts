@@ -8,13 +8,13 @@ export const MODEL_PAGE = "https://huggingface.co/ggml-org/SmolLM3-3B-GGUF";
 export const deviceWord = (model: ModelInfo | null): string =>
   model === null ? "" : model.device.onGpu ? "GPU" : "CPU";
 
-/** What a model is doing that cannot answer yet. */
-export function openingWord(status: ModelStatus): string | null {
+/** What a model is doing that cannot answer yet; `loading` begins what is said while it is loaded. */
+export function openingWord(status: ModelStatus, loading = "Loading"): string | null {
   switch (status.state) {
     case "checking":
       return "Testing the GPU";
     case "loading":
-      return `Loading ${Math.round(status.progress * 100)} %`;
+      return `${loading} ${Math.round(status.progress * 100)} %`;
     case "none":
     case "ready":
       return null;
