@@ -35,7 +35,7 @@ pub fn file_lengths(tree: &Tree) -> Vec<Finding> {
         .filter_map(|file| {
             let lines = file.text.lines().map(str::trim);
             let length = lines
-                .filter(|line| !line.is_empty() && !line.starts_with("//"))
+                .filter(|line| !line.is_empty() && !is_comment(line))
                 .count();
             let longer = LONGER.iter().find(|(path, _, _)| *path == file.path);
             let most = longer.map_or(MOST_LINES, |(_, most, _)| *most);
@@ -47,6 +47,11 @@ pub fn file_lengths(tree: &Tree) -> Vec<Finding> {
             })
         })
         .collect()
+}
+
+/// The generated bindings have the comments of the Rust code as blocks.
+fn is_comment(line: &str) -> bool {
+    line.starts_with("//") || line.starts_with("/*") || line.starts_with("* ") || line == "*/"
 }
 
 #[cfg(test)]
