@@ -14,6 +14,7 @@ use crate::folders::Folders;
 use crate::given_files::{self, GivenFile};
 use crate::instance::{self, DataLock};
 use crate::model::EngineModel;
+use crate::model_check::ModelChecker;
 use crate::startup::{self, Open, StartError, Startup};
 use crate::{commands, demo_model, window};
 
@@ -89,6 +90,7 @@ fn start<R: Runtime>(
     let desktop: Arc<dyn Desktop> = Arc::new(NativeDesktop(app.clone()));
     app.manage(desktop);
     app.manage(Events::default());
+    app.manage(ModelChecker::default());
     app.manage(folders.clone());
     app.manage(CrashMarkers::new(&folders.data));
     if lock.is_some() {

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use chat::{
-    Chat, ChatId, ChatSummary, ChatView, Failure, MessageId, ModelChoice, QueuedMessage, SearchHit,
-    Settings,
+    Chat, ChatId, ChatSnapshot, ChatSummary, ChatView, Failure, MessageId, ModelChoice,
+    QueuedMessage, SearchHit, Settings,
 };
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
@@ -15,8 +15,9 @@ use tauri::{Runtime, State};
 use crate::desktop::{Desktop, link};
 use crate::events::Events;
 use crate::folders::Folders;
+use crate::model_check::{CheckSubject, ModelChecker};
 use crate::startup::Startup;
-use crate::wire::{HostEvent, Snapshot, StartState};
+use crate::wire::{HostEvent, ShellEvent, Snapshot, StartState};
 
 type Answer<T> = Result<T, Failure>;
 
@@ -250,6 +251,35 @@ async fn retry_model(chat: State<'_, Chat>) -> Answer<()> {
 #[cfg_attr(test, specta::specta)]
 async fn use_demo_model(chat: State<'_, Chat>) -> Answer<()> {
     ask(&chat, move |chat| chat.open_model(ModelChoice::DemoModel)).await
+}
+
+/// Compares the open model with an independent program in a child process; how far that is comes as events. False where no
+/// model is open.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn check_model(
+    chat: State<'_, Chat>,
+    checker: State<'_, ModelChecker>,
+    events: State<'_, Events>,
+) -> Answer<bool> {
+    let ChatSnapshot {
+        model, settings, ..
+    } = ask(&chat, Chat::snapshot).await?;
+    let Some(subject) = CheckSubject::of_chat(&model.status, &settings) else {
+        return Ok(false);
+    };
+    let events = Events::clone(&events);
+    checker.start(subject, move |check| {
+        events.send(ShellEvent::ModelCheck { check });
+    });
+    Ok(true)
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn stop_model_check(checker: State<'_, ModelChecker>) -> Answer<()> {
+    checker.stop();
+    Ok(())
 }
 
 #[tauri::command]

@@ -32,6 +32,8 @@ macro_rules! each_command {
             pick_model,
             retry_model,
             use_demo_model,
+            check_model,
+            stop_model_check,
             open_link
         ]
     };

@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use chat::{ModelStatus, Settings};
 use serde::{Deserialize, Serialize};
 use system::child::{Call, Child, ChildError, ChildFault, StreamingChild};
 
+use crate::demo_model;
 use crate::verify::Agreement;
 
 /// The flag with which `goldcrest verify` prints a [`CheckLine`] for each step.
@@ -125,6 +127,20 @@ pub struct CheckSubject {
 }
 
 impl CheckSubject {
+    /// The model that is open, as it is run; none where none is.
+    pub fn of_chat(status: &ModelStatus, settings: &Settings) -> Option<Self> {
+        let file = match &status.ready()?.file {
+            Some(file) => PathBuf::from(file),
+            None => demo_model::file()?,
+        };
+        Some(Self {
+            file,
+            device: settings.device.clone(),
+            threads: settings.threads,
+            kv: settings.kv_type.name(),
+        })
+    }
+
     fn arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![STEPS.into()];
         arguments.extend(["--device".into(), self.device.clone().into()]);

@@ -9,6 +9,8 @@ use std::path::Path;
 use chat::{ChatEvent, ChatSnapshot, GoodCopy};
 use serde::Serialize;
 
+use crate::model_check::ModelCheck;
+
 /// Why the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another
 /// program has the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -102,11 +104,13 @@ impl From<ShellEvent> for HostEvent {
     }
 }
 
-/// What happens to the window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What the shell itself tells the page.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ShellEvent {
+    /// A check of the open model has come further.
+    ModelCheck { check: ModelCheck },
     /// A file is held over the window.
     Dragging { over: bool },
 }

@@ -44,6 +44,12 @@ export const commands = {
 	/**  Opens the model of the last session, which was not opened at the start. */
 	retryModel: () => __TAURI_INVOKE<null>("retry_model"),
 	useDemoModel: () => __TAURI_INVOKE<null>("use_demo_model"),
+	/**
+	 *  Compares the open model with an independent program in a child process; how far that is comes as events. False where no
+	 *  model is open.
+	 */
+	checkModel: () => __TAURI_INVOKE<boolean>("check_model"),
+	stopModelCheck: () => __TAURI_INVOKE<null>("stop_model_check"),
 	openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
 };
 
@@ -51,6 +57,19 @@ export const commands = {
 export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"lookup":true,"instructions":"","thinking":true,"sendWith":"enter","zoom":100,"showStats":true} as const;
 
 /* Types */
+/**  Which of the two results are right. */
+export type Agreement = 
+/**  Both are as near to the exact result as rounding allows. */
+"agree" | 
+/**  Only candle is. */
+"engine_differs" | 
+/**  Only the engine is. */
+"candle_differs" | 
+/**  Neither is. */
+"both_differ" | 
+/**  The exact result is NaN or infinite. */
+"damaged";
+
 /**  The figures of an answer, and what it was generated with. */
 export type AnswerStats = {
 	/**  The model's name. */
@@ -152,6 +171,41 @@ export type ChatView = {
 	/**  What was written and not sent. */
 	draft: Draft,
 };
+
+/**  How far logits are from the exact ones. */
+export type CheckDistance = {
+	/**  Relative error; none where it is NaN. */
+	relativeError: number | null,
+	/**  Mean KL divergence in nats; none where it is NaN. */
+	meanKl: number | null,
+	/**  Share of the positions whose likeliest token is the same, from 0 to 1. */
+	top1: number | null,
+};
+
+/**  What a check found, as the card shows it. */
+export type CheckReport = {
+	/**  Which of the results are right. */
+	verdict: Agreement,
+	/**  The device on which the engine ran. */
+	deviceName: string,
+	/**  Tokens of the text. */
+	tokens: number,
+	/**  The engine as the user runs it, compared with the exact result. */
+	engine: CheckDistance,
+	/**  candle, compared with the exact result. */
+	candle: CheckDistance,
+};
+
+/**  What a check computes at the moment. */
+export type CheckStep = 
+/**  candle loads the model. */
+"loading" | 
+/**  The text by candle. */
+"candle" | 
+/**  The text in exact arithmetic. */
+"exact" | 
+/**  The text as the user runs the model. */
+"engine";
 
 /**  Where a model computes, and why there. */
 export type Device = {
@@ -280,6 +334,27 @@ export type MessageState =
 "limit" | 
 /**  It failed. */
 "failed";
+
+/**  How far a check is. */
+export type ModelCheck = 
+/**  It is under way. */
+{ state: "running"; 
+/**  What is being computed. */
+step: CheckStep; 
+/**  Tokens of the text that were read in this step. */
+done: number; 
+/**  Tokens of the text. */
+total: number } | 
+/**  It is done. */
+{ state: "done"; 
+/**  What it found. */
+report: CheckReport } | 
+/**  It could not be done. */
+{ state: "failed"; 
+/**  Why, in a sentence. */
+message: string } | 
+/**  The user stopped it. */
+{ state: "stopped" };
 
 /**  A model that is open. */
 export type ModelInfo = {
@@ -465,8 +540,10 @@ export type Settings = {
 	showStats: boolean,
 };
 
-/**  What happens to the window. */
+/**  What the shell itself tells the page. */
 export type ShellEvent = 
+/**  A check of the open model has come further. */
+{ type: "modelCheck"; check: ModelCheck } | 
 /**  A file is held over the window. */
 { type: "dragging"; over: boolean };
 

@@ -1,5 +1,5 @@
 import { remedy } from "../state/failures";
-import type { Failure, ModelInfo, ModelStatus } from "../state/types";
+import type { Agreement, Failure, ModelCheck, ModelInfo, ModelStatus } from "../state/types";
 import { count } from "../text/figures";
 
 /** Where SmolLM3-3B can be had; the app itself fetches nothing. */
@@ -52,3 +52,41 @@ export function contextHint(open: Pick<ModelInfo, "contextLength" | "contextNote
   const now = `Now: ${count(open.contextLength)}.`;
   return [what, now, open.contextNote].filter(Boolean).join(" ");
 }
+
+/** What a check of the model is doing. */
+export function checkStepWords({
+  step,
+  done,
+  total,
+}: Pick<Extract<ModelCheck, { state: "running" }>, "step" | "done" | "total">): string {
+  const read = `${count(done)} of ${count(total)} tokens`;
+  switch (step) {
+    case "loading":
+      return "candle, an independent program, loads the model.";
+    case "candle":
+      return `candle reads a text: ${read}.`;
+    case "exact":
+      return `Goldcrest reads it in exact arithmetic: ${read}.`;
+    case "engine":
+      return `Goldcrest reads it as it runs here: ${read}.`;
+  }
+}
+
+/** What a check of the model found, and what to do about it. */
+export function checkVerdictWords(verdict: Agreement): string {
+  switch (verdict) {
+    case "agree":
+      return "Checked: Goldcrest and candle agree. Both are as close to the exact result as rounding allows.";
+    case "engine_differs":
+      return "Goldcrest’s results differ from the exact ones on this device. Choose another device in the settings.";
+    case "candle_differs":
+      return "Goldcrest and candle do not agree on this model, and the comparison cannot tell which of the two is wrong.";
+    case "both_differ":
+      return "Neither Goldcrest nor candle is close to the exact result on this device. Choose another device in the settings.";
+    case "damaged":
+      return "The weights in this file are damaged. Download or copy the file once more.";
+  }
+}
+
+/** `0.01234` as `1.23 %`. */
+export const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;

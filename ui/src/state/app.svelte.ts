@@ -9,6 +9,7 @@ import { ContextMenu } from "./menu.svelte";
 import { Disk } from "./disk.svelte";
 import { endWords } from "./endings";
 import { Model } from "./model.svelte";
+import { ModelChecking } from "./model-check.svelte";
 import { Notices } from "./notices.svelte";
 import { Preferences } from "./preferences.svelte";
 import { Queue } from "./queue.svelte";
@@ -28,6 +29,7 @@ export class App {
   readonly conversation: Conversation;
   readonly find: Find;
   readonly model: Model;
+  readonly checking: ModelChecking;
   readonly preferences: Preferences;
   readonly composer: Composer;
   readonly queue: Queue;
@@ -51,6 +53,7 @@ export class App {
     this.conversation = new Conversation(host, this.notices);
     this.find = new Find(this.conversation);
     this.model = new Model(host, this.notices);
+    this.checking = new ModelChecking(host, this.notices);
     this.preferences = new Preferences(host, this.notices);
     this.composer = new Composer(host, this.notices);
     this.queue = new Queue(host, this.notices);
@@ -228,6 +231,9 @@ export class App {
         break;
       case "copyFailed":
         this.notices.warn(event.error.message);
+        break;
+      case "modelCheck":
+        this.checking.take(event.check);
         break;
       case "dragging":
         this.model.dragging = event.over;

@@ -1,11 +1,14 @@
 /** The words of the wire that views may speak. */
 export type {
+  Agreement,
   AnswerStats,
   ChatSummary,
+  CheckDistance,
   Device,
   Failure,
   FailureCode,
   MessageState,
+  ModelCheck,
   ModelInfo,
   ModelStatus,
   SamplingSettings,

@@ -145,6 +145,53 @@ scene("the card has the model's facts, and opens the demo model", {}, async (pag
   assert.equal(await card.getByRole("button", { name: "Use the demo model" }).count(), 0);
 });
 
+scene("the card checks the model, and says how far that is", {}, async (page) => {
+  const card = page.getByRole("dialog", { name: "Model" });
+  await page.getByRole("button", { name: /^Model:/ }).click();
+  const check = card.getByRole("region", { name: "Check of this model" });
+  await page.evaluate(() => (window.stage.modelCheck.stepMs = 60_000));
+  await check.getByRole("button", { name: "Check this model" }).click();
+  await check.getByText("candle, an independent program, loads the model.").waitFor();
+  await page.evaluate(() => {
+    const step = { state: "running", step: "exact", done: 12, total: 96 };
+    window.stage.emit({ type: "modelCheck", check: step });
+  });
+  await check.getByText("12 of 96 tokens").waitFor();
+  assert.equal(await check.getByRole("progressbar").getAttribute("value"), "12");
+  await check.getByRole("button", { name: "Stop" }).click();
+  assert.deepEqual(await calls(page, "checkModel", "stopModelCheck"), [
+    ["checkModel"],
+    ["stopModelCheck"],
+  ]);
+  const end = (check) =>
+    page.evaluate((check) => window.stage.emit({ type: "modelCheck", check }), check);
+  await end({ state: "stopped" });
+  await check.getByRole("button", { name: "Check this model" }).waitFor();
+  const distance = { relativeError: 0.0241, meanKl: 0.0003, top1: 0.9896 };
+  const report = {
+    verdict: "agree",
+    deviceName: "CPU",
+    tokens: 96,
+    engine: distance,
+    candle: { ...distance, relativeError: null },
+  };
+  await end({ state: "done", report });
+  await check.getByText("Checked: Goldcrest and candle agree.").waitFor();
+  const rows = await check.getByRole("row").allInnerTexts();
+  assert.deepEqual(
+    rows.slice(1).map((row) => row.split(/\t/u).map((cell) => cell.trim())),
+    [
+      ["Goldcrest, CPU", "2.41 %", "98.96 %"],
+      ["candle", "not a number", "98.96 %"],
+    ],
+  );
+  await end({ state: "done", report: { ...report, verdict: "damaged" } });
+  await check.getByText("The weights in this file are damaged.").waitFor();
+  await end({ state: "failed", message: "There is no memory for this." });
+  await check.getByText("There is no memory for this.").waitFor();
+  await check.getByRole("button", { name: "Check this model" }).waitFor();
+});
+
 for (const [name, call] of [
   ["Open a model…", "pickModel"],
   ["Use the demo model", "useDemoModel"],

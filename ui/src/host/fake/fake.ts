@@ -5,6 +5,7 @@ import type {
   Host,
   HostEvent,
   Message,
+  ModelCheck,
   ModelInfo,
   ModelView,
   QueuedMessage,
@@ -19,7 +20,17 @@ import type {
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
 import { find } from "./search";
-import { big, type FakeChat, Library, demoModel, loading, noDraft, ready, stats } from "./library";
+import {
+  agreement,
+  big,
+  type FakeChat,
+  Library,
+  demoModel,
+  loading,
+  noDraft,
+  ready,
+  stats,
+} from "./library";
 
 export type Script = {
   /** Tokens (words, here) a second. */
@@ -362,6 +373,34 @@ export class FakeHost implements Host {
   useDemoModel(): Promise<null> {
     this.calls.push(["useDemoModel"]);
     this.#load(demoModel);
+    return Promise.resolve(null);
+  }
+
+  /** What the next checks of the model find, and how long a step of theirs takes. */
+  modelCheck: { end: ModelCheck; stepMs: number } = { end: agreement, stepMs: 0 };
+  #checkStopped = false;
+
+  checkModel(): Promise<boolean> {
+    this.calls.push(["checkModel"]);
+    this.#checkStopped = false;
+    void this.#check();
+    return Promise.resolve(true);
+  }
+
+  async #check(): Promise<void> {
+    for (const step of ["loading", "candle", "exact", "engine"] as const) {
+      const check: ModelCheck = { state: "running", step, done: 48, total: 96 };
+      this.emit({ type: "modelCheck", check });
+      await new Promise((resolve) => setTimeout(resolve, this.modelCheck.stepMs));
+      if (this.#checkStopped) break;
+    }
+    const check: ModelCheck = this.#checkStopped ? { state: "stopped" } : this.modelCheck.end;
+    this.emit({ type: "modelCheck", check });
+  }
+
+  stopModelCheck(): Promise<null> {
+    this.calls.push(["stopModelCheck"]);
+    this.#checkStopped = true;
     return Promise.resolve(null);
   }
 
