@@ -181,7 +181,7 @@ scene("the card checks the model, and says how far that is", {}, async (page) =>
   assert.deepEqual(
     rows.slice(1).map((row) => row.split(/\t/u).map((cell) => cell.trim())),
     [
-      ["Goldcrest, CPU", "2.41 %", "98.96 %"],
+      ["Goldcrest", "2.41 %", "98.96 %"],
       ["candle", "not a number", "98.96 %"],
     ],
   );
