@@ -512,7 +512,7 @@ export type SendWith =
 export type Settings = {
 	/**  The colours. */
 	theme: Theme,
-	/**  `auto`, `cpu`, `gpu`, `gpu:ID`, `cuda`, `cuda:N` or `metal`. */
+	/**  `auto`, `cpu`, `gpu` or `gpu:ID`. */
 	device: string,
 	/**  Threads to compute with; `None`: as many as suit the machine. */
 	threads: number | null,

@@ -73,7 +73,7 @@ pub enum ModelChoice {
 /// How to open it: the part of the settings that needs the model loaded again when it changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelOptions {
-    /// `auto`, `cpu`, `gpu`, `gpu:ID`, `cuda`, `cuda:N` or `metal`.
+    /// `auto`, `cpu`, `gpu` or `gpu:ID`.
     pub device: String,
     /// Threads to compute with; `None`: as many as suit the machine.
     pub threads: Option<u32>,

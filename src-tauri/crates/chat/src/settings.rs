@@ -16,7 +16,7 @@ use crate::text;
 pub struct Settings {
     /// The colours.
     pub theme: Theme,
-    /// `auto`, `cpu`, `gpu`, `gpu:ID`, `cuda`, `cuda:N` or `metal`.
+    /// `auto`, `cpu`, `gpu` or `gpu:ID`.
     pub device: String,
     /// Threads to compute with; `None`: as many as suit the machine.
     pub threads: Option<u32>,
@@ -171,7 +171,7 @@ impl Settings {
     pub fn validate(&self) -> Result<(), Failure> {
         if !is_device(&self.device) {
             return Err(Failure::other(format!(
-                "Device: “{}” is unknown. It is auto, cpu, gpu, gpu:ID, cuda, cuda:N or metal.",
+                "Device: “{}” is unknown. It is auto, cpu, gpu or gpu:ID.",
                 text::cut(&self.device, 64)
             )));
         }
@@ -287,10 +287,7 @@ fn is_fingerprint(name: &str) -> bool {
 }
 
 fn is_device(name: &str) -> bool {
-    let ordinal = |digits: &str| !digits.is_empty() && digits.parse::<u8>().is_ok();
-    matches!(name, "auto" | "cpu" | "gpu" | "cuda" | "metal")
-        || name.strip_prefix("cuda:").is_some_and(ordinal)
-        || name.strip_prefix("gpu:").is_some_and(is_gpu_id)
+    matches!(name, "auto" | "cpu" | "gpu") || name.strip_prefix("gpu:").is_some_and(is_gpu_id)
 }
 
 fn is_gpu_id(id: &str) -> bool {
