@@ -37,7 +37,7 @@ pub struct ChildSandbox {
 
 /// What a child reads. It renders the source in each context, and prints as many results.
 #[derive(Serialize)]
-struct Request<'a> {
+struct RenderRequest<'a> {
     source: &'a str,
     contexts: &'a [serde_json::Value],
     /// As YYYY-MM-DD.
@@ -110,7 +110,7 @@ fn request(
     contexts: &[serde_json::Value],
     today: Date,
 ) -> Result<Vec<u8>, TemplateError> {
-    let request = Request {
+    let request = RenderRequest {
         source,
         contexts,
         today: today.to_string(),

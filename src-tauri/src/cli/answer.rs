@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use engine::{Conversation, Engine, Event, Finished, GenerateParams, Part, Sampling};
 
 use super::output::visible;
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::{AnswerArgs, CliError};
 
 impl AnswerArgs {
@@ -73,7 +73,7 @@ pub fn generate(
         .map_err(|error| message(&error))?;
     let mut answer = Answer::default();
     let mut written = Ok(());
-    let mut bar = Progress::new();
+    let mut bar = ProgressLine::new();
     let finished = engine.generate(&prompt, params, cancel, &mut |event| {
         let (id, piece, part) = match event {
             Event::Prefill { done, total, .. } => {

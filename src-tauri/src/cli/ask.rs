@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use super::answer::{Answer, Stream, generate};
 use super::interrupt::Interrupt;
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::{AskArgs, CliError, DeviceArg, ModelArgs, load, output};
 use crate::reference_process::ReferenceProcess;
 
 /// What `--json` prints. Rates are in tokens a second, times in seconds.
 #[derive(Serialize)]
-struct Report<'a> {
+struct AnswerReport<'a> {
     text: &'a str,
     thinking: &'a str,
     ids: &'a [u32],
@@ -50,7 +50,7 @@ pub fn run(args: AskArgs) -> Result<(), CliError> {
         let (answer, finished) = answered?;
         if args.json {
             let reason = "The reference was chosen".to_owned();
-            output::json(&Report {
+            output::json(&AnswerReport {
                 device: REFERENCE,
                 ..report(&engine, reason, &answer, &finished)
             })?;
@@ -96,7 +96,7 @@ fn open_candle(args: &ModelArgs) -> Result<Engine, CliError> {
     let path = load::file(args.model.as_deref())?;
     let file = ModelFile::open(&path).map_err(|error| CliError::file(&path, error))?;
     let threads = args.place.threads.map(usize::from);
-    let mut bar = Progress::new();
+    let mut bar = ProgressLine::new();
     bar.begin("Loading the model with candle");
     let never = AtomicBool::new(false);
     let opened = ReferenceProcess::open(&path, threads, &never);
@@ -134,9 +134,9 @@ fn report<'a>(
     device_reason: String,
     answer: &'a Answer,
     finished: &Finished,
-) -> Report<'a> {
+) -> AnswerReport<'a> {
     let (summary, device, stats) = (engine.summary(), engine.device(), &finished.stats);
-    Report {
+    AnswerReport {
         text: answer.text.trim(),
         thinking: answer.thinking.trim(),
         ids: &answer.ids,

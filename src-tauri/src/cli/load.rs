@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ::devices::{Choice, CrashMarkers, DeviceRequest, Devices, OpenModel, OpenStep, VARIABLE};
 use engine::{CpuLevel, Engine, LoadOptions, ModelFile, TemplateSandbox, TemplateUse};
 
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::{CliError, DeviceArg, ModelArgs, PlaceArgs};
 use crate::folders::Folders;
 use crate::{demo_model, sandbox};
@@ -89,7 +89,7 @@ pub fn open_file(
     request: &DeviceRequest,
     options: &LoadOptions,
 ) -> Result<LoadedModel, engine::OpenError> {
-    let mut bar = Progress::new();
+    let mut bar = ProgressLine::new();
     let on_progress = &mut |step| match step {
         OpenStep::Checking => tell_of_check(),
         OpenStep::Loading(share) => bar.show("Loading the model", (share * 1000.0) as u64, 1000),

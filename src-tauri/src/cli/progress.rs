@@ -8,12 +8,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const DELAY: Duration = Duration::from_millis(300);
 const STYLE: &str = "{msg} {bar:32} {percent} %";
 
-pub struct Progress {
+pub struct ProgressLine {
     begun: Instant,
     bar: Option<ProgressBar>,
 }
 
-impl Progress {
+impl ProgressLine {
     pub fn new() -> Self {
         Self {
             begun: Instant::now(),
@@ -52,7 +52,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.clear();
     }
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn the_bar_can_be_drawn_and_comes_only_where_it_is_worth_it() {
         assert!(ProgressStyle::with_template(STYLE).is_ok());
-        let mut progress = Progress::new();
+        let mut progress = ProgressLine::new();
         progress.show("Loading", 1, 2);
         assert!(progress.bar.is_none());
         progress.begun -= DELAY;
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!((bar.position(), bar.length()), (1, Some(2)));
         progress.clear();
         assert!(progress.bar.is_none());
-        let mut progress = Progress::new();
+        let mut progress = ProgressLine::new();
         progress.begin("Loading");
         assert!(progress.bar.is_some());
     }

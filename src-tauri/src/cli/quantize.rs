@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use ::quantize::{QuantizeError, QuantizeReport, QuantizeRequest, QuantizeStep};
 
 use super::interrupt::Interrupt;
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::{CliError, QuantizeArgs, output};
 
 pub fn run(args: &QuantizeArgs) -> Result<(), CliError> {
@@ -17,7 +17,7 @@ pub fn run(args: &QuantizeArgs) -> Result<(), CliError> {
         overwrite: args.force,
         threads: args.threads.map(usize::from),
     };
-    let mut bar = Progress::new();
+    let mut bar = ProgressLine::new();
     let (report, _) = Interrupt::listen().during(|cancel| {
         let mut show = |step, done, total| bar.show(label(step), done, total);
         ::quantize::quantize(&request, &mut show, cancel)

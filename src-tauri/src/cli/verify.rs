@@ -8,7 +8,7 @@ use figures::tokens;
 use reference::Distance;
 
 use super::interrupt::Interrupt;
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::{CliError, VerifyArgs, load, output};
 use crate::model_check::{CheckDistance, CheckLine, CheckReport, CheckStep};
 use crate::verify::{Parting, Subject, VerifyReport, VerifyStage, percent};
@@ -44,7 +44,7 @@ fn verify(args: &VerifyArgs, cancel: &AtomicBool) -> Result<Option<VerifyReport>
     let subject = Subject::open(file, args.tokens.map(usize::from));
     let subject = subject.map_err(|error| CliError::file(file, error))?;
     let total = subject.tokens.len() as u64;
-    let mut bar = Progress::new();
+    let mut bar = ProgressLine::new();
     bar.begin("Loading the model with candle");
     let progress = &mut |stage| {
         let (what, step, done) = match stage {

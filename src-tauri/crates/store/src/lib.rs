@@ -33,7 +33,7 @@ pub use table::message::{
     ErrorRow, MessageId, MessageRow, MessageState, Messages, NewMessage, OmittedRow, Progress,
 };
 pub use table::search::{Search, SearchRow};
-pub use table::setting::Settings;
+pub use table::setting::SettingRows;
 pub use table::window::{WindowRow, Windows};
 
 /// The open database: one connection, the only writer.
@@ -103,8 +103,8 @@ impl Store {
     }
 
     /// The settings.
-    pub fn settings(&self) -> Settings<'_> {
-        Settings { db: &self.db }
+    pub fn settings(&self) -> SettingRows<'_> {
+        SettingRows { db: &self.db }
     }
 
     /// What was typed and not sent.

@@ -15,11 +15,11 @@ pub(crate) const STEPS: &[Step] = &[Step {
 }];
 
 /// The settings.
-pub struct Settings<'s> {
+pub struct SettingRows<'s> {
     pub(crate) db: &'s Connection,
 }
 
-impl Settings<'_> {
+impl SettingRows<'_> {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Result<Option<Value>, StoreError> {
         Ok(self.with_prefix(key)?.remove(key))
