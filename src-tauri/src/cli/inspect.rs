@@ -83,17 +83,17 @@ fn write_model(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     writeln!(
         out,
         "  {} blocks, width {}, feed-forward {}",
-        model.layers, model.embedding, model.feed_forward
+        model.shape.layers, model.shape.embedding, model.shape.feed_forward
     )?;
     writeln!(
         out,
         "  {} query heads, {} key and value heads, {} values in a head",
-        model.heads, model.kv_heads, model.head_dim
+        model.shape.heads, model.shape.kv_heads, model.shape.head_dim
     )?;
     writeln!(
         out,
         "  vocabulary {}, {} head",
-        model.vocab,
+        model.shape.vocab,
         if model.tied_head { "tied" } else { "own" }
     )?;
     writeln!(

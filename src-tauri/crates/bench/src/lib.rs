@@ -271,7 +271,7 @@ impl Instrument<'_> {
     }
 
     fn arbitrary_tokens(&self, count: usize) -> Vec<u32> {
-        let (vocab, mut random) = (self.engine.config().vocab as u64, Random::new(1));
+        let (vocab, mut random) = (self.engine.config().shape.vocab as u64, Random::new(1));
         #[expect(
             clippy::cast_possible_truncation,
             reason = "vocabularies are counted in u32"

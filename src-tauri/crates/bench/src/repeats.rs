@@ -39,7 +39,7 @@ impl Instrument<'_> {
         &mut self,
         repeats: usize,
     ) -> Result<Vec<LookupReport>, GenerateError> {
-        let vocab = self.engine.config().vocab as u64;
+        let vocab = self.engine.config().shape.vocab as u64;
         let mut reports = Vec::new();
         for script in scripts(vocab) {
             let (mut plain, mut drafts_used) = (Vec::new(), Vec::new());

@@ -180,7 +180,7 @@ impl Synthetic {
                 None => BlockType::Q6K,
                 Some(layer) => {
                     let sensitive = name.contains("attn_v") || name.contains("ffn_down");
-                    let more = use_more_bits(layer, self.config.layers);
+                    let more = use_more_bits(layer, self.config.shape.layers);
                     if sensitive && more {
                         BlockType::Q6K
                     } else {

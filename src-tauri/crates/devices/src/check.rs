@@ -223,7 +223,7 @@ where
         weights::check(&gguf, &config).map_err(|error| Stop::Model(error.into()))?;
         self.products(&gguf, &config)?;
         let excerpt = Excerpt::new(&gguf, &config);
-        let name = format!("{} layers", excerpt.config().layers);
+        let name = format!("{} layers", excerpt.config().shape.layers);
         let (gpu, cpu) = self.compare_backends(&name, &excerpt, excerpt.config(), KvType::F16)?;
         if let Some(demo_model) = &order.demo_model
             && let Ok(gguf) = Gguf::open(demo_model)
@@ -236,7 +236,7 @@ where
         }
         let whole = weights::bytes_per_token(&gguf, &config) as f64;
         let part = weights::bytes_per_token(&excerpt, excerpt.config()) as f64;
-        let blocks = excerpt.config().layers as f64 / config.layers as f64;
+        let blocks = excerpt.config().shape.layers as f64 / config.shape.layers as f64;
         let [gpu, cpu] = [gpu, cpu].map(|rate| Rate {
             prefill: rate.prefill * blocks,
             decode: rate.decode * part / whole,
@@ -257,7 +257,9 @@ where
             let Some((ty, rows, cols)) = source.shape(&name) else {
                 continue;
             };
-            if rows == 1 || (!is_head && rows == config.vocab) || kinds.contains(&(ty, rows, cols))
+            if rows == 1
+                || (!is_head && rows == config.shape.vocab)
+                || kinds.contains(&(ty, rows, cols))
             {
                 continue;
             }
@@ -327,7 +329,7 @@ where
             Ok::<_, Stop>(Session::new(Box::new(model)))
         };
         let mut gpu = Session::new(Box::new(gpu));
-        let ids = arbitrary(READ + 8, config.vocab);
+        let ids = arbitrary(READ + 8, config.shape.vocab);
         self.compare(name, &mut gpu, &mut on(Cpu::exact(self.threads))?, &ids)?;
         let mut cpu = on(Cpu::new(self.threads, self.level))?;
         Ok((speed(&mut gpu, &ids)?, speed(&mut cpu, &ids)?))

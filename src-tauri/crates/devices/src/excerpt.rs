@@ -19,7 +19,7 @@ impl<'a> Excerpt<'a> {
     pub fn new(source: &'a dyn WeightSource, config: &Config) -> Excerpt<'a> {
         let mut kinds = Vec::new();
         let (mut blocks, mut others) = (Vec::new(), Vec::new());
-        for block in 0..config.layers {
+        for block in 0..config.shape.layers {
             let kind = weights::types(source, config, block);
             if kinds.contains(&kind) {
                 others.push(block);
@@ -30,10 +30,7 @@ impl<'a> Excerpt<'a> {
         }
         blocks.extend(others);
         blocks.truncate(BLOCKS);
-        let config = Config {
-            layers: blocks.len(),
-            ..config.clone()
-        };
+        let config = config.with_layers(blocks.len());
         Excerpt {
             source,
             config,

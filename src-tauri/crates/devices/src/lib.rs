@@ -258,7 +258,7 @@ impl Choice {
     /// A GPU that computes well, for `reason`.
     fn gpu(verdict: Verdict, reason: Reason, trial: &Trial<'_>) -> Self {
         let check = verdict.check.unwrap_or_default();
-        let layers = trial.file.config().layers;
+        let layers = trial.file.config().shape.layers;
         let rates = check.rates;
         let min_layers = rates
             .filter(|_| trial.automatic)

@@ -140,24 +140,25 @@ fn longest(config: &Config, options: &LoadOptions) -> usize {
 pub fn kv_bytes_per_token(config: &Config, kv: KvType) -> u64 {
     /// Storage grows by blocks of positions; of this many any number of blocks is made.
     const POSITIONS: usize = 4096;
-    let layer = KvLayer::bytes_for(kv, config.kv_heads, config.head_dim, POSITIONS);
-    (config.layers as u64).saturating_mul(layer) / POSITIONS as u64
+    let layer = KvLayer::bytes_for(kv, config.shape.kv_heads, config.shape.head_dim, POSITIONS);
+    (config.shape.layers as u64).saturating_mul(layer) / POSITIONS as u64
 }
 
 /// Bytes per token of context that attention of few queries takes beside the cache: a partial result for every KV split.
 fn attention_bytes_per_token(config: &Config) -> u64 {
-    let record = 4 * (config.head_dim + 2) as u64;
-    (Cpu::BATCH_INVARIANT_MAX as u64 * config.heads as u64 * record).div_ceil(Cpu::KV_SPLIT as u64)
+    let record = 4 * (config.shape.head_dim + 2) as u64;
+    (Cpu::BATCH_INVARIANT_MAX as u64 * config.shape.heads as u64 * record)
+        .div_ceil(Cpu::KV_SPLIT as u64)
 }
 
 /// Bytes that passes of `chunk` tokens take beside weights and cache, at most.
 fn scratch_bytes(config: &Config, chunk: usize, threads: usize) -> u64 {
     const FLOAT: u64 = 4;
     let [e, h, k, f] = [
-        config.embedding,
-        config.q_width(),
-        config.kv_width(),
-        config.feed_forward,
+        config.shape.embedding,
+        config.shape.q_width(),
+        config.shape.kv_width(),
+        config.shape.feed_forward,
     ]
     .map(|width| width as u64);
     let rows = 2 * (e + h + k) * FLOAT;
@@ -166,14 +167,17 @@ fn scratch_bytes(config: &Config, chunk: usize, threads: usize) -> u64 {
     // Activations in 8 bits with their scales, in both grains, and as tiles.
     let rounded = 6 * e.max(h).max(f);
     // A partial result for every query of every piece of attention's, of which each thread has a few.
-    let (head, block) = (config.head_dim.next_multiple_of(16) as u64, 128 * (h / k));
-    let queries = 4 * threads as u64 * block + (chunk * config.heads) as u64;
+    let (head, block) = (
+        config.shape.head_dim.next_multiple_of(16) as u64,
+        128 * (h / k),
+    );
+    let queries = 4 * threads as u64 * block + (chunk * config.shape.heads) as u64;
     let partial = queries * (head + 2) * FLOAT;
     // For a thread's own piece: queries and sums as floats, queries as 16 bits twice over, and scores for 64 positions
     // with their weights.
     let pieces = threads as u64 * block * (3 * head * FLOAT + 64 * 6 + 16);
     let attention = partial + pieces;
-    let logits = 2 * config.vocab as u64 * FLOAT;
+    let logits = 2 * config.shape.vocab as u64 * FLOAT;
     (rows + feed_forward + rounded) * chunk as u64 + attention + logits
 }
 
@@ -291,29 +295,20 @@ mod tests {
         let packed = weights::packed_bytes(&gguf, &config);
         // 525 rows of the vocabulary are packed as 528.
         assert!(packed > stored && packed < stored + stored / 50);
-        let wide = Config {
-            feed_forward: 1 << 17,
-            ..config.clone()
-        };
+        let mut wide = config.clone();
+        wide.shape.feed_forward = 1 << 17;
         let scratch = |config| scratch_bytes(config, 512, 2);
         assert!(scratch(&wide) - scratch(&config) > 512 * ((1 << 17) - 512) * 10);
         // Each thread has a piece of attention's, of 128 queries for each of the heads that share a key head.
-        let shared = Config {
-            heads: 1024,
-            kv_heads: 1,
-            head_dim: 32,
-            ..config.clone()
-        };
+        let mut shared = config.clone();
+        (shared.shape.heads, shared.shape.kv_heads) = (1024, 1);
+        shared.shape.head_dim = 32;
         let of_a_thread = 128 * 1024 * (4 * 34 * 4 + 3 * 32 * 4 + 64 * 6);
         let more = scratch_bytes(&shared, 512, 4) - scratch_bytes(&shared, 512, 2);
         assert!(more >= 2 * of_a_thread, "{more} bytes for two threads");
         // Values are padded to whole vectors, and scales are counted.
-        let odd = Config {
-            head_dim: 20,
-            kv_heads: 2,
-            layers: 1,
-            ..config
-        };
+        let mut odd = config.with_layers(1);
+        (odd.shape.head_dim, odd.shape.kv_heads) = (20, 2);
         assert_eq!(kv_bytes_per_token(&odd, KvType::F16), 2 * 2 * (20 + 32));
         assert_eq!(kv_bytes_per_token(&odd, KvType::Q8_0), 2 * (20 + 32 + 4));
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gpu::Shape;
 use kernels::KvType;
 use serde::Serialize;
 
@@ -66,20 +67,9 @@ pub struct TensorLine {
 /// The dimensions that the engine reads from the metadata, and the memory that they need.
 #[derive(Clone, Debug, Serialize)]
 pub struct ModelLine {
-    /// Number of blocks.
-    pub layers: usize,
-    /// Width of the residual stream.
-    pub embedding: usize,
-    /// Width inside the feed-forward part.
-    pub feed_forward: usize,
-    /// Query heads.
-    pub heads: usize,
-    /// Key and value heads.
-    pub kv_heads: usize,
-    /// Values in a head.
-    pub head_dim: usize,
-    /// Number of tokens in the vocabulary.
-    pub vocab: usize,
+    /// The dimensions.
+    #[serde(flatten)]
+    pub shape: Shape,
     /// Context length that the model was trained for.
     pub trained_context: usize,
     /// Base of the rotary frequencies.
@@ -174,13 +164,7 @@ impl ModelLine {
             )
         };
         ModelLine {
-            layers: config.layers,
-            embedding: config.embedding,
-            feed_forward: config.feed_forward,
-            heads: config.heads,
-            kv_heads: config.kv_heads,
-            head_dim: config.head_dim,
-            vocab: config.vocab,
+            shape: config.shape.clone(),
             trained_context: config.context,
             rope_theta: config.rope.theta,
             rope_scaling: match &config.rope.scaling {
@@ -190,8 +174,8 @@ impl ModelLine {
                     format!("yarn {} from {}", yarn.factor, yarn.original_context)
                 }
             },
-            layers_without_rope: (0..config.layers)
-                .filter(|&layer| !config.rotates(layer))
+            layers_without_rope: (0..config.shape.layers)
+                .filter(|&layer| !config.shape.rotates(layer))
                 .collect(),
             tied_head: gguf.tensor_info("output.weight").is_none(),
             context,

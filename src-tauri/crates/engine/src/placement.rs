@@ -198,7 +198,7 @@ impl GpuOrder<'_> {
             let context = self.shortest();
             return Err(GpuRejection::NoRoom { context });
         };
-        let (fit, layers) = (model.blocks(), config.layers);
+        let (fit, layers) = (model.blocks(), config.shape.layers);
         if fit < layers && fit < self.gpu.min_layers {
             return Err(GpuRejection::TooFewLayers { fit, layers });
         }
@@ -270,12 +270,10 @@ impl GpuOrder<'_> {
     where
         E: Executor + 'static,
     {
-        let first = Config {
-            layers: self.config.layers - last.blocks(),
-            ..self.config.clone()
-        };
+        let layers = self.config.shape.layers - last.blocks();
+        let first = self.config.with_layers(layers);
         let cpu = (self.cpu)();
-        let weights = weights::load_first(&cpu, self.source, self.config, first.layers, progress)?;
+        let weights = weights::load_first(&cpu, self.source, self.config, layers, progress)?;
         let first = CpuModel::new(first, cpu, weights, kv, self.chunk)?;
         Ok(Box::new(Split::new(first, last)))
     }

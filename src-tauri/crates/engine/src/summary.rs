@@ -61,7 +61,7 @@ impl ModelSummary {
                 .map(|t| (t.rows() * t.cols()) as u64)
                 .sum(),
             file_bytes: gguf.file_bytes() as u64,
-            vocab: config.vocab,
+            vocab: config.shape.vocab,
             context_length: config.context,
             context_note: None,
             context_can_grow: false,

@@ -1,8 +1,11 @@
 //! The dimensions of a SmolLM3 model.
 
+use serde::Serialize;
+
 /// The dimensions of a model. The first words of each field name the GGUF key that it is read from, without the
-/// architecture's prefix; widths and lengths are counted in values.
-#[derive(Clone, Debug, PartialEq)]
+/// architecture's prefix; widths and lengths are counted in values. A report has the sizes of the matrices: `eps` and
+/// `rotary` are not serialised.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shape {
     /// `block_count`: transformer blocks.
     pub layers: usize,
@@ -19,8 +22,10 @@ pub struct Shape {
     /// Length of `tokenizer.ggml.tokens`: tokens V in the vocabulary.
     pub vocab: usize,
     /// `attention.layer_norm_rms_epsilon`: epsilon of every RMS norm.
+    #[serde(skip)]
     pub eps: f32,
     /// `rope.dimension_count`: values at the start of each head that RoPE rotates, an even number.
+    #[serde(skip)]
     pub rotary: usize,
 }
 

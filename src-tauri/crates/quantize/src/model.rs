@@ -85,10 +85,10 @@ pub(crate) struct ModelTensor {
 
 /// Every tensor of a model, in the order of a file; without the head, which may be tied to the embedding.
 pub(crate) fn model_tensors(config: &Config) -> Vec<ModelTensor> {
-    let (e, f) = (config.embedding, config.feed_forward);
-    let (h, k) = (config.q_width(), config.kv_width());
+    let (e, f) = (config.shape.embedding, config.shape.feed_forward);
+    let (h, k) = (config.shape.q_width(), config.shape.kv_width());
     let halves = RowOrder::Halves {
-        head_dim: config.head_dim,
+        head_dim: config.shape.head_dim,
     };
     let tensor = |gguf: &str, hf: &str, rows, cols, order| ModelTensor {
         gguf: format!("{gguf}.weight"),
@@ -99,10 +99,10 @@ pub(crate) fn model_tensors(config: &Config) -> Vec<ModelTensor> {
     };
     let same = RowOrder::Same;
     let mut all = vec![
-        tensor("token_embd", "embed_tokens", config.vocab, e, same),
+        tensor("token_embd", "embed_tokens", config.shape.vocab, e, same),
         tensor("output_norm", "norm", 1, e, same),
     ];
-    for layer in 0..config.layers {
+    for layer in 0..config.shape.layers {
         let parts = [
             ("attn_norm", "input_layernorm", 1, e, same),
             ("attn_q", "self_attn.q_proj", h, e, halves),
@@ -130,8 +130,8 @@ pub(crate) fn head(config: &Config) -> ModelTensor {
     ModelTensor {
         gguf: "output.weight".to_owned(),
         hf: "lm_head.weight".to_owned(),
-        rows: config.vocab,
-        cols: config.embedding,
+        rows: config.shape.vocab,
+        cols: config.shape.embedding,
         order: RowOrder::Same,
     }
 }

@@ -170,7 +170,7 @@ struct Deviation {
 
 impl OutputPlan {
     fn new(model: &FloatModel, file_type: FileType) -> Result<OutputPlan, QuantizeError> {
-        let (layers, tied) = (model.config.layers, model.is_tied());
+        let (layers, tied) = (model.config.shape.layers, model.is_tied());
         let describe = |tensor: &FloatTensor| {
             let is_matrix = tensor.dims.len() > 1 && !tensor.name.ends_with("_norm.weight");
             let ty = if is_matrix {

@@ -1,5 +1,7 @@
 //! The model's dimensions, all read from the file and checked against each other.
 
+use gpu::Shape;
+
 use crate::gguf::{Gguf, TensorInfo, Value, quote};
 use crate::model::rope::{Rope, Scaling, Yarn};
 
@@ -8,10 +10,10 @@ pub const ARCHITECTURE: &str = "smollm3";
 
 /// Bounds that no model comes near; inside them, products of dimensions cannot overflow, and scratch for a few hundred
 /// tokens of any width is small.
-const MOST_LAYERS: usize = 1 << 10;
-const MOST_WIDTH: usize = 1 << 17;
+const MAX_LAYERS: usize = 1 << 10;
+const MAX_WIDTH: usize = 1 << 17;
 /// Below these widths the padding to whole vectors would take many times what the weights do.
-const LEAST_EMBEDDING: usize = 32;
+const MIN_EMBEDDING: usize = 32;
 const HEAD_DIM: std::ops::RangeInclusive<usize> = 16..=512;
 /// The stretch of YaRN for a context that the model was not trained for: SmolLM3's own recipe.
 const STRETCH: usize = 2;
@@ -35,27 +37,13 @@ pub enum ConfigError {
     },
 }
 
-/// A SmolLM3 model's dimensions.
+/// A SmolLM3 model's dimensions, the context that it was trained for, and its position embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Number of blocks.
-    pub layers: usize,
-    /// Width of the residual stream.
-    pub embedding: usize,
-    /// Width inside the feed-forward part.
-    pub feed_forward: usize,
-    /// Query heads.
-    pub heads: usize,
-    /// Key and value heads; divides `heads`.
-    pub kv_heads: usize,
-    /// Values in a head.
-    pub head_dim: usize,
-    /// Number of tokens in the vocabulary.
-    pub vocab: usize,
-    /// Context length that the model was trained for.
+    /// Dimensions.
+    pub shape: Shape,
+    /// Context length that the model was trained for, in tokens.
     pub context: usize,
-    /// Epsilon of every RMS norm.
-    pub eps: f32,
     /// Rotary position embedding.
     pub rope: Rope,
 }
@@ -71,31 +59,35 @@ impl Config {
             return Err(ConfigError::Architecture(quote(architecture)));
         }
         let keys = Keys(gguf);
-        let embedding = keys.dimension("embedding_length", MOST_WIDTH)?;
-        if embedding < LEAST_EMBEDDING {
-            let problem = format!("{embedding} is not between {LEAST_EMBEDDING} and {MOST_WIDTH}");
+        let embedding = keys.dimension("embedding_length", MAX_WIDTH)?;
+        if embedding < MIN_EMBEDDING {
+            let problem = format!("{embedding} is not between {MIN_EMBEDDING} and {MAX_WIDTH}");
             return Err(invalid("embedding_length", problem));
         }
-        let heads = keys.dimension("attention.head_count", MOST_WIDTH)?;
+        let heads = keys.dimension("attention.head_count", MAX_WIDTH)?;
         let kv_heads = keys
-            .optional("attention.head_count_kv", MOST_WIDTH)?
+            .optional("attention.head_count_kv", MAX_WIDTH)?
             .unwrap_or(heads);
         if heads % kv_heads != 0 {
             let problem = format!("{kv_heads} does not divide the {heads} query heads");
             return Err(invalid("attention.head_count_kv", problem));
         }
         let head_dim = head_dim(&keys, embedding, heads)?;
-        Ok(Config {
-            layers: keys.dimension("block_count", MOST_LAYERS)?,
+        let shape = Shape {
+            layers: keys.dimension("block_count", MAX_LAYERS)?,
             embedding,
-            feed_forward: keys.dimension("feed_forward_length", MOST_WIDTH)?,
+            feed_forward: keys.dimension("feed_forward_length", MAX_WIDTH)?,
             heads,
             kv_heads,
             head_dim,
             vocab: vocab(gguf)?,
-            context: keys.dimension("context_length", u32::MAX as usize)?,
             eps: keys.positive("attention.layer_norm_rms_epsilon", None)?,
-            rope: rope(&keys, head_dim)?,
+            rotary: rotary(&keys, head_dim)?,
+        };
+        Ok(Config {
+            context: keys.dimension("context_length", u32::MAX as usize)?,
+            rope: rope(&keys)?,
+            shape,
         })
     }
 
@@ -139,37 +131,31 @@ impl Config {
         config
     }
 
-    /// Whether block `layer` (from 0) has rotary embedding: every fourth has none. The files carry no flag for it.
-    pub fn rotates(&self, layer: usize) -> bool {
-        !(layer + 1).is_multiple_of(4)
-    }
-
-    /// Width of all query heads together.
-    pub fn q_width(&self) -> usize {
-        self.heads * self.head_dim
-    }
-
-    /// Width of all key heads together, and of all value heads.
-    pub fn kv_width(&self) -> usize {
-        self.kv_heads * self.head_dim
+    /// The same model with this number of layers.
+    #[must_use]
+    pub fn with_layers(&self, layers: usize) -> Config {
+        let mut config = self.clone();
+        config.shape.layers = layers;
+        config
     }
 
     /// Products that a token takes in the matrices of all blocks.
     pub fn products_per_token(&self) -> u64 {
-        let attention = 2 * self.embedding * (self.q_width() + self.kv_width());
-        let block = attention + 3 * self.embedding * self.feed_forward;
-        (self.layers * block) as u64
+        let shape = &self.shape;
+        let attention = 2 * shape.embedding * (shape.q_width() + shape.kv_width());
+        let layer = attention + 3 * shape.embedding * shape.feed_forward;
+        (shape.layers * layer) as u64
     }
 }
 
 fn head_dim(keys: &Keys<'_>, embedding: usize, heads: usize) -> Result<usize, ConfigError> {
-    let given = keys.optional("attention.key_length", MOST_WIDTH)?;
+    let given = keys.optional("attention.key_length", MAX_WIDTH)?;
     if given.is_none() && !embedding.is_multiple_of(heads) {
         let problem = format!("{heads} heads do not divide an embedding of {embedding}");
         return Err(invalid("attention.head_count", problem));
     }
     let head_dim = given.unwrap_or(embedding / heads);
-    if !HEAD_DIM.contains(&head_dim) || head_dim * heads > MOST_WIDTH {
+    if !HEAD_DIM.contains(&head_dim) || head_dim * heads > MAX_WIDTH {
         let key = match given {
             Some(_) => "attention.key_length",
             None => "attention.head_count",
@@ -180,7 +166,7 @@ fn head_dim(keys: &Keys<'_>, embedding: usize, heads: usize) -> Result<usize, Co
         ));
     }
     if keys
-        .optional("attention.value_length", MOST_WIDTH)?
+        .optional("attention.value_length", MAX_WIDTH)?
         .is_some_and(|value| value != head_dim)
     {
         return Err(invalid(
@@ -203,21 +189,24 @@ fn vocab(gguf: &Gguf) -> Result<usize, ConfigError> {
         .ok_or_else(|| ConfigError::Missing(TOKENS.to_owned()))
 }
 
-fn rope(keys: &Keys<'_>, head_dim: usize) -> Result<Rope, ConfigError> {
+fn rotary(keys: &Keys<'_>, head_dim: usize) -> Result<usize, ConfigError> {
     let rotary = keys
-        .optional("rope.dimension_count", MOST_WIDTH)?
+        .optional("rope.dimension_count", MAX_WIDTH)?
         .unwrap_or(head_dim);
     if rotary > head_dim || rotary % 2 != 0 {
         let problem =
             format!("{rotary} of the {head_dim} values of a head cannot be rotated in pairs");
         return Err(invalid("rope.dimension_count", problem));
     }
+    Ok(rotary)
+}
+
+fn rope(keys: &Keys<'_>) -> Result<Rope, ConfigError> {
     let theta = keys.positive("rope.freq_base", Some(10_000.0))?;
     if theta <= 1.0 {
         return Err(invalid("rope.freq_base", format!("{theta} is not above 1")));
     }
     Ok(Rope {
-        rotary,
         theta,
         scaling: scaling(keys)?,
     })

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gpu::Layer;
 use kernels::{Cpu, CpuLevel, KvLayer, KvType};
 
 use crate::model::activations::{Activations, Angles, Operations};
@@ -9,7 +10,7 @@ use crate::model::config::Config;
 use crate::model::error::DeviceError;
 use crate::model::evaluate::{Evaluate, Pass, Want, check_ids};
 use crate::model::rope::Rotation;
-use crate::model::weights::{self, CpuWeights, Layer, WeightSource};
+use crate::model::weights::{self, CpuWeights, WeightSource};
 use crate::open_error::OpenError;
 
 /// A model on the CPU, with the cache of one sequence.
@@ -55,7 +56,11 @@ impl CpuModel {
         chunk: usize,
     ) -> Result<CpuModel, DeviceError> {
         let rows = |cols| Activations::new(chunk, cols);
-        let (e, h, k) = (config.embedding, config.q_width(), config.kv_width());
+        let (e, h, k) = (
+            config.shape.embedding,
+            config.shape.q_width(),
+            config.shape.kv_width(),
+        );
         let buffers = Buffers {
             x: rows(e)?,
             h: rows(e)?,
@@ -65,9 +70,9 @@ impl CpuModel {
             a: rows(h)?,
             at: Angles::default(),
         };
-        let layer = |_| KvLayer::new(kv, config.kv_heads, config.head_dim);
-        let kv = (0..config.layers).map(layer).collect();
-        let rotation = Rotation::new(&config.rope);
+        let layer = |_| KvLayer::new(kv, config.shape.kv_heads, config.shape.head_dim);
+        let kv = (0..config.shape.layers).map(layer).collect();
+        let rotation = Rotation::new(&config.rope, config.shape.rotary);
         Ok(CpuModel {
             config,
             operations: Operations(cpu),
@@ -111,7 +116,7 @@ impl CpuModel {
         ids: &[u32],
         cancel: &AtomicBool,
     ) -> Result<Option<&[f32]>, DeviceError> {
-        check_ids(ids, self.chunk, self.config.vocab)?;
+        check_ids(ids, self.chunk, self.config.shape.vocab)?;
         let pass = self.blocks(ids, Want::All, cancel);
         let complete = self.commit(ids.len(), pass)? == Pass::Complete;
         Ok(complete.then_some(self.buffers.x.get()))
@@ -143,7 +148,7 @@ impl CpuModel {
             return Ok(Pass::Cancelled);
         }
         if want != Want::Nothing {
-            let (b, s, eps) = (&self.operations, &mut self.buffers, self.config.eps);
+            let (b, s, eps) = (&self.operations, &mut self.buffers, self.config.shape.eps);
             b.rms_norm(&s.x, &self.weights.output_norm, eps, &mut s.h); // [wanted, E]
             b.logits(&s.h, self.weights.head(), logits)?; // [wanted, V]
         }
@@ -166,7 +171,7 @@ impl CpuModel {
             buffers: s,
             ..
         } = self;
-        let (eps, head_dim) = (config.eps, config.head_dim);
+        let (eps, head_dim) = (config.shape.eps, config.shape.head_dim);
         let stop = || cancel.load(Ordering::Relaxed);
 
         b.embed(&weights.token_embd, ids, &mut s.x); // [m, E]
@@ -195,12 +200,12 @@ impl CpuModel {
                 [attn_q, attn_k, attn_v],
                 [&mut s.q, &mut s.k, &mut s.v],
             )?; // [m, H], [m, K], [m, K]
-            if config.rotates(i) {
+            if config.shape.rotates(i) {
                 b.rope(&mut s.q, head_dim, &s.at);
                 b.rope(&mut s.k, head_dim, &s.at);
             }
             b.attention(&s.q, &s.k, &s.v, kv, &mut s.a)?; // [m, H]
-            if i + 1 == config.layers {
+            if i + 1 == config.shape.layers {
                 // The cache is complete: from here on only the rows whose logits are wanted count.
                 let first = match want {
                     Want::Nothing => return Ok(Pass::Complete),
@@ -234,7 +239,7 @@ impl Evaluate for CpuModel {
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
-        check_ids(ids, self.chunk, self.config.vocab)?;
+        check_ids(ids, self.chunk, self.config.shape.vocab)?;
         let pass = self.run(ids, want, cancel, logits);
         self.commit(ids.len(), pass)
     }
@@ -270,7 +275,7 @@ pub fn cpu_chunk(config: &Config, level: CpuLevel) -> usize {
         CpuLevel::AvxVnni | CpuLevel::Avx512 | CpuLevel::Amx => 24_000_000_000,
         _ => 12_000_000_000,
     };
-    let block = config.products_per_token() as usize / config.layers;
+    let block = config.products_per_token() as usize / config.shape.layers;
     let fits = (products_per_block / block).clamp(32, MAX_CPU_CHUNK);
     1 << fits.ilog2()
 }
@@ -278,6 +283,8 @@ pub fn cpu_chunk(config: &Config, level: CpuLevel) -> usize {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use gpu::Shape;
 
     use super::*;
     use crate::gguf::Gguf;
@@ -288,12 +295,15 @@ mod tests {
         let gguf = Gguf::open(&fixture).expect("the fixture is committed");
         let tiny = Config::from_gguf(&gguf).expect("a SmolLM3 file");
         let small = Config {
-            layers: 36,
-            embedding: 2048,
-            feed_forward: 11_008,
-            heads: 16,
-            kv_heads: 4,
-            head_dim: 128,
+            shape: Shape {
+                layers: 36,
+                embedding: 2048,
+                feed_forward: 11_008,
+                heads: 16,
+                kv_heads: 4,
+                head_dim: 128,
+                ..tiny.shape.clone()
+            },
             ..tiny.clone()
         };
         // Queries and what comes of them, keys and values, and three matrices of the feed-forward part.
@@ -302,11 +312,9 @@ mod tests {
         assert_eq!(cpu_chunk(&small, CpuLevel::Avx512), 256);
         assert_eq!(cpu_chunk(&small, CpuLevel::Avx2), 128);
         assert_eq!(cpu_chunk(&tiny, CpuLevel::Avx2), MAX_CPU_CHUNK);
-        let huge = Config {
-            embedding: 1 << 15,
-            feed_forward: 1 << 17,
-            ..small
-        };
+        let mut huge = small;
+        huge.shape.embedding = 1 << 15;
+        huge.shape.feed_forward = 1 << 17;
         assert_eq!(cpu_chunk(&huge, CpuLevel::Avx2), 32);
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
-use gpu::{DeviceModel, DeviceSampling, Executor, GpuMatrix, GpuNorm, Options, PassInput, Shape};
+use gpu::{DeviceModel, DeviceSampling, Executor, GpuMatrix, GpuNorm, Options, PassInput};
 use inference::{KvType, Sampling};
 
 use crate::gguf::TensorView;
@@ -11,7 +11,7 @@ use crate::model::config::Config;
 use crate::model::error::DeviceError;
 use crate::model::evaluate::{DeviceSampler, Evaluate, Pass, Profile, Want, check_ids};
 use crate::model::rope::Rotation;
-use crate::model::weights::{self, DeviceMemory, Layer, WeightSource, Weights};
+use crate::model::weights::{self, DeviceMemory, WeightSource};
 use crate::open_error::OpenError;
 
 /// Brings weights to a GPU.
@@ -61,10 +61,13 @@ impl<E: Executor> GpuModel<E> {
         progress: &mut dyn FnMut(f32),
     ) -> Result<GpuModel<E>, OpenError> {
         let model = GpuModel::load_last(exec, config, source, options, chunk, progress)?;
-        match config.layers - model.blocks() {
+        match config.shape.layers - model.blocks() {
             0 => Ok(model),
             missing => {
-                let full = format!("it has no room for {missing} of {} blocks", config.layers);
+                let full = format!(
+                    "it has no room for {missing} of {} blocks",
+                    config.shape.layers
+                );
                 Err(DeviceError::OutOfMemory(full).into())
             }
         }
@@ -80,29 +83,24 @@ impl<E: Executor> GpuModel<E> {
         progress: &mut dyn FnMut(f32),
     ) -> Result<GpuModel<E>, OpenError> {
         let uploader = Uploader(RefCell::new(exec));
-        let Weights {
-            token_embd,
-            layers,
-            output_norm,
-            output,
-        } = weights::load_last(&uploader, source, config, progress)?;
-        let weights = gpu::Weights {
-            token_embd,
-            layers: layers.into_iter().map(layer).collect(),
-            output_norm,
-            output,
-        };
-        let rotation = Rotation::new(&config.rope);
+        let weights = weights::load_last(&uploader, source, config, progress)?;
+        let rotation = Rotation::new(&config.rope, config.shape.rotary);
         let angles = move |first, count| {
             let mut angles = Vec::new();
             rotation.fill(first, count, &mut angles);
             angles
         };
         let exec = uploader.0.into_inner();
-        let model = DeviceModel::new(exec, shape(config), options, weights, Box::new(angles))?;
+        let model = DeviceModel::new(
+            exec,
+            config.shape.clone(),
+            options,
+            weights,
+            Box::new(angles),
+        )?;
         Ok(GpuModel {
             model,
-            vocab: config.vocab,
+            vocab: config.shape.vocab,
             chunk,
         })
     }
@@ -153,34 +151,6 @@ impl<E: Executor> GpuModel<E> {
     /// Does now what else the first pass does, and takes long: handing the kernels to the driver.
     pub fn prepare(&mut self) -> Result<(), DeviceError> {
         Ok(self.model.prepare()?)
-    }
-}
-
-fn layer<M, N>(layer: Layer<M, N>) -> gpu::Layer<M, N> {
-    gpu::Layer {
-        attn_norm: layer.attn_norm,
-        attn_q: layer.attn_q,
-        attn_k: layer.attn_k,
-        attn_v: layer.attn_v,
-        attn_output: layer.attn_output,
-        ffn_norm: layer.ffn_norm,
-        ffn_gate: layer.ffn_gate,
-        ffn_up: layer.ffn_up,
-        ffn_down: layer.ffn_down,
-    }
-}
-
-fn shape(config: &Config) -> Shape {
-    Shape {
-        layers: config.layers,
-        embedding: config.embedding,
-        feed_forward: config.feed_forward,
-        heads: config.heads,
-        kv_heads: config.kv_heads,
-        head_dim: config.head_dim,
-        vocab: config.vocab,
-        eps: config.eps,
-        rotary: config.rope.rotary,
     }
 }
 

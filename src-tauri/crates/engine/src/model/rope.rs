@@ -5,8 +5,6 @@ use std::f64::consts::TAU;
 /// Rotary embedding of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rope {
-    /// Values of each head that are rotated, in interleaved pairs (2j, 2j+1).
-    pub rotary: usize,
     /// Base of the frequencies.
     pub theta: f32,
     /// How positions beyond the trained context are reached.
@@ -50,11 +48,11 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// The frequencies of `rope`.
-    pub fn new(rope: &Rope) -> Rotation {
+    /// The frequencies of `rope` for the first `rotary` values of each head, in interleaved pairs (2j, 2j+1).
+    pub fn new(rope: &Rope, rotary: usize) -> Rotation {
         let base = f64::from(rope.theta);
-        let dims = rope.rotary as f64;
-        let extrapolated = (0..rope.rotary / 2).map(|pair| base.powf(-2.0 * pair as f64 / dims));
+        let dims = rotary as f64;
+        let extrapolated = (0..rotary / 2).map(|pair| base.powf(-2.0 * pair as f64 / dims));
         match &rope.scaling {
             Scaling::Linear { factor } => {
                 let frequencies = extrapolated
@@ -122,12 +120,11 @@ mod tests {
 
     fn angles(scaling: Scaling, position: usize) -> Vec<f32> {
         let rope = Rope {
-            rotary: 64,
             theta: 10_000.0,
             scaling,
         };
         let mut cos_sin = Vec::new();
-        Rotation::new(&rope).fill(position, 1, &mut cos_sin);
+        Rotation::new(&rope, 64).fill(position, 1, &mut cos_sin);
         cos_sin
     }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 
+use gpu::{Layer, Weights};
 use kernels::{BlockType, Cpu, Matrix, Stored};
 
 use crate::gguf::{Gguf, TensorView};
@@ -145,43 +146,8 @@ impl DeviceMemory for Cpu {
     }
 }
 
-/// All weights as one device keeps them. Widths: E embedding, F feed-forward, H heads × `head_dim`, K `kv_heads` ×
-/// `head_dim`, V vocabulary.
-pub struct Weights<M, N> {
-    /// `[V, E]`
-    pub token_embd: M,
-    /// One per block.
-    pub layers: Vec<Layer<M, N>>,
-    /// `[E]`
-    pub output_norm: N,
-    /// `[V, E]`; without one the head is `token_embd`.
-    pub output: Option<M>,
-}
-
-/// Those in the CPU's memory.
+/// A model's weights in the CPU's memory.
 pub type CpuWeights = Weights<Matrix, Vec<f32>>;
-
-/// One block's weights.
-pub struct Layer<M, N> {
-    /// `[E]`
-    pub attn_norm: N,
-    /// `[H, E]`
-    pub attn_q: M,
-    /// `[K, E]`
-    pub attn_k: M,
-    /// `[K, E]`
-    pub attn_v: M,
-    /// `[E, H]`
-    pub attn_output: M,
-    /// `[E]`
-    pub ffn_norm: N,
-    /// `[F, E]`
-    pub ffn_gate: M,
-    /// `[F, E]`
-    pub ffn_up: M,
-    /// `[E, F]`
-    pub ffn_down: M,
-}
 
 /// A tensor that a model has: its name and its rows and columns.
 pub struct Expected {
@@ -201,10 +167,10 @@ pub fn expected(config: &Config) -> Vec<Expected> {
         cols,
     };
     let mut all = vec![
-        tensor(TOKEN_EMBD, config.vocab, config.embedding),
-        tensor(OUTPUT_NORM, 1, config.embedding),
+        tensor(TOKEN_EMBD, config.shape.vocab, config.shape.embedding),
+        tensor(OUTPUT_NORM, 1, config.shape.embedding),
     ];
-    for layer in 0..config.layers {
+    for layer in 0..config.shape.layers {
         all.extend(block(config, layer));
     }
     all
@@ -220,12 +186,8 @@ fn name(layer: usize, part: &str) -> String {
 
 /// Names of a block's tensors, with their rows and columns.
 fn block(config: &Config, layer: usize) -> [Expected; 9] {
-    let Config {
-        embedding: e,
-        feed_forward: f,
-        ..
-    } = *config;
-    let (h, k) = (config.q_width(), config.kv_width());
+    let (e, f) = (config.shape.embedding, config.shape.feed_forward);
+    let (h, k) = (config.shape.q_width(), config.shape.kv_width());
     [
         ("attn_norm", 1, e),
         ("attn_q", h, e),
@@ -269,7 +231,7 @@ pub fn check(source: &dyn WeightSource, config: &Config) -> Result<(), WeightErr
         fits(&tensor.name, shape, tensor.rows, tensor.cols)?;
     }
     if let Some(shape) = source.shape(OUTPUT) {
-        fits(OUTPUT, shape, config.vocab, config.embedding)?;
+        fits(OUTPUT, shape, config.shape.vocab, config.shape.embedding)?;
     }
     Ok(())
 }
@@ -314,7 +276,7 @@ pub fn load<D: DeviceMemory>(
 ) -> Result<DeviceWeights<D>, WeightError> {
     let mut loader = Loader::new(memory, source, config, progress)?;
     let mut weights = loader.around_blocks()?;
-    weights.layers = loader.blocks(0..config.layers)?;
+    weights.layers = loader.blocks(0..config.shape.layers)?;
     Ok(weights)
 }
 
@@ -350,7 +312,7 @@ pub fn load_last<D: DeviceMemory>(
 ) -> Result<DeviceWeights<D>, WeightError> {
     let mut loader = Loader::new(memory, source, config, progress)?;
     let mut weights = loader.around_blocks()?;
-    for layer in (0..config.layers).rev() {
+    for layer in (0..config.shape.layers).rev() {
         match loader.layer(layer) {
             Ok(layer) => weights.layers.push(layer),
             Err(error) if error.is_full() && !weights.layers.is_empty() => break,
@@ -359,13 +321,6 @@ pub fn load_last<D: DeviceMemory>(
     }
     weights.layers.reverse();
     Ok(weights)
-}
-
-impl<M, N> Weights<M, N> {
-    /// The matrix that turns the last activations into logits.
-    pub fn head(&self) -> &M {
-        self.output.as_ref().unwrap_or(&self.token_embd)
-    }
 }
 
 /// The weights in the memory of a device `D`.
@@ -395,7 +350,7 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
             source,
             progress,
             loaded: 0,
-            total: 9 * config.layers + 2,
+            total: 9 * config.shape.layers + 2,
         })
     }
 

@@ -67,7 +67,7 @@ fn with_memory(exec: &gpu::Wgpu, bytes: u64) -> Faulty {
 
 /// Bytes of the angles of so many positions.
 fn angles(config: &Config, positions: u64) -> u64 {
-    4 * positions * config.rope.rotary as u64
+    4 * positions * config.shape.rotary as u64
 }
 
 /// Where a model goes when the GPU has room for so many tokens in 16 bits beside its weights.
@@ -122,7 +122,7 @@ fn taken_by(exec: &gpu::Wgpu, blocks: usize) -> u64 {
         assert!(model.drop_first_layer().expect("no failure"));
     }
     // A byte a value and a scale of four for each 32.
-    let cache = 2 * blocks * config.kv_width() * 4096 * 36 / 32;
+    let cache = 2 * blocks * config.shape.kv_width() * 4096 * 36 / 32;
     exec.taken() + cache as u64 + angles(&config, 4096)
 }
 
@@ -171,7 +171,7 @@ fn a_model_in_two_parts_says_what_the_cpu_says() {
         assert_eq!(pass.expect("no failure"), Pass::Complete);
         logits
     });
-    assert_eq!(ours.len(), 50 * config.vocab);
+    assert_eq!(ours.len(), 50 * config.shape.vocab);
     let square = |values: &mut dyn Iterator<Item = f32>| values.map(|v| v * v).sum::<f32>();
     let apart = square(&mut ours.iter().zip(&theirs).map(|(a, b)| a - b));
     // The scales of keys and values in 8 bits are rounded on one side only.

@@ -176,11 +176,11 @@ fn dimensions_that_a_file_leaves_out_are_the_usual_ones_and_all_agree() {
     };
     let without = |absent: &str| with(absent, None);
     let config = without("smollm3.attention.head_count_kv").expect("dimensions");
-    assert_eq!(config.kv_heads, config.heads);
+    assert_eq!(config.shape.kv_heads, config.shape.heads);
     let config = without("smollm3.rope.freq_base").expect("dimensions");
     assert_eq!(config.rope.theta.to_bits(), 10_000_f32.to_bits());
     let config = without("smollm3.rope.dimension_count").expect("dimensions");
-    assert_eq!(config.rope.rotary, config.head_dim);
+    assert_eq!(config.shape.rotary, config.shape.head_dim);
     let yarn = |more: &[(&str, Field)]| {
         let fields = file.keys();
         let fields = fields.filter_map(|key| Some((key, Field::from_value(&file.get(key)?)?)));
@@ -226,7 +226,7 @@ fn dimensions_that_a_file_leaves_out_are_the_usual_ones_and_all_agree() {
             .to_string()
             .contains("`smollm3.context_length` is missing")
     );
-    let length = Some(Field::U32(2 * config.head_dim as u32));
+    let length = Some(Field::U32(2 * config.shape.head_dim as u32));
     let error = with("smollm3.attention.value_length", length).expect_err("another length");
     assert!(error.to_string().contains("differs from the key length"));
 }
@@ -255,8 +255,11 @@ fn a_truncated_model_is_told_from_a_good_one() {
 fn an_inspection_says_what_the_engine_makes_of_a_file() {
     let found = Inspection::of(&fixture("tiny-yarn-q8_0.gguf"), Some(100)).expect("a GGUF file");
     let model = found.model.expect("a SmolLM3 file");
+    let json = serde_json::to_string(&model).expect("plain data");
+    let start = r#"{"layers":5,"embedding":256,"feed_forward":768,"heads":4,"kv_heads":1,"head_dim":64,"vocab":525,"trained_context":"#;
+    assert!(json.starts_with(start), "{json}");
     assert_eq!(
-        (found.problem, model.layers, model.tied_head),
+        (found.problem, model.shape.layers, model.tied_head),
         (None, 5, true)
     );
     assert_eq!(model.layers_without_rope, [3]);

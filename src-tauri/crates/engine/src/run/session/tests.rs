@@ -117,9 +117,9 @@ fn split<E: Executor>(
     while last.blocks() > blocks {
         assert!(last.drop_first_layer().expect("no failure"));
     }
-    let layers = config.layers - blocks;
+    let layers = config.shape.layers - blocks;
     let weights = weights::load_first(&cpu, &gguf, &config, layers, &mut |_| {});
-    let first = Config { layers, ..config };
+    let first = config.with_layers(layers);
     let first = CpuModel::new(first, cpu, weights.expect("its weights"), options.kv, chunk);
     Split::new(first.expect("room for it"), last)
 }
