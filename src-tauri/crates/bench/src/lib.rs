@@ -1,5 +1,6 @@
 //! How fast a loaded model is, measured in llama-bench's manner; and models of random weights to measure.
 
+mod instrument;
 mod on_gpu;
 mod repeats;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use engine::{CpuLevel, Engine, GenerateError, PromptError, process};
 use inference::{Conversation, GenerateParams, Role, Sampling, Turn};
 use serde::Serialize;
 
+use instrument::{Instrument, median, median_of};
 pub use on_gpu::{GpuReport, KernelReport};
 pub use repeats::LookupReport;
 pub use synthetic::{Synthetic, SyntheticError, UnknownShape, synthetic};
@@ -143,11 +145,6 @@ pub fn run(engine: &mut Engine, params: &BenchParams) -> Result<BenchReport, Ben
     Instrument { engine }.run(params)
 }
 
-/// A model that is measured.
-struct Instrument<'a> {
-    engine: &'a mut Engine,
-}
-
 impl Instrument<'_> {
     fn run(&mut self, params: &BenchParams) -> Result<BenchReport, BenchError> {
         let longest = params.depth + params.prompt.max(params.generate);
@@ -270,17 +267,6 @@ impl Instrument<'_> {
         })
     }
 
-    fn arbitrary_tokens(&self, count: usize) -> Vec<u32> {
-        let (vocab, mut random) = (self.engine.config().shape.vocab as u64, Random::new(1));
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "vocabularies are counted in u32"
-        )]
-        (0..count.max(1))
-            .map(|_| (random.bits() % vocab) as u32)
-            .collect()
-    }
-
     /// Seconds to read `count` tokens behind `depth`.
     fn reading(
         &mut self,
@@ -333,31 +319,6 @@ impl Instrument<'_> {
         }
         Ok(started.elapsed().as_secs_f64())
     }
-
-    /// Leaves exactly `tokens` in the cache; what is there already is kept.
-    fn fill(&mut self, tokens: &[u32]) -> Result<(), GenerateError> {
-        self.engine.session().truncate(tokens.len());
-        if self.engine.session().tokens().len() < tokens.len() {
-            let _complete =
-                self.engine
-                    .session()
-                    .read(tokens, &AtomicBool::new(false), &mut |_| {})?;
-        }
-        Ok(())
-    }
-}
-
-fn median(
-    repeats: usize,
-    mut once: impl FnMut() -> Result<f64, GenerateError>,
-) -> Result<f64, GenerateError> {
-    let seconds = (0..repeats).map(|_| once()).collect::<Result<_, _>>()?;
-    Ok(median_of(seconds))
-}
-
-fn median_of(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
 }
 
 /// Seconds to choose a token, from logits roughly as peaked as a trained model's.

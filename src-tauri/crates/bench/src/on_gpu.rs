@@ -6,7 +6,7 @@ use engine::{GenerateError, process};
 use inference::Sampling;
 use serde::Serialize;
 
-use crate::Instrument;
+use crate::instrument::Instrument;
 
 /// What a token costs on a GPU. What it takes there is `None` where the device does not tell the time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,7 +76,7 @@ const TOKENS: u32 = 64;
 
 impl Instrument<'_> {
     /// What a token behind `depth` others costs; `None` where no GPU of ours is used.
-    pub(super) fn gpu_report(
+    pub(crate) fn gpu_report(
         &mut self,
         tokens: &[u32],
         depth: usize,

@@ -10,7 +10,7 @@ use engine::run::random::Random;
 use engine::run::speculative::Speculator;
 use serde::Serialize;
 
-use crate::{Instrument, median_of};
+use crate::instrument::{Instrument, median_of};
 use repetitive_texts::{ANSWER, Script, scripts};
 
 #[path = "../../repetitive_texts.rs"]
@@ -35,7 +35,7 @@ pub struct LookupReport {
 
 impl Instrument<'_> {
     /// Measures every kind of text `repeats` times, with drafts and without in turns; the medians count.
-    pub(super) fn lookup_reports(
+    pub(crate) fn lookup_reports(
         &mut self,
         repeats: usize,
     ) -> Result<Vec<LookupReport>, GenerateError> {

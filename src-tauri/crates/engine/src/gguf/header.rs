@@ -1,11 +1,12 @@
 //! The checked header: where every value and every tensor lies.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use kernels::BlockType;
 
+use super::error::{GgufError, quote};
 use super::value::{Reader, Value};
-use super::{GgufError, Span, quote};
 
 /// More entries than any model has; keeps the tables of a hostile file small.
 const MOST_ENTRIES: usize = 1 << 16;
@@ -22,7 +23,7 @@ pub struct TensorInfo {
     /// One to four dimensions, fastest first as GGUF writes them.
     pub dims: Vec<usize>,
     /// Where its bytes lie in the file.
-    pub data: Span,
+    pub data: Range<usize>,
 }
 
 impl TensorInfo {

@@ -2,7 +2,7 @@
 
 use kernels::BlockType;
 
-use super::Value;
+use super::value::Value;
 
 /// A metadata value to write.
 #[derive(Clone, Debug)]

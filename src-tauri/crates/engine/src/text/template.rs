@@ -7,6 +7,8 @@
 //! A template is a program from whoever made the file. Only known texts run in this process; any
 //! other gives way to the built-in one, or runs in a [`TemplateSandbox`] of the caller's.
 
+mod compiled;
+mod error;
 mod generation;
 mod known;
 mod python;
@@ -15,22 +17,16 @@ mod sandbox;
 use std::sync::Arc;
 
 use jiff::civil::Date;
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Serde, Value};
-use minijinja::{Environment, Error, ErrorKind};
-use serde::{Deserialize, Serialize};
+use minijinja::Environment;
 use serde_json::json;
 
-pub use sandbox::{TemplateSandbox, TemplateUse, render_template};
+pub use compiled::render_template;
+use compiled::{compile, render};
+use error::MAX_SOURCE_BYTES;
+pub use error::TemplateError;
+pub use sandbox::{TemplateSandbox, TemplateUse};
 
-const NAME: &str = "chat";
 const BUILT_IN: &str = include_str!("templates/smollm3.jinja");
-
-/// Steps that one rendering may take. They bound neither time nor memory: one step may be a product of long strings.
-const FUEL: u64 = 5_000_000;
-
-/// The longest source in bytes; the published templates have 5,000.
-const LONGEST: usize = 64 << 10;
 
 /// A chat template, what it can express, and where it came from.
 #[derive(Debug)]
@@ -62,39 +58,6 @@ pub struct Capabilities {
     pub tools: bool,
     /// The variable `custom_instructions` appears in the prompt.
     pub instructions: bool,
-}
-
-/// Why a template cannot be used; lines count from 1.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-pub enum TemplateError {
-    /// The source is too long for a chat template.
-    #[error("the chat template has {bytes} bytes; at most {LONGEST} are read")]
-    TooLong {
-        /// Length of the source.
-        bytes: usize,
-    },
-    /// A sandbox ended it before it was done.
-    #[error("the chat template was stopped: {reason}")]
-    Stopped {
-        /// The end of a sentence.
-        reason: String,
-    },
-    /// The source is not a Jinja template.
-    #[error("the chat template has an error in line {line}: {message}")]
-    Syntax {
-        /// Line of the template's source.
-        line: usize,
-        /// What is wrong there.
-        message: String,
-    },
-    /// The template stopped while rendering, by itself (`raise_exception`) or by a mistake.
-    #[error("the chat template failed in line {line}: {message}")]
-    Render {
-        /// Line of the template's source.
-        line: usize,
-        /// What happened there.
-        message: String,
-    },
 }
 
 impl ChatTemplate {
@@ -188,7 +151,7 @@ impl ChatTemplate {
     ) -> Result<String, TemplateError> {
         match &self.program {
             Program::Compiled(environment) => render(environment, context, today),
-            Program::Sandboxed { source, .. } if source.len() > LONGEST => {
+            Program::Sandboxed { source, .. } if source.len() > MAX_SOURCE_BYTES => {
                 Err(TemplateError::TooLong {
                     bytes: source.len(),
                 })
@@ -216,7 +179,7 @@ impl ChatTemplate {
             context
         });
         let prompts: Vec<_> = match &self.program {
-            Program::Sandboxed { source, sandbox } if source.len() <= LONGEST => {
+            Program::Sandboxed { source, sandbox } if source.len() <= MAX_SOURCE_BYTES => {
                 sandbox.render_each(source, &contexts, DAY)
             }
             _ => contexts
@@ -237,88 +200,6 @@ impl ChatTemplate {
             instructions: shows_mark(instructions),
         })
     }
-}
-
-/// Compiles a template as transformers would.
-fn compile(source: &str) -> Result<Environment<'static>, TemplateError> {
-    if source.len() > LONGEST {
-        return Err(TemplateError::TooLong {
-            bytes: source.len(),
-        });
-    }
-    let mut environment = Environment::new();
-    environment.set_syntax(
-        SyntaxConfig::builder()
-            .trim_blocks(true)
-            .lstrip_blocks(true)
-            .build()
-            .map_err(|error| syntax_error(&error))?,
-    );
-    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    environment.set_fuel(Some(FUEL));
-    environment.set_unknown_method_callback(python::method);
-    environment.set_formatter(python::write_value);
-    environment.add_filter("string", |value: &Value| python::str_of(value));
-    environment.add_filter("tojson", python::to_json);
-    environment.add_filter("indent", python::indent);
-    environment.add_filter("format", python::format);
-    environment.add_function(
-        "raise_exception",
-        |message: String| -> Result<Value, Error> {
-            Err(Error::new(ErrorKind::InvalidOperation, message))
-        },
-    );
-    environment
-        .add_template_owned(NAME, generation::without_tags(source))
-        .map_err(|error| syntax_error(&error))?;
-    Ok(environment)
-}
-
-fn render(
-    environment: &Environment<'_>,
-    context: &serde_json::Value,
-    today: Date,
-) -> Result<String, TemplateError> {
-    let clock = Value::from_function(move |format: &str| python::strftime(today, format));
-    let context = minijinja::context! {
-        strftime_now => clock,
-        ..Value::from(Serde(context))
-    };
-    environment
-        .get_template(NAME)
-        .and_then(|template| template.render(context))
-        .map_err(|error| TemplateError::Render {
-            line: line_of(&error),
-            message: message_of(&error),
-        })
-}
-
-fn syntax_error(error: &Error) -> TemplateError {
-    TemplateError::Syntax {
-        line: line_of(error),
-        message: message_of(error),
-    }
-}
-
-fn line_of(error: &Error) -> usize {
-    error.line().unwrap_or(1)
-}
-
-/// What is wrong, cut where a template raises more than a sentence.
-fn message_of(error: &Error) -> String {
-    const LONGEST: usize = 500;
-    let message = error
-        .detail()
-        .map_or_else(|| error.kind().to_string(), str::to_owned);
-    let shown = message.chars().map(|c| if is_unseen(c) { ' ' } else { c });
-    shown.take(LONGEST).collect()
-}
-
-/// Control characters, and those of Unicode that set the direction of the text behind them: they would speak to a
-/// terminal, or make the window's sentence read otherwise.
-fn is_unseen(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

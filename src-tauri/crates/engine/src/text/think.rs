@@ -2,12 +2,12 @@
 
 use inference::Part;
 
-use crate::text::tokenizer::Tokenizer;
+use crate::text::tokenizer::{THINK_TAGS, Tokenizer};
 
 /// The tag before the thinking.
-pub(crate) const OPEN: &str = "<think>";
+pub(crate) const OPEN: &str = THINK_TAGS[0];
 /// The tag after it.
-pub(crate) const CLOSE: &str = "</think>";
+pub(crate) const CLOSE: &str = THINK_TAGS[1];
 
 /// Follows the think tags through a generated answer. Missing, unclosed and repeated tags are all right.
 pub struct PartTracker<'a> {

@@ -3,7 +3,9 @@
 //! Byte-level BPE. Special tokens are no part of the BPE vocabulary: they are matched beside it,
 //! and only where the caller asks for it, so ordinary text can never become one.
 
+mod byte_alphabet;
 mod cutting;
+mod error;
 mod pieces;
 mod specials;
 mod vocabulary;
@@ -17,11 +19,14 @@ use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::{PreTokenizerWrapper, SplitDelimiterBehavior};
 
 use crate::gguf::Gguf;
-use crate::text::think;
+pub use error::TokenizerError;
 pub use pieces::Decoder;
 use pieces::Pieces;
 pub(crate) use specials::Specials;
 use vocabulary::{Kind, Vocabulary};
+
+/// The tags before and after the thinking.
+pub(crate) const THINK_TAGS: [&str; 2] = ["<think>", "</think>"];
 
 /// Texts of control tokens that end a turn, whichever of them a vocabulary has.
 const TURN_ENDS: [&str; 4] = [
@@ -30,57 +35,6 @@ const TURN_ENDS: [&str; 4] = [
     "<|endoftext|>",
     "<|eot_id|>",
 ];
-
-/// Why a file's tokenizer cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TokenizerError {
-    /// No vocabulary anywhere.
-    #[error("the file has no vocabulary (`{0}`), and no tokenizer.json lies beside it")]
-    Missing(&'static str),
-    /// A tokenizer of another family.
-    #[error("tokenizer model `{0}` is not supported (`gpt2`, byte-level BPE, is)")]
-    Model(String),
-    /// Another way to split text into words.
-    #[error("pre-tokenizer `{0}` is not supported (`smaug-bpe` and `llama-bpe` are)")]
-    Split(String),
-    /// A list is absurdly long or does not have an entry for each token.
-    #[error("`{key}` has {found} entries where {expected} belong")]
-    Count {
-        /// The metadata key.
-        key: &'static str,
-        /// How many it should have.
-        expected: String,
-        /// How many it has.
-        found: usize,
-    },
-    /// A token that cannot be one.
-    #[error("token {id} {problem}")]
-    Token {
-        /// Its id.
-        id: u32,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// A merge that is no pair, or longer than any token.
-    #[error("merge {index} (`{merge}`) {problem}")]
-    Merge {
-        /// Position in the list of merges.
-        index: usize,
-        /// The merge as it is written.
-        merge: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// Text with this byte could not be encoded.
-    #[error("the vocabulary has no token for byte 0x{0:02x}")]
-    Byte(u8),
-    /// The tokenizer.json beside the model.
-    #[error("tokenizer.json: {0}")]
-    Json(String),
-    /// The encoder refuses the vocabulary.
-    #[error("the vocabulary cannot be used: {0}")]
-    Encoder(String),
-}
 
 /// A model's vocabulary with everything needed to encode and decode.
 pub struct Tokenizer {
@@ -130,7 +84,7 @@ impl Tokenizer {
             .collect();
         let mut seen = std::collections::HashSet::new();
         turn_ends.retain(|id| seen.insert(*id));
-        let tags = [think::OPEN, think::CLOSE].map(|tag| specials.id(tag));
+        let tags = THINK_TAGS.map(|tag| specials.id(tag));
         let suppressed = vocabulary
             .iter()
             .filter(|&(_, _, kind)| matches!(kind, Kind::Control | Kind::Unused))

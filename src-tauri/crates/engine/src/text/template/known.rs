@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::LONGEST;
+use super::error::MAX_SOURCE_BYTES;
 
 /// SHA-256 of the known texts, without white space at their end.
 const KNOWN: [&str; 3] = [
@@ -16,7 +16,7 @@ const KNOWN: [&str; 3] = [
 
 /// Whether this is the text of a known template. White space at its end does not matter: converters add or drop it.
 pub(super) fn is_known(source: &str) -> bool {
-    source.len() <= LONGEST && KNOWN.contains(&sha256(source).as_str())
+    source.len() <= MAX_SOURCE_BYTES && KNOWN.contains(&sha256(source).as_str())
 }
 
 /// In lower-case hexadecimal digits.
@@ -36,7 +36,10 @@ mod tests {
         assert!(is_known(source), "its hash is {}", sha256(source));
         assert!(is_known(source.trim_end()));
         assert!(!is_known(&source.replacen("messages", "messages ", 1)));
-        assert!(!is_known(&format!("{source}{}", " ".repeat(LONGEST))));
+        assert!(!is_known(&format!(
+            "{source}{}",
+            " ".repeat(MAX_SOURCE_BYTES)
+        )));
         assert!(!is_known(""));
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use jiff::civil::Date;
 use serde_json::Value;
 
-use super::{TemplateError, compile, render};
+use super::error::TemplateError;
 
 /// Renders templates of unknown text where they can do no harm. The shell has a child process do it; this crate knows
 /// no processes.
@@ -54,16 +54,4 @@ impl TemplateUse {
             Self::Own => "own",
         }
     }
-}
-
-/// Renders a template of unknown text in this process, which it may end, hang or fill: for the inside of a sandbox.
-///
-/// # Errors
-/// When it is no template, or gives up.
-pub fn render_template(
-    source: &str,
-    context: &Value,
-    today: Date,
-) -> Result<String, TemplateError> {
-    render(&compile(source)?, context, today)
 }

@@ -1,5 +1,6 @@
 //! Ids back to bytes, and bytes to whole characters.
 
+use super::byte_alphabet::byte_of;
 use super::vocabulary::{Kind, Vocabulary};
 
 /// The bytes of every token, end to end.
@@ -43,32 +44,6 @@ impl Pieces {
         let start = id.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..end]
     }
-}
-
-/// The byte behind a character of the byte-level alphabet: printable Latin-1 stands for itself,
-/// the other 68 bytes follow in order from U+0100.
-fn byte_of(c: char) -> Option<u8> {
-    let code = u32::from(c);
-    let byte = match code {
-        0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => code,
-        0x100..=0x120 => code - 0x100,
-        0x121..=0x142 => code - 0x121 + 0x7f,
-        0x143 => 0xad,
-        _ => return None,
-    };
-    u8::try_from(byte).ok()
-}
-
-/// The character of the byte-level alphabet that stands for `byte`.
-pub(super) fn char_of(byte: u8) -> char {
-    let code = u32::from(byte);
-    let code = match byte {
-        0..=0x20 => code + 0x100,
-        0x7f..=0xa0 => code - 0x7f + 0x121,
-        0xad => 0x143,
-        _ => code,
-    };
-    char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// Turns ids that arrive one by one into whole characters: bytes of an unfinished one wait.
@@ -130,18 +105,6 @@ impl<'a> Decoder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_byte_alphabet_is_a_bijection() {
-        for byte in 0..=u8::MAX {
-            assert_eq!(byte_of(char_of(byte)), Some(byte));
-        }
-        assert_eq!(
-            (char_of(b' '), char_of(b'\n'), char_of(0xad)),
-            ('Ġ', 'Ċ', '\u{143}')
-        );
-        assert_eq!(byte_of('\u{144}'), None);
-    }
 
     /// Pieces whose tokens are these byte strings.
     fn pieces(tokens: &[&[u8]]) -> Pieces {

@@ -8,8 +8,8 @@ use std::path::Path;
 use serde::Deserialize;
 use tokenizers::models::bpe::Vocab;
 
-use super::TokenizerError;
-use super::pieces::char_of;
+use super::byte_alphabet::char_of;
+use super::error::TokenizerError;
 use crate::gguf::{Gguf, quote};
 
 /// Llama 3's split into words: `smaug-bpe` and `llama-bpe` are two names for it.

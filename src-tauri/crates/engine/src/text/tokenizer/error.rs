@@ -1,0 +1,52 @@
+//! Why a file's tokenizer cannot be used.
+
+/// Why a file's tokenizer cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenizerError {
+    /// No vocabulary anywhere.
+    #[error("the file has no vocabulary (`{0}`), and no tokenizer.json lies beside it")]
+    Missing(&'static str),
+    /// A tokenizer of another family.
+    #[error("tokenizer model `{0}` is not supported (`gpt2`, byte-level BPE, is)")]
+    Model(String),
+    /// Another way to split text into words.
+    #[error("pre-tokenizer `{0}` is not supported (`smaug-bpe` and `llama-bpe` are)")]
+    Split(String),
+    /// A list is absurdly long or does not have an entry for each token.
+    #[error("`{key}` has {found} entries where {expected} belong")]
+    Count {
+        /// The metadata key.
+        key: &'static str,
+        /// How many it should have.
+        expected: String,
+        /// How many it has.
+        found: usize,
+    },
+    /// A token that cannot be one.
+    #[error("token {id} {problem}")]
+    Token {
+        /// Its id.
+        id: u32,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A merge that is no pair, or longer than any token.
+    #[error("merge {index} (`{merge}`) {problem}")]
+    Merge {
+        /// Position in the list of merges.
+        index: usize,
+        /// The merge as it is written.
+        merge: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Text with this byte could not be encoded.
+    #[error("the vocabulary has no token for byte 0x{0:02x}")]
+    Byte(u8),
+    /// The tokenizer.json beside the model.
+    #[error("tokenizer.json: {0}")]
+    Json(String),
+    /// The encoder refuses the vocabulary.
+    #[error("the vocabulary cannot be used: {0}")]
+    Encoder(String),
+}
