@@ -7,12 +7,12 @@ use gpu::{Allowed, CoopMatrices, DeviceLimits, Dispatch, Executor, GpuError, Ker
 
 use crate::skipped::or_skip;
 
-/// The device of a test that is skipped where no driver shows any.
+/// The device of a test, which is skipped without one.
 pub fn device() -> Option<Wgpu> {
     or_skip(any_device())
 }
 
-/// One device for all tests, so that its kernels are compiled once; `None` where no driver shows any.
+/// One device for all tests, so that its kernels are compiled once; `None` without a driver.
 pub fn any_device() -> Option<Wgpu> {
     const ALLOWED: Allowed = Allowed {
         software: true,
@@ -22,24 +22,24 @@ pub fn any_device() -> Option<Wgpu> {
     DEVICE.clone()
 }
 
-/// What is wrong with a device.
+/// The fault of a device.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// It fails.
     Fails(GpuError),
-    /// It answers with what is no number.
-    NoNumbers,
-    /// It leaves out the last piece of work of every submit, and says nothing.
-    Forgets,
-    /// Its memory has so many bytes.
+    /// Its results are NaN.
+    Nan,
+    /// It skips the last dispatch of every submit without an error.
+    SkipsWork,
+    /// Its memory size in bytes.
     Small(u64),
-    /// It says that it has cooperative matrices, and has not.
+    /// It reports cooperative matrices that it does not have.
     NoMatrices,
-    /// Cooperative matrices leave out the end of every row.
+    /// Products with cooperative matrices skip the end of every row.
     WrongMatrices,
 }
 
-/// A device that works until its fault shows. Clones are the same device.
+/// A device that works until its fault occurs. Clones are the same device.
 #[derive(Clone)]
 pub struct Faulty {
     exec: Wgpu,
@@ -49,7 +49,7 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// The fault shows at the n-th submit.
+    /// The fault occurs at the n-th submit.
     pub fn new(exec: Wgpu, submits_left: usize, fault: Fault) -> Faulty {
         Faulty {
             exec,
@@ -59,12 +59,12 @@ impl Faulty {
         }
     }
 
-    /// The fault shows at the n-th submit from now on.
+    /// The fault occurs at the n-th submit from now on.
     pub fn show_after(&self, submits: usize) {
         self.submits_left.store(submits, Ordering::Relaxed);
     }
 
-    /// Bytes of its memory that are taken.
+    /// Bytes of its memory in use.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
@@ -159,7 +159,7 @@ impl Executor for Faulty {
             .store(left.saturating_sub(1), Ordering::Relaxed);
         let done = match &self.fault {
             Fault::Fails(failure) if self.shows() => return Err(failure.clone()),
-            Fault::Forgets if self.shows() => dispatches.len().saturating_sub(1),
+            Fault::SkipsWork if self.shows() => dispatches.len().saturating_sub(1),
             _ => dispatches.len(),
         };
         let reading = reading.map(|(buffer, bytes)| (&buffer.buffer, bytes));
@@ -175,7 +175,7 @@ impl Executor for Faulty {
 
     fn wait(&mut self, submission: Self::Submission) -> Result<Vec<u8>, GpuError> {
         let mut bytes = self.exec.wait(submission)?;
-        if matches!(self.fault, Fault::NoNumbers) && self.shows() {
+        if matches!(self.fault, Fault::Nan) && self.shows() {
             bytes.fill(0xff);
         }
         Ok(bytes)

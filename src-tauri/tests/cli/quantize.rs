@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use engine::Gguf;
 use engine::gguf::BlockType;
-use engine::gguf::write::{self, Description, Field};
+use engine::gguf::write::{self, TensorSpec, Field};
 use tempfile::TempDir;
 
 use super::{demo_model, goldcrest, parsed, refusal, run, stdout};
@@ -43,14 +43,14 @@ fn zeros(folder: &Path, wider: usize) -> PathBuf {
             BlockType::F32
         };
         let len = dims.iter().product::<usize>() * ty.block_bytes();
-        Description {
+        TensorSpec {
             name: tensor.name.clone(),
             ty,
             dims,
             len,
         }
     };
-    let tensors: Vec<Description> = demo.tensors().iter().map(describe).collect();
+    let tensors: Vec<TensorSpec> = demo.tensors().iter().map(describe).collect();
     let header = write::header(fields, &tensors);
     let data: usize = tensors
         .iter()

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use engine::run::random::Random;
 use engine::{Engine, GenerateError};
 
-/// A model that is measured.
+/// A model under measurement.
 pub(crate) struct Instrument<'a> {
     pub(crate) engine: &'a mut Engine,
 }
@@ -22,7 +22,7 @@ impl Instrument<'_> {
             .collect()
     }
 
-    /// Leaves exactly `tokens` in the cache; what is there already is kept.
+    /// Makes the cache hold exactly `tokens`; a common prefix is reused.
     pub(crate) fn fill(&mut self, tokens: &[u32]) -> Result<(), GenerateError> {
         self.engine.session().truncate(tokens.len());
         if self.engine.session().tokens().len() < tokens.len() {

@@ -1,4 +1,4 @@
-//! How fast a loaded model is, measured in llama-bench's manner; and models of random weights to measure.
+//! Speed of a loaded model, measured as llama-bench does, and synthetic models of random weights.
 
 mod instrument;
 mod on_gpu;
@@ -20,23 +20,23 @@ use serde::Serialize;
 
 use instrument::{Instrument, median, median_of};
 pub use on_gpu::{GpuReport, KernelReport};
-pub use repeats::LookupReport;
+pub use repeats::SpeculativeReport;
 pub use synthetic::{Synthetic, SyntheticError, UnknownShape, synthetic};
 
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct BenchParams {
-    /// Tokens of the prompt that is read; 0 leaves reading out.
+    /// Tokens of the prompt; 0 skips prefill.
     pub prompt: usize,
-    /// Tokens that are generated; 0 leaves generating out.
+    /// Tokens that are generated; 0 skips decoding.
     pub generate: usize,
-    /// Tokens that are in the cache before either.
+    /// Tokens in the cache before prefill and decoding.
     pub depth: usize,
-    /// Tokens of the chat that a follow-up is asked in; 0 leaves it out.
+    /// Tokens of the chat before a follow-up; 0 skips it.
     pub chat: usize,
-    /// Whether to measure drafts from the context.
+    /// Whether to measure speculative decoding by prompt lookup.
     pub lookup: bool,
-    /// How often each is measured; the median counts.
+    /// Runs of each measurement; the median counts.
     pub repeats: usize,
 }
 
@@ -53,7 +53,7 @@ impl Default for BenchParams {
     }
 }
 
-/// What was measured. Rates in tokens per second, `None` for what was left out.
+/// What was measured. Rates in tokens per second; `None` for what was skipped.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenchReport {
     /// The model's name.
@@ -66,53 +66,53 @@ pub struct BenchReport {
     pub generate: usize,
     /// Tokens in the cache before.
     pub depth: usize,
-    /// Median rate of reading.
+    /// Median prefill rate.
     pub prefill_tok_s: Option<f64>,
-    /// Median rate of generating.
+    /// Median decoding rate.
     pub decode_tok_s: Option<f64>,
-    /// What this machine reads from memory in this process with as many threads, in 10⁹ bytes per second.
+    /// Memory read bandwidth of this process with the same threads, in 10⁹ bytes per second.
     pub read_bandwidth_gb_s: f64,
     /// Bytes of weights that each generated token reads.
     pub bytes_per_token: u64,
-    /// Rate of generating times these bytes, over the bandwidth: 1 is the wall.
+    /// Decoding rate times these bytes, over the bandwidth; at most 1.
     pub bandwidth_used: Option<f64>,
-    /// Products of small integers that this CPU adds up at this level with as many threads, in 10¹² per second.
+    /// 8-bit multiply-accumulates of this CPU at this level with the same threads, in 10¹² per second.
     pub integer_tmac_s: f64,
-    /// Products that each token of a prompt takes in the blocks' matrices.
+    /// Multiply-accumulates per prompt token in the matrices of the layers.
     pub products_per_token: u64,
-    /// Rate of reading times these products, over that of the CPU: 1 is the roof.
+    /// Prefill rate times these products, over the integer rate of the CPU; at most 1.
     pub integer_used: Option<f64>,
-    /// Median time to choose a token among [`VOCABULARY`] with the default chain, in milliseconds.
+    /// Median time to sample a token from [`VOCABULARY`] logits with the default chain, in milliseconds.
     pub sampling_ms: f64,
-    /// What a token costs on a GPU, by kernel.
+    /// Cost of a token on a GPU, by kernel.
     pub gpu: Option<GpuReport>,
-    /// The follow-up, if it was asked for.
+    /// The follow-up, if measured.
     pub follow_up: Option<FollowUp>,
-    /// Drafts from the context, if they were asked for.
-    pub lookup: Vec<LookupReport>,
-    /// The part of one core that the loaded model takes while nothing is asked of it.
+    /// Speculative decoding, if measured.
+    pub lookup: Vec<SpeculativeReport>,
+    /// Share of one core that the process uses while idle.
     pub idle_cpu: Option<f64>,
-    /// The most memory that the process held, the measurement of the machine itself excluded.
+    /// Peak resident memory in bytes, before the bandwidth of the machine is measured.
     pub peak_rss_bytes: Option<u64>,
-    /// Memory of the KV cache at the end.
+    /// Memory of the KV cache at the end, in bytes.
     pub kv_bytes: usize,
-    /// How keys and values are kept.
+    /// Storage type of keys and values.
     pub kv_type: &'static str,
-    /// Time from opening the file to ready; for a synthetic model making its weights counts too.
+    /// Seconds from opening the file to ready; for a synthetic model with the generation of its weights.
     pub load_s: f64,
     /// `cpu` or `gpu`.
     pub device: &'static str,
-    /// The device for people.
+    /// Display name of the device.
     pub device_name: String,
     /// The CPU's instruction set level.
     pub cpu_level: &'static str,
-    /// All levels of this machine, as `GOLDCREST_CPU` takes them, lowest first.
+    /// All levels of this machine as keywords of `GOLDCREST_CPU`, lowest first.
     pub cpu_levels: Vec<&'static str>,
     /// CPU threads.
     pub threads: usize,
 }
 
-/// Why nothing was measured.
+/// Error of a measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The tokens do not fit, or the device failed.
@@ -123,21 +123,21 @@ pub enum BenchError {
     Prompt(#[from] PromptError),
 }
 
-/// A question in a chat that the cache holds, from Enter to the first token.
+/// A question in a cached chat, from Enter to the first token.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FollowUp {
     /// Tokens of the prompt.
     pub prompt: usize,
-    /// Of these, tokens that were in the cache.
+    /// Of these, tokens found in the cache.
     pub cached: usize,
-    /// Seconds to the first token; the prompt is rendered, encoded and read in them, and the token chosen.
+    /// Time to first token in seconds: rendering, encoding and prefill of the prompt, and sampling.
     pub first_token_s: f64,
 }
 
 /// SmolLM3's vocabulary.
 const VOCABULARY: usize = 128_256;
 
-/// Measures prefill and decoding of arbitrary tokens. The cache is empty afterwards.
+/// Measures prefill and decoding of arbitrary tokens. Leaves an empty cache.
 ///
 /// # Errors
 /// When depth, prompt and generated tokens do not fit into the context, or the device fails.
@@ -155,19 +155,19 @@ impl Instrument<'_> {
         }
         let tokens = self.arbitrary_tokens(longest);
         let repeats = params.repeats.max(1);
-        // Read once unmeasured: buffers grow and the processor wakes.
-        self.reading(&tokens, 0, longest.min(64))?;
+        // Warm-up: buffers grow and the CPU leaves its idle states.
+        self.prefill_seconds(&tokens, 0, longest.min(64))?;
         let prefill_tok_s = match params.prompt {
             0 => None,
             prompt => {
-                let once = || self.reading(&tokens, params.depth, prompt);
+                let once = || self.prefill_seconds(&tokens, params.depth, prompt);
                 Some(rate(prompt, median(repeats, once)?))
             }
         };
         let decode_tok_s = match params.generate {
             0 => None,
             generate => {
-                let once = || self.generating(&tokens, params.depth, generate);
+                let once = || self.decode_seconds(&tokens, params.depth, generate);
                 Some(rate(generate, median(repeats, once)?))
             }
         };
@@ -178,7 +178,7 @@ impl Instrument<'_> {
             chat => Some(self.follow_up(chat)?),
         };
         let lookup = if params.lookup {
-            self.lookup_reports(repeats)?
+            self.speculative_reports(repeats)?
         } else {
             Vec::new()
         };
@@ -192,7 +192,7 @@ impl Instrument<'_> {
             self.engine.bytes_per_token(),
             self.engine.config().products_per_token(),
         );
-        let of_the_cpu = |share: Option<f64>| share.filter(|_| !device.on_gpu);
+        let on_cpu = |share: Option<f64>| share.filter(|_| !device.on_gpu);
         Ok(BenchReport {
             model: summary.name.clone(),
             quantisation: summary.quantisation.clone(),
@@ -203,12 +203,12 @@ impl Instrument<'_> {
             decode_tok_s,
             read_bandwidth_gb_s: bandwidth / 1e9,
             bytes_per_token,
-            bandwidth_used: of_the_cpu(
+            bandwidth_used: on_cpu(
                 decode_tok_s.map(|rate| rate * bytes_per_token as f64 / bandwidth),
             ),
             integer_tmac_s: integers / 1e12,
             products_per_token,
-            integer_used: of_the_cpu(
+            integer_used: on_cpu(
                 prefill_tok_s.map(|rate| rate * products_per_token as f64 / integers),
             ),
             sampling_ms: 1e3 * sampling_seconds(),
@@ -252,7 +252,7 @@ impl Instrument<'_> {
         };
         let before = self.engine.prompt(&conversation)?;
         self.fill(&before.ids)?;
-        // Short: a vocabulary made for a benchmark has a token for each of its letters, ordinary ones for each word.
+        // Short: the vocabulary of a synthetic model has a token per byte, a trained one has a token per word.
         let text = "Which of them matters most, and why?";
         conversation.messages.push(question(text));
         let started = Instant::now();
@@ -267,8 +267,8 @@ impl Instrument<'_> {
         })
     }
 
-    /// Seconds to read `count` tokens behind `depth`.
-    fn reading(
+    /// Seconds of prefill of `count` tokens after `depth` others.
+    fn prefill_seconds(
         &mut self,
         tokens: &[u32],
         depth: usize,
@@ -284,21 +284,20 @@ impl Instrument<'_> {
         Ok(started.elapsed().as_secs_f64())
     }
 
-    /// Seconds to generate `count` tokens behind `depth`. A device that chooses tokens itself does; elsewhere sampling
-    /// is left out.
-    fn generating(
+    /// Seconds to decode `count` tokens after `depth` others. A device with a sampler samples; elsewhere sampling
+    /// is not measured.
+    fn decode_seconds(
         &mut self,
         tokens: &[u32],
         depth: usize,
         count: usize,
     ) -> Result<f64, GenerateError> {
         self.fill(&tokens[..depth])?;
-        let likeliest = Sampling {
+        let greedy = Sampling {
             temperature: 0.0,
             ..Sampling::default()
         };
-        let mut sampler =
-            Sampler::new(likeliest, 1).suppressing(self.engine.tokenizer().suppressed());
+        let mut sampler = Sampler::new(greedy, 1).suppressing(self.engine.tokenizer().suppressed());
         if self.engine.session().samples_on_device(&sampler)? {
             let mut id = tokens[depth];
             let started = Instant::now();
@@ -321,7 +320,7 @@ impl Instrument<'_> {
     }
 }
 
-/// Seconds to choose a token, from logits roughly as peaked as a trained model's.
+/// Seconds to sample a token, from logits roughly as peaked as a trained model's.
 fn sampling_seconds() -> f64 {
     let mut random = Random::new(1);
     let mut logit = || 8.0 * (0..4).map(|_| random.unit() as f32).sum::<f32>();
@@ -335,9 +334,9 @@ fn sampling_seconds() -> f64 {
     median_of(std::iter::repeat_with(once).take(101).collect())
 }
 
-/// The part of a core that this process takes while it waits.
+/// Share of a core that this process uses while it waits.
 fn idle_cpu() -> Option<f64> {
-    // Threads that have just worked stay awake for a moment.
+    // Threads spin for a moment after work.
     std::thread::sleep(Duration::from_millis(300));
     let (before, started) = (process::cpu_time()?, Instant::now());
     std::thread::sleep(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! What a token costs on a GPU, kernel by kernel.
+//! Cost of a token on a GPU, by kernel.
 
 use engine::model::evaluate::Profile;
 use engine::run::sampler::Sampler;
@@ -8,35 +8,35 @@ use serde::Serialize;
 
 use crate::instrument::Instrument;
 
-/// What a token costs on a GPU. What it takes there is `None` where the device does not tell the time.
+/// Cost of a token on a GPU. Times are `None` where the device has no timestamps.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GpuReport {
-    /// By what is done, in a token's order.
+    /// Kernels in the order of a pass.
     pub kernels: Vec<KernelReport>,
-    /// Dispatches of a token.
+    /// Dispatches per token.
     pub dispatches: usize,
-    /// What the device reads from its memory, in 10⁹ bytes per second.
+    /// Memory read bandwidth of the device, in 10⁹ bytes per second.
     pub read_bandwidth_gb_s: Option<f64>,
-    /// All kernels of a token, in milliseconds.
+    /// Time of all kernels per token, in milliseconds.
     pub kernels_ms: Option<f64>,
-    /// What the thread that records, submits and waits computes for a token, in milliseconds.
+    /// CPU time per token of the thread that records, submits and waits, in milliseconds.
     pub host_ms: Option<f64>,
 }
 
-/// Kernels that do the same. They are timed by the device, each by itself.
+/// Kernels of one operation, timed individually by the device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelReport {
-    /// What they do.
+    /// The operation.
     pub what: &'static str,
-    /// How many a token takes.
+    /// Dispatches per token.
     pub count: usize,
-    /// Bytes of weights and cache that they read together.
+    /// Bytes of weights and cache that they read in total.
     pub bytes: u64,
-    /// One of them, in microseconds.
+    /// Time of one dispatch, in microseconds.
     pub each_us: Option<f64>,
-    /// The bytes that they read over the time, in 10⁹ per second.
+    /// Bytes read over time, in 10⁹ per second.
     pub gb_s: Option<f64>,
-    /// That over what the device reads at all.
+    /// That over the bandwidth of the device.
     pub bandwidth_used: Option<f64>,
 }
 
@@ -71,11 +71,11 @@ impl GpuReport {
     }
 }
 
-/// Tokens over which the host's part is measured.
+/// Tokens over which the CPU time of the host is measured.
 const TOKENS: u32 = 64;
 
 impl Instrument<'_> {
-    /// What a token behind `depth` others costs; `None` where no GPU of ours is used.
+    /// Cost of a token after `depth` others; `None` on the CPU.
     pub(crate) fn gpu_report(
         &mut self,
         tokens: &[u32],
@@ -90,13 +90,12 @@ impl Instrument<'_> {
     }
 
     fn host_ms(&mut self, first: u32) -> Result<Option<f64>, GenerateError> {
-        let likeliest = Sampling {
+        let greedy = Sampling {
             temperature: 0.0,
             ..Sampling::default()
         };
         let room = self.engine.summary().context_length - self.engine.session().tokens().len();
-        let mut sampler =
-            Sampler::new(likeliest, 1).suppressing(self.engine.tokenizer().suppressed());
+        let mut sampler = Sampler::new(greedy, 1).suppressing(self.engine.tokenizer().suppressed());
         if room < TOKENS as usize || !self.engine.session().samples_on_device(&sampler)? {
             return Ok(None);
         }
@@ -146,10 +145,10 @@ mod tests {
         let report = run(&mut engine, &params).expect("it is measured");
         let gpu = report.gpu.expect("it is on a GPU");
         let counts: Vec<_> = gpu.kernels.iter().map(|it| (it.what, it.count)).collect();
-        let in_blocks =
+        let in_layers =
             ["q, k, v", "attention", "output", "gate, up", "down"].map(|what| (what, 5));
         let after_them = ["logits", "sample, reduce", "sample"].map(|what| (what, 1));
-        assert_eq!(counts, [&in_blocks[..], &after_them].concat());
+        assert_eq!(counts, [&in_layers[..], &after_them].concat());
         assert_eq!(gpu.dispatches, 5 * 5 + 3);
         // Weights are repacked for the GPU, and the norms are not counted.
         let weights = gpu.kernels.iter().filter(|it| it.what != "attention");
@@ -162,7 +161,7 @@ mod tests {
             .iter()
             .filter_map(|it| Some(it.each_us? * it.count as f64))
             .sum();
-        let together = gpu.kernels_ms.expect("it tells the time");
+        let together = gpu.kernels_ms.expect("timestamps");
         assert!(together > 0.0 && (alone / 1e3 / together - 1.0).abs() < 1e-6);
         if cfg!(target_os = "linux") {
             assert!(gpu.host_ms.is_some_and(|spent| spent > 0.0));
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_follow_from_bytes_and_times_where_there_are_any() {
+    fn bandwidth_is_bytes_over_time_where_the_device_has_timestamps() {
         let of = |seconds, bandwidth| {
             let kernels = vec![gpu::KernelCost {
                 what: "down",
@@ -180,16 +179,16 @@ mod tests {
             }];
             GpuReport::new(&Profile { kernels, bandwidth }, None)
         };
-        let told = of(Some(1e-3), Some(4e9));
-        assert_eq!((told.dispatches, told.kernels_ms), (4, Some(1.0)));
-        let kernel = &told.kernels[0];
+        let timed = of(Some(1e-3), Some(4e9));
+        assert_eq!((timed.dispatches, timed.kernels_ms), (4, Some(1.0)));
+        let kernel = &timed.kernels[0];
         let found = [kernel.each_us, kernel.gb_s, kernel.bandwidth_used];
         for (found, expected) in found.into_iter().zip([250.0, 2.0, 0.5]) {
             assert!(found.is_some_and(|found| (found - expected).abs() < 1e-9));
         }
-        let untold = of(None, None);
-        assert_eq!((untold.dispatches, untold.kernels_ms), (4, None));
-        let kernel = &untold.kernels[0];
+        let untimed = of(None, None);
+        assert_eq!((untimed.dispatches, untimed.kernels_ms), (4, None));
+        let kernel = &untimed.kernels[0];
         assert_eq!(
             (kernel.bytes, kernel.each_us, kernel.gb_s),
             (2_000_000, None, None)

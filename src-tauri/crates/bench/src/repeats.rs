@@ -1,5 +1,5 @@
-//! What speculative decoding is worth, on texts that are written in advance: the model reads each token at its real
-//! cost, and the script stands for the answer.
+//! Speedup of speculative decoding on texts that are fixed in advance: the model evaluates each token at its real
+//! cost, and a script replaces the sampled answer.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -16,29 +16,29 @@ use repetitive_texts::{ANSWER, Script, scripts};
 #[path = "../../repetitive_texts.rs"]
 mod repetitive_texts;
 
-/// One text written with drafts and without. Rates in tokens per second.
+/// One text decoded with drafts and without. Rates in tokens per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LookupReport {
+pub struct SpeculativeReport {
     /// The kind of text.
     pub text: &'static str,
     /// Rate without drafts.
     pub plain_tok_s: f64,
     /// Rate with drafts.
     pub lookup_tok_s: f64,
-    /// The second over the first.
+    /// The rate with drafts over the rate without.
     pub ratio: f64,
     /// Tokens drafted.
     pub drafted: usize,
-    /// Of these, the ones that were right.
+    /// Of these, the accepted ones.
     pub accepted: usize,
 }
 
 impl Instrument<'_> {
-    /// Measures every kind of text `repeats` times, with drafts and without in turns; the medians count.
-    pub(crate) fn lookup_reports(
+    /// Measures every kind of text `repeats` times, alternately with drafts and without; the medians count.
+    pub(crate) fn speculative_reports(
         &mut self,
         repeats: usize,
-    ) -> Result<Vec<LookupReport>, GenerateError> {
+    ) -> Result<Vec<SpeculativeReport>, GenerateError> {
         let vocab = self.engine.config().shape.vocab as u64;
         let mut reports = Vec::new();
         for script in scripts(vocab) {
@@ -46,12 +46,12 @@ impl Instrument<'_> {
             let (mut drafted, mut accepted) = (0, 0);
             for _ in 0..repeats {
                 plain.push(self.write_out(&script, false)?.0);
-                let (seconds, steps) = self.write_out(&script, true)?;
+                let (seconds, speculator) = self.write_out(&script, true)?;
                 drafts_used.push(seconds);
-                (drafted, accepted) = (steps.drafted, steps.accepted);
+                (drafted, accepted) = (speculator.drafted, speculator.accepted);
             }
             let [plain, drafts_used] = [plain, drafts_used].map(median_of);
-            reports.push(LookupReport {
+            reports.push(SpeculativeReport {
                 text: script.text,
                 plain_tok_s: rate(ANSWER, plain),
                 lookup_tok_s: rate(ANSWER, drafts_used),
@@ -63,7 +63,7 @@ impl Instrument<'_> {
         Ok(reports)
     }
 
-    /// Seconds to write the answer, and how the drafts fared.
+    /// Seconds to decode the answer, and the speculator with its acceptance figures.
     fn write_out(
         &mut self,
         script: &Script,
@@ -72,13 +72,13 @@ impl Instrument<'_> {
         let never = AtomicBool::new(false);
         self.fill(&script.prompt)?;
         let session = self.engine.session();
-        let (mut tokens, mut steps) = (script.prompt.clone(), Speculator::new(lookup));
+        let (mut tokens, mut speculator) = (script.prompt.clone(), Speculator::new(lookup));
         let started = Instant::now();
         for (at, &id) in script.answer.iter().enumerate() {
             tokens.push(id);
             let room = script.answer.len() - at - 1;
-            let _complete = steps.advance(session, &tokens, room, &never)?;
+            let _complete = speculator.advance(session, &tokens, room, &never)?;
         }
-        Ok((started.elapsed().as_secs_f64(), steps))
+        Ok((started.elapsed().as_secs_f64(), speculator))
     }
 }

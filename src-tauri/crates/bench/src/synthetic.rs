@@ -1,17 +1,17 @@
-//! Models of random weights in the shape of real ones: for measurements and tests that need no file.
+//! Models of random weights with the shape of real ones, for measurements and tests without a file.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use engine::gguf::write::{self, Description, Field};
+use engine::gguf::write::{self, Field, TensorSpec};
 use engine::gguf::{BlockType, Gguf, GgufError};
 use engine::model::config::{ARCHITECTURE, Config};
-use engine::model::weights::{Expected, Tensor, TensorBytes, WeightSource, expected};
+use engine::model::weights::{Tensor, TensorBytes, TensorShape, WeightSource, required_tensors};
 use engine::run::random::Random;
 use engine::{ModelFile, OpenError};
 use half::f16;
 
-/// A model of random weights in the shape that `spec` names, such as `smollm3-3b-q4_k_m`. The same seed makes the same
+/// A model of random weights with the shape named `spec`, such as `smollm3-3b-q4_k_m`. The same seed makes the same
 /// weights.
 ///
 /// # Errors
@@ -22,13 +22,13 @@ pub fn synthetic(spec: &str, seed: u64) -> Result<ModelFile, SyntheticError> {
     Ok(ModelFile::from_parts(&gguf, Arc::new(source))?)
 }
 
-/// Why there is no synthetic model.
+/// Error of making a synthetic model.
 #[derive(Debug, thiserror::Error)]
 pub enum SyntheticError {
     /// No model of that name.
     #[error(transparent)]
     Shape(#[from] UnknownShape),
-    /// Its metadata are wrong.
+    /// Invalid metadata.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
@@ -48,15 +48,15 @@ struct SyntheticShape {
     kv_heads: u32,
     vocab: u32,
     context: u32,
-    mix: TypeMix,
+    type_mix: TypeMix,
 }
 
-/// Which tensors are stored how.
+/// Storage types of the tensors.
 #[derive(Clone, Copy)]
 enum TypeMix {
-    /// llama.cpp's Q4_K_M: Q4_K, but Q6_K for the embedding and, in half of the blocks, for `attn_v` and `ffn_down`.
+    /// llama.cpp's Q4_K_M: Q4_K, but Q6_K for the embedding and, in half of the layers, for `attn_v` and `ffn_down`.
     Q4KM,
-    /// All matrices alike.
+    /// One type for all matrices.
     Uniform(BlockType),
 }
 
@@ -69,7 +69,7 @@ const SMOLLM3: SyntheticShape = SyntheticShape {
     kv_heads: 4,
     vocab: 128_256,
     context: 65_536,
-    mix: TypeMix::Q4KM,
+    type_mix: TypeMix::Q4KM,
 };
 
 const TINY: SyntheticShape = SyntheticShape {
@@ -81,20 +81,20 @@ const TINY: SyntheticShape = SyntheticShape {
     kv_heads: 2,
     vocab: 512,
     context: 2048,
-    mix: TypeMix::Q4KM,
+    type_mix: TypeMix::Q4KM,
 };
 
 const SHAPES: [SyntheticShape; 4] = [
     SMOLLM3,
     SyntheticShape {
         name: "smollm3-3b-q8_0",
-        mix: TypeMix::Uniform(BlockType::Q8_0),
+        type_mix: TypeMix::Uniform(BlockType::Q8_0),
         ..SMOLLM3
     },
     TINY,
     SyntheticShape {
         name: "tiny-q8_0",
-        mix: TypeMix::Uniform(BlockType::Q8_0),
+        type_mix: TypeMix::Uniform(BlockType::Q8_0),
         ..TINY
     },
 ];
@@ -103,7 +103,7 @@ fn names() -> String {
     SHAPES.map(|shape| shape.name).join(", ")
 }
 
-/// A generator of one model's tensors, each made when it is asked for.
+/// A generator of one model's tensors, each generated on request.
 pub struct Synthetic {
     shape: SyntheticShape,
     config: Config,
@@ -145,22 +145,22 @@ impl Synthetic {
     /// # Errors
     /// When `out` cannot be written to.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let tensors = expected(&self.config);
-        let describe = |tensor: &Expected| {
+        let tensors = required_tensors(&self.config);
+        let describe = |tensor: &TensorShape| {
             let ty = self.stored_as(&tensor.name);
             let dims = if tensor.rows == 1 {
                 vec![tensor.cols]
             } else {
                 vec![tensor.cols, tensor.rows]
             };
-            Description {
+            TensorSpec {
                 name: tensor.name.clone(),
                 ty,
                 dims,
                 len: tensor.rows * row_bytes(ty, tensor.cols),
             }
         };
-        let descriptions: Vec<Description> = tensors.iter().map(describe).collect();
+        let descriptions: Vec<TensorSpec> = tensors.iter().map(describe).collect();
         out.write_all(&write::header(metadata(&self.shape), &descriptions))?;
         for tensor in &tensors {
             let bytes = self.generate(&tensor.name, tensor.rows, tensor.cols);
@@ -174,13 +174,13 @@ impl Synthetic {
         if name.ends_with("norm.weight") {
             return BlockType::F32;
         }
-        match self.shape.mix {
+        match self.shape.type_mix {
             TypeMix::Uniform(ty) => ty,
-            TypeMix::Q4KM => match layer(name) {
+            TypeMix::Q4KM => match layer_of(name) {
                 None => BlockType::Q6K,
-                Some(layer) => {
+                Some(layer_of) => {
                     let sensitive = name.contains("attn_v") || name.contains("ffn_down");
-                    let more = use_more_bits(layer, self.config.shape.layers);
+                    let more = use_more_bits(layer_of, self.config.shape.layers);
                     if sensitive && more {
                         BlockType::Q6K
                     } else {
@@ -204,8 +204,8 @@ impl Synthetic {
         )
     }
 
-    fn find(&self, name: &str) -> Option<Expected> {
-        expected(&self.config)
+    fn find(&self, name: &str) -> Option<TensorShape> {
+        required_tensors(&self.config)
             .into_iter()
             .find(|tensor| tensor.name == name)
     }
@@ -218,8 +218,8 @@ impl WeightSource for Synthetic {
     }
 
     fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
-        let Expected { rows, cols, .. } = self.find(name)?;
-        let bytes = TensorBytes::Made(self.generate(name, rows, cols));
+        let TensorShape { rows, cols, .. } = self.find(name)?;
+        let bytes = TensorBytes::Generated(self.generate(name, rows, cols));
         Some(Tensor {
             ty: self.stored_as(name),
             rows,
@@ -229,22 +229,22 @@ impl WeightSource for Synthetic {
     }
 }
 
-/// The block that a tensor belongs to.
-fn layer(name: &str) -> Option<usize> {
+/// The layer of a tensor.
+fn layer_of(name: &str) -> Option<usize> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
 
-/// llama.cpp's rule for the blocks that matter most: the first and last eighth, and every third between.
-fn use_more_bits(layer: usize, layers: usize) -> bool {
+/// llama.cpp's `use_more_bits`: the first and last eighth of the layers, and every third between.
+fn use_more_bits(layer_of: usize, layers: usize) -> bool {
     let eighth = layers / 8;
-    layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2
+    layer_of < eighth || layer_of >= 7 * layers / 8 || (layer_of - eighth) % 3 == 2
 }
 
 fn row_bytes(ty: BlockType, cols: usize) -> usize {
     ty.row_bytes(cols).unwrap_or(0)
 }
 
-/// Random blocks whose values spread about as 1/√cols, so that activations neither vanish nor explode.
+/// Random blocks whose values have a standard deviation of about 1/√cols, so that activations neither vanish nor explode.
 fn random_blocks(ty: BlockType, len: usize, cols: usize, random: &mut Random) -> Vec<u8> {
     if ty == BlockType::F32 {
         return 1.0f32.to_le_bytes().repeat(len / 4);
@@ -253,7 +253,7 @@ fn random_blocks(ty: BlockType, len: usize, cols: usize, random: &mut Random) ->
     for word in bytes.chunks_mut(8) {
         word.copy_from_slice(&random.bits().to_le_bytes()[..word.len()]);
     }
-    // What the integers of a block spread by when its bits are random.
+    // Standard deviation of the integers of a block of random bits.
     let spread = match ty {
         BlockType::Q4K => 250.0,
         BlockType::Q6K => 1370.0,
@@ -288,7 +288,7 @@ fn metadata(shape: &SyntheticShape) -> Vec<(&'static str, Field)> {
         ("general.name", Field::String(shape.name.to_owned())),
         (
             "general.file_type",
-            Field::U32(if matches!(shape.mix, TypeMix::Q4KM) {
+            Field::U32(if matches!(shape.type_mix, TypeMix::Q4KM) {
                 15
             } else {
                 7
@@ -323,7 +323,7 @@ fn metadata(shape: &SyntheticShape) -> Vec<(&'static str, Field)> {
     ]
 }
 
-/// One token per byte, fillers, and the special tokens at the end; with llama.cpp's types of token.
+/// One token per byte, fillers, and the special tokens at the end; with GGUF's token types.
 fn vocabulary(size: u32) -> (Vec<String>, Vec<i32>) {
     const NORMAL: i32 = 1;
     const CONTROL: i32 = 3;
@@ -345,7 +345,7 @@ fn vocabulary(size: u32) -> (Vec<String>, Vec<i32>) {
     ([ordinary, texts].concat(), [types, kinds].concat())
 }
 
-/// The printable characters by which byte-level vocabularies spell bytes, in the order of the bytes.
+/// GPT-2's printable character for each byte, in the order of the bytes.
 fn byte_characters() -> impl Iterator<Item = char> {
     let mut replacements = (0x100..).filter_map(char::from_u32);
     (0u8..=255).map(move |byte| match byte {

@@ -1,4 +1,4 @@
-//! The GPU check cache: what was found out about each GPU, in a file that may be deleted.
+//! The GPU check cache: check results, failures and crashes of each GPU, in a file that may be deleted.
 
 use std::fs;
 use std::io;
@@ -11,20 +11,20 @@ use crate::check::GpuCheck;
 use crate::gpu_info::Gpu;
 use crate::reason::{Fault, WITHOUT_LAYERS};
 
-/// Models in the cache for each device.
+/// Most models in the cache per device.
 const MAX_MODELS: usize = 16;
-/// Failures and crashes after which a driver is not used any more.
+/// Failures and crashes after which a GPU is disabled.
 const MAX_FAILURES: usize = 2;
-/// Answers that have to go well until a crash is forgotten.
+/// Successful answers after which crashes are forgotten.
 const PROBATION: usize = 10;
 
-/// A GPU with its driver, the layers above it and the version of the app: what was found of one says nothing of another.
+/// Cache key: a GPU with its driver, the layers above it and the version of the app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuKey {
     pub device: String,
     pub driver: String,
     pub app: String,
-    /// Which layers Vulkan's loader is told to leave out.
+    /// The layers that Vulkan's loader disables.
     #[serde(default)]
     pub without_layers: String,
 }
@@ -40,61 +40,61 @@ impl GpuKey {
     }
 }
 
-/// Why a GPU is not used any more.
+/// Why a GPU is disabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Disabled {
-    /// What is wrong with it.
+    /// The fault.
     pub fault: Fault,
-    /// Everything that was found, for a bug report.
+    /// The text of a bug report.
     pub report: String,
 }
 
-/// What was found out about one GPU.
+/// The record of one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GpuRecord {
     #[serde(flatten)]
     pub key: GpuKey,
-    /// Set where it is not used any more.
+    /// Set once it is disabled.
     pub disabled: Option<Disabled>,
-    /// What the driver reported while it answered.
+    /// Failures that the driver reported during answers.
     pub failures: Vec<Fault>,
-    /// How often the app ended while it answered. The GPU need not be why: a process may be killed, and power may fail.
+    /// Crashes of the app while the GPU was in use. The GPU need not be the cause: a process may be killed, power may fail.
     #[serde(default)]
     pub crashes: usize,
-    /// Answers that have gone well since the last crash.
+    /// Successful answers since the last crash.
     #[serde(default)]
     pub good_answers: usize,
-    /// The models that it was checked with.
+    /// Results by model.
     pub models: Vec<ModelRecord>,
 }
 
-/// How a GPU did with a model.
+/// Check and last load of a model on a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelRecord {
     /// The model's fingerprint.
     pub model: String,
-    /// The CPU that it was measured against.
+    /// The CPU of the comparison.
     pub cpu: String,
     pub check: GpuCheck,
-    /// Why it did not fit on the GPU when it was last loaded; a sentence.
+    /// Why the last load did not fit on the GPU; a sentence.
     #[serde(default)]
     pub last_load: Option<String>,
 }
 
-/// The file's content.
+/// The content of the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuCache {
     gpus: Vec<GpuRecord>,
 }
 
 impl GpuCache {
-    /// What the file holds; nothing where it cannot be read.
+    /// The content of `file`; empty if it cannot be read.
     pub fn read(file: &Path) -> Self {
         let text = fs::read(file).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// Writes the file whole or not at all.
+    /// Writes the file atomically.
     pub fn write(&self, file: &Path) -> io::Result<()> {
         if let Some(folder) = file.parent() {
             private::folder(folder)?;
@@ -109,7 +109,7 @@ impl GpuCache {
         self.gpus.iter().find(|known| known.key == *key)
     }
 
-    /// The entry of a GPU. What was known of it under another driver or app is forgotten.
+    /// The entry of a GPU. Entries of the same device with another driver or app are removed.
     pub fn entry(&mut self, key: &GpuKey) -> &mut GpuRecord {
         self.gpus
             .retain(|known| known.key.device != key.device || known.key == *key);
@@ -134,20 +134,20 @@ impl GpuCache {
 }
 
 impl GpuRecord {
-    /// What was found with this model and CPU.
+    /// The result for this model and CPU.
     pub fn model(&self, model: &str, cpu: &str) -> Option<&ModelRecord> {
         let mut models = self.models.iter();
         models.find(|it| it.model == model && it.cpu == cpu)
     }
 
-    /// Records why `model` did not fit on the GPU when it was loaded; true where that is a change.
+    /// Records why `model` did not fit on the GPU; true if that changes the record.
     pub fn record_load(&mut self, model: &str, last_load: Option<String>) -> bool {
-        let mut news = false;
+        let mut changed = false;
         for known in self.models.iter_mut().filter(|it| it.model == model) {
-            news |= known.last_load != last_load;
+            changed |= known.last_load != last_load;
             known.last_load.clone_from(&last_load);
         }
-        news
+        changed
     }
 
     /// Records a check.
@@ -163,20 +163,20 @@ impl GpuRecord {
         self.models.drain(..most);
     }
 
-    /// Records a failure; after a few of them the GPU is disabled.
+    /// Records a failure; after [`MAX_FAILURES`] failures and crashes the GPU is disabled.
     pub fn record_failure(&mut self, fault: Fault) {
         self.failures.push(fault.clone());
         self.count(fault);
     }
 
-    /// Records that the app ended while it answered; after a few times the GPU is disabled.
+    /// Records a crash of the app; after [`MAX_FAILURES`] failures and crashes the GPU is disabled.
     pub fn record_crash(&mut self) {
         self.crashes += 1;
         self.good_answers = 0;
         self.count(Fault::AppEnded);
     }
 
-    /// Records an answer that went well; true where that is a change. After some of them crashes are forgotten.
+    /// Records a successful answer; true if that changes the record. After [`PROBATION`] of them crashes are forgotten.
     pub fn record_answer(&mut self) -> bool {
         if self.crashes == 0 {
             return false;
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_is_its_users_alone_and_is_replaced_whole() {
+    fn the_cache_file_is_private_and_replaced_atomically() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join("data");
         let file = folder.join("gpu.json");

@@ -1,7 +1,7 @@
-//! Whether a GPU computes a model rightly, and how fast.
+//! Correctness and speed of a GPU with a model.
 //!
-//! Drivers that compute wrongly, crash or hang are common, so this runs in a child process before a device is first
-//! used. It takes an excerpt of the very model: its own shapes and formats, in a few layers.
+//! Drivers that compute wrong results, crash or hang are common, so this runs in a child process before a device is first
+//! used. It runs an excerpt of the user's model: its shapes and formats, in a few layers.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -33,11 +33,11 @@ use crate::reason::Fault;
 pub struct CheckRequest {
     /// The device, as [`DeviceRequest::Gpu`](crate::DeviceRequest::Gpu) names it.
     pub device: Option<String>,
-    /// The model that it is to run.
+    /// The model that the device runs.
     pub model: PathBuf,
-    /// A small trained model, to be run as a whole.
+    /// A small trained model, run with all layers.
     pub demo_model: Option<PathBuf>,
-    /// Threads of the CPU that it is measured against; `None` for one per physical core.
+    /// CPU threads of the comparison; `None` for one per physical core.
     pub threads: Option<usize>,
     /// Whether software Vulkan counts as a GPU.
     pub software: bool,
@@ -45,38 +45,38 @@ pub struct CheckRequest {
     pub matrices: bool,
 }
 
-/// What was found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuCheck {
-    /// What was compared, in its order.
+    /// Comparisons, in their order.
     pub steps: Vec<CheckStep>,
-    /// What is wrong; nothing was compared after it.
+    /// The fault that ended the check.
     pub fault: Option<Fault>,
-    /// What its cooperative matrices are good for; `None` where it has none, or they were not tried.
+    /// Result for cooperative matrices; `None` where it has none, or they were not tried.
     #[serde(default)]
     pub matrices: Option<MatrixCheck>,
-    /// How fast GPU and CPU are; `None` after a fault.
+    /// Rates of GPU and CPU; `None` after a fault.
     pub rates: Option<Rates>,
 }
 
-/// What a device's cooperative matrices are good for.
+/// Result of the check of cooperative matrices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MatrixCheck {
-    /// What is wrong with them.
+    /// Their fault.
     pub fault: Option<Fault>,
-    /// How many times as fast a product of many tokens is with them.
+    /// Speedup of products over many tokens.
     pub speedup: Option<f64>,
 }
 
 impl GpuCheck {
-    /// Whether cooperative matrices are right, and faster than the device is without them.
+    /// Whether cooperative matrices are correct and faster.
     pub fn uses_matrices(&self) -> bool {
         let worth_it = |it: &MatrixCheck| it.fault.is_none() && it.speedup.is_some_and(|x| x > 1.0);
         self.matrices.as_ref().is_some_and(worth_it)
     }
 }
 
-/// Something that both devices computed.
+/// A result that both devices computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckStep {
     /// Its name.
@@ -97,36 +97,36 @@ impl CheckStep {
 ///
 /// # Errors
 /// When the model cannot be read. What is wrong with the device is in the [`GpuCheck`].
-pub fn check_gpu(order: &CheckRequest) -> Result<GpuCheck, OpenError> {
-    let software = order.software;
-    check_opened(order, &|matrices| {
-        gpu::Wgpu::open(order.device.as_deref(), Allowed { software, matrices })
+pub fn check_gpu(request: &CheckRequest) -> Result<GpuCheck, OpenError> {
+    let software = request.software;
+    check_opened(request, &|matrices| {
+        gpu::Wgpu::open(request.device.as_deref(), Allowed { software, matrices })
     })
 }
 
-/// Checks the device that `open` gives with its cooperative matrices or without, and once more without them where
+/// Checks the device that `open` returns, with cooperative matrices or without, and once more without them where
 /// something is wrong with them.
 fn check_opened<E>(
-    order: &CheckRequest,
+    request: &CheckRequest,
     open: &dyn Fn(bool) -> Result<E, GpuError>,
 ) -> Result<GpuCheck, OpenError>
 where
     E: Executor + Clone + 'static,
 {
-    let once = |matrices| match open(matrices) {
-        Ok(exec) => check(exec, order),
+    let check_once = |matrices| match open(matrices) {
+        Ok(exec) => check(exec, request),
         Err(failure) => Ok(GpuCheck {
             fault: Some(fault(failure)),
-            // A driver may refuse what it says it has.
+            // A driver may reject a feature that it reports.
             matrices: matrices.then(MatrixCheck::default),
             ..GpuCheck::default()
         }),
     };
-    let found = once(order.matrices)?;
+    let found = check_once(request.matrices)?;
     if found.matrices.is_none() || !found.fault.as_ref().is_some_and(is_fault_of_device) {
         return Ok(found);
     }
-    let without = once(false)?;
+    let without = check_once(false)?;
     let matrices = MatrixCheck {
         fault: found.fault,
         speedup: None,
@@ -137,20 +137,20 @@ where
     })
 }
 
-fn check<E>(exec: E, order: &CheckRequest) -> Result<GpuCheck, OpenError>
+fn check<E>(exec: E, request: &CheckRequest) -> Result<GpuCheck, OpenError>
 where
     E: Executor + Clone + 'static,
 {
-    let mut checking = Checking {
+    let mut checking = GpuChecker {
         exec,
-        threads: machine::threads(order.threads),
+        threads: machine::threads(request.threads),
         level: machine::cpu_level(None, CpuLevel::detect())?.0,
         found: GpuCheck::default(),
     };
-    match checking.run(order) {
+    match checking.run(request) {
         Ok(()) => {}
-        Err(Stop::Model(error)) => return Err(error),
-        Err(Stop::Device(fault)) => {
+        Err(CheckError::Model(error)) => return Err(error),
+        Err(CheckError::Device(fault)) => {
             checking.found.fault = Some(fault);
             checking.found.rates = None;
         }
@@ -159,73 +159,73 @@ where
 }
 
 fn fault(failure: GpuError) -> Fault {
-    let says = failure.to_string();
+    let message = failure.to_string();
     match failure {
-        GpuError::OutOfMemory(_) => Fault::OutOfMemory(says),
-        _ => Fault::Driver(says),
+        GpuError::OutOfMemory(_) => Fault::OutOfMemory(message),
+        _ => Fault::Driver(message),
     }
 }
 
-/// Whether this says something against the device.
+/// Whether the fault is the device's, not the memory's.
 pub fn is_fault_of_device(fault: &Fault) -> bool {
     !matches!(fault, Fault::OutOfMemory(_))
 }
 
-/// Why a check ends early.
-enum Stop {
+/// Why a check ends before its end.
+enum CheckError {
     Model(OpenError),
     Device(Fault),
 }
 
-impl From<GpuError> for Stop {
+impl From<GpuError> for CheckError {
     fn from(failure: GpuError) -> Self {
-        Stop::Device(fault(failure))
+        CheckError::Device(fault(failure))
     }
 }
 
-impl From<DeviceError> for Stop {
+impl From<DeviceError> for CheckError {
     fn from(error: DeviceError) -> Self {
-        let says = error.to_string();
-        Stop::Device(match error {
-            DeviceError::OutOfMemory(_) => Fault::OutOfMemory(says),
-            _ => Fault::Driver(says),
+        let message = error.to_string();
+        CheckError::Device(match error {
+            DeviceError::OutOfMemory(_) => Fault::OutOfMemory(message),
+            _ => Fault::Driver(message),
         })
     }
 }
 
-struct Checking<E> {
+struct GpuChecker<E> {
     exec: E,
     threads: usize,
     level: CpuLevel,
     found: GpuCheck,
 }
 
-/// What rounding activations to 8 bits may cost, against arithmetic that rounds none.
+/// Bound on the relative error of activations in 8 bits, against f32.
 const PRODUCT_BOUND: f64 = 0.03;
 const LOGITS_BOUND: f64 = 0.08;
-/// Tokens for which there are kernels of their own: one, a few, many.
-const COUNTS: [usize; 3] = [1, 5, 70];
-/// Tokens that are read at once, more than decoding merges by itself and no multiple of anything.
-const READ: usize = 301;
-/// Tokens of a product that is timed: enough for every part of a device to have some, and few enough that a slow one
-/// is not taken for one that hangs.
-const TIMED_TOGETHER: usize = 128;
-/// Tokens whose writing is timed.
-const TIMED: usize = 24;
+/// Token counts with kernels of their own: one, a few, many.
+const TOKEN_COUNTS: [usize; 3] = [1, 5, 70];
+/// Tokens of the prefill: more than a decoding batch, and a multiple of no tile size.
+const PREFILL_TOKENS: usize = 301;
+/// Tokens of a timed product: enough to occupy the whole device, and few enough that a slow device
+/// does not time out.
+const PRODUCT_TOKENS: usize = 128;
+/// Tokens whose decoding is timed.
+const DECODE_TOKENS: usize = 24;
 
-impl<E> Checking<E>
+impl<E> GpuChecker<E>
 where
     E: Executor + Clone + 'static,
 {
-    fn run(&mut self, order: &CheckRequest) -> Result<(), Stop> {
-        let gguf = Gguf::open(&order.model).map_err(|error| Stop::Model(error.into()))?;
-        let config = Config::from_gguf(&gguf).map_err(|error| Stop::Model(error.into()))?;
-        weights::check(&gguf, &config).map_err(|error| Stop::Model(error.into()))?;
+    fn run(&mut self, request: &CheckRequest) -> Result<(), CheckError> {
+        let gguf = Gguf::open(&request.model).map_err(|error| CheckError::Model(error.into()))?;
+        let config = Config::from_gguf(&gguf).map_err(|error| CheckError::Model(error.into()))?;
+        weights::check(&gguf, &config).map_err(|error| CheckError::Model(error.into()))?;
         self.products(&gguf, &config)?;
         let excerpt = Excerpt::new(&gguf, &config);
         let name = format!("{} layers", excerpt.config().shape.layers);
         let (gpu, cpu) = self.compare_backends(&name, &excerpt, excerpt.config(), KvType::F16)?;
-        if let Some(demo_model) = &order.demo_model
+        if let Some(demo_model) = &request.demo_model
             && let Ok(gguf) = Gguf::open(demo_model)
             && let Ok(config) = Config::from_gguf(&gguf)
         {
@@ -245,13 +245,15 @@ where
         Ok(())
     }
 
-    /// Every product of the model, one of a kind.
-    fn products(&mut self, source: &dyn WeightSource, config: &Config) -> Result<(), Stop> {
+    /// Every product of the model, one per type and shape.
+    fn products(&mut self, source: &dyn WeightSource, config: &Config) -> Result<(), CheckError> {
         let has_matrices = self.exec.limits().matrices.is_some();
         let (mut without, mut with) = (0.0, 0.0);
         let mut kinds = Vec::new();
-        let head = weights::head(source);
-        let names = weights::expected(config).into_iter().map(|it| it.name);
+        let head = weights::head_name(source);
+        let names = weights::required_tensors(config)
+            .into_iter()
+            .map(|it| it.name);
         for name in names.chain([head.to_owned()]) {
             let is_head = name == head;
             let Some((ty, rows, cols)) = source.shape(&name) else {
@@ -273,24 +275,27 @@ where
                 cols,
                 stored: tensor.stored(),
             };
-            for tokens in COUNTS {
-                // Logits are never wanted of many.
-                if is_head && tokens == COUNTS[2] {
+            for tokens in TOKEN_COUNTS {
+                // Logits of many tokens are never computed.
+                if is_head && tokens == TOKEN_COUNTS[2] {
                     continue;
                 }
-                let error = product.relative_error(&mut self.exec, how(tokens, false))?;
+                let error =
+                    product.relative_error(&mut self.exec, kernel_variant(tokens, false))?;
                 let what = format!("{} {rows} × {cols}, {tokens} tokens", ty.name());
                 self.record(what.clone(), error, PRODUCT_BOUND)?;
-                if has_matrices && tokens == COUNTS[2] {
-                    // From here on they may be what is at fault.
+                if has_matrices && tokens == TOKEN_COUNTS[2] {
+                    // From here on, cooperative matrices may be the cause of a fault.
                     self.found.matrices.get_or_insert_default();
-                    let error = product.relative_error(&mut self.exec, how(tokens, true))?;
+                    let error =
+                        product.relative_error(&mut self.exec, kernel_variant(tokens, true))?;
                     self.record(format!("{what} in matrices"), error, PRODUCT_BOUND)?;
                 }
             }
             if has_matrices && !is_head {
-                without += product.seconds(&mut self.exec, how(TIMED_TOGETHER, false))?;
-                with += product.seconds(&mut self.exec, how(TIMED_TOGETHER, true))?;
+                without +=
+                    product.seconds(&mut self.exec, kernel_variant(PRODUCT_TOKENS, false))?;
+                with += product.seconds(&mut self.exec, kernel_variant(PRODUCT_TOKENS, true))?;
             }
         }
         if let Some(matrices) = &mut self.found.matrices {
@@ -300,14 +305,14 @@ where
     }
 
     /// Loads a model on both devices and compares their logits of the same tokens, the CPU's in f32, so that all rounding
-    /// is the GPU's; then measures both, the CPU as it would be used.
+    /// is the GPU's; then measures both, the CPU at its best level.
     fn compare_backends(
         &mut self,
         name: &str,
         source: &dyn WeightSource,
         config: &Config,
         kv: KvType,
-    ) -> Result<(Rate, Rate), Stop> {
+    ) -> Result<(Rate, Rate), CheckError> {
         let options = gpu::Options {
             kv,
             floats: false,
@@ -316,34 +321,34 @@ where
         let exec = self.exec.clone();
         let gpu = GpuModel::load(exec, config, source, options, GPU_CHUNK, &mut |_| {});
         let gpu = gpu.map_err(|error| {
-            let says = error.to_string();
-            Stop::Device(match error.is_full() {
-                true => Fault::OutOfMemory(says),
-                false => Fault::Driver(says),
+            let message = error.to_string();
+            CheckError::Device(match error.is_out_of_memory() {
+                true => Fault::OutOfMemory(message),
+                false => Fault::Driver(message),
             })
         })?;
         let chunk = cpu_chunk(config, self.level);
         let on = |cpu: Cpu| {
             let model = CpuModel::load(config, cpu, source, kv, chunk, &mut |_| {});
-            let model = model.map_err(Stop::Model)?;
-            Ok::<_, Stop>(Session::new(Box::new(model)))
+            let model = model.map_err(CheckError::Model)?;
+            Ok::<_, CheckError>(Session::new(Box::new(model)))
         };
         let mut gpu = Session::new(Box::new(gpu));
-        let ids = arbitrary(READ + 8, config.shape.vocab);
-        self.compare(name, &mut gpu, &mut on(Cpu::exact(self.threads))?, &ids)?;
+        let ids = arbitrary(PREFILL_TOKENS + 8, config.shape.vocab);
+        self.compare_logits(name, &mut gpu, &mut on(Cpu::exact(self.threads))?, &ids)?;
         let mut cpu = on(Cpu::new(self.threads, self.level))?;
-        Ok((speed(&mut gpu, &ids)?, speed(&mut cpu, &ids)?))
+        Ok((measure(&mut gpu, &ids)?, measure(&mut cpu, &ids)?))
     }
 
-    fn compare(
+    fn compare_logits(
         &mut self,
         name: &str,
         gpu: &mut Session,
         cpu: &mut Session,
         ids: &[u32],
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CheckError> {
         let never = AtomicBool::new(false);
-        let (read, more) = ids.split_at(READ);
+        let (read, more) = ids.split_at(PREFILL_TOKENS);
         for &id in &read[..5] {
             for session in [&mut *gpu, &mut *cpu] {
                 let _complete = session.step(id, &[], &never)?;
@@ -359,7 +364,7 @@ where
             let _complete = session.read(read, &never, &mut |_| {})?;
         }
         self.record(
-            format!("{name}, {READ} tokens"),
+            format!("{name}, {PREFILL_TOKENS} tokens"),
             relative_error(gpu.logits(0), cpu.logits(0)),
             LOGITS_BOUND,
         )?;
@@ -376,15 +381,15 @@ where
         self.check_sampler(name, gpu, cpu, more[0])
     }
 
-    /// Compares the tokens that the device itself samples with the likeliest.
+    /// Compares the tokens that the device samples with the likeliest ones of the CPU.
     fn check_sampler(
         &mut self,
         name: &str,
         gpu: &mut Session,
         cpu: &mut Session,
         first: u32,
-    ) -> Result<(), Stop> {
-        // Half of all tokens are suppressed, so that the likeliest is among them now and then.
+    ) -> Result<(), CheckError> {
+        // Half of all tokens are suppressed, so that the likeliest one sometimes is.
         let half = cpu.logits(0).len() / 2;
         let suppressed: Vec<u32> = (0..).step_by(2).take(half).collect();
         let mut sampler = Sampler::new(greedy(), 1).suppressing(&suppressed);
@@ -408,8 +413,8 @@ where
         Ok(())
     }
 
-    /// Records a step; of several of one name the worst.
-    fn record(&mut self, what: String, error: f64, bound: f64) -> Result<(), Stop> {
+    /// Records a step; of consecutive steps of one name, the largest error.
+    fn record(&mut self, what: String, error: f64, bound: f64) -> Result<(), CheckError> {
         let error = error.is_finite().then_some(error);
         let step = CheckStep { what, error, bound };
         let wrong = (!step.passed()).then(|| {
@@ -427,11 +432,11 @@ where
             }
             _ => self.found.steps.push(step),
         }
-        wrong.map_or(Ok(()), |fault| Err(Stop::Device(fault)))
+        wrong.map_or(Ok(()), |fault| Err(CheckError::Device(fault)))
     }
 }
 
-fn how(tokens: usize, matrices: bool) -> KernelVariant {
+fn kernel_variant(tokens: usize, matrices: bool) -> KernelVariant {
     KernelVariant {
         tokens,
         floats: false,
@@ -463,31 +468,31 @@ fn rms(values: &[f32]) -> f64 {
     (squares / values.len() as f64).sqrt()
 }
 
-/// The RMS of the difference over that of `theirs`.
-fn relative_error(ours: &[f32], theirs: &[f32]) -> f64 {
-    let difference: Vec<f32> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
-    rms(&difference) / rms(theirs)
+/// RMS of the difference over the RMS of `expected`.
+fn relative_error(actual: &[f32], expected: &[f32]) -> f64 {
+    let difference: Vec<f32> = actual.iter().zip(expected).map(|(a, b)| a - b).collect();
+    rms(&difference) / rms(expected)
 }
 
-/// How fast a loaded model reads and writes.
-fn speed(session: &mut Session, ids: &[u32]) -> Result<Rate, DeviceError> {
+/// Prefill and decoding rates of a loaded model.
+fn measure(session: &mut Session, ids: &[u32]) -> Result<Rate, DeviceError> {
     let never = AtomicBool::new(false);
     session.truncate(0);
     let started = Instant::now();
-    let _complete = session.read(&ids[..READ], &never, &mut |_| {})?;
-    let prefill = rate(READ, started.elapsed().as_secs_f64());
+    let _complete = session.read(&ids[..PREFILL_TOKENS], &never, &mut |_| {})?;
+    let prefill = rate(PREFILL_TOKENS, started.elapsed().as_secs_f64());
     let mut sampler = Sampler::new(greedy(), 1);
     let on_device = session.samples_on_device(&sampler)?;
-    let mut id = ids[READ];
+    let mut id = ids[PREFILL_TOKENS];
     let started = Instant::now();
-    for left in (0..TIMED).rev() {
+    for left in (0..DECODE_TOKENS).rev() {
         if on_device {
             id = session.step_on_device(id, &mut sampler, left > 0)?;
         } else {
             let _complete = session.step(id, &[], &never)?;
         }
     }
-    let decode = rate(TIMED, started.elapsed().as_secs_f64());
+    let decode = rate(DECODE_TOKENS, started.elapsed().as_secs_f64());
     Ok(Rate { prefill, decode })
 }
 

@@ -1,6 +1,6 @@
-//! Marks of work over which a process may die (a GPU's driver, a model file), so that the next start knows of it.
+//! Crash markers for work that may crash a process (a GPU's driver, a model file), for the next start to find.
 //!
-//! A mark is a file that its process keeps locked: one that nobody holds was left by a crash.
+//! A marker is a file that its process keeps locked: an unlocked one is stale, left by a crash.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use system::private;
 
-/// What a process was doing.
+/// Work that a marker protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// A GPU computes.
@@ -24,7 +24,7 @@ pub enum Work {
 impl Work {
     const ALL: [Self; 2] = [Self::GpuInUse, Self::Opening];
 
-    /// How the names of its marks begin; what names the process follows.
+    /// Prefix of the file name; the process id follows.
     fn prefix(self) -> &'static str {
         match self {
             Self::GpuInUse => "gpu-in-use-",
@@ -33,22 +33,22 @@ impl Work {
     }
 }
 
-/// Names this process: its number alone is given again, in a sandbox at each start.
+/// A unique id of this process: process ids alone are reused, in a sandbox at each start.
 static PROCESS: LazyLock<String> = LazyLock::new(|| {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let nanoseconds = now.map_or(0, |time| time.as_nanos());
     format!("{}-{nanoseconds}", std::process::id())
 });
 
-/// The marks in the data folder: those of this process, and those that crashes have left. Clones are of one process.
+/// The markers in the data folder: those of this process, and stale ones. Clones are of one process.
 #[derive(Debug, Clone)]
 pub struct CrashMarkers {
     folder: PathBuf,
-    /// Nothing is marked any more.
+    /// No more markers are set.
     withdrawn: Arc<Mutex<bool>>,
 }
 
-/// Work that is going on; its mark goes when this is dropped.
+/// Work in progress; dropping it removes the marker.
 #[derive(Debug)]
 pub struct CrashMarker {
     file: PathBuf,
@@ -63,8 +63,8 @@ impl CrashMarkers {
         }
     }
 
-    /// Marks that this process works on `subject`. None where the mark cannot be made, which is no reason not to work,
-    /// or where this process is about to end.
+    /// Sets a marker for work on `subject`. None where that fails, which does not prevent the work,
+    /// or where this process is about to exit.
     pub fn begin(&self, work: Work, subject: &impl Serialize) -> Option<CrashMarker> {
         let withdrawn = self
             .withdrawn
@@ -74,7 +74,7 @@ impl CrashMarkers {
             return None;
         }
         self.make(work, subject)
-            .inspect_err(|error| tracing::warn!(%error, ?work, "no mark was made"))
+            .inspect_err(|error| tracing::warn!(%error, ?work, "no crash marker was set"))
             .ok()
     }
 
@@ -86,7 +86,7 @@ impl CrashMarkers {
         let mut locked = File::create(&part)?;
         locked.lock()?;
         locked.write_all(&serde_json::to_vec(subject)?)?;
-        // Only now, so that nobody sees it unlocked.
+        // Renamed only now, so that no process sees it unlocked.
         fs::rename(part, &file)?;
         Ok(CrashMarker {
             file,
@@ -94,12 +94,12 @@ impl CrashMarkers {
         })
     }
 
-    /// The mark of this process.
+    /// The marker of this process.
     pub fn file(&self, work: Work) -> PathBuf {
         self.folder.join(format!("{}{}", work.prefix(), *PROCESS))
     }
 
-    /// Takes the marks of this process back and makes no more: whoever ends it on purpose blames nobody.
+    /// Removes the markers of this process and sets no more: an exit on purpose is not a crash.
     pub fn withdraw(&self) {
         let mut withdrawn = self
             .withdrawn
@@ -107,22 +107,22 @@ impl CrashMarkers {
             .unwrap_or_else(PoisonError::into_inner);
         *withdrawn = true;
         for work in Work::ALL {
-            // Mostly there is none.
+            // Usually there is none.
             let _ = fs::remove_file(self.file(work));
         }
     }
 
-    /// What processes have crashed over; the marks stay.
+    /// Subjects of stale markers; the markers stay.
     pub fn crashes<T: DeserializeOwned>(&self, work: Work) -> Vec<T> {
         self.stale(work, |_| false)
     }
 
-    /// What processes have crashed over, each said once: the marks go.
+    /// Subjects of stale markers, which are removed.
     pub fn take_crashes<T: DeserializeOwned>(&self, work: Work) -> Vec<T> {
         self.stale(work, |_| true)
     }
 
-    /// Removes the marks that crashes over `subject` have left.
+    /// Removes the stale markers of `subject`.
     pub fn forget<T: DeserializeOwned + PartialEq>(&self, work: Work, subject: &T) {
         self.stale(work, |found: &T| found == subject);
     }
@@ -131,31 +131,31 @@ impl CrashMarkers {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return Vec::new();
         };
-        let is_mark = |name: &str| {
+        let is_marker = |name: &str| {
             name.strip_prefix(work.prefix())
                 .is_some_and(|process| process.bytes().all(|it| matches!(it, b'0'..=b'9' | b'-')))
         };
-        // A link, a folder or a pipe of such a name is not ours: opening a pipe waits for its writer.
-        let marks = entries.flatten().filter(|entry| {
-            entry.file_name().to_str().is_some_and(is_mark)
+        // A link, a folder or a pipe is not a marker: opening a pipe waits for its writer.
+        let stale_files = entries.flatten().filter(|entry| {
+            entry.file_name().to_str().is_some_and(is_marker)
                 && entry.file_type().is_ok_and(|kind| kind.is_file())
         });
-        marks
-            .filter_map(|mark| subject(&mark.path(), &remove))
+        stale_files
+            .filter_map(|marker| subject(&marker.path(), &remove))
             .collect()
     }
 }
 
-/// What a mark that nobody holds is about.
-fn subject<T: DeserializeOwned>(mark: &Path, remove: impl Fn(&T) -> bool) -> Option<T> {
-    File::open(mark).ok()?.try_lock().ok()?;
-    let Ok(subject) = serde_json::from_slice(&fs::read(mark).ok()?) else {
-        // Of another version, or cut short by a power cut: it says nothing.
-        let _ = fs::remove_file(mark);
+/// The subject of a stale marker.
+fn subject<T: DeserializeOwned>(marker: &Path, remove: impl Fn(&T) -> bool) -> Option<T> {
+    File::open(marker).ok()?.try_lock().ok()?;
+    let Ok(subject) = serde_json::from_slice(&fs::read(marker).ok()?) else {
+        // Written by another version, or truncated by a power failure.
+        let _ = fs::remove_file(marker);
         return None;
     };
     if remove(&subject) {
-        fs::remove_file(mark).ok()?;
+        fs::remove_file(marker).ok()?;
     }
     Some(subject)
 }
@@ -164,7 +164,7 @@ impl Drop for CrashMarker {
     fn drop(&mut self) {
         match fs::remove_file(&self.file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%error, "the mark of work that is done stays");
+                tracing::warn!(%error, "a crash marker could not be removed");
             }
             _ => {}
         }
@@ -181,13 +181,13 @@ mod tests {
         (folder, markers)
     }
 
-    /// Leaves a mark as a process that crashed does.
+    /// Leaves a stale marker.
     fn crash(folder: &Path, name: &str, text: &str) {
         fs::write(folder.join(name), text).expect("written");
     }
 
     #[test]
-    fn a_mark_is_there_while_the_work_goes_on_and_nobody_takes_it_for_a_crash() {
+    fn a_held_marker_exists_and_is_not_stale() {
         let (_folder, markers) = markers();
         let work = markers.begin(Work::Opening, &"mine.gguf").expect("marked");
         assert!(markers.file(Work::Opening).exists());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn crashes_are_found_kept_taken_and_forgotten() {
+    fn stale_markers_are_listed_taken_and_removed() {
         let (folder, markers) = markers();
         crash(folder.path(), "opening-1", "\"a\"");
         crash(folder.path(), "opening-2", "\"b\"");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_on_purpose_leaves_no_mark_and_makes_none() {
+    fn after_withdraw_no_marker_is_left_or_set() {
         let (_folder, markers) = markers();
         let work = markers.begin(Work::GpuInUse, &1);
         markers.withdraw();
@@ -233,7 +233,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_no_file_is_no_mark_and_stays() {
+    fn links_and_folders_are_not_markers() {
         let (folder, markers) = markers();
         crash(folder.path(), "elsewhere", "\"a\"");
         let link = folder.path().join("opening-1");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_has_no_crashes_and_is_made_for_a_mark() {
+    fn a_missing_folder_has_no_stale_markers_and_is_created() {
         let home = tempfile::tempdir().expect("a folder");
         let markers = CrashMarkers::new(&home.path().join("data"));
         assert_eq!(markers.crashes::<String>(Work::Opening), [""; 0]);
@@ -254,7 +254,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_mark_is_private() {
+    fn a_marker_is_private() {
         let (_folder, markers) = markers();
         let _work = markers.begin(Work::Opening, &"mine.gguf").expect("marked");
         let metadata = markers.file(Work::Opening).metadata().expect("there");

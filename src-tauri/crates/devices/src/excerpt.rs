@@ -1,58 +1,58 @@
-//! A few layers of a model, of every kind that it has: enough to find out what a device can do.
+//! An excerpt of a model: a few layers, with every combination of storage types.
 
 use engine::model::config::Config;
 use engine::model::weights::{self, Tensor, WeightSource};
 
-/// Blocks of an excerpt, at most. The last has no rotary embedding, as in the whole.
-const BLOCKS: usize = 4;
+/// Most layers of an excerpt. The last has no rotary embedding, as in the whole model.
+const MAX_LAYERS: usize = 4;
 
-/// A model with some of the blocks of another.
+/// A model with some of the layers of another.
 pub struct Excerpt<'a> {
     source: &'a dyn WeightSource,
     config: Config,
-    /// The block that stands for each.
-    blocks: Vec<usize>,
+    /// The source layer of each layer.
+    layers: Vec<usize>,
 }
 
 impl<'a> Excerpt<'a> {
-    /// Of the model that `source` holds. Blocks whose tensors are stored otherwise than those before come first.
+    /// An excerpt of the model in `source`. Layers with a new combination of storage types come first.
     pub fn new(source: &'a dyn WeightSource, config: &Config) -> Excerpt<'a> {
-        let mut kinds = Vec::new();
-        let (mut blocks, mut others) = (Vec::new(), Vec::new());
-        for block in 0..config.shape.layers {
-            let kind = weights::types(source, config, block);
-            if kinds.contains(&kind) {
-                others.push(block);
+        let mut layer_types = Vec::new();
+        let (mut layers, mut others) = (Vec::new(), Vec::new());
+        for layer in 0..config.shape.layers {
+            let types = weights::layer_types(source, config, layer);
+            if layer_types.contains(&types) {
+                others.push(layer);
             } else {
-                kinds.push(kind);
-                blocks.push(block);
+                layer_types.push(types);
+                layers.push(layer);
             }
         }
-        blocks.extend(others);
-        blocks.truncate(BLOCKS);
-        let config = config.with_layers(blocks.len());
+        layers.extend(others);
+        layers.truncate(MAX_LAYERS);
+        let config = config.with_layers(layers.len());
         Excerpt {
             source,
             config,
-            blocks,
+            layers,
         }
     }
 
-    /// Its dimensions.
+    /// The dimensions of the excerpt.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// A tensor's name in the whole model.
+    /// Name of a tensor in the whole model.
     fn name(&self, name: &str) -> String {
         let parts = name
             .strip_prefix("blk.")
             .and_then(|rest| rest.split_once('.'));
-        let block = parts.and_then(|(block, part)| {
-            let block = self.blocks.get(block.parse::<usize>().ok()?)?;
-            Some(format!("blk.{block}.{part}"))
+        let layer = parts.and_then(|(layer, part)| {
+            let layer = self.layers.get(layer.parse::<usize>().ok()?)?;
+            Some(format!("blk.{layer}.{part}"))
         });
-        block.unwrap_or_else(|| name.to_owned())
+        layer.unwrap_or_else(|| name.to_owned())
     }
 }
 

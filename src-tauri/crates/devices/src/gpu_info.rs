@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct Gpu {
     /// Its name.
     pub name: String,
-    /// What `--device gpu:ID` names it by: its UUID, where the driver has one.
+    /// The id of `--device gpu:ID`: its UUID, where the driver has one.
     pub id: String,
-    /// Its address on the bus, which names it, too.
+    /// Its PCI address, also accepted as an id.
     #[serde(default)]
     pub bus: String,
     /// The driver and its version.
@@ -18,7 +18,7 @@ pub struct Gpu {
     pub api: String,
     /// `discrete`, `integrated`, `virtual`, `software` or `other`.
     pub kind: String,
-    /// Why it is never used.
+    /// Why it is unsupported.
     pub refused: Option<String>,
 }
 

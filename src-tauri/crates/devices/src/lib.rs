@@ -1,8 +1,8 @@
 //! Where a model runs, and why.
 //!
-//! No driver is trusted: a child process lists the GPUs, and before one is first used with a model another compares what
-//! it computes with the CPU and measures both. The verdicts are cached by device, driver and version of the app. On
-//! automatic a GPU is used only where it was measured faster; whatever it does, there is a model on the CPU and a
+//! No driver is trusted: a child process lists the GPUs, and before a GPU is first used with a model, another one compares
+//! its results with the CPU's and measures both. Verdicts are cached by device, driver and version of the app. On
+//! automatic, a GPU is used only if it was measured faster; on any fault the model runs on the CPU, with a
 //! [`Reason`].
 
 mod cache;
@@ -43,7 +43,7 @@ use cache::{Disabled, GpuCache, GpuKey};
 pub use check::{CheckRequest, CheckStep, GpuCheck, MatrixCheck, check_gpu};
 pub use crash_marker::{CrashMarker, CrashMarkers, Work};
 pub use gpu_info::Gpu;
-use probe::{ProbeError, ask, ask_once};
+use probe::{ProbeError, probe, probe_once};
 pub use rates::{Rate, Rates};
 pub use reason::{Explanation, Fault, PartialFit, Reason, Rejection};
 pub use report::matrices;
@@ -56,17 +56,17 @@ pub fn list_gpus(software: bool) -> Vec<Gpu> {
     gpu::list(software).into_iter().map(Gpu::from).collect()
 }
 
-/// How far the opening of a model is.
+/// Progress of opening a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OpenStep {
-    /// A GPU is being checked, which takes a while.
+    /// A GPU is being checked.
     Checking,
-    /// This part is loaded, from 0 to 1.
+    /// Fraction of the weights loaded, from 0 to 1.
     Loading(f32),
 }
 
-/// Opens a model where `request` and what is known of the GPUs put it. Without `devices` no GPU is used on automatic,
-/// and one that is asked for is used unchecked.
+/// Opens a model on the device that `request` and the verdicts on the GPUs select. Without `devices` no GPU is used on
+/// automatic, and a requested one is used unchecked.
 ///
 /// # Errors
 /// When the CPU has no room for the model, or it cannot be read.
@@ -86,7 +86,7 @@ pub fn open(
     load(devices, choice, file, options, on_progress)
 }
 
-/// Loads a model where `choice` puts it, or on the CPU where the GPU does not take it.
+/// Loads a model on the device of `choice`, or on the CPU if the GPU rejects it.
 ///
 /// # Errors
 /// When the CPU has no room for the model, or it cannot be read.
@@ -113,7 +113,7 @@ pub fn load(
     let (engine, reason) = match load_at(choice.placement) {
         Err(OpenError::Gpu(rejection)) => {
             drop(marker);
-            tracing::warn!(%rejection, "the GPU does not take the model");
+            tracing::warn!(%rejection, "model not loaded on the GPU; falling back to the CPU");
             if let (Some(devices), Some(gpu)) = (devices, &choice.gpu)
                 && rejection.is_fault()
             {
@@ -153,11 +153,11 @@ pub fn load(
     })
 }
 
-/// A model where it was decided that it runs.
+/// A loaded model with the reason for its device.
 pub struct OpenModel {
     /// The model.
     pub engine: Engine,
-    /// The GPU that it is on.
+    /// The GPU that it runs on, if any.
     gpu: Option<Gpu>,
     explanation: Explanation,
     report: Option<String>,
@@ -169,12 +169,12 @@ impl OpenModel {
         &self.explanation
     }
 
-    /// What was found of a GPU that is not used because it does not work, for a bug report.
+    /// Bug report about a GPU that is rejected as faulty.
     pub fn report(&self) -> Option<&str> {
         self.report.as_deref()
     }
 
-    /// Lets the model work. While it is on a GPU a crash marker is set; a GPU that has failed over to the CPU is
+    /// Runs `work` on the model. On a GPU, a crash marker exists meanwhile; a GPU that failed over to the CPU is
     /// recorded.
     pub fn run<T>(&mut self, devices: Option<&Devices>, work: impl FnOnce(&mut Engine) -> T) -> T {
         let marker = crash_marker(devices, self.gpu.as_ref());
@@ -185,7 +185,7 @@ impl OpenModel {
         done
     }
 
-    /// Records how the GPU did; after a failure the model is on the CPU.
+    /// Records success or failure of the GPU; after a failure the model is on the CPU.
     fn record(&mut self, devices: Option<&Devices>, failure: Option<String>) {
         match (self.gpu.take(), failure) {
             (Some(gpu), Some(failure)) => {
@@ -207,23 +207,23 @@ impl OpenModel {
     }
 }
 
-/// Marks that a GPU is in use, if one is.
+/// A crash marker while a GPU is in use.
 fn crash_marker(devices: Option<&Devices>, gpu: Option<&Gpu>) -> Option<CrashMarker> {
     devices?.begin(gpu?)
 }
 
-/// Where a model is to run, and why there.
+/// The device selected for a model, and the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// Where.
+    /// The device.
     pub placement: Placement,
-    /// The GPU that it is.
+    /// The GPU, if it is one.
     pub gpu: Option<Gpu>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// What was measured of the GPU and the CPU.
+    /// Measured rates of the GPU and the CPU.
     pub rates: Option<Rates>,
-    /// What was found of a GPU that is not used because it does not work, for a bug report.
+    /// Bug report about a GPU that is rejected as faulty.
     pub report: Option<String>,
 }
 
@@ -238,10 +238,10 @@ impl Choice {
         }
     }
 
-    /// As asked for, whatever was found of the GPU; with its cooperative matrices or without.
+    /// As requested, without a check; with cooperative matrices or without.
     pub fn unchecked(request: &DeviceRequest, matrices: bool) -> Self {
         match request {
-            DeviceRequest::Auto => Self::cpu(Reason::NoneAskedFor),
+            DeviceRequest::Auto => Self::cpu(Reason::NotRequested),
             DeviceRequest::Cpu => Self::cpu(Reason::CpuChosen),
             DeviceRequest::Gpu(id) => Self {
                 placement: Placement::Gpu(GpuPlacement {
@@ -250,12 +250,12 @@ impl Choice {
                     matrices,
                     min_layers: 1,
                 }),
-                ..Self::cpu(Reason::GpuAskedFor(None))
+                ..Self::cpu(Reason::GpuRequested(None))
             },
         }
     }
 
-    /// A GPU that computes well, for `reason`.
+    /// A GPU that passed its check, for `reason`.
     fn gpu(verdict: Verdict, reason: Reason, trial: &Trial<'_>) -> Self {
         let check = verdict.check.unwrap_or_default();
         let layers = trial.file.config().shape.layers;
@@ -278,50 +278,50 @@ impl Choice {
     }
 }
 
-/// The variable that makes software Vulkan count as a GPU.
+/// The environment variable that accepts software Vulkan as a GPU.
 pub const SOFTWARE_GPU: &str = "GOLDCREST_ALLOW_SOFTWARE_GPU";
 
-/// Whether software Vulkan counts as a GPU, as the environment says.
+/// Whether the environment accepts software Vulkan as a GPU.
 pub fn software_gpu() -> bool {
     std::env::var_os(SOFTWARE_GPU).is_some_and(|value| value == "1")
 }
 
-/// Models smaller than this are fast anywhere: a start does not wait for a check.
+/// Models with fewer bytes are fast on any CPU, so that a start does not wait for a check.
 const SMALL_MODEL: u64 = 64 << 20;
 
-/// Largest list or check that a child may print, in bytes.
+/// Most output of a child process, in bytes.
 const OUTPUT_LIMIT: usize = 1 << 20;
 
-/// The GPUs of this machine, and what was found out about them.
+/// The GPUs of this machine and the cache of their checks.
 pub struct Devices {
     folder: PathBuf,
     markers: CrashMarkers,
     list: Child,
     check: Child,
-    /// A small trained model, to be run as a whole in a check.
+    /// A small trained model that a check runs with all layers.
     demo_model: Option<PathBuf>,
-    /// Models of fewer bytes run on the CPU on automatic.
+    /// On automatic, models with fewer bytes run on the CPU.
     small_model: u64,
-    /// The app ended while a GPU answered, so that none is used while this process lives.
+    /// The last run crashed while a GPU was in use; this process uses none.
     crashed_last_run: bool,
 }
 
 impl Devices {
-    /// Keeps the cache in `folder`, and records the crashes that markers there show. `None` where this program cannot
-    /// be run as a child.
+    /// Keeps the cache in `folder` and records the crashes of stale markers. `None` where this program cannot
+    /// run as a child.
     pub fn new(folder: &Path, markers: CrashMarkers, demo_model: Option<PathBuf>) -> Option<Self> {
         let program = std::env::current_exe().ok()?;
-        // The hidden subcommand that answers.
+        // The hidden subcommand that lists and checks.
         let leading = vec!["gpu-check".into()];
-        let devices = Self::asking(folder, markers, program, leading);
+        let devices = Self::with_program(folder, markers, program, leading);
         Some(Self {
             demo_model,
             ..devices
         })
     }
 
-    /// Asks another program than this one.
-    pub fn asking(
+    /// With another program in place of this one.
+    pub fn with_program(
         folder: &Path,
         markers: CrashMarkers,
         program: PathBuf,
@@ -352,8 +352,8 @@ impl Devices {
         devices
     }
 
-    /// Where the model of `file` is to run when `request` is asked for and the CPU has this number of threads.
-    /// `on_check` is called before a check, which takes a while.
+    /// Selects the device for the model of `file`, with this number of CPU threads.
+    /// `on_check` is called before a check, which takes seconds.
     pub fn choose(
         &self,
         request: &DeviceRequest,
@@ -404,7 +404,7 @@ impl Devices {
         })
     }
 
-    /// All GPUs with their verdicts for a model. With `again`, the cache is left aside, and `on_check` is called before
+    /// All GPUs with their verdicts for a model. With `again`, the cache is ignored, and `on_check` is called before
     /// each check.
     ///
     /// # Errors
@@ -436,7 +436,7 @@ impl Devices {
         Ok(verdicts.collect())
     }
 
-    /// Marks that `gpu` is in use until the marker is dropped.
+    /// Sets a crash marker for `gpu` until it is dropped.
     pub fn begin(&self, gpu: &Gpu) -> Option<CrashMarker> {
         self.markers.begin(Work::GpuInUse, &GpuKey::of(gpu))
     }
@@ -464,10 +464,10 @@ impl Devices {
     }
 
     fn list(&self) -> Result<Vec<Gpu>, ProbeError> {
-        ask(&self.list, &[])
+        probe(&self.list, &[])
     }
 
-    /// The cached verdict, or that of a check.
+    /// The cached verdict, else the verdict of a check.
     fn verdict(&self, gpu: &Gpu, trial: &Trial<'_>, on_check: &mut dyn FnMut()) -> Verdict {
         if let Some(verdict) = self.cached_verdict(gpu, trial) {
             return verdict;
@@ -485,7 +485,7 @@ impl Devices {
             }
         };
         match check.fault.clone() {
-            // Other programs may leave more memory another time.
+            // Not cached: other programs may leave more memory another time.
             Some(fault @ Fault::OutOfMemory(_)) => Verdict::rejected(gpu, Rejection::Faulty(fault)),
             Some(fault) => self.disable(gpu, check, fault, ""),
             None => {
@@ -498,16 +498,16 @@ impl Devices {
         }
     }
 
-    /// Has a GPU checked. Where that crashes or hangs, cooperative matrices, the least tested part of drivers, may be
-    /// the cause.
+    /// Checks a GPU in a child process. If that crashes or hangs, cooperative matrices, the least tested part of drivers,
+    /// may be the cause, and the check is repeated without them.
     fn run_check(&self, gpu: &Gpu, trial: &Trial<'_>) -> Result<GpuCheck, ProbeError> {
         let mut arguments = self.check_arguments(gpu, trial);
-        ask(&self.check, &arguments).or_else(|error| {
+        probe(&self.check, &arguments).or_else(|error| {
             if !error.blames_the_driver() {
                 return Err(error);
             }
             arguments.push("--without-matrices".into());
-            let check = ask_once::<GpuCheck>(&self.check, &arguments, None);
+            let check = probe_once::<GpuCheck>(&self.check, &arguments, None);
             let check = check.map_err(|_| error.clone())?;
             let matrices = MatrixCheck {
                 fault: Some(error.fault),

@@ -1,4 +1,4 @@
-//! Asks a child process about GPUs, because a driver that crashes or hangs takes its process with it.
+//! Probes GPUs in a child process, because a driver that crashes or hangs takes its process with it.
 
 use std::ffi::OsString;
 
@@ -7,17 +7,17 @@ use system::child::{Call, Child, ChildFault};
 
 use crate::reason::{Fault, WITHOUT_LAYERS};
 
-/// Why a child gave no answer.
+/// Error of a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbeError {
-    /// What happened.
+    /// The fault.
     pub fault: Fault,
-    /// The end of what it wrote to stderr.
+    /// The tail of its stderr.
     pub stderr: String,
 }
 
 impl ProbeError {
-    /// Whether the driver may be at fault.
+    /// Whether the driver may be the cause.
     pub fn blames_the_driver(&self) -> bool {
         matches!(
             self.fault,
@@ -26,15 +26,15 @@ impl ProbeError {
     }
 }
 
-/// Runs the subcommand and reads what it prints. One that crashes is run once more without layers, to find out whether
-/// a layer or the driver is at fault.
+/// Runs the subcommand and parses its output. After a crash it runs once more without layers, to find out whether
+/// a layer or the driver is the cause.
 ///
 /// # Errors
-/// When the child does not answer.
-pub fn ask<T: DeserializeOwned>(child: &Child, arguments: &[OsString]) -> Result<T, ProbeError> {
-    ask_once(child, arguments, None).map_err(|error| {
+/// When the child fails or its output is invalid.
+pub fn probe<T: DeserializeOwned>(child: &Child, arguments: &[OsString]) -> Result<T, ProbeError> {
+    probe_once(child, arguments, None).map_err(|error| {
         let crashed = matches!(error.fault, Fault::Crashed(_));
-        if crashed && ask_once::<T>(child, arguments, Some(WITHOUT_LAYERS)).is_ok() {
+        if crashed && probe_once::<T>(child, arguments, Some(WITHOUT_LAYERS)).is_ok() {
             return ProbeError {
                 fault: Fault::Layer,
                 ..error
@@ -44,11 +44,11 @@ pub fn ask<T: DeserializeOwned>(child: &Child, arguments: &[OsString]) -> Result
     })
 }
 
-/// Runs the subcommand once, with another variable in its environment.
+/// Runs the subcommand once, with an additional environment variable.
 ///
 /// # Errors
-/// When the child does not answer.
-pub fn ask_once<T: DeserializeOwned>(
+/// When the child fails or its output is invalid.
+pub fn probe_once<T: DeserializeOwned>(
     child: &Child,
     arguments: &[OsString],
     variable: Option<(&str, &str)>,

@@ -1,10 +1,10 @@
-//! How fast a GPU and the CPU are with a model.
+//! Prefill and decoding rates of a GPU and the CPU with a model.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Rates that are expected of the whole model.
+/// Expected rates of the whole model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
     /// On the GPU.
@@ -16,14 +16,14 @@ pub struct Rates {
 /// Tokens per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// Of a prompt.
+    /// Prefill.
     pub prefill: f64,
-    /// Of an answer.
+    /// Decoding.
     pub decode: f64,
 }
 
 impl Rates {
-    /// With a share of the layers, from 0 to 1, on the GPU and the others on the CPU.
+    /// Rates with a share of the layers, from 0 to 1, on the GPU and the others on the CPU.
     pub fn shared(&self, share: f64) -> Rates {
         let both = |gpu: f64, cpu: f64| 1.0 / (share / gpu + (1.0 - share) / cpu);
         Rates {
@@ -35,14 +35,14 @@ impl Rates {
         }
     }
 
-    /// Whether the GPU pays off: it decodes clearly faster, or reads prompts much faster and decodes no slower.
+    /// Whether the GPU is worth using: it decodes at least 15 % faster, or no slower with twice the prefill rate.
     pub fn favour_gpu(&self) -> bool {
         let decode = self.gpu.decode / self.cpu.decode;
         let prefill = self.gpu.prefill / self.cpu.prefill;
         decode >= 1.15 || (decode >= 1.0 && prefill >= 2.0)
     }
 
-    /// The fewest of `layers` with which the GPU pays off; all of them where it never does.
+    /// The fewest of `layers` on the GPU with which it is worth using; all of them where it never is.
     pub fn min_layers(&self, layers: usize) -> usize {
         (1..layers)
             .find(|&fit| self.shared(fit as f64 / layers as f64).favour_gpu())
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gpu_pays_off_when_it_decodes_faster_or_reads_much_faster() {
+    fn a_gpu_is_favoured_for_faster_decoding_or_much_faster_prefill() {
         let favour = |decode, prefill| {
             let cpu = Rate {
                 prefill: 100.0,
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fewer_layers_are_on_the_gpu_the_less_it_pays_off() {
+    fn fewer_layers_on_the_gpu_gain_less() {
         let rate = |decode, prefill| Rate { decode, prefill };
         let rates = Rates {
             gpu: rate(40.0, 1000.0),

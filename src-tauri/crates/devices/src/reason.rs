@@ -1,4 +1,4 @@
-//! Why a model runs where it runs: one type, and one place where it becomes a sentence.
+//! The reason for a model's device: one type, and one place where it becomes a sentence.
 
 use std::fmt;
 
@@ -8,98 +8,98 @@ use serde::{Deserialize, Serialize};
 
 use crate::rates::Rates;
 
-/// The variable and value that keep Vulkan's loader from putting other programs' layers (overlays, recorders) above a
+/// The environment variable and value with which Vulkan's loader loads no implicit layers (overlays, recorders) above a
 /// driver.
 pub const WITHOUT_LAYERS: (&str, &str) = ("VK_LOADER_LAYERS_DISABLE", "~implicit~");
 
-/// Why a model runs where it runs. Displayed, it is a sentence without its full stop.
+/// The reason for a model's device. Displayed, it is a sentence without its full stop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// The CPU was chosen.
+    /// The user chose the CPU.
     CpuChosen,
-    /// Nothing is known of this machine's GPUs, and none was asked for.
-    NoneAskedFor,
-    /// The model is fast anywhere.
+    /// No GPU was requested, and there is no list of them.
+    NotRequested,
+    /// A small model is fast on any CPU.
     SmallModel,
-    /// The app ended while a GPU answered.
+    /// The last run crashed while a GPU was in use.
     CrashedLastRun,
     /// The GPUs could not be listed.
     NotListed(Fault),
-    /// There is none.
+    /// No GPU.
     NoGpu,
-    /// None has this name.
+    /// No GPU of this id.
     UnknownGpu(String),
-    /// A GPU is there and not used.
+    /// A GPU is rejected.
     Rejected {
         /// Its name.
         gpu: String,
         /// Why it is not used.
         why: Rejection,
     },
-    /// The engine could not bring the model to the GPU.
+    /// The model could not be loaded on the GPU.
     NotLoaded(String),
-    /// The GPU failed while it answered.
+    /// The GPU failed during an answer.
     Failed(String),
-    /// The GPU was asked for; what was measured of it.
-    GpuAskedFor(Option<Rates>),
+    /// The GPU was requested; its rates, if measured.
+    GpuRequested(Option<Rates>),
     /// The GPU was measured faster.
     GpuFaster(Rates),
 }
 
-/// Why a GPU is not used.
+/// The reason for rejecting a GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rejection {
-    /// Its driver or kind is never used.
+    /// Its driver or kind is on the list of unsupported ones.
     Refused(String),
-    /// Something is wrong with it.
+    /// It is faulty.
     Faulty(Fault),
-    /// It was not measured.
+    /// Its check measured no rates.
     NotMeasured,
-    /// It was not checked yet.
+    /// No check yet.
     NotChecked,
     /// It is no faster than the CPU.
     Slower(Rates),
 }
 
-/// What is wrong with a GPU, or with the child process that looks at it.
+/// A fault of a GPU, or of the child process that checks it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// The child could not be started.
     NotStarted(String),
-    /// The child did not end within this number of seconds.
+    /// The child timed out after this number of seconds.
     TimedOut(u64),
-    /// Somebody ended the child.
+    /// The child was interrupted.
     Interrupted,
-    /// The child crashed, with this status.
+    /// The child crashed, with this exit status.
     Crashed(String),
-    /// The child crashes under a Vulkan layer of another program only.
+    /// The child crashes only with a Vulkan layer of another program.
     Layer,
-    /// What the child wrote cannot be read.
+    /// The output of the child is invalid.
     Unreadable(String),
-    /// It computes a wrong result.
+    /// A wrong result.
     Wrong {
-        /// Of what.
+        /// The step.
         step: String,
         /// The relative error.
         error: f64,
     },
-    /// It produces NaN.
+    /// NaN in a result.
     Nan {
-        /// In what.
+        /// The step.
         step: String,
     },
-    /// Its memory is full, which says nothing against it.
+    /// Out of memory: not a fault of the device.
     OutOfMemory(String),
     /// The driver reports an error.
     Driver(String),
-    /// The app ended while it answered.
+    /// The app crashed while the GPU was in use.
     AppEnded,
-    /// It has failed this number of times.
+    /// Repeated failures.
     Repeated {
-        /// How often.
+        /// Their number.
         times: usize,
-        /// The last time.
+        /// The last one.
         last: Box<Fault>,
     },
 }
@@ -108,7 +108,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::CpuChosen => f.write_str("The CPU was chosen"),
-            Reason::NoneAskedFor => f.write_str("No GPU was asked for"),
+            Reason::NotRequested => f.write_str("No GPU was asked for"),
             Reason::SmallModel => {
                 f.write_str("Runs on the CPU, which is fast enough for a model this small")
             }
@@ -121,8 +121,8 @@ impl fmt::Display for Reason {
             Reason::Rejected { gpu, why } => write!(f, "{gpu} is not used: {why}"),
             Reason::NotLoaded(why) => write!(f, "The GPU could not take the model: {why}"),
             Reason::Failed(why) => write!(f, "The GPU failed and the CPU goes on: {why}"),
-            Reason::GpuAskedFor(None) => f.write_str("The GPU was asked for"),
-            Reason::GpuAskedFor(Some(rates)) => {
+            Reason::GpuRequested(None) => f.write_str("The GPU was asked for"),
+            Reason::GpuRequested(Some(rates)) => {
                 write!(f, "The GPU was asked for; it writes {rates}")
             }
             Reason::GpuFaster(rates) => write!(f, "The GPU is faster here: it writes {rates}"),
@@ -145,8 +145,8 @@ impl fmt::Display for Rejection {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NotStarted(why) => write!(f, "it cannot be looked at ({why})"),
-            Fault::TimedOut(seconds) => write!(f, "its driver hangs ({seconds} s)"),
+            Fault::NotStarted(why) => write!(f, "its check could not be started ({why})"),
+            Fault::TimedOut(seconds) => write!(f, "its driver timed out after {seconds} s"),
             Fault::Interrupted => f.write_str("its check was interrupted"),
             Fault::Crashed(status) => write!(f, "its driver crashes ({status})"),
             Fault::Layer => {
@@ -171,11 +171,11 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a GPU's memory has room for, as a sentence without its full stop; with the rates of its check also how fast
-/// both devices together are expected to be.
+/// The part of a model that fits in a GPU's memory, as a sentence without its full stop; with the rates of its check also
+/// the expected rate of GPU and CPU together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartialFit {
-    /// What fits.
+    /// The part that fits.
     pub fit: GpuFit,
     /// Rates of the whole model on the GPU.
     pub rates: Option<Rates>,
@@ -206,14 +206,14 @@ impl fmt::Display for PartialFit {
     }
 }
 
-/// Where a model runs and everything that is to be said about it.
+/// The explanation of a model's device for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// Why there.
+    /// The reason.
     pub reason: Reason,
-    /// What of the model the GPU has no room for.
+    /// The partial fit, if not everything fits on the GPU.
     pub fit: Option<PartialFit>,
-    /// Why `GOLDCREST_CPU` has no effect.
+    /// Why `GOLDCREST_CPU` is ignored.
     pub ignored_level: Option<CpuLevelError>,
 }
 
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_read_as_they_were_written() {
+    fn faults_survive_serialisation() {
         let fault = Fault::Repeated {
             times: 2,
             last: Box::new(Fault::Wrong {

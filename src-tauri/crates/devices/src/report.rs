@@ -1,4 +1,4 @@
-//! What was found of a GPU, as text.
+//! Check results as text.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::check::{GpuCheck, MatrixCheck};
 use crate::gpu_info::Gpu;
 use crate::reason::Fault;
 
-/// What was found of a GPU's cooperative matrices; `None` where it has none.
+/// The check result of cooperative matrices; `None` where a GPU has none.
 pub fn matrices(check: &GpuCheck) -> Option<String> {
     let MatrixCheck { fault, speedup } = check.matrices.as_ref()?;
     Some(match (fault, speedup) {
@@ -19,7 +19,7 @@ pub fn matrices(check: &GpuCheck) -> Option<String> {
     })
 }
 
-/// Everything that was found of a GPU that does not work, for a bug report.
+/// Bug report about a faulty GPU.
 pub fn report(gpu: &Gpu, check: &GpuCheck, stderr: &str) -> String {
     let (version, os, arch) = (
         env!("CARGO_PKG_VERSION"),
@@ -36,8 +36,8 @@ pub fn report(gpu: &Gpu, check: &GpuCheck, stderr: &str) -> String {
             .map_or("NaN".into(), |error| format!("{error:.1e}"));
         let _ = writeln!(text, "{}: {error} (at most {})", step.what, step.bound);
     }
-    if let Some(words) = matrices(check) {
-        let _ = writeln!(text, "cooperative matrices: {words}");
+    if let Some(sentence) = matrices(check) {
+        let _ = writeln!(text, "cooperative matrices: {sentence}");
     }
     let _ = writeln!(
         text,

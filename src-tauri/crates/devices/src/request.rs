@@ -1,14 +1,14 @@
-//! The device that is asked for, by settings, command line or `GOLDCREST_DEVICE`.
+//! The device requested by settings, command line or `GOLDCREST_DEVICE`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::gpu_info::Gpu;
 
-/// The device that is asked for.
+/// The requested device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceRequest {
-    /// A GPU if there is one that works, else the CPU.
+    /// A GPU that passes its check and is faster, else the CPU.
     #[default]
     Auto,
     /// The CPU.
@@ -17,13 +17,13 @@ pub enum DeviceRequest {
     Gpu(Option<String>),
 }
 
-/// The text names no device.
+/// Error of parsing a device.
 #[derive(Debug, thiserror::Error)]
 pub enum UnknownDevice {
-    /// One of other programs' names for a GPU.
+    /// A name that other programs use for a GPU.
     #[error("`{0}` is not a device here: an NVIDIA or Apple GPU is reached as `gpu` or `gpu:ID`")]
     OtherApi(String),
-    /// No name of a device.
+    /// Not a device.
     #[error("`{0}` is not a device: auto, cpu, gpu and gpu:ID are")]
     Unknown(String),
 }
@@ -49,14 +49,14 @@ impl FromStr for DeviceRequest {
     }
 }
 
-/// The variable that asks for a device whatever the settings say.
+/// The environment variable that overrides the device of the settings.
 pub const VARIABLE: &str = "GOLDCREST_DEVICE";
 
 impl DeviceRequest {
-    /// What the environment asks for, or else `otherwise`.
+    /// The device of the environment, else `otherwise`.
     ///
     /// # Errors
-    /// When the environment names no device.
+    /// When the variable is not a device.
     pub fn of_environment(otherwise: DeviceRequest) -> Result<DeviceRequest, UnknownDevice> {
         match std::env::var(VARIABLE) {
             Ok(text) if !text.is_empty() => text.parse(),
@@ -64,7 +64,7 @@ impl DeviceRequest {
         }
     }
 
-    /// Whether a model may go on this GPU.
+    /// Whether the request allows this GPU.
     pub(crate) fn includes(&self, gpu: &Gpu) -> bool {
         match self {
             DeviceRequest::Gpu(Some(id)) => gpu.is_called(id),
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_read_as_they_print() {
+    fn requests_parse_as_they_print() {
         for text in ["auto", "cpu", "gpu", "gpu:0000:01:00.0"] {
             let request: DeviceRequest = text.parse().expect("a device");
             assert_eq!(request.to_string(), text);

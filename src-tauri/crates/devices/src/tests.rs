@@ -51,7 +51,7 @@ impl Machine {
     fn devices(&self) -> Devices {
         Devices {
             small_model: 0,
-            ..Devices::asking(
+            ..Devices::with_program(
                 self.0.path(),
                 self.markers(),
                 "/bin/sh".into(),
@@ -102,7 +102,7 @@ fn fault(reason: &Reason) -> Option<&Fault> {
     }
 }
 
-/// Whether a fault is the one that a case is about.
+/// Whether a fault is the expected one.
 type IsExpected<'a> = &'a dyn Fn(&Fault) -> bool;
 
 fn crashes(reason: &Reason) -> bool {
@@ -118,7 +118,7 @@ fn uses_matrices(choice: &Choice) -> bool {
 }
 
 #[test]
-fn a_gpu_is_taken_when_it_was_measured_faster_and_measured_once() {
+fn a_gpu_measured_faster_is_used_and_checked_once() {
     let machine = Machine::new(&[CARD], &writes(50));
     for expected in [1, 0] {
         let mut checks = 0;
@@ -138,7 +138,7 @@ fn a_gpu_is_taken_when_it_was_measured_faster_and_measured_once() {
 }
 
 #[test]
-fn for_a_small_model_no_gpu_is_looked_for_unless_one_is_asked_for() {
+fn a_small_model_runs_on_the_cpu_unless_a_gpu_is_requested() {
     let machine = Machine::new(&[CARD], &writes(50));
     let devices = Devices {
         small_model: SMALL_MODEL,
@@ -152,7 +152,7 @@ fn for_a_small_model_no_gpu_is_looked_for_unless_one_is_asked_for() {
 }
 
 #[test]
-fn a_slower_gpu_is_used_only_when_it_is_asked_for() {
+fn a_slower_gpu_is_used_only_on_request() {
     let machine = Machine::new(&[CARD], &writes(5));
     no_gpu(&machine.choose("auto"), |reason| {
         matches!(
@@ -164,14 +164,14 @@ fn a_slower_gpu_is_used_only_when_it_is_asked_for() {
         )
     });
     let asked = machine.choose("gpu");
-    assert!(asked.gpu.is_some() && matches!(asked.reason, Reason::GpuAskedFor(Some(_))));
+    assert!(asked.gpu.is_some() && matches!(asked.reason, Reason::GpuRequested(Some(_))));
     no_gpu(&machine.choose("cpu"), |reason| {
         *reason == Reason::CpuChosen
     });
 }
 
 #[test]
-fn cooperative_matrices_are_used_where_they_are_right_and_faster() {
+fn cooperative_matrices_are_used_if_correct_and_faster() {
     for (found, used) in [
         (r#"{"fault":null,"speedup":2.5}"#, true),
         (r#"{"fault":null,"speedup":0.9}"#, false),
@@ -217,7 +217,7 @@ fn a_gpu_that_hangs_with_cooperative_matrices_is_used_without_them() {
 }
 
 #[test]
-fn of_two_gpus_of_one_name_the_one_that_works_is_used() {
+fn of_two_gpus_with_one_name_the_working_one_is_used() {
     let breaks = format!("[ $2 = 0000:01:00.0 ] && kill -KILL $$; {}", writes(50));
     let machine = Machine::new(&[CARD, TWIN], &breaks);
     let choice = machine.choose("auto");
@@ -242,7 +242,7 @@ fn of_two_gpus_of_one_name_the_one_that_works_is_used() {
 }
 
 #[test]
-fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
+fn a_gpu_that_is_wrong_crashes_or_times_out_is_disabled_until_its_driver_changes() {
     let wrong = Fault::Wrong {
         step: "logits".to_owned(),
         error: 0.5,
@@ -288,7 +288,7 @@ fn a_gpu_that_lies_crashes_or_hangs_is_off_until_its_driver_changes() {
 }
 
 #[test]
-fn a_gpu_must_take_as_many_layers_as_pay_off_unless_it_is_asked_for() {
+fn on_automatic_a_gpu_needs_the_layers_with_which_it_is_faster() {
     let machine = Machine::new(&[CARD], &writes(12));
     let min_layers = |request| match machine.choose(request).placement {
         Placement::Gpu(gpu) => gpu.min_layers,
@@ -298,7 +298,7 @@ fn a_gpu_must_take_as_many_layers_as_pay_off_unless_it_is_asked_for() {
 }
 
 #[test]
-fn why_a_model_did_not_fit_is_cached_until_it_fits() {
+fn the_reason_of_a_failed_load_is_cached_until_a_load_succeeds() {
     let machine = Machine::new(&[CARD], &writes(50));
     let gpu = machine.choose("auto").gpu.expect("it is taken");
     let last_load = || {
@@ -326,7 +326,7 @@ fn why_a_model_did_not_fit_is_cached_until_it_fits() {
 }
 
 #[test]
-fn a_gpu_may_be_asked_for_by_its_place_on_the_bus() {
+fn a_gpu_is_selected_by_uuid_or_pci_address() {
     let card = CARD.replace("0000:01:00.0", "00010203-0405-0607-0809-0a0b0c0d0e0f");
     let card = card.replace(r#""driver""#, r#""bus":"0000:01:00.0","driver""#);
     let machine = Machine::new(&[&card], &writes(50));
@@ -343,7 +343,7 @@ fn a_gpu_may_be_asked_for_by_its_place_on_the_bus() {
 }
 
 #[test]
-fn a_gpu_without_room_is_asked_again_another_time() {
+fn out_of_memory_in_a_check_is_not_cached() {
     let full = Fault::OutOfMemory("its memory is full".to_owned());
     let machine = Machine::new(&[CARD], &faulty(&full));
     no_gpu(&machine.choose("auto"), |reason| {
@@ -354,7 +354,7 @@ fn a_gpu_without_room_is_asked_again_another_time() {
 }
 
 #[test]
-fn a_layer_that_crashes_while_gpus_are_listed_leaves_a_model_on_the_cpu() {
+fn after_a_crash_while_listing_gpus_the_model_runs_on_the_cpu() {
     let machine = Machine::new(&[], ":");
     machine.becomes("kill -KILL $$", ":");
     let opened = open(
@@ -374,7 +374,7 @@ fn a_layer_that_crashes_while_gpus_are_listed_leaves_a_model_on_the_cpu() {
 }
 
 #[test]
-fn a_layer_that_crashes_is_told_from_a_driver_that_does() {
+fn a_crash_of_a_vulkan_layer_is_distinguished_from_one_of_the_driver() {
     let spared = "[ \"$VK_LOADER_LAYERS_DISABLE\" = '~implicit~' ] || kill -KILL $$";
     let machine = Machine::new(&[CARD], &format!("{spared}; {}", writes(50)));
     let choice = machine.choose("auto");
@@ -401,7 +401,7 @@ fn a_model_on_a_gpu_has_a_crash_marker_while_it_works_and_its_failure_is_recorde
         engine,
         gpu,
         explanation: Explanation {
-            reason: Reason::GpuAskedFor(None),
+            reason: Reason::GpuRequested(None),
             fit: None,
             ignored_level: None,
         },
@@ -423,7 +423,7 @@ fn a_model_on_a_gpu_has_a_crash_marker_while_it_works_and_its_failure_is_recorde
 }
 
 #[test]
-fn a_machine_without_a_gpu_says_so() {
+fn without_a_usable_gpu_the_reason_says_so() {
     no_gpu(&Machine::new(&[], ":").choose("auto"), |reason| {
         *reason == Reason::NoGpu
     });
@@ -440,7 +440,7 @@ fn a_machine_without_a_gpu_says_so() {
 }
 
 #[test]
-fn after_a_crash_over_a_gpu_the_cpu_answers_once_and_after_two_always() {
+fn a_crash_disables_the_gpu_for_one_run_and_two_crashes_for_good() {
     let machine = Machine::new(&[CARD], &writes(50));
     let gpu = machine.choose("auto").gpu.expect("it is taken");
     let mark = machine.0.path().join("gpu-in-use-1");
@@ -466,7 +466,7 @@ fn after_a_crash_over_a_gpu_the_cpu_answers_once_and_after_two_always() {
 }
 
 #[test]
-fn crashes_are_forgotten_after_ten_good_answers_and_failures_are_not() {
+fn ten_successful_answers_clear_crashes_but_not_failures() {
     let machine = Machine::new(&[CARD], &writes(50));
     let gpu = machine.choose("auto").gpu.expect("it is taken");
     let crash = || {

@@ -1,4 +1,4 @@
-//! Whether a GPU may run a model.
+//! The verdict on a GPU for a model.
 
 use engine::ModelFile;
 use serde::{Serialize, Serializer};
@@ -7,26 +7,26 @@ use crate::check::GpuCheck;
 use crate::gpu_info::Gpu;
 use crate::reason::{Reason, Rejection};
 
-/// A GPU with what was found of it, as `goldcrest devices` shows it.
+/// A GPU with the result of its check, as `goldcrest devices` shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
     /// The GPU.
     #[serde(flatten)]
     pub gpu: Gpu,
-    /// Whether the model would run on it, and why.
+    /// Whether the model runs on it, and the reason.
     #[serde(flatten, serialize_with = "usable_and_reason")]
     pub result: Result<Reason, Rejection>,
-    /// Why the model did not fit on it when it was last loaded; a sentence.
+    /// Why the last load of the model did not fit; a sentence.
     #[serde(rename = "without")]
     pub last_load: Option<String>,
-    /// Everything that was found where it does not work, for a bug report.
+    /// Bug report, if it is faulty.
     pub report: Option<String>,
-    /// What its check found.
+    /// The result of its check.
     pub check: Option<GpuCheck>,
 }
 
 impl Verdict {
-    /// Of a GPU that is not used.
+    /// Rejects a GPU.
     pub fn rejected(gpu: &Gpu, why: Rejection) -> Self {
         Self {
             gpu: gpu.clone(),
@@ -37,11 +37,11 @@ impl Verdict {
         }
     }
 
-    /// Of a GPU that computes well. On `automatic` it must pay off.
+    /// Judges a GPU that passed its check. On `automatic` it must be faster than the CPU.
     pub fn measured(gpu: &Gpu, check: GpuCheck, automatic: bool) -> Self {
         let result = match check.rates {
             None => Err(Rejection::NotMeasured),
-            Some(rates) if !automatic => Ok(Reason::GpuAskedFor(Some(rates))),
+            Some(rates) if !automatic => Ok(Reason::GpuRequested(Some(rates))),
             Some(rates) if rates.favour_gpu() => Ok(Reason::GpuFaster(rates)),
             Some(rates) => Err(Rejection::Slower(rates)),
         };
@@ -54,12 +54,12 @@ impl Verdict {
         }
     }
 
-    /// Whether the model would run on it.
+    /// Whether the model runs on it.
     pub fn is_usable(&self) -> bool {
         self.result.is_ok()
     }
 
-    /// Why it would, or would not.
+    /// The reason, as a sentence.
     pub fn reason(&self) -> String {
         match &self.result {
             Ok(reason) => reason.to_string(),
@@ -88,20 +88,20 @@ fn usable_and_reason<S: Serializer>(
     .serialize(serializer)
 }
 
-/// A model with which GPUs are checked, and the CPU that they have to beat.
+/// A model with which GPUs are checked, and the CPU of the comparison.
 pub struct Trial<'a> {
     /// The model.
     pub file: &'a ModelFile,
     /// CPU threads; `None` for one per physical core.
     pub threads: Option<usize>,
-    /// Names the CPU.
+    /// Level and threads of the CPU.
     pub cpu: String,
-    /// Whether a GPU must pay off.
+    /// Whether a GPU must be faster than the CPU.
     pub automatic: bool,
 }
 
 impl<'a> Trial<'a> {
-    /// With the CPU as it would be used.
+    /// A trial against the CPU at its best level.
     pub fn new(file: &'a ModelFile, threads: Option<usize>, automatic: bool) -> Self {
         let level = engine::CpuLevel::detect().map_or("unknown", engine::CpuLevel::keyword);
         Self {
@@ -115,7 +115,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Names the model.
+    /// Fingerprint of the model.
     pub fn fingerprint(&self) -> &str {
         &self.file.summary().fingerprint
     }

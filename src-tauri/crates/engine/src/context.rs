@@ -14,7 +14,7 @@ use crate::process;
 /// Memory beside all that is reckoned: the tokenizer, and a margin for everything else.
 const OVERHEAD: u64 = 256 << 20;
 /// The shortest context that is of any use.
-const SHORTEST_CONTEXT: usize = 1024;
+const MIN_CONTEXT: usize = 1024;
 
 /// How long a context can be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Context {
             .saturating_add(OVERHEAD);
         let needed =
             |context: usize| fixed.saturating_add(per_token.saturating_mul(context as u64));
-        let least = longest.min(SHORTEST_CONTEXT);
+        let least = longest.min(MIN_CONTEXT);
         if needed(least) > available {
             return Err(OpenError::Memory {
                 needed: needed(least),
@@ -105,14 +105,14 @@ impl Context {
             None
         } else if room.is_some_and(|room| room <= length) {
             Some(cut("the free memory has room for no more."))
-        } else if config.stretches(length) {
+        } else if config.needs_yarn(length) {
             Some(cut(
                 "that is twice what the model was trained for, and the longest that it can do.",
             ))
         } else {
             Some(cut("the model cannot do more."))
         };
-        let stretched = config.stretches(length).then(|| {
+        let stretched = config.needs_yarn(length).then(|| {
             let trained = tokens(trained);
             format!(
                 "More than the {trained} that the model was trained for: positions are stretched by YaRN, and answers to short chats may be slightly worse."
@@ -214,7 +214,7 @@ mod tests {
         let (_, config) = tiny();
         let per_token =
             kv_bytes_per_token(&config, KvType::F16) + attention_bytes_per_token(&config);
-        needed - per_token * SHORTEST_CONTEXT as u64 + per_token * tokens
+        needed - per_token * MIN_CONTEXT as u64 + per_token * tokens
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_wide_model_is_reckoned_with_its_scratch_and_padding() {
         let (gguf, config) = tiny();
-        let stored = weights::bytes(&gguf, &config);
+        let stored = weights::stored_bytes(&gguf, &config);
         let packed = weights::packed_bytes(&gguf, &config);
         // 525 rows of the vocabulary are packed as 528.
         assert!(packed > stored && packed < stored + stored / 50);

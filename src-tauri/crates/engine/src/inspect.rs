@@ -182,7 +182,7 @@ impl ModelLine {
             longest_context: config.longest_context(),
             usable_context,
             context_note,
-            weights_bytes: weights::bytes(gguf, config),
+            weights_bytes: weights::stored_bytes(gguf, config),
             kv_bytes: [KvType::F32, KvType::F16, KvType::Q8_0].map(kv).into(),
         }
     }

@@ -45,17 +45,17 @@ pub enum OpenError {
 
 impl OpenError {
     /// What the device says, where it is why.
-    pub fn of_device(&self) -> Option<&DeviceError> {
+    pub fn device_error(&self) -> Option<&DeviceError> {
         match self {
             OpenError::Device(error) => Some(error),
-            OpenError::Weights(error) => error.of_device(),
+            OpenError::Weights(error) => error.device_error(),
             _ => None,
         }
     }
 
     /// Whether it is for want of the device's memory.
-    pub fn is_full(&self) -> bool {
-        matches!(self.of_device(), Some(DeviceError::OutOfMemory(_)))
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self.device_error(), Some(DeviceError::OutOfMemory(_)))
     }
 }
 
@@ -96,7 +96,7 @@ impl GpuRejection {
         match self {
             GpuRejection::NotOpened(failure) => !matches!(failure, GpuError::NoDevice(_)),
             GpuRejection::NotLoaded(error) => {
-                matches!(error.of_device(), Some(DeviceError::Failed(_)))
+                matches!(error.device_error(), Some(DeviceError::Failed(_)))
             }
             GpuRejection::NoRoom { .. } | GpuRejection::TooFewLayers { .. } => false,
         }

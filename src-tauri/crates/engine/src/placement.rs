@@ -73,7 +73,7 @@ pub struct GpuFit {
     pub kv: Option<KvType>,
 }
 
-/// The shortest context for which a GPU is used, where no length was asked for.
+/// The min_context context for which a GPU is used, where no length was asked for.
 const MIN_GPU_CONTEXT: usize = 4096;
 
 /// Loads the weights for a context of this length in tokens.
@@ -118,7 +118,7 @@ pub fn place(
     };
     let exec = gpu::Wgpu::open(gpu.id.as_deref(), allowed).map_err(GpuRejection::NotOpened)?;
     let name = exec.info().to_string();
-    let order = GpuOrder {
+    let request = GpuLoadRequest {
         config,
         source: &**weights,
         options,
@@ -127,7 +127,7 @@ pub fn place(
         cpu: &cpu,
         chunk,
     };
-    let on_gpu = order.load(exec, progress)?;
+    let on_gpu = request.load(exec, progress)?;
     let (config, kv, weights) = (config.clone(), on_gpu.kv, Arc::clone(weights));
     let reload: Reload = Box::new(move || {
         let model = CpuModel::load(&config, cpu(), &*weights, kv, chunk, &mut |_| {});
@@ -155,7 +155,7 @@ pub fn place(
 }
 
 /// A model that is to be loaded on a GPU.
-struct GpuOrder<'a> {
+struct GpuLoadRequest<'a> {
     config: &'a Config,
     source: &'a dyn WeightSource,
     options: &'a LoadOptions,
@@ -168,17 +168,21 @@ struct GpuOrder<'a> {
 }
 
 /// A model on a GPU.
-struct OnGpu {
+struct LoadedGpuModel {
     model: Box<dyn Evaluate>,
     context: usize,
     kv: KvType,
     fit: Option<GpuFit>,
 }
 
-impl GpuOrder<'_> {
+impl GpuLoadRequest<'_> {
     /// Loads the weights on a GPU, and makes do with the memory that it has: with a shorter context, unless a length was
     /// asked for, with keys and values in 8 bits, and in the end with the last layers, the others being the CPU's.
-    fn load<E>(&self, exec: E, progress: &mut dyn FnMut(f32)) -> Result<OnGpu, GpuRejection>
+    fn load<E>(
+        &self,
+        exec: E,
+        progress: &mut dyn FnMut(f32),
+    ) -> Result<LoadedGpuModel, GpuRejection>
     where
         E: Executor + 'static,
     {
@@ -195,7 +199,7 @@ impl GpuOrder<'_> {
             .room(&mut model)
             .map_err(|error| not_loaded(error.into()))?;
         let Some((context, kv)) = room else {
-            let context = self.shortest();
+            let context = self.min_context();
             return Err(GpuRejection::NoRoom { context });
         };
         let (fit, layers) = (model.blocks(), config.shape.layers);
@@ -217,7 +221,7 @@ impl GpuOrder<'_> {
             kv: (kv != self.options.kv).then_some(kv),
         };
         let fits = short.layers == layers && short.context.is_none() && short.kv.is_none();
-        Ok(OnGpu {
+        Ok(LoadedGpuModel {
             model,
             context,
             kv,
@@ -225,8 +229,8 @@ impl GpuOrder<'_> {
         })
     }
 
-    /// The shortest context that will do.
-    fn shortest(&self) -> usize {
+    /// The min_context context that will do.
+    fn min_context(&self) -> usize {
         match self.options.context {
             Some(_) => self.context,
             None => self.context.min(MIN_GPU_CONTEXT),
@@ -234,22 +238,22 @@ impl GpuOrder<'_> {
     }
 
     /// The longest context that the GPU has room for, and how keys and values are kept for it. Layers are dropped only
-    /// where there is no room for the shortest; `None` where the last one would have to be.
+    /// where there is no room for the min_context; `None` where the last one would have to be.
     fn room<E: Executor>(
         &self,
         model: &mut GpuModel<E>,
     ) -> Result<Option<(usize, KvType)>, DeviceError> {
-        let (wanted, shortest) = (self.options.kv, self.shortest());
-        let smaller = (wanted == KvType::F16).then_some(KvType::Q8_0);
+        let (wanted, min_context) = (self.options.kv, self.min_context());
+        let fallback = (wanted == KvType::F16).then_some(KvType::Q8_0);
         loop {
-            for kv in [wanted].into_iter().chain(smaller) {
+            for kv in [wanted].into_iter().chain(fallback) {
                 let mut length = self.context;
-                while length >= shortest {
-                    if model.make_room(kv, length)? {
+                while length >= min_context {
+                    if model.reserve_kv(kv, length)? {
                         return Ok(Some((length, kv)));
                     }
                     length = match length / 2 {
-                        half if half < shortest && length > shortest => shortest,
+                        half if half < min_context && length > min_context => min_context,
                         half => half,
                     };
                 }
@@ -273,7 +277,7 @@ impl GpuOrder<'_> {
         let layers = self.config.shape.layers - last.blocks();
         let first = self.config.with_layers(layers);
         let cpu = (self.cpu)();
-        let weights = weights::load_first(&cpu, self.source, self.config, layers, progress)?;
+        let weights = weights::load_first_layers(&cpu, self.source, self.config, layers, progress)?;
         let first = CpuModel::new(first, cpu, weights, kv, self.chunk)?;
         Ok(Box::new(Split::new(first, last)))
     }

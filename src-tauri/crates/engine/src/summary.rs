@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use kernels::BlockType;
 
-    use crate::gguf::write::{Description, Field, header};
+    use crate::gguf::write::{Field, TensorSpec, header};
 
     fn of(fields: &[(&str, Field)]) -> Sampling {
         let bytes = header(fields.iter().cloned(), &[]);
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(quantisation(&tiny), "Q4_K_M");
         let descriptions =
             [("a", BlockType::Q8_0, 1), ("b", BlockType::F16, 4)].map(|(name, ty, rows)| {
-                Description {
+                TensorSpec {
                     name: name.to_owned(),
                     ty,
                     dims: vec![32, rows],

@@ -1,6 +1,6 @@
 //! The GGUF reader on good files, on every kind of damage we could think of, and on seeded random damage.
 
-use engine::gguf::write::{self, Description, Field};
+use engine::gguf::write::{self, Field, TensorSpec};
 use engine::gguf::{BlockType, Value};
 use engine::{Config, Gguf, GgufError, Tokenizer};
 
@@ -42,10 +42,10 @@ fn image() -> Vec<u8> {
     image
 }
 
-fn describe(name: &str, ty: BlockType, dims: &[usize]) -> Description {
+fn describe(name: &str, ty: BlockType, dims: &[usize]) -> TensorSpec {
     let rows: usize = dims[1..].iter().product();
     let len = rows * ty.row_bytes(dims[0]).expect("whole blocks");
-    Description {
+    TensorSpec {
         name: name.to_owned(),
         ty,
         dims: dims.to_vec(),

@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use engine::Gguf;
-use engine::gguf::write::{self, Description, Field};
+use engine::gguf::write::{self, TensorSpec, Field};
 use half::f16;
 use kernels::BlockType;
 
@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             BlockType::F32
         }
     };
-    let tensors: Vec<Description> = (gguf.tensors().iter())
-        .map(|tensor| Description {
+    let tensors: Vec<TensorSpec> = (gguf.tensors().iter())
+        .map(|tensor| TensorSpec {
             name: tensor.name.clone(),
             ty: ty(&tensor.dims),
             dims: tensor.dims.clone(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use engine::gguf::write::{self, Description, Field};
+use engine::gguf::write::{self, TensorSpec, Field};
 use engine::{Config, Gguf};
 use kernels::BlockType;
 use serde::Serialize;
@@ -151,7 +151,7 @@ fn open(path: &Path) -> Result<FloatModel, QuantizeError> {
 /// The output's header, and what goes into it.
 struct OutputPlan {
     header: Vec<u8>,
-    tensors: Vec<Description>,
+    tensors: Vec<TensorSpec>,
     chunks: Vec<Chunk>,
 }
 
@@ -189,14 +189,14 @@ impl OutputPlan {
                 );
                 QuantizeError::tensor(&model.path, &tensor.name, problem)
             })?;
-            Ok(Description {
+            Ok(TensorSpec {
                 name: tensor.name.clone(),
                 ty,
                 dims: tensor.dims.clone(),
                 len,
             })
         };
-        let tensors: Vec<Description> = model
+        let tensors: Vec<TensorSpec> = model
             .tensors
             .iter()
             .map(describe)
@@ -230,13 +230,13 @@ impl OutputPlan {
 
     /// Bytes of the whole file.
     fn len(&self) -> u64 {
-        let padded = |tensor: &Description| (tensor.len + write::padding(tensor.len)) as u64;
+        let padded = |tensor: &TensorSpec| (tensor.len + write::padding(tensor.len)) as u64;
         self.header.len() as u64 + self.tensors.iter().map(padded).sum::<u64>()
     }
 
     /// Number of weights.
     fn parameters(&self) -> u64 {
-        let count = |tensor: &Description| tensor.dims.iter().product::<usize>() as u64;
+        let count = |tensor: &TensorSpec| tensor.dims.iter().product::<usize>() as u64;
         self.tensors.iter().map(count).sum()
     }
 
@@ -330,7 +330,7 @@ impl OutputPlan {
             }
             progress(done, self.parameters());
         }
-        let report = |(tensor, total): (&Description, Deviation)| {
+        let report = |(tensor, total): (&TensorSpec, Deviation)| {
             let tensor = QuantizedTensor {
                 name: tensor.name.clone(),
                 ty: tensor.ty.name(),

@@ -1,14 +1,14 @@
-//! A check lets a device that computes well pass, and says what is wrong with one that does not.
+//! A device that computes correctly passes the check; a faulty one fails with its fault.
 
 use std::path::Path;
 
 use super::*;
 use crate::faulty_gpu::{Fault as Injected, Faulty, device};
 
-/// Whether a fault is the one that a case is about.
+/// Whether a fault is the expected one.
 type IsExpected<'a> = &'a dyn Fn(&Fault) -> bool;
 
-fn order() -> CheckRequest {
+fn request() -> CheckRequest {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     CheckRequest {
         device: None,
@@ -21,9 +21,9 @@ fn order() -> CheckRequest {
 }
 
 #[test]
-fn a_gpu_that_computes_well_passes_and_is_measured() {
+fn a_correct_gpu_passes_and_is_measured() {
     let Some(exec) = device() else { return };
-    let found = check(exec, &order()).expect("the fixture is good");
+    let found = check(exec, &request()).expect("the fixture is good");
     assert_eq!(found.fault, None, "{:#?}", found.steps);
     let Rates { gpu, cpu } = found.rates.expect("it was measured");
     for rate in [gpu.prefill, gpu.decode, cpu.prefill, cpu.decode] {
@@ -32,7 +32,7 @@ fn a_gpu_that_computes_well_passes_and_is_measured() {
 }
 
 #[test]
-fn a_gpu_that_lies_fails_or_is_too_small_does_not_pass() {
+fn a_gpu_that_is_wrong_fails_or_is_out_of_memory_does_not_pass() {
     let Some(exec) = device() else { return };
     let nan = |fault: &Fault| matches!(fault, Fault::Nan { .. });
     let wrong = |fault: &Fault| matches!(fault, Fault::Wrong { .. });
@@ -40,16 +40,16 @@ fn a_gpu_that_lies_fails_or_is_too_small_does_not_pass() {
     let full = |fault: &Fault| matches!(fault, Fault::OutOfMemory(_));
     let cases: [(_, _, IsExpected<'_>); 6] = [
         // From the beginning, and only after the products, in the layers.
-        (Injected::Forgets, 1, &nan),
-        (Injected::Forgets, 30, &wrong),
-        (Injected::NoNumbers, 1, &nan),
+        (Injected::SkipsWork, 1, &nan),
+        (Injected::SkipsWork, 30, &wrong),
+        (Injected::Nan, 1, &nan),
         (Injected::Fails(GpuError::Lost("gone".into())), 30, &driver),
         (Injected::Fails(GpuError::TimedOut(10)), 1, &driver),
         (Injected::Small(1 << 20), 1, &full),
     ];
     for (fault, from, is_expected) in cases {
         let faulty = Faulty::new(exec.clone(), from, fault.clone());
-        let found = check(faulty, &order()).expect("the fixture is good");
+        let found = check(faulty, &request()).expect("the fixture is good");
         assert!(
             found.fault.as_ref().is_some_and(is_expected),
             "{fault:?} from {from}: {:?}",
@@ -60,7 +60,7 @@ fn a_gpu_that_lies_fails_or_is_too_small_does_not_pass() {
 }
 
 #[test]
-fn matrices_that_do_not_work_are_left_alone_and_the_gpu_is_used_without() {
+fn a_gpu_with_faulty_cooperative_matrices_is_used_without_them() {
     let Some(exec) = device() else { return };
     let good = || Faulty::new(exec.clone(), 0, Injected::Small(u64::MAX));
     let refuses = || Err(GpuError::Refused("not these".to_owned()));
@@ -79,7 +79,7 @@ fn matrices_that_do_not_work_are_left_alone_and_the_gpu_is_used_without() {
             Some(fault) => Ok(Faulty::new(exec.clone(), 0, fault.clone())),
             None => refuses(),
         };
-        let found = check_opened(&order(), &open).expect("the fixture is good");
+        let found = check_opened(&request(), &open).expect("the fixture is good");
         assert_eq!(found.fault, None, "{:#?}", found.steps);
         assert!(found.rates.is_some() && !found.uses_matrices());
         let fault = found.matrices.and_then(|it| it.fault);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kernels::{BlockType, Stored, read_exact_at};
 
 use super::error::GgufError;
-use super::header::{Header, TensorInfo, Unread};
+use super::header::{Header, HeaderError, TensorInfo};
 use super::value::Value;
 
 /// One tensor's bytes as they lie in the file, row by row.
@@ -30,9 +30,9 @@ enum Backing {
 }
 
 /// How much of a file is read first: the header of most models.
-const FIRST_READ: usize = 1 << 20;
+const FIRST_READ_BYTES: usize = 1 << 20;
 /// The longest header that is read. That of SmolLM3-3B, with 128,256 tokens, takes 8 MB.
-const LONGEST_HEADER: usize = 128 << 20;
+const MAX_HEADER_BYTES: usize = 128 << 20;
 
 /// An open GGUF file: its checked header over its bytes.
 pub struct Gguf {
@@ -66,9 +66,9 @@ impl Gguf {
 
     /// Reads a GGUF image that is in memory already.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Gguf, GgufError> {
-        let header = Header::parse(&bytes, bytes.len()).map_err(|unread| match unread {
-            Unread::Bad(error) => error,
-            Unread::Short => GgufError::NotGguf,
+        let header = Header::parse(&bytes, bytes.len()).map_err(|error| match error {
+            HeaderError::Invalid(error) => error,
+            HeaderError::Incomplete => GgufError::NotGguf,
         })?;
         Ok(Gguf {
             len: bytes.len(),
@@ -222,7 +222,9 @@ fn read_header(file: &File, len: usize) -> Result<(Header, Vec<u8>), GgufError> 
     let mut start = Vec::new();
     loop {
         let have = start.len();
-        let want = (2 * have).clamp(FIRST_READ, LONGEST_HEADER).min(len);
+        let want = (2 * have)
+            .clamp(FIRST_READ_BYTES, MAX_HEADER_BYTES)
+            .min(len);
         start
             .try_reserve_exact(want - have)
             .map_err(io::Error::from)?;
@@ -234,10 +236,10 @@ fn read_header(file: &File, len: usize) -> Result<(Header, Vec<u8>), GgufError> 
                 start.shrink_to_fit();
                 return Ok((header, start));
             }
-            Err(Unread::Bad(error)) => return Err(error),
-            Err(Unread::Short) if want < LONGEST_HEADER.min(len) => {}
-            Err(Unread::Short) => {
-                let problem = format!("it is longer than {} MB", LONGEST_HEADER >> 20);
+            Err(HeaderError::Invalid(error)) => return Err(error),
+            Err(HeaderError::Incomplete) if want < MAX_HEADER_BYTES.min(len) => {}
+            Err(HeaderError::Incomplete) => {
+                let problem = format!("it is longer than {} MB", MAX_HEADER_BYTES >> 20);
                 return Err(GgufError::Header(problem));
             }
         }

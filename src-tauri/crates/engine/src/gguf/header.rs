@@ -9,11 +9,11 @@ use super::error::{GgufError, quote};
 use super::value::{Reader, Value};
 
 /// More entries than any model has; keeps the tables of a hostile file small.
-const MOST_ENTRIES: usize = 1 << 16;
+const MAX_ENTRIES: usize = 1 << 16;
 const DEFAULT_ALIGNMENT: usize = 32;
 const ALIGNMENT: &str = "general.alignment";
 
-/// A tensor's description.
+/// A tensor's unplaced_tensor.
 #[derive(Clone, Debug)]
 pub struct TensorInfo {
     /// Its name.
@@ -44,28 +44,28 @@ pub(super) struct Header {
     pub(super) fields: BTreeMap<String, usize>,
     pub(super) tensors: Vec<TensorInfo>,
     by_name: BTreeMap<String, usize>,
-    /// Where the descriptions end.
+    /// Where the unplaced_tensors end.
     pub(super) end: usize,
 }
 
 /// Why a header is not there.
-pub(super) enum Unread {
+pub(super) enum HeaderError {
     /// More of the file has to be in memory.
-    Short,
+    Incomplete,
     /// It is damaged.
-    Bad(GgufError),
+    Invalid(GgufError),
 }
 
 impl Header {
     /// The header of a file of `file_len` bytes that begins with `file`.
-    pub(super) fn parse(file: &[u8], file_len: usize) -> Result<Header, Unread> {
-        let mut reader = Reader::beginning(file, file_len);
+    pub(super) fn parse(file: &[u8], file_len: usize) -> Result<Header, HeaderError> {
+        let mut reader = Reader::of_prefix(file, file_len);
         let header = Header::read(&mut reader, file, file_len);
         header.map_err(|error| {
-            if reader.is_short() {
-                Unread::Short
+            if reader.is_truncated() {
+                HeaderError::Incomplete
             } else {
-                Unread::Bad(error)
+                HeaderError::Invalid(error)
             }
         })
     }
@@ -92,10 +92,10 @@ impl Header {
             end: 0,
         };
         let alignment = header.alignment(file)?;
-        let descriptions = descriptions(reader, tensor_count)?;
+        let unplaced_tensors = unplaced_tensors(reader, tensor_count)?;
         header.end = reader.at();
-        for description in descriptions {
-            let tensor = description.place(file_len, header.end, alignment)?;
+        for unplaced_tensor in unplaced_tensors {
+            let tensor = unplaced_tensor.place(file_len, header.end, alignment)?;
             if header
                 .by_name
                 .insert(tensor.name.clone(), header.tensors.len())
@@ -105,22 +105,22 @@ impl Header {
             }
             header.tensors.push(tensor);
         }
-        header.refuse_overlaps()?;
+        header.check_overlaps()?;
         Ok(header)
     }
 
     pub(super) fn value<'a>(&self, file: &'a [u8], key: &str) -> Option<Value<'a>> {
         let mut reader = Reader::new(&file[*self.fields.get(key)?..]);
-        let kind = reader.kind().ok()?;
-        reader.value(kind).ok()
+        let ty = reader.ty().ok()?;
+        reader.value(ty).ok()
     }
 
     /// Keys in the order of the file, each with the bytes of its value's type and of its value.
     pub(super) fn stored_fields<'a>(&'a self, file: &'a [u8]) -> Vec<(&'a str, &'a [u8])> {
         let stored = |start: usize| {
             let mut reader = Reader::new(&file[start..]);
-            let kind = reader.kind().ok()?;
-            reader.value(kind).ok()?;
+            let ty = reader.ty().ok()?;
+            reader.value(ty).ok()?;
             Some(&file[start..start + reader.at()])
         };
         let mut fields: Vec<(&str, usize)> = (self.fields.iter())
@@ -149,7 +149,7 @@ impl Header {
     }
 
     /// Tensors that share no byte cannot hold more than the file does, whatever their headers say.
-    fn refuse_overlaps(&self) -> Result<(), GgufError> {
+    fn check_overlaps(&self) -> Result<(), GgufError> {
         let mut by_offset: Vec<&TensorInfo> = self.tensors.iter().collect();
         by_offset.sort_by_key(|tensor| tensor.data.start);
         for pair in by_offset.windows(2) {
@@ -168,7 +168,7 @@ fn entries(reader: &mut Reader<'_>, min_bytes: usize, what: &str) -> Result<usiz
     let count = reader
         .count(min_bytes)
         .map_err(|problem| GgufError::Header(format!("{what}: {problem}")))?;
-    if count > MOST_ENTRIES {
+    if count > MAX_ENTRIES {
         return Err(GgufError::Header(format!(
             "{count} {what} are more than any model has"
         )));
@@ -183,7 +183,7 @@ fn fields(reader: &mut Reader<'_>, count: usize) -> Result<BTreeMap<String, usiz
             .string()
             .map_err(|problem| key_error(&format!("number {index}"), problem))?;
         let start = reader.at();
-        let value = reader.kind().and_then(|kind| reader.value(kind));
+        let value = reader.ty().and_then(|ty| reader.value(ty));
         value.map_err(|problem| key_error(key, problem))?;
         if fields.insert(key.to_owned(), start).is_some() {
             return Err(key_error(key, "it is there twice"));
@@ -192,8 +192,8 @@ fn fields(reader: &mut Reader<'_>, count: usize) -> Result<BTreeMap<String, usiz
     Ok(fields)
 }
 
-/// A tensor's description as written, before the start of the data is known.
-struct Description {
+/// A tensor's unplaced_tensor as written, before the start of the data is known.
+struct UnplacedTensor {
     name: String,
     ty: BlockType,
     dims: Vec<usize>,
@@ -201,18 +201,21 @@ struct Description {
     offset: u64,
 }
 
-fn descriptions(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Description>, GgufError> {
+fn unplaced_tensors(
+    reader: &mut Reader<'_>,
+    count: usize,
+) -> Result<Vec<UnplacedTensor>, GgufError> {
     let mut all = Vec::with_capacity(count);
     for index in 0..count {
         let name = reader
             .string()
             .map_err(|problem| tensor_error(&format!("number {index}"), problem))?;
-        all.push(description(reader, name).map_err(|problem| tensor_error(name, problem))?);
+        all.push(unplaced_tensor(reader, name).map_err(|problem| tensor_error(name, problem))?);
     }
     Ok(all)
 }
 
-fn description(reader: &mut Reader<'_>, name: &str) -> Result<Description, String> {
+fn unplaced_tensor(reader: &mut Reader<'_>, name: &str) -> Result<UnplacedTensor, String> {
     let dimensions = reader.u32()?;
     if !matches!(dimensions, 1..=4) {
         return Err(format!("{dimensions} dimensions"));
@@ -228,7 +231,7 @@ fn description(reader: &mut Reader<'_>, name: &str) -> Result<Description, Strin
     let id = reader.u32()?;
     let ty = BlockType::from_ggml(id)
         .ok_or_else(|| format!("its type {} is not supported", type_name(id)))?;
-    Ok(Description {
+    Ok(UnplacedTensor {
         name: name.to_owned(),
         ty,
         dims,
@@ -236,7 +239,7 @@ fn description(reader: &mut Reader<'_>, name: &str) -> Result<Description, Strin
     })
 }
 
-impl Description {
+impl UnplacedTensor {
     fn place(
         self,
         file_len: usize,

@@ -2,7 +2,7 @@
 
 /// A value type of the GGUF format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueType {
     U8,
     I8,
     U16,
@@ -18,9 +18,9 @@ pub(super) enum Kind {
     F64,
 }
 
-impl Kind {
-    pub(super) fn from_id(id: u32) -> Option<Kind> {
-        use Kind::{Array, Bool, F32, F64, I8, I16, I32, I64, String, U8, U16, U32, U64};
+impl ValueType {
+    pub(super) fn from_id(id: u32) -> Option<ValueType> {
+        use ValueType::{Array, Bool, F32, F64, I8, I16, I32, I64, String, U8, U16, U32, U64};
         [
             U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64,
         ]
@@ -31,11 +31,11 @@ impl Kind {
     /// The fewest bytes that one such value takes: its size, or a string's length prefix.
     pub(super) fn min_bytes(self) -> usize {
         match self {
-            Kind::U8 | Kind::I8 | Kind::Bool => 1,
-            Kind::U16 | Kind::I16 => 2,
-            Kind::U32 | Kind::I32 | Kind::F32 => 4,
-            Kind::String | Kind::U64 | Kind::I64 | Kind::F64 => 8,
-            Kind::Array => 12,
+            ValueType::U8 | ValueType::I8 | ValueType::Bool => 1,
+            ValueType::U16 | ValueType::I16 => 2,
+            ValueType::U32 | ValueType::I32 | ValueType::F32 => 4,
+            ValueType::String | ValueType::U64 | ValueType::I64 | ValueType::F64 => 8,
+            ValueType::Array => 12,
         }
     }
 }
@@ -71,7 +71,7 @@ impl Value<'_> {
 /// An array that is still in the file: checked once, decoded when asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a> {
-    pub(super) kind: Kind,
+    pub(super) ty: ValueType,
     pub(super) len: usize,
     pub(super) bytes: &'a [u8],
 }
@@ -89,8 +89,8 @@ impl<'a> Array<'a> {
 
     /// The elements, in order.
     pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
-        let (kind, mut reader) = (self.kind, Reader::new(self.bytes));
-        (0..self.len).map_while(move |_| reader.value(kind).ok())
+        let (ty, mut reader) = (self.ty, Reader::new(self.bytes));
+        (0..self.len).map_while(move |_| reader.value(ty).ok())
     }
 
     /// The elements, if they are strings.
@@ -122,27 +122,27 @@ pub(super) struct Reader<'a> {
     /// Length of the whole file.
     total: usize,
     /// Something lies behind what is in memory, and within the file.
-    short: bool,
+    truncated: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Reader::beginning(bytes, bytes.len())
+        Reader::of_prefix(bytes, bytes.len())
     }
 
     /// Of a file of `total` bytes that begins so.
-    pub(super) fn beginning(bytes: &'a [u8], total: usize) -> Self {
+    pub(super) fn of_prefix(bytes: &'a [u8], total: usize) -> Self {
         Reader {
             bytes,
             at: 0,
             total: total.max(bytes.len()),
-            short: false,
+            truncated: false,
         }
     }
 
     /// Whether more of the file has to be in memory to say whether it is good.
-    pub(super) fn is_short(&self) -> bool {
-        self.short
+    pub(super) fn is_truncated(&self) -> bool {
+        self.truncated
     }
 
     /// Bytes read so far.
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
             ));
         }
         let Some(taken) = self.bytes.get(self.at..self.at + len) else {
-            self.short = true;
+            self.truncated = true;
             return Err("it lies behind what was read".to_owned());
         };
         self.at += len;
@@ -200,54 +200,54 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.take(len)?).map_err(|_| "text that is not UTF-8".to_owned())
     }
 
-    pub(super) fn kind(&mut self) -> Result<Kind, String> {
+    pub(super) fn ty(&mut self) -> Result<ValueType, String> {
         let id = self.u32()?;
-        Kind::from_id(id).ok_or_else(|| format!("unknown value type {id}"))
+        ValueType::from_id(id).ok_or_else(|| format!("unknown value type {id}"))
     }
 
-    pub(super) fn value(&mut self, kind: Kind) -> Result<Value<'a>, String> {
-        Ok(match kind {
-            Kind::U8 => Value::Unsigned(u8::from_le_bytes(self.array()?).into()),
-            Kind::U16 => Value::Unsigned(u16::from_le_bytes(self.array()?).into()),
-            Kind::U32 => Value::Unsigned(self.u32()?.into()),
-            Kind::U64 => Value::Unsigned(self.u64()?),
-            Kind::I8 => Value::Signed(i8::from_le_bytes(self.array()?).into()),
-            Kind::I16 => Value::Signed(i16::from_le_bytes(self.array()?).into()),
-            Kind::I32 => Value::Signed(i32::from_le_bytes(self.array()?).into()),
-            Kind::I64 => Value::Signed(i64::from_le_bytes(self.array()?)),
-            Kind::F32 => Value::Float(f32::from_le_bytes(self.array()?).into()),
-            Kind::F64 => Value::Float(f64::from_le_bytes(self.array()?)),
-            Kind::Bool => match self.array::<1>()? {
+    pub(super) fn value(&mut self, ty: ValueType) -> Result<Value<'a>, String> {
+        Ok(match ty {
+            ValueType::U8 => Value::Unsigned(u8::from_le_bytes(self.array()?).into()),
+            ValueType::U16 => Value::Unsigned(u16::from_le_bytes(self.array()?).into()),
+            ValueType::U32 => Value::Unsigned(self.u32()?.into()),
+            ValueType::U64 => Value::Unsigned(self.u64()?),
+            ValueType::I8 => Value::Signed(i8::from_le_bytes(self.array()?).into()),
+            ValueType::I16 => Value::Signed(i16::from_le_bytes(self.array()?).into()),
+            ValueType::I32 => Value::Signed(i32::from_le_bytes(self.array()?).into()),
+            ValueType::I64 => Value::Signed(i64::from_le_bytes(self.array()?)),
+            ValueType::F32 => Value::Float(f32::from_le_bytes(self.array()?).into()),
+            ValueType::F64 => Value::Float(f64::from_le_bytes(self.array()?)),
+            ValueType::Bool => match self.array::<1>()? {
                 [0] => Value::Bool(false),
                 [1] => Value::Bool(true),
                 [other] => return Err(format!("{other} is not a boolean")),
             },
-            Kind::String => Value::String(self.string()?),
-            Kind::Array => Value::Array(self.checked_array()?),
+            ValueType::String => Value::String(self.string()?),
+            ValueType::Array => Value::Array(self.checked_array()?),
         })
     }
 
     /// Walks over an array, so that decoding it later cannot fail.
     fn checked_array(&mut self) -> Result<Array<'a>, String> {
-        let kind = self.kind()?;
-        if kind == Kind::Array {
+        let ty = self.ty()?;
+        if ty == ValueType::Array {
             return Err("arrays of arrays are not supported".to_owned());
         }
-        let len = self.count(kind.min_bytes())?;
+        let len = self.count(ty.min_bytes())?;
         let start = self.at;
-        match kind {
-            Kind::String | Kind::Bool => {
+        match ty {
+            ValueType::String | ValueType::Bool => {
                 for index in 0..len {
-                    self.value(kind)
+                    self.value(ty)
                         .map_err(|problem| format!("entry {index}: {problem}"))?;
                 }
             }
             _ => {
-                self.take(len * kind.min_bytes())?;
+                self.take(len * ty.min_bytes())?;
             }
         }
         Ok(Array {
-            kind,
+            ty,
             len,
             bytes: &self.bytes[start..self.at],
         })

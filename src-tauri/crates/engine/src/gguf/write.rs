@@ -62,9 +62,9 @@ impl Field {
     }
 }
 
-/// A tensor to describe.
+/// A tensor of the file to write.
 #[derive(Clone, Debug)]
-pub struct Description {
+pub struct TensorSpec {
     /// Its name.
     pub name: String,
     /// How its values are stored.
@@ -86,7 +86,7 @@ pub fn padding(len: usize) -> usize {
 /// The header, padded: each tensor's data follows in order, each with its own [`padding`].
 pub fn header<'a>(
     fields: impl IntoIterator<Item = (&'a str, Field)>,
-    tensors: &[Description],
+    tensors: &[TensorSpec],
 ) -> Vec<u8> {
     let (mut body, mut count) = (Vec::new(), 0u64);
     for (key, field) in fields {

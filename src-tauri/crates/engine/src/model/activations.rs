@@ -46,12 +46,12 @@ fn resize(values: &mut Vec<f32>, len: usize) -> Result<(), DeviceError> {
 
 /// Cosine and sine of every pair of a pass's positions: `[m][pairs][2]`.
 #[derive(Default)]
-pub struct Angles {
+pub struct CosSin {
     cos_sin: Vec<f32>,
     pairs: usize,
 }
 
-impl Angles {
+impl CosSin {
     /// Of the positions `first..first + m`.
     pub fn fill(&mut self, rotation: &Rotation, first: usize, m: usize) {
         self.pairs = rotation.pairs();
@@ -90,7 +90,7 @@ impl Operations {
     }
 
     /// Rotates the interleaved pairs of every head.
-    pub fn rope(&self, x: &mut Activations, head_dim: usize, at: &Angles) {
+    pub fn rope(&self, x: &mut Activations, head_dim: usize, at: &CosSin) {
         let (m, heads) = (x.m, x.cols / head_dim);
         let rotary = 2 * at.pairs;
         self.0

@@ -16,7 +16,7 @@ const MAX_WIDTH: usize = 1 << 17;
 const MIN_EMBEDDING: usize = 32;
 const HEAD_DIM: std::ops::RangeInclusive<usize> = 16..=512;
 /// The stretch of YaRN for a context that the model was not trained for: SmolLM3's own recipe.
-const STRETCH: usize = 2;
+const YARN_FACTOR: usize = 2;
 
 /// Why the metadata does not describe a model that this engine runs.
 #[derive(Debug, thiserror::Error)]
@@ -91,11 +91,11 @@ impl Config {
         })
     }
 
-    /// The longest context that the model runs with: what it was trained for, or what YaRN stretches that to. A file
+    /// The longest context that the model runs with: what it was trained for, or what YaRN needs_yarn that to. A file
     /// with another kind of scaling says itself how far it goes.
     pub fn longest_context(&self) -> usize {
         match &self.rope.scaling {
-            Scaling::Linear { factor: 1.0 } => self.context.saturating_mul(STRETCH),
+            Scaling::Linear { factor: 1.0 } => self.context.saturating_mul(YARN_FACTOR),
             Scaling::Linear { .. } => self.context,
             Scaling::Yarn(yarn) => {
                 let stretched = f64::from(yarn.factor) * yarn.original_context as f64;
@@ -111,7 +111,7 @@ impl Config {
     }
 
     /// Whether a context of this length needs the positions to be stretched, where the file does not do so itself.
-    pub fn stretches(&self, context: usize) -> bool {
+    pub fn needs_yarn(&self, context: usize) -> bool {
         context > self.context && self.rope.scaling == Scaling::Linear { factor: 1.0 }
     }
 
@@ -119,9 +119,9 @@ impl Config {
     #[must_use]
     pub fn for_context(&self, context: usize) -> Config {
         let mut config = self.clone();
-        if self.stretches(context) {
+        if self.needs_yarn(context) {
             config.rope.scaling = Scaling::Yarn(Yarn {
-                factor: STRETCH as f32,
+                factor: YARN_FACTOR as f32,
                 original_context: self.context,
                 beta_fast: 32.0,
                 beta_slow: 1.0,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gpu::Layer;
 use kernels::{Cpu, CpuLevel, KvLayer, KvType};
 
-use crate::model::activations::{Activations, Angles, Operations};
+use crate::model::activations::{Activations, CosSin, Operations};
 use crate::model::config::Config;
 use crate::model::error::DeviceError;
 use crate::model::evaluate::{Evaluate, Pass, Want, check_ids};
@@ -40,7 +40,7 @@ struct Buffers {
     v: Activations,
     /// `[m, H]` attended
     a: Activations,
-    at: Angles,
+    at: CosSin,
 }
 
 impl CpuModel {
@@ -68,7 +68,7 @@ impl CpuModel {
             k: rows(k)?,
             v: rows(k)?,
             a: rows(h)?,
-            at: Angles::default(),
+            at: CosSin::default(),
         };
         let layer = |_| KvLayer::new(kv, config.shape.kv_heads, config.shape.head_dim);
         let kv = (0..config.shape.layers).map(layer).collect();
@@ -148,9 +148,9 @@ impl CpuModel {
             return Ok(Pass::Cancelled);
         }
         if want != Want::Nothing {
-            let (b, s, eps) = (&self.operations, &mut self.buffers, self.config.shape.eps);
-            b.rms_norm(&s.x, &self.weights.output_norm, eps, &mut s.h); // [wanted, E]
-            b.logits(&s.h, self.weights.head(), logits)?; // [wanted, V]
+            let (ops, s, eps) = (&self.operations, &mut self.buffers, self.config.shape.eps);
+            ops.rms_norm(&s.x, &self.weights.output_norm, eps, &mut s.h); // [wanted, E]
+            ops.logits(&s.h, self.weights.head(), logits)?; // [wanted, V]
         }
         Ok(Pass::Complete)
     }
@@ -164,7 +164,7 @@ impl CpuModel {
     ) -> Result<Pass, DeviceError> {
         let CpuModel {
             config,
-            operations: b,
+            operations: ops,
             weights,
             rotation,
             kv,
@@ -172,9 +172,9 @@ impl CpuModel {
             ..
         } = self;
         let (eps, head_dim) = (config.shape.eps, config.shape.head_dim);
-        let stop = || cancel.load(Ordering::Relaxed);
+        let is_cancelled = || cancel.load(Ordering::Relaxed);
 
-        b.embed(&weights.token_embd, ids, &mut s.x); // [m, E]
+        ops.embed(&weights.token_embd, ids, &mut s.x); // [m, E]
         s.at.fill(rotation, self.len, ids.len());
 
         for (i, (layer, kv)) in weights.layers.iter().zip(kv).enumerate() {
@@ -191,20 +191,20 @@ impl CpuModel {
                 ffn_down,
                 ..
             } = layer;
-            if stop() {
+            if is_cancelled() {
                 return Ok(Pass::Cancelled);
             }
-            b.rms_norm(&s.x, &layer.attn_norm, eps, &mut s.h); // [m, E]
-            b.qkv(
+            ops.rms_norm(&s.x, &layer.attn_norm, eps, &mut s.h); // [m, E]
+            ops.qkv(
                 &s.h,
                 [attn_q, attn_k, attn_v],
                 [&mut s.q, &mut s.k, &mut s.v],
             )?; // [m, H], [m, K], [m, K]
             if config.shape.rotates(i) {
-                b.rope(&mut s.q, head_dim, &s.at);
-                b.rope(&mut s.k, head_dim, &s.at);
+                ops.rope(&mut s.q, head_dim, &s.at);
+                ops.rope(&mut s.k, head_dim, &s.at);
             }
-            b.attention(&s.q, &s.k, &s.v, kv, &mut s.a)?; // [m, H]
+            ops.attention(&s.q, &s.k, &s.v, kv, &mut s.a)?; // [m, H]
             if i + 1 == config.shape.layers {
                 // The cache is complete: from here on only the rows whose logits are wanted count.
                 let first = match want {
@@ -213,19 +213,19 @@ impl CpuModel {
                     Want::All => 0,
                 };
                 if first > 0 {
-                    b.rows_from(&s.x, first, &mut s.h);
-                    b.rows_from(&s.a, first, &mut s.q);
+                    ops.rows_from(&s.x, first, &mut s.h);
+                    ops.rows_from(&s.a, first, &mut s.q);
                     std::mem::swap(&mut s.x, &mut s.h); // [wanted, E]
                     std::mem::swap(&mut s.a, &mut s.q); // [wanted, H]
                 }
             }
-            b.product_add(&s.a, attn_output, &mut s.x)?; // [m, E]
+            ops.product_add(&s.a, attn_output, &mut s.x)?; // [m, E]
 
-            if stop() {
+            if is_cancelled() {
                 return Ok(Pass::Cancelled);
             }
-            b.rms_norm(&s.x, &layer.ffn_norm, eps, &mut s.h); // [m, E]
-            b.feed_forward(&s.h, [ffn_gate, ffn_up, ffn_down], &mut s.x)?; // [m, E]
+            ops.rms_norm(&s.x, &layer.ffn_norm, eps, &mut s.h); // [m, E]
+            ops.feed_forward(&s.h, [ffn_gate, ffn_up, ffn_down], &mut s.x)?; // [m, E]
         }
         Ok(Pass::Complete)
     }

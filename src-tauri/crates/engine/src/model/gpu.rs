@@ -83,7 +83,7 @@ impl<E: Executor> GpuModel<E> {
         progress: &mut dyn FnMut(f32),
     ) -> Result<GpuModel<E>, OpenError> {
         let uploader = Uploader(RefCell::new(exec));
-        let weights = weights::load_last(&uploader, source, config, progress)?;
+        let weights = weights::load_last_layers(&uploader, source, config, progress)?;
         let rotation = Rotation::new(&config.rope, config.shape.rotary);
         let angles = move |first, count| {
             let mut angles = Vec::new();
@@ -118,7 +118,7 @@ impl<E: Executor> GpuModel<E> {
     }
 
     /// As [`Evaluate::append`], with what blocks before these have made of the tokens, `[m, E]`.
-    pub fn append_rows(
+    pub fn append_residual(
         &mut self,
         rows: &[f32],
         want: Want,
@@ -144,7 +144,7 @@ impl<E: Executor> GpuModel<E> {
     }
 
     /// Keeps keys and values so from now on, in an empty cache, if the device has room for `positions` of them.
-    pub fn make_room(&mut self, kv: KvType, positions: usize) -> Result<bool, DeviceError> {
+    pub fn reserve_kv(&mut self, kv: KvType, positions: usize) -> Result<bool, DeviceError> {
         Ok(self.model.set_kv_type(kv, positions)?)
     }
 

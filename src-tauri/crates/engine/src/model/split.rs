@@ -34,7 +34,7 @@ impl<E: Executor> Evaluate for Split<E> {
         let Some(rows) = self.first.residual(ids, cancel)? else {
             return Ok(Pass::Cancelled);
         };
-        let pass = self.last.append_rows(rows, want, cancel, logits);
+        let pass = self.last.append_residual(rows, want, cancel, logits);
         if !matches!(pass, Ok(Pass::Complete)) {
             self.first.truncate(before);
         }

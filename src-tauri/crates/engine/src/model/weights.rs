@@ -41,7 +41,7 @@ pub enum WeightError {
 
 impl WeightError {
     /// What the device says, where it is why.
-    pub(crate) fn of_device(&self) -> Option<&DeviceError> {
+    pub(crate) fn device_error(&self) -> Option<&DeviceError> {
         match self {
             WeightError::Device { source, .. } => Some(source),
             _ => None,
@@ -49,8 +49,8 @@ impl WeightError {
     }
 
     /// Whether it is for want of the device's memory.
-    pub(crate) fn is_full(&self) -> bool {
-        matches!(self.of_device(), Some(DeviceError::OutOfMemory(_)))
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        matches!(self.device_error(), Some(DeviceError::OutOfMemory(_)))
     }
 }
 
@@ -68,8 +68,8 @@ pub struct Tensor<'a> {
 
 /// The bytes of a tensor, wherever they come from.
 pub enum TensorBytes<'a> {
-    /// Made on the spot.
-    Made(Vec<u8>),
+    /// Generated on the spot.
+    Generated(Vec<u8>),
     /// In a file or its image.
     Stored(Stored<'a>),
 }
@@ -78,7 +78,7 @@ impl Tensor<'_> {
     /// Its bytes, which may have to be read.
     pub fn stored(&self) -> Stored<'_> {
         match &self.bytes {
-            TensorBytes::Made(bytes) => Stored::Memory(bytes),
+            TensorBytes::Generated(bytes) => Stored::Memory(bytes),
             TensorBytes::Stored(stored) => *stored,
         }
     }
@@ -150,7 +150,7 @@ impl DeviceMemory for Cpu {
 pub type CpuWeights = Weights<Matrix, Vec<f32>>;
 
 /// A tensor that a model has: its name and its rows and columns.
-pub struct Expected {
+pub struct TensorShape {
     /// As the file calls it.
     pub name: String,
     /// Rows; 1 for a norm.
@@ -160,8 +160,8 @@ pub struct Expected {
 }
 
 /// Every tensor that a model of these dimensions must have, in the order of a file.
-pub fn expected(config: &Config) -> Vec<Expected> {
-    let tensor = |name: &str, rows, cols| Expected {
+pub fn required_tensors(config: &Config) -> Vec<TensorShape> {
+    let tensor = |name: &str, rows, cols| TensorShape {
         name: name.to_owned(),
         rows,
         cols,
@@ -171,7 +171,7 @@ pub fn expected(config: &Config) -> Vec<Expected> {
         tensor(OUTPUT_NORM, 1, config.shape.embedding),
     ];
     for layer in 0..config.shape.layers {
-        all.extend(block(config, layer));
+        all.extend(layer_tensors(config, layer));
     }
     all
 }
@@ -180,12 +180,12 @@ const TOKEN_EMBD: &str = "token_embd.weight";
 const OUTPUT_NORM: &str = "output_norm.weight";
 const OUTPUT: &str = "output.weight";
 
-fn name(layer: usize, part: &str) -> String {
+fn tensor_name(layer: usize, part: &str) -> String {
     format!("blk.{layer}.{part}.weight")
 }
 
-/// Names of a block's tensors, with their rows and columns.
-fn block(config: &Config, layer: usize) -> [Expected; 9] {
+/// Names of a layer_tensors's tensors, with their rows and columns.
+fn layer_tensors(config: &Config, layer: usize) -> [TensorShape; 9] {
     let (e, f) = (config.shape.embedding, config.shape.feed_forward);
     let (h, k) = (config.shape.q_width(), config.shape.kv_width());
     [
@@ -199,20 +199,24 @@ fn block(config: &Config, layer: usize) -> [Expected; 9] {
         ("ffn_up", f, e),
         ("ffn_down", e, f),
     ]
-    .map(|(part, rows, cols)| Expected {
-        name: name(layer, part),
+    .map(|(part, rows, cols)| TensorShape {
+        name: tensor_name(layer, part),
         rows,
         cols,
     })
 }
 
-/// How a block's tensors are stored.
-pub fn types(source: &dyn WeightSource, config: &Config, layer: usize) -> [Option<BlockType>; 9] {
-    block(config, layer).map(|tensor| source.shape(&tensor.name).map(|(ty, _, _)| ty))
+/// How a layer_tensors's tensors are stored.
+pub fn layer_types(
+    source: &dyn WeightSource,
+    config: &Config,
+    layer: usize,
+) -> [Option<BlockType>; 9] {
+    layer_tensors(config, layer).map(|tensor| source.shape(&tensor.name).map(|(ty, _, _)| ty))
 }
 
 /// The tensor that turns the last activations into logits.
-pub fn head(source: &dyn WeightSource) -> &'static str {
+pub fn head_name(source: &dyn WeightSource) -> &'static str {
     match source.shape(OUTPUT) {
         Some(_) => OUTPUT,
         None => TOKEN_EMBD,
@@ -224,14 +228,14 @@ pub fn head(source: &dyn WeightSource) -> &'static str {
 /// # Errors
 /// Names the first tensor that is missing or misshapen.
 pub fn check(source: &dyn WeightSource, config: &Config) -> Result<(), WeightError> {
-    for tensor in expected(config) {
+    for tensor in required_tensors(config) {
         let shape = source
             .shape(&tensor.name)
             .ok_or_else(|| missing(&tensor.name))?;
-        fits(&tensor.name, shape, tensor.rows, tensor.cols)?;
+        check_shape(&tensor.name, shape, tensor.rows, tensor.cols)?;
     }
     if let Some(shape) = source.shape(OUTPUT) {
-        fits(OUTPUT, shape, config.shape.vocab, config.shape.embedding)?;
+        check_shape(OUTPUT, shape, config.shape.vocab, config.shape.embedding)?;
     }
     Ok(())
 }
@@ -243,18 +247,21 @@ fn missing(name: &str) -> WeightError {
     }
 }
 
-fn fits(
+fn check_shape(
     name: &str,
     (ty, rows, cols): (BlockType, usize, usize),
-    expected_rows: usize,
-    expected_cols: usize,
+    required_rows: usize,
+    required_cols: usize,
 ) -> Result<(), WeightError> {
-    let problem = if (rows, cols) != (expected_rows, expected_cols) {
+    let problem = if (rows, cols) != (required_rows, required_cols) {
         format!(
-            "its shape is {rows} × {cols} where the metadata make it {expected_rows} × {expected_cols}"
+            "its shape is {rows} × {cols} where the metadata make it {required_rows} × {required_cols}"
         )
     } else if name.ends_with("norm.weight") && ty != BlockType::F32 {
-        format!("a norm stored as {} where F32 is expected", ty.name())
+        format!(
+            "a norm stored as {} where F32 is required_tensors",
+            ty.name()
+        )
     } else {
         return Ok(());
     };
@@ -275,20 +282,20 @@ pub fn load<D: DeviceMemory>(
     progress: &mut dyn FnMut(f32),
 ) -> Result<DeviceWeights<D>, WeightError> {
     let mut loader = Loader::new(memory, source, config, progress)?;
-    let mut weights = loader.around_blocks()?;
-    weights.layers = loader.blocks(0..config.shape.layers)?;
+    let mut weights = loader.outer_weights()?;
+    weights.layers = loader.layers(0..config.shape.layers)?;
     Ok(weights)
 }
 
-/// Brings the embedding and the first blocks to the device, without a head of their own.
+/// Brings the embedding and the first layers to the device, without a head of their own.
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_first<D: DeviceMemory>(
+pub fn load_first_layers<D: DeviceMemory>(
     memory: &D,
     source: &dyn WeightSource,
     config: &Config,
-    blocks: usize,
+    layers: usize,
     progress: &mut dyn FnMut(f32),
 ) -> Result<DeviceWeights<D>, WeightError> {
     let mut loader = Loader::new(memory, source, config, progress)?;
@@ -296,26 +303,26 @@ pub fn load_first<D: DeviceMemory>(
         token_embd: loader.matrix(TOKEN_EMBD)?,
         output_norm: loader.norm(OUTPUT_NORM)?,
         output: None,
-        layers: loader.blocks(0..blocks)?,
+        layers: loader.layers(0..layers)?,
     })
 }
 
-/// Brings everything but the first blocks to the device: as many of the last as it has room for.
+/// Brings everything but the first layers to the device: as many of the last as it has room for.
 ///
 /// # Errors
-/// As [`load`], and when there is no room for a single block.
-pub fn load_last<D: DeviceMemory>(
+/// As [`load`], and when there is no room for a single layer_tensors.
+pub fn load_last_layers<D: DeviceMemory>(
     memory: &D,
     source: &dyn WeightSource,
     config: &Config,
     progress: &mut dyn FnMut(f32),
 ) -> Result<DeviceWeights<D>, WeightError> {
     let mut loader = Loader::new(memory, source, config, progress)?;
-    let mut weights = loader.around_blocks()?;
+    let mut weights = loader.outer_weights()?;
     for layer in (0..config.shape.layers).rev() {
         match loader.layer(layer) {
             Ok(layer) => weights.layers.push(layer),
-            Err(error) if error.is_full() && !weights.layers.is_empty() => break,
+            Err(error) if error.is_out_of_memory() && !weights.layers.is_empty() => break,
             Err(error) => return Err(error),
         }
     }
@@ -326,7 +333,7 @@ pub fn load_last<D: DeviceMemory>(
 /// The weights in the memory of a device `D`.
 type DeviceWeights<D> = Weights<<D as DeviceMemory>::Matrix, <D as DeviceMemory>::Norm>;
 
-/// One block's weights in the memory of a device `D`.
+/// One layer_tensors's weights in the memory of a device `D`.
 type DeviceLayer<D> = Layer<<D as DeviceMemory>::Matrix, <D as DeviceMemory>::Norm>;
 
 struct Loader<'a, D: DeviceMemory> {
@@ -354,8 +361,8 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
         })
     }
 
-    /// What comes before the blocks and after them.
-    fn around_blocks(&mut self) -> Result<DeviceWeights<D>, WeightError> {
+    /// What comes before the layers and after them.
+    fn outer_weights(&mut self) -> Result<DeviceWeights<D>, WeightError> {
         Ok(Weights {
             token_embd: self.matrix(TOKEN_EMBD)?,
             output: match self.source.shape(OUTPUT) {
@@ -367,21 +374,21 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
         })
     }
 
-    fn blocks(&mut self, which: Range<usize>) -> Result<Vec<DeviceLayer<D>>, WeightError> {
+    fn layers(&mut self, which: Range<usize>) -> Result<Vec<DeviceLayer<D>>, WeightError> {
         which.map(|layer| self.layer(layer)).collect()
     }
 
     fn layer(&mut self, layer: usize) -> Result<DeviceLayer<D>, WeightError> {
         Ok(Layer {
-            attn_norm: self.norm(&name(layer, "attn_norm"))?,
-            attn_q: self.matrix(&name(layer, "attn_q"))?,
-            attn_k: self.matrix(&name(layer, "attn_k"))?,
-            attn_v: self.matrix(&name(layer, "attn_v"))?,
-            attn_output: self.matrix(&name(layer, "attn_output"))?,
-            ffn_norm: self.norm(&name(layer, "ffn_norm"))?,
-            ffn_gate: self.matrix(&name(layer, "ffn_gate"))?,
-            ffn_up: self.matrix(&name(layer, "ffn_up"))?,
-            ffn_down: self.matrix(&name(layer, "ffn_down"))?,
+            attn_norm: self.norm(&tensor_name(layer, "attn_norm"))?,
+            attn_q: self.matrix(&tensor_name(layer, "attn_q"))?,
+            attn_k: self.matrix(&tensor_name(layer, "attn_k"))?,
+            attn_v: self.matrix(&tensor_name(layer, "attn_v"))?,
+            attn_output: self.matrix(&tensor_name(layer, "attn_output"))?,
+            ffn_norm: self.norm(&tensor_name(layer, "ffn_norm"))?,
+            ffn_gate: self.matrix(&tensor_name(layer, "ffn_gate"))?,
+            ffn_up: self.matrix(&tensor_name(layer, "ffn_up"))?,
+            ffn_down: self.matrix(&tensor_name(layer, "ffn_down"))?,
         })
     }
 
@@ -423,17 +430,21 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
 }
 
 /// Bytes of all tensors as they are stored.
-pub fn bytes(source: &dyn WeightSource, config: &Config) -> u64 {
-    let names = expected(config).into_iter().map(|tensor| tensor.name);
+pub fn stored_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
+    let names = required_tensors(config)
+        .into_iter()
+        .map(|tensor| tensor.name);
     names
         .chain([OUTPUT.to_owned()])
-        .map(|name| stored(source, &name))
+        .map(|name| tensor_bytes(source, &name))
         .sum()
 }
 
 /// Bytes that they take in memory on the CPU, where rows are packed by whole vectors of them.
 pub fn packed_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
-    let names = expected(config).into_iter().map(|tensor| tensor.name);
+    let names = required_tensors(config)
+        .into_iter()
+        .map(|tensor| tensor.name);
     let packed = |name: String| {
         let (ty, rows, cols) = source.shape(&name)?;
         let rows = if rows == 1 {
@@ -452,15 +463,15 @@ pub fn packed_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
 /// Bytes of the weights that each generated token reads: all but an embedding table that is not the head too.
 pub fn bytes_per_token(source: &dyn WeightSource, config: &Config) -> u64 {
     let untied = source.shape(OUTPUT).is_some();
-    bytes(source, config)
+    stored_bytes(source, config)
         - if untied {
-            stored(source, TOKEN_EMBD)
+            tensor_bytes(source, TOKEN_EMBD)
         } else {
             0
         }
 }
 
-fn stored(source: &dyn WeightSource, name: &str) -> u64 {
+fn tensor_bytes(source: &dyn WeightSource, name: &str) -> u64 {
     let shape = source
         .shape(name)
         .and_then(|(ty, rows, cols)| Some((rows, ty.row_bytes(cols)?)));

@@ -20,7 +20,7 @@ fn tiny() -> (Gguf, Config) {
     (gguf, config)
 }
 
-fn placed(exec: Faulty, options: &LoadOptions) -> Result<OnGpu, GpuRejection> {
+fn placed(exec: Faulty, options: &LoadOptions) -> Result<LoadedGpuModel, GpuRejection> {
     placed_with(exec, options, 1)
 }
 
@@ -28,7 +28,7 @@ fn placed_with(
     exec: Faulty,
     options: &LoadOptions,
     min_layers: usize,
-) -> Result<OnGpu, GpuRejection> {
+) -> Result<LoadedGpuModel, GpuRejection> {
     let (gguf, config) = tiny();
     let gpu = GpuPlacement {
         id: None,
@@ -36,7 +36,7 @@ fn placed_with(
         matrices: false,
         min_layers,
     };
-    let order = GpuOrder {
+    let request = GpuLoadRequest {
         config: &config,
         source: &gguf,
         options,
@@ -45,10 +45,10 @@ fn placed_with(
         cpu: &|| Cpu::exact(2),
         chunk: 64,
     };
-    order.load(exec, &mut |_| {})
+    request.load(exec, &mut |_| {})
 }
 
-fn layers(found: &OnGpu) -> usize {
+fn layers(found: &LoadedGpuModel) -> usize {
     found.fit.as_ref().map_or(5, |fit| fit.layers)
 }
 
@@ -75,7 +75,7 @@ fn with_room_for(
     exec: &gpu::Wgpu,
     tokens: u64,
     context: Option<usize>,
-) -> Result<OnGpu, GpuRejection> {
+) -> Result<LoadedGpuModel, GpuRejection> {
     let (_, config) = tiny();
     let options = LoadOptions {
         context,

@@ -4,7 +4,7 @@
 pub(crate) const DRAFTS: [usize; 3] = [1, 3, 7];
 
 /// How many times as long as over one token a pass over draft `i` takes where memory bandwidth is the only limit.
-pub(crate) fn assumed(i: usize) -> f64 {
+pub(crate) fn assumed_ratio(i: usize) -> f64 {
     1.0 + 0.06 * DRAFTS[i] as f64
 }
 
@@ -14,22 +14,25 @@ const DRIFT: f64 = 1.05;
 
 /// The passes of a session, answer after answer.
 #[derive(Debug, Default)]
-pub(crate) struct Costs {
+pub(crate) struct PassCosts {
     /// Seconds for one token.
     single: Option<f64>,
     /// How many times as long each draft takes.
     ratios: [Option<f64>; DRAFTS.len()],
 }
 
-impl Costs {
-    /// Takes note that a pass over so many tokens has taken so long.
-    pub fn note(&mut self, tokens: usize, seconds: f64) {
+impl PassCosts {
+    /// Takes record that a pass over so many tokens has taken so long.
+    pub fn record(&mut self, tokens: usize, seconds: f64) {
         if tokens == 1 {
-            self.single = Some(least(self.single, seconds));
+            self.single = Some(lower_with_drift(self.single, seconds));
         } else if let Some(single) = self.single
             && let Some(i) = DRAFTS.iter().position(|draft| draft + 1 == tokens)
         {
-            self.ratios[i] = Some(least(self.ratios[i], (seconds / single).max(1.0)));
+            self.ratios[i] = Some(lower_with_drift(
+                self.ratios[i],
+                (seconds / single).max(1.0),
+            ));
         }
     }
 
@@ -40,12 +43,12 @@ impl Costs {
         match (self.ratios[i], shorter()) {
             (Some(ratio), _) => ratio,
             (None, Some((j, ratio))) => 1.0 + (ratio - 1.0) * DRAFTS[i] as f64 / DRAFTS[j] as f64,
-            (None, None) if i == 0 => assumed(0),
+            (None, None) if i == 0 => assumed_ratio(0),
             (None, None) => 1.0 + DRAFTS[i] as f64,
         }
     }
 }
 
-fn least(before: Option<f64>, now: f64) -> f64 {
+fn lower_with_drift(before: Option<f64>, now: f64) -> f64 {
     before.map_or(now, |before| now.min(DRIFT * before))
 }

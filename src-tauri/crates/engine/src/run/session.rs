@@ -9,11 +9,11 @@ use kernels::reserve;
 
 use crate::model::error::DeviceError;
 use crate::model::evaluate::{Evaluate, Pass, Profile, Want};
-use crate::run::costs::Costs;
+use crate::run::costs::PassCosts;
 use crate::run::sampler::Sampler;
 
 /// Seconds since some moment.
-type Clock = Box<dyn Fn() -> f64 + Send>;
+type PassClock = Box<dyn Fn() -> f64 + Send>;
 
 /// Loads the model once more, on the CPU. The error is a reason in words.
 pub type Reload = Box<dyn FnMut() -> Result<Box<dyn Evaluate>, String> + Send>;
@@ -34,8 +34,8 @@ pub struct Session {
     rows: usize,
     /// Uniform draws for tokens that are in flight.
     draws: VecDeque<f64>,
-    clock: Clock,
-    costs: Costs,
+    clock: PassClock,
+    costs: PassCosts,
 }
 
 impl Session {
@@ -52,7 +52,7 @@ impl Session {
             rows: 1,
             draws: VecDeque::new(),
             clock: Box::new(move || start.elapsed().as_secs_f64()),
-            costs: Costs::default(),
+            costs: PassCosts::default(),
         }
     }
 
@@ -127,7 +127,7 @@ impl Session {
         let started = (self.clock)();
         let pass = self.append(&ids, Want::All, cancel)?;
         if pass == Pass::Complete {
-            self.costs.note(ids.len(), (self.clock)() - started);
+            self.costs.record(ids.len(), (self.clock)() - started);
         }
         Ok(pass)
     }
@@ -139,7 +139,7 @@ impl Session {
     }
 
     /// What the passes of [`Session::step`] have taken.
-    pub(crate) fn costs(&self) -> &Costs {
+    pub(crate) fn costs(&self) -> &PassCosts {
         &self.costs
     }
 

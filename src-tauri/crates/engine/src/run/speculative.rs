@@ -13,7 +13,7 @@
 //! ([`Evaluate::batch_limit`](crate::model::evaluate::Evaluate::batch_limit)).
 //!
 //! Whether a draft pays off depends on the machine and on the text, and both are learned. A session measures its passes
-//! ([`Costs`]). Whenever the context predicts the next tokens, it is observed how many of them are right, whether they
+//! ([`PassCosts`]). Whenever the context predicts the next tokens, it is observed how many of them are right, whether they
 //! were drafted or not: a text whose predictions are wrong costs nothing, and one whose predictions become right is
 //! noticed. The draft with the largest expected gain is made, if any gains at all. Last, a [`Drafter`] has a budget, in
 //! passes over one token: what drafts save is added, what they cost is taken off, and a draft that the budget does not
@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::model::error::DeviceError;
 use crate::model::evaluate::Pass;
-use crate::run::costs::{Costs, DRAFTS, assumed};
+use crate::run::costs::{DRAFTS, PassCosts, assumed_ratio};
 use crate::run::session::Session;
 
 /// Tokens that must have occurred before; fewer match by accident.
@@ -129,7 +129,7 @@ impl Drafter {
     }
 
     /// At most `most` tokens that may follow `tokens`, often none. From call to call, `tokens` may only grow.
-    pub fn draft(&mut self, tokens: &[u32], most: usize, costs: &Costs) -> Vec<u32> {
+    pub fn draft(&mut self, tokens: &[u32], most: usize, costs: &PassCosts) -> Vec<u32> {
         self.index(tokens);
         let Some(prediction) = self.predict(tokens) else {
             return Vec::new();
@@ -144,7 +144,7 @@ impl Drafter {
         };
         let mut choice = best(&|i| costs.ratio(i));
         if choice.is_none() && self.budget >= MAX_BUDGET {
-            choice = best(&assumed);
+            choice = best(&assumed_ratio);
         }
         choice.map_or_else(Vec::new, |(length, _)| prediction[..length].to_vec())
     }
@@ -166,7 +166,7 @@ impl Drafter {
     }
 
     /// Settles the budget after a pass over `drafted` tokens and one before them, of which `accepted` were right.
-    pub fn settle(&mut self, drafted: usize, accepted: usize, costs: &Costs) {
+    pub fn settle(&mut self, drafted: usize, accepted: usize, costs: &PassCosts) {
         let saved = BUDGET_PER_TOKEN * (accepted + 1) as f64 + accepted as f64;
         let cost = DRAFTS
             .iter()
@@ -175,7 +175,7 @@ impl Drafter {
         self.budget = (self.budget + saved - cost).min(MAX_BUDGET);
     }
 
-    /// Expected tokens of a pass over a draft, the one after the accepted ones included.
+    /// TensorShape tokens of a pass over a draft, the one after the accepted ones included.
     fn tokens_a_pass(&self, draft: usize) -> f64 {
         1.0 + self.acceptance[..draft].iter().sum::<f64>()
     }

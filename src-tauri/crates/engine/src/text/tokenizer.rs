@@ -1,7 +1,7 @@
 //! Text to token ids and back, from what the GGUF itself says.
 //!
 //! Byte-level BPE. Special tokens are no part of the BPE vocabulary: they are matched beside it,
-//! and only where the caller asks for it, so ordinary text can never become one.
+//! and only where the caller asks for it, so normal text can never become one.
 
 mod byte_alphabet;
 mod cutting;
@@ -23,7 +23,7 @@ pub use error::TokenizerError;
 pub use pieces::Decoder;
 use pieces::Pieces;
 pub(crate) use specials::Specials;
-use vocabulary::{Kind, Vocabulary};
+use vocabulary::{TokenType, Vocabulary};
 
 /// The tags before and after the thinking.
 pub(crate) const THINK_TAGS: [&str; 2] = ["<think>", "</think>"];
@@ -45,9 +45,9 @@ pub struct Tokenizer {
     bytes: Box<[u32; 256]>,
     turn_ends: Vec<u32>,
     suppressed: Vec<u32>,
-    begin: Option<u32>,
-    end: Option<u32>,
-    starts_with_begin: bool,
+    bos: Option<u32>,
+    eos: Option<u32>,
+    add_bos: bool,
 }
 
 impl Tokenizer {
@@ -69,17 +69,17 @@ impl Tokenizer {
     }
 
     fn new(vocabulary: Vocabulary) -> Result<Self, TokenizerError> {
-        let ordinary = vocabulary.ordinary();
-        let bytes = vocabulary.check(&ordinary)?;
+        let normal = vocabulary.normal_tokens();
+        let bytes = vocabulary.check(&normal)?;
         let pieces = Pieces::new(&vocabulary);
         let specials = Specials::new(&vocabulary);
         let mut turn_ends: Vec<u32> = vocabulary
-            .end
+            .eos
             .into_iter()
             .chain(TURN_ENDS.iter().filter_map(|text| {
                 specials
                     .id(text)
-                    .filter(|&id| vocabulary.kinds[id as usize] == Kind::Control)
+                    .filter(|&id| vocabulary.types[id as usize] == TokenType::Control)
             }))
             .collect();
         let mut seen = std::collections::HashSet::new();
@@ -87,16 +87,16 @@ impl Tokenizer {
         let tags = THINK_TAGS.map(|tag| specials.id(tag));
         let suppressed = vocabulary
             .iter()
-            .filter(|&(_, _, kind)| matches!(kind, Kind::Control | Kind::Unused))
+            .filter(|&(_, _, ty)| matches!(ty, TokenType::Control | TokenType::Unused))
             .map(|(id, ..)| id)
             .filter(|id| !turn_ends.contains(id) && !tags.contains(&Some(*id)))
             .collect();
-        let (begin, end) = (vocabulary.begin, vocabulary.end);
-        let starts_with_begin = vocabulary.starts_with_begin;
+        let (bos, eos) = (vocabulary.bos, vocabulary.eos);
+        let add_bos = vocabulary.add_bos;
         let encoder = |error: tokenizers::Error| TokenizerError::Encoder(error.to_string());
         let model = BPE::builder()
-            .ignore_merges(vocabulary.whole_words)
-            .vocab_and_merges(ordinary, vocabulary.merges)
+            .ignore_merges(vocabulary.ignore_merges)
+            .vocab_and_merges(normal, vocabulary.merges)
             .build()
             .map_err(encoder)?;
         let split = Split::new(
@@ -117,14 +117,14 @@ impl Tokenizer {
             bytes,
             turn_ends,
             suppressed,
-            begin,
-            end,
-            starts_with_begin,
+            bos,
+            eos,
+            add_bos,
         })
     }
 
     /// Encodes `text`. With `parse_special`, the texts of special tokens in it become those
-    /// tokens; without, all of it is ordinary text.
+    /// tokens; without, all of it is normal text.
     #[must_use]
     pub fn encode(&self, text: &str, parse_special: bool) -> Vec<u32> {
         let mut ids = Vec::new();
@@ -238,7 +238,7 @@ impl Tokenizer {
     /// The token that every prompt begins with, where the model wants one.
     #[must_use]
     pub fn prompt_start(&self) -> Option<u32> {
-        self.begin.filter(|_| self.starts_with_begin)
+        self.bos.filter(|_| self.add_bos)
     }
 
     /// Bytes of the longest token; a text of more takes two tokens at least.
@@ -259,7 +259,7 @@ impl Tokenizer {
 
     /// Text of the begin-of-text and of the end-of-text token, as templates ask for them.
     pub(crate) fn boundary_texts(&self) -> [String; 2] {
-        [self.begin, self.end].map(|id| id.map(|id| self.decode(&[id])).unwrap_or_default())
+        [self.bos, self.eos].map(|id| id.map(|id| self.decode(&[id])).unwrap_or_default())
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use engine::gguf::TensorInfo;
-use engine::gguf::write::{self, Description, Field};
+use engine::gguf::write::{self, Field, TensorSpec};
 use engine::{
     Config, Engine, Gguf, GpuPlacement, GpuRejection, Inspection, LoadOptions, ModelFile,
     OpenError, Placement,
@@ -30,8 +30,8 @@ pub fn altered(
             .iter()
             .filter(|tensor| tensor.name != without)
     };
-    let descriptions: Vec<Description> = kept()
-        .map(|tensor| Description {
+    let descriptions: Vec<TensorSpec> = kept()
+        .map(|tensor| TensorSpec {
             name: tensor.name.clone(),
             ty: tensor.ty,
             dims: tensor.dims.clone(),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engine::gguf::BlockType;
-use engine::gguf::write::{self, Description, Field};
+use engine::gguf::write::{self, Field, TensorSpec};
 use engine::{Engine, Gguf, GpuPlacement, Inspection, LoadOptions, ModelFile, Placement};
 
 use crate::files::{altered, refusal};
@@ -127,7 +127,7 @@ fn sparse_with_head(path: &Path, model: &Shape, head: Option<(usize, usize)>) {
     let dim = model.head_dim as u32;
     fields.push(("smollm3.attention.key_length", Field::U32(dim)));
     let mut tensors = model.tensors(gguf.tensor("token_embd.weight").expect("a table").rows);
-    tensors.extend(head.map(|(rows, cols)| Description {
+    tensors.extend(head.map(|(rows, cols)| TensorSpec {
         name: "output.weight".to_owned(),
         ty: BlockType::F16,
         dims: vec![cols, rows],
@@ -154,7 +154,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn tensors(&self, vocab: usize) -> Vec<Description> {
+    fn tensors(&self, vocab: usize) -> Vec<TensorSpec> {
         let describe = |name: String, cols: usize, rows: usize| {
             let ty = match rows {
                 1 => BlockType::F32,
@@ -167,7 +167,7 @@ impl Shape {
             } else {
                 vec![cols, rows]
             };
-            Description {
+            TensorSpec {
                 len: ty.row_bytes(cols).expect("whole blocks") * rows,
                 name,
                 ty,
@@ -382,7 +382,7 @@ fn words_of_a_file_are_cut_in_errors() {
     assert_eq!(summary.name.chars().count(), 201);
     let file = write::header(
         [(&*long, Field::Bool(true))],
-        &[Description {
+        &[TensorSpec {
             name: long.clone(),
             ty: BlockType::F32,
             dims: vec![1],

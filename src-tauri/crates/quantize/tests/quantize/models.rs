@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use candle_core::{DType, Device, Tensor};
-use engine::gguf::write::{self, Description, Field};
+use engine::gguf::write::{self, TensorSpec, Field};
 use engine::{Engine, KvType, LoadOptions, Tokenizer};
 use half::{bf16, f16};
 use kernels::BlockType;
@@ -197,7 +197,7 @@ impl Model {
                 _ => values.clone(),
             };
             let bytes = floats(ty, &values);
-            tensors.push(Description {
+            tensors.push(TensorSpec {
                 name: gguf_name(hf),
                 ty,
                 dims: shape.iter().rev().copied().collect(),

@@ -118,7 +118,7 @@ fn split<E: Executor>(
         assert!(last.drop_first_layer().expect("no failure"));
     }
     let layers = config.shape.layers - blocks;
-    let weights = weights::load_first(&cpu, &gguf, &config, layers, &mut |_| {});
+    let weights = weights::load_first_layers(&cpu, &gguf, &config, layers, &mut |_| {});
     let first = config.with_layers(layers);
     let first = CpuModel::new(first, cpu, weights.expect("its weights"), options.kv, chunk);
     Split::new(first.expect("room for it"), last)
@@ -419,7 +419,7 @@ fn a_gpu_that_fails_in_mid_answer_is_survived() {
     for (index, submits_left) in [1, 3, 8, 11, 16].into_iter().enumerate() {
         for (lies, whole) in [(false, true), (true, true), (false, false), (true, false)] {
             let fault = match lies {
-                true => Fault::NoNumbers,
+                true => Fault::Nan,
                 false => Fault::Fails(failures[index % failures.len()].clone()),
             };
             let failing = Faulty::new(exec.clone(), usize::MAX, fault);

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use inference::{Event, Finished, GenerateParams, Prompt, Sampling};
 
 use super::{
-    BUDGET_PER_TOKEN, Costs, DRAFTS, Drafter, INITIAL_BUDGET, LEARNING_RATE, LONGEST, MAX_BUDGET,
-    NGRAM, Speculator, assumed,
+    BUDGET_PER_TOKEN, DRAFTS, Drafter, INITIAL_BUDGET, LEARNING_RATE, LONGEST, MAX_BUDGET, NGRAM,
+    PassCosts, Speculator, assumed_ratio,
 };
 use crate::gguf::Gguf;
 use crate::model::evaluate::Pass;
@@ -72,7 +72,7 @@ fn what_is_learned_reaches_the_last_token_and_what_is_saved_has_a_bound() {
     assert!(drafter.observed.is_none());
     assert_eq!(drafter.acceptance, [LEARNING_RATE; LONGEST]);
     for _ in 0..1000 {
-        drafter.settle(0, 0, &Costs::default());
+        drafter.settle(0, 0, &PassCosts::default());
     }
     assert!((drafter.budget - MAX_BUDGET).abs() < 1e-9);
 }
@@ -103,16 +103,19 @@ const MACHINES: [Machine; 3] = [
 
 #[test]
 fn costs_are_the_least_that_was_measured_lately() {
-    let mut costs = Costs::default();
-    assert_eq!([0, 1, 2].map(|i| costs.ratio(i)), [assumed(0), 4.0, 8.0]);
-    costs.note(2, 1.0);
+    let mut costs = PassCosts::default();
+    assert_eq!(
+        [0, 1, 2].map(|i| costs.ratio(i)),
+        [assumed_ratio(0), 4.0, 8.0]
+    );
+    costs.record(2, 1.0);
     assert_eq!(
         costs.ratio(0),
-        assumed(0),
+        assumed_ratio(0),
         "there is nothing to compare with"
     );
-    costs.note(1, 1.0);
-    costs.note(2, 1.1);
+    costs.record(1, 1.0);
+    costs.record(2, 1.1);
     let near = |i, wanted: f64| {
         let ratio = costs.ratio(i);
         assert!((ratio - wanted).abs() < 1e-9, "{ratio} is not {wanted}");
@@ -121,14 +124,14 @@ fn costs_are_the_least_that_was_measured_lately() {
     near(1, 1.3);
     near(2, 1.7);
     // The machine was busy with something else.
-    costs.note(1, 30.0);
-    costs.note(8, 40.0);
-    costs.note(8, 1.5);
+    costs.record(1, 30.0);
+    costs.record(8, 40.0);
+    costs.record(8, 1.5);
     assert!((1.4..1.5).contains(&costs.ratio(2)), "{}", costs.ratio(2));
     // And now it has become slower for good.
     for _ in 0..100 {
-        costs.note(1, 2.0);
-        costs.note(8, 8.0);
+        costs.record(1, 2.0);
+        costs.record(8, 8.0);
     }
     assert!((costs.ratio(2) - 4.0).abs() < 0.1, "{}", costs.ratio(2));
 }
@@ -174,11 +177,11 @@ fn whatever_fails_costs_no_more_than_the_income() {
     let mut random = Random::new(2);
     for machine in MACHINES {
         for luck in [0, 1, 10, 50, 90, 100] {
-            let (mut drafter, mut costs) = (Drafter::new(), Costs::default());
+            let (mut drafter, mut costs) = (Drafter::new(), PassCosts::default());
             // Text that seemed to repeat itself for sure.
             drafter.acceptance = [1.0; LONGEST];
             let tokens = [1, 2, 3].repeat(20);
-            costs.note(1, 1.0);
+            costs.record(1, 1.0);
             let (mut generated, mut lost) = (0, 0.0);
             while generated < 3000 {
                 let drafted = drafter.draft(&tokens, LONGEST, &costs).len();
@@ -186,7 +189,7 @@ fn whatever_fails_costs_no_more_than_the_income() {
                     .take_while(|_| below(&mut random, 100) < luck)
                     .count();
                 let seconds = machine(1 + drafted) as f64 / 1000.0;
-                costs.note(1 + drafted, seconds);
+                costs.record(1 + drafted, seconds);
                 drafter.settle(drafted, accepted, &costs);
                 generated += accepted + 1;
                 lost += seconds - 1.0 - accepted as f64;

@@ -96,13 +96,15 @@ fn message_of(error: &Error) -> String {
     let message = error
         .detail()
         .map_or_else(|| error.kind().to_string(), str::to_owned);
-    let shown = message.chars().map(|c| if is_unseen(c) { ' ' } else { c });
+    let shown = message
+        .chars()
+        .map(|c| if is_invisible(c) { ' ' } else { c });
     shown.take(LONGEST).collect()
 }
 
 /// Control characters, and those of Unicode that set the direction of the text behind them: they would speak to a
 /// terminal, or make the window's sentence read otherwise.
-fn is_unseen(c: char) -> bool {
+fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }

@@ -10,11 +10,11 @@ use serde::Serialize as _;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
 /// How deep a printed value may be nested.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// The widest indent.
-const WIDEST_INDENT: usize = 32;
+const MAX_INDENT: usize = 32;
 /// The widest field of a formatted string.
-const WIDEST_FIELD: u32 = 1000;
+const MAX_FIELD_WIDTH: u32 = 1000;
 
 /// Writes what `{{ value }}` prints.
 pub(super) fn write_value(
@@ -34,7 +34,7 @@ pub(super) fn str_of(value: &Value) -> Result<String, Error> {
     match value.as_str() {
         Some(text) => out.push_str(text),
         None if value.is_undefined() => {}
-        None => repr(value, DEEPEST, &mut out)?,
+        None => repr(value, MAX_DEPTH, &mut out)?,
     }
     Ok(out)
 }
@@ -73,7 +73,7 @@ fn repr(value: &Value, room: usize, out: &mut String) -> Result<(), Error> {
 }
 
 fn too_deep() -> Error {
-    let message = format!("a printed value is nested more than {DEEPEST} deep");
+    let message = format!("a printed value is nested more than {MAX_DEPTH} deep");
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
@@ -94,10 +94,10 @@ fn check_depth(value: &Value, room: usize) -> Result<(), Error> {
 }
 
 fn check_indent(width: usize) -> Result<usize, Error> {
-    if width <= WIDEST_INDENT {
+    if width <= MAX_INDENT {
         return Ok(width);
     }
-    let message = format!("an indent of {width} is more than {WIDEST_INDENT}");
+    let message = format!("an indent of {width} is more than {MAX_INDENT}");
     Err(Error::new(ErrorKind::InvalidOperation, message))
 }
 
@@ -168,7 +168,7 @@ pub(super) fn to_json(
         Some(indent) => Some(indent),
         None => options.get::<Option<usize>>("indent")?,
     };
-    check_depth(value, DEEPEST)?;
+    check_depth(value, MAX_DEPTH)?;
     let mut out = Vec::new();
     let written = match indent {
         Some(width) => {
@@ -176,7 +176,7 @@ pub(super) fn to_json(
             let style = PrettyFormatter::with_indent(spaces.as_bytes());
             value.serialize(&mut Serializer::with_formatter(&mut out, style))
         }
-        None => value.serialize(&mut Serializer::with_formatter(&mut out, Spaced)),
+        None => value.serialize(&mut Serializer::with_formatter(&mut out, PythonSeparators)),
     };
     written.map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
     String::from_utf8(out)
@@ -230,22 +230,22 @@ fn check_fields(format: &str) -> Result<(), Error> {
     let in_braces = in_braces.map(|field| until(field, field.find('}')));
     let is_wide = |digits: &str| {
         let width = digits.parse::<u32>();
-        !digits.is_empty() && !width.is_ok_and(|width| width <= WIDEST_FIELD)
+        !digits.is_empty() && !width.is_ok_and(|width| width <= MAX_FIELD_WIDTH)
     };
     let is_wide = |field: String| {
         field.contains('*') || field.split(|c: char| !c.is_ascii_digit()).any(is_wide)
     };
     if after_percent.chain(in_braces).any(is_wide) {
-        let message = format!("a format has a field wider than {WIDEST_FIELD}");
+        let message = format!("a format has a field wider than {MAX_FIELD_WIDTH}");
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
     Ok(())
 }
 
 /// One line with `, ` and `: `, the separators of `json.dumps`.
-struct Spaced;
+struct PythonSeparators;
 
-impl Formatter for Spaced {
+impl Formatter for PythonSeparators {
     fn begin_array_value<W: ?Sized + std::io::Write>(
         &mut self,
         writer: &mut W,

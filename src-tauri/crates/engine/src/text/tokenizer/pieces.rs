@@ -1,7 +1,7 @@
 //! Ids back to bytes, and bytes to whole characters.
 
 use super::byte_alphabet::byte_of;
-use super::vocabulary::{Kind, Vocabulary};
+use super::vocabulary::{TokenType, Vocabulary};
 
 /// The bytes of every token, end to end.
 pub(super) struct Pieces {
@@ -13,9 +13,9 @@ pub(super) struct Pieces {
 impl Pieces {
     pub(super) fn new(vocabulary: &Vocabulary) -> Self {
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(vocabulary.tokens.len()));
-        for (_, token, kind) in vocabulary.iter() {
+        for (_, token, ty) in vocabulary.iter() {
             // Only ordinary tokens are written in the byte alphabet.
-            if kind != Kind::Ordinary || token.chars().any(|c| byte_of(c).is_none()) {
+            if ty != TokenType::Normal || token.chars().any(|c| byte_of(c).is_none()) {
                 bytes.extend_from_slice(token.as_bytes());
             } else {
                 bytes.extend(token.chars().filter_map(byte_of));

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::vocabulary::{Kind, Vocabulary};
+use super::vocabulary::{TokenType, Vocabulary};
 
 /// The special tokens of a vocabulary, found by text.
 pub(crate) struct Specials {
@@ -20,11 +20,11 @@ pub(crate) struct Specials {
 impl Specials {
     pub(super) fn new(vocabulary: &Vocabulary) -> Self {
         let (mut ids, mut control) = (HashMap::new(), HashSet::new());
-        for (id, token, kind) in vocabulary.iter() {
-            if kind == Kind::Control {
+        for (id, token, ty) in vocabulary.iter() {
+            if ty == TokenType::Control {
                 control.insert(id);
             }
-            if matches!(kind, Kind::Control | Kind::Tag) && !token.is_empty() {
+            if matches!(ty, TokenType::Control | TokenType::UserDefined) && !token.is_empty() {
                 ids.entry(token.to_owned()).or_insert(id);
             }
         }
@@ -111,12 +111,12 @@ mod tests {
     fn specials(texts: &[String]) -> Specials {
         Specials::new(&Vocabulary {
             tokens: texts.to_vec(),
-            kinds: vec![Kind::Control; texts.len()],
+            types: vec![TokenType::Control; texts.len()],
             merges: Vec::new(),
-            whole_words: true,
-            begin: None,
-            end: None,
-            starts_with_begin: false,
+            ignore_merges: true,
+            bos: None,
+            eos: None,
+            add_bos: false,
         })
     }
 

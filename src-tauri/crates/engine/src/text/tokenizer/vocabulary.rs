@@ -21,22 +21,22 @@ const TYPES: &str = "tokenizer.ggml.token_type";
 const MERGES: &str = "tokenizer.ggml.merges";
 
 /// Far above every published vocabulary (262,144 tokens, 580,604 merges); keeps ids and tables small.
-const MOST_TOKENS: usize = 1 << 20;
-const MOST_MERGES: usize = 1 << 20;
+const MAX_TOKENS: usize = 1 << 20;
+const MAX_MERGES: usize = 1 << 20;
 /// Words of the language, not files.
-const LONGEST_TOKEN: usize = 1 << 12;
+const MAX_TOKEN_BYTES: usize = 1 << 12;
 /// Tags, whose beginnings are looked for everywhere in a prompt.
-const LONGEST_SPECIAL: usize = 1 << 7;
+const MAX_SPECIAL_BYTES: usize = 1 << 7;
 
 /// What a token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenType {
     /// Text, written in the byte-level alphabet.
-    Ordinary,
-    /// Structure of the protocol, such as the end of a turn.
+    Normal,
+    /// Structure of the protocol, such as the eos of a turn.
     Control,
     /// Text that the model was taught as one token, such as `<think>`.
-    Tag,
+    UserDefined,
     /// A placeholder that stands for nothing.
     Unused,
 }
@@ -44,27 +44,27 @@ pub(super) enum Kind {
 /// A vocabulary as a file gives it.
 pub(super) struct Vocabulary {
     pub(super) tokens: Vec<String>,
-    pub(super) kinds: Vec<Kind>,
+    pub(super) types: Vec<TokenType>,
     pub(super) merges: Vec<(String, String)>,
     /// A word that is a token stays whole, whatever the merges make of it.
-    pub(super) whole_words: bool,
-    pub(super) begin: Option<u32>,
-    pub(super) end: Option<u32>,
-    pub(super) starts_with_begin: bool,
+    pub(super) ignore_merges: bool,
+    pub(super) bos: Option<u32>,
+    pub(super) eos: Option<u32>,
+    pub(super) add_bos: bool,
 }
 
 impl Vocabulary {
     pub(super) fn from_gguf(file: &Gguf) -> Result<Self, TokenizerError> {
         // Counted before they are decoded: an entry takes eight bytes of a file, and many times that in memory.
         for (key, most) in [
-            (TOKENS, MOST_TOKENS),
-            (TYPES, MOST_TOKENS),
-            (MERGES, MOST_MERGES),
+            (TOKENS, MAX_TOKENS),
+            (TYPES, MAX_TOKENS),
+            (MERGES, MAX_MERGES),
         ] {
             check_count(key, file.array_len(key).unwrap_or(0), most)?;
         }
         let Some(tokens) = file.strings(TOKENS) else {
-            return Self::beside(file);
+            return Self::from_sibling_json(file);
         };
         match file.str("tokenizer.ggml.model") {
             Some("gpt2") => {}
@@ -74,24 +74,24 @@ impl Vocabulary {
             Some(name) if SPLIT_NAMES.contains(&name) => {}
             other => return Err(TokenizerError::Split(quote(other.unwrap_or("(none)")))),
         }
-        let kinds = match file.i32s(TYPES) {
-            Some(types) => types.into_iter().map(kind_of_type).collect(),
-            None => vec![Kind::Ordinary; tokens.len()],
+        let types = match file.i32s(TYPES) {
+            Some(types) => types.into_iter().map(token_type).collect(),
+            None => vec![TokenType::Normal; tokens.len()],
         };
         let merges = file
             .strings(MERGES)
             .ok_or(TokenizerError::Missing(MERGES))?;
         Ok(Self {
             tokens: tokens.into_iter().map(str::to_owned).collect(),
-            kinds,
-            merges: pairs(merges.into_iter())?,
-            whole_words: true,
-            ..Self::boundaries(file)
+            types,
+            merges: merge_pairs(merges.into_iter())?,
+            ignore_merges: true,
+            ..Self::from_metadata(file)
         })
     }
 
     /// The `tokenizer.json` in the folder of the model file.
-    fn beside(file: &Gguf) -> Result<Self, TokenizerError> {
+    fn from_sibling_json(file: &Gguf) -> Result<Self, TokenizerError> {
         let path = file
             .path()
             .map(|path| path.with_file_name("tokenizer.json"));
@@ -100,37 +100,34 @@ impl Vocabulary {
         };
         let json = read_json(&path).map_err(|error| TokenizerError::Json(error.to_string()))?;
         let Self {
-            begin,
-            end,
-            starts_with_begin,
-            ..
-        } = Self::boundaries(file);
+            bos, eos, add_bos, ..
+        } = Self::from_metadata(file);
         Ok(Self {
-            begin,
-            end,
-            starts_with_begin,
+            bos,
+            eos,
+            add_bos,
             ..Self::from_json(&json)?
         })
     }
 
-    /// An empty vocabulary with the begin and the end of text that the metadata name.
-    fn boundaries(file: &Gguf) -> Self {
+    /// An empty vocabulary with the bos and the eos of text that the metadata name.
+    fn from_metadata(file: &Gguf) -> Self {
         Self {
             tokens: Vec::new(),
-            kinds: Vec::new(),
+            types: Vec::new(),
             merges: Vec::new(),
-            whole_words: true,
-            begin: file.u32("tokenizer.ggml.bos_token_id"),
-            end: file.u32("tokenizer.ggml.eos_token_id"),
-            starts_with_begin: file.bool("tokenizer.ggml.add_bos_token").unwrap_or(false),
+            ignore_merges: true,
+            bos: file.u32("tokenizer.ggml.bos_token_id"),
+            eos: file.u32("tokenizer.ggml.eos_token_id"),
+            add_bos: file.bool("tokenizer.ggml.add_bos_token").unwrap_or(false),
         }
     }
 
     pub(super) fn from_json(json: &[u8]) -> Result<Self, TokenizerError> {
-        let file: Json = serde_json::from_slice(json)
+        let file: TokenizerJson = serde_json::from_slice(json)
             .map_err(|error| TokenizerError::Json(error.to_string()))?;
-        if file.model.kind != "BPE" {
-            return Err(TokenizerError::Model(quote(&file.model.kind)));
+        if file.model.ty != "BPE" {
+            return Err(TokenizerError::Model(quote(&file.model.ty)));
         }
         if file
             .normalizer
@@ -140,7 +137,7 @@ impl Vocabulary {
                 "normalizers are not supported".to_owned(),
             ));
         }
-        if !contains(&file.pre_tokenizer, SPLIT) || !contains(&file.pre_tokenizer, "ByteLevel") {
+        if !mentions(&file.pre_tokenizer, SPLIT) || !mentions(&file.pre_tokenizer, "ByteLevel") {
             return Err(TokenizerError::Split("of tokenizer.json".to_owned()));
         }
         let added = file
@@ -158,47 +155,47 @@ impl Vocabulary {
             .map(|(_, id)| id as usize + 1)
             .max();
         let size = size.unwrap_or(0);
-        check_count(TOKENS, size, MOST_TOKENS)?;
-        let (mut tokens, mut kinds) = (vec![String::new(); size], vec![Kind::Unused; size]);
+        check_count(TOKENS, size, MAX_TOKENS)?;
+        let (mut tokens, mut types) = (vec![String::new(); size], vec![TokenType::Unused; size]);
         for (text, id) in listed {
             tokens[id as usize] = text.to_owned();
-            kinds[id as usize] = Kind::Ordinary;
+            types[id as usize] = TokenType::Normal;
         }
         for token in &file.added_tokens {
             tokens[token.id as usize].clone_from(&token.content);
-            kinds[token.id as usize] = if token.special {
-                Kind::Control
+            types[token.id as usize] = if token.special {
+                TokenType::Control
             } else {
-                Kind::Tag
+                TokenType::UserDefined
             };
         }
         Ok(Self {
             tokens,
-            kinds,
+            types,
             merges: match file.model.merges {
-                Merges::Pairs(pairs) => pairs,
-                Merges::Joined(joined) => pairs(joined.iter().map(String::as_str))?,
+                BpeMerges::Pairs(pairs) => pairs,
+                BpeMerges::Joined(joined) => merge_pairs(joined.iter().map(String::as_str))?,
             },
-            whole_words: file.model.ignore_merges,
-            begin: None,
-            end: None,
-            starts_with_begin: false,
+            ignore_merges: file.model.ignore_merges,
+            bos: None,
+            eos: None,
+            add_bos: false,
         })
     }
 
-    /// Each token with its id and kind.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &str, Kind)> {
+    /// Each token with its id and ty.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &str, TokenType)> {
         (0..)
             .zip(&self.tokens)
-            .zip(&self.kinds)
-            .map(|((id, token), &kind)| (id, &**token, kind))
+            .zip(&self.types)
+            .map(|((id, token), &ty)| (id, &**token, ty))
     }
 
-    /// The tokens that the encoder may make: the ordinary ones. Of two equal ones the first.
-    pub(super) fn ordinary(&self) -> Vocab {
+    /// The tokens that the encoder may make: the normal_tokens ones. Of two equal ones the first.
+    pub(super) fn normal_tokens(&self) -> Vocab {
         let mut ids = Vocab::with_capacity(self.tokens.len());
-        for (id, token, kind) in self.iter() {
-            if kind == Kind::Ordinary {
+        for (id, token, ty) in self.iter() {
+            if ty == TokenType::Normal {
                 ids.entry(token.to_owned()).or_insert(id);
             }
         }
@@ -206,11 +203,11 @@ impl Vocabulary {
     }
 
     /// Makes sure of what the encoder relies on without saying so; gives the token of each byte.
-    pub(super) fn check(&self, ordinary: &Vocab) -> Result<Box<[u32; 256]>, TokenizerError> {
-        check_count(TOKENS, self.tokens.len(), MOST_TOKENS)?;
-        check_count(MERGES, self.merges.len(), MOST_MERGES)?;
-        if self.kinds.len() != self.tokens.len() {
-            let (expected, found) = (self.tokens.len().to_string(), self.kinds.len());
+    pub(super) fn check(&self, normal_tokens: &Vocab) -> Result<Box<[u32; 256]>, TokenizerError> {
+        check_count(TOKENS, self.tokens.len(), MAX_TOKENS)?;
+        check_count(MERGES, self.merges.len(), MAX_MERGES)?;
+        if self.types.len() != self.tokens.len() {
+            let (expected, found) = (self.tokens.len().to_string(), self.types.len());
             return Err(TokenizerError::Count {
                 key: TYPES,
                 expected,
@@ -218,17 +215,17 @@ impl Vocabulary {
             });
         }
         let token_error = |id: u32, problem| TokenizerError::Token { id, problem };
-        let longest = |kind| match kind {
-            Kind::Control | Kind::Tag => LONGEST_SPECIAL,
-            Kind::Ordinary | Kind::Unused => LONGEST_TOKEN,
+        let longest = |ty| match ty {
+            TokenType::Control | TokenType::UserDefined => MAX_SPECIAL_BYTES,
+            TokenType::Normal | TokenType::Unused => MAX_TOKEN_BYTES,
         };
         if let Some((id, ..)) = self
             .iter()
-            .find(|&(_, token, kind)| token.len() > longest(kind))
+            .find(|&(_, token, ty)| token.len() > longest(ty))
         {
             return Err(token_error(id, "is absurdly long"));
         }
-        let named = self.begin.into_iter().chain(self.end);
+        let named = self.bos.into_iter().chain(self.eos);
         if let Some(id) = named
             .into_iter()
             .find(|&id| id as usize >= self.tokens.len())
@@ -239,7 +236,7 @@ impl Vocabulary {
             ));
         }
         // The encoder joins the halves of a merge in a buffer as long as the longest token.
-        let longest = ordinary.keys().map(String::len).max().unwrap_or(0);
+        let longest = normal_tokens.keys().map(String::len).max().unwrap_or(0);
         for (index, (left, right)) in self.merges.iter().enumerate() {
             if left.len() + right.len() > longest {
                 let merge = quote(&format!("{left} {right}"));
@@ -253,7 +250,9 @@ impl Vocabulary {
         let mut bytes = Box::new([0; 256]);
         for byte in 0..=u8::MAX {
             let token = char_of(byte).to_string();
-            let id = ordinary.get(&token).ok_or(TokenizerError::Byte(byte))?;
+            let id = normal_tokens
+                .get(&token)
+                .ok_or(TokenizerError::Byte(byte))?;
             bytes[usize::from(byte)] = *id;
         }
         Ok(bytes)
@@ -273,13 +272,13 @@ fn read_json(path: &Path) -> io::Result<Vec<u8>> {
     Ok(json)
 }
 
-/// GGUF's token types; what the format does not name is taken as ordinary.
-fn kind_of_type(number: i32) -> Kind {
+/// GGUF's token types; what the format does not name is taken as normal_tokens.
+fn token_type(number: i32) -> TokenType {
     match number {
-        2 | 3 => Kind::Control,
-        4 => Kind::Tag,
-        5 => Kind::Unused,
-        _ => Kind::Ordinary,
+        2 | 3 => TokenType::Control,
+        4 => TokenType::UserDefined,
+        5 => TokenType::Unused,
+        _ => TokenType::Normal,
     }
 }
 
@@ -294,8 +293,8 @@ fn check_count(key: &'static str, found: usize, most: usize) -> Result<(), Token
     Ok(())
 }
 
-/// Merges are written with one space between their halves.
-fn pairs<'a>(
+/// BpeMerges are written with one space between their halves.
+fn merge_pairs<'a>(
     merges: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<(String, String)>, TokenizerError> {
     merges
@@ -312,24 +311,24 @@ fn pairs<'a>(
 }
 
 /// Whether `text` stands anywhere in `json`.
-fn contains(json: &serde_json::Value, text: &str) -> bool {
+fn mentions(json: &serde_json::Value, text: &str) -> bool {
     match json {
         serde_json::Value::String(found) => found == text,
-        serde_json::Value::Array(items) => items.iter().any(|item| contains(item, text)),
-        serde_json::Value::Object(fields) => fields.values().any(|field| contains(field, text)),
+        serde_json::Value::Array(items) => items.iter().any(|item| mentions(item, text)),
+        serde_json::Value::Object(fields) => fields.values().any(|field| mentions(field, text)),
         _ => false,
     }
 }
 
 /// The parts of a `tokenizer.json` that matter here.
 #[derive(Deserialize)]
-struct Json {
+struct TokenizerJson {
     #[serde(default)]
     added_tokens: Vec<AddedToken>,
     normalizer: Option<serde_json::Value>,
     #[serde(default)]
     pre_tokenizer: serde_json::Value,
-    model: Model,
+    model: BpeModel,
 }
 
 #[derive(Deserialize)]
@@ -341,18 +340,18 @@ struct AddedToken {
 }
 
 #[derive(Deserialize)]
-struct Model {
+struct BpeModel {
     #[serde(rename = "type")]
-    kind: String,
+    ty: String,
     vocab: HashMap<String, u32>,
-    merges: Merges,
+    merges: BpeMerges,
     #[serde(default)]
     ignore_merges: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Merges {
+enum BpeMerges {
     Pairs(Vec<(String, String)>),
     Joined(Vec<String>),
 }
