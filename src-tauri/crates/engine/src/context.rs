@@ -1,4 +1,4 @@
-//! The length of the context: as long as was asked for, as far as model and memory allow; and the note where it is not.
+//! The length of the context: the requested one, limited by model and memory, with a note on any difference.
 
 use figures::{count, tokens};
 use kernels::{Cpu, KvLayer, KvType};
@@ -11,27 +11,27 @@ use crate::open_error::OpenError;
 use crate::options::LoadOptions;
 use crate::process;
 
-/// Memory beside all that is reckoned: the tokenizer, and a margin for everything else.
+/// Memory beside what is estimated: the tokenizer, and a margin.
 const OVERHEAD: u64 = 256 << 20;
-/// The shortest context that is of any use.
+/// The shortest useful context.
 const MIN_CONTEXT: usize = 1024;
 
-/// How long a context can be.
+/// The length of a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
     /// In tokens.
     pub tokens: usize,
-    /// What the user should know of that length.
+    /// A note for the user on that length.
     pub note: Option<String>,
-    /// Whether a longer one would be given if it were asked for.
+    /// Whether a longer one is possible on request.
     pub can_grow: bool,
 }
 
 impl Context {
-    /// As long as was asked for, or as the model was trained for, as far as model and memory allow.
+    /// The requested length, else the trained one, limited by model and memory.
     ///
     /// # Errors
-    /// When the memory has no room for a short one either.
+    /// When not even a short one fits in memory.
     pub fn new(
         config: &Config,
         source: &dyn WeightSource,
@@ -51,11 +51,11 @@ impl Context {
         let asked = options.context.unwrap_or(config.context).max(1);
         let longest = asked.min(longest(config, options));
         let Some(available) = available else {
-            return Ok(Context::given(config, options, longest, None));
+            return Ok(Context::with_note(config, options, longest, None));
         };
         let per_token = kv_bytes_per_token(config, options.kv)
             .saturating_add(attention_bytes_per_token(config));
-        // The longest pass of any level: which one is used is not known yet.
+        // The longest pass of any CPU level: the level is not known yet.
         let fixed = weights::packed_bytes(source, config)
             .saturating_add(scratch_bytes(config, MAX_CPU_CHUNK, threads))
             .saturating_add(OVERHEAD);
@@ -69,7 +69,7 @@ impl Context {
             });
         }
         let room = usize::try_from((available - fixed) / per_token).unwrap_or(usize::MAX);
-        Ok(Context::given(
+        Ok(Context::with_note(
             config,
             options,
             longest.min(room),
@@ -77,8 +77,8 @@ impl Context {
         ))
     }
 
-    /// What is given, and why it is not what was asked for.
-    fn given(
+    /// A context of this length, with a note on why it differs from the requested one.
+    fn with_note(
         config: &Config,
         options: &LoadOptions,
         length: usize,
@@ -127,7 +127,7 @@ impl Context {
     }
 }
 
-/// The longest context that the model can do at all.
+/// The longest context that the model supports.
 fn longest(config: &Config, options: &LoadOptions) -> usize {
     if options.stretch {
         config.longest_context()
@@ -136,22 +136,22 @@ fn longest(config: &Config, options: &LoadOptions) -> usize {
     }
 }
 
-/// Bytes that one token takes in the cache.
+/// Bytes of one token in the cache.
 pub fn kv_bytes_per_token(config: &Config, kv: KvType) -> u64 {
-    /// Storage grows by blocks of positions; of this many any number of blocks is made.
+    /// A multiple of the blocks of positions by which storage grows.
     const POSITIONS: usize = 4096;
     let layer = KvLayer::bytes_for(kv, config.shape.kv_heads, config.shape.head_dim, POSITIONS);
     (config.shape.layers as u64).saturating_mul(layer) / POSITIONS as u64
 }
 
-/// Bytes per token of context that attention of few queries takes beside the cache: a partial result for every KV split.
+/// Bytes per token of context of attention over few queries, beside the cache: a partial result for every KV split.
 fn attention_bytes_per_token(config: &Config) -> u64 {
     let record = 4 * (config.shape.head_dim + 2) as u64;
     (Cpu::BATCH_INVARIANT_MAX as u64 * config.shape.heads as u64 * record)
         .div_ceil(Cpu::KV_SPLIT as u64)
 }
 
-/// Bytes that passes of `chunk` tokens take beside weights and cache, at most.
+/// Upper bound on the scratch of passes of `chunk` tokens, in bytes, beside weights and cache.
 fn scratch_bytes(config: &Config, chunk: usize, threads: usize) -> u64 {
     const FLOAT: u64 = 4;
     let [e, h, k, f] = [
@@ -166,14 +166,14 @@ fn scratch_bytes(config: &Config, chunk: usize, threads: usize) -> u64 {
     let feed_forward = 2 * f * FLOAT + 2 * f;
     // Activations in 8 bits with their scales, in both grains, and as tiles.
     let rounded = 6 * e.max(h).max(f);
-    // A partial result for every query of every piece of attention's, of which each thread has a few.
+    // A partial result for every query of every work item of attention, of which each thread has a few.
     let (head, block) = (
         config.shape.head_dim.next_multiple_of(16) as u64,
         128 * (h / k),
     );
     let queries = 4 * threads as u64 * block + (chunk * config.shape.heads) as u64;
     let partial = queries * (head + 2) * FLOAT;
-    // For a thread's own piece: queries and sums as floats, queries as 16 bits twice over, and scores for 64 positions
+    // For a thread's own item: queries and sums as floats, queries as two times 16 bits, and scores for 64 positions
     // with their weights.
     let pieces = threads as u64 * block * (3 * head * FLOAT + 64 * 6 + 16);
     let attention = partial + pieces;
@@ -196,7 +196,7 @@ mod tests {
         (gguf, config)
     }
 
-    /// The context where `available` bytes are free.
+    /// The context with `available` bytes of free memory.
     fn with(available: u64, context: Option<usize>) -> Result<Context, OpenError> {
         let (gguf, config) = tiny();
         let options = LoadOptions {
@@ -206,10 +206,10 @@ mod tests {
         Context::within(&config, &gguf, &options, 2, Some(available))
     }
 
-    /// Bytes that the model takes with a context of `tokens`.
+    /// Bytes of the model with a context of `tokens`.
     fn taken(tokens: u64) -> u64 {
         let Err(OpenError::Memory { needed, .. }) = with(0, None) else {
-            panic!("nothing has room in no memory");
+            panic!("nothing fits in no memory");
         };
         let (_, config) = tiny();
         let per_token =
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_and_said() {
+    fn a_context_that_does_not_fit_is_reduced_with_a_note() {
         let whole = with(taken(4096), None).expect("it fits");
         assert_eq!((whole.tokens, whole.note), (4096, None));
         let cut = with(taken(3000), None).expect("it fits");
@@ -235,7 +235,7 @@ mod tests {
             note.contains("4,000 tokens were asked for, 3,000 are used: the free memory"),
             "{note}"
         );
-        // Stretched, but not as far as was asked for.
+        // Extended by YaRN, but less than requested.
         let cut = with(taken(6000), Some(8192)).expect("it fits");
         assert_eq!(cut.tokens, 6000);
         let note = cut.note.expect("it is cut");
@@ -243,7 +243,7 @@ mod tests {
             note.contains("6,000 are used") && note.contains("YaRN"),
             "{note}"
         );
-        // Less than was trained is not stretched, whatever was asked for.
+        // Below the trained length YaRN is not used.
         let cut = with(taken(2000), Some(8192)).expect("it fits");
         let note = cut.note.expect("it is cut");
         assert!(cut.tokens == 2000 && !note.contains("YaRN"), "{note}");
@@ -264,7 +264,7 @@ mod tests {
         assert!(taken(0) > weights + OVERHEAD, "with a margin");
     }
 
-    /// A file, sparse maybe, whose matrices would take more than any memory when they are packed.
+    /// A file, possibly sparse, whose matrices need more memory than any machine has.
     struct Endless;
 
     impl WeightSource for Endless {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_end_needs_more_than_there_is() {
+    fn the_memory_estimate_saturates() {
         let (_, config) = tiny();
         let options = LoadOptions::default();
         let context = Context::within(&config, &Endless, &options, 2, Some(u64::MAX - 1));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_model_is_reckoned_with_its_scratch_and_padding() {
+    fn the_memory_estimate_includes_scratch_and_padding() {
         let (gguf, config) = tiny();
         let stored = weights::stored_bytes(&gguf, &config);
         let packed = weights::packed_bytes(&gguf, &config);
@@ -299,7 +299,7 @@ mod tests {
         wide.shape.feed_forward = 1 << 17;
         let scratch = |config| scratch_bytes(config, 512, 2);
         assert!(scratch(&wide) - scratch(&config) > 512 * ((1 << 17) - 512) * 10);
-        // Each thread has a piece of attention's, of 128 queries for each of the heads that share a key head.
+        // Each thread has a work item of attention, of 128 queries for each of the heads that share a key head.
         let mut shared = config.clone();
         (shared.shape.heads, shared.shape.kv_heads) = (1024, 1);
         shared.shape.head_dim = 32;

@@ -1,4 +1,4 @@
-//! The engine as its owner sees it: one loaded model with one sequence.
+//! The public interface of the engine: one loaded model with one sequence.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,22 +26,22 @@ use crate::text::tokenizer::Tokenizer;
 /// A loaded model with the KV cache of one sequence. It belongs to one thread.
 pub struct Engine {
     file: ModelFile,
-    /// The dimensions, with the positions stretched for the context in use.
+    /// The configuration for the context in use, with YaRN where it needs it.
     config: Config,
     session: Session,
     template: ChatTemplate,
     summary: ModelSummary,
     device: ActiveDevice,
-    /// How keys and values are kept.
+    /// Storage type of keys and values.
     kv: KvType,
     load_s: f64,
 }
 
 impl Engine {
-    /// Reads the file at `path` and loads the model; `progress` is called with the part that is done, from 0 to 1.
+    /// Reads the file at `path` and loads the model; `progress` is called with the fraction that is done.
     ///
     /// # Errors
-    /// When the file is not a model that this engine runs, or the device has no room for it.
+    /// When the file is not a supported model, or the device is out of memory.
     pub fn open(
         path: &Path,
         options: &LoadOptions,
@@ -50,10 +50,10 @@ impl Engine {
         Engine::load(&ModelFile::open(path)?, options, progress)
     }
 
-    /// Loads the model of a file that was read before.
+    /// Loads the model of a file that is already read.
     ///
     /// # Errors
-    /// When a weight cannot be read, or the device has no room for the model.
+    /// When a weight cannot be read, or the device is out of memory.
     pub fn load(
         file: &ModelFile,
         options: &LoadOptions,
@@ -74,7 +74,7 @@ impl Engine {
         summary.set_template(&template);
         summary.context_length = context;
         summary.context_note = wanted.note;
-        // Where the device has cut it, one that was asked for would get more: layers move to the CPU for it.
+        // A requested length may exceed what the GPU allows by default: layers move to the CPU for it.
         summary.context_can_grow = wanted.can_grow || context < wanted.tokens;
         let load_s = file.read_s + started.elapsed().as_secs_f64();
         tracing::info!(
@@ -97,8 +97,8 @@ impl Engine {
         })
     }
 
-    /// The model of a file that was read before, whose logits `source` computes for at most `context` tokens: the engine
-    /// loads no weights. `device` says where the source runs.
+    /// The model of a file that is already read, with logits of `source` for at most `context` tokens: the engine
+    /// loads no weights. `device` describes the device of the source.
     pub fn with_source(
         file: &ModelFile,
         source: Box<dyn LogitsSource>,
@@ -110,7 +110,7 @@ impl Engine {
         let mut summary = file.summary.clone();
         summary.set_template(&template);
         summary.context_length = context.min(file.config.context);
-        let model = ExternalModel::new(source, file.config.vocab);
+        let model = ExternalModel::new(source, file.config.shape.vocab);
         Engine {
             file: file.clone(),
             config: file.config.clone(),
@@ -123,12 +123,12 @@ impl Engine {
         }
     }
 
-    /// The file that it was loaded from.
+    /// The file of the model.
     pub fn file(&self) -> &ModelFile {
         &self.file
     }
 
-    /// Seconds that reading the file's header and loading the model took.
+    /// Seconds of reading the header and loading the model.
     pub fn load_s(&self) -> f64 {
         self.load_s
     }
@@ -148,7 +148,7 @@ impl Engine {
         &self.config
     }
 
-    /// Where it runs.
+    /// The device that it runs on.
     pub fn device(&self) -> &ActiveDevice {
         &self.device
     }
@@ -163,24 +163,24 @@ impl Engine {
         &self.template
     }
 
-    /// Has the file's chat template run in `sandbox` from now on if its text is unknown, or the built-in one in its place.
+    /// Sets the sandbox of an unknown chat template; without one, the built-in template replaces it.
     pub fn set_sandbox(&mut self, sandbox: Option<Arc<dyn TemplateSandbox>>) {
         self.template = ChatTemplate::of_file(self.file.chat_template.as_deref(), sandbox);
         self.summary.set_template(&self.template);
     }
 
-    /// What the model reads to go on with `conversation`.
+    /// The prompt of `conversation`.
     ///
     /// # Errors
-    /// When it is empty, or the model's template refuses it.
+    /// When it is empty, or the template rejects it.
     pub fn prompt(&self, conversation: &Conversation) -> Result<Prompt, PromptError> {
         self.prompt_unless(conversation, &AtomicBool::new(false))
     }
 
-    /// As [`Engine::prompt`], looking at `cancel` while text is encoded.
+    /// As [`Engine::prompt`], polling `cancel` while text is encoded.
     ///
     /// # Errors
-    /// As [`Engine::prompt`], and when `cancel` was set.
+    /// As [`Engine::prompt`], and when cancelled.
     pub fn prompt_unless(
         &self,
         conversation: &Conversation,
@@ -189,26 +189,26 @@ impl Engine {
         encode_prompt(conversation, &self.template, &self.file.tokenizer, cancel)
     }
 
-    /// Memory that the KV cache holds now, in bytes.
+    /// Memory of the KV cache now, in bytes.
     pub fn kv_bytes(&self) -> usize {
         self.session.kv_bytes()
     }
 
-    /// How keys and values are kept.
+    /// Storage type of keys and values.
     pub fn kv_type(&self) -> KvType {
         self.kv
     }
 
-    /// Memory that it takes when the context is full, in bytes.
+    /// Memory of the KV cache with a full context, in bytes.
     pub fn full_kv_bytes(&self) -> u64 {
         kv_bytes_per_token(&self.config, self.kv) * self.summary.context_length as u64
     }
 
-    /// Goes on from `prompt` until the turn ends. What the last call read or wrote is not read again as far as
-    /// `prompt` begins with it. `cancel` is looked at several times per block, while the prompt is read too.
+    /// Generates after `prompt` until the turn ends. The common prefix of `prompt` and the cached sequence is not
+    /// evaluated again. `cancel` is polled several times per layer, also during prefill.
     ///
     /// # Errors
-    /// When the prompt is empty or leaves no room for an answer, or the device fails.
+    /// When the prompt is empty or fills the context, or the device fails.
     pub fn generate(
         &mut self,
         prompt: &Prompt,
@@ -238,7 +238,7 @@ impl Engine {
         finished
     }
 
-    /// Logits `[vocab]` after the last of `tokens`, or after every one of them, read from an empty cache.
+    /// Logits `[vocab]` after the last of `tokens`, or after each of them, from an empty cache.
     ///
     /// # Errors
     /// When there are no tokens, more than the context holds, one that is not in the vocabulary, or the device fails.
@@ -291,7 +291,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The sequence, for measurements that run passes by themselves.
+    /// The sequence, for measurements that run passes directly.
     pub fn session(&mut self) -> &mut Session {
         &mut self.session
     }

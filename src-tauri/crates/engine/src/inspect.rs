@@ -1,4 +1,4 @@
-//! A look into a model file: what it says, what the engine makes of it, and what it would take to run.
+//! Inspection of a model file: its content, the model that the engine reads from it, and the memory of running it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::model_file::ModelFile;
 use crate::options::LoadOptions;
 use crate::summary;
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inspection {
     /// GGUF version.
@@ -25,28 +25,28 @@ pub struct Inspection {
     pub file_bytes: u64,
     /// Number of weights.
     pub parameters: u64,
-    /// How most weights are stored.
+    /// Storage type of most weights.
     pub quantisation: String,
-    /// Every metadata key with its value. Long text is cut; of a long array there are `first` values and `length`.
+    /// Every metadata key with its value. Long text is truncated; a long array has its `first` values and `length`.
     pub metadata: BTreeMap<String, serde_json::Value>,
     /// Tensors and bytes per type.
     pub types: BTreeMap<&'static str, TypeTotal>,
     /// Every tensor, in the order of the file.
     pub tensors: Vec<TensorLine>,
-    /// What the chat template is to the engine, if the file is a model that it runs: `built-in`, `known` or `unknown`.
+    /// The kind of chat template of a supported model: `built-in`, `known` or `unknown`.
     pub chat_template: Option<&'static str>,
-    /// What the engine makes of it, if it is a model that it runs.
+    /// The model, if it is a supported one.
     pub model: Option<ModelLine>,
-    /// Why it cannot be run.
+    /// Why it cannot run.
     pub problem: Option<String>,
 }
 
-/// Tensors of one type together.
+/// Totals of the tensors of one type.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct TypeTotal {
     /// Number of tensors.
     pub tensors: usize,
-    /// Their size.
+    /// Their size in bytes.
     pub bytes: usize,
 }
 
@@ -55,16 +55,16 @@ pub struct TypeTotal {
 pub struct TensorLine {
     /// Its name.
     pub name: String,
-    /// How it is stored.
+    /// Storage type.
     #[serde(rename = "type")]
     pub ty: &'static str,
     /// Dimensions, fastest first.
     pub dims: Vec<usize>,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: usize,
 }
 
-/// The dimensions that the engine reads from the metadata, and the memory that they need.
+/// The dimensions in the metadata, and the memory that they need.
 #[derive(Clone, Debug, Serialize)]
 pub struct ModelLine {
     /// The dimensions.
@@ -76,29 +76,29 @@ pub struct ModelLine {
     pub rope_theta: f32,
     /// `none`, `linear` or `yarn`, with its factor.
     pub rope_scaling: String,
-    /// Blocks without rotary embedding, from 0.
+    /// Layers without rotary embedding, from 0.
     pub layers_without_rope: Vec<usize>,
-    /// Whether the head is the embedding table.
+    /// Whether the head is tied to the embedding table.
     pub tied_head: bool,
-    /// The context that the following is reckoned for.
+    /// The context for which memory is estimated, in tokens.
     pub context: usize,
-    /// The longest context that the model can be asked for.
+    /// The longest context that the model supports.
     pub longest_context: usize,
-    /// The context that it would run with here and now; 0 where the memory is too small for any.
+    /// The context that fits in free memory; 0 where none does.
     pub usable_context: usize,
-    /// What is to be known of that.
+    /// A note on that.
     pub context_note: Option<String>,
     /// Memory of weights as stored.
     pub weights_bytes: u64,
-    /// Memory of the KV cache, by how it is kept.
+    /// Memory of the KV cache in bytes, by storage type.
     pub kv_bytes: BTreeMap<&'static str, u64>,
 }
 
 impl Inspection {
-    /// Looks into the file at `path`; memory is reckoned for `context` tokens, or for what the model was trained for.
+    /// Inspects the file at `path`; memory is estimated for `context` tokens, else for the trained context.
     ///
     /// # Errors
-    /// When it is not a readable GGUF file. One that the engine cannot run is not an error: see `problem`.
+    /// When it is not a readable GGUF file. An unsupported model is not an error: see `problem`.
     pub fn of(path: &Path, context: Option<usize>) -> Result<Inspection, GgufError> {
         let gguf = Gguf::open(path)?;
         let tensors: Vec<TensorLine> = gguf
@@ -188,7 +188,7 @@ impl ModelLine {
     }
 }
 
-/// A value for people: long text and arrays are cut.
+/// A value for display: long text and arrays are truncated.
 fn shorten(value: Value<'_>) -> serde_json::Value {
     const LONGEST: usize = 200;
     match value {

@@ -1,8 +1,8 @@
 //! SmolLM3 GGUF in, tokens out.
 //!
-//! Synchronous and single-owner: an [`Engine`] belongs to one thread, which loads it, asks it and drops it. The
-//! layers, bottom to top: the file ([`gguf`]), what the file says about the model, its weights, one forward pass
-//! over a backend, the sequence with its KV cache, and generation.
+//! Synchronous and single-owner: an [`Engine`] belongs to one thread, which loads it, calls it and drops it. The
+//! modules, bottom to top: the file ([`gguf`]), the configuration and weights of the model, its forward pass
+//! ([`model`]), text and tokens ([`text`]), the sequence with its KV cache, and generation ([`run`]).
 
 mod context;
 mod engine;

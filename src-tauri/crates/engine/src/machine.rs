@@ -1,4 +1,4 @@
-//! The processor: how many cores it has for us, and with which instructions they compute.
+//! The CPU: usable cores and instruction set level.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,15 +7,15 @@ use std::path::Path;
 use kernels::{CpuLevel, CpuLevelError};
 use sysinfo::System;
 
-/// CPU threads to compute with, where `asked` were asked for.
-pub fn threads(asked: Option<usize>) -> usize {
-    asked
+/// Number of CPU threads: the requested one, else one per physical core.
+pub fn threads(requested: Option<usize>) -> usize {
+    requested
         .filter(|&threads| threads > 0)
         .unwrap_or_else(physical_cores)
 }
 
-/// The level to compute with: the one that a caller chose, else what `detected` of the environment. Where that cannot be
-/// used the best level is, for a window has nobody to ask; why comes with it.
+/// The CPU level: the one that a caller chose, else that of the environment, `detected`. If the latter is not
+/// supported, the best level, with the error.
 ///
 /// # Errors
 /// When this machine lacks the chosen level.
@@ -35,10 +35,10 @@ pub fn cpu_level(
     })
 }
 
-/// Physical cores that this process may use: a second hardware thread on a core adds nothing to loops that wait
-/// for memory.
+/// Physical cores that this process may use: a second hardware thread per core does not speed up loops bound by
+/// memory bandwidth.
 pub fn physical_cores() -> usize {
-    // Less than the CPUs that a cpuset leaves, where a cgroup's quota says so.
+    // May be less than the CPUs of the cpuset, by a cgroup's quota.
     let usable = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = linux_cores(
         Path::new("/proc/self/status"),
@@ -56,7 +56,7 @@ fn linux_cores(status: &Path, cpus: &Path) -> Option<usize> {
     let mut cores = BTreeSet::new();
     for cpu in numbers(status.lines().find_map(allowed)?.trim())? {
         let siblings = cpus.join(format!("cpu{cpu}/topology/thread_siblings_list"));
-        // A CPU that is off has no topology.
+        // An offline CPU has no topology.
         cores.extend(fs::read_to_string(siblings));
     }
     (!cores.is_empty()).then_some(cores.len())
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_are_counted_among_the_cpus_that_may_be_used() {
+    fn cores_are_counted_within_the_cpuset() {
         let folder = tempfile::tempdir().expect("made");
         let (status, cpus) = (folder.path().join("status"), folder.path().join("cpu"));
         // Four cores of two threads each, as most machines number them.
@@ -98,7 +98,7 @@ mod tests {
             ("0-1,4-5", Some(2)),
             ("2,6", Some(1)),
             ("7", Some(1)),
-            // Off, or not a list.
+            // Offline, or not a list.
             ("8-9", None),
             ("", None),
             ("a-b", None),
@@ -109,13 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_cores_and_no_more_than_it_has_threads() {
+    fn there_are_no_more_cores_than_threads() {
         let threads = std::thread::available_parallelism().expect("known").get();
         assert!((1..=threads).contains(&physical_cores()));
     }
 
     #[test]
-    fn a_cpu_level_that_cannot_be_used_is_said_or_refused() {
+    fn an_unsupported_cpu_level_is_reported_or_refused() {
         let best = CpuLevel::best();
         let lacking = CpuLevel::ALL
             .into_iter()
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(
             cpu_level(None, lacking.checked()),
             Ok((best, Some(CpuLevelError::Missing(lacking)))),
-            "the window goes on"
+            "the window uses the best level"
         );
         assert_eq!(
             cpu_level(Some(lacking), Ok(best)),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn no_threads_are_as_many_as_there_are_cores() {
+    fn zero_threads_means_one_per_core() {
         assert_eq!(threads(Some(0)), threads(None));
         assert!(threads(None) > 0);
         assert_eq!(threads(Some(3)), 3);

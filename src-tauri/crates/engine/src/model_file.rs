@@ -1,4 +1,4 @@
-//! A model's file, read and checked; its weights are not loaded.
+//! A model's file, read and checked, without its weights.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::text::tokenizer::Tokenizer;
 
 const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
 
-/// Everything that a file says of a model. Clones share it.
+/// A model file: configuration, tokenizer, template and source of weights. Clones share it.
 #[derive(Clone)]
 pub struct ModelFile {
     path: Option<Arc<Path>>,
@@ -23,16 +23,16 @@ pub struct ModelFile {
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) chat_template: Option<Arc<str>>,
     pub(crate) summary: ModelSummary,
-    /// Seconds that reading it took.
+    /// Seconds of reading it.
     pub(crate) read_s: f64,
 }
 
 impl ModelFile {
-    /// Reads the file at `path` and finds everything that can be wrong with it short of its weights' values: header,
-    /// dimensions, tensor shapes and offsets, tokenizer. A chat template of unknown text does not run, and is no error.
+    /// Reads the file at `path` and checks everything but the values of its weights: header,
+    /// dimensions, tensor shapes and offsets, tokenizer. A chat template of unknown text does not run and is not an error.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem.
     pub fn open(path: &Path) -> Result<ModelFile, OpenError> {
         let started = Instant::now();
         let gguf = Gguf::open(path)?;
@@ -42,10 +42,10 @@ impl ModelFile {
         Ok(file)
     }
 
-    /// As [`ModelFile::open`], of a file whose header is read already.
+    /// As [`ModelFile::open`], with a header that is already read.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem.
     pub fn of_gguf(gguf: Gguf) -> Result<ModelFile, OpenError> {
         let path = gguf.path().map(Arc::from);
         let described = ModelFile::describe(&gguf)?;
@@ -53,10 +53,10 @@ impl ModelFile {
         Ok(ModelFile { path, ..file })
     }
 
-    /// A model with the metadata of `gguf` whose weights come from elsewhere, such as a generator.
+    /// A model with the metadata of `gguf` and weights of another source, such as a generator.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem.
     pub fn from_parts(
         gguf: &Gguf,
         weights: Arc<dyn WeightSource + Send + Sync>,
@@ -77,12 +77,12 @@ impl ModelFile {
         })
     }
 
-    /// Where it lies, if it is a file.
+    /// Its path, if it is a file.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Facts about the model, with the context that it was trained for.
+    /// Facts about the model, with its trained context.
     pub fn summary(&self) -> &ModelSummary {
         &self.summary
     }
@@ -97,13 +97,13 @@ impl ModelFile {
         &self.tokenizer
     }
 
-    /// Where the weights come from.
+    /// The source of the weights.
     pub fn weights(&self) -> &dyn WeightSource {
         &*self.weights
     }
 }
 
-/// What a file's metadata say.
+/// The content of a file's metadata.
 struct Described {
     config: Config,
     tokenizer: Tokenizer,

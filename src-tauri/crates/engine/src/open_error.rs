@@ -1,4 +1,4 @@
-//! Why a model does not open.
+//! Errors of opening a model.
 
 use gpu::GpuError;
 use kernels::CpuLevelError;
@@ -9,25 +9,25 @@ use crate::model::error::DeviceError;
 use crate::model::weights::WeightError;
 use crate::text::tokenizer::TokenizerError;
 
-/// Why a model does not open. The message is for people and names what is wrong with the file.
+/// Error of opening a model. The message is shown to the user and names the problem of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Not a readable GGUF file.
     #[error(transparent)]
     Gguf(#[from] GgufError),
-    /// Not a model that this engine runs.
+    /// Not a supported model.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The weights are not those of such a model.
+    /// Missing or invalid weights.
     #[error(transparent)]
     Weights(#[from] WeightError),
-    /// The tokenizer in the file cannot be used.
+    /// An unsupported or invalid tokenizer.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// The CPU level that was asked for is not one of this machine's.
+    /// This machine lacks the requested CPU level.
     #[error(transparent)]
     CpuLevel(#[from] CpuLevelError),
-    /// The model does not fit.
+    /// The model does not fit in memory.
     #[error("the model needs {} MB of memory where {} MB are free", needed >> 20, available >> 20)]
     Memory {
         /// Bytes needed for weights and a short context.
@@ -35,16 +35,16 @@ pub enum OpenError {
         /// Bytes that are free.
         available: u64,
     },
-    /// The device has no room for cache or scratch.
+    /// The device fails, or is out of memory for cache or scratch.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The GPU does not take the model.
+    /// The GPU rejects the model.
     #[error(transparent)]
     Gpu(#[from] GpuRejection),
 }
 
 impl OpenError {
-    /// What the device says, where it is why.
+    /// The error of the device, if it is the cause.
     pub fn device_error(&self) -> Option<&DeviceError> {
         match self {
             OpenError::Device(error) => Some(error),
@@ -53,7 +53,7 @@ impl OpenError {
         }
     }
 
-    /// Whether it is for want of the device's memory.
+    /// Whether the device is out of memory.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self.device_error(), Some(DeviceError::OutOfMemory(_)))
     }
@@ -65,33 +65,33 @@ impl From<GpuError> for OpenError {
     }
 }
 
-/// Why a GPU does not take a model. The CPU may.
+/// Why a GPU rejects a model; the CPU may still run it.
 #[derive(Debug, thiserror::Error)]
 pub enum GpuRejection {
-    /// There is no such device, or it does not open.
+    /// The device does not exist or does not open.
     #[error("{0}")]
     NotOpened(GpuError),
-    /// It has no room for a context beside a single layer.
+    /// No context fits beside a single layer.
     #[error("beside one layer its memory has no room for {} of context", figures::tokens(*context))]
     NoRoom {
-        /// The shortest context that was acceptable.
+        /// The shortest acceptable context, in tokens.
         context: usize,
     },
-    /// It has no room for as many layers as were asked for.
+    /// Fewer layers fit than required.
     #[error("its memory has room for {fit} of {layers} layers only")]
     TooFewLayers {
-        /// Layers that it has room for.
+        /// Layers that fit.
         fit: usize,
         /// Layers of the model.
         layers: usize,
     },
-    /// It failed while it was loaded, or is full.
+    /// Loading failed, or the device is out of memory.
     #[error("{0}")]
     NotLoaded(Box<OpenError>),
 }
 
 impl GpuRejection {
-    /// Whether the device has failed, and not for want of memory.
+    /// Whether the device failed for another reason than memory.
     pub fn is_fault(&self) -> bool {
         match self {
             GpuRejection::NotOpened(failure) => !matches!(failure, GpuError::NoDevice(_)),

@@ -1,4 +1,4 @@
-//! How a model is to be loaded, and on which device.
+//! Options of loading a model, and its device.
 
 use std::sync::Arc;
 
@@ -6,47 +6,47 @@ use kernels::{CpuLevel, KvType};
 
 use crate::text::template::TemplateSandbox;
 
-/// Where a model is to run.
+/// The device of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// On the CPU.
+    /// The CPU.
     #[default]
     Cpu,
-    /// On a GPU, and on the CPU with the first layers where the GPU has no room for all.
+    /// A GPU; layers that do not fit run on the CPU.
     Gpu(GpuPlacement),
 }
 
-/// On which GPU, and how.
+/// Which GPU to use, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuPlacement {
-    /// Its UUID or its address on the bus; `None` for the first that may be used.
+    /// Its UUID or PCI address; `None` for the first usable one.
     pub id: Option<String>,
     /// Whether software Vulkan counts as a GPU.
     pub software: bool,
     /// Whether to use its cooperative matrices, where it has them.
     pub matrices: bool,
-    /// The fewest layers on it; with room for fewer it is not used.
+    /// The fewest layers on it; if fewer fit, it is not used.
     pub min_layers: usize,
 }
 
-/// How a model is to be loaded.
+/// Options of loading a model.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// Where it is to run.
+    /// Its device.
     pub placement: Placement,
     /// CPU threads; `None` for one per physical core.
     pub threads: Option<usize>,
-    /// Length of the context in tokens; `None` for what the model was trained for, as far as memory allows.
+    /// Length of the context in tokens; `None` for the trained one, as far as memory allows.
     pub context: Option<usize>,
-    /// Whether YaRN may stretch the context beyond what the model was trained for.
+    /// Whether YaRN may extend the context beyond the trained one.
     pub stretch: bool,
-    /// How keys and values are kept.
+    /// Storage type of keys and values.
     pub kv: KvType,
-    /// All arithmetic in f32: slow, for measuring the fidelity of the fast way.
+    /// All arithmetic in f32: slow, a reference for the fast kernels.
     pub exact: bool,
-    /// The CPU's instruction set level; `None` for what `GOLDCREST_CPU` asks for, else the best there is.
+    /// The CPU's instruction set level; `None` for that of `GOLDCREST_CPU`, else the best one.
     pub cpu_level: Option<CpuLevel>,
-    /// Where the file's chat template runs if its text is unknown; without, the built-in SmolLM3 protocol is used then.
+    /// Sandbox for a chat template of unknown text; without one, the built-in SmolLM3 template replaces it.
     pub sandbox: Option<Arc<dyn TemplateSandbox>>,
 }
 

@@ -1,4 +1,4 @@
-//! Brings a model to the device where it is placed, as far as that has room.
+//! Loads a model on the device of its placement, as far as it fits.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ pub struct Placed {
     pub session: Session,
     /// The device.
     pub device: ActiveDevice,
-    /// Tokens of context that there is room for.
+    /// Context in tokens that fits.
     pub context: usize,
-    /// How keys and values are kept.
+    /// Storage type of keys and values.
     pub kv: KvType,
 }
 
@@ -34,11 +34,11 @@ pub struct Placed {
 pub struct ActiveDevice {
     /// Whether it is a GPU, or a GPU and the CPU.
     pub on_gpu: bool,
-    /// Its name for the user, such as `CPU, AVX-512 VNNI, 2 threads`.
+    /// Its display name, such as `CPU, AVX-512 VNNI, 2 threads`.
     pub name: String,
-    /// How the model makes do with a GPU's memory; `None` where it has room for everything.
+    /// The part of the model that fits on the GPU; `None` where everything fits.
     pub fit: Option<GpuFit>,
-    /// Why a GPU on which it ran before has failed.
+    /// Why the GPU failed before the failover to the CPU.
     pub failure: Option<String>,
     /// The CPU's instruction set level that the kernels use.
     pub cpu_level: CpuLevel,
@@ -60,26 +60,26 @@ impl ActiveDevice {
     }
 }
 
-/// What a GPU's memory has room for, where that is not everything.
+/// The part of a model that fits in a GPU's memory, where not everything does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuFit {
     /// Layers on the GPU; the others are on the CPU.
     pub layers: usize,
     /// Layers of the model.
     pub of_layers: usize,
-    /// Tokens of context, where they are fewer than wanted.
+    /// Context in tokens, where it is shorter than wanted.
     pub context: Option<usize>,
-    /// How keys and values are kept, where that is not as wanted.
+    /// Storage type of keys and values, where it is not the wanted one.
     pub kv: Option<KvType>,
 }
 
-/// The min_context context for which a GPU is used, where no length was asked for.
+/// The shortest context with which a GPU is used, where no length is requested.
 const MIN_GPU_CONTEXT: usize = 4096;
 
 /// Loads the weights for a context of this length in tokens.
 ///
 /// # Errors
-/// When the device has no room for them, or the CPU level that was asked for is not one of this machine's.
+/// When the device is out of memory, or this machine lacks the requested CPU level.
 pub fn place(
     config: &Config,
     weights: &Arc<dyn WeightSource + Send + Sync>,
@@ -154,15 +154,15 @@ pub fn place(
     })
 }
 
-/// A model that is to be loaded on a GPU.
+/// The request to load a model on a GPU.
 struct GpuLoadRequest<'a> {
     config: &'a Config,
     source: &'a dyn WeightSource,
     options: &'a LoadOptions,
     gpu: &'a GpuPlacement,
-    /// Tokens of context, as far as the CPU has room.
+    /// Context in tokens that fits in the CPU's memory.
     context: usize,
-    /// Makes a CPU for the layers that stay there, with this number of tokens a pass.
+    /// Makes the kernels of the layers on the CPU.
     cpu: &'a dyn Fn() -> Cpu,
     chunk: usize,
 }
@@ -176,8 +176,8 @@ struct LoadedGpuModel {
 }
 
 impl GpuLoadRequest<'_> {
-    /// Loads the weights on a GPU, and makes do with the memory that it has: with a shorter context, unless a length was
-    /// asked for, with keys and values in 8 bits, and in the end with the last layers, the others being the CPU's.
+    /// Loads the weights on a GPU. If not everything fits, it falls back to a shorter context, unless a length is
+    /// requested, to keys and values in 8 bits, and to the last layers, with the others on the CPU.
     fn load<E>(
         &self,
         exec: E,
@@ -202,7 +202,7 @@ impl GpuLoadRequest<'_> {
             let context = self.min_context();
             return Err(GpuRejection::NoRoom { context });
         };
-        let (fit, layers) = (model.blocks(), config.shape.layers);
+        let (fit, layers) = (model.layers(), config.shape.layers);
         if fit < layers && fit < self.gpu.min_layers {
             return Err(GpuRejection::TooFewLayers { fit, layers });
         }
@@ -229,7 +229,7 @@ impl GpuLoadRequest<'_> {
         })
     }
 
-    /// The min_context context that will do.
+    /// The shortest acceptable context.
     fn min_context(&self) -> usize {
         match self.options.context {
             Some(_) => self.context,
@@ -237,8 +237,8 @@ impl GpuLoadRequest<'_> {
         }
     }
 
-    /// The longest context that the GPU has room for, and how keys and values are kept for it. Layers are dropped only
-    /// where there is no room for the min_context; `None` where the last one would have to be.
+    /// The longest context that fits on the GPU, and its type of keys and values. Layers are dropped only
+    /// where not even the shortest fits; `None` where it does not fit beside one layer.
     fn room<E: Executor>(
         &self,
         model: &mut GpuModel<E>,
@@ -264,7 +264,7 @@ impl GpuLoadRequest<'_> {
         }
     }
 
-    /// The model whose last blocks these are.
+    /// The split model with these last layers.
     fn split<E>(
         &self,
         last: GpuModel<E>,
@@ -274,7 +274,7 @@ impl GpuLoadRequest<'_> {
     where
         E: Executor + 'static,
     {
-        let layers = self.config.shape.layers - last.blocks();
+        let layers = self.config.shape.layers - last.layers();
         let first = self.config.with_layers(layers);
         let cpu = (self.cpu)();
         let weights = weights::load_first_layers(&cpu, self.source, self.config, layers, progress)?;

@@ -1,24 +1,24 @@
-//! What the machine has left and this process has taken, in memory and time.
+//! Free memory of the machine; memory and CPU time of this process.
 
 use std::fs;
 use std::time::Duration;
 
 use sysinfo::{MemoryRefreshKind, System};
 
-/// Bytes that can still be used without swapping, or `None` where the system does not tell.
+/// Bytes available without swapping; `None` where the system does not report them.
 pub fn available() -> Option<u64> {
     let mut system = System::new().ok()?;
     system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
     let free = Some(system.available_memory()).filter(|free| *free > 0)?;
-    Some(free.min(container_room().unwrap_or(u64::MAX)))
+    Some(free.min(cgroup_available().unwrap_or(u64::MAX)))
 }
 
-/// The most memory that this process has held at once, in bytes.
+/// Peak resident memory of this process, in bytes.
 pub fn peak_resident() -> Option<u64> {
     field("/proc/self/status", "VmHWM:")
 }
 
-/// Time that this process's threads have computed.
+/// CPU time of this process's threads.
 pub fn cpu_time() -> Option<Duration> {
     let mut nanoseconds = 0;
     for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
@@ -28,7 +28,7 @@ pub fn cpu_time() -> Option<Duration> {
     Some(Duration::from_nanos(nanoseconds))
 }
 
-/// Time that this thread has computed.
+/// CPU time of this thread.
 pub fn thread_time() -> Option<Duration> {
     let table = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(
@@ -36,14 +36,14 @@ pub fn thread_time() -> Option<Duration> {
     ))
 }
 
-/// What a container's limit leaves.
-fn container_room() -> Option<u64> {
+/// Memory left below the limit of the cgroup, in bytes.
+fn cgroup_available() -> Option<u64> {
     let number = |path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let limit = number("/sys/fs/cgroup/memory.max")?;
     Some(limit.saturating_sub(number("/sys/fs/cgroup/memory.current")?))
 }
 
-/// A field in kilobytes of one of the kernel's tables, in bytes.
+/// A field in kilobytes of a procfs table, in bytes.
 fn field(path: &str, name: &str) -> Option<u64> {
     let table = fs::read_to_string(path).ok()?;
     let line = table.lines().find_map(|line| line.strip_prefix(name))?;

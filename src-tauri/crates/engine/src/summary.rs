@@ -1,4 +1,4 @@
-//! What a model file is, in the words that people and settings need.
+//! Facts about a model for display and for the settings.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,11 +13,11 @@ use crate::text::template::{ChatTemplate, TemplateUse};
 /// Facts about a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelSummary {
-    /// The name that the file gives itself, or the file's own.
+    /// `general.name`, else the file name.
     pub name: String,
-    /// As the file says it: `smollm3`.
+    /// `general.architecture`: `smollm3`.
     pub architecture: String,
-    /// How most weights are stored, such as `Q4_K_M`.
+    /// The quantisation mix, such as `Q4_K_M`.
     pub quantisation: String,
     /// Number of weights.
     pub parameters: u64,
@@ -27,11 +27,11 @@ pub struct ModelSummary {
     pub vocab: usize,
     /// Length of the context in use, in tokens.
     pub context_length: usize,
-    /// What the user should know of that length: that it is not what was asked for, or longer than trained.
+    /// A note for the user on that length: shorter than requested, or longer than trained.
     pub context_note: Option<String>,
-    /// Whether a longer one would be given if it were asked for.
+    /// Whether a longer one is possible on request.
     pub context_can_grow: bool,
-    /// Length of the context that the model was trained for.
+    /// Trained context length, in tokens.
     pub trained_context: usize,
     /// Which chat template writes its prompts.
     pub template: TemplateUse,
@@ -39,9 +39,9 @@ pub struct ModelSummary {
     pub can_think: bool,
     /// Whether its chat template can offer tools.
     pub has_tools: bool,
-    /// How the file asks for tokens to be chosen; as SmolLM3's makers recommend where it says nothing.
+    /// Sampling defaults of the file, else those recommended for SmolLM3.
     pub sampling: Sampling,
-    /// The same for the same file: of its header and size. Token ids are only good for the model they came from.
+    /// Identifies the file: a hash of its header and size. Token ids are valid for one model only.
     pub fingerprint: String,
 }
 
@@ -74,7 +74,7 @@ impl ModelSummary {
         }
     }
 
-    /// Notes that another chat template writes the prompts.
+    /// Updates the facts for another chat template.
     pub(crate) fn set_template(&mut self, template: &ChatTemplate) {
         let capabilities = template.capabilities();
         self.template = template.origin();
@@ -91,7 +91,7 @@ fn name(gguf: &Gguf) -> String {
     quote(named.or_else(file).unwrap_or("unnamed model"))
 }
 
-/// The mix by the file's own word, else the type that most bytes have.
+/// The mix of `general.file_type`, else the type of most bytes.
 pub(crate) fn quantisation(gguf: &Gguf) -> String {
     let known = match gguf.u32("general.file_type") {
         Some(0) => "F32",
@@ -125,8 +125,8 @@ pub(crate) fn quantisation(gguf: &Gguf) -> String {
     known.to_owned()
 }
 
-/// The sampling defaults of the file, by the keys that llama.cpp's converter writes. A value out of range counts as
-/// none.
+/// The sampling defaults of the file, by the keys of llama.cpp's converter. A value out of range is
+/// ignored.
 fn sampling(gguf: &Gguf) -> Sampling {
     let number = |key: &str, low: f32, high: f32| {
         let found = match gguf.get(key)? {
@@ -139,7 +139,7 @@ fn sampling(gguf: &Gguf) -> Sampling {
         };
         let within = (low..=high).contains(&found);
         if !within {
-            tracing::warn!(key, found, "a sampling default out of range is not used");
+            tracing::warn!(key, found, "sampling default out of range ignored");
         }
         within.then_some(found)
     };
@@ -157,7 +157,7 @@ fn sampling(gguf: &Gguf) -> Sampling {
     }
 }
 
-/// SHA-256 over the header and the size of the file: no file can be made that passes for another.
+/// SHA-256 over the header and the size of the file: a collision cannot be constructed.
 fn fingerprint(gguf: &Gguf) -> String {
     let size = (gguf.file_bytes() as u64).to_le_bytes();
     let hash = Sha256::new()
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_how_its_tokens_are_chosen() {
+    fn sampling_defaults_are_read_from_the_file() {
         let key = |name| format!("general.sampling.{name}");
         let keys = [
             "temp",
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_name_is_none_and_most_bytes_name_the_mix() {
+    fn the_file_name_replaces_a_blank_name_and_most_bytes_a_missing_file_type() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let tiny = Gguf::open(&path.join("tests/fixtures/tiny-q4_k_m.gguf")).expect("the fixture");
         let folder = tempfile::tempdir().expect("a folder");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_makes_no_sense_is_none() {
+    fn sampling_defaults_out_of_range_are_ignored() {
         for (key, field) in [
             ("general.sampling.temp", Field::F32(f32::NAN)),
             ("general.sampling.temp", Field::F32(-1.0)),

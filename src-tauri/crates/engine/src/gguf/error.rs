@@ -1,4 +1,4 @@
-//! Why a file cannot be read as GGUF, and the length at which its own text is quoted.
+//! Error of reading a GGUF file, and the quotation of its text in messages.
 
 use std::io;
 
@@ -14,7 +14,7 @@ pub enum GgufError {
     /// A version other than 2 and 3, or a big-endian file.
     #[error("GGUF version {0} is not supported (2 and 3 are)")]
     Version(u32),
-    /// The header as a whole does not fit: absurd counts, or the file ends too early.
+    /// The header is invalid as a whole: counts out of range, or a truncated file.
     #[error("the GGUF header is damaged: {0}")]
     Header(String),
     /// A metadata entry is damaged.
@@ -35,7 +35,7 @@ pub enum GgufError {
     },
 }
 
-/// Text of a file for a message, at a length that a reader takes in: a file may hold megabytes of it.
+/// Text of a file for a message, truncated: a file may hold megabytes of it.
 pub fn quote(text: &str) -> String {
     const LONGEST: usize = 200;
     match text.char_indices().nth(LONGEST) {

@@ -10,10 +10,10 @@ use super::error::GgufError;
 use super::header::{Header, HeaderError, TensorInfo};
 use super::value::Value;
 
-/// One tensor's bytes as they lie in the file, row by row.
+/// One tensor's bytes as stored in the file, row by row.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorView<'a> {
-    /// How the values are stored.
+    /// Storage type of the values.
     pub ty: BlockType,
     /// Rows; 1 for a vector.
     pub rows: usize,
@@ -29,16 +29,16 @@ enum Backing {
     Memory(Vec<u8>),
 }
 
-/// How much of a file is read first: the header of most models.
+/// First bytes to read: the header of most models.
 const FIRST_READ_BYTES: usize = 1 << 20;
-/// The longest header that is read. That of SmolLM3-3B, with 128,256 tokens, takes 8 MB.
+/// Longest accepted header. That of SmolLM3-3B, with 128,256 tokens, takes 8 MB.
 const MAX_HEADER_BYTES: usize = 128 << 20;
 
 /// An open GGUF file: its checked header over its bytes.
 pub struct Gguf {
     backing: Backing,
     header: Header,
-    /// The file's first bytes, up to the end of the header at least; all of an image in memory is in `backing`.
+    /// The first bytes of a file, up to the end of the header; empty for an image in memory.
     start: Vec<u8>,
     /// Length of the whole file.
     len: usize,
@@ -48,7 +48,7 @@ pub struct Gguf {
 impl Gguf {
     /// Reads the header of `path` and checks all of it. Tensor data is not touched.
     pub fn open(path: &Path) -> Result<Gguf, GgufError> {
-        // Reading a folder or a device gives odd errors or none; ask first.
+        // Errors of reading a folder or a device differ by system.
         if !fs::metadata(path)?.is_file() {
             return Err(GgufError::NotGguf);
         }
@@ -64,7 +64,7 @@ impl Gguf {
         })
     }
 
-    /// Reads a GGUF image that is in memory already.
+    /// Reads a GGUF image in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Gguf, GgufError> {
         let header = Header::parse(&bytes, bytes.len()).map_err(|error| match error {
             HeaderError::Invalid(error) => error,
@@ -176,12 +176,12 @@ impl Gguf {
         &self.header.tensors
     }
 
-    /// One tensor's description.
+    /// The info of one tensor.
     pub fn tensor_info(&self, name: &str) -> Option<&TensorInfo> {
         self.header.tensor(name)
     }
 
-    /// One tensor, whose bytes are where they are stored.
+    /// One tensor, with a reference to its stored bytes.
     pub fn tensor(&self, name: &str) -> Option<TensorView<'_>> {
         let info = self.header.tensor(name)?;
         let bytes = match &self.backing {
@@ -200,7 +200,7 @@ impl Gguf {
         })
     }
 
-    /// Frees the metadata, once all of it was taken; the tensors stay.
+    /// Frees the metadata and keeps the tensors.
     #[must_use]
     pub fn without_metadata(mut self) -> Gguf {
         self.header.fields.clear();

@@ -1,4 +1,4 @@
-//! The checked header: where every value and every tensor lies.
+//! The checked header: positions of every value and every tensor.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,12 +8,12 @@ use kernels::BlockType;
 use super::error::{GgufError, quote};
 use super::value::{Reader, Value};
 
-/// More entries than any model has; keeps the tables of a hostile file small.
+/// Above the entries of any model; bounds the tables of a hostile file.
 const MAX_ENTRIES: usize = 1 << 16;
 const DEFAULT_ALIGNMENT: usize = 32;
 const ALIGNMENT: &str = "general.alignment";
 
-/// A tensor's unplaced_tensor.
+/// GGUF's tensor info: name, type, dimensions and position of a tensor.
 #[derive(Clone, Debug)]
 pub struct TensorInfo {
     /// Its name.
@@ -22,7 +22,7 @@ pub struct TensorInfo {
     pub ty: BlockType,
     /// One to four dimensions, fastest first as GGUF writes them.
     pub dims: Vec<usize>,
-    /// Where its bytes lie in the file.
+    /// Range of its bytes in the file.
     pub data: Range<usize>,
 }
 
@@ -40,17 +40,17 @@ impl TensorInfo {
 
 pub(super) struct Header {
     pub(super) version: u32,
-    /// Where each key's value begins (at its type).
+    /// Offset of each key's value (at its type).
     pub(super) fields: BTreeMap<String, usize>,
     pub(super) tensors: Vec<TensorInfo>,
     by_name: BTreeMap<String, usize>,
-    /// Where the unplaced_tensors end.
+    /// Offset of the end of the tensor infos.
     pub(super) end: usize,
 }
 
-/// Why a header is not there.
+/// Why a header is not parsed.
 pub(super) enum HeaderError {
-    /// More of the file has to be in memory.
+    /// More bytes of the file are needed.
     Incomplete,
     /// It is damaged.
     Invalid(GgufError),
@@ -79,7 +79,7 @@ impl Header {
         if !matches!(version, 2 | 3) {
             return Err(GgufError::Version(version));
         }
-        // A tensor takes a name's length, a dimension count, one dimension, a type and an offset; a field takes a
+        // Least bytes: a tensor has a name's length, a dimension count, one dimension, a type and an offset; a field has a
         // key's length, a type and at least one byte.
         let tensor_count = entries(reader, 32, "tensors")?;
         let field_count = entries(reader, 13, "metadata keys")?;
@@ -101,7 +101,7 @@ impl Header {
                 .insert(tensor.name.clone(), header.tensors.len())
                 .is_some()
             {
-                return Err(tensor_error(&tensor.name, "it is described twice"));
+                return Err(tensor_error(&tensor.name, "it is defined twice"));
             }
             header.tensors.push(tensor);
         }
@@ -148,7 +148,7 @@ impl Header {
             .ok_or_else(|| key_error(ALIGNMENT, "it is not a power of two of at least 8"))
     }
 
-    /// Tensors that share no byte cannot hold more than the file does, whatever their headers say.
+    /// Tensors without shared bytes cannot hold more than the file does.
     fn check_overlaps(&self) -> Result<(), GgufError> {
         let mut by_offset: Vec<&TensorInfo> = self.tensors.iter().collect();
         by_offset.sort_by_key(|tensor| tensor.data.start);
@@ -192,12 +192,12 @@ fn fields(reader: &mut Reader<'_>, count: usize) -> Result<BTreeMap<String, usiz
     Ok(fields)
 }
 
-/// A tensor's unplaced_tensor as written, before the start of the data is known.
+/// A tensor info as written, before the start of the data is known.
 struct UnplacedTensor {
     name: String,
     ty: BlockType,
     dims: Vec<usize>,
-    /// From the start of the data.
+    /// Relative to the start of the data.
     offset: u64,
 }
 
@@ -286,7 +286,7 @@ impl UnplacedTensor {
     }
 }
 
-/// Names of types that exist but that this engine has no products for.
+/// Names of ggml types without kernels here.
 fn type_name(id: u32) -> String {
     let name = match id {
         9 => "Q8_1",

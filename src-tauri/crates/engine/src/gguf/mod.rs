@@ -1,9 +1,9 @@
 //! GGUF, the file format of the model: a bounded reader and a writer.
 //!
-//! The reader trusts nothing. Every count and offset is checked against the bytes that are really there before
-//! it is used, arrays are decoded when asked for, and tensors may not overlap, so whatever a file says, reading it
-//! cannot allocate more than the file holds. The header is in memory; tensors are read when they are packed. Errors
-//! name the key or the tensor at fault.
+//! The reader does not trust the file. Every count and offset is checked against the length of the file before
+//! it is used, arrays are decoded on request, and tensors may not overlap, so reading any file
+//! allocates no more than its length. The header is in memory; tensors are read when they are packed. Errors
+//! name the invalid key or tensor.
 
 mod error;
 mod file;

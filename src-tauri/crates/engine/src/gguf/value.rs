@@ -1,4 +1,4 @@
-//! Metadata values and the reader of little-endian primitives that they are decoded with.
+//! Metadata values, and the reader of little-endian primitives.
 
 /// A value type of the GGUF format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl ValueType {
         .copied()
     }
 
-    /// The fewest bytes that one such value takes: its size, or a string's length prefix.
+    /// Least bytes of a value: its size, or a string's length prefix.
     pub(super) fn min_bytes(self) -> usize {
         match self {
             ValueType::U8 | ValueType::I8 | ValueType::Bool => 1,
@@ -68,7 +68,7 @@ impl Value<'_> {
     }
 }
 
-/// An array that is still in the file: checked once, decoded when asked for.
+/// An array in its stored form: checked once, decoded on request.
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a> {
     pub(super) ty: ValueType,
@@ -115,13 +115,13 @@ impl<'a> Array<'a> {
     }
 }
 
-/// Reads little-endian values from the front of a file of which `bytes` are in memory; an error says what did not fit.
+/// Reads little-endian values from `bytes`, the prefix of a file in memory; an error is a problem for the message.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     /// Length of the whole file.
     total: usize,
-    /// Something lies behind what is in memory, and within the file.
+    /// A read went beyond `bytes`, but not beyond the file.
     truncated: bool,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         Reader::of_prefix(bytes, bytes.len())
     }
 
-    /// Of a file of `total` bytes that begins so.
+    /// A reader of the prefix of a file of `total` bytes.
     pub(super) fn of_prefix(bytes: &'a [u8], total: usize) -> Self {
         Reader {
             bytes,
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether more of the file has to be in memory to say whether it is good.
+    /// Whether more bytes of the file are needed.
     pub(super) fn is_truncated(&self) -> bool {
         self.truncated
     }
@@ -157,13 +157,13 @@ impl<'a> Reader<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
         if len > self.remaining() {
             return Err(format!(
-                "{len} bytes are announced where the file has {} left",
+                "{len} bytes are declared where the file has {} left",
                 self.remaining()
             ));
         }
         let Some(taken) = self.bytes.get(self.at..self.at + len) else {
             self.truncated = true;
-            return Err("it lies behind what was read".to_owned());
+            return Err("it lies beyond the bytes in memory".to_owned());
         };
         self.at += len;
         Ok(taken)
@@ -183,14 +183,14 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// A `u64` that counts things of at least `min_bytes` each, so it cannot exceed what is left of the file.
+    /// A `u64` count of entries of at least `min_bytes` each, which the rest of the file bounds.
     pub(super) fn count(&mut self, min_bytes: usize) -> Result<usize, String> {
         let count = self.u64()?;
         let most = self.remaining() / min_bytes;
         match usize::try_from(count) {
             Ok(count) if count <= most => Ok(count),
             _ => Err(format!(
-                "{count} entries are announced where the file has room for {most} at most"
+                "{count} entries are declared where the file has room for {most} at most"
             )),
         }
     }
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Walks over an array, so that decoding it later cannot fail.
+    /// Checks all of an array, so that decoding it later cannot fail.
     fn checked_array(&mut self) -> Result<Array<'a>, String> {
         let ty = self.ty()?;
         if ty == ValueType::Array {

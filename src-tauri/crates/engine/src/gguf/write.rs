@@ -1,4 +1,4 @@
-//! The GGUF v3 writer: the header at once, the tensors' data as the caller makes them.
+//! The GGUF v3 writer: the header in one piece; the caller writes the data of the tensors.
 
 use kernels::BlockType;
 
@@ -23,12 +23,12 @@ pub enum Field {
     I32s(Vec<i32>),
     /// An array of `f32`.
     F32s(Vec<f32>),
-    /// A value of any type, with its type in front, as [`Gguf::stored_fields`](super::Gguf::stored_fields) gives it.
+    /// A value of any type, after its type, as [`Gguf::stored_fields`](super::Gguf::stored_fields) returns it.
     Stored(Vec<u8>),
 }
 
 impl Field {
-    /// A field with a value that was read; `None` for the few types that this writer does not know.
+    /// A field with a value that was read; `None` for unsupported types.
     pub fn from_value(value: &Value<'_>) -> Option<Field> {
         #[expect(
             clippy::cast_possible_truncation,

@@ -1,4 +1,4 @@
-//! The operations of the forward pass on the CPU, over activations in buffers that are made once for the largest pass.
+//! The operations of the forward pass on the CPU, over activations in buffers allocated once for the largest pass.
 //!
 //! Widths: E embedding, F feed-forward, H heads × `head_dim`, K `kv_heads` × `head_dim`, V vocabulary; `m` new tokens.
 
@@ -18,7 +18,7 @@ impl Activations {
     /// A buffer for up to `rows` rows.
     ///
     /// # Errors
-    /// When the memory is full.
+    /// When out of memory.
     pub fn new(rows: usize, cols: usize) -> Result<Activations, DeviceError> {
         let mut values = Vec::new();
         resize(&mut values, rows.saturating_mul(cols))?;
@@ -37,7 +37,7 @@ impl Activations {
     }
 }
 
-/// Makes `values` `len` long.
+/// Resizes `values`, with an error where memory runs out.
 fn resize(values: &mut Vec<f32>, len: usize) -> Result<(), DeviceError> {
     reserve(values, len)?;
     values.resize(len, 0.0);
@@ -52,7 +52,7 @@ pub struct CosSin {
 }
 
 impl CosSin {
-    /// Of the positions `first..first + m`.
+    /// Fills in the positions `first..first + m`.
     pub fn fill(&mut self, rotation: &Rotation, first: usize, m: usize) {
         self.pairs = rotation.pairs();
         rotation.fill(first, m, &mut self.cos_sin);
@@ -79,7 +79,7 @@ impl Operations {
     /// q `[m, H]`, k `[m, K]`, v `[m, K]` ← x `[m, E]` times each of the three, transposed.
     ///
     /// # Errors
-    /// When the memory is full.
+    /// When out of memory.
     pub fn qkv(
         &self,
         x: &Activations,
@@ -100,7 +100,7 @@ impl Operations {
     /// Appends k and v to the cache, then out `[m, H]` ← causal attention of q over all of it.
     ///
     /// # Errors
-    /// When the memory is full.
+    /// When out of memory.
     pub fn attention(
         &self,
         q: &Activations,
@@ -120,7 +120,7 @@ impl Operations {
     /// y ← y + x · wᵀ.
     ///
     /// # Errors
-    /// When the memory is full.
+    /// When out of memory.
     pub fn product_add(
         &self,
         x: &Activations,
@@ -133,7 +133,7 @@ impl Operations {
     /// y ← y + (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ, the three weights in this order.
     ///
     /// # Errors
-    /// When the memory is full.
+    /// When out of memory.
     pub fn feed_forward(
         &self,
         x: &Activations,
@@ -152,7 +152,7 @@ impl Operations {
     /// logits `[m, V]` ← x `[m, E]` · headᵀ.
     ///
     /// # Errors
-    /// When the memory is full.
+    /// When out of memory.
     pub fn logits(
         &self,
         x: &Activations,

@@ -1,38 +1,38 @@
-//! The model's dimensions, all read from the file and checked against each other.
+//! The model's dimensions, read from the file and checked against each other.
 
 use gpu::Shape;
 
 use crate::gguf::{Gguf, TensorInfo, Value, quote};
 use crate::model::rope::{Rope, Scaling, Yarn};
 
-/// The only architecture that this engine knows.
+/// The supported architecture.
 pub const ARCHITECTURE: &str = "smollm3";
 
-/// Bounds that no model comes near; inside them, products of dimensions cannot overflow, and scratch for a few hundred
+/// Bounds far above any model; within them, products of dimensions cannot overflow, and scratch for a few hundred
 /// tokens of any width is small.
 const MAX_LAYERS: usize = 1 << 10;
 const MAX_WIDTH: usize = 1 << 17;
-/// Below these widths the padding to whole vectors would take many times what the weights do.
+/// Below these widths, padding to whole vectors would take many times the memory of the weights.
 const MIN_EMBEDDING: usize = 32;
 const HEAD_DIM: std::ops::RangeInclusive<usize> = 16..=512;
-/// The stretch of YaRN for a context that the model was not trained for: SmolLM3's own recipe.
+/// Factor of YaRN for a context beyond the trained one: SmolLM3's own recipe.
 const YARN_FACTOR: usize = 2;
 
-/// Why the metadata does not describe a model that this engine runs.
+/// Why the metadata do not describe a supported model.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Another architecture, or none.
     #[error("the file holds a `{0}` model; Goldcrest runs `{ARCHITECTURE}` models")]
     Architecture(String),
-    /// A key that must be there is not, or has the wrong type.
+    /// A required key is missing or has the wrong type.
     #[error("metadata key `{0}` is missing or has the wrong type")]
     Missing(String),
-    /// A key's value does not fit the others.
+    /// A key's value is out of range or contradicts others.
     #[error("metadata key `{key}`: {problem}")]
     Invalid {
         /// The key.
         key: String,
-        /// What is wrong with its value.
+        /// The problem of its value.
         problem: String,
     },
 }
@@ -91,31 +91,31 @@ impl Config {
         })
     }
 
-    /// The longest context that the model runs with: what it was trained for, or what YaRN needs_yarn that to. A file
-    /// with another kind of scaling says itself how far it goes.
+    /// The longest context that the model runs with: the trained one, or its extension by YaRN. A file
+    /// with another kind of scaling sets its own limit.
     pub fn longest_context(&self) -> usize {
         match &self.rope.scaling {
             Scaling::Linear { factor: 1.0 } => self.context.saturating_mul(YARN_FACTOR),
             Scaling::Linear { .. } => self.context,
             Scaling::Yarn(yarn) => {
-                let stretched = f64::from(yarn.factor) * yarn.original_context as f64;
+                let extended = f64::from(yarn.factor) * yarn.original_context as f64;
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
                     reason = "a positive number of tokens, cut to what fits"
                 )]
-                let stretched = stretched.min(f64::from(u32::MAX)) as usize;
-                self.context.max(stretched)
+                let extended = extended.min(f64::from(u32::MAX)) as usize;
+                self.context.max(extended)
             }
         }
     }
 
-    /// Whether a context of this length needs the positions to be stretched, where the file does not do so itself.
+    /// Whether a context of this length needs YaRN in addition to the scaling of the file.
     pub fn needs_yarn(&self, context: usize) -> bool {
         context > self.context && self.rope.scaling == Scaling::Linear { factor: 1.0 }
     }
 
-    /// The model as it runs with a context of this length: with YaRN where that is longer than it was trained for.
+    /// The configuration for a context of this length: with YaRN where that is longer than the trained one.
     #[must_use]
     pub fn for_context(&self, context: usize) -> Config {
         let mut config = self.clone();
@@ -139,7 +139,7 @@ impl Config {
         config
     }
 
-    /// Products that a token takes in the matrices of all blocks.
+    /// Multiply-accumulates per token in the matrices of all layers.
     pub fn products_per_token(&self) -> u64 {
         let shape = &self.shape;
         let attention = 2 * shape.embedding * (shape.q_width() + shape.kv_width());
@@ -177,7 +177,7 @@ fn head_dim(keys: &Keys<'_>, embedding: usize, heads: usize) -> Result<usize, Co
     Ok(head_dim)
 }
 
-/// The length of the token list; of the embedding table where the tokenizer lies beside the file.
+/// The length of the token list; the rows of the embedding table where the tokenizer is in a separate file.
 fn vocab(gguf: &Gguf) -> Result<usize, ConfigError> {
     const TOKENS: &str = "tokenizer.ggml.tokens";
     let tokens = match gguf.get(TOKENS) {
@@ -240,7 +240,7 @@ fn scaling(keys: &Keys<'_>) -> Result<Scaling, ConfigError> {
     }
 }
 
-/// The architecture's own keys, by what follows the dot.
+/// The keys of the architecture, without their prefix.
 struct Keys<'a>(&'a Gguf);
 
 impl Keys<'_> {

@@ -1,20 +1,20 @@
-//! Why a device does not run a model.
+//! Errors of a device that runs a model.
 
 use std::io;
 
 use gpu::GpuError;
 use kernels::{OutOfMemory, PackError};
 
-/// A device that does not do what it was asked.
+/// Error of a device.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// Its memory is full.
+    /// Out of memory.
     #[error("{0}")]
     OutOfMemory(String),
-    /// It failed: a missing kernel, a lost GPU.
+    /// A failure: a missing kernel, a lost GPU.
     #[error("{0}")]
     Failed(String),
-    /// The tokens of a pass are not ones that the model takes; the device is not at fault.
+    /// Invalid tokens of a pass; the device is not at fault.
     #[error("{0}")]
     Input(String),
     /// A weight cannot be read from its file.

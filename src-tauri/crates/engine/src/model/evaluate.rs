@@ -1,4 +1,4 @@
-//! What the rest of the engine sees of a loaded model, whatever device it is on.
+//! The interface of a loaded model on any device.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,24 +12,24 @@ use crate::model::error::DeviceError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Pass {
-    /// The tokens are in the cache and the logits are there.
+    /// The tokens are in the cache and the logits are computed.
     Complete,
     /// It was cancelled; the cache is as it was before.
     Cancelled,
 }
 
-/// What a token costs on a GPU.
+/// Cost of a token on a GPU.
 pub struct Profile {
     /// By kernel.
     pub kernels: Vec<gpu::KernelCost>,
-    /// Bytes that the device reads from its memory in a second, where it has timestamps.
+    /// Memory read bandwidth of the device in bytes per second, where it has timestamps.
     pub bandwidth: Option<f64>,
 }
 
 /// A loaded model with the KV cache of one sequence.
 pub trait Evaluate: Send {
-    /// Runs `ids` behind what the cache holds, at most [`Evaluate::chunk`] tokens at once, and puts the logits of the
-    /// wanted positions into `logits`, `[wanted, V]`.
+    /// Appends `ids` to the cached sequence, at most [`Evaluate::chunk`] tokens per pass, and writes the logits of the
+    /// wanted positions to `logits`, `[wanted, V]`.
     ///
     /// # Errors
     /// When the device fails; the cache is then as it was before.
@@ -44,13 +44,13 @@ pub trait Evaluate: Send {
     fn truncate(&mut self, len: usize);
     /// Most tokens of one pass.
     fn chunk(&self) -> usize;
-    /// Tokens up to which a pass gives bit for bit what passes over each of them give.
+    /// Most tokens of a pass whose results are bit-identical to those of single-token passes.
     fn batch_limit(&self) -> usize {
         1
     }
     /// Memory of the cache, in bytes.
     fn kv_bytes(&self) -> usize;
-    /// What a token costs on a GPU; the cache is as before.
+    /// Cost of a token on a GPU; the cache does not change.
     ///
     /// # Errors
     /// When the device fails.
@@ -63,30 +63,30 @@ pub trait Evaluate: Send {
     }
 }
 
-/// A device that samples tokens itself, so that it never waits for the host: the pass over a token is submitted before
+/// A device that samples tokens, so that it never waits for the host: the pass over a token is submitted before
 /// the token is read back.
 pub trait DeviceSampler {
-    /// Sets how tokens are sampled, and which never are; false where the device cannot sample so.
+    /// Sets the sampling parameters and the suppressed tokens; false where the device does not support them.
     ///
     /// # Errors
     /// When the device fails.
     fn configure(&mut self, sampling: &Sampling, suppressed: &[u32]) -> Result<bool, DeviceError>;
-    /// Submits a pass over `id`, or else over the token that the pass before samples; the uniform draw `u` in 0..1
-    /// picks the one after it.
+    /// Submits a pass over `id`, else over the token that the previous pass samples; the uniform draw `u` in 0..1
+    /// selects the next token.
     ///
     /// # Errors
     /// When the device fails.
     fn submit(&mut self, id: Option<u32>, u: f64) -> Result<(), DeviceError>;
-    /// Passes whose token was not waited for.
+    /// Submitted passes whose token was not read back.
     fn in_flight(&mut self) -> usize;
-    /// Waits for the first of these and returns its token; `None` where the host has to sample.
+    /// Waits for the oldest pass in flight and returns its token; `None` where the host has to sample.
     ///
     /// # Errors
     /// When the device fails.
     fn wait(&mut self) -> Result<Option<u32>, DeviceError>;
 }
 
-/// Whether a pass can take these tokens.
+/// Checks the tokens of a pass.
 ///
 /// # Errors
 /// [`DeviceError::Input`] when there are none, more than `chunk`, or one outside of the vocabulary.

@@ -26,7 +26,7 @@ pub struct CpuModel {
     buffers: Buffers,
 }
 
-/// Activations, made once for the largest chunk.
+/// Activations, allocated once for the largest chunk.
 struct Buffers {
     /// `[m, E]` the residual stream
     x: Activations,
@@ -47,7 +47,7 @@ impl CpuModel {
     /// A model with an empty cache. `chunk` is the most tokens of one pass.
     ///
     /// # Errors
-    /// When the device has no room for cache or scratch.
+    /// When there is no memory for cache or scratch.
     pub fn new(
         config: Config,
         cpu: Cpu,
@@ -88,7 +88,7 @@ impl CpuModel {
     /// Loads the weights from `source`; `progress` is called with the part that is done.
     ///
     /// # Errors
-    /// When a tensor is missing or misshapen, or the memory is full.
+    /// When a tensor is missing or misshapen, or out of memory.
     pub fn load(
         config: &Config,
         cpu: Cpu,
@@ -106,7 +106,7 @@ impl CpuModel {
         self.len
     }
 
-    /// Runs `ids` as [`Evaluate::append`] does and returns the residual stream after the blocks, `[m, E]`; `None` when
+    /// Runs `ids` as [`Evaluate::append`] does and returns the residual stream after the layers, `[m, E]`; `None` when
     /// cancelled.
     ///
     /// # Errors
@@ -117,13 +117,13 @@ impl CpuModel {
         cancel: &AtomicBool,
     ) -> Result<Option<&[f32]>, DeviceError> {
         check_ids(ids, self.chunk, self.config.shape.vocab)?;
-        let pass = self.blocks(ids, Want::All, cancel);
+        let pass = self.run_layers(ids, Want::All, cancel);
         let complete = self.commit(ids.len(), pass)? == Pass::Complete;
         Ok(complete.then_some(self.buffers.x.get()))
     }
 
-    /// Takes over the keys and values of a pass over this number of tokens, or removes those that one without an end
-    /// left in some blocks.
+    /// Commits the keys and values of a complete pass over this number of tokens, or removes those that an incomplete one
+    /// left in some layers.
     fn commit(
         &mut self,
         tokens: usize,
@@ -136,7 +136,7 @@ impl CpuModel {
         pass
     }
 
-    /// The pass itself.
+    /// The forward pass.
     fn run(
         &mut self,
         ids: &[u32],
@@ -144,7 +144,7 @@ impl CpuModel {
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
-        if self.blocks(ids, want, cancel)? == Pass::Cancelled {
+        if self.run_layers(ids, want, cancel)? == Pass::Cancelled {
             return Ok(Pass::Cancelled);
         }
         if want != Want::Nothing {
@@ -155,8 +155,8 @@ impl CpuModel {
         Ok(Pass::Complete)
     }
 
-    /// x ← the embedding, then block after block; in the end only the rows whose logits are wanted.
-    fn blocks(
+    /// x ← the embedding, then layer after layer; after the last attention only the rows whose logits are wanted.
+    fn run_layers(
         &mut self,
         ids: &[u32],
         want: Want,
@@ -206,7 +206,7 @@ impl CpuModel {
             }
             ops.attention(&s.q, &s.k, &s.v, kv, &mut s.a)?; // [m, H]
             if i + 1 == config.shape.layers {
-                // The cache is complete: from here on only the rows whose logits are wanted count.
+                // The cache is complete: the rest is computed only for the rows whose logits are wanted.
                 let first = match want {
                     Want::Nothing => return Ok(Pass::Complete),
                     Want::Last => ids.len() - 1,
@@ -267,16 +267,16 @@ impl Evaluate for CpuModel {
 /// Tokens per pass on the CPU, at most.
 pub const MAX_CPU_CHUNK: usize = 512;
 
-/// Tokens per pass on the CPU: enough to make good use of every weight read, yet so few that a block takes no
-/// longer than Stop may. The same for a model everywhere that a level is in use, so that answers do not depend on
+/// Tokens per pass on the CPU: enough to reuse every weight that is read, yet so few that a layer takes no
+/// longer than Stop may. It depends on the model and the level only, so that answers do not depend on
 /// the machine's speed.
 pub fn cpu_chunk(config: &Config, level: CpuLevel) -> usize {
-    let products_per_block: usize = match level {
+    let products_per_layer: usize = match level {
         CpuLevel::AvxVnni | CpuLevel::Avx512 | CpuLevel::Amx => 24_000_000_000,
         _ => 12_000_000_000,
     };
-    let block = config.products_per_token() as usize / config.shape.layers;
-    let fits = (products_per_block / block).clamp(32, MAX_CPU_CHUNK);
+    let layer = config.products_per_token() as usize / config.shape.layers;
+    let fits = (products_per_layer / layer).clamp(32, MAX_CPU_CHUNK);
     1 << fits.ilog2()
 }
 
@@ -306,9 +306,9 @@ mod tests {
             },
             ..tiny.clone()
         };
-        // Queries and what comes of them, keys and values, and three matrices of the feed-forward part.
-        let block = 2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 11_008;
-        assert_eq!(small.products_per_token(), 36 * block);
+        // Queries and attention output, keys and values, and three matrices of the feed-forward network.
+        let layer = 2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 11_008;
+        assert_eq!(small.products_per_token(), 36 * layer);
         assert_eq!(cpu_chunk(&small, CpuLevel::Avx512), 256);
         assert_eq!(cpu_chunk(&small, CpuLevel::Avx2), 128);
         assert_eq!(cpu_chunk(&tiny, CpuLevel::Avx2), MAX_CPU_CHUNK);

@@ -1,4 +1,4 @@
-//! Any GPU, through crate `gpu`: whole passes instead of single operations, because its kernels fuse across them.
+//! A model on a GPU, through crate `gpu`: whole passes instead of single operations, because its kernels fuse several.
 
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +14,7 @@ use crate::model::rope::Rotation;
 use crate::model::weights::{self, DeviceMemory, WeightSource};
 use crate::open_error::OpenError;
 
-/// Brings weights to a GPU.
+/// Uploads weights to a GPU.
 struct Uploader<E>(RefCell<E>);
 
 impl<E: Executor> DeviceMemory for Uploader<E> {
@@ -51,7 +51,7 @@ pub struct GpuModel<E: Executor> {
 }
 
 impl<E: Executor> GpuModel<E> {
-    /// Brings the weights to the device. `chunk` is the most tokens that one pass takes.
+    /// Uploads all weights. `chunk` is the most tokens of one pass.
     pub fn load(
         exec: E,
         config: &Config,
@@ -61,11 +61,11 @@ impl<E: Executor> GpuModel<E> {
         progress: &mut dyn FnMut(f32),
     ) -> Result<GpuModel<E>, OpenError> {
         let model = GpuModel::load_last(exec, config, source, options, chunk, progress)?;
-        match config.shape.layers - model.blocks() {
+        match config.shape.layers - model.layers() {
             0 => Ok(model),
             missing => {
                 let full = format!(
-                    "it has no room for {missing} of {} blocks",
+                    "it has no room for {missing} of {} layers",
                     config.shape.layers
                 );
                 Err(DeviceError::OutOfMemory(full).into())
@@ -73,7 +73,7 @@ impl<E: Executor> GpuModel<E> {
         }
     }
 
-    /// Brings the head and as many of the last blocks to the device as it has room for.
+    /// Uploads the head and as many of the last layers as fit.
     pub fn load_last(
         exec: E,
         config: &Config,
@@ -107,8 +107,8 @@ impl<E: Executor> GpuModel<E> {
 }
 
 impl<E: Executor> GpuModel<E> {
-    /// Blocks that are on the device.
-    pub fn blocks(&self) -> usize {
+    /// Number of layers on the device.
+    pub fn layers(&self) -> usize {
         self.model.blocks()
     }
 
@@ -117,7 +117,7 @@ impl<E: Executor> GpuModel<E> {
         Ok(self.model.drop_first_layer()?)
     }
 
-    /// As [`Evaluate::append`], with what blocks before these have made of the tokens, `[m, E]`.
+    /// As [`Evaluate::append`], with the residual stream `[m, E]` of the previous layers.
     pub fn append_residual(
         &mut self,
         rows: &[f32],
@@ -143,12 +143,12 @@ impl<E: Executor> GpuModel<E> {
         })
     }
 
-    /// Keeps keys and values so from now on, in an empty cache, if the device has room for `positions` of them.
+    /// Allocates an empty cache of this type for `positions` positions; false if it does not fit.
     pub fn reserve_kv(&mut self, kv: KvType, positions: usize) -> Result<bool, DeviceError> {
         Ok(self.model.set_kv_type(kv, positions)?)
     }
 
-    /// Does now what else the first pass does, and takes long: handing the kernels to the driver.
+    /// Compiles the kernels, which otherwise delays the first pass.
     pub fn prepare(&mut self) -> Result<(), DeviceError> {
         Ok(self.model.prepare()?)
     }

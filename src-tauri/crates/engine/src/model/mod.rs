@@ -1,4 +1,4 @@
-//! The model: its dimensions, its weights, and one forward pass on each kind of device.
+//! The model: its dimensions, its weights, and the forward pass on CPU and GPU.
 
 pub mod activations;
 pub mod config;

@@ -1,4 +1,4 @@
-//! Rotary position embedding: the angle of every pair at every position, YaRN included, as llama.cpp reckons it.
+//! Rotary position embedding: the angle of every pair at every position, YaRN included, as in llama.cpp.
 
 use std::f64::consts::TAU;
 
@@ -7,28 +7,28 @@ use std::f64::consts::TAU;
 pub struct Rope {
     /// Base of the frequencies.
     pub theta: f32,
-    /// How positions beyond the trained context are reached.
+    /// Scaling for positions beyond the trained context.
     pub scaling: Scaling,
 }
 
-/// How the frequencies are stretched for a context longer than the model was first trained for.
+/// RoPE scaling: how frequencies change for a context beyond the trained one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scaling {
     /// All frequencies divided by `factor`; 1 for none.
     Linear {
-        /// The stretch.
+        /// The context extension factor.
         factor: f32,
     },
-    /// Slow frequencies divided, fast ones kept, a ramp between (arXiv 2309.00071).
+    /// Low frequencies divided, high ones kept, a linear ramp between (arXiv 2309.00071).
     Yarn(Yarn),
 }
 
 /// YaRN's parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Yarn {
-    /// The stretch.
+    /// The context extension factor.
     pub factor: f32,
-    /// Context length before stretching.
+    /// Context length before the extension.
     pub original_context: usize,
     /// Pairs that turn more often than this within the original context are kept.
     pub beta_fast: f32,
@@ -38,12 +38,12 @@ pub struct Yarn {
     pub attention_factor: f32,
 }
 
-/// Angles per position, ready to be turned into cosines and sines.
+/// Angle per position of every rotated pair.
 #[derive(Clone, Debug)]
 pub struct Rotation {
     /// Radians per position of each pair: `[rotary / 2]`.
     frequencies: Vec<f64>,
-    /// Factor on every cosine and sine: YaRN makes attention a little sharper so.
+    /// Factor on every cosine and sine: YaRN's attention temperature.
     magnitude: f64,
 }
 

@@ -1,4 +1,4 @@
-//! A model on a GPU that has no room for all of it: the CPU runs the first blocks, the GPU the others and the head.
+//! A model that does not fit on the GPU: the CPU runs the first layers, the GPU the others and the head.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,14 +9,14 @@ use crate::model::evaluate::{Evaluate, Pass, Profile, Want};
 use crate::model::forward::CpuModel;
 use crate::model::gpu::GpuModel;
 
-/// A model in two parts. Of a token no more than its row of the residual stream goes from one to the other.
+/// A model split between CPU and GPU. Only the residual stream of a pass is copied between them.
 pub struct Split<E: Executor> {
     first: CpuModel,
     last: GpuModel<E>,
 }
 
 impl<E: Executor> Split<E> {
-    /// The embedding and the first blocks, and all the others.
+    /// The embedding and the first layers, and the other layers with the head.
     pub fn new(first: CpuModel, last: GpuModel<E>) -> Split<E> {
         Split { first, last }
     }
@@ -54,7 +54,7 @@ impl<E: Executor> Evaluate for Split<E> {
         self.first.kv_bytes() + self.last.kv_bytes()
     }
 
-    /// Of the blocks on the GPU, the head, and the token that it would sample.
+    /// Cost of the layers on the GPU, the head and the sampler.
     fn profile(&mut self) -> Result<Option<Profile>, DeviceError> {
         self.last.profile()
     }

@@ -1,4 +1,4 @@
-//! The model's weights: every tensor by name, with the shape it must have.
+//! The model's weights: every tensor by name, with its required shape.
 
 use std::io;
 use std::ops::Range;
@@ -10,15 +10,15 @@ use crate::gguf::{Gguf, TensorView};
 use crate::model::config::Config;
 use crate::model::error::DeviceError;
 
-/// Why the weights cannot be used.
+/// Error of loading weights.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightError {
-    /// A tensor is missing or is not what the metadata promise.
+    /// A tensor is missing or contradicts the metadata.
     #[error("tensor `{name}`: {problem}")]
     Tensor {
         /// The tensor.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// The file's bytes cannot be read.
@@ -26,21 +26,21 @@ pub enum WeightError {
     Read {
         /// The tensor.
         name: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The device does not take it.
-    #[error("tensor `{name}` cannot be brought to the device: {source}")]
+    /// The device rejects it.
+    #[error("tensor `{name}` cannot be uploaded to the device: {source}")]
     Device {
         /// The tensor.
         name: String,
-        /// What the device says.
+        /// The error of the device.
         source: DeviceError,
     },
 }
 
 impl WeightError {
-    /// What the device says, where it is why.
+    /// The error of the device, if it is the cause.
     pub(crate) fn device_error(&self) -> Option<&DeviceError> {
         match self {
             WeightError::Device { source, .. } => Some(source),
@@ -48,15 +48,15 @@ impl WeightError {
         }
     }
 
-    /// Whether it is for want of the device's memory.
+    /// Whether the device is out of memory.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         matches!(self.device_error(), Some(DeviceError::OutOfMemory(_)))
     }
 }
 
-/// Type, shape and bytes of a tensor that may have been made on the spot.
+/// Type, shape and bytes of a tensor, stored or generated.
 pub struct Tensor<'a> {
-    /// How the values are stored.
+    /// Storage type of the values.
     pub ty: BlockType,
     /// Rows; 1 for a vector.
     pub rows: usize,
@@ -66,16 +66,16 @@ pub struct Tensor<'a> {
     pub bytes: TensorBytes<'a>,
 }
 
-/// The bytes of a tensor, wherever they come from.
+/// The bytes of a tensor.
 pub enum TensorBytes<'a> {
-    /// Generated on the spot.
+    /// Generated in memory.
     Generated(Vec<u8>),
     /// In a file or its image.
     Stored(Stored<'a>),
 }
 
 impl Tensor<'_> {
-    /// Its bytes, which may have to be read.
+    /// Its bytes; those of a file are read on use.
     pub fn stored(&self) -> Stored<'_> {
         match &self.bytes {
             TensorBytes::Generated(bytes) => Stored::Memory(bytes),
@@ -84,11 +84,11 @@ impl Tensor<'_> {
     }
 }
 
-/// Where weights come from: a file, or a generator of the same shape.
+/// Source of weights: a file, or a generator.
 pub trait WeightSource {
     /// The tensor's type, rows and values in a row.
     fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)>;
-    /// The tensor itself.
+    /// The tensor.
     fn tensor(&self, name: &str) -> Option<Tensor<'_>>;
 }
 
@@ -114,22 +114,22 @@ impl WeightSource for Gguf {
     }
 }
 
-/// The memory of a device, to which weights are brought.
+/// The memory of a device, to which weights are uploaded.
 pub trait DeviceMemory {
     /// A quantised matrix on the device.
     type Matrix;
     /// The weight of a norm.
     type Norm;
 
-    /// Brings a matrix `[rows, cols]` to the device.
+    /// Uploads a matrix `[rows, cols]`.
     ///
     /// # Errors
-    /// When the device has no room for it, or it cannot be read.
+    /// When the device is out of memory, or the matrix cannot be read.
     fn matrix(&self, weights: TensorView<'_>) -> Result<Self::Matrix, DeviceError>;
-    /// Brings the weight of a norm to the device.
+    /// Uploads the weight of a norm.
     ///
     /// # Errors
-    /// When the device has no room for it.
+    /// When the device is out of memory.
     fn norm(&self, weights: &[f32]) -> Result<Self::Norm, DeviceError>;
 }
 
@@ -149,9 +149,9 @@ impl DeviceMemory for Cpu {
 /// A model's weights in the CPU's memory.
 pub type CpuWeights = Weights<Matrix, Vec<f32>>;
 
-/// A tensor that a model has: its name and its rows and columns.
+/// Name and shape of a tensor.
 pub struct TensorShape {
-    /// As the file calls it.
+    /// Its name in the file.
     pub name: String,
     /// Rows; 1 for a norm.
     pub rows: usize,
@@ -159,7 +159,7 @@ pub struct TensorShape {
     pub cols: usize,
 }
 
-/// Every tensor that a model of these dimensions must have, in the order of a file.
+/// Every required tensor of a model of these dimensions, in the order of a file.
 pub fn required_tensors(config: &Config) -> Vec<TensorShape> {
     let tensor = |name: &str, rows, cols| TensorShape {
         name: name.to_owned(),
@@ -184,7 +184,7 @@ fn tensor_name(layer: usize, part: &str) -> String {
     format!("blk.{layer}.{part}.weight")
 }
 
-/// Names of a layer_tensors's tensors, with their rows and columns.
+/// Names and shapes of a layer's tensors.
 fn layer_tensors(config: &Config, layer: usize) -> [TensorShape; 9] {
     let (e, f) = (config.shape.embedding, config.shape.feed_forward);
     let (h, k) = (config.shape.q_width(), config.shape.kv_width());
@@ -206,7 +206,7 @@ fn layer_tensors(config: &Config, layer: usize) -> [TensorShape; 9] {
     })
 }
 
-/// How a layer_tensors's tensors are stored.
+/// Storage types of a layer's tensors.
 pub fn layer_types(
     source: &dyn WeightSource,
     config: &Config,
@@ -215,7 +215,7 @@ pub fn layer_types(
     layer_tensors(config, layer).map(|tensor| source.shape(&tensor.name).map(|(ty, _, _)| ty))
 }
 
-/// The tensor that turns the last activations into logits.
+/// Name of the output head's tensor.
 pub fn head_name(source: &dyn WeightSource) -> &'static str {
     match source.shape(OUTPUT) {
         Some(_) => OUTPUT,
@@ -223,7 +223,7 @@ pub fn head_name(source: &dyn WeightSource) -> &'static str {
     }
 }
 
-/// Checks that every tensor is there in the right shape, without reading any.
+/// Checks presence and shape of every tensor, without reading any.
 ///
 /// # Errors
 /// Names the first tensor that is missing or misshapen.
@@ -255,13 +255,10 @@ fn check_shape(
 ) -> Result<(), WeightError> {
     let problem = if (rows, cols) != (required_rows, required_cols) {
         format!(
-            "its shape is {rows} × {cols} where the metadata make it {required_rows} × {required_cols}"
+            "its shape is {rows} × {cols} where the metadata require {required_rows} × {required_cols}"
         )
     } else if name.ends_with("norm.weight") && ty != BlockType::F32 {
-        format!(
-            "a norm stored as {} where F32 is required_tensors",
-            ty.name()
-        )
+        format!("a norm stored as {} where F32 is required", ty.name())
     } else {
         return Ok(());
     };
@@ -271,10 +268,10 @@ fn check_shape(
     })
 }
 
-/// Brings every tensor to the device, `progress` hearing the part that is done.
+/// Uploads every tensor; `progress` is called with the fraction that is done.
 ///
 /// # Errors
-/// When a tensor is missing or misshapen, or the device refuses it.
+/// When a tensor is missing or misshapen, or the device rejects it.
 pub fn load<D: DeviceMemory>(
     memory: &D,
     source: &dyn WeightSource,
@@ -287,7 +284,7 @@ pub fn load<D: DeviceMemory>(
     Ok(weights)
 }
 
-/// Brings the embedding and the first layers to the device, without a head of their own.
+/// Uploads the embedding and the first layers, without an output head.
 ///
 /// # Errors
 /// As [`load`].
@@ -307,10 +304,10 @@ pub fn load_first_layers<D: DeviceMemory>(
     })
 }
 
-/// Brings everything but the first layers to the device: as many of the last as it has room for.
+/// Uploads the head and as many of the last layers as fit.
 ///
 /// # Errors
-/// As [`load`], and when there is no room for a single layer_tensors.
+/// As [`load`], and when not a single layer fits.
 pub fn load_last_layers<D: DeviceMemory>(
     memory: &D,
     source: &dyn WeightSource,
@@ -333,7 +330,7 @@ pub fn load_last_layers<D: DeviceMemory>(
 /// The weights in the memory of a device `D`.
 type DeviceWeights<D> = Weights<<D as DeviceMemory>::Matrix, <D as DeviceMemory>::Norm>;
 
-/// One layer_tensors's weights in the memory of a device `D`.
+/// One layer's weights in the memory of a device `D`.
 type DeviceLayer<D> = Layer<<D as DeviceMemory>::Matrix, <D as DeviceMemory>::Norm>;
 
 struct Loader<'a, D: DeviceMemory> {
@@ -361,7 +358,7 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
         })
     }
 
-    /// What comes before the layers and after them.
+    /// The embedding, the output norm and the head.
     fn outer_weights(&mut self) -> Result<DeviceWeights<D>, WeightError> {
         Ok(Weights {
             token_embd: self.matrix(TOKEN_EMBD)?,
@@ -429,7 +426,7 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
     }
 }
 
-/// Bytes of all tensors as they are stored.
+/// Bytes of all tensors as stored.
 pub fn stored_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
     let names = required_tensors(config)
         .into_iter()
@@ -440,7 +437,7 @@ pub fn stored_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
         .sum()
 }
 
-/// Bytes that they take in memory on the CPU, where rows are packed by whole vectors of them.
+/// Bytes of all tensors in memory on the CPU, where rows are padded to whole row blocks.
 pub fn packed_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
     let names = required_tensors(config)
         .into_iter()
@@ -460,7 +457,7 @@ pub fn packed_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Bytes of the weights that each generated token reads: all but an embedding table that is not the head too.
+/// Bytes of the weights that each generated token reads: all but an untied embedding table.
 pub fn bytes_per_token(source: &dyn WeightSource, config: &Config) -> u64 {
     let untied = source.shape(OUTPUT).is_some();
     stored_bytes(source, config)

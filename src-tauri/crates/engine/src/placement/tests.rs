@@ -118,7 +118,7 @@ fn taken_by(exec: &gpu::Wgpu, blocks: usize) -> u64 {
     };
     let model = GpuModel::load_last(exec.clone(), &config, &gguf, options, 64, &mut |_| {});
     let mut model = model.expect("it takes the model");
-    while model.blocks() > blocks {
+    while model.layers() > blocks {
         assert!(model.drop_first_layer().expect("no failure"));
     }
     // A byte a value and a scale of four for each 32.

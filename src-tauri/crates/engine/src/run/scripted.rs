@@ -1,4 +1,4 @@
-//! A model that is made up, for tests of what lies above it.
+//! A scripted model for tests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,10 +10,10 @@ use crate::model::evaluate::{Evaluate, Pass, Want};
 /// Logits after the tokens so far.
 type Logits = dyn Fn(&[u32]) -> Vec<f32> + Send;
 
-/// A model that gives the logits that a test computes.
+/// A model whose logits a test computes.
 pub struct Scripted {
     logits: Box<Logits>,
-    /// Hears the number of tokens of each pass.
+    /// Called with the number of tokens of each pass.
     on_pass: Box<dyn Fn(usize) + Send>,
     tokens: Vec<u32>,
 }

@@ -288,7 +288,7 @@ fn a_model_that_the_system_has_no_memory_for_is_an_error() {
         Some(500),
     );
     assert!(
-        said.contains("cannot be brought to the device") && said.contains("MB of memory left"),
+        said.contains("cannot be uploaded to the device") && said.contains("MB of memory left"),
         "{said}"
     );
 }

@@ -114,7 +114,7 @@ fn split<E: Executor>(
     let (gguf, config) = tiny();
     let last = GpuModel::load_last(exec, &config, &gguf, options, chunk, &mut |_| {});
     let mut last = last.expect("it takes the model");
-    while last.blocks() > blocks {
+    while last.layers() > blocks {
         assert!(last.drop_first_layer().expect("no failure"));
     }
     let layers = config.shape.layers - blocks;
