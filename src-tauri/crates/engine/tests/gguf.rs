@@ -81,7 +81,7 @@ fn error(image: Vec<u8>) -> String {
 }
 
 #[test]
-fn everything_written_is_read() {
+fn fields_and_tensors_are_read_as_written() {
     let gguf = Gguf::from_bytes(image()).expect("a good file");
     assert_eq!(gguf.version(), 3);
     assert_eq!(gguf.str("general.architecture"), Some("smollm3"));
@@ -111,7 +111,7 @@ fn everything_written_is_read() {
 }
 
 #[test]
-fn keys_of_another_type_are_not_there() {
+fn a_key_of_another_type_reads_as_missing() {
     let gguf = Gguf::from_bytes(image()).expect("a good file");
     assert_eq!(gguf.u32("general.architecture"), None);
     assert_eq!(gguf.str("smollm3.block_count"), None);
@@ -120,7 +120,7 @@ fn keys_of_another_type_are_not_there() {
 }
 
 #[test]
-fn a_file_cut_anywhere_is_an_error() {
+fn a_file_truncated_anywhere_is_an_error() {
     let image = image();
     for len in 0..image.len() - write::padding(128) {
         assert!(
@@ -132,7 +132,7 @@ fn a_file_cut_anywhere_is_an_error() {
 }
 
 #[test]
-fn other_files_are_told_apart() {
+fn files_of_other_formats_are_rejected() {
     assert!(matches!(
         Gguf::from_bytes(b"PK\x03\x04 not a model".to_vec()),
         Err(GgufError::NotGguf)
@@ -156,7 +156,7 @@ fn version_2_is_read_too() {
 }
 
 #[test]
-fn absurd_counts_are_refused_before_anything_is_made() {
+fn counts_out_of_range_are_rejected_before_any_allocation() {
     for at in [8, 16] {
         let mut image = image();
         image[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
@@ -253,7 +253,7 @@ fn text_that_is_not_utf_8_is_refused() {
 
 /// A few thousand damaged files as a rule; `GOLDCREST_FUZZ` says how many instead.
 #[test]
-fn random_damage_neither_panics_nor_fills_the_memory() {
+fn random_damage_neither_panics_nor_exhausts_memory() {
     let cases = std::env::var("GOLDCREST_FUZZ")
         .ok()
         .and_then(|cases| cases.parse().ok());

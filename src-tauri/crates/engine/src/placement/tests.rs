@@ -53,7 +53,7 @@ fn layers(found: &LoadedGpuModel) -> usize {
 }
 
 #[test]
-fn a_gpu_that_fails_while_it_is_loaded_has_failed() {
+fn a_fault_while_loading_is_a_fault_of_the_gpu() {
     let Some(exec) = device() else { return };
     let lost = Fault::Fails(gpu::GpuError::Lost("gone".to_owned()));
     let why = placed(Faulty::new(exec, 0, lost), &LoadOptions::default());
@@ -88,7 +88,7 @@ fn with_room_for(
 }
 
 #[test]
-fn a_gpu_with_little_memory_has_a_shorter_context_then_fewer_bits_then_fewer_blocks() {
+fn a_small_gpu_gets_a_shorter_context_then_8_bit_kv_then_fewer_layers() {
     let Some(exec) = device() else { return };
     for (room, asked, context, kv, whole) in [
         (40_000, None, 32_768, KvType::F16, true),
@@ -107,8 +107,8 @@ fn a_gpu_with_little_memory_has_a_shorter_context_then_fewer_bits_then_fewer_blo
     }
 }
 
-/// Bytes that the last `blocks` take with 4096 positions in 8 bits.
-fn taken_by(exec: &gpu::Wgpu, blocks: usize) -> u64 {
+/// Bytes that the last `fit_layers` take with 4096 positions in 8 bits.
+fn taken_by(exec: &gpu::Wgpu, fit_layers: usize) -> u64 {
     let (gguf, config) = tiny();
     let exec = with_memory(exec, u64::MAX);
     let options = gpu::Options {
@@ -118,34 +118,34 @@ fn taken_by(exec: &gpu::Wgpu, blocks: usize) -> u64 {
     };
     let model = GpuModel::load_last(exec.clone(), &config, &gguf, options, 64, &mut |_| {});
     let mut model = model.expect("it takes the model");
-    while model.layers() > blocks {
+    while model.layers() > fit_layers {
         assert!(model.drop_first_layer().expect("no failure"));
     }
     // A byte a value and a scale of four for each 32.
-    let cache = 2 * blocks * config.shape.kv_width() * 4096 * 36 / 32;
+    let cache = 2 * fit_layers * config.shape.kv_width() * 4096 * 36 / 32;
     exec.taken() + cache as u64 + angles(&config, 4096)
 }
 
 #[test]
-fn as_many_blocks_are_on_the_gpu_as_it_has_room_for() {
+fn as_many_layers_as_fit_are_on_the_gpu() {
     let Some(exec) = device() else { return };
     let options = LoadOptions::default();
-    for blocks in 1..5 {
-        let bytes = taken_by(&exec, blocks);
+    for fit_layers in 1..5 {
+        let bytes = taken_by(&exec, fit_layers);
         let found = placed(with_memory(&exec, bytes), &options).expect("it is used");
-        assert_eq!(layers(&found), blocks);
+        assert_eq!(layers(&found), fit_layers);
         assert_eq!((found.context, found.kv), (4096, KvType::Q8_0));
         match placed(with_memory(&exec, bytes - 1), &options) {
-            Ok(found) => assert_eq!(layers(&found), blocks - 1),
+            Ok(found) => assert_eq!(layers(&found), fit_layers - 1),
             Err(why) => {
-                assert!(blocks == 1 && !why.is_fault(), "{why}");
+                assert!(fit_layers == 1 && !why.is_fault(), "{why}");
             }
         }
     }
 }
 
 #[test]
-fn a_model_in_two_parts_says_what_the_cpu_says() {
+fn a_split_model_agrees_with_the_cpu() {
     let Some(exec) = device() else { return };
     let (gguf, config) = tiny();
     let options = LoadOptions {
@@ -180,7 +180,7 @@ fn a_model_in_two_parts_says_what_the_cpu_says() {
 }
 
 #[test]
-fn a_gpu_with_room_for_too_few_layers_is_not_used() {
+fn a_gpu_that_fits_too_few_layers_is_rejected() {
     let Some(exec) = device() else { return };
     let (bytes, options) = (taken_by(&exec, 2), LoadOptions::default());
     let with = |min_layers| placed_with(with_memory(&exec, bytes), &options, min_layers);
@@ -192,7 +192,7 @@ fn a_gpu_with_room_for_too_few_layers_is_not_used() {
 }
 
 #[test]
-fn a_gpu_too_small_for_the_weights_takes_no_model() {
+fn a_gpu_too_small_for_one_layer_is_rejected() {
     let Some(exec) = device() else { return };
     let placed = placed(with_memory(&exec, 100_000), &LoadOptions::default());
     let why = placed.err().expect("it is too small");

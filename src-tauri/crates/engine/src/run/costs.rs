@@ -1,28 +1,28 @@
 //! The measured cost of a pass over a few tokens.
 
-/// Tokens of the drafts that are made; a pass over a draft reads one token more.
+/// Lengths of drafts in tokens; a pass over a draft evaluates one token more.
 pub(crate) const DRAFTS: [usize; 3] = [1, 3, 7];
 
-/// How many times as long as over one token a pass over draft `i` takes where memory bandwidth is the only limit.
+/// Expected cost of a pass over draft `i`, in single-token passes, where memory bandwidth is the only limit.
 pub(crate) fn assumed_ratio(i: usize) -> f64 {
     1.0 + 0.06 * DRAFTS[i] as f64
 }
 
-/// What disturbs a measurement makes it longer, so that the shortest counts; and by this factor it is held to be out
-/// of date with every measurement that comes after it.
+/// Disturbances make a measurement longer, so that the shortest counts; with every later measurement it grows by this
+/// factor, so that it adapts to a slower machine.
 const DRIFT: f64 = 1.05;
 
-/// The passes of a session, answer after answer.
+/// Measured costs of the passes of a session.
 #[derive(Debug, Default)]
 pub(crate) struct PassCosts {
-    /// Seconds for one token.
+    /// Seconds of a single-token pass.
     single: Option<f64>,
-    /// How many times as long each draft takes.
+    /// Cost of each draft, in single-token passes.
     ratios: [Option<f64>; DRAFTS.len()],
 }
 
 impl PassCosts {
-    /// Takes record that a pass over so many tokens has taken so long.
+    /// Records the time of a pass over this number of tokens.
     pub fn record(&mut self, tokens: usize, seconds: f64) {
         if tokens == 1 {
             self.single = Some(lower_with_drift(self.single, seconds));
@@ -36,8 +36,8 @@ impl PassCosts {
         }
     }
 
-    /// How many times as long as over one token a pass over draft `i` takes. Before there was one, the next shorter
-    /// one tells what a token adds; where there is none, all but the shortest are feared to save nothing at all.
+    /// Cost of a pass over draft `i`, in single-token passes. Without a measurement it is extrapolated from the next
+    /// shorter one; without any, all but the shortest are assumed to save nothing.
     pub fn ratio(&self, i: usize) -> f64 {
         let shorter = || (0..i).rev().find_map(|j| Some((j, self.ratios[j]?)));
         match (self.ratios[i], shorter()) {

@@ -3,14 +3,14 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A small pseudo-random generator. Not for secrets.
+/// A small pseudo-random generator. Not cryptographically secure.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: [u64; 4],
 }
 
 impl Random {
-    /// The generator that `seed` stands for.
+    /// The generator with this seed.
     pub fn new(seed: u64) -> Random {
         let mut mix = seed;
         let state = std::array::from_fn(|_| {
@@ -42,7 +42,7 @@ impl Random {
     }
 }
 
-/// A fresh seed from the operating system's randomness, small enough for every number format on the way to a UI.
+/// A random seed of 32 bits, which every number format on the way to the UI represents exactly.
 pub fn fresh_seed() -> u64 {
     RandomState::new().build_hasher().finish() & u64::from(u32::MAX)
 }

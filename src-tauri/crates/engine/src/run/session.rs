@@ -1,4 +1,4 @@
-//! One sequence: the tokens that the KV cache holds, how much of the next prompt they already cover, and failover to
+//! One sequence: the tokens in the KV cache, reuse of their common prefix with the next prompt, and failover to
 //! the CPU when a GPU fails.
 
 use std::collections::VecDeque;
@@ -12,27 +12,27 @@ use crate::model::evaluate::{Evaluate, Pass, Profile, Want};
 use crate::run::costs::PassCosts;
 use crate::run::sampler::Sampler;
 
-/// Seconds since some moment.
+/// Monotonic time in seconds.
 type PassClock = Box<dyn Fn() -> f64 + Send>;
 
-/// Loads the model once more, on the CPU. The error is a reason in words.
+/// Loads the model on the CPU for a failover. The error is a message.
 pub type Reload = Box<dyn FnMut() -> Result<Box<dyn Evaluate>, String> + Send>;
 
 /// A model with the tokens of its cache.
 pub struct Session {
-    /// `None` where a device has failed and the CPU could not take the model either.
+    /// `None` where the device failed and so did the failover.
     model: Option<Box<dyn Evaluate>>,
-    /// What to do when the device fails.
+    /// The failover, if there is one.
     reload: Option<Reload>,
-    /// Why the CPU has taken over.
+    /// Why the device failed, after a failover.
     failure: Option<String>,
     tokens: Vec<u32>,
-    /// How many of `tokens` are in the model's cache: all of them, but for a model that has just taken over.
+    /// Number of `tokens` in the model's cache: all of them, except right after a failover.
     cached: usize,
     /// `[rows, vocab]`
     logits: Vec<f32>,
     rows: usize,
-    /// Uniform draws for tokens that are in flight.
+    /// Uniform draws for tokens in flight.
     draws: VecDeque<f64>,
     clock: PassClock,
     costs: PassCosts,
@@ -56,7 +56,7 @@ impl Session {
         }
     }
 
-    /// A session that goes on with the model of `reload`, in the middle of an answer too, when the device fails.
+    /// A session that fails over to the model of `reload`, also in the middle of an answer.
     pub fn with_failover(model: Box<dyn Evaluate>, reload: Reload) -> Session {
         Session {
             reload: Some(reload),
@@ -69,22 +69,22 @@ impl Session {
         &self.tokens
     }
 
-    /// Logits `[vocab]` after the last token that [`Session::read`] has read (row 0), or after each of those that
-    /// [`Session::step`] has.
+    /// Logits `[vocab]` after the last token of [`Session::read`] (row 0), or after each token of
+    /// [`Session::step`].
     pub fn logits(&mut self, row: usize) -> &mut [f32] {
         let vocab = self.logits.len() / self.rows;
         &mut self.logits[row * vocab..(row + 1) * vocab]
     }
 
-    /// Memory that the cache holds, in bytes.
+    /// Memory of the cache, in bytes.
     pub fn kv_bytes(&self) -> usize {
         self.model.as_ref().map_or(0, |model| model.kv_bytes())
     }
 
-    /// Makes the cache hold exactly `prompt` and the logits be those after it, reading only what is new.
-    /// `progress` hears how many tokens are in the cache, first the number that were there already.
+    /// Prefill: makes the cache hold exactly `prompt` and computes the logits after it, evaluating only new tokens.
+    /// `progress` is called with the number of tokens in the cache, first with the length of the common prefix.
     ///
-    /// When cancelled or failed, what has been read stays.
+    /// When cancelled or failed, the tokens evaluated so far stay in the cache.
     pub fn read(
         &mut self,
         prompt: &[u32],
@@ -97,7 +97,7 @@ impl Session {
             .zip(prompt)
             .take_while(|(a, b)| a == b)
             .count();
-        // The last token is read again even if it is known: its logits are not.
+        // The last token is always evaluated, for its logits.
         self.truncate(common.min(prompt.len().saturating_sub(1)));
         progress(self.tokens.len());
         while self.tokens.len() < prompt.len() {
@@ -116,7 +116,7 @@ impl Session {
         Ok(Pass::Complete)
     }
 
-    /// Reads one more token and, in the same pass, those that may come after it.
+    /// Evaluates one more token and, in the same pass, the draft of those after it.
     pub fn step(
         &mut self,
         id: u32,
@@ -132,23 +132,23 @@ impl Session {
         Ok(pass)
     }
 
-    /// Measures passes by another clock from now on.
+    /// Replaces the clock that measures passes.
     #[cfg(test)]
     pub(crate) fn set_clock(&mut self, clock: impl Fn() -> f64 + Send + 'static) {
         self.clock = Box::new(clock);
     }
 
-    /// What the passes of [`Session::step`] have taken.
+    /// Measured costs of the passes of [`Session::step`].
     pub(crate) fn costs(&self) -> &PassCosts {
         &self.costs
     }
 
-    /// Tokens up to which [`Session::step`] gives bit for bit what it gives for each of them alone.
+    /// Most tokens of a [`Session::step`] whose results are bit-identical to those of single-token steps.
     pub fn batch_limit(&self) -> usize {
         self.model.as_ref().map_or(1, |model| model.batch_limit())
     }
 
-    /// Whether the device itself can sample tokens as `sampler` does, from now on.
+    /// Configures the device's sampler as `sampler`; false where the host has to sample.
     ///
     /// # Errors
     /// When the device fails and there is no failover.
@@ -161,8 +161,8 @@ impl Session {
         configured.or_else(|error| self.fail_over(error).map(|()| false))
     }
 
-    /// Reads one more token and returns the one that the device samples after it. With `more`, the pass over that one
-    /// is submitted before it is waited for. Where the device cannot sample, or has failed, the host does.
+    /// Evaluates one more token and returns the one that the device samples after it. With `more`, the pass over that one
+    /// is submitted before it is waited for. Where the device cannot sample, or fails, the host samples.
     ///
     /// # Errors
     /// When the device fails and there is no failover.
@@ -178,7 +178,7 @@ impl Session {
                 self.draws.pop_front();
                 return Ok(next);
             }
-            // Too many tokens are likely for the device.
+            // More candidate tokens than the device's sampler holds.
             Ok(None) => {}
             Err(error) => self.fail_over(error)?,
         }
@@ -211,7 +211,7 @@ impl Session {
         device.wait()
     }
 
-    /// What a token costs on a GPU.
+    /// Cost of a token on a GPU.
     ///
     /// # Errors
     /// When the device fails.
@@ -219,12 +219,12 @@ impl Session {
         self.model()?.profile()
     }
 
-    /// Why the CPU has taken over from the device on which the model was loaded.
+    /// Why the device failed, after a failover to the CPU.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
-    /// Logits of every position of `tokens`, read from an empty cache.
+    /// Logits of every position of `tokens`, from an empty cache.
     pub fn all_logits(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, DeviceError> {
         self.truncate(0);
         let mut all = Vec::with_capacity(tokens.len());
@@ -286,7 +286,7 @@ impl Session {
         self.model.as_ref().map_or(1, |model| model.chunk())
     }
 
-    /// Reads `ids` behind `tokens`, on the CPU from the moment on at which the device fails.
+    /// Appends `ids` to `tokens`, with a failover to the CPU when the device fails.
     fn append(
         &mut self,
         ids: &[u32],
@@ -329,7 +329,7 @@ impl Session {
         pass
     }
 
-    /// Goes over to the CPU. Its model reads what the cache held in the next pass.
+    /// Fails over to the CPU. The next pass replays the tokens of the cache.
     fn fail_over(&mut self, error: DeviceError) -> Result<(), DeviceError> {
         let Some(reload) = &mut self.reload else {
             return Err(error);
@@ -338,7 +338,7 @@ impl Session {
             return Err(error);
         }
         tracing::warn!(%error, "the GPU failed; the CPU takes over");
-        // Host memory may hold a part of the model, and the GPU's may be the host's.
+        // Freed first: a part of the model may be in host memory, as may the memory of an integrated GPU.
         self.model = None;
         let model =
             reload().map_err(|reason| DeviceError::Failed(format!("{error}; then {reason}")))?;
@@ -349,7 +349,7 @@ impl Session {
         Ok(())
     }
 
-    /// Reads the tokens that the cache of a model that has taken over does not hold yet.
+    /// Replays the tokens that the cache does not hold after a failover.
     fn replay(&mut self, cancel: &AtomicBool) -> Result<Pass, DeviceError> {
         while self.cached < self.tokens.len() {
             let rest = self.cached..self.tokens.len().min(self.cached + self.chunk());
@@ -366,7 +366,7 @@ impl Session {
     }
 }
 
-/// A pass that was meant for a device that takes more tokens at once. `before` tokens are in the cache.
+/// A pass in smaller chunks than the caller's, after a failover. `before` tokens are in the cache.
 fn in_chunks(
     model: &mut dyn Evaluate,
     before: usize,

@@ -12,12 +12,12 @@
 //! bit for bit what passes over each of them give
 //! ([`Evaluate::batch_limit`](crate::model::evaluate::Evaluate::batch_limit)).
 //!
-//! Whether a draft pays off depends on the machine and on the text, and both are learned. A session measures its passes
+//! Whether a draft saves time depends on the machine and on the text; both are measured. A session measures its passes
 //! ([`PassCosts`]). Whenever the context predicts the next tokens, it is observed how many of them are right, whether they
 //! were drafted or not: a text whose predictions are wrong costs nothing, and one whose predictions become right is
-//! noticed. The draft with the largest expected gain is made, if any gains at all. Last, a [`Drafter`] has a budget, in
-//! passes over one token: what drafts save is added, what they cost is taken off, and a draft that the budget does not
-//! cover is not made, however promising it is.
+//! noticed. The draft with the largest expected speedup is made, if any has one. Last, a [`Drafter`] has a budget, in
+//! passes over one token: what drafts save is added, what they cost is subtracted, and a draft that the budget does not
+//! cover is not made.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -33,17 +33,17 @@ const NGRAM: usize = 3;
 const LONGEST: usize = DRAFTS[DRAFTS.len() - 1];
 /// The weight of the latest prediction in the acceptance rates.
 const LEARNING_RATE: f64 = 0.25;
-/// How many times as fast a draft must be expected to make the answer.
+/// Least expected speedup of a draft.
 const MIN_GAIN: f64 = 1.1;
-/// What every generated token adds to the budget: the most that drafts may slow a long answer down.
+/// What every generated token adds to the budget: the largest slowdown of a long answer by drafts.
 const BUDGET_PER_TOKEN: f64 = 0.02;
 /// The budget at the start.
 const INITIAL_BUDGET: f64 = 1.0;
-/// The largest budget, so that a good stretch does not pay for a long bad one. With all of it left, costs that make
+/// The largest budget, so that accepted drafts do not pay for many rejected ones. With all of it left, costs that make
 /// drafts look too expensive are measured once more.
 const MAX_BUDGET: f64 = 4.0;
 
-/// Reads every token of an answer once it is sampled, and with it those that may come next.
+/// Evaluates every sampled token of an answer together with a draft of the next ones.
 pub struct Speculator {
     drafter: Option<Drafter>,
     /// The draft that the last pass read, and how many of its tokens are accepted.
@@ -56,7 +56,7 @@ pub struct Speculator {
 }
 
 impl Speculator {
-    /// With drafts, if it is to `speculate`.
+    /// A speculator that makes drafts if `speculate`.
     pub fn new(speculate: bool) -> Speculator {
         Speculator {
             drafter: speculate.then(Drafter::new),
@@ -72,7 +72,7 @@ impl Speculator {
         session.logits(self.accepted_now)
     }
 
-    /// Goes on to the last of `tokens`, of which `session` holds all the others. At most `room` tokens are drafted.
+    /// Advances to the last of `tokens`, of which `session` holds all the others. At most `room` tokens are drafted.
     pub fn advance(
         &mut self,
         session: &mut Session,
@@ -105,11 +105,11 @@ impl Speculator {
 
 /// Makes the drafts of one answer.
 pub(crate) struct Drafter {
-    /// Where what followed an n-gram the last time lies.
+    /// Position of the token after the last occurrence of each n-gram.
     followers: HashMap<[u32; NGRAM], usize>,
-    /// Tokens that are in `followers`, as the one after an n-gram.
+    /// Number of tokens indexed in `followers`.
     indexed: usize,
-    /// The prediction under observation, and how many of its tokens were right.
+    /// The prediction under observation, and the number of its tokens that were right.
     observed: Option<([u32; LONGEST], usize)>,
     /// Acceptance rates: how often the first token of a prediction is right, the first two, and so on.
     acceptance: [f64; LONGEST],
@@ -175,21 +175,21 @@ impl Drafter {
         self.budget = (self.budget + saved - cost).min(MAX_BUDGET);
     }
 
-    /// TensorShape tokens of a pass over a draft, the one after the accepted ones included.
+    /// Expected tokens of a pass over a draft, including the one after the accepted ones.
     fn tokens_a_pass(&self, draft: usize) -> f64 {
         1.0 + self.acceptance[..draft].iter().sum::<f64>()
     }
 
-    /// What followed the last few tokens the last time.
+    /// The tokens after the last occurrence of the last n-gram.
     fn predict(&self, tokens: &[u32]) -> Option<[u32; LONGEST]> {
         let &at = self.followers.get(&last_ngram(tokens)?)?;
-        // A repetition that has just begun may be shorter than that: it goes on repeating itself.
+        // A repetition that is shorter than the prediction repeats.
         Some(std::array::from_fn(|i| {
             tokens[at + i % (tokens.len() - at)]
         }))
     }
 
-    /// Takes in the n-grams that are followed by a token.
+    /// Indexes the n-grams that are followed by a token.
     fn index(&mut self, tokens: &[u32]) {
         for at in self.indexed.max(NGRAM)..tokens.len() {
             if let Some(ngram) = last_ngram(&tokens[..at]) {

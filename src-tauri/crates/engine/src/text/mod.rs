@@ -1,4 +1,4 @@
-//! Text and tokens: the tokenizer, the chat template, the prompt, and what of an answer is thinking.
+//! Text and tokens: the tokenizer, the chat template, the prompt, and the thinking part of an answer.
 
 pub mod prompt;
 pub mod template;

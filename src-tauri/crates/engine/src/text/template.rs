@@ -1,11 +1,11 @@
 //! Chat templates: the Jinja source stored in a GGUF, rendered as transformers renders it.
 //!
-//! Templates are written for Python's Jinja2 (`trim_blocks`, `lstrip_blocks`, loop controls,
-//! string methods, dicts printed by `repr`). What they print is the protocol that the model was
-//! trained on, so the result must be equal byte for byte.
+//! Templates target Python's Jinja2 (`trim_blocks`, `lstrip_blocks`, loop controls,
+//! string methods, dicts printed by `repr`). Their output is the protocol that the model was
+//! trained on, so the result must be byte-identical.
 //!
-//! A template is a program from whoever made the file. Only known texts run in this process; any
-//! other gives way to the built-in one, or runs in a [`TemplateSandbox`] of the caller's.
+//! A template is an untrusted program. Only known texts run in this process; any
+//! other is replaced by the built-in one, or runs in a [`TemplateSandbox`] of the caller.
 
 mod compiled;
 mod error;
@@ -28,7 +28,7 @@ pub use sandbox::{TemplateSandbox, TemplateUse};
 
 const BUILT_IN: &str = include_str!("templates/smollm3.jinja");
 
-/// A chat template, what it can express, and where it came from.
+/// A chat template with its capabilities and origin.
 #[derive(Debug)]
 pub struct ChatTemplate {
     program: Program,
@@ -42,27 +42,27 @@ pub struct ChatTemplate {
 enum Program {
     /// In this process.
     Compiled(Box<Environment<'static>>),
-    /// Wherever the sandbox has it run.
+    /// In a sandbox.
     Sandboxed {
         source: String,
         sandbox: Arc<dyn TemplateSandbox>,
     },
 }
 
-/// What a template reacts to, found by rendering it and looking.
+/// The variables that a template uses, found by rendering it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// `enable_thinking` changes the prompt.
     pub thinking: bool,
-    /// Tools given as `xml_tools` or `tools` appear in the prompt.
+    /// Tools in `xml_tools` or `tools` appear in the prompt.
     pub tools: bool,
     /// The variable `custom_instructions` appears in the prompt.
     pub instructions: bool,
 }
 
 impl ChatTemplate {
-    /// The template for a file that brings `source`: that one where its text is known, or where there is a `sandbox` to
-    /// run it in; else the built-in one.
+    /// The template for a file with the template `source`: that one if its text is known, or if there is a `sandbox` to
+    /// run it; else the built-in one.
     #[must_use]
     pub fn of_file(source: Option<&str>, sandbox: Option<Arc<dyn TemplateSandbox>>) -> Self {
         let Some(source) = source else {
@@ -85,10 +85,10 @@ impl ChatTemplate {
         }
     }
 
-    /// Compiles `source` to run in this process, for which it has to be trusted.
+    /// Compiles a trusted `source` to run in this process.
     ///
     /// # Errors
-    /// [`TemplateError::Syntax`], with the line, when it is not a template.
+    /// [`TemplateError::Syntax`], with the line.
     pub fn parse(source: &str) -> Result<Self, TemplateError> {
         Ok(Self::new(
             Program::Compiled(Box::new(compile(source)?)),
@@ -96,7 +96,7 @@ impl ChatTemplate {
         ))
     }
 
-    /// Goldcrest's own template of the SmolLM3 protocol, for files that bring none.
+    /// Goldcrest's own template of the SmolLM3 protocol, for files without one.
     #[must_use]
     pub fn built_in() -> Self {
         let environment =
@@ -121,19 +121,19 @@ impl ChatTemplate {
         template
     }
 
-    /// Which text it is.
+    /// Its origin.
     #[must_use]
     pub fn origin(&self) -> TemplateUse {
         self.origin
     }
 
-    /// What the template reacts to.
+    /// Its capabilities.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
-    /// Why it refused even the first question that it was given, to see what it reacts to.
+    /// Why it failed on the first prompt of the probe.
     #[must_use]
     pub fn fault(&self) -> Option<&TemplateError> {
         self.fault.as_ref()
@@ -143,7 +143,7 @@ impl ChatTemplate {
     /// `add_generation_prompt`, `enable_thinking`, `xml_tools`, …), as if on the day `today`.
     ///
     /// # Errors
-    /// [`TemplateError::Render`], with the line, when the template gives up.
+    /// [`TemplateError::Render`], with the line.
     pub fn render(
         &self,
         context: &serde_json::Value,
@@ -160,8 +160,8 @@ impl ChatTemplate {
         }
     }
 
-    /// Renders one question in several ways and looks at what changes. What a template refuses, it
-    /// is not capable of. A sandbox is asked once.
+    /// Renders one question with several variables and compares the prompts. A variable on which the template fails is
+    /// not a capability. A sandbox is called once.
     fn probe(&self) -> Result<Capabilities, TemplateError> {
         const MARK: &str = "goldcrest-probe";
         const DAY: Date = Date::constant(2026, 1, 1);

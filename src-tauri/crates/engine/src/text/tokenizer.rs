@@ -1,13 +1,13 @@
-//! Text to token ids and back, from what the GGUF itself says.
+//! Text to token ids and back, with the vocabulary of the GGUF file.
 //!
-//! Byte-level BPE. Special tokens are no part of the BPE vocabulary: they are matched beside it,
-//! and only where the caller asks for it, so normal text can never become one.
+//! Byte-level BPE. Special tokens are not part of the BPE vocabulary: they are matched separately,
+//! and only on request, so that normal text never becomes one.
 
 mod byte_alphabet;
-mod cutting;
 mod error;
 mod pieces;
 mod specials;
+mod text_chunks;
 mod vocabulary;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ pub struct Tokenizer {
     bpe: tokenizers::Tokenizer,
     pieces: Pieces,
     specials: Specials,
-    /// Token of each byte, the fallback of the encoder.
+    /// Token of each byte, for the encoder's byte fallback.
     bytes: Box<[u32; 256]>,
     turn_ends: Vec<u32>,
     suppressed: Vec<u32>,
@@ -143,7 +143,7 @@ impl Tokenizer {
         let _complete = self.encode_unless(text, ids, &AtomicBool::new(false));
     }
 
-    /// As [`Tokenizer::encode_ordinary`], looking at `cancel` from piece to piece; false when it was set, and then `ids`
+    /// As [`Tokenizer::encode_ordinary`], polling `cancel` before each chunk of text; false when cancelled, and then `ids`
     /// lack the rest.
     #[must_use]
     pub(crate) fn encode_unless(
@@ -152,12 +152,14 @@ impl Tokenizer {
         ids: &mut Vec<u32>,
         cancel: &AtomicBool,
     ) -> bool {
-        // The encoder takes more than a hundred bytes of memory for each byte that it is given at once.
-        for piece in cutting::pieces(text, cutting::PIECE, cutting::LONGEST) {
+        // The encoder allocates more than a hundred bytes per byte of its input.
+        for chunk in
+            text_chunks::chunks(text, text_chunks::CHUNK_BYTES, text_chunks::MAX_CHUNK_BYTES)
+        {
             if cancel.load(Ordering::Relaxed) {
                 return false;
             }
-            self.encode_whole(piece, ids);
+            self.encode_whole(chunk, ids);
         }
         true
     }
@@ -173,7 +175,7 @@ impl Tokenizer {
         }
     }
 
-    /// The whole text of `ids`; bytes that are no UTF-8 become U+FFFD.
+    /// The text of `ids`; invalid UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn decode(&self, ids: &[u32]) -> String {
         let mut decoder = self.decoder();
@@ -191,8 +193,8 @@ impl Tokenizer {
         Decoder::new(&self.pieces)
     }
 
-    /// A decoder for what follows `ids`: a character that they left unfinished, as when an answer
-    /// was stopped inside of it, comes whole with the next ids.
+    /// A decoder for the ids after `ids`: an incomplete character at their end, as when an answer
+    /// was stopped inside of it, is completed by the next ids.
     #[must_use]
     pub fn decoder_after(&self, ids: &[u32]) -> Decoder<'_> {
         /// An unfinished character has three bytes at most.
@@ -204,19 +206,19 @@ impl Tokenizer {
         decoder
     }
 
-    /// The bytes that a token stands for; none for an id outside of the vocabulary.
+    /// The bytes of a token; empty for an id outside of the vocabulary.
     #[must_use]
     pub fn piece(&self, id: u32) -> &[u8] {
         self.pieces.get(id)
     }
 
-    /// The special token (control token or tag) with this text.
+    /// The special token (control or user-defined) with this text.
     #[must_use]
     pub fn special(&self, text: &str) -> Option<u32> {
         self.specials.id(text)
     }
 
-    /// Whether `id` is a control token: structure, never part of what anyone reads.
+    /// Whether `id` is a control token: structure, never part of the displayed text.
     #[must_use]
     pub fn is_control(&self, id: u32) -> bool {
         self.specials.is_control(id)
@@ -228,20 +230,20 @@ impl Tokenizer {
         &self.turn_ends
     }
 
-    /// Tokens that cannot stand in an answer, in ascending order: control tokens but those that end turns and the tags
-    /// around thinking, and placeholders.
+    /// Tokens that are invalid in an answer, in ascending order: control tokens except the ends of turns and the tags
+    /// around thinking, and unused tokens.
     #[must_use]
     pub fn suppressed(&self) -> &[u32] {
         &self.suppressed
     }
 
-    /// The token that every prompt begins with, where the model wants one.
+    /// The BOS token, if prompts begin with it.
     #[must_use]
     pub fn prompt_start(&self) -> Option<u32> {
         self.bos.filter(|_| self.add_bos)
     }
 
-    /// Bytes of the longest token; a text of more takes two tokens at least.
+    /// Bytes of the longest token.
     #[must_use]
     pub fn longest_token(&self) -> usize {
         self.pieces.longest()
@@ -257,7 +259,7 @@ impl Tokenizer {
         &self.specials
     }
 
-    /// Text of the begin-of-text and of the end-of-text token, as templates ask for them.
+    /// Texts of the BOS and the EOS token, variables of templates.
     pub(crate) fn boundary_texts(&self) -> [String; 2] {
         [self.bos, self.eos].map(|id| id.map(|id| self.decode(&[id])).unwrap_or_default())
     }
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn text_in_pieces_has_the_tokens_of_the_whole() {
+    fn chunks_of_text_encode_to_the_same_tokens() {
         let tokenizer = tiny();
         let parts = [
             "a",
@@ -350,7 +352,7 @@ mod tests {
             let (mut whole, mut pieced) = (Vec::new(), Vec::new());
             tokenizer.encode_whole(&text, &mut whole);
             let size = 1 + random(12);
-            let pieces: Vec<&str> = cutting::pieces(&text, size, usize::MAX).collect();
+            let pieces: Vec<&str> = text_chunks::chunks(&text, size, usize::MAX).collect();
             assert_eq!(pieces.concat(), text);
             for piece in &pieces {
                 tokenizer.encode_whole(piece, &mut pieced);
@@ -362,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_any_script_has_an_edge_at_every_space() {
+    fn text_of_any_script_has_a_boundary_at_every_space() {
         for text in [
             "слово за слово ",
             "한국어 문장 ",
@@ -371,30 +373,34 @@ mod tests {
             "؟ سلام ",
         ] {
             let text = text.repeat(1_000);
-            let pieces = cutting::pieces(&text, 100, usize::MAX);
+            let pieces = text_chunks::chunks(&text, 100, usize::MAX);
             let longest = pieces.map(str::len).max();
             assert!(longest.is_some_and(|longest| longest <= 100), "{text:.20}");
         }
     }
 
     #[test]
-    fn a_word_without_end_is_cut_inside() {
+    fn a_word_of_any_length_is_split() {
         for word in ["a", "ж", "한", "=", " ", "\u{301}"] {
             let text = word.repeat(1 << 20);
             let mut pieces = Vec::new();
-            pieces.extend(cutting::pieces(&text, cutting::PIECE, cutting::LONGEST));
+            pieces.extend(text_chunks::chunks(
+                &text,
+                text_chunks::CHUNK_BYTES,
+                text_chunks::MAX_CHUNK_BYTES,
+            ));
             assert_eq!(pieces.concat(), text);
-            let fits = |piece: &&str| piece.len() <= cutting::LONGEST;
+            let fits = |piece: &&str| piece.len() <= text_chunks::MAX_CHUNK_BYTES;
             assert!(pieces.iter().all(fits), "{word:?}");
-            assert!(pieces.len() <= 1 + text.len() / (cutting::LONGEST - 3));
+            assert!(pieces.len() <= 1 + text.len() / (text_chunks::MAX_CHUNK_BYTES - 3));
         }
         let tokenizer = tiny();
-        let text = "ж".repeat(cutting::LONGEST);
+        let text = "ж".repeat(text_chunks::MAX_CHUNK_BYTES);
         assert_eq!(tokenizer.decode(&tokenizer.encode(&text, false)), text);
     }
 
     #[test]
-    fn a_long_text_is_cut_short_by_cancel() {
+    fn cancel_stops_the_encoding_of_a_long_text() {
         let tokenizer = tiny();
         let text = "some words and 12 numbers\n".repeat(20_000);
         let (mut ids, cancel) = (Vec::new(), AtomicBool::new(true));

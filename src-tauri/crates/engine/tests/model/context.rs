@@ -22,7 +22,7 @@ fn given(context: Option<usize>) -> (usize, Option<String>) {
 }
 
 #[test]
-fn what_is_asked_for_is_given_or_the_difference_is_said() {
+fn a_context_differs_from_the_requested_one_with_a_note_only() {
     assert_eq!(given(None), (4096, None));
     assert_eq!(given(Some(100)), (100, None));
     assert_eq!(given(Some(4096)), (4096, None));
@@ -45,7 +45,7 @@ fn what_is_asked_for_is_given_or_the_difference_is_said() {
 }
 
 #[test]
-fn what_must_not_be_stretched_is_not() {
+fn without_yarn_the_context_is_the_trained_one() {
     let options = LoadOptions {
         context: Some(8192),
         stretch: false,
@@ -88,7 +88,7 @@ fn logits_are_of_tokens_that_there_are_as_far_as_the_context_goes() {
 
 /// SmolLM3's recipe, however much of the stretched context is used.
 #[test]
-fn a_longer_context_is_stretched_by_two() {
+fn a_longer_context_uses_yarn_with_factor_two() {
     let engine = open(MODEL, &on_cpu());
     let trained = engine.config();
     assert_eq!(&trained.for_context(4096), trained);
@@ -98,7 +98,7 @@ fn a_longer_context_is_stretched_by_two() {
 }
 
 #[test]
-fn an_inspection_says_what_context_there_would_be() {
+fn an_inspection_estimates_the_context() {
     let inspect = |context| {
         let found = Inspection::of(&fixture(&format!("{MODEL}.gguf")), Some(context));
         found.expect("a GGUF file").model.expect("a SmolLM3 file")
@@ -124,7 +124,7 @@ fn unstretched(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn twice_the_trained_context_is_read_as_a_file_with_yarn_is() {
+fn twice_the_trained_context_agrees_with_a_file_with_yarn() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = unstretched(folder.path());
     let logits = |context| {
@@ -149,7 +149,7 @@ fn twice_the_trained_context_is_read_as_a_file_with_yarn_is() {
 }
 
 #[test]
-fn a_file_that_stretches_itself_is_not_stretched_again() {
+fn yarn_is_not_applied_to_a_file_with_yarn() {
     let options = LoadOptions {
         context: Some(1_000_000),
         ..on_cpu()

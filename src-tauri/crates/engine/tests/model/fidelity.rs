@@ -24,7 +24,7 @@ fn in_f32_the_forward_pass_is_exact() {
 }
 
 #[test]
-fn no_cpu_level_is_further_from_the_truth_than_llama_cpp() {
+fn no_cpu_level_has_a_larger_error_than_llama_cpp() {
     let reference = reference();
     for level in CpuLevel::available() {
         for model in MODELS {
@@ -79,7 +79,7 @@ fn in_f32_the_gpu_is_exact() {
 }
 
 #[test]
-fn the_gpu_is_no_further_from_the_truth_than_llama_cpp() {
+fn the_gpu_has_no_larger_error_than_llama_cpp() {
     let Some(options) = on_gpu() else { return };
     let reference = reference();
     for model in MODELS {

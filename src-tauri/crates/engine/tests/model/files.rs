@@ -62,7 +62,7 @@ pub fn refusal(path: &Path) -> String {
 }
 
 #[test]
-fn a_file_that_was_only_written_again_is_good() {
+fn a_rewritten_file_opens() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = altered(MODEL, folder.path(), |_, field| field, "");
     let file = ModelFile::open(&path).expect("a good file");
@@ -86,7 +86,7 @@ fn a_file_that_was_only_written_again_is_good() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said() {
+fn errors_name_the_problem_of_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let cases = [
         (
@@ -166,7 +166,7 @@ fn what_is_wrong_with_a_file_is_said() {
 }
 
 #[test]
-fn dimensions_that_a_file_leaves_out_are_the_usual_ones_and_all_agree() {
+fn missing_dimensions_have_defaults_and_all_must_agree() {
     let file = Gguf::open(&fixture(&format!("{MODEL}.gguf"))).expect("the fixture is committed");
     let with = |changed: &str, field: Option<Field>| {
         let fields = file.keys().filter(|key| *key != changed);
@@ -232,7 +232,7 @@ fn dimensions_that_a_file_leaves_out_are_the_usual_ones_and_all_agree() {
 }
 
 #[test]
-fn long_lists_are_cut_in_an_inspection_and_say_so() {
+fn an_inspection_truncates_long_lists() {
     let found = Inspection::of(&fixture(&format!("{MODEL}.gguf")), None).expect("a GGUF file");
     let tokens = &found.metadata["tokenizer.ggml.tokens"];
     assert_eq!(tokens["length"], 525);
@@ -240,7 +240,7 @@ fn long_lists_are_cut_in_an_inspection_and_say_so() {
 }
 
 #[test]
-fn a_truncated_model_is_told_from_a_good_one() {
+fn a_truncated_file_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let whole = fs::read(fixture(&format!("{MODEL}.gguf"))).expect("the fixture is committed");
     let path = folder.path().join("half.gguf");
@@ -252,7 +252,7 @@ fn a_truncated_model_is_told_from_a_good_one() {
 }
 
 #[test]
-fn an_inspection_says_what_the_engine_makes_of_a_file() {
+fn an_inspection_describes_the_model_of_a_file() {
     let found = Inspection::of(&fixture("tiny-yarn-q8_0.gguf"), Some(100)).expect("a GGUF file");
     let model = found.model.expect("a SmolLM3 file");
     let json = serde_json::to_string(&model).expect("plain data");
@@ -270,7 +270,7 @@ fn an_inspection_says_what_the_engine_makes_of_a_file() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_takes_no_model() {
+fn an_unknown_gpu_is_rejected() {
     let options = LoadOptions {
         placement: Placement::Gpu(GpuPlacement {
             id: Some("none".to_owned()),

@@ -59,7 +59,7 @@ fn the_same_seed_gives_the_same_answer() {
 }
 
 #[test]
-fn a_seed_that_nobody_chose_is_reported_and_works() {
+fn a_random_seed_is_reported_and_reproduces_the_answer() {
     let mut params = params(Some(20), 0);
     params.sampling.seed = None;
     let (first, finished) = answer(&mut tiny(None), &PROMPT, &params);
@@ -68,7 +68,7 @@ fn a_seed_that_nobody_chose_is_reported_and_works() {
 }
 
 #[test]
-fn an_answer_ends_where_it_was_told_to() {
+fn an_answer_ends_at_its_limit() {
     let (ids, finished) = answer(&mut tiny(None), &PROMPT, &params(Some(5), 1));
     assert_eq!((ids.len(), finished.reason), (5, StopReason::MaxTokens));
     assert_eq!(
@@ -151,7 +151,7 @@ fn a_follow_up_reads_only_what_is_new() {
 }
 
 #[test]
-fn stop_is_obeyed_at_once() {
+fn cancel_stops_an_answer_at_once() {
     let mut engine = tiny(None);
     let cancel = AtomicBool::new(false);
     let mut tokens = 0;
@@ -185,7 +185,7 @@ fn stop_is_obeyed_at_once() {
 }
 
 #[test]
-fn thinking_is_counted_apart() {
+fn thinking_tokens_are_counted_separately() {
     let mut engine = tiny(None);
     let (params, never) = (params(Some(4), 2), AtomicBool::new(false));
     let prompt = Prompt {

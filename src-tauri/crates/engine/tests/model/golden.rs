@@ -63,7 +63,7 @@ fn answer(engine: &mut Engine, question: &str, thinking: bool) -> String {
 
 /// Set `GOLDCREST_BLESS=1` to write the answers anew after the demo model has been trained anew.
 #[test]
-fn the_demo_model_says_what_it_said() {
+fn the_demo_model_gives_its_golden_answers() {
     let mut golden = golden();
     let bless = std::env::var_os("GOLDCREST_BLESS").is_some();
     for level in CpuLevel::available() {
@@ -96,7 +96,7 @@ fn the_demo_model_says_what_it_said() {
 }
 
 #[test]
-fn the_demo_model_says_the_same_on_a_gpu() {
+fn the_demo_model_gives_its_golden_answers_on_a_gpu() {
     let Some(options) = on_gpu() else { return };
     let mut engine =
         Engine::open(&demo_model(), &options, &mut |_| {}).expect("the demo model opens");

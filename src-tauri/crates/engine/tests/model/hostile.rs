@@ -265,7 +265,7 @@ fn shapes_that_padding_makes_many_times_larger_are_refused() {
 }
 
 #[test]
-fn a_model_that_the_system_has_no_memory_for_is_an_error() {
+fn out_of_memory_while_loading_is_an_error() {
     if let Some(path) = in_child() {
         fs::write(said(&path), error(&path, &on_cpu(), &mut |_| {})).expect("it is written");
         return;
@@ -282,11 +282,7 @@ fn a_model_that_the_system_has_no_memory_for_is_an_error() {
         ..NARROW
     };
     sparse(&path, &large);
-    let said = child(
-        "a_model_that_the_system_has_no_memory_for_is_an_error",
-        &path,
-        Some(500),
-    );
+    let said = child("out_of_memory_while_loading_is_an_error", &path, Some(500));
     assert!(
         said.contains("cannot be uploaded to the device") && said.contains("MB of memory left"),
         "{said}"
@@ -313,7 +309,7 @@ fn limit_addresses(more: Option<u64>) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_pass_that_the_system_has_no_memory_for_is_an_error_and_the_model_goes_on() {
+fn out_of_memory_in_a_pass_is_an_error_and_the_model_stays_usable() {
     if let Some(path) = in_child() {
         let mut engine = Engine::open(&path, &on_cpu(), &mut |_| {}).expect("a good file");
         let tokens: Vec<u32> = (0..400).collect();
@@ -336,7 +332,7 @@ fn a_pass_that_the_system_has_no_memory_for_is_an_error_and_the_model_goes_on() 
     };
     sparse(&path, &heads);
     let said = child(
-        "a_pass_that_the_system_has_no_memory_for_is_an_error_and_the_model_goes_on",
+        "out_of_memory_in_a_pass_is_an_error_and_the_model_stays_usable",
         &path,
         None,
     );
@@ -348,7 +344,7 @@ fn a_pass_that_the_system_has_no_memory_for_is_an_error_and_the_model_goes_on() 
 }
 
 #[test]
-fn words_of_a_file_are_cut_in_errors() {
+fn text_of_a_file_is_truncated_in_errors() {
     let folder = tempfile::tempdir().expect("a folder");
     let long = "x".repeat(3_000_000);
     for key in [
@@ -401,7 +397,7 @@ fn words_of_a_file_are_cut_in_errors() {
 }
 
 #[test]
-fn a_head_of_its_own_must_have_the_shape_of_the_vocabulary() {
+fn an_untied_head_must_have_the_shape_of_the_vocabulary() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("untied.gguf");
     sparse_with_head(&path, &NARROW, Some((525, 64)));

@@ -85,7 +85,7 @@ fn gpu_session(options: gpu::Options, chunk: usize) -> Session {
     Session::new(Box::new(model.expect("it takes the model")))
 }
 
-/// The first blocks on the CPU, the others on the GPU.
+/// The first fit_layers on the CPU, the others on the GPU.
 fn on_both(chunk: usize) -> Session {
     let options = gpu::Options {
         kv: KvType::F16,
@@ -103,21 +103,21 @@ fn on_both(chunk: usize) -> Session {
     )))
 }
 
-/// The last `blocks` on a GPU, the others on a CPU.
+/// The last `fit_layers` on a GPU, the others on a CPU.
 fn split<E: Executor>(
     exec: E,
     cpu: Cpu,
     options: gpu::Options,
     chunk: usize,
-    blocks: usize,
+    fit_layers: usize,
 ) -> Split<E> {
     let (gguf, config) = tiny();
     let last = GpuModel::load_last(exec, &config, &gguf, options, chunk, &mut |_| {});
     let mut last = last.expect("it takes the model");
-    while last.layers() > blocks {
+    while last.layers() > fit_layers {
         assert!(last.drop_first_layer().expect("no failure"));
     }
-    let layers = config.shape.layers - blocks;
+    let layers = config.shape.layers - fit_layers;
     let weights = weights::load_first_layers(&cpu, &gguf, &config, layers, &mut |_| {});
     let first = config.with_layers(layers);
     let first = CpuModel::new(first, cpu, weights.expect("its weights"), options.kv, chunk);
@@ -174,7 +174,7 @@ const ROUNDING: f64 = 0.05;
 const TILES: f64 = 0.08;
 
 #[test]
-fn chunks_of_any_size_give_the_same() {
+fn logits_do_not_depend_on_the_chunk_size() {
     for (make, bound) in backends() {
         let prompt = tokens(1, 150);
         let (cold, _) = read(&mut make(512), &prompt);
@@ -186,7 +186,7 @@ fn chunks_of_any_size_give_the_same() {
 }
 
 #[test]
-fn in_exact_arithmetic_chunks_change_nothing_that_matters() {
+fn in_f32_logits_do_not_depend_on_the_chunk_size() {
     let prompt = tokens(2, 150);
     let (cold, _) = read(&mut exact(512), &prompt);
     let (chunked, _) = read(&mut exact(7), &prompt);
@@ -194,7 +194,7 @@ fn in_exact_arithmetic_chunks_change_nothing_that_matters() {
 }
 
 #[test]
-fn a_common_beginning_is_not_read_again() {
+fn a_common_prefix_is_not_evaluated_again() {
     for (make, bound) in backends() {
         let (common, first, second) = (tokens(3, 90), tokens(4, 40), tokens(5, 25));
         let mut session = make(32);
@@ -207,7 +207,7 @@ fn a_common_beginning_is_not_read_again() {
 }
 
 #[test]
-fn a_prompt_that_is_there_already_costs_one_token() {
+fn a_cached_prompt_costs_one_token() {
     for (make, bound) in backends() {
         let prompt = tokens(6, 50);
         let mut session = make(32);
@@ -238,7 +238,7 @@ fn tokens_one_by_one_are_a_prompt() {
 }
 
 #[test]
-fn what_was_truncated_leaves_nothing_behind() {
+fn truncated_tokens_leave_no_trace() {
     let (kept, gone, next) = (tokens(13, 64), tokens(14, 200), tokens(15, 30));
     for (make, bound) in backends() {
         let mut session = make(64);
@@ -265,7 +265,7 @@ fn a_smaller_cache_takes_less_memory() {
 }
 
 #[test]
-fn stopping_leaves_a_cache_that_can_be_trusted() {
+fn the_cache_is_valid_after_cancel() {
     for (make, bound) in backends() {
         let prompt = tokens(8, 400);
         let (cold, _) = read(&mut make(64), &prompt);
@@ -293,7 +293,7 @@ fn stopping_leaves_a_cache_that_can_be_trusted() {
 }
 
 #[test]
-fn a_token_outside_of_the_vocabulary_is_an_error_and_does_no_harm() {
+fn a_token_outside_of_the_vocabulary_is_an_error_without_effect() {
     for (make, bound) in backends() {
         let prompt = tokens(9, 10);
         let mut session = make(32);
@@ -304,7 +304,7 @@ fn a_token_outside_of_the_vocabulary_is_an_error_and_does_no_harm() {
 }
 
 #[test]
-fn in_exact_arithmetic_the_gpu_is_the_cpu() {
+fn in_f32_the_gpu_agrees_with_the_cpu() {
     if device().is_none() {
         return;
     }
@@ -318,13 +318,13 @@ fn in_exact_arithmetic_the_gpu_is_the_cpu() {
 }
 
 #[test]
-fn in_exact_arithmetic_a_gpu_and_the_cpu_together_are_the_cpu() {
+fn in_f32_a_split_model_agrees_with_the_cpu() {
     let Some(device) = device() else { return };
     let prompt = tokens(12, 80);
     let all = exact(512).all_logits(&prompt).expect("no failure");
-    // One of five blocks on the GPU or all but one, with kernels for one, a few and many tokens.
-    for (blocks, chunk) in [(4, 1), (1, 7), (2, 512), (3, 512)] {
-        let split = split(device.clone(), Cpu::exact(2), EXACT, chunk, blocks);
+    // One of five fit_layers on the GPU or all but one, with kernels for one, a few and many tokens.
+    for (fit_layers, chunk) in [(4, 1), (1, 7), (2, 512), (3, 512)] {
+        let split = split(device.clone(), Cpu::exact(2), EXACT, chunk, fit_layers);
         let mut session = Session::new(Box::new(split));
         let (ours, _) = read(&mut session, &prompt);
         assert_close(&ours, &all[79], 1e-5);
@@ -336,7 +336,7 @@ fn in_exact_arithmetic_a_gpu_and_the_cpu_together_are_the_cpu() {
 }
 
 #[test]
-fn the_gpu_chooses_what_the_sampler_would() {
+fn the_device_sampler_agrees_with_the_host_sampler() {
     if device().is_none() {
         return;
     }
@@ -386,7 +386,7 @@ fn the_gpu_chooses_what_the_sampler_would() {
 }
 
 #[test]
-fn a_gpu_that_fails_in_mid_answer_is_survived() {
+fn a_gpu_that_fails_during_an_answer_fails_over_to_the_cpu() {
     let Some(exec) = device() else { return };
     let failures = [
         gpu::GpuError::Lost("unplugged".to_owned()),

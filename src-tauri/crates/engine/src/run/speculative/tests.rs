@@ -29,7 +29,7 @@ fn below(random: &mut Random, bound: usize) -> usize {
 }
 
 #[test]
-fn a_prediction_is_what_followed_the_last_time() {
+fn a_prediction_is_what_followed_the_last_occurrence() {
     let mut random = Random::new(1);
     let mut found = 0;
     for _ in 0..200 {
@@ -78,7 +78,7 @@ fn what_is_learned_reaches_the_last_token_and_what_is_saved_has_a_bound() {
 }
 
 #[test]
-fn a_pass_that_was_cancelled_tells_nothing_of_what_passes_take() {
+fn a_cancelled_pass_is_not_measured() {
     let time = Arc::new(AtomicUsize::new(0));
     let passes = Arc::new(AtomicUsize::new(0));
     let mut session = scripted(|_| vec![0.0; 8], MACHINES[0], &time, &passes);
@@ -102,7 +102,7 @@ const MACHINES: [Machine; 3] = [
 ];
 
 #[test]
-fn costs_are_the_least_that_was_measured_lately() {
+fn costs_are_recent_minima() {
     let mut costs = PassCosts::default();
     assert_eq!(
         [0, 1, 2].map(|i| costs.ratio(i)),
@@ -156,7 +156,7 @@ fn write_out(script: &Script, machine: Machine, drafter: bool) -> (usize, usize)
 }
 
 #[test]
-fn no_machine_and_no_text_is_slowed_by_three_in_a_hundred() {
+fn drafts_slow_no_text_on_any_machine_by_three_percent() {
     for (machine, cost) in MACHINES.into_iter().enumerate() {
         for script in scripts(100_000) {
             let (plain, none) = write_out(&script, cost, false);
@@ -173,7 +173,7 @@ fn no_machine_and_no_text_is_slowed_by_three_in_a_hundred() {
 }
 
 #[test]
-fn whatever_fails_costs_no_more_than_the_income() {
+fn rejected_drafts_cost_no_more_than_the_budget() {
     let mut random = Random::new(2);
     for machine in MACHINES {
         for luck in [0, 1, 10, 50, 90, 100] {
@@ -280,7 +280,7 @@ fn chain(vocab: usize) -> impl Fn(&[u32]) -> Vec<f32> + Send + 'static {
 }
 
 #[test]
-fn drafts_change_nothing_but_the_number_of_passes() {
+fn drafts_change_only_the_number_of_passes() {
     let (mut drafted, mut accepted) = (0, 0);
     for seed in 0..60 {
         let vocab = 4 + seed as usize % 20;

@@ -1,4 +1,4 @@
-//! Keeps what people write apart from what the template writes.
+//! Injection guard: separates the content of messages from the text of the template.
 //!
 //! Content carries marks, so that no special token's text that has a character of content in it
 //! comes out of the template, however the template joined it to its own text or to other content:
@@ -14,23 +14,23 @@ use serde_json::Value;
 use crate::text::tokenizer::Specials;
 
 const MARK: char = '\u{fdd0}';
-/// Stands before and after the number of a place.
+/// Encloses the index of a placeholder.
 const PLACE: char = '\u{fdd1}';
 const END: char = '\u{fdd2}';
 
-/// To be put behind the answer that is to be continued.
+/// Marks the end of the answer to continue.
 pub(super) const CUT: &str = "\u{fdd2}";
 
-/// A stretch of a rendered prompt.
+/// A segment of a rendered prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Segment {
     /// Ordinary text, of the template or of the content.
     Text(String),
     /// A special token of the template.
     Special(u32),
-    /// Where the ids of the turn with this index belong.
+    /// Placeholder of the ids of the turn with this index.
     Place(usize),
-    /// Where [`CUT`] stood.
+    /// Position of [`CUT`].
     Cut,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Content that leaves a place for the ids of the turn with this index.
+    /// Placeholder content for the ids of the turn with this index.
     pub(super) fn place(index: usize) -> String {
         format!("{PLACE}{index}{PLACE}")
     }

@@ -10,13 +10,13 @@ use super::{generation, python};
 
 const NAME: &str = "chat";
 
-/// Steps that one rendering may take. They bound neither time nor memory: one step may be a product of long strings.
+/// Instructions of one rendering. They bound neither time nor memory: one may be a product of long strings.
 const FUEL: u64 = 5_000_000;
 
-/// Renders a template of unknown text in this process, which it may end, hang or fill: for the inside of a sandbox.
+/// Renders an untrusted template in this process, which it may crash, hang or run out of memory: for a sandbox.
 ///
 /// # Errors
-/// When it is no template, or gives up.
+/// When it does not compile, or fails.
 pub fn render_template(
     source: &str,
     context: &serde_json::Value,
@@ -90,7 +90,7 @@ fn line_of(error: &Error) -> usize {
     error.line().unwrap_or(1)
 }
 
-/// What is wrong, cut where a template raises more than a sentence.
+/// The message of an error, truncated.
 fn message_of(error: &Error) -> String {
     const LONGEST: usize = 500;
     let message = error
@@ -102,8 +102,8 @@ fn message_of(error: &Error) -> String {
     shown.take(LONGEST).collect()
 }
 
-/// Control characters, and those of Unicode that set the direction of the text behind them: they would speak to a
-/// terminal, or make the window's sentence read otherwise.
+/// Control characters, and those of Unicode that set the direction of the text: they would control a
+/// terminal, or reorder the message in the window.
 fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')

@@ -14,7 +14,7 @@ pub enum TemplateError {
         /// Length of the source.
         bytes: usize,
     },
-    /// A sandbox ended it before it was done.
+    /// A sandbox stopped it.
     #[error("the chat template was stopped: {reason}")]
     Stopped {
         /// The end of a sentence.
@@ -25,15 +25,15 @@ pub enum TemplateError {
     Syntax {
         /// Line of the template's source.
         line: usize,
-        /// What is wrong there.
+        /// The problem.
         message: String,
     },
-    /// The template stopped while rendering, by itself (`raise_exception`) or by a mistake.
+    /// The template failed while rendering, by `raise_exception` or by an error.
     #[error("the chat template failed in line {line}: {message}")]
     Render {
         /// Line of the template's source.
         line: usize,
-        /// What happened there.
+        /// The problem.
         message: String,
     },
 }

@@ -1,5 +1,5 @@
-//! `{% generation %}` blocks mark the model's words for training and print nothing themselves.
-//! Jinja2 knows them by an extension; here each tag becomes a block that always holds, so that
+//! `{% generation %}` blocks mark the model's answer for training and print nothing.
+//! Jinja2 has an extension for them; here each tag becomes an `if true` block, so that
 //! the whitespace control of the tag and the line numbers stay as they are.
 
 /// `source` with `generation` and `endgeneration` tags replaced by `if true` and `endif`.

@@ -6,9 +6,9 @@ use super::error::MAX_SOURCE_BYTES;
 
 /// SHA-256 of the known texts, without white space at their end.
 const KNOWN: [&str; 3] = [
-    // SmolLM3-3B as its makers publish it.
+    // SmolLM3-3B as published by Hugging Face.
     "3982464ecf49b0b38514fec4a5c22273fe70b7259480735bf13e225e4b64bec2",
-    // SmolLM3-3B as unsloth publishes it.
+    // SmolLM3-3B as published by unsloth.
     "cbc1d50f777ec029b33f53b23d7a224cceb65bcc8c7fac54946dbb56514e4d1e",
     // The demo model: models/demo/template.jinja.
     "362bba9deb20958f6ca518c9c137519aa4a9d0a1707769c7a5806c1bd4cd4acd",

@@ -9,11 +9,11 @@ use minijinja::{Error, ErrorKind, Output, State};
 use serde::Serialize as _;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
-/// How deep a printed value may be nested.
+/// Deepest nesting of a printed value.
 const MAX_DEPTH: usize = 64;
-/// The widest indent.
+/// Largest indent.
 const MAX_INDENT: usize = 32;
-/// The widest field of a formatted string.
+/// Widest field of a formatted string.
 const MAX_FIELD_WIDTH: u32 = 1000;
 
 /// Writes what `{{ value }}` prints.
@@ -39,7 +39,7 @@ pub(super) fn str_of(value: &Value) -> Result<String, Error> {
     Ok(out)
 }
 
-/// `room` is how deep the value may still be nested.
+/// `room` is the nesting that is left.
 fn repr(value: &Value, room: usize, out: &mut String) -> Result<(), Error> {
     let deeper = || room.checked_sub(1).ok_or_else(too_deep);
     match value.kind() {
@@ -77,7 +77,7 @@ fn too_deep() -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// Refuses a value that is nested deeper than `room`, as one that contains itself is.
+/// Rejects a value that is nested deeper than `room`, such as one that contains itself.
 fn check_depth(value: &Value, room: usize) -> Result<(), Error> {
     let items = matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
     if !items && value.kind() != ValueKind::Map {
@@ -183,7 +183,7 @@ pub(super) fn to_json(
         .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
 }
 
-/// `value | indent`, of a sensible width.
+/// `value | indent`, of a bounded width.
 pub(super) fn indent(
     value: StringInput<'_>,
     width: Option<usize>,
@@ -198,7 +198,7 @@ pub(super) fn indent(
     filters::indent(value, Some(check_indent(width)?), first, blank, options)
 }
 
-/// `"%5s" | format(value)`, with fields of a sensible width.
+/// `"%5s" | format(value)`, with fields of a bounded width.
 pub(super) fn format(
     state: &mut State<'_, '_>,
     format: &Value,
@@ -208,7 +208,7 @@ pub(super) fn format(
     filters::format(state, format, arguments)
 }
 
-/// Python's methods of strings, lists and dicts; fields of `format` have a sensible width.
+/// Python's methods of strings, lists and dicts; fields of `format` have a bounded width.
 pub(super) fn method(
     state: &mut State<'_, '_>,
     value: &Value,
@@ -221,7 +221,7 @@ pub(super) fn method(
     minijinja_contrib::pycompat::unknown_method_callback(state, value, method, arguments)
 }
 
-/// Refuses a format with a wide field: a large number, or `*`, between `%` and its conversion or between braces.
+/// Rejects a format with a wide field: a large number, or `*`, between `%` and its conversion or between braces.
 fn check_fields(format: &str) -> Result<(), Error> {
     let until = |field: &'_ str, end: Option<usize>| field[..end.unwrap_or(field.len())].to_owned();
     let after_percent = format.split('%').skip(1);

@@ -1,4 +1,4 @@
-//! Templates of unknown text, which run outside of this process.
+//! The sandbox of untrusted templates, outside of this process.
 
 use std::fmt::Debug;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::error::TemplateError;
 
-/// Renders templates of unknown text where they can do no harm. The shell has a child process do it; this crate knows
-/// no processes.
+/// Renders untrusted templates in isolation. The shell implements it with a child process; this crate starts
+/// none.
 pub trait TemplateSandbox: Debug + Send + Sync {
-    /// What `source` makes of `context` on the day `today`, within limits of time, memory and output.
+    /// Renders `source` over `context` on the day `today`, within limits of time, memory and output.
     ///
     /// # Errors
-    /// [`TemplateError::Stopped`] where a limit was reached, else what is wrong with the template.
+    /// [`TemplateError::Stopped`] at a limit, else the error of the template.
     fn render(&self, source: &str, context: &Value, today: Date) -> Result<String, TemplateError>;
 
-    /// What `source` makes of each of `contexts`, within the limits of one rendering where the sandbox can do so.
+    /// Renders `source` over each of `contexts`, within the limits of one rendering where the sandbox supports it.
     fn render_each(
         &self,
         source: &str,
@@ -30,10 +30,10 @@ pub trait TemplateSandbox: Debug + Send + Sync {
     }
 }
 
-/// Which template writes the prompts of a model.
+/// The origin of a model's chat template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemplateUse {
-    /// Goldcrest's own, because the file brings none.
+    /// Goldcrest's own, because the file has none.
     BuiltIn,
     /// The file's: its text is known.
     Known,
@@ -44,7 +44,7 @@ pub enum TemplateUse {
 }
 
 impl TemplateUse {
-    /// What it is called in the output of commands.
+    /// Its name in the output of commands.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! The byte-level alphabet of GPT-2: a printable character for every byte.
 
-/// The byte behind a character of the byte-level alphabet: printable Latin-1 stands for itself,
+/// The byte of a character of the byte-level alphabet: printable Latin-1 maps to itself,
 /// the other 68 bytes follow in order from U+0100.
 pub(super) fn byte_of(c: char) -> Option<u8> {
     let code = u32::from(c);
@@ -14,7 +14,7 @@ pub(super) fn byte_of(c: char) -> Option<u8> {
     u8::try_from(byte).ok()
 }
 
-/// The character of the byte-level alphabet that stands for `byte`.
+/// The character of `byte` in the byte-level alphabet.
 pub(super) fn char_of(byte: u8) -> char {
     let code = u32::from(byte);
     let code = match byte {

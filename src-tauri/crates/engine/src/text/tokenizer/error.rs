@@ -3,41 +3,41 @@
 /// Why a file's tokenizer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
-    /// No vocabulary anywhere.
+    /// No vocabulary.
     #[error("the file has no vocabulary (`{0}`), and no tokenizer.json lies beside it")]
     Missing(&'static str),
-    /// A tokenizer of another family.
+    /// An unsupported kind of tokenizer.
     #[error("tokenizer model `{0}` is not supported (`gpt2`, byte-level BPE, is)")]
     Model(String),
-    /// Another way to split text into words.
+    /// An unsupported pre-tokeniser.
     #[error("pre-tokenizer `{0}` is not supported (`smaug-bpe` and `llama-bpe` are)")]
     Split(String),
-    /// A list is absurdly long or does not have an entry for each token.
+    /// A list is too long or does not have an entry for each token.
     #[error("`{key}` has {found} entries where {expected} belong")]
     Count {
         /// The metadata key.
         key: &'static str,
-        /// How many it should have.
+        /// The expected number of entries.
         expected: String,
-        /// How many it has.
+        /// The number of entries.
         found: usize,
     },
-    /// A token that cannot be one.
+    /// An invalid token.
     #[error("token {id} {problem}")]
     Token {
         /// Its id.
         id: u32,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
-    /// A merge that is no pair, or longer than any token.
+    /// A merge that is not a pair, or longer than any token.
     #[error("merge {index} (`{merge}`) {problem}")]
     Merge {
         /// Position in the list of merges.
         index: usize,
         /// The merge as it is written.
         merge: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
     /// Text with this byte could not be encoded.

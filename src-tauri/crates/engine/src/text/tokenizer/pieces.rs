@@ -1,4 +1,4 @@
-//! Ids back to bytes, and bytes to whole characters.
+//! Token ids to bytes, and bytes to whole characters.
 
 use super::byte_alphabet::byte_of;
 use super::vocabulary::{TokenType, Vocabulary};
@@ -46,10 +46,10 @@ impl Pieces {
     }
 }
 
-/// Turns ids that arrive one by one into whole characters: bytes of an unfinished one wait.
+/// Streaming decoder of token ids into whole characters: bytes of an incomplete one are kept for the next id.
 pub struct Decoder<'a> {
     pieces: &'a Pieces,
-    /// The bytes of an unfinished character, three at most between calls.
+    /// The bytes of an incomplete character, three at most between calls.
     pending: Vec<u8>,
     text: String,
 }
@@ -63,8 +63,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The text that became whole with token `id`, often all of it, sometimes none. Bytes that
-    /// can be no UTF-8 become U+FFFD.
+    /// The text that token `id` completes. Bytes that
+    /// are invalid UTF-8 become U+FFFD.
     pub fn push(&mut self, id: u32) -> &str {
         self.text.clear();
         self.pending.extend_from_slice(self.pieces.get(id));
@@ -91,7 +91,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The end: a character that stayed unfinished becomes U+FFFD.
+    /// The end of the text: an incomplete character becomes U+FFFD.
     pub fn finish(&mut self) -> &str {
         self.text.clear();
         if !self.pending.is_empty() {

@@ -94,7 +94,7 @@ impl Specials {
     }
 }
 
-/// Each of them once.
+/// Sorted, without duplicates.
 fn sorted(characters: impl Iterator<Item = char>) -> Vec<char> {
     let mut characters: Vec<char> = characters.collect();
     characters.sort_unstable();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_special_token_is_found_among_its_beginnings() {
+    fn the_longest_special_token_is_found_among_its_prefixes() {
         let texts = ["<", "<a", "<ab>", "<abc>", "<b", "x<", "é<", "é"].map(str::to_owned);
         let specials = specials(&texts);
         for (text, expected) in [
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_million_special_tokens_cost_no_more_than_a_few() {
+    fn the_search_does_not_slow_down_with_the_number_of_special_tokens() {
         // One text in seven differs in its first character, all others in their last.
         let texts: Vec<String> = (0..500_000u32)
             .map(|n| match n % 7 {
@@ -164,7 +164,7 @@ mod tests {
         let text = "<|special_0|> 𐀀 ".repeat(10_000);
         let started = Instant::now();
         assert_eq!(specials.find(&text), None);
-        // Looking at each of them at each place would take minutes.
+        // A search for each of them at each position would take minutes.
         assert!(
             started.elapsed() < Duration::from_secs(5),
             "{:?}",

@@ -1,4 +1,4 @@
-//! Reading a vocabulary and making sure that it can be used.
+//! Reading and validation of a vocabulary.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use super::byte_alphabet::char_of;
 use super::error::TokenizerError;
 use crate::gguf::{Gguf, quote};
 
-/// Llama 3's split into words: `smaug-bpe` and `llama-bpe` are two names for it.
+/// Llama 3's pre-tokeniser: `smaug-bpe` and `llama-bpe` are two names for it.
 pub(super) const SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const SPLIT_NAMES: [&str; 4] = ["smaug-bpe", "llama-bpe", "llama3", "llama-v3"];
 
@@ -23,30 +23,30 @@ const MERGES: &str = "tokenizer.ggml.merges";
 /// Far above every published vocabulary (262,144 tokens, 580,604 merges); keeps ids and tables small.
 const MAX_TOKENS: usize = 1 << 20;
 const MAX_MERGES: usize = 1 << 20;
-/// Words of the language, not files.
+/// Longest token in bytes.
 const MAX_TOKEN_BYTES: usize = 1 << 12;
-/// Tags, whose beginnings are looked for everywhere in a prompt.
+/// Longest special token in bytes, which is searched at every position of a prompt.
 const MAX_SPECIAL_BYTES: usize = 1 << 7;
 
-/// What a token is for.
+/// GGUF's type of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenType {
     /// Text, written in the byte-level alphabet.
     Normal,
-    /// Structure of the protocol, such as the eos of a turn.
+    /// Structure of the protocol, such as the end of a turn.
     Control,
-    /// Text that the model was taught as one token, such as `<think>`.
+    /// Text that the model was trained on as one token, such as `<think>`.
     UserDefined,
-    /// A placeholder that stands for nothing.
+    /// A placeholder.
     Unused,
 }
 
-/// A vocabulary as a file gives it.
+/// A vocabulary as stored in a file.
 pub(super) struct Vocabulary {
     pub(super) tokens: Vec<String>,
     pub(super) types: Vec<TokenType>,
     pub(super) merges: Vec<(String, String)>,
-    /// A word that is a token stays whole, whatever the merges make of it.
+    /// A word that is a token becomes that token, without merges.
     pub(super) ignore_merges: bool,
     pub(super) bos: Option<u32>,
     pub(super) eos: Option<u32>,
@@ -110,7 +110,7 @@ impl Vocabulary {
         })
     }
 
-    /// An empty vocabulary with the bos and the eos of text that the metadata name.
+    /// An empty vocabulary with the BOS and EOS token of the metadata.
     fn from_metadata(file: &Gguf) -> Self {
         Self {
             tokens: Vec::new(),
@@ -183,7 +183,7 @@ impl Vocabulary {
         })
     }
 
-    /// Each token with its id and ty.
+    /// Each token with its id and type.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &str, TokenType)> {
         (0..)
             .zip(&self.tokens)
@@ -191,7 +191,7 @@ impl Vocabulary {
             .map(|((id, token), &ty)| (id, &**token, ty))
     }
 
-    /// The tokens that the encoder may make: the normal_tokens ones. Of two equal ones the first.
+    /// The tokens of the encoder: the normal ones; of duplicates the first.
     pub(super) fn normal_tokens(&self) -> Vocab {
         let mut ids = Vocab::with_capacity(self.tokens.len());
         for (id, token, ty) in self.iter() {
@@ -202,7 +202,7 @@ impl Vocabulary {
         ids
     }
 
-    /// Makes sure of what the encoder relies on without saying so; gives the token of each byte.
+    /// Checks the implicit requirements of the encoder; returns the token of each byte.
     pub(super) fn check(&self, normal_tokens: &Vocab) -> Result<Box<[u32; 256]>, TokenizerError> {
         check_count(TOKENS, self.tokens.len(), MAX_TOKENS)?;
         check_count(MERGES, self.merges.len(), MAX_MERGES)?;
@@ -235,7 +235,7 @@ impl Vocabulary {
                 "begins or ends texts, but is not in the vocabulary",
             ));
         }
-        // The encoder joins the halves of a merge in a buffer as long as the longest token.
+        // The encoder joins the two parts of a merge in a buffer of the length of the longest token.
         let longest = normal_tokens.keys().map(String::len).max().unwrap_or(0);
         for (index, (left, right)) in self.merges.iter().enumerate() {
             if left.len() + right.len() > longest {
@@ -263,7 +263,7 @@ impl Vocabulary {
 fn read_json(path: &Path) -> io::Result<Vec<u8>> {
     const LONGEST: u64 = 64 << 20;
     let mut json = Vec::new();
-    // Whatever the folder says of its length, no more than that is read.
+    // The length in the folder's entry may be wrong.
     File::open(path)?.take(LONGEST + 1).read_to_end(&mut json)?;
     if json.len() as u64 > LONGEST {
         let message = format!("it is longer than {} MB", LONGEST >> 20);
@@ -272,7 +272,7 @@ fn read_json(path: &Path) -> io::Result<Vec<u8>> {
     Ok(json)
 }
 
-/// GGUF's token types; what the format does not name is taken as normal_tokens.
+/// GGUF's token types; unknown ones are normal.
 fn token_type(number: i32) -> TokenType {
     match number {
         2 | 3 => TokenType::Control,
@@ -293,7 +293,7 @@ fn check_count(key: &'static str, found: usize, most: usize) -> Result<(), Token
     Ok(())
 }
 
-/// BpeMerges are written with one space between their halves.
+/// Merges are written as two parts with one space between them.
 fn merge_pairs<'a>(
     merges: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<(String, String)>, TokenizerError> {
@@ -310,7 +310,7 @@ fn merge_pairs<'a>(
         .collect()
 }
 
-/// Whether `text` stands anywhere in `json`.
+/// Whether `json` has the string `text` at any depth.
 fn mentions(json: &serde_json::Value, text: &str) -> bool {
     match json {
         serde_json::Value::String(found) => found == text,
@@ -320,7 +320,7 @@ fn mentions(json: &serde_json::Value, text: &str) -> bool {
     }
 }
 
-/// The parts of a `tokenizer.json` that matter here.
+/// The used parts of a `tokenizer.json`.
 #[derive(Deserialize)]
 struct TokenizerJson {
     #[serde(default)]

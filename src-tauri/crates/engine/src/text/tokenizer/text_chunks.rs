@@ -1,0 +1,53 @@
+//! Chunks of long text, so that encoding takes little memory and can be cancelled. They are split where the
+//! pre-tokeniser certainly has a word boundary, so that no token changes; only a word longer than any real one is split
+//! inside.
+
+/// Bytes of a chunk, where the text has boundaries at that distance.
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
+/// The most bytes of any chunk.
+pub(super) const MAX_CHUNK_BYTES: usize = 4 * CHUNK_BYTES;
+
+/// Chunks of `text` of at most `size` bytes, or up to `longest`, where it has no boundaries at that distance.
+pub(super) fn chunks(text: &str, size: usize, longest: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (chunk, behind) = rest.split_at(length(rest, size, longest));
+        rest = behind;
+        Some(chunk)
+    })
+}
+
+/// Bytes of the first chunk.
+fn length(text: &str, size: usize, longest: usize) -> usize {
+    if text.len() <= size {
+        return text.len();
+    }
+    let longest = longest.min(text.len());
+    let before = (1..=size).rev().find(|&at| is_boundary(text, at));
+    let boundary = before.or_else(|| (size + 1..longest).find(|&at| is_boundary(text, at)));
+    boundary.unwrap_or_else(|| text.floor_char_boundary(longest))
+}
+
+/// Whether the pre-tokeniser certainly has a word boundary at byte `at` of `text`.
+///
+/// By [`super::vocabulary::SPLIT`]: no word has a letter before something else, and whether a run of letters ends does not
+/// depend on what follows; no word has a space but at its start or among white space; no word goes on behind a line break
+/// but with white space, and a line break ends the run of white space before it. Characters whose class as letter or
+/// white space differs between Unicode versions are not used.
+fn is_boundary(text: &str, at: usize) -> bool {
+    let (Some(before), Some(after)) = (text.get(..at), text.get(at..)) else {
+        return false;
+    };
+    let (Some(last), Some(next)) = (before.chars().next_back(), after.chars().next()) else {
+        return false;
+    };
+    let letter = last.is_ascii_alphabetic() || matches!(last, '\u{4e00}'..='\u{9fa5}');
+    let other = next.is_ascii() && !next.is_ascii_alphabetic() || "，。、！？；：".contains(next);
+    let visible = last.is_alphanumeric() || last.is_ascii_graphic();
+    letter && other
+        || visible && next == ' '
+        || last == '\n' && (next.is_ascii_graphic() || next.is_alphabetic())
+}
