@@ -3,6 +3,8 @@
 //! A rule is a function from a [`Tree`] to what breaks it. `tests/house.rs` runs each over this
 //! repository; each rule's own unit tests show that it can fail, on a tree made up for it.
 
+mod modules;
+mod paths;
 pub mod rules;
 mod source;
 mod tree;

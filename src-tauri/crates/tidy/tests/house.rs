@@ -1,14 +1,19 @@
 //! Every rule, over this repository.
 
+use std::sync::LazyLock;
+
 use tidy::{Finding, Tree, rules};
 
+static REPOSITORY: LazyLock<Tree> =
+    LazyLock::new(|| Tree::of_repository().expect("the repository can be read"));
+
 fn hold(rule: fn(&Tree) -> Vec<Finding>) {
-    let tree = Tree::of_repository().expect("the repository can be read");
+    let tree = &*REPOSITORY;
     assert!(
         tree.file("src-tauri/crates/tidy/src/lib.rs").is_some(),
         "this is not the repository"
     );
-    let findings: Vec<String> = rule(&tree).iter().map(ToString::to_string).collect();
+    let findings: Vec<String> = rule(tree).iter().map(ToString::to_string).collect();
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }
 
@@ -27,8 +32,10 @@ hold![
     links_lead_somewhere,
     lints_are_inherited,
     machine_paths,
+    no_circle_of_files,
     no_network_code,
     one_door_to_the_host,
+    type_names,
     ui_stays_offline,
     unfinished_work,
     unsafe_has_a_home,

@@ -2,16 +2,20 @@
 
 mod arrows;
 mod capabilities;
+mod circles;
 mod documents;
 mod names;
 mod rust;
+mod type_names;
 mod ui;
 mod words;
 
 pub use arrows::{arrows, lints_are_inherited, no_network_code};
 pub use capabilities::{commands_are_granted, window_is_closed_to_the_world};
+pub use circles::no_circle_of_files;
 pub use documents::{licences, links_lead_somewhere};
 pub use names::{file_lengths, file_names};
 pub use rust::{exceptions_have_reasons, unsafe_has_a_home, unsafe_has_an_argument};
+pub use type_names::type_names;
 pub use ui::{colours_are_tokens, one_door_to_the_host, ui_stays_offline};
 pub use words::{machine_paths, unfinished_work};
