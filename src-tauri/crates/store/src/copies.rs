@@ -8,12 +8,12 @@ use std::time::UNIX_EPOCH;
 use rusqlite::{Connection, OpenFlags};
 
 use serde::Serialize;
-
-use crate::error::StoreError;
-use crate::open::APPLICATION_ID;
 use system::private;
 
-use crate::{migrate, recovery, table};
+use crate::error::StoreError;
+use crate::files::{UNFINISHED, copies_folder, sync_folder};
+use crate::schema::APPLICATION_ID;
+use crate::{integrity, migrate, table};
 
 /// Daily copies that are kept.
 const KEPT: usize = 5;
@@ -21,7 +21,6 @@ const KEPT: usize = 5;
 const DAYS_KEPT: i64 = 30;
 const DAILY: &str = "day-";
 const BEFORE_MIGRATION: &str = "version-";
-const UNFINISHED: &str = "unfinished";
 
 /// What became of a daily copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,15 +87,15 @@ fn all(database: &Path) -> Vec<PathBuf> {
 /// its name only when it is whole. This reads the whole file through a connection of its own, so
 /// that it can run beside the [`Store`](crate::Store).
 pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
-    let target = folder(database).join(format!("{DAILY}{day}.db"));
+    let target = copies_folder(database).join(format!("{DAILY}{day}.db"));
     if target.exists() {
         return Ok(Copy::Present);
     }
     remove_all(with_extension(database, UNFINISHED))?;
     let db = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    if let Some(detail) = recovery::fault(&db)? {
+    if let Some(detail) = integrity::fault(&db)? {
         // Where this fails, it is still said now.
-        let _ = recovery::ask_for_check(database);
+        let _ = integrity::ask_for_check(database);
         return Ok(Copy::Refused(detail));
     }
     write(&db, &target)?;
@@ -108,10 +107,6 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
         remove_all(named(database, BEFORE_MIGRATION).into_iter().filter(is_old))?;
     }
     Ok(Copy::Made(target))
-}
-
-pub(crate) fn folder(database: &Path) -> PathBuf {
-    database.with_file_name("copies")
 }
 
 /// Whether there is any copy.
@@ -126,7 +121,7 @@ pub(crate) fn before_migration(
     database: &Path,
     version: u32,
 ) -> Result<(), StoreError> {
-    let folder = folder(database);
+    let folder = copies_folder(database);
     let name = |n: u32| folder.join(format!("{BEFORE_MIGRATION}{version}-{n}.db"));
     let Some(n) = (1..).find(|n| !name(*n).exists()) else {
         return Ok(());
@@ -158,7 +153,7 @@ fn write(db: &Connection, target: &Path) -> Result<(), StoreError> {
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);
     }
-    recovery::sync_folder(target);
+    sync_folder(target);
     written
 }
 
@@ -182,8 +177,8 @@ fn examine(path: &Path) -> Result<GoodCopy, StoreError> {
     if application != APPLICATION_ID || !is_known {
         return Err(StoreError::NotFound("copy"));
     }
-    if let Some(detail) = recovery::fault(&db)? {
-        return Err(recovery::damaged(path, &detail, true));
+    if let Some(detail) = integrity::fault(&db)? {
+        return Err(integrity::damaged(path, &detail, true));
     }
     let chats = db.query_row(
         "SELECT count(*) FROM chat WHERE deleted_at IS NULL",
@@ -250,7 +245,7 @@ fn named(database: &Path, kind: &str) -> Vec<PathBuf> {
 }
 
 fn with_extension(database: &Path, extension: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder(database)) else {
+    let Ok(entries) = fs::read_dir(copies_folder(database)) else {
         return Vec::new();
     };
     entries

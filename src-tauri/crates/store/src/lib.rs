@@ -11,9 +11,13 @@ mod deadline;
 mod error;
 #[cfg(feature = "faults")]
 pub mod faults;
+mod files;
+mod integrity;
 mod migrate;
 mod open;
+mod preflight;
 mod recovery;
+mod schema;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -25,12 +29,14 @@ use deadline::Deadline;
 pub use copies::{Copy, GoodCopy, daily_copy, good as good_copies};
 pub use error::StoreError;
 pub use inference::Role;
+pub use integrity::{check, forget_check};
 pub use open::has_room;
-pub use recovery::{check, forget_check, name_aside, restore_copy, start_empty};
-pub use table::chat::{ChatId, ChatRow, Chats};
+pub use recovery::{name_aside, restore_copy, start_empty};
+pub use table::chat::{ChatRow, Chats};
 pub use table::draft::{Draft, DraftPlace, Drafts, QueuedMessage};
+pub use table::id::{ChatId, MessageId};
 pub use table::message::{
-    ErrorRow, MessageId, MessageRow, MessageState, Messages, NewMessage, OmittedRow, Progress,
+    ErrorRow, MessageRow, MessageState, Messages, NewMessage, OmittedRow, Progress,
 };
 pub use table::search::{Search, SearchRow};
 pub use table::setting::SettingRows;
@@ -87,7 +93,7 @@ impl Store {
     /// the database remembers it.
     pub fn ask_for_check(&self) -> Result<(), StoreError> {
         match &self.path {
-            Some(path) => recovery::ask_for_check(path),
+            Some(path) => integrity::ask_for_check(path),
             None => Ok(()),
         }
     }

@@ -7,29 +7,29 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::deadline::Deadline;
-use crate::error::{self, StoreError};
 use system::private;
 
-use crate::{copies, migrate, recovery, table};
+use crate::deadline::Deadline;
+use crate::error::{self, StoreError};
+use crate::files::{PROBE, copies_folder};
+use crate::schema::APPLICATION_ID;
+use crate::{copies, integrity, migrate, preflight, table};
 
-/// "GLDC": tells our files from those of other programs.
-pub(crate) const APPLICATION_ID: i32 = 0x474c_4443;
 /// How long to wait for another process that holds the file, such as a backup tool.
 const BUSY: Duration = Duration::from_secs(5);
 
 pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     private::folder(folder).map_err(|source| not_writable(folder, source))?;
-    recovery::finish_restoring(path)?;
-    if recovery::is_missing(path) {
+    preflight::finish_restoring(path)?;
+    if preflight::is_missing(path) {
         return Err(StoreError::Missing {
             path: path.to_owned(),
-            copies: copies::folder(path),
+            copies: copies_folder(path),
         });
     }
-    if recovery::was_emptied(path) {
-        return Err(recovery::damaged(path, "the file is empty", false));
+    if preflight::was_emptied(path) {
+        return Err(integrity::damaged(path, "the file is empty", false));
     }
     private::file(path).map_err(|source| not_writable(folder, source))?;
     let open = || {
@@ -38,15 +38,6 @@ pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
         Ok((db, deadline))
     };
     open().map_err(|error| explain(path, error))
-}
-
-/// Makes an empty database, with no other file beside it.
-pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
-    private::file(path).map_err(StoreError::io(path))?;
-    let mut db = Connection::open(path)?;
-    db.pragma_update(None, "journal_mode", "MEMORY")?;
-    db.pragma_update(None, "application_id", APPLICATION_ID)?;
-    Ok(migrate::run(&mut db, &table::steps())?)
 }
 
 pub(crate) fn memory() -> Result<(Connection, Deadline), StoreError> {
@@ -76,7 +67,7 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
     let application: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
     // All that is left is the first page: the journal with the rest is gone.
     if tables == 0 && fs::metadata(path).is_ok_and(|file| file.len() > 0) && copies::any(path) {
-        return Err(recovery::damaged(path, "the file is empty", false));
+        return Err(integrity::damaged(path, "the file is empty", false));
     }
     if tables > 0 && application != APPLICATION_ID {
         return Err(StoreError::Foreign {
@@ -90,7 +81,7 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
             known,
         });
     }
-    recovery::check_where_asked(&db, path)?;
+    integrity::check_where_asked(&db, path)?;
     if tables > 0 && found < known {
         copies::before_migration(&db, path, found)?;
     }
@@ -123,7 +114,7 @@ pub(crate) fn explain(path: &Path, error: StoreError) -> StoreError {
     };
     let sqlite = cause.downcast_ref::<rusqlite::Error>();
     if sqlite.is_some_and(error::is_damage) {
-        return recovery::damaged(path, &cause.to_string(), false);
+        return integrity::damaged(path, &cause.to_string(), false);
     }
     let path = path.to_owned();
     match sqlite.and_then(rusqlite::Error::sqlite_error_code) {
@@ -153,7 +144,7 @@ pub fn has_room(database: &Path) -> bool {
 /// Whether it is the folder or the disk that takes nothing: SQLite keeps two files beside its own.
 fn no_room(path: &Path) -> Option<StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let probe = path.with_extension(recovery::PROBE);
+    let probe = path.with_extension(PROBE);
     let written = private::file(&probe)
         .and_then(|()| File::create(&probe))
         .and_then(|mut file| file.write_all(&[0; 1 << 16]));

@@ -3,11 +3,10 @@
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 use crate::migrate::Step;
-use crate::table::message::MessageId;
+use crate::table::id::{ChatId, MessageId};
 
 // AUTOINCREMENT: the id of a chat that was purged is never given to another.
 pub(crate) const STEPS: &[Step] = &[Step {
@@ -23,12 +22,6 @@ pub(crate) const STEPS: &[Step] = &[Step {
           ) STRICT;
           CREATE INDEX chat_latest ON chat (updated_at DESC, id DESC) WHERE deleted_at IS NULL;",
 }];
-
-/// Names a chat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "specta", derive(specta::Type))]
-#[serde(transparent)]
-pub struct ChatId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
 
 /// A chat.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 use crate::migrate::Step;
-use crate::table::chat::ChatId;
+use crate::table::id::ChatId;
 
 // The new chat's draft is the row 0: a rowid is never 0 for a chat. What was pasted is long, and not
 // to be written again with each word that is typed beside it.

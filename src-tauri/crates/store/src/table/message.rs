@@ -7,12 +7,12 @@
 use inference::Role;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::StoreError;
 use crate::migrate::Step;
-use crate::table::chat::ChatId;
+use crate::table::id::{ChatId, MessageId};
 
 // No cascade along `parent`: SQLite would recurse once per message, and it does so 1,000 times at
 // most. Messages fall with their chat, and the key is checked when that is done.
@@ -47,12 +47,6 @@ pub(crate) const STEPS: &[Step] = &[Step {
           CREATE INDEX chat_leaf ON chat (leaf);
           CREATE INDEX message_writing ON message (id) WHERE state = 'writing';",
 }];
-
-/// Names a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "specta", derive(specta::Type))]
-#[serde(transparent)]
-pub struct MessageId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
 
 /// How far a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod chat;
 pub(crate) mod draft;
+pub(crate) mod id;
 pub(crate) mod message;
 pub(crate) mod search;
 pub(crate) mod setting;

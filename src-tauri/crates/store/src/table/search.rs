@@ -15,8 +15,8 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::deadline::{self, Deadline};
 use crate::error::StoreError;
 use crate::migrate::Step;
-use crate::table::chat::ChatId;
-use crate::table::message::MessageId;
+use crate::table::id::ChatId;
+use crate::table::id::MessageId;
 
 use query::{Term, quoted, terms};
 

@@ -1,0 +1,72 @@
+//! The files beside the database, by name, and changes of files that survive a power cut.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use system::private;
+
+use crate::error::StoreError;
+
+/// What a file that is being made is called, and one that is written to see whether that is
+/// possible.
+pub(crate) const UNFINISHED: &str = "unfinished";
+pub(crate) const PROBE: &str = "probe";
+/// The files that SQLite keeps beside a database: the write-ahead log (WAL), and its index in shared memory.
+pub(crate) const WAL: &str = "-wal";
+pub(crate) const SHM: &str = "-shm";
+
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// The folder of the copies.
+pub(crate) fn copies_folder(database: &Path) -> PathBuf {
+    database.with_file_name("copies")
+}
+
+/// The new file, whole, under a name that says that it is to become the database.
+pub(crate) fn restored(database: &Path) -> PathBuf {
+    database.with_extension("restored")
+}
+
+/// Marks a database that is to be checked when it is opened.
+pub(crate) fn check_mark(database: &Path) -> PathBuf {
+    database.with_extension("check")
+}
+
+pub(crate) fn duplicate(from: &Path, to: &Path) -> io::Result<()> {
+    private::file(to)?;
+    let mut target = OpenOptions::new().write(true).truncate(true).open(to)?;
+    io::copy(&mut File::open(from)?, &mut target)?;
+    target.sync_all()
+}
+
+/// A symbolic link counts, wherever it leads.
+pub(crate) fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Survives a power cut before anything that comes after it.
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
+    fs::rename(from, to).map_err(StoreError::io(from))?;
+    sync_folder(to);
+    Ok(())
+}
+
+/// Makes names that changed survive a power cut, where the system can.
+pub(crate) fn sync_folder(file: &Path) {
+    if let Some(folder) = file.parent().and_then(|folder| File::open(folder).ok()) {
+        let _ = folder.sync_all();
+    }
+}

@@ -1,0 +1,61 @@
+//! SQLite's check of a whole file, now or when it is opened next.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+use system::private;
+
+use crate::error::{self, StoreError};
+use crate::files::{check_mark, copies_folder};
+
+/// Reads the whole file, and fails with [`StoreError::Damaged`] where it is.
+///
+/// This takes a while with a large file.
+pub fn check(database: &Path) -> Result<(), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(database, flags)?;
+    match fault(&db)? {
+        Some(detail) => Err(damaged(database, &detail, true)),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn ask_for_check(database: &Path) -> Result<(), StoreError> {
+    let mark = check_mark(database);
+    private::file(&mark).map_err(StoreError::io(&mark))
+}
+
+/// Takes [`Store::ask_for_check`](crate::Store::ask_for_check) back: the file is to be used as it is.
+pub fn forget_check(database: &Path) {
+    let _ = fs::remove_file(check_mark(database));
+}
+
+/// What SQLite finds wrong with a file. That it could not look is an error, and no damage.
+pub(crate) fn fault(db: &Connection) -> Result<Option<String>, StoreError> {
+    match db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
+        Ok(state) => Ok(Some(state).filter(|state| state != "ok")),
+        Err(error) if error::is_damage(&error) => Ok(Some(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) fn damaged(database: &Path, detail: &str, opens: bool) -> StoreError {
+    StoreError::Damaged {
+        path: database.to_owned(),
+        copies: copies_folder(database),
+        detail: detail.to_owned(),
+        opens,
+    }
+}
+
+pub(crate) fn check_where_asked(db: &Connection, database: &Path) -> Result<(), StoreError> {
+    if !check_mark(database).exists() {
+        return Ok(());
+    }
+    if let Some(detail) = fault(db)? {
+        return Err(damaged(database, &detail, true));
+    }
+    forget_check(database);
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! What an interrupted restore leaves, and databases that are gone though copies of them exist: looked at before the file
+//! is opened.
+
+use std::fs;
+use std::path::Path;
+
+use crate::copies;
+use crate::error::StoreError;
+use crate::files::{PROBE, SHM, UNFINISHED, WAL, is_there, remove, rename, restored, with_suffix};
+
+/// Whether there is no database where one was: there are copies of it.
+pub(crate) fn is_missing(database: &Path) -> bool {
+    !is_there(database) && copies::any(database)
+}
+
+/// Whether nothing is left of a database that once had something in it. SQLite takes an empty file
+/// for a new database and removes the journal beside it, which may hold all that was written.
+pub(crate) fn was_emptied(database: &Path) -> bool {
+    let length = |path: &Path| {
+        let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+        file.map(|file| file.len())
+    };
+    let has_journal = length(&with_suffix(database, WAL)).is_some_and(|length| length > 0);
+    length(database) == Some(0) && (has_journal || copies::any(database))
+}
+
+/// Ends a replacement that was interrupted: the new file is used once the old one was moved away.
+/// Removes what such a process may leave.
+pub(crate) fn finish_restoring(database: &Path) -> Result<(), StoreError> {
+    for temporary in [UNFINISHED, PROBE] {
+        let _ = fs::remove_file(database.with_extension(temporary));
+    }
+    let restored = restored(database);
+    if !is_there(&restored) {
+        return Ok(());
+    }
+    if is_there(database) {
+        return remove(&restored);
+    }
+    // SQLite would play the journal of the old file, which is kept with it, into the new one.
+    remove(&with_suffix(database, WAL))?;
+    remove(&with_suffix(database, SHM))?;
+    rename(&restored, database)
+}
