@@ -1,4 +1,4 @@
-//! Numbers in sentences for people. The page writes them alike: `ui/src/text/figures.ts`.
+//! Numbers as the user reads them. The page formats them in the same way: `ui/src/text/figures.ts`.
 
 #![warn(missing_docs)]
 

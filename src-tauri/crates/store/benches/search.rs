@@ -3,7 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a measurement for people"
+    reason = "prints a measurement"
 )]
 
 use std::time::{Duration, Instant};

@@ -32,15 +32,15 @@ pub use inference::Role;
 pub use integrity::{check, forget_check};
 pub use open::has_room;
 pub use recovery::{name_aside, restore_copy, start_empty};
-pub use table::chat::{ChatRow, Chats};
-pub use table::draft::{Draft, DraftPlace, Drafts, QueuedMessage};
+pub use table::chat::{ChatRow, ChatTable};
+pub use table::draft::{Draft, DraftPlace, DraftTable, QueuedMessage};
 pub use table::id::{ChatId, MessageId};
 pub use table::message::{
-    ErrorRow, MessageRow, MessageState, Messages, NewMessage, OmittedRow, Progress,
+    ErrorRow, MessageRow, MessageState, MessageTable, NewMessage, OmittedRow, Progress,
 };
 pub use table::search::{Search, SearchRow};
-pub use table::setting::SettingRows;
-pub use table::window::{WindowRow, Windows};
+pub use table::setting::SettingTable;
+pub use table::window::{WindowRow, WindowTable};
 
 /// The open database: one connection, the only writer.
 pub struct Store {
@@ -99,28 +99,28 @@ impl Store {
     }
 
     /// The chats.
-    pub fn chats(&self) -> Chats<'_> {
-        Chats { db: &self.db }
+    pub fn chats(&self) -> ChatTable<'_> {
+        ChatTable { db: &self.db }
     }
 
     /// The messages.
-    pub fn messages(&self) -> Messages<'_> {
-        Messages { db: &self.db }
+    pub fn messages(&self) -> MessageTable<'_> {
+        MessageTable { db: &self.db }
     }
 
     /// The settings.
-    pub fn settings(&self) -> SettingRows<'_> {
-        SettingRows { db: &self.db }
+    pub fn settings(&self) -> SettingTable<'_> {
+        SettingTable { db: &self.db }
     }
 
     /// What was typed and not sent.
-    pub fn drafts(&self) -> Drafts<'_> {
-        Drafts { db: &self.db }
+    pub fn drafts(&self) -> DraftTable<'_> {
+        DraftTable { db: &self.db }
     }
 
     /// Where the windows stood.
-    pub fn windows(&self) -> Windows<'_> {
-        Windows { db: &self.db }
+    pub fn windows(&self) -> WindowTable<'_> {
+        WindowTable { db: &self.db }
     }
 
     /// Full-text search.

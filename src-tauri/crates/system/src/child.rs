@@ -1,5 +1,5 @@
 //! Runs hidden subcommands of this program as child processes, for work that may crash, hang or take all memory: drivers
-//! of GPUs, chat templates from strangers, and candle.
+//! of GPUs, untrusted chat templates, and candle.
 
 mod stream;
 #[cfg(test)]
@@ -70,7 +70,7 @@ pub enum ChildFault {
 }
 
 /// What comes from stdout.
-enum Report {
+enum StdoutEvent {
     Started,
     /// All of it, or one byte more than it may be.
     Output(Vec<u8>),
@@ -134,32 +134,32 @@ impl Child {
         let mut deadline = Instant::now() + self.startup.unwrap_or(self.timeout);
         loop {
             match next(&reports, deadline)? {
-                Report::Started => deadline = Instant::now() + self.timeout,
-                Report::Output(output) if output.len() > limit => {
+                StdoutEvent::Started => deadline = Instant::now() + self.timeout,
+                StdoutEvent::Output(output) if output.len() > limit => {
                     return Err(ChildFault::TooMuchOutput);
                 }
-                Report::Output(output) => return Ok((output, deadline)),
+                StdoutEvent::Output(output) => return Ok((output, deadline)),
             }
         }
     }
 }
 
-fn next(reports: &Receiver<Report>, deadline: Instant) -> Result<Report, ChildFault> {
+fn next(reports: &Receiver<StdoutEvent>, deadline: Instant) -> Result<StdoutEvent, ChildFault> {
     let left = deadline.saturating_duration_since(Instant::now());
     reports.recv_timeout(left).map_err(|_| ChildFault::TimedOut)
 }
 
 /// Reads until the end, or one byte further than the limit: then the pipe stays full until the child is ended. What
 /// came until an error is all that there is; that nobody listens any more is no error.
-fn read(mut stdout: impl Read, starts: bool, limit: usize, reports: &Sender<Report>) {
+fn read(mut stdout: impl Read, starts: bool, limit: usize, reports: &Sender<StdoutEvent>) {
     let mut first = [0];
     if starts && stdout.read_exact(&mut first).is_ok() && first == [STARTED] {
-        let _ = reports.send(Report::Started);
+        let _ = reports.send(StdoutEvent::Started);
     }
     let mut output = Vec::new();
     let more = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     let _ = stdout.take(more).read_to_end(&mut output);
-    let _ = reports.send(Report::Output(output));
+    let _ = reports.send(StdoutEvent::Output(output));
 }
 
 /// The last of what a child writes to stderr, once it has ended.

@@ -40,5 +40,6 @@ hold![
     unfinished_work,
     unsafe_has_a_home,
     unsafe_has_an_argument,
+    vocabulary,
     window_is_closed_to_the_world,
 ];

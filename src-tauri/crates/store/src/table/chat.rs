@@ -56,11 +56,11 @@ impl ChatRow {
 }
 
 /// The chats.
-pub struct Chats<'s> {
+pub struct ChatTable<'s> {
     pub(crate) db: &'s Connection,
 }
 
-impl Chats<'_> {
+impl ChatTable<'_> {
     /// Begins a chat.
     pub fn create(&self, title: &str, today: &str, at: i64) -> Result<ChatId, StoreError> {
         self.db

@@ -85,11 +85,11 @@ impl DraftPlace {
 }
 
 /// The drafts.
-pub struct Drafts<'s> {
+pub struct DraftTable<'s> {
     pub(crate) db: &'s Connection,
 }
 
-impl Drafts<'_> {
+impl DraftTable<'_> {
     /// The draft of a place; empty where there is none.
     pub fn get(&self, place: DraftPlace) -> Result<Draft, StoreError> {
         let text = self.column("SELECT text FROM draft WHERE chat = ?1", place)?;

@@ -250,11 +250,11 @@ fn unpack(bytes: &[u8]) -> Vec<u32> {
 }
 
 /// The messages.
-pub struct Messages<'s> {
+pub struct MessageTable<'s> {
     pub(crate) db: &'s Connection,
 }
 
-impl Messages<'_> {
+impl MessageTable<'_> {
     /// A message of a chat that is not deleted.
     pub fn get(&self, message: MessageId) -> Result<MessageRow, StoreError> {
         let sql = format!(
@@ -379,7 +379,7 @@ impl Messages<'_> {
         }
     }
 
-    /// The last message of the branch that [`Messages::show`] would show. Nothing is written.
+    /// The last message of the branch that [`MessageTable::show`] would show. Nothing is written.
     pub fn leaf_below(&self, message: MessageId) -> Result<MessageId, StoreError> {
         let leaf = self
             .db

@@ -15,11 +15,11 @@ pub(crate) const STEPS: &[Step] = &[Step {
 }];
 
 /// The settings.
-pub struct SettingRows<'s> {
+pub struct SettingTable<'s> {
     pub(crate) db: &'s Connection,
 }
 
-impl SettingRows<'_> {
+impl SettingTable<'_> {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Result<Option<Value>, StoreError> {
         Ok(self.with_prefix(key)?.remove(key))

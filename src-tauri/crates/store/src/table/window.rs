@@ -33,11 +33,11 @@ pub struct WindowRow {
 }
 
 /// The windows.
-pub struct Windows<'s> {
+pub struct WindowTable<'s> {
     pub(crate) db: &'s Connection,
 }
 
-impl Windows<'_> {
+impl WindowTable<'_> {
     /// Where the window of this label stood.
     pub fn get(&self, label: &str) -> Result<Option<WindowRow>, StoreError> {
         let mut read = self

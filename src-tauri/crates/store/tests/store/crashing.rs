@@ -55,7 +55,7 @@ fn what_was_journaled_survives_kill_9_at_any_moment() {
         let written = row.progress.text.len();
         assert!(
             written >= safe && written <= safe + 1,
-            "{written} letters, {safe} were safe"
+            "{written} characters written, {safe} stored"
         );
         assert_eq!(
             row.progress.tokens.len(),

@@ -8,6 +8,7 @@ mod names;
 mod rust;
 mod type_names;
 mod ui;
+mod vocabulary;
 mod words;
 
 pub use arrows::{arrows, lints_are_inherited, no_network_code};
@@ -18,4 +19,5 @@ pub use names::{file_lengths, file_names};
 pub use rust::{exceptions_have_reasons, unsafe_has_a_home, unsafe_has_an_argument};
 pub use type_names::type_names;
 pub use ui::{colours_are_tokens, one_door_to_the_host, ui_stays_offline};
+pub use vocabulary::vocabulary;
 pub use words::{machine_paths, unfinished_work};

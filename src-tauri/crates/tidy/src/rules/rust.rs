@@ -51,7 +51,7 @@ pub fn unsafe_has_an_argument(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// A lint is silenced by `expect` with a reason, so that it is told when it is needed no more.
+/// A lint is silenced by `expect` with a reason, so that the compiler reports when it is no longer needed.
 pub fn exceptions_have_reasons(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust() {

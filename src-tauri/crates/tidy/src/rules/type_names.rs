@@ -65,7 +65,7 @@ pub fn type_names(tree: &Tree) -> Vec<Finding> {
     }
     let mut findings = Vec::new();
     for (name, places) in &declared {
-        // One letter is an alias within a few functions, like a type parameter.
+        // A name of one character is an alias within a few functions, like a type parameter.
         let is_free = name.len() == 1 || TWICE.contains(&name.as_str());
         if let [(first, _), others @ ..] = places.as_slice()
             && !is_free
