@@ -1,6 +1,6 @@
 // npm run bench: measures the app as it ships and records the figures with the machine they were made on: every CPU
-// level of it, a deep context, a follow-up in a long chat, and guesses from the context.
-// `-- --peer` measures llama.cpp beside it instead, built for this processor and for AVX2. Other arguments go on to
+// level of it, a deep context, a follow-up in a long chat, and speculative decoding.
+// `-- --peer` measures llama.cpp instead, built for this processor and for AVX2. Other arguments go on to
 // `goldcrest bench`.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ import { buildUi } from "./ui.mjs";
 const DEPTH = 8192;
 /** Tokens of the chat in which a follow-up is timed. */
 const CHAT = 4096;
-/** Damaged files that the reader has to survive. */
+/** Damaged GGUF files that must not crash the reader. */
 const FUZZ_CASES = 100_000;
 const RECORDS = join(root, "src-tauri", "benches", "record");
 
@@ -131,17 +131,17 @@ function print(figures, depth, { follow_up, lookup, idle_cpu, sampling_ms }) {
   console.log(
     table(lookup, [
       ["text", (f) => f.text],
-      ["with guesses", (f) => rate(f.lookup_tok_s)],
+      ["with drafts", (f) => rate(f.lookup_tok_s)],
       ["without", (f) => rate(f.plain_tok_s)],
       ["ratio", (f) => f.ratio.toFixed(2)],
-      ["right", (f) => `${f.accepted} of ${f.drafted}`],
+      ["accepted", (f) => `${f.accepted} of ${f.drafted}`],
     ]),
   );
   console.log(
-    `a follow-up in a chat of ${follow_up.cached} tokens begins after ${follow_up.first_token_s.toFixed(2)} s`,
+    `the first token of a follow-up in a chat of ${follow_up.cached} tokens comes after ${follow_up.first_token_s.toFixed(2)} s`,
   );
   console.log(
-    `choosing a token takes ${sampling_ms.toFixed(2)} ms, waiting ${percent(idle_cpu)} of a core`,
+    `sampling a token takes ${sampling_ms.toFixed(2)} ms; idle, the app uses ${percent(idle_cpu)} of a core`,
   );
 }
 

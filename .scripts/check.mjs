@@ -1,4 +1,4 @@
-// npm run check: how the code is written.  Every check runs, whatever the ones before it said.
+// npm run check: static checks.  Every check runs, whether or not those before it passed.
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";

@@ -24,7 +24,7 @@ test("of several licences to choose from MIT is taken, with every notice", () =>
   assert.deepEqual(chosen("MIT OR Apache-2.0", one), one);
 });
 
-test("a package is told from a line of the tree, whatever stands behind it", () => {
+test("a package is read from a line of the tree, whatever follows it", () => {
   const tree = "goldcrest v0.1.0 (/x/src-tauri)\nserde v1.0.2\nserde v1.0.2 (*)\nzip v9.4.1\n";
   assert.deepEqual([...namesIn(tree)], ["goldcrest v0.1.0", "serde v1.0.2", "zip v9.4.1"]);
 });

@@ -1,4 +1,4 @@
-// Loaded by `node -r` before any other script: says in its own words that Node is too old. Its syntax is that of
+// Loaded by `node -r` before any other script: explains that Node is too old. Its syntax is that of
 // 2009 on purpose, for it has to run where the other scripts cannot even be parsed.
 "use strict";
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { root } from "./root.mjs";
 
-/** How each runner's closing lines tell what passed, failed and was skipped. */
+/** The counts of passed, failed and skipped tests in each runner's last lines. */
 const RUNNERS = {
   cargo: {
     line: /^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm,
@@ -67,7 +67,7 @@ export class Parts {
       if (status !== 0) break;
     }
     const row = { title, seconds: (Date.now() - started) / 1000, ...count(output, status === 0) };
-    // A build that broke, or a runner that died, has counted no failure.
+    // A failed build or a crashed runner has counted no failure.
     if (status !== 0 && row.failed === 0) row.failed = 1;
     // A runner that found nothing to run must not pass for one that passed.
     if (status === 0 && row.passed + row.skipped === 0) row.failed = 1;

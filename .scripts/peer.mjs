@@ -122,7 +122,7 @@ function buildLlamaBench(level) {
   return binary;
 }
 
-/** Whether it dies where weights are laid out for this processor, as seen where that has AMX. */
+/** Whether it crashes when weights are repacked for this processor, as seen where that has AMX. */
 function crashesRepacked(llamaBench, model) {
   const args = ["-m", model, "-p", "32", "-n", "0", "-r", "1"];
   return spawnSync(llamaBench, args, { stdio: "ignore" }).signal !== null;

@@ -33,7 +33,7 @@ test("Node is looked at before a script is parsed, in syntax that any Node has",
   assert.deepEqual(new Linter().verify(text, [{ languageOptions }]), []);
 });
 
-test("another Node, system or lock file has its packages installed anew", () => {
+test("packages are installed again for another Node, system or lock file", () => {
   const system = { node: "v20.19.0", platform: "linux", arch: "x64" };
   const stamp = stampOf("lock", system);
   assert.equal(stampOf("lock", { ...system }), stamp);

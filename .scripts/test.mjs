@@ -27,7 +27,7 @@ const env = {
   GOLDCREST_BINARY: app,
 };
 
-/** The GPU's tests with Mesa's software Vulkan made so wide that a subgroup has so many lanes. */
+/** The GPU's tests with Mesa's software Vulkan set to this many lanes per subgroup. */
 const gpu = (lanes) => ({
   title: `GPU, ${lanes} lanes a subgroup`,
   problem:

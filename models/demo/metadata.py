@@ -3,7 +3,7 @@
 
     python metadata.py FILE.gguf
 
-writes them anew into a file that was exported before; its weights and everything else stay as they are.
+rewrites them in a file that was exported before; the weights and everything else stay as they are.
 """
 import argparse
 import os

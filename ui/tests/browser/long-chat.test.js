@@ -16,7 +16,7 @@ const KEYS = 20;
 
 const LONG = "How does compound interest work?";
 
-/** Opens the newest chat with so many messages. */
+/** Opens the newest chat, which has this many messages. */
 async function open(messages, view) {
   const page = await stand.page({ messages, ...view });
   await chats(page).getByText(LONG).click();

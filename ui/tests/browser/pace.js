@@ -53,7 +53,7 @@ async function longAnswer(stand, tokens, rate) {
   };
 }
 
-/** Opens a chat of so many messages, then types in it: milliseconds, those of a key in processor time. */
+/** Opens a chat of this many messages, then types in it: milliseconds, those of a key in processor time. */
 async function longChat(stand, messages) {
   const page = await stand.page({ messages });
   await chats(page).getByText("How does compound interest work?").waitFor();

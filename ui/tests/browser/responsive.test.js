@@ -20,7 +20,7 @@ async function flood(page, text) {
   });
 }
 
-const letters = (page) => page.evaluate(() => document.querySelector(".answer").textContent.length);
+const length = (page) => page.evaluate(() => document.querySelector(".answer").textContent.length);
 
 const cases = [
   ...Object.entries(fences),
@@ -56,12 +56,12 @@ for (const [name, text] of cases)
     const page = await stand.page({ rate: 20_000, reading: 0 });
     await page.getByRole("button", { name: "Thinking", exact: true }).click();
     const grown = await flood(page, text);
-    t.diagnostic(`${text.length} letters as they come: ${JSON.stringify(grown)}`);
+    t.diagnostic(`${text.length} characters as they come: ${JSON.stringify(grown)}`);
     assert(grown.count > 50, "the page's tasks were seen");
     assert(grown.longest < MOST_MS, `a task of ${grown.longest} ms`);
     await soon(async () => {
-      const shown = await letters(page);
-      assert(shown > text.length / 4, `${shown} letters are shown`);
+      const shown = await length(page);
+      assert(shown > text.length / 4, `${shown} characters are shown`);
     });
     const shown = Math.floor(text.length / 4);
     const open = (at) =>

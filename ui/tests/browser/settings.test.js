@@ -24,15 +24,15 @@ scene("settings are saved, and the theme is set at once", {}, async (page) => {
   await page.getByRole("spinbutton", { name: "Temperature" }).press("Tab");
   await page.getByRole("textbox", { name: "Instructions" }).fill("Answer briefly.");
   await page.getByRole("switch", { name: "Think before answering" }).click();
-  const guess = page.getByRole("switch", { name: "Faster repeats" });
-  const guessed = await guess.isChecked();
-  await guess.click();
+  const lookup = page.getByRole("switch", { name: "Faster repeats" });
+  const wasOn = await lookup.isChecked();
+  await lookup.click();
   await page.getByRole("tab", { name: "Model" }).click();
   await page.getByRole("radio", { name: "8-bit" }).check();
   await soon(async () => {
     const settings = await saved(page);
     assert.equal(settings?.kvType, "q8_0");
-    assert.equal(settings.lookup, !guessed);
+    assert.equal(settings.lookup, !wasOn);
     assert.equal(settings.theme, "dark");
     assert.equal(settings.samplingChanges.temperature, 2, "kept within its bounds");
     assert.equal(settings.instructions, "Answer briefly.");

@@ -206,7 +206,7 @@ export class App {
     return chat === undefined ? undefined : this.invoke("open_chat", { id: chat });
   }
 
-  /** Changes what is stored, then loads the page anew, so that it starts from there. */
+  /** Changes what is stored, then reloads the page, so that it starts from that. */
   async settings(change) {
     const { settings } = await this.snapshot();
     await this.invoke("save_settings", {

@@ -95,16 +95,17 @@ test("a link to elsewhere does not take the window along", async (t) => {
 test("no process of the app has a socket on the network while it answers", async (t) => {
   const app = await App.open(t, display, { env: SLOW });
   const pid = app.pid();
-  // WebKit's own door for the driver, there only because this test asked for it.
-  const [, door] =
+  // WebKit's port for the driver, open only because this test asked for it.
+  const [, driverPort] =
     /WEBKIT_INSPECTOR_SERVER=[\d.]+:(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "utf8")) ?? [];
   await app.sendEndless();
   await app.get("button", "Stop");
-  const isDoor = ({ local, remote }) => [local, remote].some((port) => port === Number(door));
+  const isDriverPort = ({ local, remote }) =>
+    [local, remote].some((port) => port === Number(driverPort));
   const found = sockets(pid);
-  assert(found.some(isDoor), "the door is not seen, so nothing else would be");
+  assert(found.some(isDriverPort), "the driver's port is not found, so no other would be");
   assert.deepEqual(
-    found.filter((socket) => !isDoor(socket)),
+    found.filter((socket) => !isDriverPort(socket)),
     [],
   );
 });
