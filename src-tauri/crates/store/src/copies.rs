@@ -22,14 +22,14 @@ const DAYS_KEPT: i64 = 30;
 const DAILY: &str = "day-";
 const BEFORE_MIGRATION: &str = "version-";
 
-/// What became of a daily copy.
+/// The result of a daily copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Copy {
     /// It was made.
     Made(PathBuf),
     /// That day has one already.
     Present,
-    /// The database failed SQLite's check, so that no good copy should give way to one of it. The
+    /// The database failed SQLite's check, so that no copy of it may replace a good one. The
     /// next [`Store::open`](crate::Store::open) fails with [`StoreError::Damaged`].
     Refused(String),
 }
@@ -52,7 +52,7 @@ pub struct GoodCopy {
     pub chats: u32,
 }
 
-/// The copies that SQLite finds whole and that this version can open: the daily ones, the newest
+/// The undamaged copies that this version can open: the daily ones, the newest
 /// first, then those made before a migration.
 ///
 /// This reads them all.
@@ -79,9 +79,8 @@ fn all(database: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Lays a copy of the database into the folder `copies` beside it, and removes what is no longer
-/// kept: all daily copies but the last five, those made before a migration after 30 days, and what
-/// was not finished.
+/// Copies the database into the folder `copies` beside it, and removes old copies: all daily ones but
+/// the last five, those made before a migration after 30 days, and unfinished ones.
 ///
 /// `day` is an ISO date. The copy is of one moment, whatever is written meanwhile, and appears under
 /// its name only when it is whole. This reads the whole file through a connection of its own, so
@@ -94,12 +93,12 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
     remove_all(with_extension(database, UNFINISHED))?;
     let db = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     if let Some(detail) = integrity::fault(&db)? {
-        // Where this fails, it is still said now.
+        // If this fails, the damage is reported now all the same.
         let _ = integrity::ask_for_check(database);
         return Ok(Copy::Refused(detail));
     }
     write(&db, &target)?;
-    // Whatever days a clock that went wrong has given to the others.
+    // Even if a wrong clock has given the others later days.
     let old = named(database, DAILY).into_iter().rev().skip(KEPT);
     remove_all(old.filter(|path| *path != target))?;
     if let Some(today) = days_since_1970(day) {
@@ -114,8 +113,8 @@ pub(crate) fn any(database: &Path) -> bool {
     !all(database).is_empty()
 }
 
-/// Never overwrites an earlier one: it may be the only good one. One that would be the same as the
-/// last is not kept, so that a migration that fails at each start does not fill the disk.
+/// Never overwrites an earlier one: it may be the only good one. One that equals the last is
+/// not kept, so that a migration that fails at each start does not fill the disk.
 pub(crate) fn before_migration(
     db: &Connection,
     database: &Path,
@@ -135,8 +134,8 @@ pub(crate) fn before_migration(
     Ok(())
 }
 
-/// In one read transaction, so that a commit meanwhile does not make it begin again, and without
-/// the pages that are free, so that nothing deleted is in it.
+/// In one read transaction, so that a concurrent commit does not restart it, and without free
+/// pages, so that it holds nothing deleted.
 fn write(db: &Connection, target: &Path) -> Result<(), StoreError> {
     if let Some(folder) = target.parent() {
         private::folder(folder).map_err(StoreError::io(folder))?;
@@ -200,7 +199,7 @@ fn examine(path: &Path) -> Result<GoodCopy, StoreError> {
     })
 }
 
-/// The address by which SQLite opens a file without locks and journal.
+/// The URI by which SQLite opens a file without locks and WAL.
 fn immutable(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {

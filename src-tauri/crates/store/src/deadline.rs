@@ -1,4 +1,4 @@
-//! A limit on how long a statement may run: the thread that owns the store has others to serve.
+//! A time limit of statements: the thread that owns the store has other requests to serve.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};

@@ -1,11 +1,11 @@
-//! What can go wrong with the file.
+//! Errors of the store.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{ErrorCode, ffi};
 
-/// Why the store could not do what it was asked.
+/// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file was written by a later version of the app.
@@ -31,7 +31,7 @@ pub enum StoreError {
         copies: PathBuf,
         /// What SQLite says.
         detail: String,
-        /// Whether it opens all the same: the damage is in a part that opening does not read.
+        /// Whether it opens nevertheless, because the damage is in a part that opening does not read.
         opens: bool,
     },
     /// There is no file, though there are copies of it.
@@ -116,7 +116,7 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
-        // The shared memory of the journal is a file too, and it too needs room.
+        // The shared memory of the WAL is a file too, and needs space.
         let no_room = |error: &ffi::Error| {
             error.code == ErrorCode::DiskFull || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
         };

@@ -8,8 +8,7 @@ use system::private;
 
 use crate::error::StoreError;
 
-/// What a file that is being made is called, and one that is written to see whether that is
-/// possible.
+/// Extensions of a file that is being made, and of one that is written to test whether that is possible.
 pub(crate) const UNFINISHED: &str = "unfinished";
 pub(crate) const PROBE: &str = "probe";
 /// The files that SQLite keeps beside a database: the write-ahead log (WAL), and its index in shared memory.
@@ -27,7 +26,7 @@ pub(crate) fn copies_folder(database: &Path) -> PathBuf {
     database.with_file_name("copies")
 }
 
-/// The new file, whole, under a name that says that it is to become the database.
+/// The complete new file that is to become the database.
 pub(crate) fn restored(database: &Path) -> PathBuf {
     database.with_extension("restored")
 }
@@ -44,7 +43,7 @@ pub(crate) fn duplicate(from: &Path, to: &Path) -> io::Result<()> {
     target.sync_all()
 }
 
-/// A symbolic link counts, wherever it leads.
+/// A symbolic link counts, whatever its target.
 pub(crate) fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
@@ -57,7 +56,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Survives a power cut before anything that comes after it.
+/// Durable before anything that follows it.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
     fs::rename(from, to).map_err(StoreError::io(from))?;
     sync_folder(to);

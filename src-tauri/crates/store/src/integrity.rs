@@ -26,12 +26,12 @@ pub(crate) fn ask_for_check(database: &Path) -> Result<(), StoreError> {
     private::file(&mark).map_err(StoreError::io(&mark))
 }
 
-/// Takes [`Store::ask_for_check`](crate::Store::ask_for_check) back: the file is to be used as it is.
+/// Withdraws [`Store::ask_for_check`](crate::Store::ask_for_check): the file is used as it is.
 pub fn forget_check(database: &Path) {
     let _ = fs::remove_file(check_mark(database));
 }
 
-/// What SQLite finds wrong with a file. That it could not look is an error, and no damage.
+/// The damage that SQLite finds in a file, if any. A check that could not run is an error.
 pub(crate) fn fault(db: &Connection) -> Result<Option<String>, StoreError> {
     match db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
         Ok(state) => Ok(Some(state).filter(|state| state != "ok")),

@@ -1,8 +1,8 @@
 //! Goldcrest's chats in one SQLite file. This is the only crate that names rusqlite.
 //!
-//! A table is a module of [`table`]: its schema steps, its row, its reads and its writes stand
-//! together. [`Store`] opens the file and hands the tables out. Times are unix seconds, and the
-//! caller's: nothing here looks at a clock.
+//! A table is a module of [`table`], with its schema steps, its row, its reads and its writes.
+//! [`Store`] opens the file and gives access to the tables. Times are unix seconds and come from
+//! the caller: nothing here reads a clock.
 
 #![warn(missing_docs)]
 
@@ -50,8 +50,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file, or makes it, and brings an older one up to date after a copy was laid beside
-    /// it.
+    /// Opens the file, or makes it; migrates an older one after making a copy of it.
     ///
     /// Answers that were being written when the last process ended become
     /// [`MessageState::Interrupted`]; where that cannot be written they stay as they are, and the
@@ -73,8 +72,7 @@ impl Store {
         }
     }
 
-    /// A store that lives as long as this value: for tests, and for conversations that leave no
-    /// trace.
+    /// A store in memory: for tests, and for conversations that are not kept.
     pub fn in_memory() -> Result<Store, StoreError> {
         let (db, deadline) = open::memory()?;
         Ok(Store {
@@ -113,12 +111,12 @@ impl Store {
         SettingTable { db: &self.db }
     }
 
-    /// What was typed and not sent.
+    /// The drafts.
     pub fn drafts(&self) -> DraftTable<'_> {
         DraftTable { db: &self.db }
     }
 
-    /// Where the windows stood.
+    /// The windows' places.
     pub fn windows(&self) -> WindowTable<'_> {
         WindowTable { db: &self.db }
     }
@@ -131,9 +129,9 @@ impl Store {
         }
     }
 
-    /// Makes all writes of `act` together, or none of them when it fails.
+    /// Makes all writes of `act` in one transaction, or none when it fails.
     ///
-    /// Once this returned `Ok`, they survive a power cut. Not to be nested.
+    /// After `Ok` they are durable. Transactions cannot be nested.
     pub fn transaction<T, E: From<StoreError>>(
         &self,
         act: impl FnOnce(&Store) -> Result<T, E>,

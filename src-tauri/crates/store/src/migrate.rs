@@ -2,8 +2,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// One step of a table's schema. A step that was released is never changed again; a change is a new
-/// step.
+/// One step of a table's schema. A released step is never changed; a change is a new step.
 #[derive(Clone, Copy)]
 pub(crate) struct Step {
     /// The schema version that this is a part of.
@@ -26,8 +25,8 @@ pub(crate) fn run(db: &mut Connection, steps: &[Step]) -> rusqlite::Result<()> {
     if version(db)? >= latest {
         return Ok(());
     }
-    // SQLite's way to alter a table is to build it again; rows that point at it must not fall
-    // meanwhile.
+    // SQLite's way to alter a table is to build it again; rows that refer to it must not be
+    // deleted meanwhile.
     db.pragma_update(None, "foreign_keys", false)?;
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Read again under the lock: another process may have been faster.

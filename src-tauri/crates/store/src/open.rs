@@ -1,4 +1,4 @@
-//! The one opener.
+//! Opening the database.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -47,13 +47,13 @@ pub(crate) fn memory() -> Result<(Connection, Deadline), StoreError> {
     Ok((db, deadline))
 }
 
-/// Nothing is written before the file is known to be ours, whole, and of a version that we know.
+/// Nothing is written before the file is known to be a Goldcrest database, undamaged, of a known version.
 fn read(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
-    // Before it is read, for the files that SQLite then makes beside it would be read-only for ever.
+    // Checked before it is read: the files that SQLite then makes beside it would stay read-only.
     if db.is_readonly("main")? {
         return Err(StoreError::ReadOnly {
             path: path.to_owned(),
@@ -65,7 +65,7 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
     let found = migrate::version(&db)?;
     let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let application: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    // All that is left is the first page: the journal with the rest is gone.
+    // Only the first page is left: the WAL with the rest is gone.
     if tables == 0 && fs::metadata(path).is_ok_and(|file| file.len() > 0) && copies::any(path) {
         return Err(integrity::damaged(path, "the file is empty", false));
     }
@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
         copies::before_migration(&db, path, found)?;
     }
     db.pragma_update(None, "journal_mode", "WAL")?;
-    // Setting it writes even where nothing changes, and a disk may be full.
+    // Setting it writes even if nothing changes, and the disk may be full.
     if application != APPLICATION_ID {
         db.pragma_update(None, "application_id", APPLICATION_ID)?;
     }
@@ -98,7 +98,7 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
 fn prepare(db: &mut Connection) -> rusqlite::Result<Deadline> {
     db.pragma_update(None, "foreign_keys", true)?;
     db.pragma_update(None, "synchronous", "FULL")?;
-    // What is deleted for good is overwritten.
+    // Deleted content is overwritten.
     db.pragma_update(None, "secure_delete", true)?;
     db.set_prepared_statement_cache_capacity(64);
     table::search::prepare(db)?;

@@ -1,5 +1,5 @@
-//! What an interrupted restore leaves, and databases that are gone though copies of them exist: looked at before the file
-//! is opened.
+//! Before the database is opened: an interrupted restore is finished, and a missing or empty file is found if copies
+//! exist.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::copies;
 use crate::error::StoreError;
 use crate::files::{PROBE, SHM, UNFINISHED, WAL, is_there, remove, rename, restored, with_suffix};
 
-/// Whether there is no database where one was: there are copies of it.
+/// Whether a database is missing of which there are copies.
 pub(crate) fn is_missing(database: &Path) -> bool {
     !is_there(database) && copies::any(database)
 }
@@ -24,8 +24,8 @@ pub(crate) fn was_emptied(database: &Path) -> bool {
     length(database) == Some(0) && (has_journal || copies::any(database))
 }
 
-/// Ends a replacement that was interrupted: the new file is used once the old one was moved away.
-/// Removes what such a process may leave.
+/// Finishes an interrupted replacement: the new file becomes the database once the old one was moved away. Removes
+/// temporary files.
 pub(crate) fn finish_restoring(database: &Path) -> Result<(), StoreError> {
     for temporary in [UNFINISHED, PROBE] {
         let _ = fs::remove_file(database.with_extension(temporary));

@@ -1,6 +1,5 @@
-//! What can be done about a database that does not open: put a copy or an empty one in its place.
-//! The file that was there is kept under another name in either case, and nothing here ever removes
-//! it: it may hold what no copy has.
+//! Recovery of a database that does not open: a copy or an empty one takes its place. The file that was
+//! there is kept under another name and never removed here: it may hold what no copy has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +15,8 @@ use crate::{copies, schema};
 /// Puts a copy of [`good_copies`](crate::good_copies) in the database's place. Returns where the
 /// file that was there is kept.
 ///
-/// `day` is an ISO date, for that name. A process that ends in the middle leaves the old file, or
-/// the restored one once the store is opened again.
+/// `day` is an ISO date, for that name. After a crash in between, the next opening of the
+/// store finds the old file or the restored one.
 pub fn restore_copy(database: &Path, name: &str, day: &str) -> Result<PathBuf, StoreError> {
     let copy = copies::find(database, name).ok_or(StoreError::NotFound("copy"))?;
     replace(database, day, |new| {
@@ -48,10 +47,10 @@ fn replace(
     Ok(kept)
 }
 
-/// Moves the database away with its journal, which may hold what was written last.
+/// Moves the database away with its WAL, which may hold the latest writes.
 ///
-/// The journal has both names until the database is moved, so that a process that ends in between
-/// does not leave the one without the other.
+/// The WAL has both names until the database is moved, so that a crash in between does not leave one
+/// without the other.
 fn set_aside(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
     let kept = name_aside(database, day);
     let kept_journal = with_suffix(&kept, WAL);

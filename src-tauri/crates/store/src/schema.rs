@@ -1,4 +1,4 @@
-//! What tells our databases from others, and an empty one.
+//! The application id, and an empty database.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use system::private;
 use crate::error::StoreError;
 use crate::{migrate, table};
 
-/// "GLDC": tells our files from those of other programs.
+/// "GLDC": distinguishes Goldcrest's files from those of other programs.
 pub(crate) const APPLICATION_ID: i32 = 0x474c_4443;
 
 /// Makes an empty database, with no other file beside it.

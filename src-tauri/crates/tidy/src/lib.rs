@@ -1,6 +1,6 @@
-//! House rules that run as tests over both trees, the Rust one and the UI's.
+//! House rules that run as tests over the Rust code and the UI.
 //!
-//! A rule is a function from a [`Tree`] to what breaks it. `tests/house.rs` runs each over this
+//! A rule is a function from a [`Tree`] to its violations. `tests/house.rs` runs each over this
 //! repository; each rule's own unit tests show that it can fail, on a tree made up for it.
 
 mod modules;
@@ -14,7 +14,7 @@ pub use tree::{File, Tree};
 
 use std::fmt;
 
-/// A place that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The file, from the repository's top folder.

@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn what_is_compiled_for_tests_alone_is_left_out() {
         let lib = "mod a;\n#[cfg(test)]\nmod battery;\n#[cfg(test)]\nuse a::{B, C};\nstruct Product {\n    #[cfg(test)]\n    count: [u8; 2],\n    kept: u8,\n}\n#[cfg(test)]\nmod tests {\n    fn inner() {}\n}\nfn after() {}";
-        let tree = Tree::made_up(&[
+        let tree = Tree::sample(&[
             ("a/Cargo.toml", ""),
             ("a/src/a/mod.rs", "fn a() {}"),
             ("a/src/battery.rs", "fn battery() {}"),

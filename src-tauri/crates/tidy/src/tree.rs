@@ -2,8 +2,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is built, installed or downloaded, and so not ours.
-const NOT_OURS: [&str; 8] = [
+/// Folders of what is built, installed or downloaded.
+const SKIPPED: [&str; 8] = [
     ".git",
     "target",
     "node_modules",
@@ -54,8 +54,8 @@ impl Tree {
         Ok(Self { files })
     }
 
-    /// A made-up tree, for showing that a rule can fail.
-    pub fn made_up(files: &[(&str, &str)]) -> Self {
+    /// A tree of given files, to show that a rule can fail.
+    pub fn sample(files: &[(&str, &str)]) -> Self {
         let file = |&(path, text): &(&str, &str)| File {
             path: path.into(),
             text: text.into(),
@@ -89,7 +89,7 @@ fn collect(top: &Path, within: &Path, files: &mut Vec<File>) -> io::Result<()> {
         let entry = entry?;
         let name = entry.file_name();
         let path = within.join(&name);
-        if NOT_OURS.iter().any(|skipped| name == *skipped) {
+        if SKIPPED.iter().any(|skipped| name == *skipped) {
             continue;
         }
         if entry.file_type()?.is_dir() {

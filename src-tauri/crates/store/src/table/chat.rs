@@ -1,4 +1,4 @@
-//! Chats. A deleted chat stays for a while, out of sight, so that deleting can be undone.
+//! Chats. A deleted chat is kept, hidden, for a while, so that deleting can be undone.
 
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,7 @@ pub struct ChatTable<'s> {
 }
 
 impl ChatTable<'_> {
-    /// Begins a chat.
+    /// Creates a chat.
     pub fn create(&self, title: &str, today: &str, at: i64) -> Result<ChatId, StoreError> {
         self.db
             .prepare_cached(
@@ -92,14 +92,14 @@ impl ChatTable<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Whether a chat was ever begun, deleted ones included.
+    /// Whether a chat was ever created, deleted ones included.
     pub fn any(&self) -> Result<bool, StoreError> {
         Ok(self
             .db
             .query_row("SELECT EXISTS (SELECT 1 FROM chat)", [], |row| row.get(0))?)
     }
 
-    /// Gives a chat another title.
+    /// Renames a chat.
     pub fn rename(&self, chat: ChatId, title: &str) -> Result<(), StoreError> {
         self.change(
             "UPDATE chat SET title = ?2 WHERE id = ?1 AND deleted_at IS NULL",
@@ -108,7 +108,7 @@ impl ChatTable<'_> {
         )
     }
 
-    /// Puts a chat to the top of the list.
+    /// Moves a chat to the top of the list.
     pub fn touch(&self, chat: ChatId, at: i64) -> Result<(), StoreError> {
         self.change(
             "UPDATE chat SET updated_at = max(updated_at, ?2) WHERE id = ?1",
@@ -117,7 +117,7 @@ impl ChatTable<'_> {
         )
     }
 
-    /// Puts a chat out of sight.
+    /// Marks a chat as deleted.
     pub fn delete(&self, chat: ChatId, at: i64) -> Result<(), StoreError> {
         self.change(
             "UPDATE chat SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
@@ -126,7 +126,7 @@ impl ChatTable<'_> {
         )
     }
 
-    /// Brings a deleted chat back. One that is not deleted stays as it is.
+    /// Restores a deleted chat. One that is not deleted stays as it is.
     pub fn restore(&self, chat: ChatId) -> Result<(), StoreError> {
         self.change(
             "UPDATE chat SET deleted_at = ?2 WHERE id = ?1",
@@ -135,9 +135,8 @@ impl ChatTable<'_> {
         )
     }
 
-    /// Removes for good the chats that were deleted before a moment, with their messages, from the journal too; as much
-    /// as is done within a time, for the indices of a search take ten milliseconds and more a message. Returns whether
-    /// there is more.
+    /// Purges the chats that were deleted before a moment, with their messages, from the WAL too, for at most the given
+    /// time: the search indices take at least ten milliseconds per message. Returns whether there is more.
     pub fn purge(&self, deleted_before: i64, within: Duration) -> Result<bool, StoreError> {
         let end = Instant::now() + within;
         let transaction = self.db.unchecked_transaction()?;

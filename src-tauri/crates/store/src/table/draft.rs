@@ -1,4 +1,4 @@
-//! What was typed, pasted or queued and not sent: for each chat, and for the chat that is not begun yet.
+//! Drafts: typed, pasted or queued text that is not sent, for each chat and for a new chat.
 
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension};
@@ -9,8 +9,8 @@ use crate::error::StoreError;
 use crate::migrate::Step;
 use crate::table::id::ChatId;
 
-// The new chat's draft is the row 0: a rowid is never 0 for a chat. What was pasted is long, and not
-// to be written again with each word that is typed beside it.
+// The new chat's draft is the row 0: a rowid is never 0 for a chat. Pasted text is long, so that it
+// is not rewritten with each typed word.
 pub(crate) const STEPS: &[Step] = &[
     Step {
         version: 1,
@@ -41,7 +41,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
-/// What was written and not sent.
+/// Text that is not sent yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 pub struct Draft {
@@ -49,7 +49,7 @@ pub struct Draft {
     pub text: String,
     /// Long texts that were pasted, to be sent with it.
     pub pastes: Vec<String>,
-    /// Messages to be sent when the present answer is done, the first one first.
+    /// Messages to be sent after the current answer, in order.
     pub queue: Vec<QueuedMessage>,
 }
 
@@ -66,12 +66,12 @@ pub struct QueuedMessage {
     pub thinking: bool,
 }
 
-/// Where a draft stands.
+/// What a draft belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DraftPlace {
-    /// Where a new chat begins.
+    /// A new chat.
     NewChat,
-    /// In a chat.
+    /// An existing chat.
     Chat(ChatId),
 }
 

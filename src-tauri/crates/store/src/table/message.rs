@@ -1,8 +1,8 @@
 //! Messages: the tree of each chat.
 //!
 //! Nothing is overwritten: an edit or another answer is a sibling. `chat.leaf` is the end of the
-//! shown branch, and every message remembers in `shown` which of its children was shown last, so
-//! that going back to a branch goes back to its end.
+//! shown branch, and every message stores in `shown` which of its children was shown last, so that
+//! returning to a branch returns to its leaf.
 
 use inference::Role;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
@@ -15,7 +15,7 @@ use crate::migrate::Step;
 use crate::table::id::{ChatId, MessageId};
 
 // No cascade along `parent`: SQLite would recurse once per message, and it does so 1,000 times at
-// most. Messages fall with their chat, and the key is checked when that is done.
+// most. Messages are deleted with their chat, and the key is checked then.
 pub(crate) const STEPS: &[Step] = &[Step {
     version: 1,
     sql: "CREATE TABLE message (
@@ -48,7 +48,7 @@ pub(crate) const STEPS: &[Step] = &[Step {
           CREATE INDEX message_writing ON message (id) WHERE state = 'writing';",
 }];
 
-/// How far a message is.
+/// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
@@ -110,13 +110,13 @@ pub struct MessageRow {
     pub parent: Option<MessageId>,
     /// Who wrote it.
     pub role: Role,
-    /// How far it is.
+    /// Its state.
     pub state: MessageState,
     /// What was written so far, and with what.
     pub progress: Progress,
     /// Whether it was asked to think.
     pub thinks: bool,
-    /// What it took, as JSON.
+    /// Statistics of the generation, as JSON.
     pub stats: Option<Value>,
     /// Why it failed.
     pub error: Option<ErrorRow>,
@@ -135,7 +135,7 @@ pub struct NewMessage<'a> {
     pub parent: Option<MessageId>,
     /// Who writes it.
     pub role: Role,
-    /// How far it is.
+    /// Its state.
     pub state: MessageState,
     /// Its text so far.
     pub text: &'a str,
@@ -145,7 +145,7 @@ pub struct NewMessage<'a> {
     pub created_at: i64,
 }
 
-/// How far an answer is: the part of its row that is journaled.
+/// The part of an answer's row that is journaled while it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The text.
@@ -405,7 +405,7 @@ impl MessageTable<'_> {
         Ok(())
     }
 
-    /// Sets how an answer ended. What it took stays as it was where this is `None`.
+    /// Sets how an answer ended. `None` leaves the statistics as they are.
     pub fn end(
         &self,
         message: MessageId,
@@ -459,7 +459,7 @@ impl MessageTable<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Marks the answers that a process left unfinished. Returns how many there were.
+    /// Marks the answers that an earlier process left unfinished as interrupted. Returns how many there were.
     pub(crate) fn interrupt_writing(&self) -> Result<usize, StoreError> {
         Ok(self.db.execute(
             "UPDATE message SET state = 'interrupted' WHERE state = 'writing'",

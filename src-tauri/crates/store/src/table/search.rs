@@ -1,9 +1,9 @@
 //! Full-text search over titles, texts and thinking.
 //!
 //! There are two indices: of words, for their beginnings and for phrases; and of every three
-//! characters in a row, for what stands within words. They hold no text of their own: triggers keep
-//! them true to the tables. An answer enters them when it has ended, so that journaling one does
-//! not index it over and over.
+//! characters in a row (trigrams), for matches within words. They are external-content tables: triggers
+//! keep them in step with the tables. An answer is indexed when it has ended, so that journaling does
+//! not index it repeatedly.
 
 mod query;
 
@@ -98,8 +98,8 @@ const PARTS: Step = Step {
               SELECT id, text, thinking FROM message WHERE state <> 'writing';",
 };
 
-/// Has what is deleted leave the index at once, where FTS5 would keep its words until it merges.
-/// Written once: the file remembers it.
+/// Has deleted content leave the index at once, where FTS5 would keep its words until it merges.
+/// The option is stored in the file.
 pub(crate) fn delete_securely(db: &Connection) -> rusqlite::Result<()> {
     for index in [
         "chat_search",
@@ -160,7 +160,7 @@ impl SearchRow {
     }
 }
 
-/// How long a search may take: whoever asks the store for something else waits meanwhile.
+/// How long a search may take: other requests to the store wait meanwhile.
 const LIMIT: Duration = Duration::from_millis(250);
 /// Characters of a text that FTS5's `snippet` gets at a time. Its time grows with the square of the
 /// hits, and nothing interrupts it: a text of 15 KB with 5,000 hits takes a third of a second.
@@ -175,7 +175,7 @@ pub struct Search<'s> {
 impl Search<'_> {
     /// Finds what has all words of `query`, in any order and each as the beginning of a word, then
     /// what has them within words; in quotes, words stand together as they are. Titles come first,
-    /// then messages, the latest first, at most `limit` of each. Deleted chats are left out.
+    /// then messages, the latest first, at most `limit` of each. Deleted chats are excluded.
     ///
     /// The query is text: but for quotes, nothing in it is syntax. Its first 32 words in its first
     /// 512 characters count; those of one or two characters are beginnings only. What is not found

@@ -1,4 +1,4 @@
-//! Where the windows stood.
+//! Positions and sizes of the windows.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -17,7 +17,7 @@ pub(crate) const STEPS: &[Step] = &[Step {
           ) STRICT, WITHOUT ROWID;",
 }];
 
-/// Where a window stood, in physical pixels.
+/// A window's position and size, in physical pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowRow {
     /// From the left.
@@ -28,7 +28,7 @@ pub struct WindowRow {
     pub width: u32,
     /// Its inner height.
     pub height: u32,
-    /// Whether it filled the screen; the rest says where it was before.
+    /// Whether it is maximised; the other fields are its place before.
     pub maximised: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct WindowTable<'s> {
 }
 
 impl WindowTable<'_> {
-    /// Where the window of this label stood.
+    /// The last place of the window with this label.
     pub fn get(&self, label: &str) -> Result<Option<WindowRow>, StoreError> {
         let mut read = self
             .db
@@ -55,7 +55,7 @@ impl WindowTable<'_> {
         Ok(row.optional()?)
     }
 
-    /// Keeps where the window of this label stands.
+    /// Stores the place of the window with this label.
     pub fn set(&self, label: &str, window: &WindowRow) -> Result<(), StoreError> {
         self.db
             .prepare_cached(

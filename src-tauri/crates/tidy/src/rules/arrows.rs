@@ -44,7 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const TEST_ARROWS: [(&str, &[&str]); 1] = [("src-tauri/crates/reference/", &["engine"])];
 
 /// Which packages may name these; a name ending in `*` stands for all that begin so.
-const HOMES: [(&str, &[&str]); 8] = [
+const EXCLUSIVE_USERS: [(&str, &[&str]); 8] = [
     ("tauri*", &["src-tauri/"]),
     ("rusqlite", &["src-tauri/crates/store/"]),
     (
@@ -104,7 +104,9 @@ pub fn arrows(tree: &Tree) -> Vec<Finding> {
                 format!("{name} is not below this package"),
             ));
         }
-        let homes = HOMES.iter().find(|(pattern, _)| matches(pattern, &name));
+        let homes = EXCLUSIVE_USERS
+            .iter()
+            .find(|(pattern, _)| matches(pattern, &name));
         if let Some((_, homes)) = homes.filter(|(_, homes)| !homes.contains(&folder)) {
             findings.push(Finding::at(
                 &package.path,
@@ -116,7 +118,7 @@ pub fn arrows(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Nothing in the app can reach a network.
+/// No dependency reaches a network.
 pub fn no_network_code(tree: &Tree) -> Vec<Finding> {
     dependencies(tree)
         .filter(|it| NETWORK.contains(&it.name.as_str()))
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn an_arrow_that_points_up_or_aside_is_found() {
-        let tree = Tree::made_up(&[(
+        let tree = Tree::sample(&[(
             CHAT,
             "[dependencies]\nstore.workspace = true\nengine = { path = \"../engine\" }",
         )]);
@@ -227,7 +229,7 @@ mod tests {
     #[test]
     fn a_crate_away_from_its_home_is_found_in_every_kind_of_table() {
         let manifest = "[dev-dependencies]\ntauri-plugin-dialog = \"2\"\n[target.'cfg(unix)'.dependencies]\nrusqlite = \"1\"\n[dependencies.candle-core]\n";
-        let lines: Vec<_> = arrows(&Tree::made_up(&[(CHAT, manifest)]))
+        let lines: Vec<_> = arrows(&Tree::sample(&[(CHAT, manifest)]))
             .iter()
             .map(|f| f.line)
             .collect();
@@ -239,7 +241,7 @@ mod tests {
         let path = "src-tauri/crates/reference/Cargo.toml";
         let tree = |section| {
             let manifest = format!("[{section}]\nengine.workspace = true\ncandle-core = \"0.11\"");
-            arrows(&Tree::made_up(&[(path, &*manifest)]))
+            arrows(&Tree::sample(&[(path, &*manifest)]))
         };
         assert_eq!(tree("dev-dependencies"), []);
         assert_eq!(
@@ -251,14 +253,14 @@ mod tests {
     #[test]
     fn the_shell_and_shared_versions_may_name_tauri() {
         let manifest = "[workspace.dependencies]\nrusqlite = \"1\"\n[dependencies]\ntauri = \"2\"\n# reqwest = \"1\"";
-        let tree = Tree::made_up(&[("src-tauri/Cargo.toml", manifest)]);
+        let tree = Tree::sample(&[("src-tauri/Cargo.toml", manifest)]);
         assert_eq!(arrows(&tree), []);
         assert_eq!(no_network_code(&tree), []);
     }
 
     #[test]
     fn a_package_that_has_no_place_is_found() {
-        let tree = Tree::made_up(&[(
+        let tree = Tree::sample(&[(
             "src-tauri/crates/new/Cargo.toml",
             "[dependencies]\nserde = \"1\"",
         )]);
@@ -267,7 +269,7 @@ mod tests {
 
     #[test]
     fn network_code_is_found() {
-        let tree = Tree::made_up(&[(CHAT, "[dependencies]\nureq = \"3\"")]);
+        let tree = Tree::sample(&[(CHAT, "[dependencies]\nureq = \"3\"")]);
         assert_eq!(
             no_network_code(&tree),
             [Finding::at(CHAT, 1, "ureq opens sockets")]
@@ -276,7 +278,7 @@ mod tests {
 
     #[test]
     fn lints_left_out_are_found() {
-        let tree = Tree::made_up(&[
+        let tree = Tree::sample(&[
             (CHAT, "[package]\n"),
             (
                 "src-tauri/crates/kernels/Cargo.toml",

@@ -58,7 +58,7 @@ fn content_security_policy() -> Value {
 
 /// The page can load nothing from elsewhere, run no text as code, and reach no plugin: Tauri's settings of the window
 /// are these and no others.
-pub fn window_is_closed_to_the_world(tree: &Tree) -> Vec<Finding> {
+pub fn window_is_restricted(tree: &Tree) -> Vec<Finding> {
     let Some(file) = tree.file(CONFIGURATION) else {
         return vec![Finding::in_file(CONFIGURATION, "not there")];
     };
@@ -193,7 +193,7 @@ mod tests {
 
     fn with_grants(permissions: &str) -> Tree {
         let main = format!("{{ \"permissions\": [{permissions}] }}");
-        Tree::made_up(&[
+        Tree::sample(&[
             (COMMANDS, LIST),
             ("src-tauri/capabilities/main.json", &main),
         ])
@@ -232,7 +232,7 @@ mod tests {
         let mut configuration = configuration();
         change(&mut configuration);
         let text = configuration.to_string();
-        window_is_closed_to_the_world(&Tree::made_up(&[(CONFIGURATION, &text)]))
+        window_is_restricted(&Tree::sample(&[(CONFIGURATION, &text)]))
     }
 
     #[test]
@@ -279,8 +279,8 @@ mod tests {
         for overlay in ["tauri.linux.conf.json", "Tauri.toml", "tauri.conf.json5"] {
             let (path, main) = (format!("src-tauri/{overlay}"), configuration().to_string());
             let findings = |text: &str| {
-                let tree = Tree::made_up(&[(CONFIGURATION, &main), (&path, text)]);
-                window_is_closed_to_the_world(&tree).len()
+                let tree = Tree::sample(&[(CONFIGURATION, &main), (&path, text)]);
+                window_is_restricted(&tree).len()
             };
             assert_eq!(findings("{ \"app\": {} }"), 1, "{overlay}");
             assert_eq!(findings("app = {}"), 1, "{overlay}");

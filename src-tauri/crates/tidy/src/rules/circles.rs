@@ -125,7 +125,7 @@ mod tests {
     fn circular(files: &[(&str, &str)]) -> Vec<String> {
         let mut files = files.to_vec();
         files.push(("a/Cargo.toml", ""));
-        let found = no_circle_of_files(&Tree::made_up(&files));
+        let found = no_circle_of_files(&Tree::sample(&files));
         found.iter().map(ToString::to_string).collect()
     }
 

@@ -1,4 +1,4 @@
-use crate::{Finding, Tree};
+use crate::{File, Finding, Tree};
 
 /// Both licences are there, and every package names them.
 pub fn licences(tree: &Tree) -> Vec<Finding> {
@@ -26,8 +26,8 @@ pub fn licences(tree: &Tree) -> Vec<Finding> {
     missing.chain(unnamed).collect()
 }
 
-/// Links in our Markdown that lead to a file of the repository lead to one that is there.
-pub fn links_lead_somewhere(tree: &Tree) -> Vec<Finding> {
+/// Links in Markdown to files of the repository have an existing target.
+pub fn link_targets_exist(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| file.has_extension(&["md"])) {
         for (index, line) in file.text.lines().enumerate() {
@@ -51,8 +51,34 @@ pub fn links_lead_somewhere(tree: &Tree) -> Vec<Finding> {
                     findings.push(Finding::at(
                         &file.path,
                         index,
-                        format!("{target} is not there"),
+                        format!("{target} does not exist"),
                     ));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// Source files that our Markdown names in backticks exist: a path, or the end of one.
+pub fn named_files_exist(tree: &Tree) -> Vec<Finding> {
+    const SOURCES: [&str; 7] = ["rs", "ts", "js", "mjs", "svelte", "wgsl", "py"];
+    let mut findings = Vec::new();
+    for file in tree.files.iter().filter(|file| file.has_extension(&["md"])) {
+        for (index, line) in file.text.lines().enumerate() {
+            // What stands between two backticks is every second part.
+            let names = line.split('`').skip(1).step_by(2).filter(|name| {
+                let is_path = |c: char| c.is_alphanumeric() || "_-./".contains(c);
+                let extension = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
+                name.chars().all(is_path)
+                    && extension.is_some_and(|(_, found)| SOURCES.contains(&found))
+            });
+            for name in names {
+                let ending = format!("/{name}");
+                let exists = |other: &File| other.path == name || other.path.ends_with(&ending);
+                if !tree.files.iter().any(exists) {
+                    let what = format!("there is no file {name}");
+                    findings.push(Finding::at(&file.path, index, what));
                 }
             }
         }
@@ -81,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_missing_licence_is_found() {
-        let tree = Tree::made_up(&[
+        let tree = Tree::sample(&[
             ("LICENSE-MIT", "Permission is hereby granted"),
             ("a/Cargo.toml", "[package]"),
         ]);
@@ -92,10 +118,23 @@ mod tests {
     #[test]
     fn a_dead_link_is_found() {
         let text = "[a](../b/c.md) [x](gone.md)\n[w](https://example.org) [s](#here) [f](../b)";
-        let tree = Tree::made_up(&[("docs/a.md", text), ("b/c.md", "")]);
+        let tree = Tree::sample(&[("docs/a.md", text), ("b/c.md", "")]);
         assert_eq!(
-            links_lead_somewhere(&tree),
-            [Finding::at("docs/a.md", 0, "gone.md is not there")]
+            link_targets_exist(&tree),
+            [Finding::at("docs/a.md", 0, "gone.md does not exist")]
+        );
+    }
+
+    #[test]
+    fn a_named_file_that_does_not_exist_is_found() {
+        let text = "`src/b.rs` `b.rs` `.rs` `a b.rs` `npm run b`\n`src/c.rs` and `x/b.rs`";
+        let tree = Tree::sample(&[("a.md", text), ("crates/src/b.rs", "")]);
+        assert_eq!(
+            named_files_exist(&tree),
+            [
+                Finding::at("a.md", 1, "there is no file src/c.rs"),
+                Finding::at("a.md", 1, "there is no file x/b.rs")
+            ]
         );
     }
 }

@@ -1,7 +1,7 @@
 use crate::{Finding, Tree};
 
-/// Names that say nothing of what is inside, or that there is a twin.
-const EMPTY_NAMES: [&str; 11] = [
+/// Names that do not describe the contents, or that mark a second version.
+const VAGUE_NAMES: [&str; 11] = [
     "common", "enhanced", "helper", "helpers", "manager", "misc", "new", "old", "util", "utils",
     "v2",
 ];
@@ -21,16 +21,16 @@ pub fn file_names(tree: &Tree) -> Vec<Finding> {
         .iter()
         .filter_map(|file| {
             let mut words = file.path.split(['/', '.', '-', '_']).map(str::to_lowercase);
-            let word = words.find(|word| EMPTY_NAMES.contains(&word.as_str()))?;
+            let word = words.find(|word| VAGUE_NAMES.contains(&word.as_str()))?;
             Some(Finding::in_file(
                 &file.path,
-                format!("{word:?} is no name: say what it holds"),
+                format!("{word:?} does not describe the contents"),
             ))
         })
         .collect()
 }
 
-/// A source file is short enough to be read at one sitting.
+/// A source file holds one thing, so it is short.
 pub fn file_lengths(tree: &Tree) -> Vec<Finding> {
     tree.files
         .iter()
@@ -46,7 +46,7 @@ pub fn file_lengths(tree: &Tree) -> Vec<Finding> {
             (length > most).then(|| {
                 Finding::in_file(
                     &file.path,
-                    format!("{length} lines of code, {most} at most: part it by what it does"),
+                    format!("{length} lines of code, {most} at most: split it by what it does"),
                 )
             })
         })
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn an_empty_name_is_found_in_any_part_of_the_path() {
-        let tree = Tree::made_up(&[
+        let tree = Tree::sample(&[
             ("ui/src/utils/a.ts", ""),
             ("src/chat_manager.rs", ""),
             ("src/renew.rs", ""),
@@ -81,7 +81,7 @@ mod tests {
             "code();\n".repeat(MOST_LINES),
             "\n// why\n".repeat(400)
         );
-        let tree = Tree::made_up(&[
+        let tree = Tree::sample(&[
             ("a.rs", &long),
             ("b.rs", &commented),
             ("c.json", &long),

@@ -1,24 +1,23 @@
 use crate::{Finding, Tree, code_only};
 
-const HOME_OF_UNSAFE: &str = "src-tauri/crates/kernels/";
+const UNSAFE_CRATE: &str = "src-tauri/crates/kernels/";
 
 /// Files elsewhere with a little unsafe code, and how many blocks of it: what a driver's interface cannot promise.
-const MEETS_DRIVERS: [(&str, usize); 2] = [
-    // Kernels that are compiled as they are written, without checks of our own indices; and cooperative matrices, which
-    // wgpu calls an experiment.
+const DRIVER_CALLS: [(&str, usize); 2] = [
+    // Kernels compiled without bounds checks of their own indices; and cooperative matrices, which wgpu calls experimental.
     ("src-tauri/crates/gpu/src/exec/wgpu_executor.rs", 2),
-    // A question that wgpu does not ask.
+    // The UUID of a device, which wgpu does not expose.
     ("src-tauri/crates/gpu/src/device/uuid.rs", 1),
 ];
 
-/// Unsafe code lives in `kernels`, but for a counted few blocks where a driver is met.
-pub fn unsafe_has_a_home(tree: &Tree) -> Vec<Finding> {
+/// Unsafe code lives in `kernels`, except for a counted few blocks where a driver's interface needs it.
+pub fn unsafe_code_is_in_kernels(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree
         .rust()
-        .filter(|file| !file.path.starts_with(HOME_OF_UNSAFE))
+        .filter(|file| !file.path.starts_with(UNSAFE_CRATE))
     {
-        let granted = MEETS_DRIVERS.iter().find(|(path, _)| *path == file.path);
+        let granted = DRIVER_CALLS.iter().find(|(path, _)| *path == file.path);
         let code = code_only(&file.text);
         let found = code
             .lines()
@@ -33,17 +32,17 @@ pub fn unsafe_has_a_home(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Every unsafe block and impl has, right above its statement, the argument why it is sound.
+/// Every unsafe block and impl has a SAFETY comment right above its statement.
 ///
-/// Clippy holds blocks to this more exactly; here it holds for whoever has no clippy at hand.
-pub fn unsafe_has_an_argument(tree: &Tree) -> Vec<Finding> {
+/// Clippy checks blocks more exactly; this also works without clippy.
+pub fn unsafe_code_has_a_safety_comment(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust() {
         let lines: Vec<&str> = file.text.lines().collect();
         let code = code_only(&file.text);
         for (index, line) in code.lines().enumerate() {
             let needs_one = line.contains("unsafe {") || line.contains("unsafe impl");
-            if needs_one && !is_argued(&lines, index) {
+            if needs_one && !has_safety_comment(&lines, index) {
                 findings.push(Finding::at(&file.path, index, "no SAFETY: comment above"));
             }
         }
@@ -78,7 +77,7 @@ pub fn exceptions_have_reasons(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Whether the statement that holds this line follows a comment with an argument.
-fn is_argued(lines: &[&str], index: usize) -> bool {
+fn has_safety_comment(lines: &[&str], index: usize) -> bool {
     if lines[index].contains("SAFETY:") {
         return true;
     }
@@ -108,11 +107,11 @@ mod tests {
     const KERNEL: &str = "src-tauri/crates/kernels/src/lib.rs";
 
     #[test]
-    fn unsafe_away_from_home_is_found_but_not_the_word_in_a_comment() {
+    fn unsafe_code_outside_kernels_is_found_but_not_the_word_in_a_comment() {
         let text = "// unsafe\nlet unsafe_code = \"unsafe\";\nunsafe { go() }";
-        let tree = Tree::made_up(&[("src-tauri/src/main.rs", text), (KERNEL, text)]);
+        let tree = Tree::sample(&[("src-tauri/src/main.rs", text), (KERNEL, text)]);
         assert_eq!(
-            unsafe_has_a_home(&tree),
+            unsafe_code_is_in_kernels(&tree),
             [Finding::at(
                 "src-tauri/src/main.rs",
                 2,
@@ -122,10 +121,10 @@ mod tests {
     }
 
     #[test]
-    fn where_a_driver_is_met_one_block_too_many_is_found() {
-        let (path, granted) = MEETS_DRIVERS[0];
+    fn a_block_beyond_the_granted_ones_is_found() {
+        let (path, granted) = DRIVER_CALLS[0];
         let text = "unsafe { go() }\n".repeat(granted + 1);
-        let lines: Vec<_> = unsafe_has_a_home(&Tree::made_up(&[(path, &text)]))
+        let lines: Vec<_> = unsafe_code_is_in_kernels(&Tree::sample(&[(path, &text)]))
             .iter()
             .map(|f| f.line)
             .collect();
@@ -133,15 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn an_unargued_block_is_found() {
+    fn a_block_without_safety_comment_is_found() {
         let argued = "// SAFETY: the slice has n values,\n// checked above\nlet a =\n    sum(unsafe { load(x) });\n";
         let unargued = "// SAFETY: for a\nlet a = 1;\nlet b = unsafe { load(x) };\nunsafe impl Send for A {}\n";
         assert_eq!(
-            unsafe_has_an_argument(&Tree::made_up(&[(KERNEL, argued)])),
+            unsafe_code_has_a_safety_comment(&Tree::sample(&[(KERNEL, argued)])),
             []
         );
         assert_eq!(
-            unsafe_has_an_argument(&Tree::made_up(&[(KERNEL, unargued)])).len(),
+            unsafe_code_has_a_safety_comment(&Tree::sample(&[(KERNEL, unargued)])).len(),
             2
         );
     }
@@ -149,7 +148,7 @@ mod tests {
     #[test]
     fn silenced_lints_without_a_reason_are_found() {
         let text = "#![allow(dead_code)]\n#[expect(\n    unused,\n    reason = \"x\"\n)]\n#[expect(unused)]\nlet a = [1];\n";
-        let lines: Vec<_> = exceptions_have_reasons(&Tree::made_up(&[(KERNEL, text)]))
+        let lines: Vec<_> = exceptions_have_reasons(&Tree::sample(&[(KERNEL, text)]))
             .iter()
             .map(|f| f.line)
             .collect();

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_name_of_two_types_is_found() {
-        let tree = Tree::made_up(&[
+        let tree = Tree::sample(&[
             ("a/Cargo.toml", ""),
             ("a/src/lib.rs", "pub struct Model;\nenum Stage {}\n"),
             ("b/Cargo.toml", ""),
@@ -136,7 +136,7 @@ mod tests {
     fn associated_types_tests_and_alternatives_are_no_second_type() {
         let a = "struct Row;\ntype Error = u8;\n#[cfg(unix)]\nstruct Lock;\n#[cfg(not(unix))]\nstruct Lock(u8);";
         let b = "impl Read for B {\n    type Error = u8;\n    fn f() { if a { } }\n    type Row = u8;\n}\ntrait T { type Error; }\n#[cfg(test)]\nmod tests {\n    struct Row;\n}";
-        let tree = Tree::made_up(&[("a/Cargo.toml", ""), ("a/src/a.rs", a), ("a/src/b.rs", b)]);
+        let tree = Tree::sample(&[("a/Cargo.toml", ""), ("a/src/a.rs", a), ("a/src/b.rs", b)]);
         assert_eq!(type_names(&tree), []);
     }
 }

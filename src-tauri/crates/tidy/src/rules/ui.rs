@@ -8,7 +8,7 @@ const COLOUR_FUNCTIONS: [&str; 9] = [
 const COLOUR_NAMES: [&str; 10] = [
     "black", "blue", "gold", "gray", "green", "grey", "orange", "red", "white", "yellow",
 ];
-const WAYS_OUT: [&str; 9] = [
+const NETWORK_APIS: [&str; 9] = [
     "fetch(",
     "XMLHttpRequest",
     "WebSocket(",
@@ -19,8 +19,8 @@ const WAYS_OUT: [&str; 9] = [
     "url(http",
     "url(\"http",
 ];
-/// Kept by the web view, out of the store's sight and out of its backups.
-const OTHER_STORES: [&str; 3] = ["localStorage", "sessionStorage", "indexedDB"];
+/// Storage of the web view, which the store's copies do not include.
+const BROWSER_STORAGE: [&str; 3] = ["localStorage", "sessionStorage", "indexedDB"];
 
 /// Colours are named in one place, so that light and dark are changed in one place.
 pub fn colours_are_tokens(tree: &Tree) -> Vec<Finding> {
@@ -37,27 +37,27 @@ pub fn colours_are_tokens(tree: &Tree) -> Vec<Finding> {
     )
 }
 
-/// Only `host/` knows that there is a Tauri.
-pub fn one_door_to_the_host(tree: &Tree) -> Vec<Finding> {
+/// Only `host/` names Tauri.
+pub fn only_host_names_tauri(tree: &Tree) -> Vec<Finding> {
     let others = tree.ui().filter(|file| !file.path.starts_with(HOST));
     find(
         others,
         |line| line.contains("@tauri-apps") || line.contains("__TAURI"),
-        "only host/ speaks to Tauri",
+        "only host/ may name Tauri",
     )
 }
 
-/// The page asks nothing of a network and keeps nothing beside the store.
+/// The page uses no network and no storage beside the store.
 pub fn ui_stays_offline(tree: &Tree) -> Vec<Finding> {
     let mut findings = find(
         tree.ui(),
-        |line| WAYS_OUT.iter().any(|way| line.contains(way)),
-        "leads out to a network",
+        |line| NETWORK_APIS.iter().any(|way| line.contains(way)),
+        "uses a network",
     );
     findings.extend(find(
         tree.ui(),
-        |line| OTHER_STORES.iter().any(|name| line.contains(name)),
-        "what is kept goes through host/ into the store",
+        |line| BROWSER_STORAGE.iter().any(|name| line.contains(name)),
+        "store it through host/",
     ));
     findings
 }
@@ -123,7 +123,7 @@ mod tests {
     fn colours_outside_the_tokens_are_found() {
         let css = "a { color: #fff; }\nb { background: oklch(50% 0 0); }\ncolor: white;\nwhite-space: pre;\n\
                    c { color: var(--ink); border-color: color-mix(in oklch, var(--a), var(--b)); }\n#app {}\n{#each a as b}";
-        let tree = Tree::made_up(&[("ui/src/parts/A.svelte", css), (TOKENS, css)]);
+        let tree = Tree::sample(&[("ui/src/parts/A.svelte", css), (TOKENS, css)]);
         let lines: Vec<_> = colours_are_tokens(&tree).iter().map(|f| f.line).collect();
         assert_eq!(lines, [1, 2, 3]);
     }
@@ -131,16 +131,16 @@ mod tests {
     #[test]
     fn tauri_away_from_the_host_is_found() {
         let import = "import { invoke } from \"@tauri-apps/api/core\";";
-        let tree = Tree::made_up(&[
+        let tree = Tree::sample(&[
             ("ui/src/state/chat.ts", import),
             ("ui/src/host/tauri.ts", import),
         ]);
         assert_eq!(
-            one_door_to_the_host(&tree),
+            only_host_names_tauri(&tree),
             [Finding::at(
                 "ui/src/state/chat.ts",
                 0,
-                "only host/ speaks to Tauri"
+                "only host/ may name Tauri"
             )]
         );
     }
@@ -149,7 +149,7 @@ mod tests {
     fn ways_out_and_other_stores_are_found() {
         let text = "await fetch(\"/x\");\n<link href=\"https://example.org/a.css\">\nlocalStorage.a = 1;\n// fetch(x)";
         assert_eq!(
-            ui_stays_offline(&Tree::made_up(&[("ui/src/a.ts", text)])).len(),
+            ui_stays_offline(&Tree::sample(&[("ui/src/a.ts", text)])).len(),
             3
         );
     }

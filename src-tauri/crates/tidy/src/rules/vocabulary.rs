@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        let found = vocabulary(&Tree::made_up(&[(path, text)]));
+        let found = vocabulary(&Tree::sample(&[(path, text)]));
         found.iter().map(|finding| finding.line).collect()
     }
 
@@ -134,7 +134,7 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, [1, 2, 4, 4]);
         assert_eq!(
-            vocabulary(&Tree::made_up(&[("a.wgsl", "// not heard of")])),
+            vocabulary(&Tree::sample(&[("a.wgsl", "// not heard of")])),
             [Finding::at(
                 "a.wgsl",
                 0,

@@ -16,12 +16,12 @@ const MACHINE_PATHS: [&str; 3] = [
     concat!("/ho", "me/"),
 ];
 
-/// What is left to do is an issue, not a note in the code.
+/// Open work is an issue, not a note in the code.
 pub fn unfinished_work(tree: &Tree) -> Vec<Finding> {
     find(tree, &UNFINISHED, "unfinished: do it, or file it")
 }
 
-/// Nothing depends on, or tells of, the machine that it was written on.
+/// No path of the machine that a file was written on.
 pub fn machine_paths(tree: &Tree) -> Vec<Finding> {
     find(tree, &MACHINE_PATHS, "a path of one machine")
 }
@@ -53,7 +53,7 @@ mod tests {
     fn notes_and_machine_paths_are_found() {
         let note = format!("let a = 1; // {} later", UNFINISHED[0]);
         let path = format!("data = \"{}me/data\"", MACHINE_PATHS[2]);
-        let tree = Tree::made_up(&[("a.rs", &note), ("b.py", &path), ("Cargo.lock", &path)]);
+        let tree = Tree::sample(&[("a.rs", &note), ("b.py", &path), ("Cargo.lock", &path)]);
         assert_eq!(unfinished_work(&tree).len(), 1);
         assert_eq!(machine_paths(&tree).len(), 1);
     }

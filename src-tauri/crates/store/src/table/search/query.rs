@@ -20,7 +20,7 @@ impl Term {
         format!("{}{end}", quoted(&self.text))
     }
 
-    /// The index of three characters in a row knows nothing of fewer.
+    /// The trigram index finds nothing shorter than three characters.
     pub(super) fn has_parts(&self) -> bool {
         !self.is_quoted && self.text.chars().filter(|c| c.is_alphanumeric()).count() >= 3
     }
@@ -56,8 +56,8 @@ pub(super) fn terms(query: &str) -> Vec<Term> {
         );
     }
     terms.truncate(MAX_WORDS);
-    // What begins with one letter is a large part of all words, and to gather it takes long: only of the word that is
-    // being typed.
+    // A prefix of one letter matches a large part of all words, which is slow: only the word that is being typed may be
+    // one.
     if let Some((_, before)) = terms.split_last_mut() {
         for term in before {
             term.is_closed |= is_letter(&term.text);
