@@ -51,7 +51,7 @@ test("the whole passes where every part does", () => {
   assert.deepEqual(close(well, well), { status: 0, last: "6 passed, 0 failed" });
 });
 
-test("a part that dies without a count fails the whole, and the next one still runs", () => {
+test("a part that crashes without a count fails the whole, and the next one still runs", () => {
   assert.deepEqual(close("process.exit(3)", well), { status: 1, last: "3 passed, 1 failed" });
 });
 

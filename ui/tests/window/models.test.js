@@ -107,7 +107,7 @@ async function loading(t) {
 }
 
 test(
-  "a file over which the app died is not opened again before it is asked for",
+  "a file on which the app crashed is opened again only on request",
   hooks,
   async (t) => {
     const { held, data, hold, opened } = await loading(t);

@@ -55,7 +55,7 @@ fn the_copy_of_today_is_kept_whatever_days_a_wrong_clock_has_given_to_others() {
 }
 
 #[test]
-fn a_copy_that_was_not_finished_is_made_anew() {
+fn a_copy_that_was_not_finished_is_made_again() {
     let (folder, path, _store) = on_file();
     fs::create_dir(folder.path().join("copies")).unwrap();
     for day in ["2026-03-05", "2025-12-24"] {

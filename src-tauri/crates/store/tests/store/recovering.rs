@@ -106,7 +106,7 @@ fn every_kind_of_damage_is_said_and_changes_nothing() {
 }
 
 #[test]
-fn a_missing_file_is_said_and_not_begun_anew() {
+fn a_missing_file_is_said_and_not_begun_again() {
     let (folder, path) = home();
     fs::remove_file(&path).unwrap();
     for _ in 0..2 {

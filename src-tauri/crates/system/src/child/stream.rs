@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_crashes_is_late_or_is_ended_is_told_apart() {
+    fn a_child_that_crashes_is_late_or_is_ended_is_distinguished() {
         let error = fault(&mut shell("echo why >&2; exit 3"));
         let ChildFault::Crashed(status) = error.fault else {
             panic!("{error:?}");

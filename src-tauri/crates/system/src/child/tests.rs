@@ -74,7 +74,7 @@ fn the_timeout_counts_from_when_a_child_has_started() {
 }
 
 #[test]
-fn a_child_that_crashes_or_is_ended_is_told_apart() {
+fn a_child_that_crashes_or_is_ended_is_distinguished() {
     let crashed = fault(&shell("echo why >&2; kill -SEGV $$"));
     assert!(
         matches!(crashed.fault, ChildFault::Crashed(_)),

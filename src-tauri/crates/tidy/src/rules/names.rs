@@ -9,9 +9,6 @@ const VAGUE_NAMES: [&str; 11] = [
 /// Lines that are neither empty nor comment; a file above it holds more than one thing.
 const MOST_LINES: usize = 500;
 
-/// Written by a program, for programs.
-const GENERATED: &str = "ui/src/host/bindings.ts";
-
 /// Longer files, each with the reason why it is still one thing.
 const LONGER: [(&str, usize, &str); 0] = [];
 
@@ -35,7 +32,6 @@ pub fn file_lengths(tree: &Tree) -> Vec<Finding> {
     tree.files
         .iter()
         .filter(|file| file.has_extension(&["rs", "ts", "js", "mjs", "svelte", "css"]))
-        .filter(|file| file.path != GENERATED)
         .filter_map(|file| {
             let lines = file.text.lines().map(str::trim);
             let length = lines
@@ -81,12 +77,7 @@ mod tests {
             "code();\n".repeat(MOST_LINES),
             "\n// why\n".repeat(400)
         );
-        let tree = Tree::sample(&[
-            ("a.rs", &long),
-            ("b.rs", &commented),
-            ("c.json", &long),
-            (GENERATED, &long),
-        ]);
+        let tree = Tree::sample(&[("a.rs", &long), ("b.rs", &commented), ("c.json", &long)]);
         let paths: Vec<_> = file_lengths(&tree).into_iter().map(|f| f.path).collect();
         assert_eq!(paths, ["a.rs"]);
     }

@@ -2,10 +2,12 @@ use crate::{File, Finding, Tree, code_only};
 
 /// Private words, and the field's word in place of each. A phrase stands for itself in any spelling: `put off` is also
 /// `put_off` and `putOff`.
-const PRIVATE_WORDS: [(&str, &str); 14] = [
+const PRIVATE_WORDS: [(&str, &str); 16] = [
     ("bunch", "block of rows"),
     ("bunches", "blocks of rows"),
     ("catch up", "replay"),
+    ("desk", "actor"),
+    ("desks", "actors"),
     ("distrust", "mark as crashed last run"),
     ("not heard of", "timed out"),
     ("page's letters", "commands"),
