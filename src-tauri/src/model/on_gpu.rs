@@ -56,7 +56,8 @@ impl ModelHost for SlowModel {
 fn closing_while_a_model_loads_on_a_gpu_is_no_crash() {
     let folder = tempfile::tempdir().expect("made");
     let markers = CrashMarkers::new(folder.path());
-    let devices = || Devices::with_program(folder.path(), markers.clone(), "/bin/false".into(), vec![]);
+    let devices =
+        || Devices::with_program(folder.path(), markers.clone(), "/bin/false".into(), vec![]);
     let gpu = Gpu {
         name: "Card".into(),
         id: "0000:01:00.0".into(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use engine::Gguf;
 use engine::gguf::BlockType;
-use engine::gguf::write::{self, TensorSpec, Field};
+use engine::gguf::write::{self, Field, TensorSpec};
 use tempfile::TempDir;
 
 use super::{demo_model, goldcrest, parsed, refusal, run, stdout};

@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use engine::Gguf;
-use engine::gguf::write::{self, TensorSpec, Field};
+use engine::gguf::write::{self, Field, TensorSpec};
 use half::f16;
 use kernels::BlockType;
 

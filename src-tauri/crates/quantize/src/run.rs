@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use engine::gguf::write::{self, TensorSpec, Field};
+use engine::gguf::write::{self, Field, TensorSpec};
 use engine::{Config, Gguf};
 use kernels::BlockType;
 use serde::Serialize;

@@ -37,7 +37,7 @@ const SPECIAL: [(&str, &str); 7] = [
 
 /// The parts of a `tokenizer.json` that matter here.
 #[derive(Deserialize)]
-struct TokenizerJson {
+struct TokenizerFile {
     #[serde(default)]
     added_tokens: Vec<AddedTokenJson>,
     #[serde(default)]
@@ -75,7 +75,7 @@ pub(super) fn fields(
     let text = json::read_text(&path)?;
     // The engine's own check: byte-level BPE with Llama 3's split, every byte encodable.
     Tokenizer::from_json(text.as_bytes()).map_err(|error| QuantizeError::input(&path, error))?;
-    let json: TokenizerJson = serde_json::from_str(&text).map_err(|error| {
+    let json: TokenizerFile = serde_json::from_str(&text).map_err(|error| {
         QuantizeError::input(&path, format!("not the JSON that is expected: {error}"))
     })?;
     drop(text);
@@ -119,7 +119,7 @@ pub(super) fn fields(
 /// Every token's text and kind, with placeholders for ids that stand for nothing.
 fn tokens(
     path: &Path,
-    json: &TokenizerJson,
+    json: &TokenizerFile,
     size: usize,
 ) -> Result<(Vec<String>, Vec<i32>), QuantizeError> {
     let listed = json
@@ -170,7 +170,7 @@ fn looks_special(text: &str) -> bool {
 
 /// Ids of the special tokens: those that `tokenizer_config.json` names, else those of `config.json`.
 fn special_ids(
-    json: &TokenizerJson,
+    json: &TokenizerFile,
     settings: Option<&JsonFile>,
     config: &ConfigJson,
 ) -> Result<Vec<(&'static str, u32)>, QuantizeError> {
@@ -201,7 +201,7 @@ fn special_text<'a>(settings: Option<&'a JsonFile>, name: &str) -> Option<&'a st
 }
 
 /// Whether text gets a first or a last token: what the post-processor does, else what `tokenizer_config.json` says.
-fn added_flags(json: &TokenizerJson, settings: Option<&JsonFile>) -> Vec<(&'static str, bool)> {
+fn added_flags(json: &TokenizerFile, settings: Option<&JsonFile>) -> Vec<(&'static str, bool)> {
     let (mut begin, mut end) = (None, None);
     let several = json
         .post_processor

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use candle_core::{DType, Device, Tensor};
-use engine::gguf::write::{self, TensorSpec, Field};
+use engine::gguf::write::{self, Field, TensorSpec};
 use engine::{Engine, KvType, LoadOptions, Tokenizer};
 use half::{bf16, f16};
 use kernels::BlockType;
