@@ -7,9 +7,11 @@
 //! process that may die, on a file that was checked before. While a model is opened candle prints to stdout.
 
 mod compare;
+mod error;
 mod model;
 mod outline;
 
 pub use compare::{Distance, DistanceSum, TopToken, log_softmax};
-pub use model::{ReferenceError, ReferenceModel};
-pub use outline::{MOST_CONTEXT, ModelOutline, UnsupportedModel};
+pub use error::{ReferenceError, UnsupportedModel};
+pub use model::ReferenceModel;
+pub use outline::{MOST_CONTEXT, ModelOutline};

@@ -1,53 +1,12 @@
 //! The model: tokens in, logits out.
 
-use std::io;
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
 use candle_transformers::models::smol::quantized_smollm3::QuantizedModelForCausalLM;
 
-use crate::outline::{MOST_TOGETHER, ModelOutline, UnsupportedModel};
-
-/// Why the reference has no logits.
-#[derive(Debug, thiserror::Error)]
-pub enum ReferenceError {
-    /// The file cannot be read.
-    #[error(transparent)]
-    File(#[from] io::Error),
-    /// Not a model that candle's SmolLM3 covers.
-    #[error(transparent)]
-    Unsupported(#[from] UnsupportedModel),
-    /// The model does not fit.
-    #[error("candle needs {} MB of memory for this model where {} MB are free", needed >> 20, available >> 20)]
-    Memory {
-        /// Bytes that opening and running it takes.
-        needed: u64,
-        /// Bytes that are free.
-        available: u64,
-    },
-    /// There is nothing to read.
-    #[error("no tokens to read")]
-    Empty,
-    /// More tokens than the context holds.
-    #[error("{tokens} tokens where the reference's context has room for {context}")]
-    TooLong {
-        /// Tokens of the sequence.
-        tokens: usize,
-        /// Length of the context.
-        context: usize,
-    },
-    /// A token that the model does not have.
-    #[error("the model has no token {id}; its ids end at {last}", last = vocab.saturating_sub(1))]
-    UnknownToken {
-        /// The id that was to be read.
-        id: u32,
-        /// Tokens in the vocabulary.
-        vocab: usize,
-    },
-    /// candle failed.
-    #[error("candle: {0}")]
-    Candle(#[from] candle_core::Error),
-}
+use crate::error::ReferenceError;
+use crate::outline::{MOST_TOGETHER, ModelOutline};
 
 /// A model as candle computes it, with the cache of one sequence.
 pub struct ReferenceModel {

@@ -5,41 +5,15 @@ use std::path::Path;
 
 use candle_core::quantized::gguf_file::{Content, Value};
 
-use crate::ReferenceError;
+use crate::error::{ARCHITECTURE, ReferenceError, UnsupportedModel};
 
 /// Positions for which candle allocates its cache at once, and the longest sequence that is read here.
 pub const MOST_CONTEXT: usize = 4096;
 
-const ARCHITECTURE: &str = "smollm3";
 const EMBEDDING: &str = "token_embd.weight";
 const OWN_HEAD: &str = "output.weight";
 /// Memory beside all that is counted: activations, the threads' stacks, the allocator.
 const OVERHEAD: u64 = 256 << 20;
-
-/// Why candle's SmolLM3 cannot compute a model, or would compute another one than the file describes.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnsupportedModel {
-    /// Another architecture, or none.
-    #[error("the file does not hold a `{ARCHITECTURE}` model")]
-    Architecture,
-    /// A key is missing, or is not the unsigned 32-bit integer that candle reads.
-    #[error("metadata key `{0}` is missing or not of the type that candle reads")]
-    Key(String),
-    /// A dimension is 0 or contradicts another one.
-    #[error("metadata key `{0}` contradicts the others")]
-    Dimension(String),
-    /// Positions are scaled.
-    #[error("candle's SmolLM3 does not know YaRN or scaled positions, which this file asks for")]
-    ScaledPositions,
-    /// The output matrix is not the embedding table.
-    #[error(
-        "candle's SmolLM3 takes the embedding table for its output, and this file has a matrix of its own for it"
-    )]
-    OwnOutput,
-    /// Only a part of each head is rotated.
-    #[error("candle's SmolLM3 rotates whole heads, and this file asks for a part of each")]
-    PartialRotation,
-}
 
 /// The dimensions and sizes of a file, from its header alone.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,72 @@
+//! Errors.
+
+use std::io;
+
+/// `general.architecture` of the only model that this crate runs.
+pub(crate) const ARCHITECTURE: &str = "smollm3";
+
+/// Why the reference has no logits.
+#[derive(Debug, thiserror::Error)]
+pub enum ReferenceError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// Not a model that candle's SmolLM3 covers.
+    #[error(transparent)]
+    Unsupported(#[from] UnsupportedModel),
+    /// The model does not fit.
+    #[error("candle needs {} MB of memory for this model where {} MB are free", needed >> 20, available >> 20)]
+    Memory {
+        /// Bytes that opening and running it takes.
+        needed: u64,
+        /// Bytes that are free.
+        available: u64,
+    },
+    /// There is nothing to read.
+    #[error("no tokens to read")]
+    Empty,
+    /// More tokens than the context holds.
+    #[error("{tokens} tokens where the reference's context has room for {context}")]
+    TooLong {
+        /// Tokens of the sequence.
+        tokens: usize,
+        /// Length of the context.
+        context: usize,
+    },
+    /// A token that the model does not have.
+    #[error("the model has no token {id}; its ids end at {last}", last = vocab.saturating_sub(1))]
+    UnknownToken {
+        /// The id that was to be read.
+        id: u32,
+        /// Tokens in the vocabulary.
+        vocab: usize,
+    },
+    /// candle failed.
+    #[error("candle: {0}")]
+    Candle(#[from] candle_core::Error),
+}
+
+/// Why candle's SmolLM3 cannot compute a model, or would compute another one than the file describes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnsupportedModel {
+    /// Another architecture, or none.
+    #[error("the file does not hold a `{ARCHITECTURE}` model")]
+    Architecture,
+    /// A key is missing, or is not the unsigned 32-bit integer that candle reads.
+    #[error("metadata key `{0}` is missing or not of the type that candle reads")]
+    Key(String),
+    /// A dimension is 0 or contradicts another one.
+    #[error("metadata key `{0}` contradicts the others")]
+    Dimension(String),
+    /// Positions are scaled.
+    #[error("candle's SmolLM3 does not know YaRN or scaled positions, which this file asks for")]
+    ScaledPositions,
+    /// The output matrix is not the embedding table.
+    #[error(
+        "candle's SmolLM3 takes the embedding table for its output, and this file has a matrix of its own for it"
+    )]
+    OwnOutput,
+    /// Only a part of each head is rotated.
+    #[error("candle's SmolLM3 rotates whole heads, and this file asks for a part of each")]
+    PartialRotation,
+}
