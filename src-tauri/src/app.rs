@@ -15,7 +15,7 @@ use crate::given_files::{self, GivenFile};
 use crate::instance::{self, DataLock};
 use crate::model::EngineModel;
 use crate::model_check::ModelChecker;
-use crate::startup::{self, Open, StartError, Startup};
+use crate::startup::{self, OpenStore, StartError, Startup};
 use crate::{commands, demo_model, window};
 
 /// How long to wait for the data folder of an app that may be closing, before the window says that one runs already.
@@ -115,7 +115,11 @@ fn serve<R: Runtime>(app: &AppHandle<R>, folders: &Folders) {
 }
 
 /// Locks the data folder, where that is not done, and opens the store in it.
-pub fn opener<R: Runtime>(app: AppHandle<R>, folders: Folders, lock: Option<DataLock>) -> Open {
+pub fn opener<R: Runtime>(
+    app: AppHandle<R>,
+    folders: Folders,
+    lock: Option<DataLock>,
+) -> OpenStore {
     let held = Mutex::new(lock);
     Box::new(move || {
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,7 +19,7 @@ use crate::model_check::{CheckSubject, ModelChecker};
 use crate::startup::Startup;
 use crate::wire::{HostEvent, ShellEvent, Snapshot, StartState};
 
-type Answer<T> = Result<T, Failure>;
+type Reply<T> = Result<T, Failure>;
 
 /// Hands every command to Tauri.
 pub fn handler<R: Runtime>() -> impl Fn(Invoke<R>) -> bool + Send + Sync + 'static {
@@ -29,14 +29,14 @@ pub fn handler<R: Runtime>() -> impl Fn(Invoke<R>) -> bool + Send + Sync + 'stat
 /// Asked before anything else: while there is a problem there are no chats to ask for.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn startup(startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
+async fn startup(startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
     let startup = Arc::clone(&startup);
     blocking(move || startup.view()).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn retry_start(startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
+async fn retry_start(startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
     let startup = Arc::clone(&startup);
     blocking(move || startup.retry()).await
 }
@@ -44,7 +44,7 @@ async fn retry_start(startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
 /// Puts a copy in the place of a database that does not open, which is kept.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn restore_copy(copy: String, startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
+async fn restore_copy(copy: String, startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
     let startup = Arc::clone(&startup);
     blocking(move || startup.restore(&copy)).await?
 }
@@ -52,14 +52,14 @@ async fn restore_copy(copy: String, startup: State<'_, Arc<Startup>>) -> Answer<
 /// Begins an empty database in the place of one that does not open, which is kept.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn start_empty(startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
+async fn start_empty(startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
     let startup = Arc::clone(&startup);
     blocking(move || startup.start_empty()).await?
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn open_damaged(startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
+async fn open_damaged(startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
     let startup = Arc::clone(&startup);
     blocking(move || startup.open_damaged()).await?
 }
@@ -67,7 +67,7 @@ async fn open_damaged(startup: State<'_, Arc<Startup>>) -> Answer<StartState> {
 /// Whether a disk that was full is so no more.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn has_room(folders: State<'_, Folders>) -> Answer<bool> {
+async fn has_room(folders: State<'_, Folders>) -> Reply<bool> {
     let database = folders.database();
     blocking(move || chat::has_room(&database)).await
 }
@@ -77,14 +77,14 @@ async fn has_room(folders: State<'_, Folders>) -> Answer<bool> {
 async fn show_data_folder(
     folders: State<'_, Folders>,
     desktop: State<'_, Arc<dyn Desktop>>,
-) -> Answer<()> {
+) -> Reply<()> {
     let (folder, desktop) = (folders.data.clone(), Arc::clone(&desktop));
     blocking(move || desktop.show_folder(&folder)).await?
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn quit(desktop: State<'_, Arc<dyn Desktop>>) -> Answer<()> {
+async fn quit(desktop: State<'_, Arc<dyn Desktop>>) -> Reply<()> {
     desktop.quit();
     Ok(())
 }
@@ -92,21 +92,21 @@ async fn quit(desktop: State<'_, Arc<dyn Desktop>>) -> Answer<()> {
 /// The latest subscriber gets the events from now on.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn subscribe(channel: Channel<HostEvent>, events: State<'_, Events>) -> Answer<()> {
+async fn subscribe(channel: Channel<HostEvent>, events: State<'_, Events>) -> Reply<()> {
     events.send_to(channel);
     Ok(())
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn snapshot(chat: State<'_, Chat>, folders: State<'_, Folders>) -> Answer<Snapshot> {
+async fn snapshot(chat: State<'_, Chat>, folders: State<'_, Folders>) -> Reply<Snapshot> {
     let snapshot = ask(&chat, Chat::snapshot).await?;
     Ok(Snapshot::new(snapshot, &folders.data, &folders.log_file()))
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn open_chat(id: ChatId, chat: State<'_, Chat>) -> Answer<ChatView> {
+async fn open_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatView> {
     ask(&chat, move |chat| chat.open_chat(id)).await
 }
 
@@ -117,7 +117,7 @@ async fn send(
     text: String,
     thinking: bool,
     chat: State<'_, Chat>,
-) -> Answer<ChatView> {
+) -> Reply<ChatView> {
     ask(&chat, move |chat| chat.send(id, text, thinking)).await
 }
 
@@ -130,7 +130,7 @@ async fn send_queued(
     thinking: bool,
     rest: Vec<QueuedMessage>,
     chat: State<'_, Chat>,
-) -> Answer<ChatView> {
+) -> Reply<ChatView> {
     ask(&chat, move |chat| {
         chat.send_queued(id, text, thinking, rest)
     })
@@ -139,13 +139,13 @@ async fn send_queued(
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn regenerate(message: MessageId, thinking: bool, chat: State<'_, Chat>) -> Answer<ChatView> {
+async fn regenerate(message: MessageId, thinking: bool, chat: State<'_, Chat>) -> Reply<ChatView> {
     ask(&chat, move |chat| chat.regenerate(message, thinking)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn continue_answer(message: MessageId, chat: State<'_, Chat>) -> Answer<ChatView> {
+async fn continue_answer(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
     ask(&chat, move |chat| chat.continue_answer(message)).await
 }
 
@@ -157,61 +157,61 @@ async fn edit_message(
     text: String,
     answer: Option<bool>,
     chat: State<'_, Chat>,
-) -> Answer<ChatView> {
+) -> Reply<ChatView> {
     ask(&chat, move |chat| chat.edit_message(message, text, answer)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn show_sibling(message: MessageId, chat: State<'_, Chat>) -> Answer<ChatView> {
+async fn show_sibling(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
     ask(&chat, move |chat| chat.show_sibling(message)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn stop(id: ChatId, chat: State<'_, Chat>) -> Answer<()> {
+async fn stop(id: ChatId, chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, move |chat| chat.stop(id)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn rename_chat(id: ChatId, title: String, chat: State<'_, Chat>) -> Answer<ChatSummary> {
+async fn rename_chat(id: ChatId, title: String, chat: State<'_, Chat>) -> Reply<ChatSummary> {
     ask(&chat, move |chat| chat.rename(id, title)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn delete_chat(id: ChatId, chat: State<'_, Chat>) -> Answer<()> {
+async fn delete_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, move |chat| chat.delete(id)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn restore_chat(id: ChatId, chat: State<'_, Chat>) -> Answer<ChatSummary> {
+async fn restore_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatSummary> {
     ask(&chat, move |chat| chat.restore(id)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn search(query: String, chat: State<'_, Chat>) -> Answer<Vec<SearchHit>> {
+async fn search(query: String, chat: State<'_, Chat>) -> Reply<Vec<SearchHit>> {
     ask(&chat, move |chat| chat.search(query)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn save_draft(id: Option<ChatId>, text: String, chat: State<'_, Chat>) -> Answer<()> {
+async fn save_draft(id: Option<ChatId>, text: String, chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, move |chat| chat.save_draft(id, text)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn save_pastes(id: Option<ChatId>, pastes: Vec<String>, chat: State<'_, Chat>) -> Answer<()> {
+async fn save_pastes(id: Option<ChatId>, pastes: Vec<String>, chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, move |chat| chat.save_pastes(id, pastes)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn save_queue(id: ChatId, queue: Vec<QueuedMessage>, chat: State<'_, Chat>) -> Answer<()> {
+async fn save_queue(id: ChatId, queue: Vec<QueuedMessage>, chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, move |chat| chat.save_queue(id, queue)).await
 }
 
@@ -221,7 +221,7 @@ async fn save_settings(
     settings: Settings,
     chat: State<'_, Chat>,
     desktop: State<'_, Arc<dyn Desktop>>,
-) -> Answer<Settings> {
+) -> Reply<Settings> {
     let saved = ask(&chat, move |chat| chat.save_settings(settings)).await?;
     desktop.set_theme(saved.theme);
     desktop.set_zoom(saved.zoom);
@@ -231,7 +231,7 @@ async fn save_settings(
 /// False when the person closed the picker without a choice. The result comes as `model` events.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn pick_model(chat: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>) -> Answer<bool> {
+async fn pick_model(chat: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>) -> Reply<bool> {
     let desktop = Arc::clone(&desktop);
     let Some(file) = blocking(move || desktop.pick_model()).await? else {
         return Ok(false);
@@ -243,13 +243,13 @@ async fn pick_model(chat: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>)
 /// Opens the model of the last session, which was not opened at the start.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn retry_model(chat: State<'_, Chat>) -> Answer<()> {
+async fn retry_model(chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, Chat::retry_model).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn use_demo_model(chat: State<'_, Chat>) -> Answer<()> {
+async fn use_demo_model(chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, move |chat| chat.open_model(ModelChoice::DemoModel)).await
 }
 
@@ -261,7 +261,7 @@ async fn check_model(
     chat: State<'_, Chat>,
     checker: State<'_, ModelChecker>,
     events: State<'_, Events>,
-) -> Answer<bool> {
+) -> Reply<bool> {
     let ChatSnapshot {
         model, settings, ..
     } = ask(&chat, Chat::snapshot).await?;
@@ -277,14 +277,14 @@ async fn check_model(
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn stop_model_check(checker: State<'_, ModelChecker>) -> Answer<()> {
+async fn stop_model_check(checker: State<'_, ModelChecker>) -> Reply<()> {
     checker.stop();
     Ok(())
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn open_link(url: String, desktop: State<'_, Arc<dyn Desktop>>) -> Answer<()> {
+async fn open_link(url: String, desktop: State<'_, Arc<dyn Desktop>>) -> Reply<()> {
     let desktop = Arc::clone(&desktop);
     let url = link(&url)?;
     blocking(move || desktop.browse(&url)).await?
@@ -294,12 +294,12 @@ async fn open_link(url: String, desktop: State<'_, Arc<dyn Desktop>>) -> Answer<
 async fn ask<T: Send + 'static>(
     chat: &Chat,
     verb: impl FnOnce(&Chat) -> Result<T, Failure> + Send + 'static,
-) -> Answer<T> {
+) -> Reply<T> {
     let chat = chat.clone();
     blocking(move || verb(&chat)).await?
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Answer<T> {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Reply<T> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| Failure::other(error.to_string()))

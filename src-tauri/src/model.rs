@@ -19,7 +19,7 @@ use crate::{demo_model, sandbox, test_hooks};
 /// At most one model, in memory once.
 #[derive(Default)]
 pub struct EngineModel {
-    open: Option<Open>,
+    open: Option<OpenedModel>,
     /// Without it no GPU is used unless one is asked for.
     devices: Option<Devices>,
     /// Where files' own chat templates run; without it none does.
@@ -28,7 +28,7 @@ pub struct EngineModel {
     markers: Option<CrashMarkers>,
 }
 
-struct Open {
+struct OpenedModel {
     model: OpenModel,
     info: ModelInfo,
     choice: ModelChoice,
@@ -133,13 +133,13 @@ impl EngineModel {
         }
         // The file is good. Two models may be more than the memory holds, so the old one goes first,
         // and comes back should the new one not find room.
-        let before = self.open.take().map(Open::into_parts);
+        let before = self.open.take().map(OpenedModel::into_parts);
         let devices = self.devices.as_ref();
-        match Open::new(file, choice, options, sandbox, devices, on_progress) {
+        match OpenedModel::new(file, choice, options, sandbox, devices, on_progress) {
             Ok(open) => Ok(self.open.insert(open).info.clone()),
             Err(failure) => {
                 if let Some((file, choice, options, sandbox)) = before {
-                    match Open::new(file, &choice, &options, sandbox, devices, &mut |_| {}) {
+                    match OpenedModel::new(file, &choice, &options, sandbox, devices, &mut |_| {}) {
                         Ok(open) => self.open = Some(open),
                         Err(error) => tracing::error!("the model before is gone too: {error}"),
                     }
@@ -154,7 +154,7 @@ fn no_model() -> Failure {
     Failure::new(FailureCode::Other, "No model is open.")
 }
 
-impl Open {
+impl OpenedModel {
     fn new(
         file: ModelFile,
         choice: &ModelChoice,

@@ -31,7 +31,7 @@ pub enum ModelCheck {
     /// It is under way.
     Running {
         /// What is being computed.
-        step: CheckStep,
+        step: ModelCheckStep,
         /// Tokens of the text that were read in this step.
         done: u32,
         /// Tokens of the text.
@@ -55,7 +55,7 @@ pub enum ModelCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
-pub enum CheckStep {
+pub enum ModelCheckStep {
     /// candle loads the model.
     Loading,
     /// The text by candle.
@@ -103,7 +103,7 @@ pub enum CheckLine {
     /// A step has come this far.
     Step {
         /// What is being computed.
-        step: CheckStep,
+        step: ModelCheckStep,
         /// Tokens that were read in it.
         done: u32,
         /// Tokens of the text.
@@ -187,7 +187,7 @@ impl ModelChecker {
         let checker = self.clone();
         thread::spawn(move || {
             on_change(ModelCheck::Running {
-                step: CheckStep::Loading,
+                step: ModelCheckStep::Loading,
                 done: 0,
                 total: 0,
             });
@@ -319,7 +319,7 @@ mod tests {
         assert!(matches!(
             changes[1],
             ModelCheck::Running {
-                step: CheckStep::Exact,
+                step: ModelCheckStep::Exact,
                 done: 2,
                 total: 4
             }

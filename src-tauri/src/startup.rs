@@ -77,7 +77,7 @@ impl StartError {
 }
 
 /// Puts the app together; called again after each attempt to mend what was wrong.
-pub type Open = Box<dyn Fn() -> Result<(), StartError> + Send + Sync>;
+pub type OpenStore = Box<dyn Fn() -> Result<(), StartError> + Send + Sync>;
 
 /// How long the window waits for the store, so that it opens in its place and its colours. A large store that an
 /// update of Goldcrest changes takes longer.
@@ -86,13 +86,13 @@ const WINDOW_WAITS: Duration = Duration::from_millis(500);
 /// Whether the app has started, and what is wrong where it has not. Whoever asks while it opens waits for that.
 pub struct Startup {
     folders: Folders,
-    open: Open,
+    open: OpenStore,
     error: Mutex<Option<StartError>>,
 }
 
 impl Startup {
     /// Opens for the first time, on a thread of its own where it takes long.
-    pub fn begin(folders: Folders, open: Open) -> Arc<Startup> {
+    pub fn begin(folders: Folders, open: OpenStore) -> Arc<Startup> {
         let startup = Arc::new(Startup {
             folders,
             open,
@@ -243,7 +243,7 @@ mod tests {
         chat::daily_copy(&database, "2026-03-05").expect("copied");
         drop(store);
         harm(&database);
-        let open: Open = Box::new(move || {
+        let open: OpenStore = Box::new(move || {
             Store::open(&database)?;
             Ok(())
         });
@@ -487,14 +487,15 @@ mod tests {
             ),
         ] {
             let data = data.clone();
-            let open: Open = Box::new(move || Err(StartError::data_folder(&data, fail.into())));
+            let open: OpenStore =
+                Box::new(move || Err(StartError::data_folder(&data, fail.into())));
             let startup = Startup::begin(folders.clone(), open);
             assert!(startup.start_empty().is_ok());
             let problem = problem(startup.view());
             assert_eq!((problem.kind, problem.kept_as), (kind, None));
             assert!(folders.database().exists());
         }
-        let in_use: Open = Box::new(|| Err(StartError::InUse("/data".into())));
+        let in_use: OpenStore = Box::new(|| Err(StartError::InUse("/data".into())));
         let problem = problem(Startup::begin(folders, in_use).view());
         assert_eq!(problem.kind, StartProblemKind::InUse);
         assert!(problem.message.contains("/data"));

@@ -10,7 +10,7 @@ use reference::Distance;
 use super::interrupt::Interrupt;
 use super::progress::ProgressLine;
 use super::{CliError, VerifyArgs, load, output};
-use crate::model_check::{CheckDistance, CheckLine, CheckReport, CheckStep};
+use crate::model_check::{CheckDistance, CheckLine, CheckReport, ModelCheckStep};
 use crate::verify::{Parting, Subject, VerifyReport, VerifyStage, percent};
 
 /// Where they do not agree; and where they cannot be compared.
@@ -48,9 +48,13 @@ fn verify(args: &VerifyArgs, cancel: &AtomicBool) -> Result<Option<VerifyReport>
     bar.begin("Loading the model with candle");
     let progress = &mut |stage| {
         let (what, step, done) = match stage {
-            VerifyStage::Candle(done) => ("Reading with candle", CheckStep::Candle, done),
-            VerifyStage::Exact(done) => ("Reading in exact arithmetic", CheckStep::Exact, done),
-            VerifyStage::Engine(done) => ("Reading as Goldcrest runs", CheckStep::Engine, done),
+            VerifyStage::Candle(done) => ("Reading with candle", ModelCheckStep::Candle, done),
+            VerifyStage::Exact(done) => {
+                ("Reading in exact arithmetic", ModelCheckStep::Exact, done)
+            }
+            VerifyStage::Engine(done) => {
+                ("Reading as Goldcrest runs", ModelCheckStep::Engine, done)
+            }
         };
         if args.steps {
             print_step(step, done as u64, total);
@@ -77,7 +81,7 @@ fn verify(args: &VerifyArgs, cancel: &AtomicBool) -> Result<Option<VerifyReport>
 }
 
 /// For the window, which has gone where nobody reads it.
-fn print_step(step: CheckStep, done: u64, total: u64) {
+fn print_step(step: ModelCheckStep, done: u64, total: u64) {
     let count = |tokens| u32::try_from(tokens).unwrap_or(u32::MAX);
     let _ = output::json(&CheckLine::Step {
         step,

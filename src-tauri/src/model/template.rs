@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use chat::{Failure, FailureCode, ModelChoice};
 use engine::{Conversation, Engine, Prompt, PromptError, TemplateSandbox, TemplateUse};
 
-use super::{EngineModel, Open};
+use super::{EngineModel, OpenedModel};
 
 impl EngineModel {
     /// Where the chat template of the file with this fingerprint runs, if the user wants the file's own.
@@ -20,7 +20,7 @@ impl EngineModel {
     }
 }
 
-impl Open {
+impl OpenedModel {
     /// Whether this very model is asked for, with nothing changed but whose own templates are used. Then its weights
     /// need not be loaded again.
     pub(super) fn differs_in_template_only(

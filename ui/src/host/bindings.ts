@@ -196,17 +196,6 @@ export type CheckReport = {
 	candle: CheckDistance,
 };
 
-/**  What a check computes at the moment. */
-export type CheckStep = 
-/**  candle loads the model. */
-"loading" | 
-/**  The text by candle. */
-"candle" | 
-/**  The text in exact arithmetic. */
-"exact" | 
-/**  The text as the user runs the model. */
-"engine";
-
 /**  Where a model computes, and why there. */
 export type Device = {
 	/**  Whether it is a GPU. */
@@ -219,13 +208,13 @@ export type Device = {
 	report: string | null,
 };
 
-/**  What was written and not sent. */
+/**  Text that is not sent yet. */
 export type Draft = {
 	/**  What was typed. */
 	text: string,
 	/**  Long texts that were pasted, to be sent with it. */
 	pastes: string[],
-	/**  Messages to be sent when the present answer is done, the first one first. */
+	/**  Messages to be sent after the current answer, in order. */
 	queue: QueuedMessage[],
 };
 
@@ -320,7 +309,7 @@ export type Message = {
 /**  Names a message. */
 export type MessageId = number;
 
-/**  How far a message is. */
+/**  The state of a message. */
 export type MessageState = 
 /**  It is being written, or waits to be. */
 "writing" | 
@@ -340,7 +329,7 @@ export type ModelCheck =
 /**  It is under way. */
 { state: "running"; 
 /**  What is being computed. */
-step: CheckStep; 
+step: ModelCheckStep; 
 /**  Tokens of the text that were read in this step. */
 done: number; 
 /**  Tokens of the text. */
@@ -355,6 +344,17 @@ report: CheckReport } |
 message: string } | 
 /**  The user stopped it. */
 { state: "stopped" };
+
+/**  What a check computes at the moment. */
+export type ModelCheckStep = 
+/**  candle loads the model. */
+"loading" | 
+/**  The text by candle. */
+"candle" | 
+/**  The text in exact arithmetic. */
+"exact" | 
+/**  The text as the user runs the model. */
+"engine";
 
 /**  A model that is open. */
 export type ModelInfo = {

@@ -3,9 +3,6 @@ use std::collections::BTreeMap;
 use crate::modules::packages;
 use crate::{Finding, Tree};
 
-/// Names that stand for two types or more until one of them is renamed: to become empty.
-const TWICE: [&str; 3] = ["Answer", "CheckStep", "Open"];
-
 /// A name of a type stands for one type in all packages, so that a search for it leads to one place.
 ///
 /// Types of tests do not count, nor associated types, nor one type under several `cfg`s in one file.
@@ -24,7 +21,7 @@ pub fn type_names(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, places) in &declared {
         // A name of one character is an alias within a few functions, like a type parameter.
-        let is_free = name.len() == 1 || TWICE.contains(&name.as_str());
+        let is_free = name.len() == 1;
         if let [(first, _), others @ ..] = places.as_slice()
             && !is_free
         {
