@@ -155,10 +155,7 @@ fn ask_obeys_its_limits_and_reads_stdin() {
 
 #[test]
 fn a_device_that_is_not_there_gives_way_to_the_cpu_with_the_reason() {
-    for (device, reason) in [("cpu", "chosen"), ("metal", "Metal")] {
-        if cfg!(target_os = "macos") && device == "metal" {
-            continue;
-        }
+    for (device, reason) in [("cpu", "The CPU was chosen"), ("gpu:none", "none")] {
         let command = [
             "ask",
             "--json",
@@ -180,6 +177,10 @@ fn a_device_that_is_not_there_gives_way_to_the_cpu_with_the_reason() {
             assert!(said.contains(reason), "{said}");
         }
     }
+    let other_api = run(["ask", "--device", "metal", "Hi"]);
+    assert!(!other_api.status.success());
+    let said = String::from_utf8_lossy(&other_api.stderr).into_owned();
+    assert!(said.contains("is reached as `gpu`"), "{said}");
     let nonsense = goldcrest()
         .env("GOLDCREST_DEVICE", "abacus")
         .args(["ask", "Hi"])

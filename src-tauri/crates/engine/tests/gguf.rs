@@ -187,7 +187,7 @@ fn duplicates_are_refused() {
     ];
     let mut image = write::header([], &twins);
     image.resize(image.len() + 64, 0);
-    assert!(error(image).contains("`t`: it is described twice"));
+    assert!(error(image).contains("`t`: it is defined twice"));
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn errors_name_the_problem_of_a_file() {
         (
             "smollm3.embedding_length",
             Field::U32(512),
-            "its shape is 525 × 256 where the metadata make it 525 × 512",
+            "its shape is 525 × 256 where the metadata require 525 × 512",
         ),
         (
             "smollm3.rope.dimension_count",
