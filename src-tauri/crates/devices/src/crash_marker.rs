@@ -212,7 +212,7 @@ mod tests {
         found.sort();
         assert_eq!(found, ["a", "b"]);
         let is_there = |name: &str| folder.path().join(name).exists();
-        assert!(!is_there("opening-3"), "it says nothing");
+        assert!(!is_there("opening-3"), "invalid content");
         assert!(is_there("opening-hours"), "another file");
         assert_eq!(markers.crashes::<String>(Work::GpuInUse), [""; 0]);
         markers.forget(Work::Opening, &"a".to_owned());

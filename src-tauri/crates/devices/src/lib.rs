@@ -69,7 +69,7 @@ pub enum OpenStep {
 /// automatic, and a requested one is used unchecked.
 ///
 /// # Errors
-/// When the CPU has no room for the model, or it cannot be read.
+/// When the CPU is out of memory, or the model cannot be read.
 pub fn open(
     devices: Option<&Devices>,
     file: &ModelFile,
@@ -89,7 +89,7 @@ pub fn open(
 /// Loads a model on the device of `choice`, or on the CPU if the GPU rejects it.
 ///
 /// # Errors
-/// When the CPU has no room for the model, or it cannot be read.
+/// When the CPU is out of memory, or the model cannot be read.
 pub fn load(
     devices: Option<&Devices>,
     choice: Choice,

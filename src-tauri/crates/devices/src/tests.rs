@@ -12,7 +12,7 @@ use super::*;
 const CARD: &str = r#"{"name":"Card","id":"0000:01:00.0","driver":"radv 1","api":"Vulkan","kind":"discrete","refused":null}"#;
 const TWIN: &str = r#"{"name":"Card","id":"0000:02:00.0","driver":"radv 1","api":"Vulkan","kind":"discrete","refused":null}"#;
 
-/// What a check prints of a GPU that writes so many tokens a second where the CPU writes 10.
+/// Output of a check of a GPU that decodes `rate` tokens/s where the CPU decodes 10.
 fn writes(rate: u32) -> String {
     let rates = format!(
         r#"{{"gpu":{{"prefill":100.0,"decode":{rate}}},"cpu":{{"prefill":100.0,"decode":10}}}}"#
@@ -25,7 +25,7 @@ fn faulty(fault: &Fault) -> String {
     format!(r#"echo '{{"steps":[],"fault":{fault},"rates":null}}'"#)
 }
 
-/// A machine with these GPUs, whose checks do as a line of shell says.
+/// A machine with these GPUs, whose checks run a line of shell.
 struct Machine(TempDir);
 
 impl Machine {
@@ -457,7 +457,7 @@ fn a_crash_disables_the_gpu_for_one_run_and_two_crashes_for_good() {
         assert_eq!(machine.choose("auto").gpu.is_none(), always);
     }
     no_gpu(&machine.choose("auto"), is_repeated);
-    // Whoever asks for it to be checked anew gets a new beginning.
+    // A repeated check on request clears the record.
     let verdicts = machine
         .devices()
         .verdicts(&model(), Some(1), true, &mut || {});

@@ -256,7 +256,7 @@ impl Engine {
 
     /// Logits `[vocab]` after every one of `tokens`, read from an empty cache: the first `prefill` of them in passes of
     /// many, as a prompt is read, and the others one by one, as an answer is written. `each` takes them in order. False
-    /// where `cancel` ended that.
+    /// when cancelled.
     ///
     /// # Errors
     /// As [`Engine::logits`].

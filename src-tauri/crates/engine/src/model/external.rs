@@ -1,4 +1,4 @@
-//! A model whose logits are computed outside of this crate: the engine brings tokenizer, template and sampler.
+//! A model with an external source of logits; tokenizer, template and sampler are the engine's.
 
 use std::sync::atomic::AtomicBool;
 
@@ -7,8 +7,8 @@ use crate::model::evaluate::{Evaluate, Pass, Want, check_ids};
 
 /// Computes the logits of one sequence for an [`Engine`](crate::Engine).
 pub trait LogitsSource: Send {
-    /// Reads `ids` behind what was read before, and replaces `logits` by those `[vocab]` after the last of them; false
-    /// where `cancel` ended that.
+    /// Appends `ids` to the sequence and replaces `logits` by those `[vocab]` after the last of them; false
+    /// when cancelled.
     ///
     /// # Errors
     /// The reason, as a sentence.
@@ -19,28 +19,28 @@ pub trait LogitsSource: Send {
         logits: &mut Vec<f32>,
     ) -> Result<bool, String>;
 
-    /// Forgets what was read.
+    /// Clears the sequence.
     ///
     /// # Errors
     /// The reason, as a sentence.
     fn reset(&mut self) -> Result<(), String>;
 }
 
-/// Tokens of a prompt between two looks at the progress.
+/// Tokens of a prompt per call of the source, between reports of progress.
 const CHUNK: usize = 32;
 
-/// A [`LogitsSource`] as the engine runs a model. The source cannot forget a part of its sequence: it reads what is left
-/// once more.
+/// [`Evaluate`] over a [`LogitsSource`]. The source cannot truncate its sequence: after a truncation the rest is replayed
+/// from the start.
 pub struct ExternalModel {
     source: Box<dyn LogitsSource>,
     vocab: usize,
     tokens: Vec<u32>,
-    /// Tokens that the source holds; none where it holds others than these.
+    /// Tokens in the source; empty where its sequence is another one.
     held: Option<usize>,
 }
 
 impl ExternalModel {
-    /// A source that has read nothing yet, with so many tokens in its vocabulary.
+    /// A model over an empty source with a vocabulary of `vocab` tokens.
     pub fn new(source: Box<dyn LogitsSource>, vocab: usize) -> ExternalModel {
         ExternalModel {
             source,
@@ -50,7 +50,7 @@ impl ExternalModel {
         }
     }
 
-    /// Has the source read tokens; the sequence is not known to it any more where that does not complete.
+    /// Appends tokens to the source; if that does not complete, its sequence is discarded.
     fn read(
         &mut self,
         ids: &[u32],
@@ -76,7 +76,7 @@ impl ExternalModel {
         Ok(Pass::Complete)
     }
 
-    /// Has the source hold the sequence.
+    /// Brings the source in line with the sequence.
     fn replay(&mut self, cancel: &AtomicBool) -> Result<Pass, DeviceError> {
         if self.held.is_none() {
             self.source.reset().map_err(DeviceError::Failed)?;
@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    /// Logits that say how many tokens were read and which the last was; it notes what it reads.
+    /// Logits that encode the number of tokens and the last one; it records its input.
     struct Counting {
         read: Vec<u32>,
         log: Arc<Mutex<Vec<String>>>,
@@ -192,7 +192,7 @@ mod tests {
         assert!(matches!(pass, Ok(Pass::Complete)) && logits == [3.0; 8]);
         assert_eq!(logged(), "reset [1, 2] [6]");
 
-        // Broken off, refused, or not of this vocabulary.
+        // Cancelled, failed, or not of this vocabulary.
         let cancelled = AtomicBool::new(true);
         let pass = model.append(&[1], Want::Last, &cancelled, &mut logits);
         assert!(matches!(pass, Ok(Pass::Cancelled)));

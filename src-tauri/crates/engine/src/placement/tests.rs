@@ -65,12 +65,12 @@ fn with_memory(exec: &gpu::Wgpu, bytes: u64) -> Faulty {
     Faulty::new(exec.clone(), usize::MAX, Fault::Small(bytes))
 }
 
-/// Bytes of the angles of so many positions.
+/// Bytes of the angles of this number of positions.
 fn angles(config: &Config, positions: u64) -> u64 {
     4 * positions * config.shape.rotary as u64
 }
 
-/// Where a model goes when the GPU has room for so many tokens in 16 bits beside its weights.
+/// The placement of a model on a GPU with memory for this number of tokens in 16 bits beside its weights.
 fn with_room_for(
     exec: &gpu::Wgpu,
     tokens: u64,
@@ -96,7 +96,7 @@ fn a_small_gpu_gets_a_shorter_context_then_8_bit_kv_then_fewer_layers() {
         (4_500, None, 4_096, KvType::F16, true),
         (3_000, None, 4_096, KvType::Q8_0, true),
         (1_000, None, 4_096, KvType::Q8_0, false),
-        // A length that was asked for is kept.
+        // A requested length is kept.
         (20_000, Some(30_000), 30_000, KvType::Q8_0, true),
         (12_500, Some(30_000), 30_000, KvType::Q8_0, false),
     ] {

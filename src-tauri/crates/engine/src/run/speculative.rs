@@ -4,7 +4,7 @@
 //! A pass over several tokens may cost little more than one over a single token, because the weights come from memory
 //! once. Where the last few tokens have occurred before, what followed them then is a draft of what follows now. One
 //! pass over it gives the logits after each of its tokens. The sampler then goes through them one by one as if there
-//! were no draft; as long as it samples what the draft says, the next logits are there already, and from the first
+//! were no draft; as long as its samples match the draft, the next logits are available, and from the first
 //! token that differs the draft is dropped.
 //!
 //! Drafts change how fast an answer comes, not which answer: every token is drawn by the same sampler, with the same

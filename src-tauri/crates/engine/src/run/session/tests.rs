@@ -49,7 +49,7 @@ fn exact(chunk: usize) -> Session {
     session(Cpu::exact(2), KvType::F32, chunk)
 }
 
-/// Makes a session that reads so many tokens a pass.
+/// Makes a session with this number of tokens per pass.
 type Make = fn(usize) -> Session;
 
 /// Every backend of ours that works here, the CPU with every kind of cache, and how far apart two ways may be on it.

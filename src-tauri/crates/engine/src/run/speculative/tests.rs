@@ -91,7 +91,7 @@ fn a_cancelled_pass_is_not_measured() {
     }
 }
 
-/// Thousandths of a pass over one token that a pass over so many takes.
+/// Cost of a pass over this number of tokens, in thousandths of a single-token pass.
 type Machine = fn(usize) -> usize;
 
 /// Memory sets the pace; arithmetic does; neither, but a second token is dear.

@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(
             [next(5), next(0)],
             ["", "\u{fffd}a"],
-            "a broken character gives way"
+            "an invalid character is replaced"
         );
         assert_eq!([next(5), next(99)], ["", ""], "an unknown id is empty");
         assert_eq!(decoder.finish(), "\u{fffd}");
