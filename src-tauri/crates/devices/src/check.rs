@@ -49,7 +49,7 @@ pub struct CheckRequest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuCheck {
     /// Comparisons, in their order.
-    pub steps: Vec<CheckStep>,
+    pub steps: Vec<GpuCheckStep>,
     /// The fault that ended the check.
     pub fault: Option<Fault>,
     /// Result for cooperative matrices; `None` where it has none, or they were not tried.
@@ -78,7 +78,7 @@ impl GpuCheck {
 
 /// A result that both devices computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CheckStep {
+pub struct GpuCheckStep {
     /// Its name.
     pub what: String,
     /// The relative error; `None` where the GPU produced NaN.
@@ -87,7 +87,7 @@ pub struct CheckStep {
     pub bound: f64,
 }
 
-impl CheckStep {
+impl GpuCheckStep {
     fn passed(&self) -> bool {
         self.error.is_some_and(|error| error <= self.bound)
     }
@@ -416,7 +416,7 @@ where
     /// Records a step; of consecutive steps of one name, the largest error.
     fn record(&mut self, what: String, error: f64, bound: f64) -> Result<(), CheckError> {
         let error = error.is_finite().then_some(error);
-        let step = CheckStep { what, error, bound };
+        let step = GpuCheckStep { what, error, bound };
         let wrong = (!step.passed()).then(|| {
             let what = step.what.clone();
             match step.error {

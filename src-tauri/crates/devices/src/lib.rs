@@ -40,7 +40,7 @@ use engine::{
 use system::child::Child;
 
 use cache::{Disabled, GpuCache, GpuKey};
-pub use check::{CheckRequest, CheckStep, GpuCheck, MatrixCheck, check_gpu};
+pub use check::{CheckRequest, GpuCheck, GpuCheckStep, MatrixCheck, check_gpu};
 pub use crash_marker::{CrashMarker, CrashMarkers, Work};
 pub use gpu_info::Gpu;
 use probe::{ProbeError, probe, probe_once};
