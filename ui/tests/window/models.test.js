@@ -106,36 +106,32 @@ async function loading(t) {
   return { held, data, hold, opened };
 }
 
-test(
-  "a file on which the app crashed is opened again only on request",
-  hooks,
-  async (t) => {
-    const { held, data, hold, opened } = await loading(t);
-    held.crash();
-    rmSync(hold);
+test("a file on which the app crashed is opened again only on request", hooks, async (t) => {
+  const { held, data, hold, opened } = await loading(t);
+  held.crash();
+  rmSync(hold);
 
-    // Not at the next start, and not at the one after it.
-    for (const start of [1, 2]) {
-      const app = await App.open(t, display, { data });
-      assert.equal((await model(app)).demoModel, true);
-      const why = "given.gguf was not opened: the app ended the last time it was opened.";
-      await app.until("the reason on the screen", async () => (await app.text()).includes(why));
-      if (start === 1) {
-        await app.picture("crashed-over-file");
-        await app.exact();
-        assert.match((await app.ask("What is Goldcrest?")).text, /computer/);
-      } else {
-        await app.click("button", "Try again");
-        await app.until("the file to be opened", () => opened(app));
-        await app.until("the reason to be gone", async () => !(await app.text()).includes(why));
-      }
-      await app.close();
+  // Not at the next start, and not at the one after it.
+  for (const start of [1, 2]) {
+    const app = await App.open(t, display, { data });
+    assert.equal((await model(app)).demoModel, true);
+    const why = "given.gguf was not opened: the app ended the last time it was opened.";
+    await app.until("the reason on the screen", async () => (await app.text()).includes(why));
+    if (start === 1) {
+      await app.picture("crashed-over-file");
+      await app.exact();
+      assert.match((await app.ask("What is Goldcrest?")).text, /computer/);
+    } else {
+      await app.click("button", "Try again");
+      await app.until("the file to be opened", () => opened(app));
+      await app.until("the reason to be gone", async () => !(await app.text()).includes(why));
     }
-    const after = await App.open(t, display, { data });
-    assert(await opened(after));
-    assert.deepEqual(marks(data), []);
-  },
-);
+    await app.close();
+  }
+  const after = await App.open(t, display, { data });
+  assert(await opened(after));
+  assert.deepEqual(marks(data), []);
+});
 
 test("ending the app while a model loads is not taken for a crash", hooks, async (t) => {
   const { held, data, hold, opened } = await loading(t);
