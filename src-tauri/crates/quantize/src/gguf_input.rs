@@ -87,7 +87,7 @@ fn check(
     let problem = match gguf.tensor_info(&tensor.gguf) {
         None if required => "it is missing".to_owned(),
         Some(info) if (info.rows(), info.cols()) != (tensor.rows, tensor.cols) => format!(
-            "its shape is {} × {} where the metadata make it {} × {}",
+            "its shape is {} × {} where the metadata require {} × {}",
             info.rows(),
             info.cols(),
             tensor.rows,
