@@ -12,7 +12,7 @@ test("the first start says what this is, and the demo model answers", async (t) 
   const { firstStart, chats, model } = await app.snapshot();
   assert.equal(firstStart, true);
   assert.deepEqual(chats, []);
-  assert.equal(model.demoModel, true);
+  assert.equal(model.status.model.demoModel, true);
   await app.until("the word on where all that is written stays", async () => {
     const welcome = await app.text();
     return /Goldcrest/.test(welcome) && /computer|machine/.test(welcome);

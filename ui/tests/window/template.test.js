@@ -47,8 +47,8 @@ function hostile(name) {
 /** Waits until this template is used. */
 function template(app, used) {
   return app.until(`the template to be ${used}`, async () => {
-    const { model } = await app.snapshot();
-    return model.state === "ready" && model.template?.used === used && model;
+    const { status } = (await app.snapshot()).model;
+    return status.state === "ready" && status.model.template.used === used && status.model;
   });
 }
 
