@@ -141,3 +141,13 @@ test("ending the app while a model loads is not taken for a crash", hooks, async
   const after = await App.open(t, display, { data });
   assert(await opened(after));
 });
+
+test("the card checks the demo model with an independent program", async (t) => {
+  const app = await App.open(t, display);
+  await app.click("button", /^Model:/);
+  await app.click("button", "Check this model");
+  await app.until("the verdict", async () =>
+    /Checked: Goldcrest and candle agree/.test(await app.text()),
+  );
+  await app.picture("checked");
+});
