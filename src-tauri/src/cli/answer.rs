@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{Conversation, Engine, Event, Finished, GenerateParams, Part, Sampling};
 
+use super::args::AnswerArgs;
+use super::output::CliError;
 use super::output::visible;
 use super::progress::ProgressLine;
-use super::{AnswerArgs, CliError};
 
 impl AnswerArgs {
     /// How an answer is made by a model that asks for `usual`.

@@ -9,9 +9,11 @@ use engine::{
 use serde::Serialize;
 
 use super::answer::{Answer, Stream, generate};
+use super::args::{AskArgs, DeviceArg, ModelArgs};
 use super::interrupt::Interrupt;
+use super::load;
+use super::output::{self, CliError};
 use super::progress::ProgressLine;
-use super::{AskArgs, CliError, DeviceArg, ModelArgs, load, output};
 use crate::reference_process::ReferenceProcess;
 
 /// What `--json` prints. Rates are in tokens a second, times in seconds.

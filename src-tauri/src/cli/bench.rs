@@ -6,8 +6,9 @@ use std::path::Path;
 
 use ::bench::{BenchParams, BenchReport, GpuReport, Synthetic, synthetic};
 
+use super::args::{BenchArgs, ModelArgs};
 use super::load::{self, LoadedModel};
-use super::{BenchArgs, CliError, ModelArgs, output};
+use super::output::{self, CliError};
 
 pub fn run(args: &BenchArgs) -> Result<(), CliError> {
     if let (Some(shape), Some(file)) = (&args.synthetic, &args.write) {

@@ -5,9 +5,11 @@ use std::io::{self, Write};
 use engine::{Conversation, Role, Turn};
 
 use super::answer::{Stream, generate};
+use super::args::ChatArgs;
 use super::input::Input;
 use super::interrupt::Interrupt;
-use super::{ChatArgs, CliError, load, output};
+use super::load;
+use super::output::{self, CliError};
 
 const COMMANDS: [(&str, &str); 5] = [
     ("/new", "begin anew"),
@@ -97,7 +99,7 @@ mod tests {
     use engine::{LoadOptions, ModelFile};
 
     use super::*;
-    use crate::cli::AnswerArgs;
+    use crate::cli::args::AnswerArgs;
     use crate::demo_model;
 
     #[test]

@@ -6,7 +6,9 @@ use ::devices::{DeviceRequest, Verdict, matrices};
 use engine::{ModelFile, Placement};
 use serde::Serialize;
 
-use super::{CliError, DevicesArgs, load, output};
+use super::args::DevicesArgs;
+use super::load;
+use super::output::{self, CliError};
 
 /// What `--json` prints.
 #[derive(Serialize)]

@@ -2,7 +2,8 @@
 
 use ::devices::CheckRequest;
 
-use super::{CliError, GpuCheckArgs, output};
+use super::args::GpuCheckArgs;
+use super::output::{self, CliError};
 
 pub fn run(args: GpuCheckArgs) -> Result<(), CliError> {
     let software = ::devices::software_gpu();

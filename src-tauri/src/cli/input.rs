@@ -10,7 +10,7 @@ use rustyline::history::MemHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Context, Editor, Helper};
 
-use super::CliError;
+use super::output::CliError;
 
 const PROMPT: &str = "› ";
 

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use engine::{Inspection, ModelLine};
 use figures::tokens;
 
-use super::{CliError, InspectArgs, output};
+use super::args::InspectArgs;
+use super::output::{self, CliError};
 
 pub fn run(args: &InspectArgs) -> Result<(), CliError> {
     let inspection = Inspection::of(&args.file, Some(args.context as usize))

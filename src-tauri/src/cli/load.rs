@@ -7,8 +7,9 @@ use std::sync::Arc;
 use ::devices::{Choice, CrashMarkers, DeviceRequest, Devices, OpenModel, OpenStep, VARIABLE};
 use engine::{CpuLevel, Engine, LoadOptions, ModelFile, TemplateSandbox, TemplateUse};
 
+use super::args::{DeviceArg, ModelArgs, PlaceArgs};
+use super::output::CliError;
 use super::progress::ProgressLine;
-use super::{CliError, DeviceArg, ModelArgs, PlaceArgs};
 use crate::folders::Folders;
 use crate::{demo_model, sandbox};
 

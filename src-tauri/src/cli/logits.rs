@@ -1,7 +1,9 @@
 //! `goldcrest logits`: what the model makes of tokens, as JSON rows.
 
+use super::args::LogitsArgs;
 use super::interrupt::Interrupt;
-use super::{CliError, LogitsArgs, load, output};
+use super::load;
+use super::output::{self, CliError};
 
 pub fn run(args: &LogitsArgs) -> Result<(), CliError> {
     let _interrupt = Interrupt::listen();

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 
 use ::quantize::{QuantizeError, QuantizeReport, QuantizeRequest, QuantizeStep};
 
+use super::args::QuantizeArgs;
 use super::interrupt::Interrupt;
+use super::output::{self, CliError};
 use super::progress::ProgressLine;
-use super::{CliError, QuantizeArgs, output};
 
 pub fn run(args: &QuantizeArgs) -> Result<(), CliError> {
     let request = QuantizeRequest {

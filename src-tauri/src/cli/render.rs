@@ -9,8 +9,10 @@ use engine::{ChatTemplate, Gguf};
 use jiff::civil::Date;
 use serde_json::Value;
 
+use super::args::RenderArgs;
+use super::load;
+use super::output::CliError;
 use super::output::visible;
-use super::{CliError, RenderArgs, load};
 
 pub fn run(args: &RenderArgs) -> Result<(), CliError> {
     let (context, today) = read_messages(&args.messages)?;

@@ -2,7 +2,9 @@
 
 use engine::{Gguf, Tokenizer};
 
-use super::{CliError, TokenizeArgs, load, output};
+use super::args::TokenizeArgs;
+use super::load;
+use super::output::{self, CliError};
 
 pub fn run(args: &TokenizeArgs) -> Result<(), CliError> {
     let file = load::file(args.model.as_deref())?;

@@ -7,9 +7,11 @@ use std::sync::atomic::AtomicBool;
 use figures::tokens;
 use reference::Distance;
 
+use super::args::VerifyArgs;
 use super::interrupt::Interrupt;
+use super::load;
+use super::output::{self, CliError};
 use super::progress::ProgressLine;
-use super::{CliError, VerifyArgs, load, output};
 use crate::model_check::{CheckDistance, CheckLine, CheckReport, ModelCheckStep};
 use crate::verify::{Parting, Subject, VerifyReport, VerifyStage, percent};
 

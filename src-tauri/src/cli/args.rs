@@ -1,0 +1,336 @@
+//! The flags of the subcommands.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use ::devices::{DeviceRequest, UnknownDevice};
+use ::quantize::FileType;
+use clap::Args;
+use engine::KvType;
+
+/// Which model runs, and on what.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ModelArgs {
+    /// GGUF file [default: the demo model]
+    #[arg(long, short, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// Use the file's own chat template, though its text is unknown; it runs in a process of its own
+    #[arg(long)]
+    pub own_template: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// On what the model runs.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlaceArgs {
+    /// auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<DeviceArg>,
+    /// CPU threads [default: physical cores]
+    #[arg(long, short, value_name = "N", value_parser = threads)]
+    pub threads: Option<u16>,
+    /// How keys and values are kept: f16, or q8_0 in half the memory
+    #[arg(long, value_name = "TYPE", value_parser = kv_type)]
+    pub kv: Option<KvType>,
+}
+
+/// What `--device` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceArg {
+    /// A device of the engine.
+    Engine(DeviceRequest),
+    /// candle on the CPU, in the engine's place.
+    Reference,
+}
+
+impl FromStr for DeviceArg {
+    type Err = UnknownDevice;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDevice> {
+        match text {
+            "reference" => Ok(Self::Reference),
+            device => device.parse().map(Self::Engine),
+        }
+    }
+}
+
+/// How an answer is made.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AnswerArgs {
+    /// Answer at once, without reasoning first
+    #[arg(long)]
+    pub no_think: bool,
+    /// Instructions that replace the default ones
+    #[arg(long, short, value_name = "TEXT")]
+    pub system: Option<String>,
+    /// Stop after so many tokens
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_tokens: Option<u32>,
+    /// 0 always takes the likeliest token
+    #[arg(long, value_name = "T", value_parser = temperature)]
+    pub temperature: Option<f32>,
+    /// Keep the likeliest tokens up to this total probability
+    #[arg(long, value_name = "P", value_parser = fraction)]
+    pub top_p: Option<f32>,
+    /// Keep the K likeliest tokens; 0 keeps all
+    #[arg(long, value_name = "K")]
+    pub top_k: Option<u32>,
+    /// Keep tokens at least this likely, relative to the likeliest
+    #[arg(long, value_name = "M", value_parser = fraction)]
+    pub min_p: Option<f32>,
+    /// Make tokens that occurred lately less likely; 1 is off
+    #[arg(long, value_name = "R", value_parser = positive)]
+    pub repeat_penalty: Option<f32>,
+    /// Makes the choice of tokens repeatable
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Do not guess text that repeats the context; answers are the same, and take longer where they repeat it
+    #[arg(long)]
+    pub no_lookup: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct AskArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub json: bool,
+    /// The question; `-` reads it from stdin
+    pub prompt: String,
+}
+
+#[derive(Debug, Default, Args)]
+pub struct ChatArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// GGUF file
+    pub file: PathBuf,
+    /// Count memory for a context of so many tokens
+    #[arg(long, value_name = "TOKENS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    pub context: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TokenizeArgs {
+    /// GGUF file [default: the demo model]
+    #[arg(long, short, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// Read `<|im_start|>` and the like as ordinary text
+    #[arg(long)]
+    pub no_special: bool,
+    pub text: String,
+}
+
+#[derive(Debug, Args)]
+pub struct RenderArgs {
+    /// GGUF file whose template is used [default: the demo model]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "template")]
+    pub model: Option<PathBuf>,
+    /// Use the file's own chat template, though its text is unknown; it runs in a process of its own
+    #[arg(long, conflicts_with = "template")]
+    pub own_template: bool,
+    /// A Jinja file
+    #[arg(long, value_name = "FILE")]
+    pub template: Option<PathBuf>,
+    /// JSON: the template's variables under `context`, and `today` as YYYY-MM-DD
+    #[arg(long, value_name = "FILE")]
+    pub messages: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct LogitsArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Token ids, separated by commas
+    #[arg(long, value_name = "IDS", value_delimiter = ',', required = true)]
+    pub tokens: Vec<u32>,
+    /// A row for every position, not the last alone
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// GGUF file [default: the demo model]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "synthetic")]
+    pub model: Option<PathBuf>,
+    /// Random weights in a known shape, for example smollm3-3b-q4_k_m
+    #[arg(long, value_name = "SHAPE")]
+    pub synthetic: Option<String>,
+    /// Seed of the random weights
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Leave a GPU's cooperative matrices alone
+    #[arg(long, requires = "synthetic")]
+    pub without_matrices: bool,
+    /// Tokens to read
+    #[arg(short = 'p', value_name = "N", default_value_t = 512)]
+    pub prompt: u32,
+    /// Tokens to write
+    #[arg(short = 'n', value_name = "N", default_value_t = 128)]
+    pub generate: u32,
+    /// Tokens that stand before those measured
+    #[arg(short = 'd', value_name = "DEPTH", default_value_t = 0)]
+    pub depth: u32,
+    /// Time a follow-up in a chat of so many tokens
+    #[arg(long, value_name = "TOKENS", default_value_t = 0)]
+    pub chat: u32,
+    /// Measure guesses from the context, on texts that repeat it and texts that do not
+    #[arg(long)]
+    pub lookup: bool,
+    /// Measurements, of which the medians are shown
+    #[arg(short = 'r', value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    pub repeats: u16,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write the model of random weights to a file and measure nothing
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "synthetic",
+        conflicts_with = "json",
+        hide = true
+    )]
+    pub write: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct QuantizeArgs {
+    /// GGUF file in F32, F16 or BF16, or a Hugging Face folder with config.json, tokenizer.json and *.safetensors
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// GGUF file to write
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+    /// Q4_K_M, Q5_K_M, Q6_K, Q8_0 or F16
+    #[arg(value_name = "TYPE")]
+    pub file_type: FileType,
+    /// Overwrite OUT if it is there already
+    #[arg(long)]
+    pub force: bool,
+    /// CPU threads [default: logical cores]
+    #[arg(long, short, value_name = "N", value_parser = threads)]
+    pub threads: Option<u16>,
+    /// Print one JSON object, with the type and the relative error of each tensor
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// GGUF file
+    pub file: PathBuf,
+    /// Tokens of the text to read [default: 256; 96 for models of more than a billion parameters]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..))]
+    pub tokens: Option<u16>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Print a line of JSON for each step, for the window
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub steps: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ReferenceLogitsArgs {
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct DevicesArgs {
+    /// GGUF file that is to run [default: the demo model]
+    #[arg(long, short, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// CPU threads that a GPU has to beat [default: physical cores]
+    #[arg(long, short, value_name = "N", value_parser = threads)]
+    pub threads: Option<u16>,
+    /// Forget what is known of the GPUs, and check and measure them now
+    #[arg(long)]
+    pub check: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Without a model the devices are listed.
+#[derive(Debug, Args)]
+pub struct GpuCheckArgs {
+    #[arg(long)]
+    pub device: Option<String>,
+    #[arg(long)]
+    pub model: Option<PathBuf>,
+    #[arg(long)]
+    pub demo_model: Option<PathBuf>,
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Leave cooperative matrices alone.
+    #[arg(long)]
+    pub without_matrices: bool,
+}
+
+fn kv_type(text: &str) -> Result<KvType, String> {
+    match text {
+        "f16" => Ok(KvType::F16),
+        "q8_0" => Ok(KvType::Q8_0),
+        _ => Err("must be f16 or q8_0".to_owned()),
+    }
+}
+
+fn threads(text: &str) -> Result<u16, String> {
+    let most = ::chat::max_threads();
+    let threads = text.parse().ok();
+    threads
+        .filter(|&threads| threads >= 1 && u32::from(threads) <= most)
+        .ok_or_else(|| format!("must be a number from 1 to {most}, twice the logical cores"))
+}
+
+fn temperature(text: &str) -> Result<f32, String> {
+    let least = ::chat::MIN_TEMPERATURE;
+    let fits = |x: f32| x == 0.0 || x >= least;
+    number(text, fits, &format!("0, or a number from {least} up"))
+}
+
+fn positive(text: &str) -> Result<f32, String> {
+    number(text, |x| x > 0.0, "a number above 0")
+}
+
+fn fraction(text: &str) -> Result<f32, String> {
+    number(text, |x| (0.0..=1.0).contains(&x), "a number from 0 to 1")
+}
+
+fn number(text: &str, fits: impl Fn(f32) -> bool, wanted: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(x) if x.is_finite() && fits(x) => Ok(x),
+        _ => Err(format!("must be {wanted}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kv_type_is_read_as_ggml_writes_it() {
+        assert!(matches!(kv_type("f16"), Ok(KvType::F16)));
+        assert!(matches!(kv_type("q8_0"), Ok(KvType::Q8_0)));
+        assert!(kv_type("q4_0").is_err());
+    }
+}
