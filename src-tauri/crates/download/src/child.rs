@@ -1,0 +1,132 @@
+//! One download: a child process.
+
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{self, ChildStdin, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::event::DownloadEvent;
+use crate::request::{DownloadRequest, PAUSE};
+
+/// A line of the child longer than this is not one.
+const LONGEST_LINE: u64 = 1 << 16;
+
+/// `goldcrest-fetch`, which lies beside the program that runs. Never one from the PATH.
+///
+/// # Errors
+/// Where the running program does not know its own path, or no such file is beside it.
+pub fn program() -> io::Result<PathBuf> {
+    let name = format!("goldcrest-fetch{}", std::env::consts::EXE_SUFFIX);
+    let program = std::env::current_exe()?.with_file_name(name);
+    if program.is_file() {
+        return Ok(program);
+    }
+    let missing = format!(
+        "{} is missing. It downloads models and is a part of Goldcrest: install Goldcrest again",
+        program.display()
+    );
+    Err(io::Error::new(io::ErrorKind::NotFound, missing))
+}
+
+/// A running download. Dropping it pauses it: what was written stays for a resume.
+#[derive(Debug)]
+pub struct Download {
+    /// `None` after a pause.
+    stdin: Mutex<Option<ChildStdin>>,
+}
+
+impl Download {
+    /// Starts the program, and reports what it does on a thread of its own. The last report is `Done`, `Paused` or
+    /// `Failed`, however the child ends.
+    ///
+    /// # Errors
+    /// Where the program cannot be started, or a path in the request is not UTF-8.
+    pub fn start(
+        program: &Path,
+        request: &DownloadRequest,
+        on_event: impl Fn(DownloadEvent) + Send + 'static,
+    ) -> io::Result<Self> {
+        let mut line = serde_json::to_string(request)?;
+        line.push('\n');
+        let mut child = command(program.as_os_str()).spawn()?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
+            return Err(io::Error::other("the child has no standard streams"));
+        };
+        thread::spawn(move || report(child, stdout, &on_event));
+        // A child that ended before it has read the line shows that by its last event.
+        let _ = stdin.write_all(line.as_bytes());
+        Ok(Self {
+            stdin: Mutex::new(Some(stdin)),
+        })
+    }
+
+    /// Stops it; `Paused` follows. What was written stays for a resume.
+    pub fn pause(&self) {
+        let stdin = self
+            .stdin
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mut stdin) = stdin {
+            let _ = writeln!(stdin, "{PAUSE}");
+        }
+    }
+}
+
+/// Not in the terminal's group of processes: Ctrl+C there is for the parent, which then pauses the child.
+fn command(program: &OsStr) -> Command {
+    let mut command = Command::new(program);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt;
+        command.process_group(0);
+    }
+    #[cfg(windows)]
+    {
+        use std::os::windows::process::CommandExt;
+        const NEW_PROCESS_GROUP: u32 = 0x0000_0200;
+        const NO_WINDOW: u32 = 0x0800_0000;
+        command.creation_flags(NEW_PROCESS_GROUP | NO_WINDOW);
+    }
+    command
+}
+
+fn report(mut child: process::Child, stdout: impl Read, on_event: &impl Fn(DownloadEvent)) {
+    let mut stdout = BufReader::new(stdout);
+    let mut was_last = false;
+    loop {
+        let mut line = Vec::new();
+        match stdout
+            .by_ref()
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line)
+        {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => break,
+        }
+        // What is not an event is left out: the child's last event decides.
+        if let Ok(event) = serde_json::from_slice::<DownloadEvent>(&line)
+            && !was_last
+        {
+            was_last = event.is_last();
+            on_event(event);
+        }
+    }
+    let status = child.wait();
+    if !was_last {
+        let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        on_event(DownloadEvent::Failed {
+            message: format!(
+                "The download stopped unexpectedly ({how}). What was downloaded is kept: resume it."
+            ),
+            can_resume: true,
+        });
+    }
+}

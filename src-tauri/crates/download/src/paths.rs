@@ -1,0 +1,331 @@
+//! Where the parts of a download lie.
+//!
+//! In the hub's cache as huggingface_hub 2.4 has it (`file_download.py`): the content under `blobs/`, named after its
+//! SHA-256, a relative link to it under `snapshots/COMMIT/`, the commit of a branch in `refs/BRANCH`, and the lock under
+//! `.locks/`, which huggingface_hub takes too. It keeps its own incomplete files under names that no other process uses, so
+//! ours is not touched by it.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::lock::{FileLock, LockError, make_folder, shared_file};
+use crate::request::{Destination, DownloadRequest, RequestError};
+
+/// The paths of one download.
+#[derive(Debug, Clone)]
+pub struct DownloadPaths {
+    /// The content, when it is whole and verified.
+    content: PathBuf,
+    incomplete: PathBuf,
+    lock: PathBuf,
+    snapshot: Option<CachedFile>,
+}
+
+/// How the hub's cache names a content.
+#[derive(Debug, Clone)]
+struct CachedFile {
+    repository: PathBuf,
+    commit: String,
+    /// The file's path in the repository.
+    file: String,
+}
+
+impl DownloadPaths {
+    /// Those of a request of which hash and commit are known.
+    ///
+    /// # Errors
+    /// Where they are not, or a name leads out of its folder.
+    pub fn of(request: &DownloadRequest) -> Result<Self, RequestError> {
+        request.check_names()?;
+        match &request.destination {
+            Destination::HubCache {
+                hub,
+                repository,
+                revision,
+                file,
+            } => {
+                let hash = request.hash()?;
+                let name = format!("models--{}", repository.replace('/', "--"));
+                let blobs = hub.join(&name).join("blobs");
+                Ok(Self {
+                    content: blobs.join(&hash),
+                    incomplete: blobs.join(format!("{hash}.incomplete")),
+                    lock: hub.join(".locks").join(&name).join(format!("{hash}.lock")),
+                    snapshot: Some(CachedFile {
+                        repository: hub.join(&name),
+                        commit: revision.to_ascii_lowercase(),
+                        file: file.clone(),
+                    }),
+                })
+            }
+            Destination::Folder { folder, file } => Ok(Self {
+                content: folder.join(file),
+                incomplete: folder.join(format!("{file}.incomplete")),
+                lock: folder.join(format!("{file}.lock")),
+                snapshot: None,
+            }),
+        }
+    }
+
+    /// The folder in which the download is written, as a person would name it.
+    pub fn folder(&self) -> &Path {
+        match &self.snapshot {
+            Some(snapshot) => &snapshot.repository,
+            None => self.content.parent().unwrap_or(&self.content),
+        }
+    }
+
+    /// The path by which the whole file is opened.
+    pub fn file(&self) -> PathBuf {
+        match &self.snapshot {
+            Some(snapshot) => snapshot.pointer(),
+            None => self.content.clone(),
+        }
+    }
+
+    /// Whether a file of this name that is not ours to replace may be there: in a folder of the user's, but not in the
+    /// cache, whose files are named after their content.
+    pub fn is_of_user(&self) -> bool {
+        self.snapshot.is_none()
+    }
+
+    /// A file that is there already under this name, whose content nobody has verified yet.
+    pub fn existing(&self) -> Option<PathBuf> {
+        [self.content.clone(), self.file()]
+            .into_iter()
+            .find(|path| path.is_file())
+    }
+
+    /// What is written until it is whole.
+    pub fn incomplete(&self) -> &Path {
+        &self.incomplete
+    }
+
+    /// Takes the lock of this download.
+    ///
+    /// # Errors
+    /// Where another process downloads the same file, or a folder cannot be written.
+    pub fn take_lock(&self) -> Result<FileLock, LockError> {
+        FileLock::take(&self.lock)
+    }
+
+    /// Opens the incomplete file to read and write, and makes it where it is not there.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn open_incomplete(&self) -> io::Result<File> {
+        if let Some(folder) = self.incomplete.parent() {
+            make_folder(folder)?;
+        }
+        shared_file().truncate(false).open(&self.incomplete)
+    }
+
+    /// Gives the verified content of the incomplete file its name, and returns the path by which it is opened. `branch` is
+    /// the one whose commit this is, where a branch was asked for.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn publish(&self, branch: Option<&str>) -> io::Result<PathBuf> {
+        fs::rename(&self.incomplete, &self.content)?;
+        self.link(branch)
+    }
+
+    /// Makes the names by which the cache leads to a content that is there, and returns the path by which it is opened.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn link(&self, branch: Option<&str>) -> io::Result<PathBuf> {
+        if let Some(snapshot) = &self.snapshot {
+            if self.content.is_file() {
+                snapshot.point_to(&self.content, symlink)?;
+            }
+            snapshot.write_ref(branch)?;
+        } else {
+            // In a folder of the user's nothing is left but the file.
+            let _ = fs::remove_file(&self.lock);
+        }
+        Ok(self.file())
+    }
+
+    /// Removes what was written and is not whole.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn remove_incomplete(&self) -> io::Result<()> {
+        match fs::remove_file(&self.incomplete) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        if self.snapshot.is_none() {
+            let _ = fs::remove_file(&self.lock);
+        }
+        Ok(())
+    }
+}
+
+impl CachedFile {
+    fn pointer(&self) -> PathBuf {
+        let folder = self.repository.join("snapshots").join(&self.commit);
+        folder.join(&self.file)
+    }
+
+    /// Makes a relative link to the content; where links are not allowed the content itself is moved here, as
+    /// huggingface_hub does it.
+    fn point_to(
+        &self,
+        content: &Path,
+        symlink: impl Fn(&Path, &Path) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let pointer = self.pointer();
+        if let Some(folder) = pointer.parent() {
+            make_folder(folder)?;
+        }
+        let mut target = PathBuf::from("../..");
+        target.extend(self.file.split('/').skip(1).map(|_| ".."));
+        target.push("blobs");
+        target.push(content.file_name().unwrap_or_default());
+        if fs::read_link(&pointer).is_ok_and(|found| found == target) {
+            return Ok(());
+        }
+        match fs::remove_file(&pointer) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        symlink(&target, &pointer).or_else(|_| fs::rename(content, &pointer))
+    }
+
+    /// Notes the commit of a branch. A file that was asked for by its commit is noted as `main` where nothing is: offline,
+    /// Hugging Face's tools find a file by that alone.
+    fn write_ref(&self, branch: Option<&str>) -> io::Result<()> {
+        let path = self.repository.join("refs").join(branch.unwrap_or("main"));
+        let is_current = match fs::read_to_string(&path) {
+            Ok(found) => branch.is_none() || found == self.commit,
+            Err(_) => false,
+        };
+        if is_current {
+            return Ok(());
+        }
+        if let Some(folder) = path.parent() {
+            make_folder(folder)?;
+        }
+        let mut name = OsString::from(path.file_name().unwrap_or_default());
+        name.push(".goldcrest.tmp");
+        let temporary = path.with_file_name(name);
+        let mut file = shared_file().truncate(true).open(&temporary)?;
+        file.write_all(self.commit.as_bytes())?;
+        fs::rename(&temporary, &path)
+    }
+}
+
+/// Bytes that are on the disk of a file that is not whole: what a resume begins with. `None` where there is none.
+pub fn incomplete_bytes(request: &DownloadRequest) -> Option<u64> {
+    let paths = DownloadPaths::of(request).ok()?;
+    let bytes = fs::metadata(paths.incomplete).ok()?.len();
+    (bytes > 0).then_some(bytes)
+}
+
+/// Removes what was written of a file that is not whole.
+///
+/// # Errors
+/// Where it is being downloaded (`ResourceBusy`), or the folder cannot be written.
+pub fn drop_incomplete(request: &DownloadRequest) -> io::Result<()> {
+    let Ok(paths) = DownloadPaths::of(request) else {
+        // Of a file whose hash is not known nothing was written.
+        return Ok(());
+    };
+    if !paths.incomplete.exists() {
+        return Ok(());
+    }
+    match paths.take_lock() {
+        Ok(_lock) => paths.remove_incomplete(),
+        Err(LockError::Held) => Err(io::Error::new(io::ErrorKind::ResourceBusy, LockError::Held)),
+        Err(LockError::File(error)) => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn symlink(target: &Path, link: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, link)
+}
+
+#[cfg(windows)]
+fn symlink(target: &Path, link: &Path) -> io::Result<()> {
+    std::os::windows::fs::symlink_file(target, link)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    fn request(hub: &Path, file: &str) -> DownloadRequest {
+        DownloadRequest {
+            url: "https://example.com/x".to_owned(),
+            destination: Destination::HubCache {
+                hub: hub.to_owned(),
+                repository: "owner/name".to_owned(),
+                revision: COMMIT.to_owned(),
+                file: file.to_owned(),
+            },
+            bytes: None,
+            sha256: Some("AB".repeat(32)),
+        }
+    }
+
+    #[test]
+    fn a_file_in_a_folder_of_its_repository_is_linked_from_there() {
+        let hub = tempfile::tempdir().expect("a folder");
+        let request = request(hub.path(), "a/b/x.gguf");
+        let paths = DownloadPaths::of(&request).expect("all is known");
+        let mut file = paths.open_incomplete().expect("made");
+        file.write_all(b"content").expect("written");
+        assert_eq!(incomplete_bytes(&request), Some(7));
+        let pointer = paths.publish(Some("main")).expect("published");
+        assert_eq!(fs::read(&pointer).expect("it leads there"), b"content");
+        #[cfg(unix)]
+        {
+            let target = Path::new("../../../../blobs").join("ab".repeat(32));
+            assert_eq!(fs::read_link(&pointer).expect("a link"), target);
+        }
+        assert_eq!(incomplete_bytes(&request), None);
+    }
+
+    #[test]
+    fn where_links_are_not_allowed_the_content_itself_is_there() {
+        let hub = tempfile::tempdir().expect("a folder");
+        let paths = DownloadPaths::of(&request(hub.path(), "x.gguf")).expect("all is known");
+        let Some(snapshot) = &paths.snapshot else {
+            panic!("it is in the cache");
+        };
+        paths
+            .open_incomplete()
+            .expect("made")
+            .write_all(b"content")
+            .expect("written");
+        fs::rename(&paths.incomplete, &paths.content).expect("renamed");
+        let refuse = |_: &Path, _: &Path| Err(io::ErrorKind::PermissionDenied.into());
+        snapshot.point_to(&paths.content, refuse).expect("moved");
+        assert_eq!(paths.existing(), Some(paths.file()));
+        assert_eq!(fs::read(paths.file()).expect("there"), b"content");
+        // A later link to a content that is not under `blobs/` leaves it there.
+        paths.link(None).expect("nothing to link");
+        assert_eq!(fs::read(paths.file()).expect("there"), b"content");
+    }
+
+    #[test]
+    fn of_a_file_without_hash_or_commit_nothing_is_there() {
+        let hub = tempfile::tempdir().expect("a folder");
+        let mut unknown = request(hub.path(), "x.gguf");
+        unknown.sha256 = None;
+        assert_eq!(incomplete_bytes(&unknown), None);
+        drop_incomplete(&unknown).expect("nothing to drop");
+        let mut branch = request(hub.path(), "x.gguf");
+        if let Destination::HubCache { revision, .. } = &mut branch.destination {
+            *revision = "main".to_owned();
+        }
+        assert_eq!(incomplete_bytes(&branch), None);
+    }
+}

@@ -1,0 +1,202 @@
+//! Why a download ends without its file. Each is a sentence for the user: what was wrong, where, and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use download::{DownloadRequest, LockError, RequestError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(
+        "{0:?} is not an address that can be downloaded from: it has to begin with https://, or with http:// for a server on this computer."
+    )]
+    Address(String),
+    #[error(
+        "HF_TOKEN, or the file with the token, has characters that no token has. Set it again."
+    )]
+    BadToken,
+    #[error("The proxy {name:?} of {variable} is not one that can be used: {reason}.")]
+    BadProxy {
+        variable: &'static str,
+        name: String,
+        reason: String,
+    },
+    #[error(
+        "{host} cannot be reached: {reason}. Check the network connection, then resume the download."
+    )]
+    Unreachable { host: String, reason: String },
+    #[error(
+        "{host} does not prove who it is: {reason}. Check the date of this computer; behind a proxy that opens encrypted connections, its certificate has to be installed in the system."
+    )]
+    Untrusted { host: String, reason: String },
+    #[error("{host} stopped sending. What was downloaded is kept: resume it later.")]
+    Stalled { host: String },
+    #[error(
+        "The connection to {host} breaks off again and again. What was downloaded is kept: resume it later."
+    )]
+    CutOff { host: String },
+    #[error("{host} does not speak HTTP as it should: {reason}.")]
+    Protocol { host: String, reason: String },
+    #[error(
+        "{host} does not give this file out (HTTP {status}): it does not exist, or its owner grants access to it. Where you have that, set HF_TOKEN to your token."
+    )]
+    NeedsToken { host: String, status: u16 },
+    #[error(
+        "{host} does not give this file out with your token (HTTP {status}). Accept the model's terms on its page, or set HF_TOKEN to a token that may read it."
+    )]
+    TokenRefused { host: String, status: u16 },
+    #[error("There is no such file at {address} (HTTP {status}). Check the address.")]
+    NotFound { address: String, status: u16 },
+    #[error(
+        "{host} cannot send the file at the moment (HTTP {status}). What was downloaded is kept: resume it later."
+    )]
+    Busy {
+        host: String,
+        status: u16,
+        /// Seconds that the server asks for.
+        retry_after: Option<u32>,
+    },
+    #[error("{host} answered with an error (HTTP {status}).")]
+    Status { host: String, status: u16 },
+    #[error(
+        "{host} sent a web page in place of the file. Check the address; in a network with a sign-in page, sign in first."
+    )]
+    WebPage { host: String },
+    #[error("{host} sent the file in an encoding that was not asked for ({encoding}).")]
+    Encoded { host: String, encoding: String },
+    #[error("{host} leads from one address to the next without end.")]
+    TooManyRedirects { host: String },
+    #[error(
+        "{host} leads to {to}, an address that is not encrypted or not of the web. It was not followed."
+    )]
+    UnsafeRedirect { host: String, to: String },
+    #[error(
+        "The file at {host} has {found} bytes, and the one that was asked for has {expected}. It was not downloaded."
+    )]
+    Size {
+        host: String,
+        found: u64,
+        expected: u64,
+    },
+    #[error("{host} sent more than the {expected} bytes of the file. Nothing of it was kept.")]
+    TooLong { host: String, expected: u64 },
+    #[error(
+        "{host} does not say the SHA-256 of this file, so nothing could tell whether it arrives undamaged. Give it with --sha256, or choose a file on Hugging Face."
+    )]
+    NoHash { host: String },
+    #[error(
+        "{host} does not say of which commit this file is, so it cannot go to Hugging Face's cache. Choose a folder for it."
+    )]
+    NoCommit { host: String },
+    #[error(
+        "The file at {host} is not the one that was asked for: its SHA-256 begins with {found:.16} in place of {expected:.16}. Nothing of it was kept."
+    )]
+    WrongContent {
+        host: String,
+        found: String,
+        expected: String,
+    },
+    #[error(
+        "{path} is there already and has other content. Move it away, or choose another folder."
+    )]
+    Exists { path: PathBuf },
+    #[error(
+        "Another program is downloading this file at the moment. Wait for it, or stop it there."
+    )]
+    Held,
+    #[error("{} more are needed on the disk of {folder}, and {} are free. Free some space, then resume the download.", gigabytes(*needed), gigabytes(*free))]
+    NoSpace {
+        folder: PathBuf,
+        needed: u64,
+        free: u64,
+    },
+    #[error("The disk of {folder} is full. Free some space, then resume the download.")]
+    DiskFull { folder: PathBuf },
+    #[error("{path} cannot be written: {source}.")]
+    File { path: PathBuf, source: io::Error },
+}
+
+impl FetchError {
+    /// Whether the next try may go well by itself.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::Stalled { .. }
+                | Self::CutOff { .. }
+                | Self::Busy { .. }
+                | Self::Protocol { .. }
+        )
+    }
+
+    /// Whether the server was reached.
+    pub fn has_answered(&self) -> bool {
+        !matches!(self, Self::Unreachable { .. })
+    }
+
+    /// Units that the server wants to be left alone.
+    pub fn retry_after(&self) -> Option<u32> {
+        match self {
+            Self::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Whether what was written stays and may be of use.
+    pub fn can_resume(&self) -> bool {
+        let needs_the_user = matches!(
+            self,
+            Self::Untrusted { .. }
+                | Self::NeedsToken { .. }
+                | Self::TokenRefused { .. }
+                | Self::WebPage { .. }
+                | Self::BadToken
+                | Self::BadProxy { .. }
+                | Self::Held
+                | Self::NoSpace { .. }
+                | Self::DiskFull { .. }
+                | Self::File { .. }
+                | Self::Status { .. }
+        );
+        self.is_transient() || needs_the_user
+    }
+
+    /// A failure to write in a folder, or to make it.
+    pub fn writing(path: &std::path::Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { folder: path }
+            }
+            _ => Self::File { path, source },
+        }
+    }
+
+    /// A lock that is not taken.
+    pub fn locking(path: &std::path::Path, error: LockError) -> Self {
+        match error {
+            LockError::Held => Self::Held,
+            LockError::File(source) => Self::writing(path, source),
+        }
+    }
+
+    /// The size that the server names is not that of the request.
+    pub fn size(host: &str, found: u64, request: &DownloadRequest) -> Option<Self> {
+        let expected = request.bytes.filter(|expected| *expected != found)?;
+        Some(Self::Size {
+            host: host.to_owned(),
+            found,
+            expected,
+        })
+    }
+}
+
+fn gigabytes(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}

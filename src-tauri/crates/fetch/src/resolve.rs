@@ -1,0 +1,78 @@
+//! What the hub says of a file before it is downloaded: its commit, size and SHA-256.
+
+use download::{Destination, DownloadRequest};
+use url::Url;
+
+use crate::client::{Client, Question, header};
+use crate::error::FetchError;
+use crate::transfer::check_status;
+
+/// A request of which everything is known.
+pub struct Resolved {
+    pub request: DownloadRequest,
+    /// The branch that was asked for, if it was one.
+    pub branch: Option<String>,
+}
+
+/// Whether the server has to be asked first.
+pub fn is_needed(request: &DownloadRequest) -> bool {
+    let is_branch = match &request.destination {
+        Destination::HubCache { revision, .. } => !is_commit(revision),
+        Destination::Folder { .. } => false,
+    };
+    request.sha256.is_none() || is_branch
+}
+
+/// Asks the server for what the request lacks.
+///
+/// # Errors
+/// Where it does not say, or says other than the request.
+pub fn resolve(
+    client: &Client,
+    url: &Url,
+    mut request: DownloadRequest,
+) -> Result<Resolved, FetchError> {
+    let question = Question {
+        headers_only: true,
+        from: None,
+    };
+    let answer = client.ask(url, &question)?;
+    let host = answer.host;
+    let headers = answer.response.headers();
+    let hash =
+        header(headers, "x-linked-etag").map(|tag| tag.trim_matches('"').to_ascii_lowercase());
+    let hash = hash.filter(|it| it.len() == 64 && it.bytes().all(|b| b.is_ascii_hexdigit()));
+    if hash.is_none() {
+        check_status(client, &host, url, &answer.response)?;
+    }
+    let bytes = header(headers, "x-linked-size").and_then(|it| it.parse().ok());
+    if let Some(error) = bytes.and_then(|found| FetchError::size(&host, found, &request)) {
+        return Err(error);
+    }
+    request.bytes = request.bytes.or(bytes);
+    match (request.hash().ok(), hash) {
+        (Some(expected), Some(found)) if expected != found => {
+            return Err(FetchError::WrongContent {
+                host,
+                found,
+                expected,
+            });
+        }
+        (None, None) => return Err(FetchError::NoHash { host }),
+        (None, found) => request.sha256 = found,
+        _ => {}
+    }
+    let mut branch = None;
+    if let Destination::HubCache { revision, .. } = &mut request.destination
+        && !is_commit(revision)
+    {
+        let commit = header(headers, "x-repo-commit").filter(|it| is_commit(it));
+        let commit = commit.ok_or(FetchError::NoCommit { host })?;
+        branch = Some(std::mem::replace(revision, commit.to_owned()));
+    }
+    Ok(Resolved { request, branch })
+}
+
+fn is_commit(revision: &str) -> bool {
+    revision.len() == 40 && revision.bytes().all(|b| b.is_ascii_hexdigit())
+}

@@ -1,0 +1,179 @@
+//! A download from the request to the verified file.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use download::{DownloadEvent, DownloadPaths, DownloadRequest};
+use sha2::{Digest, Sha256};
+
+use crate::client::Client;
+use crate::error::FetchError;
+use crate::incomplete::Incomplete;
+use crate::output;
+use crate::resolve::{self, Resolved};
+use crate::retries::Retries;
+use crate::transfer::Transfer;
+
+/// Bytes that are hashed at once.
+const PART: usize = 1 << 20;
+/// Between two reports.
+const REPORT: Duration = Duration::from_millis(250);
+
+/// Downloads a file, and returns the event that says so.
+///
+/// # Errors
+/// Why the file is not there; what was written is kept where a resume may use it.
+pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<DownloadEvent, FetchError> {
+    let client = Client::new()?;
+    let url = client.address(&request.url)?;
+    let Resolved { request, branch } = if resolve::is_needed(&request) {
+        let mut retries = Retries::new(0);
+        retry(&mut retries, || {
+            (0, resolve::resolve(&client, &url, request.clone()))
+        })?
+    } else {
+        Resolved {
+            request,
+            branch: None,
+        }
+    };
+    output::emit(&DownloadEvent::Resolved {
+        request: request.clone(),
+    });
+    let expected = request.hash()?;
+    let paths = DownloadPaths::of(&request)?;
+    let written = |error| FetchError::writing(paths.folder(), error);
+    let lock = paths.take_lock();
+    let _lock = lock.map_err(|error| FetchError::locking(paths.folder(), error))?;
+    let branch = branch.as_deref();
+    if let Some(existing) = paths.existing() {
+        if is_content(&existing, &request, &expected).map_err(written)? {
+            let file = paths.link(branch).map_err(written)?;
+            return done(file, expected).map_err(written);
+        }
+        if paths.is_of_user() {
+            return Err(FetchError::Exists { path: existing });
+        }
+    }
+    let file = paths.open_incomplete().map_err(written)?;
+    let there = file.metadata().map_err(written)?.len();
+    incomplete.open(file);
+    let mut transfer = Transfer::new(&client, &url, &request, &paths, incomplete, there);
+    loop {
+        receive_all(&mut transfer).inspect_err(|error| discard(&paths, error))?;
+        // Not held meanwhile, so that a pause does not wait for the hash.
+        let file = incomplete.with(|file| file.try_clone());
+        let found = file.and_then(|mut file| {
+            file.sync_all()?;
+            sha256(&mut file)
+        });
+        let found = found.map_err(written)?;
+        if found == expected {
+            break;
+        }
+        if !transfer.is_pieced {
+            let error = FetchError::WrongContent {
+                host: url.host_str().unwrap_or_default().to_owned(),
+                found,
+                expected,
+            };
+            discard(&paths, &error);
+            return Err(error);
+        }
+        // A part was damaged, or is of another version of the file: once more, in one piece.
+        transfer.begin_again()?;
+    }
+    let file = paths.publish(branch).map_err(written)?;
+    done(file, expected).map_err(written)
+}
+
+/// Receives until all is there, over as many connections as it takes.
+fn receive_all(transfer: &mut Transfer<'_>) -> Result<(), FetchError> {
+    match transfer.request.bytes {
+        Some(bytes) if transfer.done == bytes => return Ok(()),
+        Some(bytes) if transfer.done > bytes => transfer.begin_again()?,
+        _ => {}
+    }
+    let mut retries = Retries::new(transfer.done);
+    retry(&mut retries, || {
+        let received = transfer.receive();
+        (transfer.done, received)
+    })
+}
+
+/// Tries until it goes well, or the failure is not one that passes. `work` returns the bytes that are there, too.
+fn retry<T>(
+    retries: &mut Retries,
+    mut work: impl FnMut() -> (u64, Result<T, FetchError>),
+) -> Result<T, FetchError> {
+    loop {
+        let (done, result) = work();
+        let error = match result {
+            Err(error) if error.is_transient() => error,
+            result => return result,
+        };
+        let pause = retries.next(done, error.has_answered(), error.retry_after());
+        let Some(pause) = pause else {
+            return Err(error);
+        };
+        output::emit(&DownloadEvent::Waiting {
+            message: error.to_string(),
+            seconds: pause.as_secs(),
+        });
+        thread::sleep(pause);
+    }
+}
+
+/// Removes what cannot become the file.
+fn discard(paths: &DownloadPaths, error: &FetchError) {
+    if !error.can_resume() {
+        // Where it cannot be removed, the next download finds by the hash that it is wrong.
+        let _ = paths.remove_incomplete();
+    }
+}
+
+/// Whether a file that was there before is the one.
+fn is_content(path: &Path, request: &DownloadRequest, expected: &str) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    if request.bytes.is_some_and(|expected| expected != bytes) {
+        return Ok(false);
+    }
+    Ok(sha256(&mut file)? == expected)
+}
+
+/// The SHA-256 of a whole file in lower case, with reports.
+fn sha256(file: &mut File) -> io::Result<String> {
+    let total = file.metadata()?.len();
+    file.seek(SeekFrom::Start(0))?;
+    let (mut hash, mut part, mut done) = (Sha256::new(), vec![0; PART], 0);
+    let mut reported = Instant::now();
+    output::emit(&DownloadEvent::Verifying { done, total });
+    loop {
+        let read = match file.read(&mut part) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        hash.update(&part[..read]);
+        done += read as u64;
+        if reported.elapsed() >= REPORT {
+            reported = Instant::now();
+            output::emit(&DownloadEvent::Verifying { done, total });
+        }
+    }
+    Ok(format!("{:x}", hash.finalize()))
+}
+
+fn done(file: PathBuf, sha256: String) -> io::Result<DownloadEvent> {
+    let bytes = fs::metadata(&file)?.len();
+    Ok(DownloadEvent::Done {
+        file,
+        sha256,
+        bytes,
+    })
+}

@@ -1,0 +1,303 @@
+//! One connection: the bytes of a file from where the last one ended.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::time::{Duration, Instant};
+
+use download::{DownloadEvent, DownloadPaths, DownloadRequest, free_bytes};
+use ureq::Body;
+use ureq::http::{Response, StatusCode};
+use url::Url;
+
+use crate::client::{Client, Question, header, reading_failure};
+use crate::error::FetchError;
+use crate::incomplete::Incomplete;
+use crate::output;
+
+/// Bytes that are read and written at once.
+const PART: usize = 1 << 17;
+/// Between two reports.
+const REPORT: Duration = Duration::from_millis(250);
+/// Over how many reports the speed is measured: about five seconds.
+const SPEED_REPORTS: usize = 20;
+
+/// A file that is being downloaded.
+pub struct Transfer<'a> {
+    pub client: &'a Client,
+    pub url: &'a Url,
+    pub request: &'a DownloadRequest,
+    pub paths: &'a DownloadPaths,
+    pub incomplete: &'a Incomplete,
+    /// Bytes that are in the incomplete file.
+    pub done: u64,
+    /// The strong entity tag of what this process has received.
+    tag: Option<String>,
+    /// Whether the file consists of parts that came over several connections.
+    pub is_pieced: bool,
+}
+
+impl<'a> Transfer<'a> {
+    /// Of a file of which `done` bytes are there already.
+    pub fn new(
+        client: &'a Client,
+        url: &'a Url,
+        request: &'a DownloadRequest,
+        paths: &'a DownloadPaths,
+        incomplete: &'a Incomplete,
+        done: u64,
+    ) -> Self {
+        Self {
+            client,
+            url,
+            request,
+            paths,
+            incomplete,
+            done,
+            tag: None,
+            is_pieced: done > 0,
+        }
+    }
+
+    /// Forgets what is there.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn begin_again(&mut self) -> Result<(), FetchError> {
+        self.incomplete
+            .with(|file| file.set_len(0))
+            .map_err(|error| FetchError::writing(self.paths.folder(), error))?;
+        self.done = 0;
+        self.tag = None;
+        self.is_pieced = false;
+        Ok(())
+    }
+
+    /// Receives over one connection, until the end of the file or a failure.
+    ///
+    /// # Errors
+    /// Why it ended before.
+    pub fn receive(&mut self) -> Result<(), FetchError> {
+        let mut question = Question {
+            headers_only: false,
+            from: (self.done > 0).then(|| (self.done, self.tag.clone())),
+        };
+        let mut answer = self.client.ask(self.url, &question)?;
+        if answer.response.status() == StatusCode::RANGE_NOT_SATISFIABLE && self.done > 0 {
+            // The file there is shorter than what is here: another one.
+            self.begin_again()?;
+            question.from = None;
+            answer = self.client.ask(self.url, &question)?;
+        }
+        let (host, response) = (answer.host, answer.response);
+        check_status(self.client, &host, self.url, &response)?;
+        let total = self.begin(&host, &response)?;
+        self.read(&host, response, total)
+    }
+
+    /// Compares what the server is about to send with what was asked for, and returns the size of the whole file where it
+    /// says that.
+    fn begin(&mut self, host: &str, response: &Response<Body>) -> Result<Option<u64>, FetchError> {
+        let headers = response.headers();
+        if header(headers, "content-type").is_some_and(|it| it.starts_with("text/html")) {
+            return Err(FetchError::WebPage {
+                host: host.to_owned(),
+            });
+        }
+        let encoding = header(headers, "content-encoding").filter(|it| *it != "identity");
+        if let Some(encoding) = encoding {
+            return Err(FetchError::Encoded {
+                host: host.to_owned(),
+                encoding: encoding.to_owned(),
+            });
+        }
+        let length = header(headers, "content-length").and_then(|it| it.parse::<u64>().ok());
+        let tag = header(headers, "etag").filter(|it| it.starts_with('"'));
+        let total = if response.status() == StatusCode::PARTIAL_CONTENT {
+            let range = header(headers, "content-range").and_then(content_range);
+            let has_changed = self.tag.is_some() && tag.is_some() && self.tag.as_deref() != tag;
+            match range {
+                Some((from, total)) if from == self.done && !has_changed => {
+                    self.is_pieced |= self.done > 0;
+                    total
+                }
+                _ => {
+                    self.begin_again()?;
+                    return Err(FetchError::CutOff {
+                        host: host.to_owned(),
+                    });
+                }
+            }
+        } else {
+            // It ignores the range, or its file is not the one that it began with.
+            if self.done > 0 {
+                self.begin_again()?;
+            }
+            length
+        };
+        self.tag = tag.map(str::to_owned);
+        match total.and_then(|found| FetchError::size(host, found, self.request)) {
+            Some(error) => Err(error),
+            None => Ok(self.request.bytes.or(total)),
+        }
+    }
+
+    fn read(
+        &mut self,
+        host: &str,
+        response: Response<Body>,
+        total: Option<u64>,
+    ) -> Result<(), FetchError> {
+        let mut body = response.into_body().into_reader();
+        let mut part = vec![0; PART];
+        let mut speed = Speed::new(self.done);
+        self.check_space(total)?;
+        self.report(total, &speed);
+        loop {
+            let read = match body.read(&mut part) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(reading_failure(host, error)),
+            };
+            let done = self.done + read as u64;
+            if let Some(expected) = total.filter(|total| done > *total) {
+                return Err(FetchError::TooLong {
+                    host: host.to_owned(),
+                    expected,
+                });
+            }
+            self.incomplete
+                .with(|file| {
+                    file.seek(SeekFrom::Start(self.done))?;
+                    file.write_all(&part[..read])
+                })
+                .map_err(|error| FetchError::writing(self.paths.folder(), error))?;
+            self.done = done;
+            if speed.is_due() {
+                speed.add(done);
+                self.check_space(total)?;
+                self.report(total, &speed);
+            }
+        }
+        speed.add(self.done);
+        self.report(total, &speed);
+        if total.is_some_and(|total| self.done < total) {
+            return Err(FetchError::CutOff {
+                host: host.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Stops before the disk is full, which would hurt other programs.
+    fn check_space(&self, total: Option<u64>) -> Result<(), FetchError> {
+        let (folder, needed) = (
+            self.paths.folder(),
+            total.unwrap_or(0).saturating_sub(self.done),
+        );
+        match free_bytes(folder) {
+            Ok(free) if free < needed => Err(FetchError::NoSpace {
+                folder: folder.to_owned(),
+                needed,
+                free,
+            }),
+            // Where the system does not say it, the write does.
+            _ => Ok(()),
+        }
+    }
+
+    fn report(&self, total: Option<u64>, speed: &Speed) {
+        output::emit(&DownloadEvent::Progress {
+            done: self.done,
+            total,
+            bytes_per_second: speed.bytes_per_second(),
+        });
+    }
+}
+
+/// Whether the server sends the file.
+///
+/// # Errors
+/// What its status means.
+pub fn check_status(
+    client: &Client,
+    host: &str,
+    url: &Url,
+    response: &Response<Body>,
+) -> Result<(), FetchError> {
+    let host = host.to_owned();
+    let status = response.status().as_u16();
+    Err(match status {
+        200 | 206 => return Ok(()),
+        401 | 403 if client.has_token_for(url) => FetchError::TokenRefused { host, status },
+        401 | 403 => FetchError::NeedsToken { host, status },
+        404 | 410 => {
+            let mut url = url.clone();
+            url.set_query(None);
+            let address = url.into();
+            FetchError::NotFound { address, status }
+        }
+        408 | 425 | 429 | 500 | 502 | 503 | 504 => {
+            let seconds = header(response.headers(), "retry-after").and_then(|it| it.parse().ok());
+            FetchError::Busy {
+                host,
+                status,
+                retry_after: seconds,
+            }
+        }
+        _ => FetchError::Status { host, status },
+    })
+}
+
+/// First byte and size of the whole from `bytes FIRST-LAST/TOTAL`.
+fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
+    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, _) = range.split_once('-')?;
+    Some((first.trim().parse().ok()?, total.trim().parse().ok()))
+}
+
+/// How fast bytes came in the last seconds.
+struct Speed {
+    reports: Vec<(Instant, u64)>,
+}
+
+impl Speed {
+    fn new(done: u64) -> Self {
+        Self {
+            reports: vec![(Instant::now(), done)],
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.reports
+            .last()
+            .is_none_or(|(at, _)| at.elapsed() >= REPORT)
+    }
+
+    fn add(&mut self, done: u64) {
+        if self.reports.len() > SPEED_REPORTS {
+            self.reports.remove(0);
+        }
+        self.reports.push((Instant::now(), done));
+    }
+
+    /// `None` until there is something to measure.
+    fn bytes_per_second(&self) -> Option<f64> {
+        let ((begun, first), (ended, last)) = self.reports.first().zip(self.reports.last())?;
+        let seconds = ended.duration_since(*begun).as_secs_f64();
+        (seconds > 0.0).then(|| (last - first) as f64 / seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_range_is_read_with_and_without_the_size() {
+        assert_eq!(content_range("bytes 5-9/10"), Some((5, Some(10))));
+        assert_eq!(content_range("bytes 5-9/*"), Some((5, None)));
+        for other in ["", "bytes */10", "items 5-9/10", "bytes -9/10", "bytes 5-9"] {
+            assert_eq!(content_range(other), None, "{other}");
+        }
+    }
+}

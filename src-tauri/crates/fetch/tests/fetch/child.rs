@@ -1,0 +1,269 @@
+//! One run of the program.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+
+use download::{Destination, DownloadEvent, DownloadPaths, DownloadRequest};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+static CONTENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    // Not the same in any two places, so that no part can stand for another.
+    (0..60_000_u32)
+        .flat_map(|at| at.wrapping_mul(2_654_435_761).to_le_bytes())
+        .collect()
+});
+
+/// The file that the tests download, 240 kB.
+pub fn content() -> &'static [u8] {
+    &CONTENT
+}
+
+pub fn sha256(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
+}
+
+/// A download to a folder of its own.
+pub struct Fetch {
+    folder: TempDir,
+    pub request: DownloadRequest,
+    variables: Vec<(String, String)>,
+}
+
+impl Fetch {
+    /// Of the tests' file, of which all is known.
+    pub fn new(url: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let request = DownloadRequest {
+            url: url.to_owned(),
+            destination: Destination::Folder {
+                folder: folder.path().to_owned(),
+                file: "model.gguf".to_owned(),
+            },
+            bytes: Some(content().len() as u64),
+            sha256: Some(sha256(content())),
+        };
+        let home = folder.path().display().to_string();
+        let variables = vec![
+            ("GOLDCREST_FETCH_UNIT".to_owned(), "20".to_owned()),
+            ("HOME".to_owned(), home),
+        ];
+        Self {
+            folder,
+            request,
+            variables,
+        }
+    }
+
+    pub fn with(mut self, variable: &str, value: &str) -> Self {
+        self.variables.push((variable.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Without a size in the request.
+    pub fn of_any_size(mut self) -> Self {
+        self.request.bytes = None;
+        self
+    }
+
+    /// To the hub's cache, as an address that was typed in: nothing is known of the file.
+    pub fn into_hub(mut self, revision: &str) -> Self {
+        self.request.bytes = None;
+        self.request.sha256 = None;
+        self.request.destination = Destination::HubCache {
+            hub: self.folder().join("hub"),
+            repository: "owner/name".to_owned(),
+            revision: revision.to_owned(),
+            file: "model.gguf".to_owned(),
+        };
+        self
+    }
+
+    pub fn into_folder(mut self, folder: &Path) -> Self {
+        self.request.destination = Destination::Folder {
+            folder: folder.to_owned(),
+            file: "model.gguf".to_owned(),
+        };
+        self
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn paths(&self) -> DownloadPaths {
+        DownloadPaths::of(&self.request).expect("a request of which all is known")
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.paths().file()
+    }
+
+    pub fn incomplete(&self) -> PathBuf {
+        self.paths().incomplete().to_owned()
+    }
+
+    pub fn written(&self) -> Vec<u8> {
+        fs::read(self.file()).expect("a file")
+    }
+
+    /// Lays down what an earlier run is to have left.
+    pub fn left(self, bytes: &[u8]) -> Self {
+        fs::write(self.incomplete(), bytes).expect("written");
+        self
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_goldcrest-fetch"));
+        command.env_clear().envs(self.variables.iter().cloned());
+        command
+    }
+
+    pub fn start(&self) -> Running {
+        self.start_command(self.command())
+    }
+
+    pub fn start_command(&self, mut command: Command) -> Running {
+        let line = serde_json::to_string(&self.request).expect("plain data");
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.expect("the binary starts");
+        let stdin = child.stdin.as_mut().expect("piped");
+        writeln!(stdin, "{line}").expect("taken");
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        Running {
+            child,
+            stdout,
+            events: Vec::new(),
+        }
+    }
+
+    pub fn run(&self) -> Ended {
+        self.start().end()
+    }
+}
+
+pub struct Running {
+    pub child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+    events: Vec<DownloadEvent>,
+}
+
+impl Running {
+    /// Waits for an event, and returns whether it came.
+    pub fn until(&mut self, wanted: impl Fn(&DownloadEvent) -> bool) -> bool {
+        let mut line = String::new();
+        while self.stdout.read_line(&mut line).is_ok_and(|read| read > 0) {
+            let event: DownloadEvent = serde_json::from_str(&line).expect("an event");
+            line.clear();
+            self.events.push(event);
+            if self.events.last().is_some_and(&wanted) {
+                return true;
+            }
+        }
+        false
+    }
+
+    pub fn until_bytes(&mut self, bytes: u64) -> bool {
+        self.until(|event| matches!(event, DownloadEvent::Progress { done, .. } if *done >= bytes))
+    }
+
+    pub fn pause(&mut self) {
+        let stdin = self.child.stdin.as_mut().expect("open");
+        writeln!(stdin, "{}", download::PAUSE).expect("taken");
+    }
+
+    /// As when the parent dies.
+    pub fn close_stdin(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
+    pub fn end(mut self) -> Ended {
+        self.until(|_| false);
+        let output = self.child.wait_with_output().expect("it ends");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(stderr, "", "nothing is written to stderr");
+        let ended = Ended {
+            events: self.events,
+        };
+        let is_failure = matches!(ended.events.last(), Some(DownloadEvent::Failed { .. }));
+        assert_eq!(
+            output.status.code(),
+            Some(i32::from(is_failure)),
+            "{ended:?}"
+        );
+        let last = ended.events.iter().filter(|event| event.is_last()).count();
+        assert_eq!(last, 1, "{ended:?}");
+        ended
+    }
+}
+
+#[derive(Debug)]
+pub struct Ended {
+    pub events: Vec<DownloadEvent>,
+}
+
+impl Ended {
+    pub fn is_done(&self) -> bool {
+        matches!(self.events.last(), Some(DownloadEvent::Done { .. }))
+    }
+
+    pub fn hash(&self) -> String {
+        match self.events.last() {
+            Some(DownloadEvent::Done { sha256, .. }) => sha256.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Why it failed, or that it did not.
+    pub fn sentence(&self) -> String {
+        match self.events.last() {
+            Some(DownloadEvent::Failed { message, .. }) => message.clone(),
+            Some(DownloadEvent::Done { .. }) if self.waits().is_empty() => "the file".to_owned(),
+            Some(DownloadEvent::Done { .. }) => {
+                format!("the file, at connection {}", self.waits().len() + 1)
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    pub fn can_resume(&self) -> bool {
+        matches!(
+            self.events.last(),
+            Some(DownloadEvent::Failed {
+                can_resume: true,
+                ..
+            })
+        )
+    }
+
+    pub fn waits(&self) -> Vec<&str> {
+        let mut waits = Vec::new();
+        for event in &self.events {
+            if let DownloadEvent::Waiting { message, .. } = event {
+                waits.push(message.as_str());
+            }
+        }
+        waits
+    }
+
+    /// The bytes of each report.
+    pub fn progress(&self) -> Vec<usize> {
+        let done = |event: &DownloadEvent| match event {
+            DownloadEvent::Progress { done, .. } => usize::try_from(*done).ok(),
+            _ => None,
+        };
+        self.events.iter().filter_map(done).collect()
+    }
+}

@@ -1,0 +1,210 @@
+//! Connections that stall, break off and lie about the length.
+
+use crate::child::{Fetch, content};
+use crate::server::{Asked, Reply, Server, Then};
+use crate::{End, check};
+
+/// The first connection as `first` says, and every later one as it should be.
+fn once(first: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Server {
+    Server::new(move |asked| match asked.before {
+        0 => first(asked),
+        _ => Reply::file(content(), "a", asked),
+    })
+}
+
+fn always(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Server, Fetch) {
+    let server = Server::new(reply);
+    let fetch = Fetch::new(&server.address("model.gguf"));
+    (server, fetch)
+}
+
+#[test]
+fn a_connection_cut_off_at_any_byte_is_resumed_there() {
+    let head = Reply::file(content(), "a", &Asked::default()).head_bytes();
+    for body in [
+        0,
+        1,
+        4_095,
+        65_536,
+        content().len() / 2,
+        content().len() - 1,
+    ] {
+        let server = once(move |asked| Reply::file(content(), "a", asked).cut(body, Then::Close));
+        let fetch = Fetch::new(&server.address("model.gguf"));
+        check(&format!("cut off after {body} bytes"), &fetch, End::File);
+        let asked = server.asked();
+        let range = asked.last().and_then(Asked::from);
+        assert_eq!(range, Some(body).filter(|body| *body > 0));
+        if body > 0 {
+            assert_eq!(asked[1].header("if-range"), Some("\"a\""));
+        }
+    }
+    for sent in [0, 5, 17, head - 1] {
+        let server = once(move |asked| Reply::file(content(), "a", asked).only(sent, Then::Close));
+        let fetch = Fetch::new(&server.address("model.gguf"));
+        check(
+            &format!("cut off after {sent} bytes of the header"),
+            &fetch,
+            End::File,
+        );
+    }
+}
+
+#[test]
+fn a_server_that_always_cuts_off_is_followed_as_long_as_it_brings_something() {
+    let part = content().len() / 20;
+    let (server, fetch) =
+        always(move |asked| Reply::file(content(), "a", asked).cut(part, Then::Close));
+    check(
+        "cut off twenty times",
+        &fetch.with("GOLDCREST_FETCH_UNIT", "2"),
+        End::File,
+    );
+    assert!(server.asked().len() > 19);
+    let (_, fetch) = always(|_| Reply::status(200).only(0, Then::Close));
+    let fetch = fetch.with("GOLDCREST_FETCH_UNIT", "2");
+    check("closes without an answer", &fetch, End::Kept("breaks off"));
+}
+
+#[test]
+fn a_connection_that_stalls_is_left_and_resumed() {
+    let half = content().len() / 2;
+    let server = once(move |asked| Reply::file(content(), "a", asked).cut(half, Then::Hang));
+    let fetch = Fetch::new(&server.address("model.gguf"));
+    check("stalls in the middle", &fetch, End::File);
+    assert_eq!(server.asked()[1].from(), Some(half));
+    let server = once(|_| Reply::status(200).only(0, Then::Hang));
+    let fetch = Fetch::new(&server.address("model.gguf"));
+    check("stalls before it answers", &fetch, End::File);
+    let (_, fetch) = always(|_| Reply::status(200).only(30, Then::Hang));
+    let fetch = fetch.with("GOLDCREST_FETCH_UNIT", "4");
+    check("always stalls", &fetch, End::Kept("stopped sending"));
+}
+
+#[test]
+fn a_length_that_is_not_the_files_is_refused_or_found_out() {
+    let size = content().len();
+    let lies = |length: usize| {
+        move |_: &Asked| Reply::new(200, &[("Content-Length", &length.to_string())], content())
+    };
+    let (_, fetch) = always(lies(size + 10));
+    check(
+        "says ten bytes more",
+        &fetch,
+        End::Nothing("The file at 127.0.0.1 has 240010 bytes"),
+    );
+    let (_, fetch) = always(lies(size - 10));
+    check(
+        "says ten bytes less",
+        &fetch,
+        End::Nothing("has 239990 bytes"),
+    );
+    let (_, fetch) = always(|_| Reply::new(200, &[], content()));
+    check("says no length", &fetch, End::File);
+    let server = once(|_| Reply::new(200, &[], content()).cut(1000, Then::Close));
+    let fetch = Fetch::new(&server.address("model.gguf"));
+    check("says no length and cuts off", &fetch, End::File);
+    let longer = [content(), b"more"].concat();
+    let (_, fetch) = always(move |_| Reply::new(200, &[], &longer));
+    check(
+        "says no length and sends more",
+        &fetch,
+        End::Nothing("more than the 240000 bytes"),
+    );
+    // Where the size is not known before, the SHA-256 decides.
+    let (_, fetch) = always(lies(size - 10));
+    let fetch = fetch.of_any_size();
+    check(
+        "unknown size: says ten bytes less",
+        &fetch,
+        End::Nothing("its SHA-256 begins with"),
+    );
+    let (_, fetch) = always(lies(size + 10));
+    let fetch = fetch.of_any_size().with("GOLDCREST_FETCH_UNIT", "2");
+    check(
+        "unknown size: says ten bytes more",
+        &fetch,
+        End::Kept("breaks off again and again"),
+    );
+    let (_, fetch) = always(|_| Reply::new(200, &[], &content()[..1000]));
+    check(
+        "unknown size: no length and a part",
+        &fetch.of_any_size(),
+        End::Nothing("its SHA-256 begins with"),
+    );
+}
+
+#[test]
+fn a_chunked_answer_is_received_and_its_early_end_found() {
+    let chunked = || {
+        let chunks = content().chunks(50_000);
+        let mut body: Vec<u8> = chunks
+            .flat_map(|it| [format!("{:x}\r\n", it.len()).as_bytes(), it, b"\r\n"].concat())
+            .collect();
+        body.extend(b"0\r\n\r\n");
+        Reply::new(200, &[("Transfer-Encoding", "chunked")], &body)
+    };
+    let (_, fetch) = always(move |_| chunked());
+    check("chunked", &fetch, End::File);
+    let server = once(move |_| chunked().cut(100_000, Then::Close));
+    let fetch = Fetch::new(&server.address("model.gguf"));
+    check("chunked and cut off", &fetch, End::File);
+}
+
+#[test]
+fn a_range_that_is_ignored_or_wrong_begins_the_file_again() {
+    let half = content().len() / 2;
+    let whole = |_: &Asked| Reply::new(200, &[("Content-Length", "240000")], content());
+    let (_, fetch) = always(whole);
+    check(
+        "ignores the range",
+        &fetch.left(&content()[..half]),
+        End::File,
+    );
+    let server = once(|asked| {
+        let headers = [
+            ("Content-Length", "1000"),
+            ("Content-Range", "bytes 7-1006/240000"),
+        ];
+        assert!(asked.from().is_some());
+        Reply::new(206, &headers, &content()[7..1007])
+    });
+    let fetch = Fetch::new(&server.address("model.gguf")).left(&content()[..half]);
+    check("sends another range", &fetch, End::File);
+    let server = once(|_| Reply::new(206, &[], &content()[..1000]));
+    let fetch = Fetch::new(&server.address("model.gguf")).left(&content()[..half]);
+    check("a part without a range", &fetch, End::File);
+    let (_, fetch) = always(|asked| Reply::file(content(), "a", asked));
+    let longer = [content(), b"more"].concat();
+    let fetch = fetch.left(&longer);
+    check("more is there than the file has", &fetch, End::File);
+    let (_, fetch) = always(|asked| Reply::file(content(), "a", asked));
+    let fetch = fetch.of_any_size().left(&longer);
+    check("416: the file is shorter", &fetch, End::File);
+}
+
+#[test]
+fn a_file_that_changes_on_the_server_begins_again() {
+    let half = content().len() / 2;
+    let old = vec![b'x'; content().len()];
+    let server = Server::new(move |asked| match asked.before {
+        0 => Reply::file(&old, "old", asked).cut(half, Then::Close),
+        _ => Reply::file(content(), "new", asked),
+    });
+    let fetch = Fetch::new(&server.address("model.gguf"));
+    check("changes between two connections", &fetch, End::File);
+    assert_eq!(server.asked()[1].header("if-range"), Some("\"old\""));
+    // It ignores If-Range, and its entity tag shows the change.
+    let old = vec![b'x'; content().len()];
+    let server = Server::new(move |asked| match (asked.before, asked.from()) {
+        (0, _) => Reply::file(&old, "old", asked).cut(half, Then::Close),
+        (_, Some(from)) => {
+            let range = format!("bytes {from}-239999/240000");
+            let headers = [("ETag", "\"new\""), ("Content-Range", range.as_str())];
+            Reply::new(206, &headers, &content()[from..])
+        }
+        _ => Reply::file(content(), "new", asked),
+    });
+    let fetch = Fetch::new(&server.address("model.gguf"));
+    check("changes, and ignores If-Range", &fetch, End::File);
+}

@@ -1,0 +1,101 @@
+//! Encrypted connections: a server is trusted by a certificate of the system's, and by no other.
+
+use std::fs;
+use std::sync::Arc;
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::child::{Fetch, content};
+use crate::server::{Asked, Connection, Reply, Server};
+use crate::{End, check};
+
+fn file(asked: &Asked) -> Reply {
+    Reply::file(content(), "a", asked)
+}
+
+/// A server of this name, and its certificate as PEM.
+fn encrypted(
+    name: &str,
+    reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+) -> (Server, String) {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+    let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("TLS 1.2 and 1.3")
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.der().clone()], key)
+        .expect("a key for the certificate");
+    let config = Arc::new(config);
+    let server = Server::over(
+        move |stream| {
+            let connection = ServerConnection::new(Arc::clone(&config)).ok()?;
+            let stream: Box<dyn Connection> = Box::new(StreamOwned::new(connection, stream));
+            Some(stream)
+        },
+        reply,
+    );
+    (server, cert.pem())
+}
+
+#[test]
+fn a_server_is_trusted_by_the_systems_certificates_alone() {
+    let (server, certificate) = encrypted("localhost", file);
+    let address = format!("https://localhost:{}/model.gguf", server.port());
+    let fetch = Fetch::new(&address);
+    let trusted = fetch.folder().join("trusted.pem");
+    fs::write(&trusted, certificate).expect("written");
+    let trusted = trusted.display().to_string();
+    check(
+        "encrypted",
+        &fetch.with("SSL_CERT_FILE", &trusted),
+        End::File,
+    );
+
+    let (_, other) = encrypted("localhost", file);
+    let fetch = Fetch::new(&address);
+    let untrusted = fetch.folder().join("other.pem");
+    fs::write(&untrusted, other).expect("written");
+    let untrusted = untrusted.display().to_string();
+    let fetch = fetch.with("SSL_CERT_FILE", &untrusted);
+    check(
+        "a certificate that nobody trusts",
+        &fetch,
+        End::Kept("does not prove who it is"),
+    );
+    assert_eq!(server.asked().len(), 1);
+
+    let (server, certificate) = encrypted("example.com", file);
+    let fetch = Fetch::new(&format!("https://localhost:{}/model.gguf", server.port()));
+    let trusted = fetch.folder().join("trusted.pem");
+    fs::write(&trusted, certificate).expect("written");
+    let trusted = trusted.display().to_string();
+    let fetch = fetch.with("SSL_CERT_FILE", &trusted);
+    check(
+        "the certificate of another host",
+        &fetch,
+        End::Kept("does not prove who it is"),
+    );
+}
+
+#[test]
+fn an_encrypted_server_leads_to_no_plain_one() {
+    let plain = Server::new(file);
+    let to = plain.address("model.gguf");
+    let (server, certificate) = encrypted("localhost", move |_| Reply::redirect(&to));
+    let fetch = Fetch::new(&format!("https://localhost:{}/model.gguf", server.port()));
+    let trusted = fetch.folder().join("trusted.pem");
+    fs::write(&trusted, certificate).expect("written");
+    let trusted = trusted.display().to_string();
+    let fetch = fetch.with("SSL_CERT_FILE", &trusted);
+    check(
+        "https leads to http on this computer",
+        &fetch,
+        End::Nothing("It was not followed"),
+    );
+    assert!(plain.asked().is_empty());
+}
