@@ -277,10 +277,10 @@ impl Instrument<'_> {
         self.fill(&tokens[..depth])?;
         let started = Instant::now();
         let prompt = &tokens[..(depth + count).max(1)];
-        let _complete = self
-            .engine
-            .session()
-            .read(prompt, &AtomicBool::new(false), &mut |_| {})?;
+        let _complete =
+            self.engine
+                .session()
+                .prefill(prompt, &AtomicBool::new(false), &mut |_| {})?;
         Ok(started.elapsed().as_secs_f64())
     }
 
@@ -297,7 +297,8 @@ impl Instrument<'_> {
             temperature: 0.0,
             ..Sampling::default()
         };
-        let mut sampler = Sampler::new(greedy, 1).suppressing(self.engine.tokenizer().suppressed());
+        let mut sampler =
+            Sampler::new(greedy, 1).with_suppressed(self.engine.tokenizer().suppressed());
         if self.engine.session().samples_on_device(&sampler)? {
             let mut id = tokens[depth];
             let started = Instant::now();
@@ -323,7 +324,7 @@ impl Instrument<'_> {
 /// Seconds to sample a token, from logits roughly as peaked as a trained model's.
 fn sampling_seconds() -> f64 {
     let mut random = Random::new(1);
-    let mut logit = || 8.0 * (0..4).map(|_| random.unit() as f32).sum::<f32>();
+    let mut logit = || 8.0 * (0..4).map(|_| random.uniform() as f32).sum::<f32>();
     let mut logits: Vec<f32> = (0..VOCABULARY).map(|_| logit()).collect();
     let mut sampler = Sampler::new(Sampling::default(), 1);
     let once = || {

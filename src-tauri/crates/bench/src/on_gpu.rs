@@ -95,7 +95,8 @@ impl Instrument<'_> {
             ..Sampling::default()
         };
         let room = self.engine.summary().context_length - self.engine.session().tokens().len();
-        let mut sampler = Sampler::new(greedy, 1).suppressing(self.engine.tokenizer().suppressed());
+        let mut sampler =
+            Sampler::new(greedy, 1).with_suppressed(self.engine.tokenizer().suppressed());
         if room < TOKENS as usize || !self.engine.session().samples_on_device(&sampler)? {
             return Ok(None);
         }

@@ -96,13 +96,7 @@ impl GpuCache {
 
     /// Writes the file atomically.
     pub fn write(&self, file: &Path) -> io::Result<()> {
-        if let Some(folder) = file.parent() {
-            private::folder(folder)?;
-        }
-        let part = file.with_extension(format!("part-{}", std::process::id()));
-        private::file(&part)?;
-        fs::write(&part, serde_json::to_vec_pretty(self)?)?;
-        fs::rename(part, file)
+        private::replace(file, &serde_json::to_vec_pretty(self)?)
     }
 
     pub fn of(&self, key: &GpuKey) -> Option<&GpuRecord> {

@@ -31,7 +31,7 @@ use crate::reason::Fault;
 /// What to check.
 #[derive(Clone, Debug)]
 pub struct CheckRequest {
-    /// The device, as [`DeviceRequest::Gpu`](crate::DeviceRequest::Gpu) names it.
+    /// The device, as [`DeviceRequest::Gpu`](inference::DeviceRequest::Gpu) names it.
     pub device: Option<String>,
     /// The model that the device runs.
     pub model: PathBuf,
@@ -327,7 +327,7 @@ where
                 false => Fault::Driver(message),
             })
         })?;
-        let chunk = cpu_chunk(config, self.level);
+        let chunk = cpu_chunk(config);
         let on = |cpu: Cpu| {
             let model = CpuModel::load(config, cpu, source, kv, chunk, &mut |_| {});
             let model = model.map_err(CheckError::Model)?;
@@ -361,7 +361,7 @@ where
         }
         for session in [&mut *gpu, &mut *cpu] {
             session.truncate(0);
-            let _complete = session.read(read, &never, &mut |_| {})?;
+            let _complete = session.prefill(read, &never, &mut |_| {})?;
         }
         self.record(
             format!("{name}, {PREFILL_TOKENS} tokens"),
@@ -392,7 +392,7 @@ where
         // Half of all tokens are suppressed, so that the likeliest one sometimes is.
         let half = cpu.logits(0).len() / 2;
         let suppressed: Vec<u32> = (0..).step_by(2).take(half).collect();
-        let mut sampler = Sampler::new(greedy(), 1).suppressing(&suppressed);
+        let mut sampler = Sampler::new(greedy(), 1).with_suppressed(&suppressed);
         if !gpu.samples_on_device(&sampler)? {
             return Ok(());
         }
@@ -479,7 +479,7 @@ fn measure(session: &mut Session, ids: &[u32]) -> Result<Rate, DeviceError> {
     let never = AtomicBool::new(false);
     session.truncate(0);
     let started = Instant::now();
-    let _complete = session.read(&ids[..PREFILL_TOKENS], &never, &mut |_| {})?;
+    let _complete = session.prefill(&ids[..PREFILL_TOKENS], &never, &mut |_| {})?;
     let prefill = rate(PREFILL_TOKENS, started.elapsed().as_secs_f64());
     let mut sampler = Sampler::new(greedy(), 1);
     let on_device = session.samples_on_device(&sampler)?;

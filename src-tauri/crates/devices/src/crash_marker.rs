@@ -74,7 +74,7 @@ impl CrashMarkers {
             return None;
         }
         self.make(work, subject)
-            .inspect_err(|error| tracing::warn!(%error, ?work, "no crash marker was set"))
+            .inspect_err(|error| tracing::warn!(%error, ?work, "could not set a crash marker"))
             .ok()
     }
 
@@ -164,7 +164,7 @@ impl Drop for CrashMarker {
     fn drop(&mut self) {
         match fs::remove_file(&self.file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%error, "a crash marker could not be removed");
+                tracing::warn!(%error, "could not remove a crash marker");
             }
             _ => {}
         }

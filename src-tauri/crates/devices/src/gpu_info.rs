@@ -1,5 +1,6 @@
 //! A GPU as its driver describes it.
 
+use inference::DeviceRequest;
 use serde::{Deserialize, Serialize};
 
 /// A GPU as its driver describes it.
@@ -37,7 +38,13 @@ impl From<gpu::GpuInfo> for Gpu {
 }
 
 impl Gpu {
-    pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.id == name || (!self.bus.is_empty() && self.bus == name)
+    /// Whether `request` allows it.
+    pub(crate) fn is_allowed_by(&self, request: &DeviceRequest) -> bool {
+        match request {
+            DeviceRequest::Gpu(Some(id)) => {
+                self.id == *id || (!self.bus.is_empty() && self.bus == *id)
+            }
+            _ => true,
+        }
     }
 }

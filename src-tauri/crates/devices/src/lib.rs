@@ -37,6 +37,7 @@ use std::time::Duration;
 use engine::{
     CpuLevel, Engine, GpuPlacement, LoadOptions, ModelFile, OpenError, Placement, machine,
 };
+pub use inference::{DeviceRequest, UnknownDevice};
 use system::child::Child;
 
 use cache::{Disabled, GpuCache, GpuKey};
@@ -47,7 +48,7 @@ use probe::{ProbeError, probe, probe_once};
 pub use rates::{Rate, Rates};
 pub use reason::{Explanation, Fault, PartialFit, Reason, Rejection};
 pub use report::matrices;
-pub use request::{DeviceRequest, UnknownDevice, VARIABLE};
+pub use request::{VARIABLE, device_from_env};
 use verdict::Trial;
 pub use verdict::Verdict;
 
@@ -383,7 +384,7 @@ impl Devices {
         };
         let trial = Trial::new(file, threads, automatic);
         let mut rejected = None;
-        for gpu in gpus.iter().filter(|gpu| request.includes(gpu)) {
+        for gpu in gpus.iter().filter(|gpu| gpu.is_allowed_by(request)) {
             let verdict = self.verdict(gpu, &trial, on_check);
             match verdict.result.clone() {
                 Ok(reason) => return Choice::gpu(verdict, reason, &trial),
@@ -476,6 +477,11 @@ impl Devices {
         on_check();
         let check = match self.run_check(gpu, trial) {
             Ok(check) => check,
+            // Not cached: the user ended it, or it never ran, which is no fault of the GPU.
+            Err(ProbeError {
+                fault: fault @ (Fault::Interrupted | Fault::NotStarted(_)),
+                ..
+            }) => return Verdict::rejected(gpu, Rejection::Faulty(fault)),
             Err(error) => {
                 let check = GpuCheck {
                     fault: Some(error.fault.clone()),

@@ -108,22 +108,22 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::CpuChosen => f.write_str("The CPU was chosen"),
-            Reason::NotRequested => f.write_str("No GPU was asked for"),
+            Reason::NotRequested => f.write_str("No GPU was requested"),
             Reason::SmallModel => {
                 f.write_str("Runs on the CPU, which is fast enough for a model this small")
             }
             Reason::CrashedLastRun => f.write_str(
-                "The CPU is used this time: the last time, Goldcrest ended while a GPU answered",
+                "The CPU is used this time, because Goldcrest crashed while it last used a GPU",
             ),
-            Reason::NotListed(fault) => write!(f, "No GPU: looking for one, {fault}"),
-            Reason::NoGpu => f.write_str("No GPU: no Vulkan or Metal driver shows one"),
-            Reason::UnknownGpu(id) => write!(f, "No GPU is called {id}"),
+            Reason::NotListed(fault) => write!(f, "No GPU is used: while looking for one, {fault}"),
+            Reason::NoGpu => f.write_str("No GPU was found by a Vulkan or Metal driver"),
+            Reason::UnknownGpu(id) => write!(f, "There is no GPU {id}"),
             Reason::Rejected { gpu, why } => write!(f, "{gpu} is not used: {why}"),
-            Reason::NotLoaded(why) => write!(f, "The GPU could not take the model: {why}"),
-            Reason::Failed(why) => write!(f, "The GPU failed and the CPU goes on: {why}"),
-            Reason::GpuRequested(None) => f.write_str("The GPU was asked for"),
+            Reason::NotLoaded(why) => write!(f, "The model could not be loaded on the GPU: {why}"),
+            Reason::Failed(why) => write!(f, "The GPU failed, so the CPU took over: {why}"),
+            Reason::GpuRequested(None) => f.write_str("The GPU was chosen"),
             Reason::GpuRequested(Some(rates)) => {
-                write!(f, "The GPU was asked for; it writes {rates}")
+                write!(f, "The GPU was chosen; it writes {rates}")
             }
             Reason::GpuFaster(rates) => write!(f, "The GPU is faster here: it writes {rates}"),
         }
@@ -157,13 +157,16 @@ impl fmt::Display for Fault {
                      environment it works"
                 )
             }
-            Fault::Unreadable(why) => write!(f, "its check cannot be read ({why})"),
+            Fault::Unreadable(why) => write!(f, "the output of its check is invalid ({why})"),
             Fault::Wrong { step, error } => {
-                write!(f, "it computes wrongly ({step}: {error:.2} off)")
+                write!(
+                    f,
+                    "its results are wrong ({step}: relative error {error:.2})"
+                )
             }
             Fault::Nan { step } => write!(f, "it produces NaN ({step})"),
             Fault::OutOfMemory(why) | Fault::Driver(why) => f.write_str(why),
-            Fault::AppEnded => f.write_str("the app ended while it answered"),
+            Fault::AppEnded => f.write_str("Goldcrest crashed while using it"),
             Fault::Repeated { times, last } => {
                 write!(f, "it has failed {times} times, the last time: {last}")
             }
@@ -192,10 +195,10 @@ impl fmt::Display for PartialFit {
         let parts = [
             (layers < of_layers).then(|| format!("{layers} of {of_layers} layers")),
             context.map(|context| format!("{} of context", tokens(context))),
-            kv.is_some().then(|| "keys and values in 8 bits".to_owned()),
+            kv.is_some().then(|| "chat memory in 8 bits".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        write!(f, "Its memory has room for {}", parts.join(", "))?;
+        write!(f, "Its memory holds {}", parts.join(", "))?;
         match self.rates {
             Some(rates) if layers < of_layers => {
                 let together = rates.shared(*layers as f64 / *of_layers as f64).gpu.decode;
@@ -271,8 +274,8 @@ mod tests {
         };
         assert_eq!(
             explanation.to_string(),
-            "The GPU is faster here: it writes about 40.0 tokens/s, the CPU 10.0. Its memory has room for 2 of 5 \
-             layers, 4,096 tokens of context, keys and values in 8 bits: with the CPU about 14.3 tokens/s"
+            "The GPU is faster here: it writes about 40.0 tokens/s, the CPU 10.0. Its memory holds 2 of 5 layers, \
+             4,096 tokens of context, chat memory in 8 bits: with the CPU about 14.3 tokens/s"
         );
     }
 

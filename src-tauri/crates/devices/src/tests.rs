@@ -354,6 +354,15 @@ fn out_of_memory_in_a_check_is_not_cached() {
 }
 
 #[test]
+fn an_interrupted_check_is_not_cached() {
+    let machine = Machine::new(&[CARD], "kill -INT $$");
+    let interrupted = |reason: &Reason| fault(reason) == Some(&Fault::Interrupted);
+    no_gpu(&machine.choose("auto"), interrupted);
+    machine.becomes(&format!("echo '[{CARD}]'"), &writes(50));
+    assert!(machine.choose("auto").gpu.is_some());
+}
+
+#[test]
 fn after_a_crash_while_listing_gpus_the_model_runs_on_the_cpu() {
     let machine = Machine::new(&[], ":");
     machine.becomes("kill -KILL $$", ":");

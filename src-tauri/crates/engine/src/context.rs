@@ -15,6 +15,11 @@ use crate::process;
 const OVERHEAD: u64 = 256 << 20;
 /// The shortest useful context.
 const MIN_CONTEXT: usize = 1024;
+/// The context that is used without a request wherever it fits: a shorter one hardly holds a question and an answer
+/// with its reasoning.
+const MIN_DEFAULT: usize = 4096;
+/// A length that is limited without a request is a multiple of this.
+const DEFAULT_STEP: usize = 1024;
 
 /// The length of a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +33,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// The requested length, else the trained one, limited by model and memory.
+    /// The requested length, as far as model and memory allow. Without a request the trained one, as far as the KV cache
+    /// then takes at most half of the memory that the weights leave free: other programs need some, too.
     ///
     /// # Errors
     /// When not even a short one fits in memory.
@@ -38,41 +44,59 @@ impl Context {
         options: &LoadOptions,
     ) -> Result<Context, OpenError> {
         let threads = threads(options.threads);
-        Context::within(config, source, options, threads, process::available())
+        let weights_bytes = weights::packed_bytes(source, config);
+        Context::of_weights(
+            config,
+            weights_bytes,
+            options,
+            threads,
+            process::available(),
+        )
     }
 
-    fn within(
+    /// The shortest length that a model is opened with.
+    pub(crate) fn least(config: &Config, options: &LoadOptions) -> usize {
+        let asked = options.context.unwrap_or(config.context).max(1);
+        asked.min(longest(config, options)).min(MIN_CONTEXT)
+    }
+
+    /// As [`Context::new`], of a model whose weights take `weights_bytes` where `available` bytes are free.
+    pub(crate) fn of_weights(
         config: &Config,
-        source: &dyn WeightSource,
+        weights_bytes: u64,
         options: &LoadOptions,
         threads: usize,
         available: Option<u64>,
     ) -> Result<Context, OpenError> {
-        let asked = options.context.unwrap_or(config.context).max(1);
-        let longest = asked.min(longest(config, options));
+        let requested = options.context.unwrap_or(config.context).max(1);
+        let longest = requested.min(longest(config, options));
         let Some(available) = available else {
             return Ok(Context::with_note(config, options, longest, None));
         };
-        let per_token = kv_bytes_per_token(config, options.kv)
-            .saturating_add(attention_bytes_per_token(config));
-        // The longest pass of any CPU level: the level is not known yet.
-        let fixed = weights::packed_bytes(source, config)
-            .saturating_add(scratch_bytes(config, MAX_CPU_CHUNK, threads))
-            .saturating_add(OVERHEAD);
+        let per_token = context_bytes_per_token(config, options.kv);
+        let fixed = fixed_bytes(config, weights_bytes, threads);
         let needed =
             |context: usize| fixed.saturating_add(per_token.saturating_mul(context as u64));
-        let least = longest.min(MIN_CONTEXT);
+        let least = Context::least(config, options);
         if needed(least) > available {
             return Err(OpenError::Memory {
                 needed: needed(least),
                 available,
             });
         }
-        let room = usize::try_from((available - fixed) / per_token).unwrap_or(usize::MAX);
+        let tokens_in = |bytes: u64| usize::try_from(bytes / per_token).unwrap_or(usize::MAX);
+        let room = tokens_in(available - fixed);
+        let limit = match options.context {
+            Some(_) => room,
+            None => {
+                let half = tokens_in((available - fixed) / 2) / DEFAULT_STEP * DEFAULT_STEP;
+                half.max(MIN_DEFAULT).min(room)
+            }
+        };
         Ok(Context::with_note(
             config,
             options,
-            longest.min(room),
+            longest.min(limit),
             Some(room),
         ))
     }
@@ -88,37 +112,39 @@ impl Context {
         let cut = |because: &str| {
             let used = count(length);
             match options.context {
-                Some(asked) => {
+                Some(requested) => {
                     format!(
-                        "{} were asked for, {used} are used: {because}",
-                        tokens(asked)
+                        "{} were requested, but {used} are used: {because}",
+                        tokens(requested)
                     )
                 }
                 None => {
                     let trained = tokens(trained);
-                    format!("The model was trained for {trained}, {used} are used: {because}")
+                    format!("The model was trained for {trained}, but {used} are used: {because}")
                 }
             }
         };
-        let asked = options.context.unwrap_or(trained).max(1);
-        let cut = if length >= asked {
+        let requested = options.context.unwrap_or(trained).max(1);
+        let cut = if length >= requested {
             None
         } else if room.is_some_and(|room| room <= length) {
-            Some(cut("the free memory has room for no more."))
+            Some(cut("more do not fit in the free memory."))
+        } else if options.context.is_none() {
+            Some(cut("more would take over half of the free memory."))
         } else if config.needs_yarn(length) {
             Some(cut(
-                "that is twice what the model was trained for, and the longest that it can do.",
+                "this is the most that the model supports, twice what it was trained for.",
             ))
         } else {
-            Some(cut("the model cannot do more."))
+            Some(cut("the model supports no more."))
         };
-        let stretched = config.needs_yarn(length).then(|| {
+        let extended = config.needs_yarn(length).then(|| {
             let trained = tokens(trained);
             format!(
-                "More than the {trained} that the model was trained for: positions are stretched by YaRN, and answers to short chats may be slightly worse."
+                "With more than the {trained} that the model was trained for, answers in short chats may be slightly worse."
             )
         });
-        let note = [cut, stretched].into_iter().flatten().collect::<Vec<_>>();
+        let note = [cut, extended].into_iter().flatten().collect::<Vec<_>>();
         Context {
             tokens: length,
             note: (!note.is_empty()).then(|| note.join(" ")),
@@ -128,12 +154,25 @@ impl Context {
 }
 
 /// The longest context that the model supports.
-fn longest(config: &Config, options: &LoadOptions) -> usize {
-    if options.stretch {
+pub(crate) fn longest(config: &Config, options: &LoadOptions) -> usize {
+    if options.allow_yarn {
         config.longest_context()
     } else {
         config.context
     }
+}
+
+/// Bytes that a model takes at any length of context. The longest pass of any CPU level counts: the level is not known
+/// yet.
+pub(crate) fn fixed_bytes(config: &Config, weights_bytes: u64, threads: usize) -> u64 {
+    weights_bytes
+        .saturating_add(scratch_bytes(config, MAX_CPU_CHUNK, threads))
+        .saturating_add(OVERHEAD)
+}
+
+/// Bytes that each token of context takes beside [`fixed_bytes`].
+pub(crate) fn context_bytes_per_token(config: &Config, kv: KvType) -> u64 {
+    kv_bytes_per_token(config, kv).saturating_add(attention_bytes_per_token(config))
 }
 
 /// Bytes of one token in the cache.
@@ -203,7 +242,8 @@ mod tests {
             context,
             ..LoadOptions::default()
         };
-        Context::within(&config, &gguf, &options, 2, Some(available))
+        let weights_bytes = weights::packed_bytes(&gguf, &config);
+        Context::of_weights(&config, weights_bytes, &options, 2, Some(available))
     }
 
     /// Bytes of the model with a context of `tokens`.
@@ -225,14 +265,14 @@ mod tests {
         assert_eq!(cut.tokens, 3000);
         let note = cut.note.expect("it is cut");
         assert!(
-            note.contains("trained for 4,096 tokens, 3,000 are used: the free memory"),
+            note.contains("trained for 4,096 tokens, but 3,000 are used: more do not fit"),
             "{note}"
         );
         let cut = with(taken(3000), Some(4000)).expect("it fits");
         assert_eq!(cut.tokens, 3000);
         let note = cut.note.expect("it is cut");
         assert!(
-            note.contains("4,000 tokens were asked for, 3,000 are used: the free memory"),
+            note.contains("4,000 tokens were requested, but 3,000 are used: more do not fit"),
             "{note}"
         );
         // Extended by YaRN, but less than requested.
@@ -240,13 +280,16 @@ mod tests {
         assert_eq!(cut.tokens, 6000);
         let note = cut.note.expect("it is cut");
         assert!(
-            note.contains("6,000 are used") && note.contains("YaRN"),
+            note.contains("6,000 are used") && note.contains("slightly worse"),
             "{note}"
         );
         // Below the trained length YaRN is not used.
         let cut = with(taken(2000), Some(8192)).expect("it fits");
         let note = cut.note.expect("it is cut");
-        assert!(cut.tokens == 2000 && !note.contains("YaRN"), "{note}");
+        assert!(
+            cut.tokens == 2000 && !note.contains("slightly worse"),
+            "{note}"
+        );
         let grows = |available, context| with(available, context).map(|it| it.can_grow);
         assert_eq!(grows(taken(9000), None).ok(), Some(true), "by YaRN");
         assert_eq!(grows(taken(3000), None).ok(), Some(false), "no memory");
@@ -262,6 +305,35 @@ mod tests {
         let (gguf, config) = tiny();
         let weights = weights::packed_bytes(&gguf, &config);
         assert!(taken(0) > weights + OVERHEAD, "with a margin");
+    }
+
+    #[test]
+    fn without_a_request_half_of_the_memory_beside_the_weights_stays_free() {
+        let (gguf, mut config) = tiny();
+        config.context = 65536;
+        let within = |available, context| {
+            let options = LoadOptions {
+                context,
+                ..LoadOptions::default()
+            };
+            let weights_bytes = weights::packed_bytes(&gguf, &config);
+            Context::of_weights(&config, weights_bytes, &options, 2, Some(available))
+                .expect("it fits")
+        };
+        let half = within(taken(40_000), None);
+        assert_eq!((half.tokens, half.can_grow), (19_456, true), "19 × 1,024");
+        assert_eq!(
+            half.note.as_deref(),
+            Some(
+                "The model was trained for 65,536 tokens, but 19,456 are used: more would take over half of the free memory."
+            )
+        );
+        assert_eq!(within(taken(40_000), Some(40_000)).tokens, 40_000);
+        // With little memory a useful context comes first, as far as there is room at all.
+        assert_eq!(within(taken(6000), None).tokens, MIN_DEFAULT);
+        assert_eq!(within(taken(3000), None).tokens, 3000);
+        let whole = within(taken(131_072), None);
+        assert_eq!((whole.tokens, whole.note), (65536, None));
     }
 
     /// A file, possibly sparse, whose matrices need more memory than any machine has.
@@ -281,7 +353,9 @@ mod tests {
     fn the_memory_estimate_saturates() {
         let (_, config) = tiny();
         let options = LoadOptions::default();
-        let context = Context::within(&config, &Endless, &options, 2, Some(u64::MAX - 1));
+        let weights_bytes = weights::packed_bytes(&Endless, &config);
+        let available = Some(u64::MAX - 1);
+        let context = Context::of_weights(&config, weights_bytes, &options, 2, available);
         let Err(OpenError::Memory { needed, .. }) = context else {
             panic!("{context:?}");
         };

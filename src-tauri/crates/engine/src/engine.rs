@@ -16,6 +16,7 @@ use crate::model_file::ModelFile;
 use crate::open_error::OpenError;
 use crate::options::LoadOptions;
 use crate::placement::{ActiveDevice, Placed, place};
+use crate::process;
 use crate::run::generate::{GenerateError, Generator};
 use crate::run::session::Session;
 use crate::summary::ModelSummary;
@@ -34,6 +35,8 @@ pub struct Engine {
     device: ActiveDevice,
     /// Storage type of keys and values.
     kv: KvType,
+    /// Whether all arithmetic is in f32.
+    exact: bool,
     load_s: f64,
 }
 
@@ -65,11 +68,16 @@ impl Engine {
         let wanted = Context::new(&file.config, &*file.weights, options)?;
         let config = file.config.for_context(wanted.tokens);
         let Placed {
-            session,
+            mut session,
             device,
             context,
             kv,
         } = place(&config, &file.weights, options, wanted.tokens, progress)?;
+        let full = kv_bytes_per_token(&config, kv).saturating_mul(context as u64);
+        session.set_spare_memory(Box::new(move |used, parked| {
+            let available = process::available().unwrap_or(0);
+            spare_memory(available, full.saturating_sub(used), parked)
+        }));
         let mut summary = file.summary.clone();
         summary.set_template(&template);
         summary.context_length = context;
@@ -93,6 +101,7 @@ impl Engine {
             summary,
             device,
             kv,
+            exact: options.exact,
             load_s,
         })
     }
@@ -119,6 +128,7 @@ impl Engine {
             summary,
             device,
             kv: KvType::F32,
+            exact: false,
             load_s: file.read_s,
         }
     }
@@ -174,14 +184,14 @@ impl Engine {
     /// # Errors
     /// When it is empty, or the template rejects it.
     pub fn prompt(&self, conversation: &Conversation) -> Result<Prompt, PromptError> {
-        self.prompt_unless(conversation, &AtomicBool::new(false))
+        self.prompt_cancellable(conversation, &AtomicBool::new(false))
     }
 
     /// As [`Engine::prompt`], polling `cancel` while text is encoded.
     ///
     /// # Errors
     /// As [`Engine::prompt`], and when cancelled.
-    pub fn prompt_unless(
+    pub fn prompt_cancellable(
         &self,
         conversation: &Conversation,
         cancel: &AtomicBool,
@@ -250,7 +260,7 @@ impl Engine {
         self.session.truncate(0);
         let _complete = self
             .session
-            .read(tokens, &AtomicBool::new(false), &mut |_| {})?;
+            .prefill(tokens, &AtomicBool::new(false), &mut |_| {})?;
         Ok(vec![self.session.logits(0).to_vec()])
     }
 
@@ -291,8 +301,116 @@ impl Engine {
         Ok(())
     }
 
-    /// The sequence, for measurements that run passes directly.
+    /// What the bits of the KV cache depend on beside the tokens, as a text that names it: the file, its rotary
+    /// embedding for this context, the storage type, and how the CPU computes. `None` where blocks of the cache cannot be
+    /// kept: on a GPU, whose passes depend on its speed, and where the file cannot be read.
+    pub fn kv_identity(&mut self) -> Option<String> {
+        let block = self.session.block()?;
+        let content = self.file.content_hash()?;
+        Some(format!(
+            "goldcrest {} {content} {} {:?} {:?} {} {} threads exact {} block {block}",
+            env!("CARGO_PKG_VERSION"),
+            self.kv.name(),
+            self.config.shape,
+            self.config.rope,
+            self.device.cpu_level.name(),
+            self.device.threads,
+            self.exact,
+        ))
+    }
+
+    /// The current sequence and those beside it.
     pub fn session(&mut self) -> &mut Session {
         &mut self.session
+    }
+}
+
+/// Bytes that sequences beside the current one may take, where they take `parked` now: half of what is left when the
+/// current cache has grown by `growth`, and no more than 4 GiB.
+fn spare_memory(available: u64, growth: u64, parked: u64) -> u64 {
+    const MOST: u64 = 4 << 30;
+    let left = available.saturating_add(parked).saturating_sub(growth);
+    (left / 2).min(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn identity(path: &Path, options: &LoadOptions) -> String {
+        let mut engine = Engine::open(path, options, &mut |_| {}).expect("a good file");
+        engine.kv_identity().expect("on the CPU")
+    }
+
+    fn fixture() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf")
+    }
+
+    #[test]
+    fn a_kv_cache_of_other_bits_has_another_identity() {
+        let usual = LoadOptions {
+            threads: Some(1),
+            ..LoadOptions::default()
+        };
+        let ours = identity(&fixture(), &usual);
+        assert_eq!(identity(&fixture(), &usual), ours);
+        let shorter = LoadOptions {
+            context: Some(512),
+            ..usual.clone()
+        };
+        assert_eq!(identity(&fixture(), &shorter), ours, "the same embedding");
+        let others = [
+            LoadOptions {
+                context: Some(8192),
+                ..usual.clone()
+            },
+            LoadOptions {
+                kv: KvType::Q8_0,
+                ..usual.clone()
+            },
+            LoadOptions {
+                threads: Some(2),
+                ..usual.clone()
+            },
+            LoadOptions {
+                exact: true,
+                ..usual.clone()
+            },
+            LoadOptions {
+                cpu_level: Some(kernels::CpuLevel::Scalar),
+                ..usual.clone()
+            },
+        ];
+        for options in others {
+            assert_ne!(identity(&fixture(), &options), ours, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_same_header_with_other_weights_has_another_identity() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("other.gguf");
+        let mut bytes = std::fs::read(fixture()).expect("read");
+        let last = bytes.len() - 100;
+        bytes[last] ^= 1;
+        std::fs::write(&path, &bytes).expect("written");
+        let changed = std::fs::metadata(fixture()).expect("there").modified();
+        let file = std::fs::File::options().append(true).open(&path);
+        let file = file.expect("opened");
+        file.set_modified(changed.expect("a time")).expect("set");
+        let [ours, theirs] = [fixture(), path].map(|path| ModelFile::open(&path).expect("good"));
+        assert_eq!(ours.summary().fingerprint, theirs.summary().fingerprint);
+        assert_ne!(ours.content_hash(), theirs.content_hash());
+    }
+
+    #[test]
+    fn sequences_beside_the_current_one_leave_room_for_it_to_grow() {
+        const GIB: u64 = 1 << 30;
+        assert_eq!(spare_memory(5 * GIB, 3 * GIB, 0), GIB);
+        assert_eq!(spare_memory(4 * GIB, 3 * GIB, GIB), GIB, "what they have");
+        assert_eq!(spare_memory(2 * GIB, 3 * GIB, 0), 0);
+        assert_eq!(spare_memory(100 * GIB, 0, 0), 4 * GIB);
     }
 }

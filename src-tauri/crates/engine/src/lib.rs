@@ -5,12 +5,14 @@
 //! ([`model`]), text and tokens ([`text`]), the sequence with its KV cache, and generation ([`run`]).
 
 mod context;
+mod context_cost;
 mod engine;
 pub mod gguf;
 mod inspect;
 pub mod machine;
 pub mod model;
 mod model_file;
+mod model_header;
 mod open_error;
 mod options;
 mod placement;
@@ -27,6 +29,7 @@ mod faulty_gpu;
 #[path = "../../skipped.rs"]
 mod skipped;
 
+pub use context_cost::{ContextCost, context_costs};
 pub use engine::Engine;
 pub use gguf::{Gguf, GgufError};
 pub use inference::{
@@ -34,14 +37,16 @@ pub use inference::{
     StopReason, Turn,
 };
 pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
-pub use kernels::{CpuLevel, CpuLevelError};
+pub use kernels::{CpuLevel, CpuLevelError, read_bandwidth};
 pub use model::config::{Config, ConfigError};
 pub use model::external::LogitsSource;
 pub use model_file::ModelFile;
+pub use model_header::{ContextMemory, Footprint, ModelHeader};
 pub use open_error::{GpuRejection, OpenError};
 pub use options::{GpuPlacement, LoadOptions, Placement};
 pub use placement::{ActiveDevice, GpuFit};
 pub use run::generate::GenerateError;
+pub use run::kv_blocks::KvBlocks;
 pub use summary::ModelSummary;
 pub use text::prompt::{PromptError, encode_prompt};
 pub use text::template::{

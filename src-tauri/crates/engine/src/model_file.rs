@@ -1,14 +1,17 @@
 //! A model's file, read and checked, without its weights.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+use sha2::{Digest, Sha256};
 
 use crate::gguf::Gguf;
 use crate::model::config::Config;
 use crate::model::weights::{self, WeightSource};
 use crate::open_error::OpenError;
-use crate::summary::ModelSummary;
+use crate::summary::{ModelSummary, hex};
 use crate::text::template::ChatTemplate;
 use crate::text::tokenizer::Tokenizer;
 
@@ -85,6 +88,21 @@ impl ModelFile {
     /// Facts about the model, with its trained context.
     pub fn summary(&self) -> &ModelSummary {
         &self.summary
+    }
+
+    /// SHA-256 over the fingerprint, when the file was changed, and parts of each tensor: a model of the same header with
+    /// other weights has another one. `None` where it cannot be read.
+    pub fn content_hash(&self) -> Option<String> {
+        let mut hash = Sha256::new().chain_update(&self.summary.fingerprint);
+        if let Some(path) = &self.path {
+            let changed = fs::metadata(path).and_then(|file| file.modified());
+            hash.update(format!("{:?}", changed.ok()?));
+        }
+        weights::sample(&*self.weights, &self.config, &mut |bytes| {
+            hash.update(bytes)
+        })
+        .ok()?;
+        Some(hex(&hash.finalize()))
     }
 
     /// The model's dimensions.

@@ -28,7 +28,7 @@ pub enum OpenError {
     #[error(transparent)]
     CpuLevel(#[from] CpuLevelError),
     /// The model does not fit in memory.
-    #[error("the model needs {} MB of memory where {} MB are free", needed >> 20, available >> 20)]
+    #[error("the model needs {} MB of memory, but only {} MB are free", needed >> 20, available >> 20)]
     Memory {
         /// Bytes needed for weights and a short context.
         needed: u64,
@@ -72,13 +72,13 @@ pub enum GpuRejection {
     #[error("{0}")]
     NotOpened(GpuError),
     /// No context fits beside a single layer.
-    #[error("beside one layer its memory has no room for {} of context", figures::tokens(*context))]
+    #[error("its memory cannot hold one layer and {} of context", figures::tokens(*context))]
     NoRoom {
         /// The shortest acceptable context, in tokens.
         context: usize,
     },
     /// Fewer layers fit than required.
-    #[error("its memory has room for {fit} of {layers} layers only")]
+    #[error("its memory holds only {fit} of {layers} layers")]
     TooFewLayers {
         /// Layers that fit.
         fit: usize,

@@ -39,7 +39,7 @@ pub struct LoadOptions {
     /// Length of the context in tokens; `None` for the trained one, as far as memory allows.
     pub context: Option<usize>,
     /// Whether YaRN may extend the context beyond the trained one.
-    pub stretch: bool,
+    pub allow_yarn: bool,
     /// Storage type of keys and values.
     pub kv: KvType,
     /// All arithmetic in f32: slow, a reference for the fast kernels.
@@ -56,7 +56,7 @@ impl Default for LoadOptions {
             placement: Placement::Cpu,
             threads: None,
             context: None,
-            stretch: true,
+            allow_yarn: true,
             kv: KvType::F16,
             exact: false,
             cpu_level: None,

@@ -18,6 +18,11 @@ pub fn peak_resident() -> Option<u64> {
     field("/proc/self/status", "VmHWM:")
 }
 
+/// Memory that this process has allocated and that is resident, in bytes: without the pages of files.
+pub fn allocated() -> Option<u64> {
+    field("/proc/self/status", "RssAnon:")
+}
+
 /// CPU time of this process's threads.
 pub fn cpu_time() -> Option<Duration> {
     let mut nanoseconds = 0;

@@ -83,7 +83,7 @@ impl ModelSummary {
     }
 }
 
-fn name(gguf: &Gguf) -> String {
+pub(crate) fn name(gguf: &Gguf) -> String {
     let named = gguf
         .str("general.name")
         .filter(|name| !name.trim().is_empty());
@@ -163,9 +163,14 @@ fn fingerprint(gguf: &Gguf) -> String {
     let hash = Sha256::new()
         .chain_update(gguf.header_bytes())
         .chain_update(size);
-    hash.finalize()
+    hex(&hash.finalize())
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes
         .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
+        .fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
             // Writing to a string cannot fail.
             let _ = write!(hex, "{byte:02x}");
             hex

@@ -1,4 +1,4 @@
-//! The host's cost of a token: 36 narrow blocks, so that software Vulkan takes little time and the host's share
+//! The host's cost of a token: 36 narrow layers, so that software Vulkan takes little time and the host's share
 //! dominates. Prints the CPU time of the thread that records and submits.
 
 use std::fs;

@@ -18,13 +18,13 @@ pub enum GpuError {
     /// Device lost: the driver has given it up, or it left the machine.
     #[error("the GPU was lost: {0}")]
     Lost(String),
-    /// A submit timed out, after so many seconds.
+    /// A submit timed out, after this number of seconds.
     #[error("the GPU has not answered for {0} s")]
     TimedOut(u64),
     /// An impossible result, such as NaN.
-    #[error("the GPU answered wrongly: {0}")]
+    #[error("the GPU returned a wrong result: {0}")]
     Wrong(String),
     /// The driver refuses a kernel or a buffer.
-    #[error("the GPU's driver refused: {0}")]
+    #[error("the GPU's driver rejected a request: {0}")]
     Refused(String),
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// `rotary` are not serialised.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shape {
-    /// `block_count`: transformer blocks.
+    /// `block_count`: transformer layers.
     pub layers: usize,
     /// `embedding_length`: width E of the residual stream.
     pub embedding: usize,
@@ -40,7 +40,7 @@ impl Shape {
         self.kv_heads * self.head_dim
     }
 
-    /// Whether block `layer`, from 0, has RoPE: SmolLM3 leaves it out of every fourth. Files have no key for it.
+    /// Whether layer `layer`, from 0, has RoPE: SmolLM3 leaves it out of every fourth. Files have no key for it.
     pub fn rotates(&self, layer: usize) -> bool {
         !(layer + 1).is_multiple_of(4)
     }

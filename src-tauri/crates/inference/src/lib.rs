@@ -1,16 +1,18 @@
 //! The types that a chat and an engine share, each defined once.
 //!
 //! A [`Conversation`] becomes a [`Prompt`]; with [`GenerateParams`] the prompt becomes [`Event`]s and, at the end,
-//! [`Finished`]. There is no behaviour here beyond names and defaults.
+//! [`Finished`]. A [`DeviceRequest`] says what computes it. There is no behaviour here beyond names and defaults.
 
 #![warn(missing_docs)]
 
 mod answer;
 mod conversation;
+mod device;
 mod params;
 mod prompt;
 
 pub use answer::{Event, Finished, Stats, StopReason};
 pub use conversation::{Conversation, Role, Turn};
+pub use device::{DeviceRequest, UnknownDevice};
 pub use params::{GenerateParams, KvType, MIN_TEMPERATURE, Sampling};
 pub use prompt::{Part, Prompt};

@@ -28,8 +28,8 @@ pub(crate) const ROW_BLOCK_PANELS: usize = 2;
 /// Rows of a row block.
 pub(crate) const ROW_BLOCK: usize = ROW_BLOCK_PANELS * LANES;
 
-/// Tokens up to which products and attention are bit-identical to passes of one token each. Products of so many tokens
-/// stream: each weight is unpacked in registers as it comes from memory, whose bandwidth bounds them.
+/// Tokens up to which products and attention are bit-identical to passes of one token each. Products of up to as
+/// many tokens stream: each weight is unpacked in registers as it comes from memory, whose bandwidth bounds them.
 pub(crate) const BATCH_INVARIANT_MAX: usize = 8;
 /// How far ahead of its loads a streaming product prefetches weights, in bytes.
 pub(crate) const PREFETCH_BYTES: usize = 4096;
@@ -83,5 +83,5 @@ pub(crate) const KV_BLOCK_AMX: usize = 128;
 /// KV blocks of a split when queries are few. Splits then do not depend on the number of queries, so that a token's
 /// result does not depend on its batch.
 pub(crate) const KV_SPLIT_BLOCKS: usize = 8;
-/// Positions that the storage of keys and values grows by.
-pub(crate) const KV_SEGMENT: usize = 256;
+/// Positions that the storage of keys and values grows by, and that sequences share.
+pub(crate) const KV_SEGMENT: usize = 128;

@@ -20,7 +20,7 @@ pub enum PackError {
 /// Bytes that do not match a tensor's type and shape.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// The length is not that of so many values of this type.
+    /// The length is not that of this number of values of this type.
     #[error("{bytes} bytes cannot hold exactly {values} values of type {name}", name = ty.name())]
     Length {
         /// The type of the values.

@@ -9,6 +9,7 @@ use std::error::Error;
 use std::path::Path;
 
 use engine::{Engine, Gguf, KvType, LoadOptions};
+use reference::Distance;
 
 const TOKENS: usize = 1024;
 
@@ -23,7 +24,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in others {
         println!("{file}");
         weights(&source, &Gguf::open(Path::new(file))?)?;
-        distance(&logits(file, &text)?, &exact);
+        let Distance {
+            relative_error,
+            mean_kl,
+            top1,
+        } = Distance::between(&logits(file, &text)?, &exact);
+        println!(
+            "  logits  relative error {relative_error:.6}  mean KL {mean_kl:.6}  top-1 {top1:.4}"
+        );
     }
     Ok(())
 }
@@ -70,41 +78,4 @@ fn logits(file: &str, text: &str) -> Result<Vec<Vec<f32>>, Box<dyn Error>> {
     let mut ids = engine.tokenizer().encode(text, false);
     ids.truncate(TOKENS);
     Ok(engine.logits(&ids, true)?)
-}
-
-fn distance(ours: &[Vec<f32>], exact: &[Vec<f32>]) {
-    let (mut error, mut norm, mut kl, mut same) = (0.0, 0.0, 0.0, 0);
-    for (ours, exact) in ours.iter().zip(exact) {
-        for (&a, &b) in ours.iter().zip(exact) {
-            error += f64::from(a - b).powi(2);
-            norm += f64::from(b).powi(2);
-        }
-        let (p, q) = (log_softmax(exact), log_softmax(ours));
-        kl += p
-            .iter()
-            .zip(&q)
-            .map(|(p, q)| p.exp() * (p - q))
-            .sum::<f64>();
-        let top = |of: &[f32]| (0..of.len()).max_by(|&a, &b| of[a].total_cmp(&of[b]));
-        same += usize::from(top(ours) == top(exact));
-    }
-    let count = ours.len() as f64;
-    println!(
-        "  logits  relative error {:.6}  mean KL {:.6}  top-1 {:.4}",
-        (error / norm).sqrt(),
-        kl / count,
-        same as f64 / count
-    );
-}
-
-fn log_softmax(logits: &[f32]) -> Vec<f64> {
-    let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = logits
-        .iter()
-        .map(|&logit| f64::from(logit - peak).exp())
-        .sum();
-    logits
-        .iter()
-        .map(|&logit| f64::from(logit - peak) - sum.ln())
-        .collect()
 }

@@ -123,12 +123,12 @@ fn fallback(ty: BlockType, cols: usize) -> BlockType {
     if fits(other) { other } else { BlockType::F16 }
 }
 
-/// The block that a tensor belongs to.
+/// The layer that a tensor belongs to.
 fn layer(name: &str) -> Option<usize> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
 
-/// The blocks that matter most: the first and the last eighth, and every third between.
+/// The layers that matter most: the first and the last eighth, and every third between.
 fn use_more_bits(layer: usize, layers: usize) -> bool {
     let eighth = layers / 8;
     layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2

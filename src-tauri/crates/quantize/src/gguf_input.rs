@@ -12,7 +12,7 @@ use crate::model::{
     FloatModel, FloatTensor, InputFile, ModelTensor, RowOrder, head, model_tensors,
 };
 
-/// Written anew, or of no meaning for the output.
+/// Written by the output itself, or without meaning for the output.
 const LEFT_OUT: [&str; 6] = [
     "general.file_type",
     "general.quantization_version",

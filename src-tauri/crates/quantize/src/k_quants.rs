@@ -60,10 +60,10 @@ impl AffineBlock {
             block.scales[j] = over(fit.scale, block.d).clamp(0.0, MOST_AFFINE);
             block.mins[j] = over(fit.min, block.dmin).clamp(0.0, MOST_AFFINE);
         }
-        let mut error = block.settle(groups, levels);
+        let mut error = block.refit(groups, levels);
         for _ in 0..ROUNDS {
             let mut next = block.refactored(groups, levels);
-            let next_error = next.settle(groups, levels);
+            let next_error = next.refit(groups, levels);
             if next_error >= error {
                 break;
             }
@@ -80,7 +80,7 @@ impl AffineBlock {
     }
 
     /// Moves each group's two integers to the best neighbours; returns the squared error.
-    fn settle(&mut self, groups: &[[f32; 32]], levels: f32) -> f32 {
+    fn refit(&mut self, groups: &[[f32; 32]], levels: f32) -> f32 {
         let mut total = 0.0;
         for (j, group) in groups.iter().enumerate() {
             let (scale, min) = (self.scales[j], self.mins[j]);
@@ -227,10 +227,10 @@ impl SymmetricBlock {
             scales: [0.0; 16],
         };
         block.scales = fits.map(|fit| over(fit, block.d).clamp(-SCALES, SCALES - 1.0));
-        let mut error = block.settle(groups);
+        let mut error = block.refit(groups);
         for _ in 0..ROUNDS {
             let mut next = block.refactored(groups);
-            let next_error = next.settle(groups);
+            let next_error = next.refit(groups);
             if next_error >= error {
                 break;
             }
@@ -240,7 +240,7 @@ impl SymmetricBlock {
     }
 
     /// Moves each group's scale to the best neighbour; returns the squared error.
-    fn settle(&mut self, groups: &[[f32; 16]]) -> f32 {
+    fn refit(&mut self, groups: &[[f32; 16]]) -> f32 {
         let d = self.d.to_f32();
         let mut total = 0.0;
         for (scale, group) in self.scales.iter_mut().zip(groups) {

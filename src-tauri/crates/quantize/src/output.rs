@@ -8,6 +8,9 @@ use tempfile::{Builder, NamedTempFile};
 
 use crate::error::QuantizeError;
 
+/// What the name of a temporary file ends with.
+const SUFFIX: &str = ".part";
+
 /// A file that is removed unless it is finished.
 pub(crate) struct Output {
     /// Where it is wanted.
@@ -19,7 +22,9 @@ pub(crate) struct Output {
 /// Refuses an output that is one of the inputs, or that is there already and is not to be overwritten.
 pub(crate) fn check(path: &Path, inputs: &[&Path], overwrite: bool) -> Result<(), QuantizeError> {
     let fail = |problem: &str| Err(QuantizeError::output(path, problem));
-    if path.file_name().is_none() || path.is_dir() {
+    // A device would be replaced by a file, not written to.
+    let is_special = fs::metadata(path).is_ok_and(|there| !there.is_file());
+    if path.file_name().is_none() || is_special {
         return fail("this is not the name of a file");
     }
     if inputs.iter().any(|input| is_same(path, input)) {
@@ -38,11 +43,14 @@ impl Output {
     /// Makes the temporary file, after a look at the space on its disk.
     pub(crate) fn create(path: &Path, len: u64, overwrite: bool) -> Result<Output, QuantizeError> {
         let folder = folder(path);
-        check_space(path, len, free_bytes(folder))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let mut builder = Builder::new();
         let prefix = format!(".{name}.");
-        builder.prefix(&prefix).suffix(".part");
+        #[cfg(unix)]
+        remove_stale(folder, &prefix);
+        // Where the system does not tell, a full disk is found by writing.
+        check_space(path, len, fs4::available_space(folder).ok())?;
+        let mut builder = Builder::new();
+        builder.prefix(&prefix).suffix(SUFFIX);
         #[cfg(unix)]
         // As any new file, less what the umask takes; temporary files are their owner's alone.
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -53,6 +61,9 @@ impl Output {
                 format!("no file can be made in its folder: {}", error.kind()),
             )
         })?;
+        // Locked, it is not stale. On Windows a lock would prevent reading the file back.
+        #[cfg(unix)]
+        let _ = file.as_file().try_lock();
         Ok(Output {
             path: path.to_owned(),
             file,
@@ -132,17 +143,24 @@ fn check_space(path: &Path, needed: u64, available: Option<u64>) -> Result<(), Q
     }
 }
 
-/// Bytes that this user may still write on the disk of a folder, where the system tells.
+/// Removes temporary files of this output that no process holds locked: a run that was killed left them.
 #[cfg(unix)]
-fn free_bytes(folder: &Path) -> Option<u64> {
-    let disk = rustix::fs::statvfs(folder).ok()?;
-    disk.f_bavail.checked_mul(disk.f_frsize)
-}
-
-/// There is no call for it without unsafe code; a disk that becomes full is found by writing.
-#[cfg(not(unix))]
-fn free_bytes(_folder: &Path) -> Option<u64> {
-    None
+fn remove_stale(folder: &Path, prefix: &str) {
+    let is_temporary = |name: &str| {
+        let random = name.strip_prefix(prefix);
+        let random = random.and_then(|rest| rest.strip_suffix(SUFFIX));
+        random.is_some_and(|it| it.len() == 6 && it.bytes().all(|it| it.is_ascii_alphanumeric()))
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && is_temporary(&entry.file_name().to_string_lossy()) {
+            let path = entry.path();
+            if fs::File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+                // What cannot be removed stays, as it was.
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -175,6 +193,43 @@ mod tests {
         assert!(output.temporary().exists());
         drop(output);
         assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_killed_run_left_is_removed_by_the_next_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out.gguf");
+        let left = |name: &str| {
+            let file = folder.path().join(name);
+            fs::write(&file, "half").expect("written");
+            file
+        };
+        let stale = left(".out.gguf.aB3dE6.part");
+        let others = [
+            ".out.gguf.part",
+            ".out.gguf.notes1.md",
+            ".other.gguf.aB3dE6.part",
+            "out.gguf.aB3dE6.part",
+        ];
+        let others = others.map(left);
+        let running = Output::create(&path, 4, false).expect("made");
+        assert!(!stale.exists());
+        drop(Output::create(&path, 4, false).expect("made"));
+        assert!(running.temporary().exists(), "another run writes it");
+        assert!(others.iter().all(|other| other.exists()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_not_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket.gguf");
+        let _socket = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        for path in [&path, Path::new("/dev/null")] {
+            let error = check(path, &[], true).expect_err("a device");
+            assert!(error.to_string().contains("not the name of a file"));
+        }
     }
 
     #[test]

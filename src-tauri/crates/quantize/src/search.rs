@@ -5,7 +5,7 @@
 //! integers are tried, and from the best of them both steps alternate (Lloyd's algorithm) while the error falls. All
 //! weights of a group count alike, so that what is minimised is the sum of squared errors.
 
-/// Sums are kept in so many lanes, so that the compiler uses vectors for them.
+/// Number of partial sums, so that the compiler uses vectors for them.
 const LANES: usize = 8;
 /// How far around the plain inverse scale the search goes, in integers of the range, and in which steps.
 const AROUND: f32 = 1.0;

@@ -15,7 +15,7 @@ pub enum ReferenceError {
     #[error(transparent)]
     Unsupported(#[from] UnsupportedModel),
     /// The model does not fit.
-    #[error("candle needs {} MB of memory for this model where {} MB are free", needed >> 20, available >> 20)]
+    #[error("candle needs {} MB of memory for this model, but only {} MB are free", needed >> 20, available >> 20)]
     Memory {
         /// Bytes that opening and running it takes.
         needed: u64,
@@ -26,7 +26,7 @@ pub enum ReferenceError {
     #[error("no tokens to read")]
     Empty,
     /// More tokens than the context holds.
-    #[error("{tokens} tokens where the reference's context has room for {context}")]
+    #[error("{tokens} tokens are more than the reference's context of {context}")]
     TooLong {
         /// Tokens of the sequence.
         tokens: usize,
@@ -53,20 +53,20 @@ pub enum UnsupportedModel {
     #[error("the file does not hold a `{ARCHITECTURE}` model")]
     Architecture,
     /// A key is missing, or is not the unsigned 32-bit integer that candle reads.
-    #[error("metadata key `{0}` is missing or not of the type that candle reads")]
+    #[error("metadata key `{0}` is missing or has a type that candle does not read")]
     Key(String),
     /// A dimension is 0 or contradicts another one.
     #[error("metadata key `{0}` contradicts the others")]
     Dimension(String),
     /// Positions are scaled.
-    #[error("candle's SmolLM3 does not know YaRN or scaled positions, which this file asks for")]
+    #[error("candle's SmolLM3 does not support YaRN or scaled positions, which this file uses")]
     ScaledPositions,
     /// The output matrix is not the embedding table.
     #[error(
-        "candle's SmolLM3 takes the embedding table for its output, and this file has a matrix of its own for it"
+        "candle's SmolLM3 uses the embedding table as output matrix, and this file has a separate one"
     )]
     OwnOutput,
     /// Only a part of each head is rotated.
-    #[error("candle's SmolLM3 rotates whole heads, and this file asks for a part of each")]
+    #[error("candle's SmolLM3 applies RoPE to whole heads, and this file to a part of each")]
     PartialRotation,
 }

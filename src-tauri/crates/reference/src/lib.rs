@@ -1,9 +1,9 @@
-//! candle-transformers' quantised SmolLM3 on the CPU: other code by other people for the same model.
+//! candle-transformers' quantised SmolLM3 on the CPU: an independent implementation of the same model.
 //!
-//! [`ReferenceModel`] computes logits from a GGUF file, [`Distance`] says how far two sets of logits are apart. This
+//! [`ReferenceModel`] computes logits from a GGUF file, [`Distance`] compares two sets of logits. This
 //! crate knows nothing of the engine that it is compared with.
 //!
-//! candle validates less of a file than a stranger's file needs: it may panic, or abort for want of memory. Run it in a
+//! candle does not validate an untrusted file enough: it may panic, or abort when out of memory. Run it in a
 //! process that may die, on a file that was checked before. While a model is opened candle prints to stdout.
 
 mod compare;

@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         match usize::try_from(count) {
             Ok(count) if count <= most => Ok(count),
             _ => Err(format!(
-                "{count} entries are declared where the file has room for {most} at most"
+                "{count} entries are declared, but the file can hold at most {most}"
             )),
         }
     }

@@ -7,6 +7,7 @@ use inference::Sampling;
 pub use gpu::Want;
 
 use crate::model::error::DeviceError;
+use crate::model::kv_cache::KvCache;
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,10 @@ pub trait Evaluate: Send {
     }
     /// Memory of the cache, in bytes.
     fn kv_bytes(&self) -> usize;
+    /// The cache, where the host's memory has all of it.
+    fn kv_cache(&mut self) -> Option<&mut KvCache> {
+        None
+    }
     /// Cost of a token on a GPU; the cache does not change.
     ///
     /// # Errors

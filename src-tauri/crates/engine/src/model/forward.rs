@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpu::Layer;
-use kernels::{Cpu, CpuLevel, KvLayer, KvType};
+use kernels::{Cpu, KvType};
 
 use crate::model::activations::{Activations, CosSin, Operations};
 use crate::model::config::Config;
 use crate::model::error::DeviceError;
 use crate::model::evaluate::{Evaluate, Pass, Want, check_ids};
+use crate::model::kv_cache::KvCache;
 use crate::model::rope::Rotation;
 use crate::model::weights::{self, CpuWeights, WeightSource};
 use crate::open_error::OpenError;
@@ -19,9 +20,7 @@ pub struct CpuModel {
     operations: Operations,
     weights: CpuWeights,
     rotation: Rotation,
-    kv: Vec<KvLayer>,
-    /// Positions in the cache.
-    len: usize,
+    kv: KvCache,
     chunk: usize,
     buffers: Buffers,
 }
@@ -70,8 +69,12 @@ impl CpuModel {
             a: rows(h)?,
             at: CosSin::default(),
         };
-        let layer = |_| KvLayer::new(kv, config.shape.kv_heads, config.shape.head_dim);
-        let kv = (0..config.shape.layers).map(layer).collect();
+        let kv = KvCache::new(
+            kv,
+            config.shape.layers,
+            config.shape.kv_heads,
+            config.shape.head_dim,
+        );
         let rotation = Rotation::new(&config.rope, config.shape.rotary);
         Ok(CpuModel {
             config,
@@ -79,7 +82,6 @@ impl CpuModel {
             weights,
             rotation,
             kv,
-            len: 0,
             chunk,
             buffers,
         })
@@ -103,7 +105,7 @@ impl CpuModel {
 
     /// Positions in the cache.
     pub fn positions(&self) -> usize {
-        self.len
+        self.kv.len()
     }
 
     /// Runs `ids` as [`Evaluate::append`] does and returns the residual stream after the layers, `[m, E]`; `None` when
@@ -130,8 +132,8 @@ impl CpuModel {
         pass: Result<Pass, DeviceError>,
     ) -> Result<Pass, DeviceError> {
         match pass {
-            Ok(Pass::Complete) => self.len += tokens,
-            Ok(Pass::Cancelled) | Err(_) => self.truncate(self.len),
+            Ok(Pass::Complete) => self.kv.commit(tokens),
+            Ok(Pass::Cancelled) | Err(_) => self.kv.truncate(self.kv.len()),
         }
         pass
     }
@@ -175,9 +177,9 @@ impl CpuModel {
         let is_cancelled = || cancel.load(Ordering::Relaxed);
 
         ops.embed(&weights.token_embd, ids, &mut s.x); // [m, E]
-        s.at.fill(rotation, self.len, ids.len());
+        s.at.fill(rotation, kv.len(), ids.len());
 
-        for (i, (layer, kv)) in weights.layers.iter().zip(kv).enumerate() {
+        for (i, (layer, kv)) in weights.layers.iter().zip(kv.layers()).enumerate() {
             let Layer {
                 attn_q,
                 attn_k,
@@ -245,10 +247,7 @@ impl Evaluate for CpuModel {
     }
 
     fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-        for kv in &mut self.kv {
-            kv.truncate(self.len);
-        }
+        self.kv.truncate(len);
     }
 
     fn chunk(&self) -> usize {
@@ -260,7 +259,11 @@ impl Evaluate for CpuModel {
     }
 
     fn kv_bytes(&self) -> usize {
-        self.kv.iter().map(KvLayer::bytes).sum()
+        self.kv.bytes()
+    }
+
+    fn kv_cache(&mut self) -> Option<&mut KvCache> {
+        Some(&mut self.kv)
     }
 }
 
@@ -268,15 +271,12 @@ impl Evaluate for CpuModel {
 pub const MAX_CPU_CHUNK: usize = 512;
 
 /// Tokens per pass on the CPU: enough to reuse every weight that is read, yet so few that a layer takes no
-/// longer than Stop may. It depends on the model and the level only, so that answers do not depend on
-/// the machine's speed.
-pub fn cpu_chunk(config: &Config, level: CpuLevel) -> usize {
-    let products_per_layer: usize = match level {
-        CpuLevel::AvxVnni | CpuLevel::Avx512 | CpuLevel::Amx => 24_000_000_000,
-        _ => 12_000_000_000,
-    };
+/// longer than Stop may, and that little is left to read behind the last whole pass that a disk keeps. It depends on
+/// the model only, so that answers do not depend on the machine's speed.
+pub fn cpu_chunk(config: &Config) -> usize {
+    const PRODUCTS_PER_LAYER: usize = 12_000_000_000;
     let layer = config.products_per_token() as usize / config.shape.layers;
-    let fits = (products_per_layer / layer).clamp(32, MAX_CPU_CHUNK);
+    let fits = (PRODUCTS_PER_LAYER / layer).clamp(32, MAX_CPU_CHUNK);
     1 << fits.ilog2()
 }
 
@@ -309,12 +309,11 @@ mod tests {
         // Queries and attention output, keys and values, and three matrices of the feed-forward network.
         let layer = 2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 11_008;
         assert_eq!(small.products_per_token(), 36 * layer);
-        assert_eq!(cpu_chunk(&small, CpuLevel::Avx512), 256);
-        assert_eq!(cpu_chunk(&small, CpuLevel::Avx2), 128);
-        assert_eq!(cpu_chunk(&tiny, CpuLevel::Avx2), MAX_CPU_CHUNK);
+        assert_eq!(cpu_chunk(&small), 128);
+        assert_eq!(cpu_chunk(&tiny), MAX_CPU_CHUNK);
         let mut huge = small;
         huge.shape.embedding = 1 << 15;
         huge.shape.feed_forward = 1 << 17;
-        assert_eq!(cpu_chunk(&huge, CpuLevel::Avx2), 32);
+        assert_eq!(cpu_chunk(&huge), 32);
     }
 }

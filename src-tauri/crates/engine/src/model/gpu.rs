@@ -65,7 +65,7 @@ impl<E: Executor> GpuModel<E> {
             0 => Ok(model),
             missing => {
                 let full = format!(
-                    "it has no room for {missing} of {} layers",
+                    "{missing} of {} layers do not fit in its memory",
                     config.shape.layers
                 );
                 Err(DeviceError::OutOfMemory(full).into())
@@ -109,7 +109,7 @@ impl<E: Executor> GpuModel<E> {
 impl<E: Executor> GpuModel<E> {
     /// Number of layers on the device.
     pub fn layers(&self) -> usize {
-        self.model.blocks()
+        self.model.layers()
     }
 
     /// Frees the memory of the first layer, if it is not the only one. The cache is empty then.

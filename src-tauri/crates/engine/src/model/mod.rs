@@ -7,6 +7,7 @@ pub mod evaluate;
 pub mod external;
 pub mod forward;
 pub mod gpu;
+pub mod kv_cache;
 pub mod rope;
 pub mod split;
 pub mod weights;

@@ -147,9 +147,9 @@ mod tests {
             attention_factor: 1.0,
         };
         let magnitude = 1.0 + 0.1 * std::f32::consts::LN_2;
-        let stretched = angles(Scaling::Yarn(yarn), 1);
+        let extended = angles(Scaling::Yarn(yarn), 1);
         let plain = |position| angles(Scaling::Linear { factor: 1.0 }, position);
-        let (fast, slow) = (&stretched[..2], &stretched[62..]);
+        let (fast, slow) = (&extended[..2], &extended[62..]);
         for (fast, plain) in fast.iter().zip(plain(1)) {
             assert!((fast - magnitude * plain).abs() < 1e-6, "the fastest pair");
         }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn yarns_ramp_begins_at_a_whole_pair_and_its_magnitude_is_scaled() {
-        let stretched = |attention_factor| {
+        let extended = |attention_factor| {
             let yarn = Yarn {
                 factor: 2.0,
                 original_context: 4096,
@@ -183,7 +183,7 @@ mod tests {
         // From pair 10.47, so 10, to pair 22.5, so 23: pair 11 is a thirteenth on the way to half its frequency.
         let angle = 10_000_f64.powf(-22.0 / 64.0) * 25.0 / 26.0;
         let magnitude = 1.0 + 0.1 * std::f64::consts::LN_2;
-        let (once, twice) = (stretched(1.0), stretched(2.0));
+        let (once, twice) = (extended(1.0), extended(2.0));
         assert!((f64::from(once[22]) - magnitude * angle.cos()).abs() < 1e-7);
         assert!((f64::from(once[23]) - magnitude * angle.sin()).abs() < 1e-7);
         for (once, twice) in once.iter().zip(twice) {

@@ -240,6 +240,28 @@ pub fn check(source: &dyn WeightSource, config: &Config) -> Result<(), WeightErr
     Ok(())
 }
 
+/// Passes the first, the middle and the last bytes of each required tensor to `each`.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn sample(
+    source: &dyn WeightSource,
+    config: &Config,
+    each: &mut dyn FnMut(&[u8]),
+) -> io::Result<()> {
+    const PART: usize = 4096;
+    let mut buffer = Vec::new();
+    for TensorShape { name, .. } in required_tensors(config) {
+        let tensor = source.tensor(&name).ok_or(io::ErrorKind::NotFound)?;
+        let stored = tensor.stored();
+        let last = stored.len().saturating_sub(PART);
+        for first in [0, last / 2, last] {
+            each(stored.get(first..stored.len().min(first + PART), &mut buffer)?);
+        }
+    }
+    Ok(())
+}
+
 fn missing(name: &str) -> WeightError {
     WeightError::Tensor {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! From a prompt to an answer, token by token.
+//! Generation: prefill, then sample and evaluate one token after another.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -7,22 +7,22 @@ use inference::{Event, Finished, GenerateParams, Part, Prompt, Stats, StopReason
 
 use crate::model::error::DeviceError;
 use crate::model::evaluate::Pass;
-use crate::run::random::fresh_seed;
+use crate::run::random::random_seed;
 use crate::run::sampler::Sampler;
 use crate::run::session::Session;
 use crate::run::speculative::Speculator;
 use crate::text::think::PartTracker;
 use crate::text::tokenizer::Tokenizer;
 
-/// Why there is no answer.
+/// Error of generating an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
-    /// There is nothing to go on from.
+    /// The prompt has no tokens.
     #[error("the prompt is empty")]
     Empty,
-    /// The prompt leaves no room for an answer.
+    /// The prompt fills the context.
     #[error(
-        "the conversation is too long: {} where the context has room for {}",
+        "the conversation is too long: {} in a context of {}",
         figures::tokens(*prompt),
         figures::count(*context)
     )]
@@ -32,10 +32,10 @@ pub enum GenerateError {
         /// Length of the context.
         context: usize,
     },
-    /// A token that the model does not have.
+    /// A token outside of the vocabulary.
     #[error("the model has no token {id}; its ids end at {last}", last = vocabulary.saturating_sub(1))]
     UnknownToken {
-        /// The id that was asked for.
+        /// Its id.
         id: u32,
         /// Number of tokens in the vocabulary.
         vocabulary: usize,
@@ -45,11 +45,11 @@ pub enum GenerateError {
     Device(#[from] DeviceError),
 }
 
-/// What generating needs of a loaded model.
+/// The parts of a loaded model that generate an answer.
 pub(crate) struct Generator<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) tokenizer: &'a Tokenizer,
-    /// Most tokens in the cache.
+    /// Length of the context, in tokens.
     pub(crate) context: usize,
 }
 
@@ -74,23 +74,23 @@ impl Generator<'_> {
         let started = Instant::now();
         let mut stats = Stats {
             prompt_tokens: ids.len(),
-            seed: params.sampling.seed.unwrap_or_else(fresh_seed),
+            seed: params.sampling.seed.unwrap_or_else(random_seed),
             ..Stats::default()
         };
-        if self.read(ids, &mut stats, cancel, on_event)? == Pass::Cancelled {
+        if self.prefill(ids, &mut stats, cancel, on_event)? == Pass::Cancelled {
             return Ok(Finished {
                 reason: StopReason::Cancelled,
                 stats,
             });
         }
-        let fresh = stats.prompt_tokens - stats.cached_tokens;
-        stats.read_per_second = rate(fresh, started.elapsed().as_secs_f64());
+        let evaluated = stats.prompt_tokens - stats.cached_tokens;
+        stats.read_per_second = rate(evaluated, started.elapsed().as_secs_f64());
         let starts_in = prompt.starts_in;
         let reason = self.answer(starts_in, params, &mut stats, started, cancel, on_event)?;
         Ok(Finished { reason, stats })
     }
 
-    fn read(
+    fn prefill(
         &mut self,
         prompt: &[u32],
         stats: &mut Stats,
@@ -98,7 +98,7 @@ impl Generator<'_> {
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Pass, DeviceError> {
         let mut cached = None;
-        let pass = self.session.read(prompt, cancel, &mut |done| {
+        let pass = self.session.prefill(prompt, cancel, &mut |done| {
             let cached = *cached.get_or_insert(done);
             on_event(Event::Prefill {
                 done,
@@ -120,23 +120,23 @@ impl Generator<'_> {
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<StopReason, DeviceError> {
         let mut sampler = Sampler::new(params.sampling.clone(), stats.seed)
-            .suppressing(self.tokenizer.suppressed());
+            .with_suppressed(self.tokenizer.suppressed());
         let mut parts = PartTracker::new(self.tokenizer, starts_in);
         let mut text = self.tokenizer.decoder_after(self.session.tokens());
-        let most = params.max_tokens.unwrap_or(usize::MAX);
+        let max_tokens = params.max_tokens.unwrap_or(usize::MAX);
         let mut recent = self.session.tokens().to_vec();
         let lookup = params.lookup && self.session.batch_limit() > 1;
         let mut speculator = Speculator::new(lookup);
         let on_device = !lookup && self.session.samples_on_device(&sampler)?;
-        let mut chosen = None;
+        let mut sampled = None;
         let reason = loop {
-            if stats.tokens >= most {
+            if stats.tokens >= max_tokens {
                 break StopReason::MaxTokens;
             }
             if cancel.load(Ordering::Relaxed) {
                 break StopReason::Cancelled;
             }
-            let id = chosen
+            let id = sampled
                 .take()
                 .unwrap_or_else(|| sampler.sample(speculator.logits(self.session), &recent));
             if self.tokenizer.turn_ends().contains(&id) {
@@ -157,17 +157,17 @@ impl Generator<'_> {
             if recent.len() >= self.context {
                 break StopReason::ContextFull;
             }
-            if stats.tokens == most {
+            if stats.tokens == max_tokens {
                 break StopReason::MaxTokens;
             }
             if on_device {
-                let more = recent.len() + 1 < self.context && stats.tokens + 1 < most;
-                chosen = Some(self.session.step_on_device(id, &mut sampler, more)?);
+                let more = recent.len() + 1 < self.context && stats.tokens + 1 < max_tokens;
+                sampled = Some(self.session.step_on_device(id, &mut sampler, more)?);
                 continue;
             }
-            // The last token of a context or an answer is not read.
-            let room = (self.context - recent.len()).min(most - stats.tokens) - 1;
-            if speculator.advance(self.session, &recent, room, cancel)? == Pass::Cancelled {
+            // The last token of a context or an answer is not evaluated.
+            let max_draft = (self.context - recent.len()).min(max_tokens - stats.tokens) - 1;
+            if speculator.advance(self.session, &recent, max_draft, cancel)? == Pass::Cancelled {
                 break StopReason::Cancelled;
             }
         };
@@ -179,7 +179,7 @@ impl Generator<'_> {
     }
 }
 
-/// Tokens per second; 0 in no time.
+/// Tokens per second; 0 for a duration of 0.
 pub fn rate(tokens: usize, seconds: f64) -> f64 {
     if seconds > 0.0 {
         tokens as f64 / seconds

@@ -2,9 +2,11 @@
 
 pub mod costs;
 pub mod generate;
+pub mod kv_blocks;
 pub mod random;
 pub mod sampler;
 #[cfg(test)]
 pub mod scripted;
+mod sequence;
 pub mod session;
 pub mod speculative;

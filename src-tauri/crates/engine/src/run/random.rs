@@ -37,12 +37,12 @@ impl Random {
     }
 
     /// A number in `[0, 1)`.
-    pub fn unit(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
 /// A random seed of 32 bits, which every number format on the way to the UI represents exactly.
-pub fn fresh_seed() -> u64 {
+pub fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish() & u64::from(u32::MAX)
 }

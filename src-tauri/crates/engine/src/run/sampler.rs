@@ -1,20 +1,20 @@
-//! From logits to the next token: suppressed tokens → penalties → temperature → top-k → top-p → min-p → seeded choice.
+//! The sampler chain: suppressed tokens → repeat penalty → temperature → top-k → top-p → min-p → seeded draw.
 //!
-//! Only what is kept is sorted. Every filter after the temperature keeps the likeliest tokens down to some bound, so
-//! it is enough to gather the tokens above a threshold, lower it until they suffice, and select among those.
+//! Only the candidates are sorted. Every filter after the temperature keeps the likeliest tokens down to some bound: the
+//! tokens above a threshold are gathered, the threshold is lowered until they suffice, and the filters select among them.
 
 use inference::Sampling;
 
 use crate::run::random::Random;
 
-/// Logits further below the best than this weigh less than a rounding error, all 128,256 of them together.
+/// Distance below the largest logit from which all 128,256 tokens together have less probability than a rounding error.
 const NEGLIGIBLE: f32 = 28.0;
 
-/// The chain with its random numbers and scratch.
+/// The sampler chain with its random generator and scratch.
 pub struct Sampler {
     sampling: Sampling,
     random: Random,
-    /// Tokens that are never chosen.
+    /// Tokens that are never sampled.
     suppressed: Vec<u32>,
     candidates: Vec<Candidate>,
 }
@@ -22,16 +22,16 @@ pub struct Sampler {
 #[derive(Clone, Copy)]
 struct Candidate {
     id: u32,
-    /// Relative to the best token's, so at most 0.
+    /// Relative to the likeliest token's, so at most 0.
     logit: f32,
-    /// Relative to the best token's.
+    /// Probability relative to the likeliest token's.
     weight: f32,
 }
 
 impl Sampler {
-    /// A sampler with the seed that `sampling` names, or else `fresh`.
-    pub fn new(sampling: Sampling, fresh: u64) -> Sampler {
-        let random = Random::new(sampling.seed.unwrap_or(fresh));
+    /// A sampler with the seed of `sampling`, else `seed`.
+    pub fn new(sampling: Sampling, seed: u64) -> Sampler {
+        let random = Random::new(sampling.seed.unwrap_or(seed));
         Sampler {
             sampling,
             random,
@@ -40,40 +40,40 @@ impl Sampler {
         }
     }
 
-    /// The sampler with tokens that it never chooses.
+    /// The sampler with tokens that it never samples.
     #[must_use]
-    pub fn suppressing(mut self, ids: &[u32]) -> Sampler {
+    pub fn with_suppressed(mut self, ids: &[u32]) -> Sampler {
         self.suppressed = ids.to_vec();
         self.suppressed.sort_unstable();
         self
     }
 
-    /// How tokens are chosen.
+    /// The parameters of sampling.
     pub fn sampling(&self) -> &Sampling {
         &self.sampling
     }
 
-    /// Tokens that are never chosen, in ascending order.
+    /// Tokens that are never sampled, in ascending order.
     pub fn suppressed(&self) -> &[u32] {
         &self.suppressed
     }
 
-    /// Chooses a token; `recent` are the tokens before it. The penalties are applied to `logits` in place.
+    /// Samples a token; `recent` are the tokens before it. The repeat penalty is applied to `logits` in place.
     pub fn sample(&mut self, logits: &mut [f32], recent: &[u32]) -> u32 {
         let u = self.uniform();
         self.sample_with(logits, recent, u)
     }
 
-    /// What picks one token, in 0..1; at temperature 0 nothing is picked.
+    /// The uniform draw in 0..1 for one token; at temperature 0, 0 without a draw.
     pub fn uniform(&mut self) -> f64 {
         if self.sampling.is_greedy() {
             0.0
         } else {
-            self.random.unit()
+            self.random.uniform()
         }
     }
 
-    /// Chooses as [`Sampler::sample`] does, by a uniform draw that was made before.
+    /// As [`Sampler::sample`], with a uniform draw that was made before.
     pub fn sample_with(&mut self, logits: &mut [f32], recent: &[u32], u: f64) -> u32 {
         self.suppress(logits);
         self.penalise(logits, recent);
@@ -81,9 +81,9 @@ impl Sampler {
         let chosen = if peak == f32::NEG_INFINITY {
             None
         } else if self.sampling.is_greedy() {
-            first(logits, peak)
+            first_with(logits, peak)
         } else {
-            self.keep(logits, peak);
+            self.filter(logits, peak);
             self.draw(u)
         };
         chosen.unwrap_or_else(|| self.first_allowed())
@@ -97,7 +97,7 @@ impl Sampler {
         }
     }
 
-    /// What is chosen where no logit is a number.
+    /// The first token that is not suppressed, for logits that are all NaN or −∞.
     fn first_allowed(&self) -> u32 {
         (0..)
             .find(|id| self.suppressed.binary_search(id).is_err())
@@ -109,8 +109,8 @@ impl Sampler {
         if !self.sampling.penalises() {
             return;
         }
-        let first = recent.len().saturating_sub(self.sampling.repeat_last_n);
-        let recent = &recent[first..];
+        let start = recent.len().saturating_sub(self.sampling.repeat_last_n);
+        let recent = &recent[start..];
         for (at, &id) in recent.iter().enumerate() {
             let Some(logit) = logits.get_mut(id as usize) else {
                 continue;
@@ -125,8 +125,8 @@ impl Sampler {
         }
     }
 
-    /// Leaves in `candidates` what all filters keep, likeliest first.
-    fn keep(&mut self, logits: &[f32], peak: f32) {
+    /// Leaves in `candidates` the tokens that pass all filters, likeliest first.
+    fn filter(&mut self, logits: &[f32], peak: f32) {
         let Sampling {
             temperature,
             top_k,
@@ -136,7 +136,7 @@ impl Sampler {
         } = self.sampling;
         let scale = Scale {
             peak,
-            by: temperature.recip(),
+            inverse_temperature: temperature.recip(),
         };
         let limited = top_k > 0 && top_k < logits.len();
         let nucleus = top_p < 1.0;
@@ -145,8 +145,8 @@ impl Sampler {
         } else {
             -NEGLIGIBLE
         };
-        // Without top-k the nucleus is measured against the whole vocabulary.
-        let whole = if nucleus && !limited {
+        // Without top-k the nucleus is a share of the whole vocabulary.
+        let total = if nucleus && !limited {
             scale.mass(logits)
         } else {
             0.0
@@ -158,7 +158,7 @@ impl Sampler {
             let enough = if limited {
                 self.candidates.len() >= top_k
             } else {
-                !nucleus || mass(&self.candidates) >= top_p * whole
+                !nucleus || mass(&self.candidates) >= top_p * total
             };
             if enough || threshold <= floor {
                 break;
@@ -170,23 +170,23 @@ impl Sampler {
             self.candidates.truncate(top_k);
         }
         if nucleus {
-            let whole = if limited {
+            let total = if limited {
                 mass(&self.candidates)
             } else {
-                whole
+                total
             };
-            self.cut_nucleus(top_p * whole);
+            self.truncate_nucleus(top_p * total);
         }
         if limited || nucleus {
             self.candidates.sort_unstable_by(likelier);
         }
     }
 
-    /// Keeps of the candidates the fewest likeliest that together weigh at least `least`.
-    fn cut_nucleus(&mut self, least: f32) {
-        /// So few are sorted sooner than halved.
+    /// Keeps the fewest of the likeliest candidates whose weights add up to at least `least`.
+    fn truncate_nucleus(&mut self, least: f32) {
+        /// Up to this number, sorting is faster than another partition.
         const FEW: usize = 32;
-        // Those before `low` stay and weigh `sum`; those from `high` on go.
+        // Candidates before `low` stay, with the total weight `sum`; those from `high` on are dropped.
         let (mut low, mut high, mut sum) = (0, self.candidates.len(), 0.0);
         while high - low > FEW {
             let half = (high - low) / 2;
@@ -234,22 +234,22 @@ fn mass(candidates: &[Candidate]) -> f32 {
     candidates.iter().map(|candidate| candidate.weight).sum()
 }
 
-/// As many logits at a time as let the compiler use whole vectors on any machine.
+/// Logits per iteration, so that the compiler uses whole vectors on any machine.
 const LANES: usize = 16;
 
-/// Logits relative to the best, as the temperature has them.
+/// Logits relative to the largest, divided by the temperature.
 #[derive(Clone, Copy)]
 struct Scale {
     peak: f32,
-    by: f32,
+    inverse_temperature: f32,
 }
 
 impl Scale {
     fn of(self, logit: f32) -> f32 {
-        (logit - self.peak) * self.by
+        (logit - self.peak) * self.inverse_temperature
     }
 
-    /// What the whole vocabulary weighs.
+    /// The total weight of the whole vocabulary.
     fn mass(self, logits: &[f32]) -> f32 {
         let mut sums = [0.0; LANES];
         let (chunks, rest) = logits.as_chunks::<LANES>();
@@ -267,7 +267,7 @@ impl Scale {
         candidates.clear();
         let above = |logit: f32| self.of(logit) >= threshold;
         for (at, chunk) in logits.chunks(LANES).enumerate() {
-            // Most chunks have none; asking all lanes at once costs less than asking each.
+            // Most chunks have none: one test of all lanes costs less than a test of each.
             if !chunk.iter().fold(false, |any, &logit| any | above(logit)) {
                 continue;
             }
@@ -302,7 +302,7 @@ fn maximum(logits: &[f32]) -> f32 {
 }
 
 /// The first token with the logit `peak`.
-fn first(logits: &[f32], peak: f32) -> Option<u32> {
+fn first_with(logits: &[f32], peak: f32) -> Option<u32> {
     #[expect(clippy::float_cmp, reason = "the maximum is one of them")]
     let at = logits.iter().position(|&logit| logit == peak);
     at.map(id)
@@ -319,7 +319,7 @@ fn id(at: usize) -> u32 {
 /// eˣ for x ≤ 0, in f32 arithmetic without branches, so that a loop over the vocabulary vectorises.
 fn exp(x: f32) -> f32 {
     let scaled = x * std::f32::consts::LOG2_E;
-    // Unlike `f32::max`, a comparison is one instruction; NaN weighs nothing.
+    // Unlike `f32::max`, a comparison is one instruction; NaN gets no weight.
     let scaled = if scaled > -126.0 { scaled } else { -126.0 };
     // Adding 1.5 · 2²³ rounds to the nearest integer and leaves it in the low bits.
     const ROUND: f32 = 12_582_912.0;

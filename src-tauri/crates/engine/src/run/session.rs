@@ -1,5 +1,7 @@
-//! One sequence: the tokens in the KV cache, reuse of their common prefix with the next prompt, and failover to
-//! the CPU when a GPU fails.
+//! The tokens in the KV cache, reuse of their common prefix with the next prompt, and failover to the CPU when a GPU
+//! fails.
+
+mod kept;
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -11,12 +13,17 @@ use crate::model::error::DeviceError;
 use crate::model::evaluate::{Evaluate, Pass, Profile, Want};
 use crate::run::costs::PassCosts;
 use crate::run::sampler::Sampler;
+use crate::run::sequence::{ParkedSequences, Sequence};
 
 /// Monotonic time in seconds.
 type PassClock = Box<dyn Fn() -> f64 + Send>;
 
 /// Loads the model on the CPU for a failover. The error is a message.
 pub type Reload = Box<dyn FnMut() -> Result<Box<dyn Evaluate>, String> + Send>;
+
+/// Bytes that sequences beside the current one may take, from the bytes of the current one's cache and those that the
+/// others take now.
+pub type SpareMemory = Box<dyn Fn(u64, u64) -> u64 + Send>;
 
 /// A model with the tokens of its cache.
 pub struct Session {
@@ -26,9 +33,12 @@ pub struct Session {
     reload: Option<Reload>,
     /// Why the device failed, after a failover.
     failure: Option<String>,
-    tokens: Vec<u32>,
-    /// Number of `tokens` in the model's cache: all of them, except right after a failover.
+    sequence: Sequence,
+    /// Number of the sequence's tokens in the model's cache: all of them, except right after a failover.
     cached: usize,
+    /// Sequences in memory beside the current one.
+    parked: ParkedSequences,
+    spare_memory: SpareMemory,
     /// `[rows, vocab]`
     logits: Vec<f32>,
     rows: usize,
@@ -46,8 +56,10 @@ impl Session {
             model: Some(model),
             reload: None,
             failure: None,
-            tokens: Vec::new(),
+            sequence: Sequence::default(),
             cached: 0,
+            parked: ParkedSequences::default(),
+            spare_memory: Box::new(|_, _| 0),
             logits: Vec::new(),
             rows: 1,
             draws: VecDeque::new(),
@@ -64,9 +76,19 @@ impl Session {
         }
     }
 
+    /// Lets sequences stay in memory beside the current one.
+    pub fn set_spare_memory(&mut self, spare: SpareMemory) {
+        self.spare_memory = spare;
+    }
+
+    /// Removes the sequences in memory that are not current, and of conversations that `keeps` refuses.
+    pub fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
+        self.parked.retain(keeps);
+    }
+
     /// Tokens in the cache.
     pub fn tokens(&self) -> &[u32] {
-        &self.tokens
+        &self.sequence.tokens
     }
 
     /// Logits `[vocab]` after the last token of [`Session::read`] (row 0), or after each token of
@@ -85,23 +107,20 @@ impl Session {
     /// `progress` is called with the number of tokens in the cache, first with the length of the common prefix.
     ///
     /// When cancelled or failed, the tokens evaluated so far stay in the cache.
-    pub fn read(
+    pub fn prefill(
         &mut self,
         prompt: &[u32],
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(usize),
     ) -> Result<Pass, DeviceError> {
-        let common = self
-            .tokens
-            .iter()
-            .zip(prompt)
-            .take_while(|(a, b)| a == b)
-            .count();
+        self.select(prompt);
+        let common = self.sequence.common(prompt);
         // The last token is always evaluated, for its logits.
         self.truncate(common.min(prompt.len().saturating_sub(1)));
-        progress(self.tokens.len());
-        while self.tokens.len() < prompt.len() {
-            let rest = &prompt[self.tokens.len()..];
+        progress(self.sequence.tokens.len());
+        while self.sequence.tokens.len() < prompt.len() {
+            let at = self.sequence.tokens.len();
+            let rest = &prompt[at..];
             let chunk = &rest[..rest.len().min(self.chunk())];
             let want = if chunk.len() == rest.len() {
                 Want::Last
@@ -111,7 +130,10 @@ impl Session {
             if self.append(chunk, want, cancel)? == Pass::Cancelled {
                 return Ok(Pass::Cancelled);
             }
-            progress(self.tokens.len());
+            if self.sequence.canonical == at && chunk.len() == self.chunk() {
+                self.sequence.canonical += chunk.len();
+            }
+            progress(self.sequence.tokens.len());
         }
         Ok(Pass::Complete)
     }
@@ -172,7 +194,7 @@ impl Session {
         sampler: &mut Sampler,
         more: bool,
     ) -> Result<u32, DeviceError> {
-        let before = self.tokens.len();
+        let before = self.sequence.tokens.len();
         match self.sampled_by_device(id, sampler, more) {
             Ok(Some(next)) => {
                 self.draws.pop_front();
@@ -186,7 +208,7 @@ impl Session {
         self.truncate(before);
         let _complete = self.append(&[id], Want::Last, &AtomicBool::new(false))?;
         let u = self.draws.pop_front().unwrap_or_else(|| sampler.uniform());
-        Ok(sampler.sample_with(&mut self.logits, &self.tokens, u))
+        Ok(sampler.sample_with(&mut self.logits, &self.sequence.tokens, u))
     }
 
     fn sampled_by_device(
@@ -206,8 +228,8 @@ impl Session {
                 device.submit((ahead == 0).then_some(id), self.draws[ahead])?;
             }
         }
-        self.tokens.push(id);
-        self.cached = self.tokens.len();
+        self.sequence.push(&[id]);
+        self.cached = self.sequence.tokens.len();
         device.wait()
     }
 
@@ -268,7 +290,8 @@ impl Session {
 
     /// Removes all but the first `len` tokens.
     pub fn truncate(&mut self, len: usize) {
-        self.tokens.truncate(len);
+        let block = self.block().unwrap_or(1);
+        self.sequence.truncate(len, block);
         self.cached = self.cached.min(len);
         if let Some(model) = &mut self.model {
             model.truncate(self.cached);
@@ -286,7 +309,7 @@ impl Session {
         self.model.as_ref().map_or(1, |model| model.chunk())
     }
 
-    /// Appends `ids` to `tokens`, with a failover to the CPU when the device fails.
+    /// Appends `ids` to the sequence, with a failover to the CPU when the device fails.
     fn append(
         &mut self,
         ids: &[u32],
@@ -294,6 +317,10 @@ impl Session {
         cancel: &AtomicBool,
     ) -> Result<Pass, DeviceError> {
         let pass = match self.evaluate(ids, want, cancel) {
+            Err(DeviceError::OutOfMemory(_)) if !self.parked.is_empty() => {
+                self.parked.clear();
+                self.evaluate(ids, want, cancel)
+            }
             Err(error) => {
                 self.fail_over(error)?;
                 self.evaluate(ids, want, cancel)
@@ -301,8 +328,8 @@ impl Session {
             pass => pass,
         }?;
         if pass == Pass::Complete {
-            self.tokens.extend_from_slice(ids);
-            self.cached = self.tokens.len();
+            self.sequence.push(ids);
+            self.cached = self.sequence.tokens.len();
             self.rows = if want == Want::All { ids.len() } else { 1 };
         }
         Ok(pass)
@@ -317,7 +344,7 @@ impl Session {
         if self.replay(cancel)? == Pass::Cancelled {
             return Ok(Pass::Cancelled);
         }
-        let (before, chunk) = (self.tokens.len(), self.chunk());
+        let (before, chunk) = (self.sequence.tokens.len(), self.chunk());
         let mut logits = std::mem::take(&mut self.logits);
         let model = self.model()?;
         let pass = if ids.len() <= chunk {
@@ -345,15 +372,17 @@ impl Session {
         self.model = Some(model);
         self.reload = None;
         self.cached = 0;
+        self.sequence.canonical = 0;
+        self.sequence.kept = 0;
         self.failure = Some(error.to_string());
         Ok(())
     }
 
     /// Replays the tokens that the cache does not hold after a failover.
     fn replay(&mut self, cancel: &AtomicBool) -> Result<Pass, DeviceError> {
-        while self.cached < self.tokens.len() {
-            let rest = self.cached..self.tokens.len().min(self.cached + self.chunk());
-            let tokens = self.tokens[rest].to_vec();
+        while self.cached < self.sequence.tokens.len() {
+            let rest = self.cached..self.sequence.tokens.len().min(self.cached + self.chunk());
+            let tokens = self.sequence.tokens[rest].to_vec();
             let pass = self
                 .model()?
                 .append(&tokens, Want::Nothing, cancel, &mut Vec::new())?;

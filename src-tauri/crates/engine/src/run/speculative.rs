@@ -13,9 +13,8 @@
 //! ([`Evaluate::batch_limit`](crate::model::evaluate::Evaluate::batch_limit)).
 //!
 //! Whether a draft saves time depends on the machine and on the text; both are measured. A session measures its passes
-//! ([`PassCosts`]). Whenever the context predicts the next tokens, it is observed how many of them are right, whether they
-//! were drafted or not: a text whose predictions are wrong costs nothing, and one whose predictions become right is
-//! noticed. The draft with the largest expected speedup is made, if any has one. Last, a [`Drafter`] has a budget, in
+//! ([`PassCosts`]). Whenever the context predicts the next tokens, the acceptance rate is updated, whether they were
+//! drafted or not: a text whose predictions are wrong costs nothing, and better predictions raise the rate again. The draft with the largest expected speedup is made, if any has one. Last, a [`Drafter`] has a budget, in
 //! passes over one token: what drafts save is added, what they cost is subtracted, and a draft that the budget does not
 //! cover is not made.
 
@@ -72,12 +71,12 @@ impl Speculator {
         session.logits(self.accepted_now)
     }
 
-    /// Advances to the last of `tokens`, of which `session` holds all the others. At most `room` tokens are drafted.
+    /// Advances to the last of `tokens`, of which `session` holds all the others. At most `max_draft` tokens are drafted.
     pub fn advance(
         &mut self,
         session: &mut Session,
         tokens: &[u32],
-        room: usize,
+        max_draft: usize,
         cancel: &AtomicBool,
     ) -> Result<Pass, DeviceError> {
         let Some((&id, before)) = tokens.split_last() else {
@@ -93,9 +92,9 @@ impl Speculator {
         }
         session.truncate(before.len());
         if let Some(drafter) = &mut self.drafter {
-            drafter.settle(self.draft.len(), self.accepted_now, session.costs());
-            let room = room.min(session.batch_limit() - 1);
-            self.draft = drafter.draft(tokens, room, session.costs());
+            drafter.record(self.draft.len(), self.accepted_now, session.costs());
+            let max_draft = max_draft.min(session.batch_limit() - 1);
+            self.draft = drafter.draft(tokens, max_draft, session.costs());
             self.drafted += self.draft.len();
             self.accepted_now = 0;
         }
@@ -128,8 +127,8 @@ impl Drafter {
         }
     }
 
-    /// At most `most` tokens that may follow `tokens`, often none. From call to call, `tokens` may only grow.
-    pub fn draft(&mut self, tokens: &[u32], most: usize, costs: &PassCosts) -> Vec<u32> {
+    /// At most `max_draft` tokens that may follow `tokens`, often none. From call to call, `tokens` may only grow.
+    pub fn draft(&mut self, tokens: &[u32], max_draft: usize, costs: &PassCosts) -> Vec<u32> {
         self.index(tokens);
         let Some(prediction) = self.predict(tokens) else {
             return Vec::new();
@@ -137,8 +136,8 @@ impl Drafter {
         self.observed.get_or_insert((prediction, 0));
         let best = |ratio: &dyn Fn(usize) -> f64| {
             (0..DRAFTS.len())
-                .filter(|&i| DRAFTS[i] <= most && costs.ratio(i) - 1.0 <= self.budget)
-                .map(|i| (DRAFTS[i], self.tokens_a_pass(DRAFTS[i]) / ratio(i)))
+                .filter(|&i| DRAFTS[i] <= max_draft && costs.ratio(i) - 1.0 <= self.budget)
+                .map(|i| (DRAFTS[i], self.tokens_per_pass(DRAFTS[i]) / ratio(i)))
                 .filter(|&(_, gain)| gain > MIN_GAIN)
                 .max_by(|(_, a), (_, b)| a.total_cmp(b))
         };
@@ -151,22 +150,22 @@ impl Drafter {
 
     /// Compares the next token with the prediction.
     pub fn observe(&mut self, id: u32) {
-        let Some((prediction, came)) = &mut self.observed else {
+        let Some((prediction, accepted)) = &mut self.observed else {
             return;
         };
-        let right = prediction[*came] == id;
-        *came += usize::from(right);
-        if right && *came < LONGEST {
+        let is_right = prediction[*accepted] == id;
+        *accepted += usize::from(is_right);
+        if is_right && *accepted < LONGEST {
             return;
         }
-        for (i, chance) in self.acceptance.iter_mut().enumerate() {
-            *chance += LEARNING_RATE * (f64::from(u8::from(i < *came)) - *chance);
+        for (i, rate) in self.acceptance.iter_mut().enumerate() {
+            *rate += LEARNING_RATE * (f64::from(u8::from(i < *accepted)) - *rate);
         }
         self.observed = None;
     }
 
-    /// Settles the budget after a pass over `drafted` tokens and one before them, of which `accepted` were right.
-    pub fn settle(&mut self, drafted: usize, accepted: usize, costs: &PassCosts) {
+    /// Updates the budget after a pass over `drafted` tokens and one before them, with `accepted` of them accepted.
+    pub fn record(&mut self, drafted: usize, accepted: usize, costs: &PassCosts) {
         let saved = BUDGET_PER_TOKEN * (accepted + 1) as f64 + accepted as f64;
         let cost = DRAFTS
             .iter()
@@ -176,7 +175,7 @@ impl Drafter {
     }
 
     /// Expected tokens of a pass over a draft, including the one after the accepted ones.
-    fn tokens_a_pass(&self, draft: usize) -> f64 {
+    fn tokens_per_pass(&self, draft: usize) -> f64 {
         1.0 + self.acceptance[..draft].iter().sum::<f64>()
     }
 

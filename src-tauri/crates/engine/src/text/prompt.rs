@@ -1,4 +1,4 @@
-//! Conversations to prompts: through the chat template, with structure and content kept apart.
+//! From a conversation to a prompt: chat template, injection guard, tokenizer.
 
 mod guard;
 
@@ -13,32 +13,30 @@ use crate::text::think;
 use crate::text::tokenizer::Tokenizer;
 use guard::{Guard, Segment};
 
-/// How a template that opens the thinking itself ends a prompt.
+/// The end of a prompt whose template opens the thinking.
 const THINKING_OPENED: &str = "<think>\n";
 
-/// Why there is no prompt.
+/// Error of encoding a prompt.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
-    /// Nothing was said yet.
+    /// The conversation has no messages.
     #[error("the conversation is empty")]
     Empty,
-    /// The template gave up.
+    /// The template rejects the conversation or fails.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// `cancel` was set.
+    /// Cancelled.
     #[error("stopped")]
     Cancelled,
-    /// The template leaves out or changes the answer that is to be continued.
+    /// The template omits or changes the answer to continue.
     #[error("this model's chat template cannot continue an answer")]
     Continue,
 }
 
-/// The prompt for the model's next words.
-///
-/// `cancel` is looked at while the rendered text is split and encoded.
+/// Encodes the prompt of `conversation`, polling `cancel` while the rendered text is split and encoded.
 ///
 /// # Errors
-/// When there are no messages, the template refuses them, or `cancel` was set.
+/// When there are no messages, the template rejects them, or `cancel` was set.
 pub fn encode_prompt(
     conversation: &Conversation,
     template: &ChatTemplate,
@@ -55,36 +53,38 @@ pub fn encode_prompt(
         tokenizer,
         cancel,
     };
-    let answers = draft.answers();
-    let offered: BTreeSet<usize> = answers
+    let answers = draft.answer_ids();
+    let verbatim: BTreeSet<usize> = answers
         .iter()
         .enumerate()
         .filter_map(|(i, ids)| ids.as_ref().map(|_| i))
         .collect();
-    let mut segments = draft.segments(&offered)?;
-    // A template that looks into answers may drop or repeat a place: then all go as text.
-    if places(&segments) != offered.into_iter().collect::<Vec<_>>() {
+    let mut segments = draft.segments(&verbatim)?;
+    // A template that parses answers may drop or repeat a placeholder: then all answers are rendered as text.
+    if placeholders(&segments) != verbatim.into_iter().collect::<Vec<_>>() {
         segments = draft.segments(&BTreeSet::new())?;
     }
-    if draft.open().is_some() {
-        let cut = segments.iter().position(|segment| *segment == Segment::Cut);
-        segments.truncate(cut.ok_or(PromptError::Continue)?);
+    if draft.open_answer().is_some() {
+        let end = segments
+            .iter()
+            .position(|segment| *segment == Segment::AnswerEnd);
+        segments.truncate(end.ok_or(PromptError::Continue)?);
     }
     draft
         .assemble(&segments, &answers)
         .ok_or(PromptError::Cancelled)
 }
 
-/// The answers that a render has places for, in order.
-fn places(segments: &[Segment]) -> Vec<usize> {
-    let place = |segment: &Segment| match segment {
-        Segment::Place(index) => Some(*index),
+/// The turns that have a placeholder in a rendered prompt, in order.
+fn placeholders(segments: &[Segment]) -> Vec<usize> {
+    let index = |segment: &Segment| match segment {
+        Segment::Placeholder(index) => Some(*index),
         _ => None,
     };
-    segments.iter().filter_map(place).collect()
+    segments.iter().filter_map(index).collect()
 }
 
-/// A prompt in the making.
+/// A prompt under construction.
 struct PromptDraft<'a> {
     conversation: &'a Conversation,
     template: &'a ChatTemplate,
@@ -94,15 +94,15 @@ struct PromptDraft<'a> {
 }
 
 impl PromptDraft<'_> {
-    /// Position of the answer to be continued.
-    fn open(&self) -> Option<usize> {
+    /// Index of the answer to continue.
+    fn open_answer(&self) -> Option<usize> {
         let last = self.conversation.messages.len().checked_sub(1)?;
         let turn = &self.conversation.messages[last];
         (turn.open && turn.role == Role::Assistant).then_some(last)
     }
 
-    /// For each turn the ids that stand for it verbatim, where there are any.
-    fn answers(&self) -> Vec<Option<Vec<u32>>> {
+    /// For each turn the generated ids that the prompt repeats verbatim, if there are any.
+    fn answer_ids(&self) -> Vec<Option<Vec<u32>>> {
         let turns = self.conversation.messages.iter();
         turns
             .map(|turn| {
@@ -110,14 +110,14 @@ impl PromptDraft<'_> {
                     .ids
                     .as_deref()
                     .filter(|_| turn.role == Role::Assistant)?;
-                // The template writes the end of the turn itself.
+                // The template adds the end of the turn.
                 let ends = self.tokenizer.turn_ends();
                 let kept = ids
                     .iter()
                     .rposition(|id| !ends.contains(id))
                     .map_or(0, |last| last + 1);
                 let ids = &ids[..kept];
-                // Such tokens are not generated any more, but older answers may hold them.
+                // Suppressed tokens are no longer generated, but answers of earlier versions may have them.
                 let suppressed = self.tokenizer.suppressed();
                 if ids
                     .iter()
@@ -125,7 +125,7 @@ impl PromptDraft<'_> {
                 {
                     return None;
                 }
-                let starts_in = self.started_in(turn, ids);
+                let starts_in = self.answer_starts_in(turn, ids);
                 if !self.conversation.thinking {
                     return think::without_thinking(self.tokenizer, ids, starts_in);
                 }
@@ -139,8 +139,8 @@ impl PromptDraft<'_> {
             .collect()
     }
 
-    /// What the first token of an answer belongs to: thinking, where its prompt had opened that already.
-    fn started_in(&self, turn: &Turn, ids: &[u32]) -> Part {
+    /// The part that the first token of an answer belongs to: thinking if its prompt had opened it.
+    fn answer_starts_in(&self, turn: &Turn, ids: &[u32]) -> Part {
         let untagged = !ids.is_empty()
             && turn.text.is_empty()
             && (turn.thinking.is_some() || self.conversation.thinking);
@@ -151,7 +151,7 @@ impl PromptDraft<'_> {
         }
     }
 
-    /// Renders the conversation; the turns in `verbatim` leave a place for their ids.
+    /// Renders the conversation, with placeholders for the turns in `verbatim`.
     fn segments(&self, verbatim: &BTreeSet<usize>) -> Result<Vec<Segment>, PromptError> {
         let context = self.context(verbatim);
         let render = self.template.render(&context, self.conversation.today)?;
@@ -175,14 +175,14 @@ impl PromptDraft<'_> {
                     Role::System => ("system", self.guard.protocol(&turn.text)),
                     Role::User => ("user", self.guard.content(&turn.text)),
                     Role::Tool => ("tool", self.guard.content(&turn.text)),
-                    Role::Assistant => ("assistant", self.answer(index, turn, verbatim)),
+                    Role::Assistant => ("assistant", self.answer_content(index, turn, verbatim)),
                 };
                 json!({"role": role, "content": content})
             })
             .collect();
         let [begin, end] = self.tokenizer.boundary_texts();
         let mut context = json!({
-            "add_generation_prompt": self.open().is_none(),
+            "add_generation_prompt": self.open_answer().is_none(),
             "enable_thinking": thinking,
             "bos_token": begin,
             "eos_token": end,
@@ -208,11 +208,11 @@ impl PromptDraft<'_> {
         context
     }
 
-    /// The content of an answer: a place for its ids, or its thinking in tags and its text.
-    fn answer(&self, index: usize, turn: &Turn, verbatim: &BTreeSet<usize>) -> String {
-        let open = self.open() == Some(index);
+    /// The content of an answer: a placeholder for its ids, or its thinking in tags and its text.
+    fn answer_content(&self, index: usize, turn: &Turn, verbatim: &BTreeSet<usize>) -> String {
+        let open = self.open_answer() == Some(index);
         let mut content = if verbatim.contains(&index) {
-            Guard::place(index)
+            Guard::placeholder(index)
         } else {
             let text = self.guard.content(turn.text.trim_start_matches('\n'));
             let thinking = turn
@@ -231,30 +231,33 @@ impl PromptDraft<'_> {
             }
         };
         if open {
-            content.push_str(guard::CUT);
+            content.push_str(guard::ANSWER_END);
         }
         content
     }
 
-    /// The prompt of these segments; `None` when `cancel` was set.
+    /// The prompt of these segments; `None` if cancelled.
     fn assemble(&self, segments: &[Segment], answers: &[Option<Vec<u32>>]) -> Option<Prompt> {
         let mut ids = Vec::new();
         for segment in segments {
             match segment {
                 Segment::Text(piece) => {
-                    if !self.tokenizer.encode_unless(piece, &mut ids, self.cancel) {
+                    if !self
+                        .tokenizer
+                        .encode_cancellable(piece, &mut ids, self.cancel)
+                    {
                         return None;
                     }
                 }
                 Segment::Special(id) => ids.push(*id),
-                Segment::Place(index) => {
+                Segment::Placeholder(index) => {
                     let answer = answers
                         .get(*index)
                         .and_then(Option::as_deref)
                         .unwrap_or_default();
                     ids.extend_from_slice(answer);
                 }
-                Segment::Cut => {}
+                Segment::AnswerEnd => {}
             }
         }
         if let Some(start) = self.tokenizer.prompt_start()

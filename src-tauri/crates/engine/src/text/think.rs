@@ -1,49 +1,49 @@
-//! What each generated token belongs to: the thinking, the answer, or the structure around them.
+//! The part that each generated token belongs to: thinking, answer, or control tokens.
 
 use inference::Part;
 
 use crate::text::tokenizer::{THINK_TAGS, Tokenizer};
 
-/// The tag before the thinking.
+/// The tag that opens the thinking.
 pub(crate) const OPEN: &str = THINK_TAGS[0];
-/// The tag after it.
+/// The tag that closes it.
 pub(crate) const CLOSE: &str = THINK_TAGS[1];
 
-/// Follows the think tags through a generated answer. Missing, unclosed and repeated tags are all right.
+/// Tracks the think tags of a generated answer. Tags may be missing, unclosed or repeated.
 pub struct PartTracker<'a> {
     tokenizer: &'a Tokenizer,
     open: Option<u32>,
     close: Option<u32>,
-    now: Part,
+    current: Part,
 }
 
 impl<'a> PartTracker<'a> {
-    /// A tracker for tokens that begin inside of `starts_in`.
+    /// A tracker whose first token belongs to `starts_in`.
     pub fn new(tokenizer: &'a Tokenizer, starts_in: Part) -> Self {
         let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
         PartTracker {
             tokenizer,
             open,
             close,
-            now: starts_in,
+            current: starts_in,
         }
     }
 
-    /// What the next token belongs to.
+    /// The part that the next token belongs to.
     pub fn part(&mut self, id: u32) -> Part {
         if Some(id) == self.open {
-            self.now = Part::Thinking;
+            self.current = Part::Thinking;
         } else if Some(id) == self.close {
-            self.now = Part::Answer;
+            self.current = Part::Answer;
         } else if !self.tokenizer.is_control(id) {
-            return self.now;
+            return self.current;
         }
         Part::Control
     }
 }
 
-/// What a token after `ids` belongs to: the thinking that they left open, or an answer. The end of a turn ends its
-/// thinking, other control tokens do not, as for [`PartTracker`].
+/// The part that a token after `ids` belongs to: thinking if they leave it open, else the answer. The end of a turn ends
+/// its thinking; other control tokens do not, as in [`PartTracker`].
 pub(crate) fn part_after(tokenizer: &Tokenizer, ids: &[u32]) -> Part {
     let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
     let ends = tokenizer.turn_ends();
@@ -59,7 +59,7 @@ pub(crate) fn part_after(tokenizer: &Tokenizer, ids: &[u32]) -> Part {
     }
 }
 
-/// Whether the first of these tags closes a thinking that was open before `ids`; `None` where there is no tag.
+/// Whether the first think tag in `ids` closes a thinking that was opened before them; `None` without a tag.
 pub(crate) fn closes_first(tokenizer: &Tokenizer, ids: &[u32]) -> Option<bool> {
     let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
     let tag = ids
@@ -68,8 +68,8 @@ pub(crate) fn closes_first(tokenizer: &Tokenizer, ids: &[u32]) -> Option<bool> {
     Some(Some(*tag) == close)
 }
 
-/// A generated answer that begins inside of `starts_in`, without its thinking, the tags and the newlines after them;
-/// `None` where one token holds such newlines and more.
+/// The ids of a generated answer that begins in `starts_in`, without its thinking, the tags and the newlines after them;
+/// `None` if a token has other bytes after such newlines.
 pub(crate) fn without_thinking(
     tokenizer: &Tokenizer,
     ids: &[u32],
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_is_taken_out_of_ids() {
+    fn thinking_is_removed_from_ids() {
         let tokenizer = tokenizer();
         for (text, starts_in, expected) in [
             ("<think>\na\n</think>\n\nb\n", Part::Answer, "b\n"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_says_where_its_answer_starts() {
+    fn the_part_after_a_prompt_is_the_one_that_it_leaves_open() {
         let tokenizer = tokenizer();
         for (prompt, expected) in [
             ("<|im_start|>assistant\n", Part::Answer),
@@ -184,7 +184,7 @@ mod tests {
                 "<think>stopped<|im_end|>\n<|im_start|>assistant\n",
                 Part::Answer,
             ),
-            // As the tracker has it, so that a continued answer stays in its part.
+            // As in the tracker, so that a continued answer stays in its part.
             ("<think> a <|im_start|> b", Part::Thinking),
             ("<think>a</think><|im_start|> b", Part::Answer),
             ("plain", Part::Answer),

@@ -140,13 +140,13 @@ impl Tokenizer {
 
     /// Appends the ids of `text`, none of them special.
     pub(crate) fn encode_ordinary(&self, text: &str, ids: &mut Vec<u32>) {
-        let _complete = self.encode_unless(text, ids, &AtomicBool::new(false));
+        let _complete = self.encode_cancellable(text, ids, &AtomicBool::new(false));
     }
 
     /// As [`Tokenizer::encode_ordinary`], polling `cancel` before each chunk of text; false when cancelled, and then `ids`
     /// lack the rest.
     #[must_use]
-    pub(crate) fn encode_unless(
+    pub(crate) fn encode_cancellable(
         &self,
         text: &str,
         ids: &mut Vec<u32>,
@@ -404,9 +404,9 @@ mod tests {
         let tokenizer = tiny();
         let text = "some words and 12 numbers\n".repeat(20_000);
         let (mut ids, cancel) = (Vec::new(), AtomicBool::new(true));
-        assert!(!tokenizer.encode_unless(&text, &mut ids, &cancel));
+        assert!(!tokenizer.encode_cancellable(&text, &mut ids, &cancel));
         assert!(ids.is_empty());
-        assert!(tokenizer.encode_unless(&text, &mut ids, &AtomicBool::new(false)));
+        assert!(tokenizer.encode_cancellable(&text, &mut ids, &AtomicBool::new(false)));
         assert_eq!(tokenizer.decode(&ids), text);
     }
 

@@ -1,8 +1,7 @@
 //! Our logits against the exact logits of the same weights, and against llama.cpp's distance from them.
 
-use crate::reference::{
-    Distance, distance, exact_logits, exactly, on_cpu, on_gpu, open, reference,
-};
+use crate::reference::{distance, exact_logits, exactly, on_cpu, on_gpu, open, reference};
+use ::reference::Distance;
 use engine::{CpuLevel, KvType, LoadOptions};
 
 const MODELS: [&str; 3] = ["tiny-q4_k_m", "tiny-q8_0", "tiny-yarn-q8_0"];

@@ -264,7 +264,7 @@ fn an_inspection_describes_the_model_of_a_file() {
     );
     assert_eq!(model.layers_without_rope, [3]);
     assert_eq!(model.rope_scaling, "yarn 2 from 64");
-    // 5 blocks × keys and values × 1 head × 64 × 2 bytes × 100 tokens.
+    // 5 layers × keys and values × 1 head × 64 × 2 bytes × 100 tokens.
     assert_eq!(model.kv_bytes["f16"], 128_000);
     assert_eq!(found.types["Q8_0"].tensors, 36);
 }
@@ -289,12 +289,12 @@ fn an_unknown_gpu_is_rejected() {
 
 #[test]
 fn progress_rises_to_the_end() {
-    let mut heard = Vec::new();
+    let mut progress = Vec::new();
     let path = fixture(&format!("{MODEL}.gguf"));
-    Engine::open(&path, &on_cpu(), &mut |part| heard.push(part)).expect("the fixture opens");
-    // 9 tensors for each of 5 blocks, the table and the last norm.
-    assert_eq!((heard.len(), heard.last()), (47, Some(&1.0)));
-    assert!(heard[0] > 0.0 && heard.is_sorted(), "{heard:?}");
+    Engine::open(&path, &on_cpu(), &mut |part| progress.push(part)).expect("the fixture opens");
+    // 9 tensors for each of 5 layers, the table and the last norm.
+    assert_eq!((progress.len(), progress.last()), (47, Some(&1.0)));
+    assert!(progress[0] > 0.0 && progress.is_sorted(), "{progress:?}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn answer(engine: &mut Engine, question: &str, thinking: bool) -> String {
     engine.tokenizer().decode(&ids)
 }
 
-/// Set `GOLDCREST_BLESS=1` to write the answers anew after the demo model has been trained anew.
+/// Set `GOLDCREST_BLESS=1` to write the answers after the demo model was retrained.
 #[test]
 fn the_demo_model_gives_its_golden_answers() {
     let mut golden = golden();
@@ -78,7 +78,7 @@ fn the_demo_model_gives_its_golden_answers() {
             if bless {
                 golden.answer = answer;
             } else {
-                let hint = "trained anew? set GOLDCREST_BLESS=1";
+                let hint = "retrained? set GOLDCREST_BLESS=1";
                 assert_eq!(
                     answer,
                     golden.answer,

@@ -3,6 +3,7 @@
 mod context;
 mod fidelity;
 mod files;
+mod freed_gpu_memory;
 mod generate;
 mod golden;
 #[cfg(unix)]

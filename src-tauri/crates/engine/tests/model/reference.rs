@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use ::reference::Distance;
 use engine::{Engine, GpuPlacement, KvType, LoadOptions, Placement};
 use serde::Deserialize;
 
@@ -17,17 +18,6 @@ pub struct Reference {
     pub vocab: usize,
     /// How far llama.cpp is from the exact logits, by model.
     pub llama_cpp: std::collections::BTreeMap<String, Distance>,
-}
-
-/// How far logits are from the exact ones.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Distance {
-    /// Euclidean distance over the exact logits' norm.
-    pub relative_error: f64,
-    /// Mean Kullback–Leibler divergence from the exact distribution, in nats.
-    pub mean_kl: f64,
-    /// Part of the positions whose likeliest token is the same.
-    pub top1: f64,
 }
 
 pub fn fixture(name: &str) -> PathBuf {
@@ -93,41 +83,8 @@ pub fn open(model: &str, options: &LoadOptions) -> Engine {
 /// How far `ours` is from `exact`.
 pub fn distance(ours: &[Vec<f32>], exact: &[Vec<f32>]) -> Distance {
     assert_eq!(ours.len(), exact.len());
-    let (mut error, mut norm, mut kl, mut same) = (0.0, 0.0, 0.0, 0);
     for (ours, exact) in ours.iter().zip(exact) {
         assert_eq!(ours.len(), exact.len());
-        for (&a, &b) in ours.iter().zip(exact) {
-            error += f64::from(a - b).powi(2);
-            norm += f64::from(b).powi(2);
-        }
-        let (p, q) = (log_softmax(exact), log_softmax(ours));
-        kl += p
-            .iter()
-            .zip(&q)
-            .map(|(p, q)| p.exp() * (p - q))
-            .sum::<f64>();
-        same += usize::from(likeliest(ours) == likeliest(exact));
     }
-    let positions = ours.len() as f64;
-    Distance {
-        relative_error: (error / norm).sqrt(),
-        mean_kl: kl / positions,
-        top1: same as f64 / positions,
-    }
-}
-
-fn log_softmax(logits: &[f32]) -> Vec<f64> {
-    let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = logits
-        .iter()
-        .map(|&logit| f64::from(logit - peak).exp())
-        .sum();
-    logits
-        .iter()
-        .map(|&logit| f64::from(logit - peak) - sum.ln())
-        .collect()
-}
-
-fn likeliest(logits: &[f32]) -> Option<usize> {
-    (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]))
+    Distance::between(ours, exact)
 }

@@ -129,8 +129,8 @@ fn select<'a>(all: impl Iterator<Item = &'a GpuInfo>, id: Option<&str>) -> Resul
     }
     Err(GpuError::NoDevice(match (refused, id) {
         (Some(reason), _) => reason,
-        (None, Some(id)) => format!("none is called {id}"),
-        (None, None) => "no Vulkan or Metal driver shows one".to_owned(),
+        (None, Some(id)) => format!("none has the id {id}"),
+        (None, None) => "no Vulkan or Metal driver found a GPU".to_owned(),
     }))
 }
 

@@ -82,7 +82,7 @@ impl<E: Executor> DeviceModel<E> {
         if matches!(input, PassInput::Ids(_)) {
             params.record(&pass_plans.embed, &mut dispatches);
         }
-        let complete = self.layers(pass_plans, params, dispatches, cancel)?;
+        let complete = self.run_layers(pass_plans, params, dispatches, cancel)?;
         if complete {
             self.logits(pass_plans, params, want, logits)?;
         }
@@ -90,8 +90,8 @@ impl<E: Executor> DeviceModel<E> {
         Ok(complete)
     }
 
-    /// Runs the blocks behind other dispatches, as many per submit as the budget allows; false when cancelled.
-    fn layers<'a>(
+    /// Runs the layers behind other dispatches, as many per submit as the budget allows; false when cancelled.
+    fn run_layers<'a>(
         &mut self,
         plans: &'a PassPlans<E::BoundKernel>,
         params: PassParams,
@@ -176,7 +176,7 @@ impl<E: Executor> DeviceModel<E> {
         Ok(())
     }
 
-    /// Multiply–adds of a block over `tokens` tokens.
+    /// Multiply–adds of a layer over `tokens` tokens.
     fn layer_work(&self, tokens: usize) -> f64 {
         let shape = &self.shape;
         let attention = 2 * shape.embedding * (shape.q_width() + shape.kv_width());

@@ -5,7 +5,7 @@
 pub enum PassInput<'a> {
     /// Token ids.
     Ids(&'a [u32]),
-    /// `[tokens, E]` the residual stream behind earlier blocks, which ran elsewhere.
+    /// `[tokens, E]` the residual stream after earlier layers, which ran elsewhere.
     Rows(&'a [f32]),
 }
 

@@ -8,18 +8,18 @@ use crate::exec::executor::Executor;
 use crate::plan::kv_cache::GpuKvCache;
 
 impl<E: Executor> DeviceModel<E> {
-    /// Number of blocks on the device, the last of the model.
-    pub fn blocks(&self) -> usize {
+    /// Number of layers on the device, the last of the model.
+    pub fn layers(&self) -> usize {
         self.weights.layers.len()
     }
 
-    /// Frees the memory of the first block on the device and empties the KV cache. Returns false, with nothing changed,
-    /// if it is the only block.
+    /// Frees the memory of the first layer on the device and empties the KV cache. Returns false, with nothing changed,
+    /// if it is the only layer.
     ///
     /// # Errors
     /// When the device has failed.
     pub fn drop_first_layer(&mut self) -> Result<bool, GpuError> {
-        if self.blocks() <= 1 {
+        if self.layers() <= 1 {
             return Ok(false);
         }
         self.weights.layers.remove(0);
@@ -41,8 +41,8 @@ impl<E: Executor> DeviceModel<E> {
     pub fn set_kv_type(&mut self, kv: KvType, positions: usize) -> Result<bool, GpuError> {
         self.options.kv = kv;
         self.clear_cache(kv)?;
-        let blocks = self.blocks();
-        let mut trial = GpuKvCache::new(&mut self.exec, &self.shape, blocks, kv)?;
+        let layers = self.layers();
+        let mut trial = GpuKvCache::new(&mut self.exec, &self.shape, layers, kv)?;
         let rotary = self.shape.rotary;
         let any_angles = move |_, count| vec![0.0; count * rotary];
         match trial.reserve(&mut self.exec, &self.shape, positions, &any_angles) {
@@ -56,8 +56,8 @@ impl<E: Executor> DeviceModel<E> {
     fn clear_cache(&mut self, kv: KvType) -> Result<(), GpuError> {
         self.truncate(0);
         self.plans = None;
-        let blocks = self.blocks();
-        self.cache = GpuKvCache::new(&mut self.exec, &self.shape, blocks, kv)?;
+        let layers = self.layers();
+        self.cache = GpuKvCache::new(&mut self.exec, &self.shape, layers, kv)?;
         Ok(())
     }
 

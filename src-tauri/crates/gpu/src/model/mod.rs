@@ -30,7 +30,7 @@ mod tests;
 /// `[count, rotary / 2, 2]`.
 pub type Angles = Box<dyn Fn(usize, usize) -> Vec<f32> + Send>;
 
-/// The last blocks of a model on a device, with the KV cache of one sequence.
+/// The last layers of a model on a device, with the KV cache of one sequence.
 pub struct DeviceModel<E: Executor> {
     exec: E,
     shape: Shape,
@@ -61,11 +61,11 @@ struct InFlight<S> {
 }
 
 impl<E: Executor> DeviceModel<E> {
-    /// A model with an empty KV cache. Where `weights` have fewer blocks than `shape`, they are its last ones; where
+    /// A model with an empty KV cache. Where `weights` have fewer layers than `shape`, they are its last ones; where
     /// the device has no room for the buffers beside them, the first of these are dropped.
     ///
     /// # Errors
-    /// When the kernels do not support the model, or the device has no room for one block and the buffers.
+    /// When the kernels do not support the model, or the device has no room for one layer and the buffers.
     pub fn new(
         mut exec: E,
         shape: Shape,

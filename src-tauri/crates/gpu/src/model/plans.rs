@@ -16,7 +16,7 @@ pub(crate) struct ModelPlans<B> {
 pub(crate) struct PassPlans<B> {
     /// x ← the tokens' embeddings.
     pub(crate) embed: Plan<B>,
-    /// One per block.
+    /// One per layer.
     pub(crate) layers: Vec<Plan<B>>,
     /// Logits of one token.
     pub(crate) last: Plan<B>,

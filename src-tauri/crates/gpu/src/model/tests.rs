@@ -100,7 +100,7 @@ fn the_last_blocks_alone_take_rows_and_no_embedding() {
     read(&mut model, 10);
     for left in (30..36).rev() {
         assert_eq!(model.drop_first_layer(), Ok(true));
-        assert_eq!(model.blocks(), left);
+        assert_eq!(model.layers(), left);
     }
     model.exec.submits.clear();
     let (rows, never) = (vec![0.0; 3 * 2048], AtomicBool::new(false));
@@ -112,7 +112,7 @@ fn the_last_blocks_alone_take_rows_and_no_embedding() {
     assert!(!ran.contains(&"embed"), "{ran:?}");
     assert_eq!(ran.iter().filter(|&&it| it == "attention").count(), 30);
     while model.drop_first_layer().expect("it runs") {}
-    assert_eq!(model.blocks(), 1);
+    assert_eq!(model.layers(), 1);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_profile_counts_operations_by_kind() {
             kinds.iter().partition(|kind| kind.what == "attention");
         // Keys and values in 16 bits of every position, the new one too.
         assert_eq!(cache[0].bytes, 36 * (past as u64 + 1) * 2 * 512 * 2);
-        // The matrices of the blocks, and the head: the file's 1.9 GB.
+        // The matrices of the layers, and the head: the file's 1.9 GB.
         let read: u64 = weights.iter().map(|kind| kind.bytes).sum();
         assert_eq!(read, weights_of(&model));
         assert!((1_880_000_000..1_960_000_000).contains(&read), "{read}");
@@ -311,7 +311,7 @@ fn a_profile_counts_operations_by_kind() {
 /// Bytes of all matrices on the device.
 fn weights_of(model: &DeviceModel<CountingExecutor>) -> u64 {
     let weights = &model.weights;
-    let blocks = weights.layers.iter().flat_map(|layer| {
+    let matrices = weights.layers.iter().flat_map(|layer| {
         [
             &layer.attn_q,
             &layer.attn_k,
@@ -322,7 +322,7 @@ fn weights_of(model: &DeviceModel<CountingExecutor>) -> u64 {
             &layer.ffn_down,
         ]
     });
-    let parts = blocks.chain([weights.head()]).flat_map(|it| &it.parts);
+    let parts = matrices.chain([weights.head()]).flat_map(|it| &it.parts);
     parts.map(|part| part.buffer).sum()
 }
 

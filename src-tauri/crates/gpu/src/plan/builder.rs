@@ -1,4 +1,4 @@
-//! The forward pass, top to bottom, as fused operations: five a block for one token.
+//! The forward pass, top to bottom, as fused operations: five per layer for one token.
 
 use kernels::KvType;
 
@@ -18,7 +18,7 @@ use crate::weights::matrix::{GpuLayer, GpuMatrix, GpuNorm, GpuWeights};
 pub(crate) struct PlanBuilder<'a, E: Executor> {
     pub(crate) exec: &'a mut E,
     pub(crate) shape: &'a Shape,
-    /// Index in the model of the first block on the device.
+    /// Index in the model of the first layer on the device.
     pub(crate) first_layer: usize,
     pub(crate) options: Options,
     pub(crate) buffers: &'a PassBuffers<E::Buffer>,
@@ -46,7 +46,7 @@ enum ResultTarget<'a, B> {
         first: usize,
         add: bool,
     },
-    /// q, k, v of the block with this index on the device.
+    /// q, k, v of the layer with this index on the device.
     Qkv(usize),
     /// silu(gate) ⊙ up, stored for a product in integers (`dot4`) or not.
     SwiGlu { dot4: bool },
@@ -68,7 +68,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         Ok(())
     }
 
-    /// A block: five operations for one token.
+    /// A layer: five operations for one token.
     pub(crate) fn layer(
         &mut self,
         index: usize,

@@ -9,7 +9,7 @@ use crate::shape::Shape;
 /// Positions by which the cache grows.
 const GROWTH: usize = 1024;
 
-/// Keys and values of every block on the device, `[capacity, K]` each, and RoPE's angles `[capacity, rotary / 2, 2]`.
+/// Keys and values of every layer on the device, `[capacity, K]` each, and RoPE's angles `[capacity, rotary / 2, 2]`.
 pub(crate) struct GpuKvCache<B> {
     ty: KvType,
     capacity: usize,
@@ -17,7 +17,7 @@ pub(crate) struct GpuKvCache<B> {
     pub(crate) rotation: B,
 }
 
-/// One block's keys and values, each a buffer of values and, where they are quantised, one of scales.
+/// One layer's keys and values, each a buffer of values and, where they are quantised, one of scales.
 pub(crate) struct GpuKvLayer<B> {
     keys: Vec<B>,
     values: Vec<B>,
@@ -31,7 +31,7 @@ impl<B> GpuKvLayer<B> {
 }
 
 impl<B: Clone> GpuKvCache<B> {
-    /// An empty cache for the last `layers` blocks.
+    /// An empty cache for the last `layers` layers of the model.
     pub(crate) fn new<E: Executor<Buffer = B>>(
         exec: &mut E,
         shape: &Shape,
@@ -68,7 +68,7 @@ impl<B: Clone> GpuKvCache<B> {
         usize::try_from(2 * all).unwrap_or(usize::MAX) * self.layers.len()
     }
 
-    /// Bytes that one block reads to attend to `positions`.
+    /// Bytes that one layer reads to attend to `positions`.
     pub(crate) fn bytes_read(&self, shape: &Shape, positions: usize) -> u64 {
         2 * sizes(self.ty, shape.kv_width(), positions)
             .iter()
@@ -103,7 +103,7 @@ impl<B: Clone> GpuKvCache<B> {
                 }
             }
             self.layers[index] = grown;
-            // A device that is nearly full has no room for two caches: each block is freed before the next grows.
+            // A device that is nearly full has no room for two caches: each layer's old one is freed before the next grows.
             if self.capacity > 0 {
                 exec.wait_idle()?;
             }

@@ -19,7 +19,7 @@ pub(crate) fn check_shape(shape: &Shape) -> Result<(), GpuError> {
     }
 }
 
-/// Checks that each matrix of a block is in one part, and that those of one product are all floats or all integers.
+/// Checks that each matrix of a layer is in one part, and that those of one product are all floats or all integers.
 pub(crate) fn check_weights<B>(weights: &GpuWeights<B>) -> Result<(), GpuError> {
     for layer in &weights.layers {
         let products: [&[&GpuMatrix<B>]; 4] = [

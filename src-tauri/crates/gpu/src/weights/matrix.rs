@@ -32,7 +32,7 @@ pub struct GpuNorm<B>(B);
 
 /// A model's weights on the device.
 pub(crate) type GpuWeights<B> = Weights<GpuMatrix<B>, GpuNorm<B>>;
-/// One block's weights on the device.
+/// One layer's weights on the device.
 pub(crate) type GpuLayer<B> = Layer<GpuMatrix<B>, GpuNorm<B>>;
 
 impl<B> GpuNorm<B> {

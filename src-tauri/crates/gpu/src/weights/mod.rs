@@ -6,7 +6,7 @@ pub(crate) mod matrix;
 pub struct Weights<M, N> {
     /// `[V, E]`
     pub token_embd: M,
-    /// One per block.
+    /// One per layer.
     pub layers: Vec<Layer<M, N>>,
     /// `[E]`
     pub output_norm: N,
@@ -21,7 +21,7 @@ impl<M, N> Weights<M, N> {
     }
 }
 
-/// One block's weights.
+/// One layer's weights.
 pub struct Layer<M, N> {
     /// `[E]`
     pub attn_norm: N,

@@ -1,4 +1,4 @@
-// RoPE of queries and keys, where the block has it; keys and values go into the KV cache.
+// RoPE of queries and keys, where the layer has it; keys and values go into the KV cache.
 // Four lanes have a group of 32 values, eight each.
 #include invocation
 @group(0) @binding(#) var<storage, read> qkv: array<vec4<f32>>;

@@ -242,7 +242,7 @@ unsafe fn accumulate<I: Isa, const R: usize, const V: usize>(
     let int16 = &scratch.int16;
     // SAFETY: rows, tiles and components lie inside the scratch's buffers, which the caller's contract says.
     unsafe {
-        let quantise_weights = int16.weights.as_ptr().add(row * KV_BLOCK);
+        let weights = int16.weights.as_ptr().add(row * KV_BLOCK);
         let values = int16.values.as_ptr().add(d * 2);
         let mut acc = [[I::zero_i(); V]; R];
         for p in (0..positions).step_by(2) {
@@ -251,7 +251,7 @@ unsafe fn accumulate<I: Isa, const R: usize, const V: usize>(
                 value[v] = I::load_w(values.add(p * value_dim + v * LANES * 2).cast());
             }
             for r in 0..R {
-                let weight = I::splat_quad(quantise_weights.add(r * KV_BLOCK + p).cast());
+                let weight = I::splat_quad(weights.add(r * KV_BLOCK + p).cast());
                 for v in 0..V {
                     acc[r][v] = I::dot_words(acc[r][v], value[v], weight);
                 }

@@ -1,6 +1,7 @@
 //! The KV cache of one layer.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -22,13 +23,15 @@ pub(crate) const KV_SCALE_GROUP: usize = 32;
 ///
 /// A position takes `kv_heads × head_dim` keys and as many values. Within a tile of 16 positions
 /// of one head, keys are stored as `[head_dim][16]` and values as `[16][head_dim]`.
-#[derive(Debug)]
+///
+/// Clones share their storage; a segment is copied when one of them writes to it.
+#[derive(Clone, Debug)]
 pub struct KvLayer {
     ty: KvType,
     kv_heads: usize,
     head_dim: usize,
     len: usize,
-    tiles: Vec<KvSegment>,
+    tiles: Vec<Arc<KvSegment>>,
 }
 
 /// The storage of `KV_SEGMENT` positions.
@@ -53,11 +56,42 @@ pub(crate) enum KvTile<'a> {
     Q8(&'a [i8], &'a [f16]),
 }
 
+impl KvSegment {
+    /// # Errors
+    /// When the system has no memory left.
+    fn try_clone(&self) -> Result<KvSegment, OutOfMemory> {
+        Ok(KvSegment {
+            keys: self.keys.try_clone()?,
+            values: self.values.try_clone()?,
+        })
+    }
+}
+
 /// `count` cells with `value` in them.
 fn filled<T: Clone>(count: usize, value: T) -> Result<Box<[T]>, OutOfMemory> {
     let mut cells = Vec::new();
     reserve(&mut cells, count)?;
     cells.resize(count, value);
+    Ok(cells.into())
+}
+
+/// A copy of these cells.
+fn copied<T: Copy>(cells: &[T]) -> Result<Box<[T]>, OutOfMemory> {
+    let mut copy = Vec::new();
+    reserve(&mut copy, cells.len())?;
+    copy.extend_from_slice(cells);
+    Ok(copy.into())
+}
+
+/// The cells of little-endian `bytes`, `N` to a cell.
+fn decoded<T, const N: usize>(
+    bytes: &[u8],
+    decode: impl Fn([u8; N]) -> T,
+) -> Result<Box<[T]>, OutOfMemory> {
+    let mut cells = Vec::new();
+    reserve(&mut cells, bytes.len() / N)?;
+    let (chunks, _) = bytes.as_chunks();
+    cells.extend(chunks.iter().map(|bytes| decode(*bytes)));
     Ok(cells.into())
 }
 
@@ -119,6 +153,44 @@ impl KvCells {
         }
     }
 
+    fn try_clone(&self) -> Result<KvCells, OutOfMemory> {
+        Ok(match self {
+            KvCells::F32(cells) => KvCells::F32(copied(cells)?),
+            KvCells::F16(cells) => KvCells::F16(copied(cells)?),
+            KvCells::Q8(cells, scales) => KvCells::Q8(copied(cells)?, copied(scales)?),
+        })
+    }
+
+    /// Appends cells, then scales, in little-endian order.
+    fn encode(&self, out: &mut Vec<u8>) {
+        let halves = |cells: &[f16], out: &mut Vec<u8>| {
+            out.extend(cells.iter().flat_map(|cell| cell.to_le_bytes()));
+        };
+        match self {
+            KvCells::F32(cells) => out.extend(cells.iter().flat_map(|cell| cell.to_le_bytes())),
+            KvCells::F16(cells) => halves(cells, out),
+            KvCells::Q8(cells, scales) => {
+                out.extend(cells.iter().map(|cell| cell.cast_unsigned()));
+                halves(scales, out);
+            }
+        }
+    }
+
+    /// The cells that [`KvCells::encode`] wrote; `scales` is the number of bytes of scales at the end.
+    fn decode(ty: KvType, bytes: &[u8], scales: usize) -> Result<KvCells, OutOfMemory> {
+        Ok(match ty {
+            KvType::F32 => KvCells::F32(decoded(bytes, f32::from_le_bytes)?),
+            KvType::F16 => KvCells::F16(decoded(bytes, f16::from_le_bytes)?),
+            KvType::Q8_0 => {
+                let (cells, scales) = bytes.split_at(bytes.len() - scales);
+                KvCells::Q8(
+                    decoded(cells, |[cell]: [u8; 1]| cell.cast_signed())?,
+                    decoded(scales, f16::from_le_bytes)?,
+                )
+            }
+        })
+    }
+
     /// Zeroes some cells and scales.
     fn clear(&mut self, at: Range<usize>, scales_at: Range<usize>) {
         match self {
@@ -149,6 +221,9 @@ impl KvCells {
 }
 
 impl KvLayer {
+    /// Positions of a segment, which are copied, shared and encoded together.
+    pub const SEGMENT: usize = KV_SEGMENT;
+
     /// An empty layer.
     pub fn new(ty: KvType, kv_heads: usize, head_dim: usize) -> Self {
         KvLayer {
@@ -217,20 +292,45 @@ impl KvLayer {
             .saturating_mul(of_a_head)
     }
 
-    /// Allocates storage for `m` more positions.
+    /// Allocates storage for `m` more positions that no other layer shares.
     ///
     /// # Errors
     /// When the system has no memory left. The positions that the layer holds stay.
     pub fn reserve(&mut self, m: usize) -> Result<(), OutOfMemory> {
-        let heads = self.kv_heads;
-        while self.tiles.len() * KV_SEGMENT < self.len + m {
-            let scales = KV_SEGMENT * heads * self.groups();
-            self.tiles.push(KvSegment {
-                keys: KvCells::new(self.ty, KV_SEGMENT * heads * self.head_dim, scales)?,
-                values: KvCells::new(self.ty, KV_SEGMENT * heads * self.value_dim(), scales)?,
-            });
+        let first = self.len / KV_SEGMENT;
+        for at in first..(self.len + m).div_ceil(KV_SEGMENT) {
+            let is_held = at * KV_SEGMENT < self.len;
+            match self.tiles.get_mut(at) {
+                None => {
+                    let segment = self.empty_segment()?;
+                    self.tiles.push(Arc::new(segment));
+                }
+                Some(segment) => {
+                    if Arc::get_mut(segment).is_some() {
+                        continue;
+                    }
+                    let own = if is_held {
+                        segment.try_clone()?
+                    } else {
+                        self.empty_segment()?
+                    };
+                    self.tiles[at] = Arc::new(own);
+                    if is_held {
+                        self.clear_rest_of_tile();
+                    }
+                }
+            }
         }
         Ok(())
+    }
+
+    fn empty_segment(&self) -> Result<KvSegment, OutOfMemory> {
+        let heads = self.kv_heads;
+        let scales = KV_SEGMENT * heads * self.groups();
+        Ok(KvSegment {
+            keys: KvCells::new(self.ty, KV_SEGMENT * heads * self.head_dim, scales)?,
+            values: KvCells::new(self.ty, KV_SEGMENT * heads * self.value_dim(), scales)?,
+        })
     }
 
     /// Appends `m` positions; `k` and `v` are `[m][kv_heads][head_dim]`.
@@ -250,7 +350,9 @@ impl KvLayer {
         let mut halves = vec![f16::ZERO; if self.ty == KvType::F16 { dim } else { 0 }];
         for i in 0..m {
             let position = self.len + i;
-            let tiles = &mut self.tiles[position / KV_SEGMENT];
+            let Some(tiles) = Arc::get_mut(&mut self.tiles[position / KV_SEGMENT]) else {
+                panic!("what is reserved is not shared");
+            };
             for head in 0..heads {
                 let x = (i * heads + head) * dim..(i * heads + head + 1) * dim;
                 let row = head * KV_SEGMENT + position % KV_SEGMENT;
@@ -277,6 +379,89 @@ impl KvLayer {
         }
     }
 
+    /// The first `len` positions, which share their storage with this layer.
+    #[must_use]
+    pub fn prefix(&self, len: usize) -> KvLayer {
+        let mut prefix = self.clone();
+        prefix.tiles.truncate(len.div_ceil(KV_SEGMENT));
+        prefix.truncate(len);
+        prefix
+    }
+
+    /// Appends the positions of `other` behind those that this layer holds, which are whole segments. They share their
+    /// storage.
+    ///
+    /// # Panics
+    /// When these are not whole segments.
+    pub fn append_rest_of(&mut self, other: &KvLayer) {
+        assert!(
+            self.len.is_multiple_of(KV_SEGMENT),
+            "a segment has one source"
+        );
+        let first = self.len / KV_SEGMENT;
+        if other.len > self.len {
+            self.tiles.truncate(first);
+            self.tiles.extend_from_slice(&other.tiles[first..]);
+            self.len = other.len;
+        }
+    }
+
+    /// Bytes of an encoded segment.
+    pub fn segment_bytes(&self) -> usize {
+        let (keys, values, scales) = self.segment_parts();
+        keys + values + 2 * scales
+    }
+
+    /// Bytes of a segment's keys, of its values, and of the scales of either.
+    fn segment_parts(&self) -> (usize, usize, usize) {
+        let heads = KV_SEGMENT * self.kv_heads;
+        let (cell, scales) = match self.ty {
+            KvType::F32 => (4, 0),
+            KvType::F16 => (2, 0),
+            KvType::Q8_0 => (1, 2 * heads * self.groups()),
+        };
+        (
+            cell * heads * self.head_dim,
+            cell * heads * self.value_dim(),
+            scales,
+        )
+    }
+
+    /// Appends the cells of the positions from `segment · SEGMENT` on to `out`, as they are stored, in little-endian
+    /// order.
+    ///
+    /// # Panics
+    /// When the layer does not hold all of them.
+    pub fn encode_segment(&self, segment: usize, out: &mut Vec<u8>) {
+        assert!((segment + 1) * KV_SEGMENT <= self.len, "a whole segment");
+        self.tiles[segment].keys.encode(out);
+        self.tiles[segment].values.encode(out);
+    }
+
+    /// Appends positions that [`KvLayer::encode_segment`] wrote.
+    ///
+    /// # Errors
+    /// When the system has no memory left; the layer is then as before.
+    ///
+    /// # Panics
+    /// When the layer does not hold whole segments, or `bytes` are not one.
+    pub fn append_segment(&mut self, bytes: &[u8]) -> Result<(), OutOfMemory> {
+        assert!(
+            self.len.is_multiple_of(KV_SEGMENT) && bytes.len() == self.segment_bytes(),
+            "whole segments"
+        );
+        let (keys, _, scales) = self.segment_parts();
+        let (keys, values) = bytes.split_at(keys + scales);
+        let segment = KvSegment {
+            keys: KvCells::decode(self.ty, keys, scales)?,
+            values: KvCells::decode(self.ty, values, scales)?,
+        };
+        self.tiles.truncate(self.len / KV_SEGMENT);
+        self.tiles.push(Arc::new(segment));
+        self.len += KV_SEGMENT;
+        Ok(())
+    }
+
     /// Removes all positions from `len` on; their storage is kept for new ones.
     pub fn truncate(&mut self, len: usize) {
         if len < self.len {
@@ -286,11 +471,13 @@ impl KvLayer {
     }
 
     /// Zeroes the values of the last tile behind the last position: tiles are multiplied whole, and what a removed sequence
-    /// has left there may be infinite or NaN, whose product with a weight of zero is NaN.
+    /// has left there may be infinite or NaN, whose product with a weight of zero is NaN. Where the segment is shared, that
+    /// is done to its copy, when one is made.
     fn clear_rest_of_tile(&mut self) {
         let (value_dim, groups) = (self.value_dim(), self.groups());
         let rest = self.len..self.len.next_multiple_of(KV_TILE);
-        let Some(tiles) = self.tiles.get_mut(self.len / KV_SEGMENT) else {
+        let segment = self.tiles.get_mut(self.len / KV_SEGMENT);
+        let Some(tiles) = segment.and_then(Arc::get_mut) else {
             return;
         };
         for head in 0..self.kv_heads {
@@ -326,109 +513,4 @@ impl KvLayer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Pseudo-random numbers, with groups of small numbers and groups of zeros.
-    fn numbers(n: usize) -> Vec<f32> {
-        (0..n)
-            .map(|i| {
-                let bits = (i as u32).wrapping_add(7).wrapping_mul(0x9e37_79b9);
-                let bits = (bits ^ bits >> 15).wrapping_mul(0x85eb_ca6b);
-                let size = [3.0, 0.01, 0.0, 40.0][i / KV_SCALE_GROUP % 4];
-                size * ((bits >> 8) as f32 / (1 << 23) as f32 - 1.0)
-            })
-            .collect()
-    }
-
-    /// Rounded to nearest in plain arithmetic: the integers and the scale of a group.
-    fn rounded(x: &[f32]) -> (Vec<i8>, f16) {
-        let largest = x
-            .iter()
-            .fold(0.0_f64, |largest, &v| largest.max(f64::from(v).abs()));
-        let scale = f16::from_f64(largest / 127.0);
-        let nearest = |&v: &f32| match scale.to_f64() {
-            0.0 => 0,
-            scale => (f64::from(v) / scale).round() as i8,
-        };
-        (x.iter().map(nearest).collect(), scale)
-    }
-
-    #[test]
-    fn eight_bits_are_the_nearest_bit_for_bit() {
-        const DIM: usize = 80;
-        let groups = DIM.div_ceil(KV_SCALE_GROUP);
-        let (heads, m) = (2, 37);
-        let (k, v) = (numbers(m * heads * DIM), numbers(2 * m * heads * DIM));
-        let v = &v[m * heads * DIM..];
-        let mut layer = KvLayer::new(KvType::Q8_0, heads, DIM);
-        layer.append(&k, v, m);
-        for position in 0..m {
-            let (tile, lane) = (position / KV_TILE, position % KV_TILE);
-            for head in 0..heads {
-                let x = (position * heads + head) * DIM;
-                let (KvTile::Q8(keys, key_scales), KvTile::Q8(values, value_scales)) = (
-                    layer.keys(head, tile..tile + 1),
-                    layer.values(head, tile..tile + 1),
-                ) else {
-                    panic!("8 bits");
-                };
-                for g in 0..groups {
-                    let part = g * KV_SCALE_GROUP..((g + 1) * KV_SCALE_GROUP).min(DIM);
-                    let (want, scale) = rounded(&k[x..x + DIM][part.clone()]);
-                    assert_eq!(key_scales[g * KV_TILE + lane], scale);
-                    let found: Vec<i8> = part.clone().map(|i| keys[i * KV_TILE + lane]).collect();
-                    assert_eq!(found, want, "key {position} of head {head}, group {g}");
-                    let (want, scale) = rounded(&v[x..x + DIM][part.clone()]);
-                    assert_eq!(value_scales[lane * groups + g], scale);
-                    let found = &values[lane * layer.value_dim()..][part];
-                    assert_eq!(found, want, "value {position} of head {head}, group {g}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn half_precision_is_the_nearest_half() {
-        const DIM: usize = 20;
-        let k = numbers(3 * DIM);
-        let mut layer = KvLayer::new(KvType::F16, 1, DIM);
-        layer.append(&k, &k, 3);
-        let (KvTile::F16(keys), KvTile::F16(values)) = (layer.keys(0, 0..1), layer.values(0, 0..1))
-        else {
-            panic!("half precision");
-        };
-        for (at, x) in k.iter().enumerate() {
-            let (position, i) = (at / DIM, at % DIM);
-            assert_eq!(keys[i * KV_TILE + position], f16::from_f32(*x));
-            assert_eq!(values[position * layer.value_dim() + i], f16::from_f32(*x));
-        }
-    }
-
-    #[test]
-    fn bytes_are_predicted() {
-        for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
-            for (heads, dim) in [(1, 16), (2, 20), (4, 128), (3, 80)] {
-                for positions in [1, KV_SEGMENT, KV_SEGMENT + 1] {
-                    let mut layer = KvLayer::new(ty, heads, dim);
-                    let x = numbers(positions * heads * dim);
-                    layer.append(&x, &x, positions);
-                    let predicted = KvLayer::bytes_for(ty, heads, dim, positions);
-                    assert_eq!(
-                        layer.bytes() as u64,
-                        predicted,
-                        "{} {heads} × {dim}",
-                        ty.name()
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_cache_that_no_memory_holds_is_an_error() {
-        let mut layer = KvLayer::new(KvType::F32, 1 << 30, 512);
-        assert!(layer.reserve(1).is_err());
-        assert_eq!((layer.len(), layer.bytes()), (0, 0));
-    }
-}
+mod tests;

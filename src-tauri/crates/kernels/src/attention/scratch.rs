@@ -143,7 +143,7 @@ impl Int16Scratch {
         reserve(&mut self.weight_scale, rows)
     }
 
-    /// Sizes the buffers for `rows` rows, for which `reserve` has made room, and clears the sums.
+    /// Sizes the buffers for `rows` rows, for which `reserve` has made room.
     pub fn start(&mut self, rows: usize, dim: usize, value_dim: usize) {
         self.q.resize(rows * dim, 0);
         self.q_scale.resize(rows, 0.0);

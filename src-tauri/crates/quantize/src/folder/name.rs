@@ -4,7 +4,7 @@ use std::path::Path;
 
 use engine::gguf::write::Field;
 
-/// The `general.*` metadata that name a model of so many parameters.
+/// The `general.*` metadata that name a model with this number of parameters.
 pub(super) fn fields(folder: &Path, parameters: u64) -> Vec<(String, Field)> {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let name = absolute

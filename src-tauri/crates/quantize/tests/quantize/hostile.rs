@@ -342,7 +342,7 @@ fn a_json_file_that_is_huge_is_not_read() {
     );
 }
 
-/// A safetensors file with this header and so many bytes behind it.
+/// A safetensors file with this header and this number of bytes after it.
 fn safetensors(header: &Value, bytes: usize) -> Vec<u8> {
     let header = header.to_string();
     let mut file = (header.len() as u64).to_le_bytes().to_vec();

@@ -145,7 +145,7 @@ impl Model {
         })
     }
 
-    /// A Hugging Face folder with the weights in so many files.
+    /// A Hugging Face folder with the weights in `shards` files.
     pub fn write_folder(&self, folder: &Path, dtype: DType, shards: usize) {
         fs::create_dir_all(folder).expect("made");
         write_json(&folder.join("config.json"), &self.config());

@@ -170,10 +170,14 @@ fn the_mix_and_the_metadata_are_those_of_llama_cpp() {
             .stored_fields()
             .into_iter()
             .find(|(other, _)| *other == key);
-        let anew = ["general.file_type", "general.alignment"].contains(&key);
-        assert_eq!(kept.map(|(_, value)| value) == Some(value), !anew, "{key}");
+        let rewritten = ["general.file_type", "general.alignment"].contains(&key);
+        assert_eq!(
+            kept.map(|(_, value)| value) == Some(value),
+            !rewritten,
+            "{key}"
+        );
     }
-    // Of eight blocks the first, the last, and of those between every third.
+    // Of eight layers the first, the last, and of those between every third.
     let sixes: Vec<&str> = (report.tensors.iter())
         .filter(|tensor| tensor.ty == "Q6_K")
         .map(|tensor| tensor.name.as_str())

@@ -16,21 +16,25 @@ fn tokenizer() -> Tokenizer {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct Generated {
     thinking: String,
     answer: String,
     ids: Vec<u32>,
 }
 
-/// What comes of a model that wants to say `text`, and `.` where it may not.
-fn hear(text: &str, params: &GenerateParams) -> (Heard, Finished) {
+/// Generates with a model whose likeliest tokens are those of `text`, then `.`.
+fn generate(text: &str, params: &GenerateParams) -> (Generated, Finished) {
     let tokenizer = tokenizer();
     let prompt = Prompt::of_ids(tokenizer.encode("abc abc abc", true));
-    hear_after(&prompt, tokenizer.encode(text, true), params)
+    generate_after(&prompt, tokenizer.encode(text, true), params)
 }
 
-/// The same behind a prompt, with the ids that it wants to say.
-fn hear_after(prompt: &Prompt, says: Vec<u32>, params: &GenerateParams) -> (Heard, Finished) {
+/// The same after a prompt, with the likeliest ids.
+fn generate_after(
+    prompt: &Prompt,
+    says: Vec<u32>,
+    params: &GenerateParams,
+) -> (Generated, Finished) {
     let tokenizer = tokenizer();
     let (read, vocab) = (prompt.ids.len(), tokenizer.vocabulary_size());
     let dot = tokenizer.encode(".", true)[0];
@@ -48,18 +52,18 @@ fn hear_after(prompt: &Prompt, says: Vec<u32>, params: &GenerateParams) -> (Hear
         tokenizer: &tokenizer,
         context: 256,
     };
-    let mut heard = Heard::default();
+    let mut generated = Generated::default();
     let finished = generator.run(prompt, params, &AtomicBool::new(false), &mut |event| {
         if let Event::Token { id, piece, part } = event {
-            heard.ids.push(id);
+            generated.ids.push(id);
             match part {
-                Part::Thinking => heard.thinking.push_str(piece),
-                Part::Answer => heard.answer.push_str(piece),
+                Part::Thinking => generated.thinking.push_str(piece),
+                Part::Answer => generated.answer.push_str(piece),
                 Part::Control => {}
             }
         }
     });
-    (heard, finished.expect("no failure"))
+    (generated, finished.expect("no failure"))
 }
 
 fn params(temperature: f32, lookup: bool) -> GenerateParams {
@@ -85,9 +89,9 @@ fn control_tokens_that_cannot_stand_in_an_answer_never_come() {
                 "<|finetune_right_pad_id|>",
             ] {
                 let text = format!("{control}a{control}{control}b<|im_end|>");
-                let (heard, finished) = hear(&text, &params(temperature, lookup));
-                assert_eq!(heard.answer, ".a..b", "{text} at {temperature}");
-                assert_eq!(heard.thinking, "");
+                let (generated, finished) = generate(&text, &params(temperature, lookup));
+                assert_eq!(generated.answer, ".a..b", "{text} at {temperature}");
+                assert_eq!(generated.thinking, "");
                 assert_eq!(finished.reason, StopReason::EndOfTurn);
             }
         }
@@ -96,12 +100,12 @@ fn control_tokens_that_cannot_stand_in_an_answer_never_come() {
 
 #[test]
 fn tags_still_come() {
-    let (heard, _) = hear(
+    let (generated, _) = generate(
         "<think>\nHm\n</think>\nyes <tool_call>{}</tool_call><|im_end|>",
         &params(0.0, false),
     );
-    assert_eq!(heard.thinking, "\nHm\n");
-    assert_eq!(heard.answer, "\nyes <tool_call>{}</tool_call>");
+    assert_eq!(generated.thinking, "\nHm\n");
+    assert_eq!(generated.answer, "\nyes <tool_call>{}</tool_call>");
 }
 
 #[test]
@@ -109,10 +113,10 @@ fn every_end_of_a_turn_ends_the_answer() {
     // The first is the one that the file names.
     for end in ["<|im_end|>", "<|end_of_text|>"] {
         for lookup in [false, true] {
-            let (heard, finished) = hear(&format!("ab{end}cd"), &params(0.0, lookup));
-            assert_eq!(heard.answer, "ab", "{end}");
+            let (generated, finished) = generate(&format!("ab{end}cd"), &params(0.0, lookup));
+            assert_eq!(generated.answer, "ab", "{end}");
             assert_eq!(finished.reason, StopReason::EndOfTurn, "{end}");
-            assert_eq!(finished.stats.tokens, heard.ids.len(), "{end}");
+            assert_eq!(finished.stats.tokens, generated.ids.len(), "{end}");
         }
     }
 }
@@ -125,11 +129,14 @@ fn thinking_that_the_prompt_has_opened_is_thinking() {
         ..Prompt::of_ids(tokenizer.encode("abc abc abc", true))
     };
     let says = tokenizer.encode("Hm\n</think>\nyes<|im_end|>", true);
-    let (heard, finished) = hear_after(&prompt, says, &params(0.0, false));
-    assert_eq!((&*heard.thinking, &*heard.answer), ("Hm\n", "\nyes"));
+    let (generated, finished) = generate_after(&prompt, says, &params(0.0, false));
+    assert_eq!(
+        (&*generated.thinking, &*generated.answer),
+        ("Hm\n", "\nyes")
+    );
     let thinking = tokenizer.encode("Hm\n", true).len();
     assert_eq!(finished.stats.thinking_tokens, thinking);
-    assert_eq!(finished.stats.tokens, heard.ids.len());
+    assert_eq!(finished.stats.tokens, generated.ids.len());
 }
 
 #[test]
@@ -140,8 +147,9 @@ fn a_character_that_the_prompt_has_begun_comes_whole() {
     for begun in 1..ids.len() {
         let (prompt, rest) = ids.split_at(begun);
         let says = [rest, tokenizer.turn_ends()].concat();
-        let (heard, _) = hear_after(&Prompt::of_ids(prompt.to_vec()), says, &params(0.0, false));
-        assert_eq!(heard.answer, "𒀀", "{begun}");
+        let (generated, _) =
+            generate_after(&Prompt::of_ids(prompt.to_vec()), says, &params(0.0, false));
+        assert_eq!(generated.answer, "𒀀", "{begun}");
     }
 }
 
@@ -173,7 +181,7 @@ fn the_figures_of_an_answer_are_those_of_its_passes() {
         (0, &[(0, 0), (64, 0), (100, 0)][..]),
         (99, &[(99, 99), (100, 99)]),
     ] {
-        let mut heard = Vec::new();
+        let mut generated = Vec::new();
         let finished = generator.run(&prompt, &params, &never, &mut |event| {
             if let Event::Prefill {
                 done,
@@ -182,11 +190,11 @@ fn the_figures_of_an_answer_are_those_of_its_passes() {
             } = event
             {
                 assert_eq!(total, 100);
-                heard.push((done, cached));
+                generated.push((done, cached));
             }
         });
         let stats = finished.expect("no failure").stats;
-        assert_eq!(heard, progress);
+        assert_eq!(generated, progress);
         assert_eq!(
             (stats.prompt_tokens, stats.cached_tokens, stats.tokens),
             (100, cached, 3)

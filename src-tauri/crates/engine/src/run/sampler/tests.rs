@@ -12,7 +12,7 @@ fn logits(seed: u64) -> Vec<f32> {
     let mut random = Random::new(seed);
     (0..128_256)
         .map(|_| {
-            let sum: f64 = (0..4).map(|_| random.unit()).sum();
+            let sum: f64 = (0..4).map(|_| random.uniform()).sum();
             (sum * 8.0 - 16.0) as f32
         })
         .collect()
@@ -204,7 +204,7 @@ fn suppressed_tokens_are_never_chosen() {
             top_p: 1.0,
             ..Sampling::default()
         };
-        let sampler = || Sampler::new(sampling.clone(), 1).suppressing(&[40, 11, 99]);
+        let sampler = || Sampler::new(sampling.clone(), 1).with_suppressed(&[40, 11, 99]);
         assert_eq!(sampler().suppressed(), [11, 40, 99]);
         for step in 0..20 {
             let u = f64::from(step) / 20.0;
@@ -213,7 +213,7 @@ fn suppressed_tokens_are_never_chosen() {
         }
         // Not even where no logit is a number.
         for nothing in [f32::NAN, f32::NEG_INFINITY] {
-            let sampler = Sampler::new(sampling.clone(), 1).suppressing(&[0, 1, 3]);
+            let sampler = Sampler::new(sampling.clone(), 1).with_suppressed(&[0, 1, 3]);
             assert_eq!({ sampler }.sample(&mut [nothing; 5], &[]), 2);
         }
     }
@@ -266,7 +266,7 @@ fn zero_temperature_takes_the_first_best() {
 }
 
 #[test]
-fn the_penalty_reaches_back_as_far_as_it_is_told() {
+fn the_penalty_covers_repeat_last_n_tokens() {
     let sampling = Sampling {
         repeat_penalty: 2.0,
         repeat_last_n: 2,

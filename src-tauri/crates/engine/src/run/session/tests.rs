@@ -146,7 +146,7 @@ fn tokens(seed: u32, count: u32) -> Vec<u32> {
 
 fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
     let mut cached = None;
-    let pass = session.read(prompt, &NEVER, &mut |done| {
+    let pass = session.prefill(prompt, &NEVER, &mut |done| {
         cached.get_or_insert(done);
     });
     assert_eq!(pass.expect("no failure"), Pass::Complete);
@@ -280,7 +280,7 @@ fn the_cache_is_valid_after_cancel() {
                     cancel.store(true, Ordering::Relaxed);
                 });
                 let pass = session
-                    .read(&prompt, &cancel, &mut |_| {})
+                    .prefill(&prompt, &cancel, &mut |_| {})
                     .expect("no failure");
                 cancelled += usize::from(pass == Pass::Cancelled);
             });
@@ -364,7 +364,7 @@ fn the_device_sampler_agrees_with_the_host_sampler() {
     let prompt = tokens(13, 30);
     for sampling in kinds {
         let (mut ours, mut theirs) = (on_gpu(32), on_gpu(32));
-        let sampler = |_| Sampler::new(sampling.clone(), 5).suppressing(&suppressed);
+        let sampler = |_| Sampler::new(sampling.clone(), 5).with_suppressed(&suppressed);
         let mut samplers = [0, 1].map(sampler);
         for session in [&mut ours, &mut theirs] {
             read(session, &prompt);

@@ -72,7 +72,7 @@ fn what_is_learned_reaches_the_last_token_and_what_is_saved_has_a_bound() {
     assert!(drafter.observed.is_none());
     assert_eq!(drafter.acceptance, [LEARNING_RATE; LONGEST]);
     for _ in 0..1000 {
-        drafter.settle(0, 0, &PassCosts::default());
+        drafter.record(0, 0, &PassCosts::default());
     }
     assert!((drafter.budget - MAX_BUDGET).abs() < 1e-9);
 }
@@ -141,14 +141,14 @@ fn write_out(script: &Script, machine: Machine, drafter: bool) -> (usize, usize)
     let time = Arc::new(AtomicUsize::new(0));
     let mut session = scripted(|_| vec![0.0], machine, &time, &Arc::default());
     let never = AtomicBool::new(false);
-    let read = session.read(&script.prompt, &never, &mut |_| {});
+    let read = session.prefill(&script.prompt, &never, &mut |_| {});
     assert_eq!(read.expect("no failure"), Pass::Complete);
     time.store(0, Ordering::Relaxed);
     let (mut tokens, mut speculator) = (script.prompt.clone(), Speculator::new(drafter));
     for (at, &id) in script.answer.iter().enumerate() {
         tokens.push(id);
-        let room = script.answer.len() - at - 1;
-        let pass = speculator.advance(&mut session, &tokens, room, &never);
+        let max_draft = script.answer.len() - at - 1;
+        let pass = speculator.advance(&mut session, &tokens, max_draft, &never);
         assert_eq!(pass.expect("no failure"), Pass::Complete);
     }
     assert!(session.tokens().starts_with(&tokens));
@@ -160,9 +160,9 @@ fn drafts_slow_no_text_on_any_machine_by_three_percent() {
     for (machine, cost) in MACHINES.into_iter().enumerate() {
         for script in scripts(100_000) {
             let (plain, none) = write_out(&script, cost, false);
-            let (guessed, drafted) = write_out(&script, cost, true);
+            let (speculative, drafted) = write_out(&script, cost, true);
             assert_eq!((plain, none), (1000 * script.answer.len(), 0));
-            let ratio = plain as f64 / guessed as f64;
+            let ratio = plain as f64 / speculative as f64;
             let label = format!("{} on machine {machine}: {ratio}, {drafted}", script.text);
             assert!(ratio > 0.97, "{label}");
             if machine == 0 && ["edit", "summary"].contains(&script.text) {
@@ -190,7 +190,7 @@ fn rejected_drafts_cost_no_more_than_the_budget() {
                     .count();
                 let seconds = machine(1 + drafted) as f64 / 1000.0;
                 costs.record(1 + drafted, seconds);
-                drafter.settle(drafted, accepted, &costs);
+                drafter.record(drafted, accepted, &costs);
                 generated += accepted + 1;
                 lost += seconds - 1.0 - accepted as f64;
                 // The first draft is made before anything is known of its cost.
@@ -275,7 +275,7 @@ fn chain(vocab: usize) -> impl Fn(&[u32]) -> Vec<f32> + Send + 'static {
     move |tokens| {
         let before = tokens.iter().rev().take(2);
         let mut random = Random::new(before.fold(0, |seed, &id| 31 * seed + u64::from(id)));
-        (0..vocab).map(|_| 8.0 * random.unit() as f32).collect()
+        (0..vocab).map(|_| 8.0 * random.uniform() as f32).collect()
     }
 }
 
@@ -290,21 +290,21 @@ fn drafts_change_only_the_number_of_passes() {
             let params = params(temperature, seed, most, lookup);
             answer(&[1, 2, 3], chain(vocab), &params)
         };
-        let (plain, guessed) = (run(false), run(true));
-        assert_eq!(plain.ids, guessed.ids, "seed {seed}");
-        assert_eq!(plain.finished.reason, guessed.finished.reason);
+        let (plain, speculative) = (run(false), run(true));
+        assert_eq!(plain.ids, speculative.ids, "seed {seed}");
+        assert_eq!(plain.finished.reason, speculative.finished.reason);
         assert_eq!(plain.finished.stats.tokens, plain.ids.len());
-        assert_eq!(guessed.finished.stats.tokens, guessed.ids.len());
+        assert_eq!(speculative.finished.stats.tokens, speculative.ids.len());
         assert_eq!(plain.finished.stats.drafted_tokens, 0);
-        let whole = [&[1, 2, 3], &guessed.ids[..]].concat();
-        assert!(whole.starts_with(&guessed.cached), "seed {seed}");
-        assert!(guessed.passes <= plain.passes);
-        drafted += guessed.finished.stats.drafted_tokens;
-        accepted += guessed.finished.stats.accepted_tokens;
+        let whole = [&[1, 2, 3], &speculative.ids[..]].concat();
+        assert!(whole.starts_with(&speculative.cached), "seed {seed}");
+        assert!(speculative.passes <= plain.passes);
+        drafted += speculative.finished.stats.drafted_tokens;
+        accepted += speculative.finished.stats.accepted_tokens;
     }
     assert!(
         accepted > 1000 && drafted > accepted + 100,
-        "{accepted} of {drafted} drafted tokens were right: both must occur"
+        "{accepted} of {drafted} drafted tokens were accepted: both must occur"
     );
 }
 
@@ -327,14 +327,14 @@ fn an_edit_of_the_prompt_takes_few_passes() {
         };
         answer(&prompt, next, &params(0.0, 1, Some(150), drafter))
     };
-    let (plain, guessed) = (run(false), run(true));
-    assert_eq!(guessed.ids, script[150..]);
-    assert_eq!(plain.ids, guessed.ids);
+    let (plain, speculative) = (run(false), run(true));
+    assert_eq!(speculative.ids, script[150..]);
+    assert_eq!(plain.ids, speculative.ids);
     assert_eq!(plain.passes, 152, "three chunks of prompt");
     assert!(
-        3 * guessed.passes <= 2 * plain.passes,
+        3 * speculative.passes <= 2 * plain.passes,
         "{} passes where {} read one token each",
-        guessed.passes,
+        speculative.passes,
         plain.passes
     );
 }

@@ -1,11 +1,11 @@
 //! Injection guard: separates the content of messages from the text of the template.
 //!
-//! Content carries marks, so that no special token's text that has a character of content in it
-//! comes out of the template, however the template joined it to its own text or to other content:
-//! what matches is structure. A mark stands after each character of content that could begin a
+//! Content is marked, so that no text of a special token in the rendered prompt has a character of
+//! content in it, however the template joined content to its own text or to other content: what
+//! matches is structure. A mark stands after each character of content that could begin a
 //! special token, before each that could end one, and after content that could lie in the middle
-//! of one. Then the marks go. The marks are noncharacters; where content holds one itself, it is
-//! marked as well.
+//! of one. Then the marks are removed. They are noncharacters; one in the content is marked as
+//! well.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,11 +15,11 @@ use crate::text::tokenizer::Specials;
 
 const MARK: char = '\u{fdd0}';
 /// Encloses the index of a placeholder.
-const PLACE: char = '\u{fdd1}';
+const PLACEHOLDER: char = '\u{fdd1}';
 const END: char = '\u{fdd2}';
 
 /// Marks the end of the answer to continue.
-pub(super) const CUT: &str = "\u{fdd2}";
+pub(super) const ANSWER_END: &str = "\u{fdd2}";
 
 /// A segment of a rendered prompt.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,9 +29,9 @@ pub(super) enum Segment {
     /// A special token of the template.
     Special(u32),
     /// Placeholder of the ids of the turn with this index.
-    Place(usize),
-    /// Position of [`CUT`].
-    Cut,
+    Placeholder(usize),
+    /// Position of [`ANSWER_END`].
+    AnswerEnd,
 }
 
 /// Marks content before rendering and splits what was rendered.
@@ -44,11 +44,11 @@ impl<'a> Guard<'a> {
         Self { specials }
     }
 
-    /// `text` as content.
+    /// `text` with marks, as content.
     pub(super) fn content(&self, text: &str) -> String {
         let mut content = self.marked(text, |c| self.is_start(c));
         let words = text.trim_end();
-        // Before the white space that templates strip.
+        // Before the trailing white space, which templates strip.
         if !words.is_empty() && self.specials.contain(words.trim_start()) {
             content.insert(content.len() - (text.len() - words.len()), MARK);
         }
@@ -82,11 +82,11 @@ impl<'a> Guard<'a> {
     }
 
     /// Placeholder content for the ids of the turn with this index.
-    pub(super) fn place(index: usize) -> String {
-        format!("{PLACE}{index}{PLACE}")
+    pub(super) fn placeholder(index: usize) -> String {
+        format!("{PLACEHOLDER}{index}{PLACEHOLDER}")
     }
 
-    /// Splits a render at its special tokens and places, and takes the marks out; `None` when `cancel` was set.
+    /// Splits a rendered prompt at its special tokens and placeholders and removes the marks; `None` if cancelled.
     pub(super) fn segments(&self, render: &str, cancel: &AtomicBool) -> Option<Vec<Segment>> {
         let mut segments = Vec::new();
         let mut text = String::new();
@@ -105,7 +105,7 @@ impl<'a> Guard<'a> {
             }
             rest = &rest[c.len_utf8()..];
             if c == MARK && !rest.starts_with(MARK) {
-                // It stood before or after content.
+                // A mark before or after content.
                 continue;
             }
             text.push(c);
@@ -119,19 +119,18 @@ impl<'a> Guard<'a> {
         Some(segments)
     }
 
-    /// The piece of structure that `rest` begins with, `c` being its first character, and its
-    /// length in bytes.
+    /// The structure at the start of `rest`, whose first character is `c`, and its length in bytes.
     fn structure(&self, c: char, rest: &str) -> Option<(usize, Segment)> {
         if !self.is_start(c) || rest[c.len_utf8()..].starts_with(MARK) {
             return None;
         }
         match c {
-            PLACE => {
-                let number = rest[c.len_utf8()..].split_once(PLACE)?.0;
+            PLACEHOLDER => {
+                let number = rest[c.len_utf8()..].split_once(PLACEHOLDER)?.0;
                 let length = 2 * c.len_utf8() + number.len();
-                Some((length, Segment::Place(number.parse().ok()?)))
+                Some((length, Segment::Placeholder(number.parse().ok()?)))
             }
-            END => Some((c.len_utf8(), Segment::Cut)),
+            END => Some((c.len_utf8(), Segment::AnswerEnd)),
             _ => {
                 let (length, id) = self.specials.starting(rest)?;
                 Some((length, Segment::Special(id)))
@@ -141,7 +140,7 @@ impl<'a> Guard<'a> {
 
     /// Characters of content that get a mark.
     fn is_start(&self, c: char) -> bool {
-        matches!(c, MARK | PLACE | END) || self.specials.starts().binary_search(&c).is_ok()
+        matches!(c, MARK | PLACEHOLDER | END) || self.specials.starts().binary_search(&c).is_ok()
     }
 
     /// With a mark before each character that could end a special token, and after each that `marks` names.

@@ -79,19 +79,19 @@ fn the_demo_model_answers_the_same_with_drafts() {
     for question in QUESTIONS {
         for temperature in [0.0, 0.8] {
             let (plain, _) = answer(&mut engine, question, temperature, false);
-            let (guessed, stats) = answer(&mut engine, question, temperature, true);
+            let (speculative, stats) = answer(&mut engine, question, temperature, true);
             assert_eq!(
-                engine.tokenizer().decode(&guessed),
+                engine.tokenizer().decode(&speculative),
                 engine.tokenizer().decode(&plain),
                 "{question} at {temperature}"
             );
-            assert_eq!(guessed, plain, "{question} at {temperature}");
+            assert_eq!(speculative, plain, "{question} at {temperature}");
             drafted += stats.drafted_tokens;
             accepted += stats.accepted_tokens;
         }
     }
     assert!(
         accepted > 0 && drafted > accepted,
-        "{accepted} of {drafted} drafted tokens were right: both must occur"
+        "{accepted} of {drafted} drafted tokens were accepted: both must occur"
     );
 }

@@ -1,0 +1,179 @@
+//! The lengths of context that a model can be run with, and what each takes: figures to choose by.
+
+use std::path::Path;
+
+use kernels::KvType;
+
+use crate::context::{context_bytes_per_token, fixed_bytes, kv_bytes_per_token, longest};
+use crate::gguf::Gguf;
+use crate::machine;
+use crate::model::config::Config;
+use crate::model::weights;
+use crate::open_error::OpenError;
+use crate::options::LoadOptions;
+use crate::process;
+
+/// The lengths to choose from, in tokens.
+const LENGTHS: [usize; 7] = [2048, 4096, 8192, 16384, 32768, 65536, 131_072];
+
+/// A length of context, and what it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextCost {
+    /// The length in tokens.
+    pub tokens: usize,
+    /// Memory of a full KV cache in f16, in bytes.
+    pub kv_f16_bytes: u64,
+    /// Memory of a full KV cache in q8_0, in bytes.
+    pub kv_q8_bytes: u64,
+    /// Whether it is longer than the model was trained for, so that YaRN is applied.
+    pub stretched: bool,
+    /// Whether it fits in the free memory with the weights, in the requested type of KV cache.
+    pub fits: bool,
+}
+
+/// What the context lengths of the model at `path` take, the shortest first, up to the longest that it supports. Only
+/// the header is read. `is_loaded`: the model is open in this process, and its memory counts as free, because it is
+/// released before the model is opened again.
+///
+/// # Errors
+/// When the file is not a supported model.
+pub fn context_costs(
+    path: &Path,
+    options: &LoadOptions,
+    is_loaded: bool,
+) -> Result<Vec<ContextCost>, OpenError> {
+    let gguf = Gguf::open(path)?;
+    let config = Config::from_gguf(&gguf)?;
+    let weights_bytes = weights::packed_bytes(&gguf, &config);
+    let available = process::available().map(|free| {
+        let held = || process::allocated().unwrap_or(weights_bytes);
+        free.saturating_add(if is_loaded { held() } else { 0 })
+    });
+    Ok(costs(&config, weights_bytes, options, available))
+}
+
+fn costs(
+    config: &Config,
+    weights_bytes: u64,
+    options: &LoadOptions,
+    available: Option<u64>,
+) -> Vec<ContextCost> {
+    let fixed = fixed_bytes(config, weights_bytes, machine::threads(options.threads));
+    let per_token = context_bytes_per_token(config, options.kv);
+    let needed = |tokens: usize| fixed.saturating_add(per_token.saturating_mul(tokens as u64));
+    let longest = longest(config, options);
+    let mut lengths = LENGTHS.map(|length| length.min(longest)).to_vec();
+    lengths.dedup();
+    let kv_bytes = |kv, tokens| kv_bytes_per_token(config, kv).saturating_mul(tokens as u64);
+    lengths
+        .into_iter()
+        .map(|tokens| ContextCost {
+            tokens,
+            kv_f16_bytes: kv_bytes(KvType::F16, tokens),
+            kv_q8_bytes: kv_bytes(KvType::Q8_0, tokens),
+            stretched: config.needs_yarn(tokens),
+            fits: available.is_none_or(|available| needed(tokens) <= available),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gpu::Shape;
+
+    use super::*;
+    use crate::model::rope::{Rope, Scaling};
+
+    /// SmolLM3-3B as its metadata describe it.
+    fn smollm3() -> Config {
+        Config {
+            shape: Shape {
+                layers: 36,
+                embedding: 2048,
+                feed_forward: 11008,
+                heads: 16,
+                kv_heads: 4,
+                head_dim: 128,
+                vocab: 128_256,
+                eps: 1e-6,
+                rotary: 128,
+            },
+            context: 65536,
+            rope: Rope {
+                theta: 5e6,
+                scaling: Scaling::Linear { factor: 1.0 },
+            },
+        }
+    }
+
+    /// Size of the file in Q4_K_M.
+    const WEIGHTS: u64 = 1_915_305_312;
+
+    fn costs_of(config: &Config, options: &LoadOptions, available: u64) -> Vec<ContextCost> {
+        costs(config, WEIGHTS, options, Some(available))
+    }
+
+    #[test]
+    fn smollm3_goes_from_2_048_to_131_072_tokens_the_last_by_yarn() {
+        let costs = costs_of(&smollm3(), &LoadOptions::default(), u64::MAX);
+        let lengths: Vec<_> = costs.iter().map(|cost| cost.tokens).collect();
+        assert_eq!(lengths, LENGTHS);
+        for cost in &costs {
+            // 36 layers of 2 × 4 × 128 values: 72 KiB a token in f16, and 34 bytes for 32 values in q8_0.
+            assert_eq!(cost.kv_f16_bytes, cost.tokens as u64 * 72 * 1024);
+            assert_eq!(cost.kv_q8_bytes, cost.tokens as u64 * 36 * 1024 * 34 / 32);
+            assert_eq!(cost.stretched, cost.tokens > 65536);
+            assert!(cost.fits);
+        }
+        let longest = smollm3().for_context(131_072);
+        let Scaling::Yarn(yarn) = longest.rope.scaling else {
+            panic!("no YaRN");
+        };
+        assert_eq!((yarn.factor, yarn.original_context), (2.0, 65536));
+        assert_eq!(smollm3().for_context(65536), smollm3());
+    }
+
+    #[test]
+    fn what_fits_depends_on_the_free_memory_and_the_kv_type() {
+        let fitting = |kv, available| {
+            let options = LoadOptions {
+                kv,
+                ..LoadOptions::default()
+            };
+            let costs = costs_of(&smollm3(), &options, available);
+            costs.iter().rfind(|cost| cost.fits).map(|cost| cost.tokens)
+        };
+        assert_eq!(fitting(KvType::F16, 0), None);
+        // Beside the weights, scratch and a margin take some 0.5 GiB; 32,768 tokens take 2.25 GiB in f16, 65,536 take 2.39 in
+        // q8_0.
+        assert_eq!(fitting(KvType::F16, 5 << 30), Some(32768));
+        assert_eq!(fitting(KvType::Q8_0, 5 << 30), Some(65536));
+    }
+
+    #[test]
+    fn a_length_that_the_model_does_not_support_is_not_offered() {
+        let mut small = smollm3();
+        small.context = 3000;
+        let lengths = |options: &LoadOptions| {
+            let costs = costs_of(&small, options, u64::MAX);
+            let lengths: Vec<_> = costs
+                .iter()
+                .map(|cost| (cost.tokens, cost.stretched))
+                .collect();
+            lengths
+        };
+        let stretched = LoadOptions::default();
+        assert_eq!(
+            lengths(&stretched),
+            [(2048, false), (4096, true), (6000, true)]
+        );
+        let plain = LoadOptions {
+            allow_yarn: false,
+            ..stretched
+        };
+        assert_eq!(lengths(&plain), [(2048, false), (3000, false)]);
+        small.context = 1000;
+        let costs = costs_of(&small, &plain, u64::MAX);
+        assert_eq!(costs.iter().map(|it| it.tokens).collect::<Vec<_>>(), [1000]);
+    }
+}

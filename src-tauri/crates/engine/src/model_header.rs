@@ -1,0 +1,186 @@
+//! The header of a model file: what the model is, and the memory that running it would take. No weight is read.
+
+use std::path::Path;
+
+use gpu::Shape;
+
+use crate::context::{Context, context_bytes_per_token, fixed_bytes};
+use crate::gguf::Gguf;
+use crate::machine::threads;
+use crate::model::config::Config;
+use crate::model::rope::{Rope, Scaling};
+use crate::model::weights;
+use crate::open_error::OpenError;
+use crate::options::LoadOptions;
+use crate::summary;
+
+/// What the header of a model file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelHeader {
+    /// `general.name`, else the file's name.
+    pub name: String,
+    /// The quantisation mix, such as `Q4_K_M`.
+    pub quantisation: String,
+    /// The memory that the model takes.
+    pub footprint: Footprint,
+}
+
+impl ModelHeader {
+    /// Reads the header of the file at `path` and checks that every tensor is there. Its tokenizer and its chat
+    /// template are not checked.
+    ///
+    /// # Errors
+    /// The first problem.
+    pub fn open(path: &Path) -> Result<ModelHeader, OpenError> {
+        let gguf = Gguf::open(path)?;
+        let config = Config::from_gguf(&gguf)?;
+        weights::check(&gguf, &config)?;
+        Ok(ModelHeader {
+            name: summary::name(&gguf),
+            quantisation: summary::quantisation(&gguf),
+            footprint: Footprint {
+                weights_bytes: weights::packed_bytes(&gguf, &config),
+                bytes_per_token: weights::bytes_per_token(&gguf, &config),
+                config,
+            },
+        })
+    }
+}
+
+/// The memory that a model takes, and the bytes of weights that a generated token reads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Footprint {
+    config: Config,
+    weights_bytes: u64,
+    /// Bytes of weights that every generated token reads.
+    pub bytes_per_token: u64,
+}
+
+/// The memory of a model at one length of context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextMemory {
+    /// Length of the context, in tokens.
+    pub tokens: usize,
+    /// Memory of weights, KV cache and scratch, in bytes.
+    pub bytes: u64,
+    /// Whether that much is free.
+    pub fits: bool,
+}
+
+impl Footprint {
+    /// That of SmolLM3-3B in a file of `file_bytes`, for which the file need not be there. Its head is tied to the
+    /// embedding table, so a token reads all weights.
+    pub fn of_smollm3_3b(file_bytes: u64) -> Footprint {
+        // HuggingFaceTB/SmolLM3-3B, config.json.
+        let shape = Shape {
+            layers: 36,
+            embedding: 2048,
+            feed_forward: 11008,
+            heads: 16,
+            kv_heads: 4,
+            head_dim: 128,
+            vocab: 128_256,
+            eps: 1e-6,
+            rotary: 128,
+        };
+        let rope = Rope {
+            theta: 5e6,
+            scaling: Scaling::Linear { factor: 1.0 },
+        };
+        Footprint {
+            config: Config {
+                shape,
+                context: 65_536,
+                rope,
+            },
+            weights_bytes: file_bytes,
+            bytes_per_token: file_bytes,
+        }
+    }
+
+    /// The memory at the context that the model would be opened with, of `available` bytes; `None`: as much as it
+    /// needs. Where not even a short context fits, that of a short one.
+    pub fn memory(&self, options: &LoadOptions, available: Option<u64>) -> ContextMemory {
+        let threads = threads(options.threads);
+        let context = Context::of_weights(
+            &self.config,
+            self.weights_bytes,
+            options,
+            threads,
+            available,
+        );
+        let bytes_at = |tokens: usize| {
+            let cache = context_bytes_per_token(&self.config, options.kv);
+            fixed_bytes(&self.config, self.weights_bytes, threads)
+                .saturating_add(cache.saturating_mul(tokens as u64))
+        };
+        match context {
+            Ok(Context { tokens, .. }) => ContextMemory {
+                tokens,
+                bytes: bytes_at(tokens),
+                fits: true,
+            },
+            Err(_) => {
+                let tokens = Context::least(&self.config, options);
+                ContextMemory {
+                    tokens,
+                    bytes: bytes_at(tokens),
+                    fits: false,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernels::KvType;
+
+    fn fixture() -> ModelHeader {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
+        ModelHeader::open(&path).expect("the fixture is committed")
+    }
+
+    #[test]
+    fn a_header_has_the_memory_that_opening_decides_by() {
+        let header = fixture();
+        let options = LoadOptions::default();
+        let all = header.footprint.memory(&options, None);
+        assert!(all.fits);
+        let same = header.footprint.memory(&options, Some(all.bytes));
+        assert_eq!(same, all, "as much as it needs is enough");
+        let less = header.footprint.memory(&options, Some(all.bytes - 1));
+        assert!(less.tokens < all.tokens && less.bytes < all.bytes && less.fits);
+        let none = header.footprint.memory(&options, Some(0));
+        assert!(!none.fits && none.bytes > 0, "{none:?}");
+    }
+
+    #[test]
+    fn the_forecast_of_smollm3_3b_has_its_published_cache_of_72_kib_a_token() {
+        let of_context = |context, kv| {
+            let options = LoadOptions {
+                context: Some(context),
+                kv,
+                threads: Some(2),
+                ..LoadOptions::default()
+            };
+            Footprint::of_smollm3_3b(1_915_305_312)
+                .memory(&options, None)
+                .bytes
+        };
+        let tokens = 1 << 14;
+        let grown = of_context(2 * tokens, KvType::F16) - of_context(tokens, KvType::F16);
+        let per_token = grown as f64 / tokens as f64 / 1024.0;
+        // Beside keys and values there are partial results of attention.
+        assert!((72.0..76.0).contains(&per_token), "{per_token} KiB");
+        assert!(of_context(tokens, KvType::Q8_0) < of_context(tokens, KvType::F16));
+        assert!(of_context(1024, KvType::F16) > 1_915_305_312);
+    }
+
+    #[test]
+    fn a_model_of_another_kind_is_an_error_and_not_a_header() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tokenizer.gguf");
+        assert!(ModelHeader::open(&path).is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! A sequence of tokens with what is known of its KV cache, and those that are kept in memory beside the current one.
+
+use crate::model::kv_cache::KvCache;
+
+/// The tokens of a KV cache.
+#[derive(Clone, Default)]
+pub(crate) struct Sequence {
+    pub(crate) tokens: Vec<u32>,
+    /// Leading positions whose keys and values are those of a cold run, bit for bit: evaluated in whole chunks from the
+    /// start on. What is decoded, and what is read behind it, differs in the last bits.
+    pub(crate) canonical: usize,
+    /// Leading tokens that are of the conversation; those behind them are of a draft.
+    pub(crate) settled: usize,
+    /// Leading positions that are kept as blocks under `label`.
+    pub(crate) kept: usize,
+    /// What the caller calls the conversation.
+    pub(crate) label: u64,
+}
+
+impl Sequence {
+    /// Leading tokens that both have.
+    pub(crate) fn common(&self, prompt: &[u32]) -> usize {
+        let pairs = self.tokens.iter().zip(prompt);
+        pairs.take_while(|(a, b)| a == b).count()
+    }
+
+    /// Appends tokens of the conversation: with them, what was a draft is none any more.
+    pub(crate) fn push(&mut self, ids: &[u32]) {
+        self.tokens.extend_from_slice(ids);
+        self.settled = self.tokens.len();
+    }
+
+    /// Removes all but the first `len` tokens. `block` is the number of positions that are canonical together.
+    pub(crate) fn truncate(&mut self, len: usize, block: usize) {
+        self.tokens.truncate(len);
+        let len = self.tokens.len();
+        self.settled = self.settled.min(len);
+        self.canonical = self.canonical.min(len / block * block);
+        self.kept = self.kept.min(self.canonical);
+    }
+
+    /// Whether a block of this many tokens is not kept yet.
+    pub(crate) fn has_unkept(&self, block: usize) -> bool {
+        self.kept + block <= self.settled
+    }
+}
+
+/// A sequence that is not the current one, with its cache.
+pub(crate) struct ParkedSequence {
+    pub(crate) sequence: Sequence,
+    pub(crate) cache: KvCache,
+}
+
+/// Sequences in memory beside the current one, that used last at the end.
+#[derive(Default)]
+pub(crate) struct ParkedSequences(Vec<ParkedSequence>);
+
+impl ParkedSequences {
+    /// The one that shares most with `prompt`, and how much.
+    pub(crate) fn nearest(&self, prompt: &[u32]) -> Option<(usize, usize)> {
+        let common = |parked: &ParkedSequence| parked.sequence.common(prompt);
+        let all = self.0.iter().map(common).enumerate();
+        all.max_by_key(|(_, common)| *common)
+    }
+
+    /// One of which a block is not kept yet.
+    pub(crate) fn unkept(&self, block: usize) -> Option<usize> {
+        let unkept = |parked: &ParkedSequence| parked.sequence.has_unkept(block);
+        self.0.iter().position(unkept)
+    }
+
+    pub(crate) fn take(&mut self, at: usize) -> ParkedSequence {
+        self.0.remove(at)
+    }
+
+    /// Adds a sequence, in place of those that it begins with. The one that was unused for longest goes first, as long
+    /// as all together take more than `budget` bytes.
+    pub(crate) fn add(&mut self, parked: ParkedSequence, budget: u64) {
+        let tokens = &parked.sequence.tokens;
+        self.0
+            .retain(|other| !tokens.starts_with(&other.sequence.tokens));
+        self.0.push(parked);
+        while self.bytes() > budget && !self.0.is_empty() {
+            self.0.remove(0);
+        }
+    }
+
+    /// Memory in bytes, at most: what sequences share is counted for each.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0
+            .iter()
+            .map(|parked| parked.cache.bytes() as u64)
+            .sum()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Removes those of conversations that `keeps` refuses.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
+        self.0.retain(|parked| keeps(parked.sequence.label));
+    }
+}

@@ -1,0 +1,240 @@
+//! Sequences beside the current one: in memory, and as blocks that outlive the session.
+
+use std::sync::atomic::AtomicBool;
+
+use super::Session;
+use crate::model::error::DeviceError;
+use crate::model::evaluate::{Pass, Want};
+use crate::model::kv_cache::KvCache;
+use crate::run::kv_blocks::KvBlocks;
+use crate::run::sequence::{ParkedSequence, Sequence};
+
+/// Tokens that are evaluated again rather than kept in a sequence of their own.
+const NEGLIGIBLE: usize = 64;
+
+impl Session {
+    /// Tokens of a block, whole chunks of whole segments; `None` where the host's memory does not have the cache.
+    pub fn block(&mut self) -> Option<usize> {
+        let model = self.model.as_mut()?;
+        model.kv_cache()?;
+        Some(model.chunk().max(KvCache::SEGMENT))
+    }
+
+    /// Makes the sequence current that shares most with `prompt`, and adds what `blocks` hold of the rest. The sequence
+    /// before stays in memory, as far as there is room. From now on the current one is of the conversation `label`.
+    pub fn resume(&mut self, prompt: &[u32], label: u64, blocks: Option<&mut dyn KvBlocks>) {
+        self.select(prompt);
+        // What another conversation has behind the common tokens is not this one's.
+        let common = self.sequence.common(prompt);
+        self.truncate(common);
+        if self.sequence.label != label {
+            (self.sequence.label, self.sequence.kept) = (label, 0);
+        }
+        if let Some(blocks) = blocks {
+            self.restore(prompt, blocks);
+        }
+    }
+
+    /// Makes the sequence current that shares most with `prompt`.
+    pub(super) fn select(&mut self, prompt: &[u32]) {
+        if self.cached != self.sequence.tokens.len() || self.block().is_none() {
+            return;
+        }
+        let mut common = self.sequence.common(prompt);
+        if let Some((at, there)) = self.parked.nearest(prompt)
+            && there > common
+        {
+            common = there;
+            self.switch_to(at);
+        }
+        if self.sequence.settled > common + NEGLIGIBLE {
+            let sequence = self.sequence.clone();
+            if let Some(cache) = self.kv_cache().map(|kv| kv.prefix(usize::MAX)) {
+                self.park(sequence, cache);
+            }
+        }
+    }
+
+    /// Makes a parked sequence current.
+    fn switch_to(&mut self, at: usize) {
+        let ParkedSequence { sequence, cache } = self.parked.take(at);
+        let before = std::mem::replace(&mut self.sequence, sequence);
+        self.cached = self.sequence.tokens.len();
+        let kv = self.kv_cache();
+        if let Some(cache) = kv.map(|kv| std::mem::replace(kv, cache)) {
+            self.park(before, cache);
+        }
+    }
+
+    fn park(&mut self, mut sequence: Sequence, cache: KvCache) {
+        let block = self.block().unwrap_or(1);
+        sequence.truncate(sequence.settled, block);
+        if sequence.tokens.len() > NEGLIGIBLE {
+            let cache = cache.prefix(sequence.tokens.len());
+            let budget = (self.spare_memory)(self.kv_bytes() as u64, self.parked.bytes());
+            self.parked.add(ParkedSequence { sequence, cache }, budget);
+        }
+    }
+
+    /// Continues the current sequence, which shares most with `prompt`, by blocks of `prompt`. Positions in memory that
+    /// are not canonical are replaced, so that the result is that of a cold run.
+    fn restore(&mut self, prompt: &[u32], blocks: &mut dyn KvBlocks) {
+        let Some(block) = self.block() else { return };
+        let common = self.sequence.common(prompt);
+        // The last token is always evaluated, for its logits.
+        let whole = prompt.len().saturating_sub(1) / block * block;
+        let next = common / block * block + block;
+        let label = self.sequence.label;
+        if next > whole || !blocks.holds(label, &prompt[..next]) {
+            return;
+        }
+        let start = self.sequence.canonical.min(common) / block * block;
+        let Some(mut cache) = self.kv_cache().map(|kv| kv.prefix(start)) else {
+            return;
+        };
+        blocks.load(&prompt[..whole], start, &mut |bytes| {
+            let added = cache.append_block(bytes, block);
+            added
+                .inspect_err(|error| tracing::warn!(%error, "a block of the KV cache was not used"))
+                .is_ok()
+        });
+        let restored = cache.len();
+        if restored <= common {
+            return;
+        }
+        let Some(kv) = self.kv_cache() else { return };
+        *kv = cache;
+        self.sequence = Sequence {
+            tokens: prompt[..restored].to_vec(),
+            canonical: restored,
+            settled: restored,
+            kept: self.sequence.kept.min(start),
+            label,
+        };
+        self.cached = restored;
+        tracing::debug!(restored, common, "KV cache restored");
+    }
+
+    /// Does one step of keeping all sequences as `blocks`: stores a block, or evaluates one as a cold run does, where it
+    /// was decoded. False when nothing is left to do, or `blocks` take nothing now. A step that is cancelled changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn keep(
+        &mut self,
+        blocks: &mut dyn KvBlocks,
+        cancel: &AtomicBool,
+    ) -> Result<bool, DeviceError> {
+        let Some(block) = self.block() else {
+            return Ok(false);
+        };
+        if !self.sequence.has_unkept(block) {
+            match self.parked.unkept(block) {
+                Some(at) => self.switch_to(at),
+                None => return Ok(false),
+            }
+        }
+        let (first, end) = (self.sequence.kept, self.sequence.kept + block);
+        if self.sequence.canonical < end {
+            let tokens = self.sequence.tokens.clone();
+            let _whether_cancelled = self.canonicalise(&tokens, block, cancel)?;
+            return Ok(true);
+        }
+        let (label, tokens) = (self.sequence.label, self.sequence.tokens[..end].to_vec());
+        if !blocks.holds(label, &tokens) {
+            let Some(kv) = self.kv_cache() else {
+                return Ok(false);
+            };
+            let bytes = kv.block(first, block)?;
+            if !blocks.store(label, &tokens, &bytes) {
+                return Ok(false);
+            }
+        }
+        self.sequence.kept = end;
+        Ok(true)
+    }
+
+    /// Evaluates the whole blocks of a prompt that is not sent yet, as a cold run does. What is cancelled, or of a draft
+    /// that changes, costs nothing.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn read_ahead(&mut self, prompt: &[u32], cancel: &AtomicBool) -> Result<Pass, DeviceError> {
+        let Some(block) = self.block() else {
+            return Ok(Pass::Complete);
+        };
+        while self.sequence.canonical + block < prompt.len() {
+            if self.canonicalise(prompt, block, cancel)? == Pass::Cancelled {
+                return Ok(Pass::Cancelled);
+            }
+        }
+        Ok(Pass::Complete)
+    }
+
+    /// Evaluates the block of `prompt` behind the canonical positions, which are the same there. Where that is cancelled
+    /// or fails, the sequence is as before.
+    fn canonicalise(
+        &mut self,
+        prompt: &[u32],
+        block: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Pass, DeviceError> {
+        let common = self.sequence.common(prompt);
+        let start = self.sequence.canonical.min(common) / block * block;
+        let end = start + block;
+        let Some(before) = self.kv_cache().map(|kv| kv.prefix(usize::MAX)) else {
+            return Ok(Pass::Complete);
+        };
+        let pass = self.evaluate_canonical(start, &prompt[start..end], cancel);
+        let Some(kv) = self.kv_cache() else {
+            return pass;
+        };
+        if !matches!(pass, Ok(Pass::Complete)) {
+            *kv = before;
+            return pass;
+        }
+        if common >= end {
+            kv.append_rest_of(&before);
+        } else {
+            let Sequence {
+                tokens,
+                settled,
+                kept,
+                ..
+            } = &mut self.sequence;
+            tokens.truncate(start);
+            tokens.extend_from_slice(&prompt[start..end]);
+            *settled = common.min(*settled);
+            *kept = start.min(*kept);
+            self.cached = end;
+        }
+        self.sequence.canonical = end;
+        Ok(Pass::Complete)
+    }
+
+    /// The passes of a cold run over a block that begins at `start`.
+    fn evaluate_canonical(
+        &mut self,
+        start: usize,
+        block: &[u32],
+        cancel: &AtomicBool,
+    ) -> Result<Pass, DeviceError> {
+        let model = self.model()?;
+        model.truncate(start);
+        for chunk in block.chunks(model.chunk()) {
+            let pass = model.append(chunk, Want::Nothing, cancel, &mut Vec::new())?;
+            if pass == Pass::Cancelled {
+                return Ok(Pass::Cancelled);
+            }
+        }
+        Ok(Pass::Complete)
+    }
+
+    fn kv_cache(&mut self) -> Option<&mut KvCache> {
+        self.model.as_mut()?.kv_cache()
+    }
+}
+
+#[cfg(test)]
+mod tests;

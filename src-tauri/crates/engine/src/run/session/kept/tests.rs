@@ -1,0 +1,314 @@
+//! What is taken up from memory or from blocks gives the logits of a cold run, bit for bit.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use kernels::{Cpu, CpuLevel, KvType};
+
+use super::*;
+use crate::gguf::Gguf;
+use crate::model::config::Config;
+use crate::model::forward::CpuModel;
+use crate::model::weights;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+static ALWAYS: AtomicBool = AtomicBool::new(true);
+const BLOCK: usize = KvCache::SEGMENT;
+
+/// Blocks in memory.
+#[derive(Default)]
+struct Kept {
+    blocks: HashMap<Vec<u32>, Vec<u8>>,
+    labels: Vec<(u64, usize)>,
+    full: bool,
+}
+
+impl KvBlocks for Kept {
+    fn load(&mut self, tokens: &[u32], first: usize, each: &mut dyn FnMut(&[u8]) -> bool) {
+        let ends = (first + BLOCK..=tokens.len()).step_by(BLOCK);
+        for block in ends.map_while(|end| self.blocks.get(&tokens[..end])) {
+            if !each(block) {
+                return;
+            }
+        }
+    }
+
+    fn holds(&mut self, label: u64, tokens: &[u32]) -> bool {
+        let holds = self.blocks.contains_key(tokens);
+        if holds {
+            self.labels.push((label, tokens.len()));
+        }
+        holds
+    }
+
+    fn store(&mut self, label: u64, tokens: &[u32], block: &[u8]) -> bool {
+        if !self.full {
+            self.labels.push((label, tokens.len()));
+            self.blocks.insert(tokens.to_vec(), block.to_vec());
+        }
+        !self.full
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Model {
+    file: &'static str,
+    kv: KvType,
+    /// Longer than trained: YaRN.
+    context: usize,
+    chunk: usize,
+}
+
+const USUAL: Model = Model {
+    file: "tiny-q4_k_m",
+    kv: KvType::F16,
+    context: 4096,
+    chunk: BLOCK,
+};
+
+impl Model {
+    fn session(self) -> Session {
+        let path = format!("tests/fixtures/{}.gguf", self.file);
+        let gguf = Gguf::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("there");
+        let config = Config::from_gguf(&gguf).expect("a SmolLM3 file");
+        let config = config.for_context(self.context);
+        let cpu = Cpu::new(2, CpuLevel::best());
+        let weights = weights::load(&cpu, &gguf, &config, &mut |_| {}).expect("its weights");
+        let model = CpuModel::new(config, cpu, weights, self.kv, self.chunk).expect("memory");
+        Session::new(Box::new(model))
+    }
+}
+
+fn tokens(seed: u32, count: u32) -> Vec<u32> {
+    (0..count)
+        .map(|at| (at * 37 + seed * 101 + at * at % 13) % 512)
+        .collect()
+}
+
+/// The logits after `prompt`, and how much of it was in the cache.
+fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
+    let mut cached = None;
+    let pass = session.prefill(prompt, &NEVER, &mut |done| {
+        cached.get_or_insert(done);
+    });
+    assert_eq!(pass.expect("no failure"), Pass::Complete);
+    assert_eq!(session.tokens(), prompt);
+    (session.logits(0).to_vec(), cached.expect("progress"))
+}
+
+/// A turn: a prompt, and an answer that is decoded.
+fn converse(session: &mut Session, prompt: &[u32], answer: &[u32]) {
+    read(session, prompt);
+    for id in answer {
+        let pass = session.step(*id, &[], &NEVER).expect("no failure");
+        assert_eq!(pass, Pass::Complete);
+    }
+}
+
+fn keep_all(session: &mut Session, kept: &mut Kept) {
+    let mut steps = 0;
+    while session.keep(kept, &NEVER).expect("no failure") {
+        steps += 1;
+        assert!(steps < 100, "it comes to an end");
+    }
+}
+
+#[test]
+fn a_chat_that_is_taken_up_again_goes_on_as_a_cold_run_does() {
+    let q8_0 = Model {
+        kv: KvType::Q8_0,
+        ..USUAL
+    };
+    let yarn_of_the_file = Model {
+        file: "tiny-yarn-q8_0",
+        ..USUAL
+    };
+    let yarn_of_the_context = Model {
+        context: 8192,
+        ..USUAL
+    };
+    let small_chunks = Model { chunk: 32, ..USUAL };
+    for model in [
+        USUAL,
+        q8_0,
+        yarn_of_the_file,
+        yarn_of_the_context,
+        small_chunks,
+    ] {
+        let chat = tokens(1, 400);
+        let mut kept = Kept::default();
+        // Answers make three of four blocks other than a cold run's; they are evaluated once more.
+        let mut session = model.session();
+        converse(&mut session, &chat[..140], &chat[140..250]);
+        converse(&mut session, &chat[..300], &chat[300..400]);
+        keep_all(&mut session, &mut kept);
+        assert_eq!(kept.blocks.len(), 3);
+        let next = tokens(2, 200);
+        // At a border of blocks, beside it, and between; the whole chat, and a branch of it.
+        for (common, more) in [
+            (400, 1),
+            (384, 1),
+            (383, 9),
+            (256, 9),
+            (200, 1),
+            (127, 9),
+            (3, 1),
+        ] {
+            let prompt = [&chat[..common], &next[..more]].concat();
+            let (cold, _) = read(&mut model.session(), &prompt);
+            let mut again = model.session();
+            again.resume(&prompt, 7, Some(&mut kept));
+            let (found, cached) = read(&mut again, &prompt);
+            assert_eq!(cached, common / BLOCK * BLOCK, "{common} and {more}");
+            assert!(found == cold, "{common} and {more}: other bits");
+        }
+        // The very prompt: the last token is evaluated for its logits.
+        let mut again = model.session();
+        again.resume(&chat[..384], 7, Some(&mut kept));
+        let (found, cached) = read(&mut again, &chat[..384]);
+        assert_eq!(cached, 256);
+        assert!(found == read(&mut model.session(), &chat[..384]).0);
+    }
+}
+
+#[test]
+fn blocks_that_are_missing_or_of_another_length_are_evaluated() {
+    let chat = tokens(1, 400);
+    let mut kept = Kept::default();
+    let mut session = USUAL.session();
+    read(&mut session, &chat);
+    keep_all(&mut session, &mut kept);
+    let (cold, _) = read(&mut USUAL.session(), &chat);
+    let damages: [fn(&mut Vec<u8>); 3] = [
+        |block| block.truncate(10),
+        |block| block.push(0),
+        |block| block.clear(),
+    ];
+    for (at, cached) in [(1, 0), (2, 128), (3, 256)] {
+        for damage in damages {
+            let mut kept = Kept {
+                blocks: kept.blocks.clone(),
+                ..Kept::default()
+            };
+            damage(kept.blocks.get_mut(&chat[..at * BLOCK]).expect("kept"));
+            let mut again = USUAL.session();
+            again.resume(&chat, 7, Some(&mut kept));
+            assert!(read(&mut again, &chat) == (cold.clone(), cached));
+        }
+        let mut missing = Kept {
+            blocks: kept.blocks.clone(),
+            ..Kept::default()
+        };
+        missing.blocks.remove(&chat[..at * BLOCK]);
+        let mut again = USUAL.session();
+        again.resume(&chat, 7, Some(&mut missing));
+        assert!(read(&mut again, &chat) == (cold.clone(), cached));
+    }
+}
+
+#[test]
+fn a_step_that_is_cancelled_or_refused_changes_nothing() {
+    let chat = tokens(1, 300);
+    let mut session = USUAL.session();
+    converse(&mut session, &chat[..40], &chat[40..]);
+    let before = session.kv_cache().expect("a cache").clone();
+    let mut kept = Kept::default();
+    assert!(session.keep(&mut kept, &ALWAYS).expect("no failure"));
+    let after = session.kv_cache().expect("a cache");
+    let block = |cache: &KvCache| cache.block(0, 2 * BLOCK).expect("memory");
+    assert_eq!((after.len(), block(after)), (300, block(&before)));
+    assert_eq!(session.tokens(), chat);
+    assert!(kept.blocks.is_empty());
+    // A full disk ends it, until there is room.
+    kept.full = true;
+    keep_all(&mut session, &mut kept);
+    assert!(kept.blocks.is_empty());
+    kept.full = false;
+    keep_all(&mut session, &mut kept);
+    assert_eq!(kept.blocks.len(), 2);
+    let (_, cached) = read(&mut session, &[&chat[..], &[5]].concat());
+    assert_eq!(cached, 300, "the rest stays in memory");
+}
+
+#[test]
+fn several_chats_stay_in_memory_within_a_budget() {
+    let (first, second) = (tokens(1, 300), tokens(2, 300));
+    let budget = |bytes: u64| {
+        let mut session = USUAL.session();
+        session.set_spare_memory(Box::new(move |_, _| bytes));
+        for (label, chat) in [(1, &first), (2, &second)] {
+            session.resume(chat, label, None);
+            read(&mut session, chat);
+        }
+        session
+    };
+    let next = |chat: &[u32]| [chat, &[9]].concat();
+    let mut session = budget(1 << 30);
+    for chat in [&first, &second, &first] {
+        session.resume(&next(chat), 1, None);
+        assert_eq!(read(&mut session, &next(chat)).1, 300);
+        session.truncate(300);
+    }
+    let mut session = budget(1000);
+    session.resume(&next(&first), 1, None);
+    assert_eq!(read(&mut session, &next(&first)).1, 0, "it had no room");
+    // Those of a chat that is erased go.
+    let mut session = budget(1 << 30);
+    session.retain(|label| label == 2);
+    assert_eq!(read(&mut session, &next(&first)).1, 0);
+    // A chat that was left before it was kept is kept as well, under its own label.
+    let mut session = budget(1 << 30);
+    let mut kept = Kept::default();
+    keep_all(&mut session, &mut kept);
+    kept.labels.sort_unstable();
+    assert_eq!(kept.labels, [(1, 128), (1, 256), (2, 128), (2, 256)]);
+}
+
+#[test]
+fn another_branch_shares_what_is_common_and_leaves_the_first_as_it_is() {
+    let (common, first, second) = (tokens(1, 150), tokens(2, 150), tokens(3, 150));
+    let branch = |rest: &[u32]| [&common[..], rest].concat();
+    let mut session = USUAL.session();
+    session.set_spare_memory(Box::new(|_, _| 1 << 30));
+    let before = read(&mut session, &branch(&first)).0;
+    assert_eq!(read(&mut session, &branch(&second)).1, 150);
+    let (after, cached) = read(&mut session, &branch(&first));
+    assert_eq!(cached, 299);
+    // The last token in a pass of its own differs in the last bits; what is written over, entirely.
+    let square = |values: &mut dyn Iterator<Item = f32>| values.map(|v| v * v).sum::<f32>();
+    let error = square(&mut before.iter().zip(&after).map(|(a, b)| a - b));
+    let apart = (error / square(&mut before.iter().copied())).sqrt();
+    assert!(apart < 0.05, "{apart} apart");
+}
+
+#[test]
+fn a_draft_is_read_ahead_as_a_cold_run_reads_it() {
+    let chat = tokens(1, 300);
+    let draft = tokens(2, 500);
+    let with = |draft: &[u32]| [&chat[..], draft].concat();
+    let mut session = USUAL.session();
+    session.set_spare_memory(Box::new(|_, _| 1 << 30));
+    converse(&mut session, &chat[..100], &chat[100..]);
+    let pass = session.read_ahead(&with(&draft[..200]), &NEVER);
+    assert_eq!(pass.expect("no failure"), Pass::Complete);
+    assert_eq!(session.tokens().len(), 384);
+    // A draft is not kept: it may change.
+    let mut kept = Kept::default();
+    keep_all(&mut session, &mut kept);
+    assert_eq!(kept.blocks.len(), 2);
+    // It goes on, and is sent.
+    let pass = session.read_ahead(&with(&draft[..400]), &ALWAYS);
+    assert_eq!(pass.expect("no failure"), Pass::Cancelled);
+    let sent = with(&draft[..260]);
+    let (found, cached) = read(&mut session, &sent);
+    assert_eq!(cached, 384);
+    assert!(found == read(&mut USUAL.session(), &sent).0, "other bits");
+    // Another one is sent instead: what the chat has stays.
+    let mut session = USUAL.session();
+    read(&mut session, &chat);
+    let pass = session.read_ahead(&with(&draft), &NEVER);
+    assert_eq!(pass.expect("no failure"), Pass::Complete);
+    let sent = with(&tokens(3, 90));
+    assert_eq!(read(&mut session, &sent).1, 300);
+}
