@@ -39,6 +39,18 @@ pub fn file(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Writes a file of mode 0600 in the place of the one that is there: whole, or not at all. Its folder is made as by
+/// [`folder`].
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        folder(parent)?;
+    }
+    let part = path.with_extension(format!("part-{}", std::process::id()));
+    file(&part)?;
+    fs::write(&part, content)?;
+    fs::rename(part, path)
+}
+
 /// Never adds a permission: what its owner may not write stays so.
 #[cfg(unix)]
 fn restrict(path: &Path) -> io::Result<()> {

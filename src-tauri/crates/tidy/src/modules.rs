@@ -6,8 +6,6 @@ use crate::{File, Tree, code_only};
 
 /// A package and the files of its library or program.
 pub struct Package<'t> {
-    /// Its folder, with a `/` at the end.
-    pub folder: &'t str,
     /// Sorted by path of file.
     pub modules: Vec<Module<'t>>,
 }
@@ -29,7 +27,6 @@ pub fn packages(tree: &Tree) -> Vec<Package<'_>> {
         .map(|manifest| {
             let folder = manifest.path.trim_end_matches("Cargo.toml");
             Package {
-                folder,
                 modules: modules(tree, folder),
             }
         })

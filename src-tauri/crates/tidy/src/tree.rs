@@ -35,6 +35,22 @@ impl File {
             .rsplit_once('.')
             .is_some_and(|(_, found)| extensions.contains(&found))
     }
+
+    /// The path that `target` leads to, read from this file's folder.
+    pub fn resolve(&self, target: &str) -> String {
+        let mut parts: Vec<&str> = self.path.split('/').collect();
+        parts.pop();
+        for part in target.split('/') {
+            match part {
+                "." => {}
+                ".." => {
+                    parts.pop();
+                }
+                name => parts.push(name),
+            }
+        }
+        parts.join("/")
+    }
 }
 
 /// The files that rules look at.

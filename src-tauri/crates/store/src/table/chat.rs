@@ -99,6 +99,13 @@ impl ChatTable<'_> {
             .query_row("SELECT EXISTS (SELECT 1 FROM chat)", [], |row| row.get(0))?)
     }
 
+    /// The ids of all chats, deleted ones included.
+    pub fn ids_of_all(&self) -> Result<Vec<ChatId>, StoreError> {
+        let mut query = self.db.prepare_cached("SELECT id FROM chat")?;
+        let ids = query.query_map([], |row| row.get(0).map(ChatId))?;
+        Ok(ids.collect::<Result<_, _>>()?)
+    }
+
     /// Renames a chat.
     pub fn rename(&self, chat: ChatId, title: &str) -> Result<(), StoreError> {
         self.change(

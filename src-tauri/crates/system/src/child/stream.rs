@@ -14,10 +14,13 @@ const PART: usize = 1 << 16;
 const PARTS_AHEAD: usize = 16;
 /// How long a child that has closed its stdout may take to end.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a child may take to end by itself once its stdin is closed, before it is killed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often the cancel flag is looked at.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A child that runs. It is ended when this is dropped.
+/// A child that runs. When this is dropped, or the process ends that holds it, the child's stdin is closed, at which it
+/// should end; one that is dropped and does not is killed.
 #[derive(Debug)]
 pub struct StreamingChild {
     child: process::Child,
@@ -136,7 +139,9 @@ impl StreamingChild {
 
 impl Drop for StreamingChild {
     fn drop(&mut self) {
-        end(&mut self.child);
+        drop(self.stdin.take());
+        // Kills it after the timeout. How it ended matters to nobody any more.
+        let _ = status(&mut self.child, Instant::now() + CLOSE_TIMEOUT);
     }
 }
 
@@ -206,6 +211,27 @@ mod tests {
         thread::sleep(Duration::from_millis(300));
         let sent = ended.send(&vec![0; 1 << 20]);
         assert!(sent.is_err());
+    }
+
+    #[test]
+    fn a_child_that_is_dropped_can_end_by_itself_and_is_killed_where_it_does_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let note = folder.path().join("note");
+        let script = |then: &str| format!("cat; {then}; echo done > '{}'", note.display());
+        let mut obeys = shell(&script("sleep 0.1"));
+        obeys.send(b"x").expect("it reads");
+        assert!(obeys.receive(&mut [0], LONG, &NEVER).is_ok());
+        drop(obeys);
+        assert!(note.exists(), "it was killed");
+
+        std::fs::remove_file(&note).expect("removed");
+        let began = Instant::now();
+        drop(shell(&script("sleep 3")));
+        assert!(
+            began.elapsed() < Duration::from_secs(3),
+            "it was waited for"
+        );
+        assert!(!note.exists());
     }
 
     #[test]

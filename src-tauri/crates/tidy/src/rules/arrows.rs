@@ -1,4 +1,4 @@
-use crate::{File, Finding, Tree};
+use crate::{File, Finding, Tree, code_only};
 
 /// What a package of ours may depend on among our own.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -8,9 +8,12 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench",
             "chat",
             "devices",
+            "download",
             "engine",
             "figures",
             "inference",
+            "kv_store",
+            "models",
             "quantize",
             "reference",
             "system",
@@ -29,10 +32,14 @@ const ARROWS: &[(&str, &[&str])] = &[
         "src-tauri/crates/engine/",
         &["figures", "gpu", "inference", "kernels"],
     ),
+    ("src-tauri/crates/download/", &[]),
+    ("src-tauri/crates/fetch/", &["download"]),
     ("src-tauri/crates/figures/", &[]),
     ("src-tauri/crates/gpu/", &["kernels"]),
     ("src-tauri/crates/inference/", &[]),
     ("src-tauri/crates/kernels/", &["inference"]),
+    ("src-tauri/crates/kv_store/", &["system"]),
+    ("src-tauri/crates/models/", &["engine", "system"]),
     ("src-tauri/crates/quantize/", &["engine", "kernels"]),
     ("src-tauri/crates/reference/", &[]),
     ("src-tauri/crates/store/", &["inference", "system"]),
@@ -40,8 +47,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("src-tauri/crates/tidy/", &[]),
 ];
 
-/// What the tests of a package may depend on beside that: the engine is compared with what is independent of it.
-const TEST_ARROWS: [(&str, &[&str]); 1] = [("src-tauri/crates/reference/", &["engine"])];
+/// What the tests of a package may depend on beside that: the engine is compared with what is independent of it, and
+/// distances of logits have one definition.
+const TEST_ARROWS: [(&str, &[&str]); 3] = [
+    ("src-tauri/crates/engine/", &["reference"]),
+    ("src-tauri/crates/quantize/", &["reference"]),
+    ("src-tauri/crates/reference/", &["engine"]),
+];
 
 /// Which packages may name these; a name ending in `*` stands for all that begin so.
 const EXCLUSIVE_USERS: [(&str, &[&str]); 8] = [
@@ -58,14 +70,26 @@ const EXCLUSIVE_USERS: [(&str, &[&str]); 8] = [
     ("tokio", &["src-tauri/"]),
 ];
 
+/// The package of the one program that opens network sockets. No package depends on it: `arrows` sees to that.
+const DOWNLOADER: &str = "src-tauri/crates/fetch/";
+
+/// Crates by which it does so.
+const ITS_NETWORK: [&str; 2] = ["rustls", "ureq"];
+
+/// The types of sockets, and where they may be named: the server against which the downloader is tested.
+const SOCKETS: [&str; 4] = ["TcpListener", "TcpStream", "UdpSocket", "socket2"];
+const TEST_SERVER: &str = "src-tauri/crates/fetch/tests/fetch/server.rs";
+
 /// Crates that speak to a network, and plugins that hand one to the page.
-const NETWORK: [&str; 12] = [
+const NETWORK: [&str; 14] = [
     "attohttpc",
     "curl",
     "hyper",
     "isahc",
     "minreq",
+    "native-tls",
     "reqwest",
+    "rustls",
     "surf",
     "tauri-plugin-http",
     "tauri-plugin-shell",
@@ -118,10 +142,15 @@ pub fn arrows(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// No dependency reaches a network.
+/// No dependency reaches a network and no code names a socket, except for the downloader's.
 pub fn no_network_code(tree: &Tree) -> Vec<Finding> {
-    dependencies(tree)
-        .filter(|it| NETWORK.contains(&it.name.as_str()))
+    let opens_sockets = |it: &Dependency<'_>| {
+        let is_downloader = folder_of(it.package) == DOWNLOADER;
+        NETWORK.contains(&it.name.as_str())
+            && !(is_downloader && ITS_NETWORK.contains(&it.name.as_str()))
+    };
+    let mut findings: Vec<Finding> = dependencies(tree)
+        .filter(opens_sockets)
         .map(|it| {
             Finding::at(
                 &it.package.path,
@@ -129,7 +158,17 @@ pub fn no_network_code(tree: &Tree) -> Vec<Finding> {
                 format!("{} opens sockets", it.name),
             )
         })
-        .collect()
+        .collect();
+    for file in tree.rust().filter(|file| file.path != TEST_SERVER) {
+        for (index, line) in code_only(&file.text).lines().enumerate() {
+            let names = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let named = names.filter(|name| SOCKETS.contains(name));
+            findings.extend(
+                named.map(|name| Finding::at(&file.path, index, format!("{name} is a socket"))),
+            );
+        }
+    }
+    findings
 }
 
 /// Every package takes the workspace's lints; kernels and gpu, which may hold unsafe code, name their own.
@@ -274,6 +313,38 @@ mod tests {
             no_network_code(&tree),
             [Finding::at(CHAT, 1, "ureq opens sockets")]
         );
+        let code = "// TcpStream\nuse std::net::{IpAddr, TcpStream};";
+        let tree = Tree::sample(&[("src-tauri/src/main.rs", code), (TEST_SERVER, code)]);
+        assert_eq!(
+            no_network_code(&tree),
+            [Finding::at(
+                "src-tauri/src/main.rs",
+                1,
+                "TcpStream is a socket"
+            )]
+        );
+    }
+
+    #[test]
+    fn the_downloader_has_its_own_crates_alone_and_no_package_depends_on_it() {
+        let path = "src-tauri/crates/fetch/Cargo.toml";
+        let manifest = "[dependencies]\nureq = \"3\"\nrustls = \"0.23\"\nreqwest = \"0.12\"";
+        assert_eq!(
+            no_network_code(&Tree::sample(&[(path, manifest)])),
+            [Finding::at(path, 3, "reqwest opens sockets")]
+        );
+        for package in [
+            "src-tauri/",
+            "src-tauri/crates/chat/",
+            "src-tauri/crates/download/",
+        ] {
+            let path = format!("{package}Cargo.toml");
+            let tree = Tree::sample(&[(&*path, "[dev-dependencies]\nfetch.workspace = true")]);
+            assert_eq!(
+                arrows(&tree),
+                [Finding::at(&path, 1, "fetch is not below this package")]
+            );
+        }
     }
 
     #[test]

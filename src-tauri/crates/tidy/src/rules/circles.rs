@@ -5,16 +5,10 @@ use crate::modules::packages;
 use crate::paths::uses;
 use crate::{File, Finding, Tree};
 
-/// Packages whose files may still use each other in a circle: to become empty.
-const STILL_CIRCULAR: [&str; 1] = ["src-tauri/"];
-
 /// No file of a package uses another that uses it, straight or by way of others.
 pub fn no_circle_of_files(tree: &Tree) -> Vec<Finding> {
     let packages = packages(tree);
-    let strict = packages
-        .iter()
-        .filter(|package| !STILL_CIRCULAR.contains(&package.folder));
-    let circular = strict.flat_map(|package| {
+    let circular = packages.iter().flat_map(|package| {
         let path = |at: usize| package.modules[at].file.path.as_str();
         findings(&uses(package), path)
     });
@@ -39,7 +33,7 @@ fn circles_of_ui(tree: &Tree) -> Vec<Finding> {
             .chain(file.text.match_indices("import(\""));
         let targets = targets.filter_map(|(at, found)| {
             let target = file.text[at + found.len()..].split('"').next()?;
-            target.starts_with('.').then(|| joined(&file.path, target))
+            target.starts_with('.').then(|| file.resolve(target))
         });
         targets
             .filter_map(|target| {
@@ -52,21 +46,6 @@ fn circles_of_ui(tree: &Tree) -> Vec<Finding> {
     };
     let used: Vec<BTreeSet<usize>> = files.iter().map(|file| imported(file)).collect();
     findings(&used, |at| files[at].path.as_str())
-}
-
-fn joined(from: &str, target: &str) -> String {
-    let mut parts: Vec<&str> = from.split('/').collect();
-    parts.pop();
-    for part in target.split('/') {
-        match part {
-            "." => {}
-            ".." => {
-                parts.pop();
-            }
-            name => parts.push(name),
-        }
-    }
-    parts.join("/")
 }
 
 /// One for each circle, at its first file.

@@ -40,7 +40,7 @@ pub fn link_targets_exist(tree: &Tree) -> Vec<Finding> {
                 if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
                     continue;
                 }
-                let path = resolve(&file.path, target);
+                let path = file.resolve(target);
                 let is_there = tree.files.iter().any(|other| {
                     other.path == path
                         || other
@@ -84,21 +84,6 @@ pub fn named_files_exist(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
-}
-
-fn resolve(from: &str, target: &str) -> String {
-    let mut parts: Vec<&str> = from.split('/').collect();
-    parts.pop();
-    for part in target.split('/') {
-        match part {
-            "." => {}
-            ".." => {
-                parts.pop();
-            }
-            name => parts.push(name),
-        }
-    }
-    parts.join("/")
 }
 
 #[cfg(test)]

@@ -2,15 +2,26 @@ use crate::{File, Finding, Tree, code_only};
 
 /// Private words, and the field's word in place of each. A phrase stands for itself in any spelling: `put off` is also
 /// `put_off` and `putOff`.
-const PRIVATE_WORDS: [(&str, &str); 16] = [
+const PRIVATE_WORDS: [(&str, &str); 33] = [
+    ("anew", "again"),
     ("bunch", "block of rows"),
     ("bunches", "blocks of rows"),
     ("catch up", "replay"),
+    ("complaint", "stderr"),
+    ("complaints", "stderr"),
     ("desk", "actor"),
     ("desks", "actors"),
     ("distrust", "mark as crashed last run"),
+    ("distrusted", "crashed last run"),
+    ("distrusting", "crashed last run"),
+    ("guess", "draft"),
+    ("guessed", "drafted"),
+    ("guesses", "drafted tokens"),
+    ("guessing", "speculative decoding"),
+    ("is no number", "is NaN"),
     ("not heard of", "timed out"),
     ("page's letters", "commands"),
+    ("patience", "timeout"),
     ("play a gpu", "software Vulkan"),
     ("playing a gpu", "software Vulkan"),
     ("plays a gpu", "software Vulkan"),
@@ -18,6 +29,12 @@ const PRIVATE_WORDS: [(&str, &str); 16] = [
     ("put off", "disable"),
     ("slab", "block"),
     ("slabs", "blocks"),
+    ("so many", "this number of"),
+    ("stranger", "untrusted file"),
+    ("strangers", "untrusted files"),
+    ("stranger's", "untrusted"),
+    ("told", "emitted"),
+    ("untold", "not emitted"),
     ("wear", "set"),
 ];
 
@@ -149,6 +166,18 @@ mod tests {
     fn a_private_type_is_found_in_code_and_its_word_is_free_in_prose() {
         let text = "// Gone. Live. A Letter.\nlet a: Letter = \"Letter\";\nstruct LetterCount;";
         assert_eq!(lines("a.rs", text), [2]);
+    }
+
+    #[test]
+    fn every_private_word_is_found() {
+        for (private, standard) in PRIVATE_WORDS {
+            let text = format!("// This is {private}.");
+            assert_eq!(lines("a.rs", &text), [1], "{private}");
+            assert_ne!(private, standard);
+        }
+        for allowed in ["otherwise", "so much", "bunched", "outguess", "no number"] {
+            assert_eq!(lines("a.rs", allowed), [0; 0], "{allowed}");
+        }
     }
 
     #[test]

@@ -1,0 +1,212 @@
+//! The entries of the models page, from all that is known.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use engine::Footprint;
+
+use crate::facts::Facts;
+use crate::forecast::Machine;
+use crate::manifest::{KnownModel, Manifest};
+use crate::places::ModelPlace;
+use crate::search::FoundFile;
+use crate::wire::{Authenticity, DownloadState, ModelEntry};
+
+/// The name under which the manifest describes the model whose shape is known without a file.
+const SMOLLM3_3B: &str = "SmolLM3-3B";
+
+/// A download under way or interrupted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedDownload {
+    /// The name of its file.
+    pub file: String,
+    /// The address.
+    pub url: String,
+    /// How far it is.
+    pub state: DownloadState,
+}
+
+/// All that the entries are made from.
+pub struct EntrySources<'a> {
+    /// The known models.
+    pub manifest: &'a Manifest,
+    /// The files on this computer.
+    pub found: &'a [FoundFile],
+    /// What was found out about them.
+    pub facts: &'a Facts,
+    /// This computer and the settings.
+    pub machine: &'a Machine,
+    /// Downloads by the ids of their entries.
+    pub downloads: &'a BTreeMap<String, ListedDownload>,
+}
+
+/// The id of the entry of a file that is here.
+pub fn id_of(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+impl EntrySources<'_> {
+    /// Known models in the order of the manifest, each as the files that are here or as what can be downloaded; then the
+    /// other files, typed addresses, and the demo model.
+    pub fn entries(&self) -> Vec<ModelEntry> {
+        let files: Vec<_> = (self.found.iter())
+            .map(|file| (file, self.identity(file)))
+            .collect();
+        let mut entries = Vec::new();
+        for known in self.manifest.downloadable() {
+            let here = files.iter().filter(|(_, it)| it.known == Some(known));
+            let here: Vec<_> = here
+                .map(|(file, identity)| self.found_entry(file, identity))
+                .collect();
+            // A download goes on, or waits, though a copy has turned up elsewhere.
+            if here.is_empty() || self.downloads.contains_key(&known.file) {
+                entries.push(self.known_entry(known));
+            }
+            entries.extend(here);
+        }
+        let is_listed =
+            |known: Option<&KnownModel>| known.is_some_and(|it| it.repository.is_some());
+        let other = files.iter().filter(|(_, it)| !is_listed(it.known));
+        let (demo, other): (Vec<_>, Vec<_>) =
+            other.partition(|(file, _)| file.place == ModelPlace::DemoModel);
+        entries.extend(other.iter().map(|(file, it)| self.found_entry(file, it)));
+        entries.extend(self.typed_entries());
+        entries.extend(demo.iter().map(|(file, it)| self.found_entry(file, it)));
+        entries
+    }
+
+    /// Which known model a file is.
+    fn identity(&self, file: &FoundFile) -> Identity<'_> {
+        let mut same_size = (self.manifest.models.iter())
+            .filter(|known| known.bytes == file.stamp.bytes)
+            .peekable();
+        let Some(&first) = same_size.peek() else {
+            return Identity::unlisted(None);
+        };
+        match self.facts.of(&file.stamp).and_then(|it| it.sha256.as_ref()) {
+            None => Identity {
+                known: Some(first),
+                authenticity: Authenticity::Unchecked,
+                note: None,
+            },
+            Some(sha256) => match same_size.find(|known| known.sha256 == *sha256) {
+                Some(known) => Identity {
+                    known: Some(known),
+                    authenticity: Authenticity::Official,
+                    note: None,
+                },
+                None => Identity::unlisted(Some(format!(
+                    "It has the size of {}, but other content (another SHA-256): it is changed or damaged.",
+                    first.file
+                ))),
+            },
+        }
+    }
+
+    fn found_entry(&self, file: &FoundFile, identity: &Identity<'_>) -> ModelEntry {
+        let known = identity.known;
+        let measured = self.facts.of(&file.stamp);
+        let measured = measured.and_then(|facts| facts.tokens_per_second);
+        let header = file.header.as_ref();
+        let named = || header.map_or_else(|_| file_stem(&file.path), |header| header.name.clone());
+        ModelEntry {
+            id: id_of(&file.path),
+            name: known.map_or_else(named, |known| known.name.clone()),
+            quantisation: header
+                .map_or_else(|_| String::new(), |header| header.quantisation.clone()),
+            bytes: file.stamp.bytes,
+            licence: known.map(|known| known.licence.clone()),
+            source: known.and_then(KnownModel::page),
+            address: known.and_then(KnownModel::address),
+            file: Some(id_of(&file.path)),
+            place: Some(file.place),
+            authenticity: identity.authenticity,
+            problem: header.err().cloned(),
+            note: identity.note.clone(),
+            forecast: header
+                .ok()
+                .map(|header| self.machine.forecast(&header.footprint, measured)),
+            download: None,
+            recommended: known.is_some() && known == self.manifest.recommended(),
+        }
+    }
+
+    fn known_entry(&self, known: &KnownModel) -> ModelEntry {
+        let footprint = (known.name == SMOLLM3_3B).then(|| Footprint::of_smollm3_3b(known.bytes));
+        let download = self.downloads.get(&known.file);
+        ModelEntry {
+            id: known.file.clone(),
+            name: known.name.clone(),
+            quantisation: known.quantisation.clone(),
+            bytes: known.bytes,
+            licence: Some(known.licence.clone()),
+            source: known.page(),
+            address: known.address(),
+            file: None,
+            place: None,
+            authenticity: Authenticity::Official,
+            problem: None,
+            note: None,
+            forecast: footprint.map(|footprint| self.machine.forecast(&footprint, None)),
+            download: download.map(|download| download.state.clone()),
+            recommended: self.manifest.recommended() == Some(known),
+        }
+    }
+
+    /// Downloads of addresses that were typed in.
+    fn typed_entries(&self) -> impl Iterator<Item = ModelEntry> {
+        let is_typed = |id: &str| self.manifest.by_file(id).is_none();
+        let typed = self.downloads.iter().filter(move |(id, _)| is_typed(id));
+        typed.map(|(id, download)| ModelEntry {
+            id: id.clone(),
+            name: file_stem(Path::new(&download.file)),
+            quantisation: String::new(),
+            bytes: total_of(&download.state),
+            licence: None,
+            source: None,
+            address: Some(download.url.clone()),
+            file: None,
+            place: None,
+            authenticity: Authenticity::Unlisted,
+            problem: None,
+            note: None,
+            forecast: None,
+            download: Some(download.state.clone()),
+            recommended: false,
+        })
+    }
+}
+
+/// Which known model a file is, and how sure that is.
+struct Identity<'a> {
+    known: Option<&'a KnownModel>,
+    authenticity: Authenticity,
+    note: Option<String>,
+}
+
+impl Identity<'_> {
+    fn unlisted(note: Option<String>) -> Self {
+        Identity {
+            known: None,
+            authenticity: Authenticity::Unlisted,
+            note,
+        }
+    }
+}
+
+fn total_of(state: &DownloadState) -> u64 {
+    match state {
+        DownloadState::Running { total, .. }
+        | DownloadState::Paused { total, .. }
+        | DownloadState::Failed { total, .. } => total.unwrap_or(0),
+        DownloadState::Verifying { total, .. } => *total,
+    }
+}
+
+fn file_stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or(path.as_os_str());
+    stem.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests;

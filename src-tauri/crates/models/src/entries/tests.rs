@@ -1,0 +1,192 @@
+//! What the page shows of known, found and downloading models.
+
+use engine::{LoadOptions, ModelHeader};
+
+use super::*;
+use crate::stamp::FileStamp;
+use crate::wire::Fit;
+
+const Q4_K_M: &str = "SmolLM3-Q4_K_M.gguf";
+
+struct Sources {
+    manifest: Manifest,
+    found: Vec<FoundFile>,
+    facts: Facts,
+    downloads: BTreeMap<String, ListedDownload>,
+    _folder: tempfile::TempDir,
+}
+
+impl Sources {
+    fn new() -> Sources {
+        let folder = tempfile::tempdir().expect("made");
+        Sources {
+            manifest: Manifest::embedded(),
+            found: Vec::new(),
+            facts: Facts::read(&folder.path().join("models.json")),
+            downloads: BTreeMap::new(),
+            _folder: folder,
+        }
+    }
+
+    fn entries(&self) -> Vec<ModelEntry> {
+        let machine = Machine {
+            options: LoadOptions::default(),
+            available: None,
+            bandwidth: Some(40e9),
+        };
+        let sources = EntrySources {
+            manifest: &self.manifest,
+            found: &self.found,
+            facts: &self.facts,
+            machine: &machine,
+            downloads: &self.downloads,
+        };
+        sources.entries()
+    }
+
+    fn add(&mut self, path: &str, bytes: u64, place: ModelPlace) -> FileStamp {
+        let fixture = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../engine/tests/fixtures/tiny-q4_k_m.gguf"
+        );
+        let stamp = FileStamp {
+            path: path.into(),
+            bytes,
+            modified: 1,
+            inode: 1,
+        };
+        self.found.push(FoundFile {
+            path: path.into(),
+            place,
+            stamp: stamp.clone(),
+            header: ModelHeader::open(Path::new(fixture)).map_err(|error| error.to_string()),
+        });
+        stamp
+    }
+
+    fn known(&self) -> KnownModel {
+        self.manifest.by_file(Q4_K_M).expect("known").clone()
+    }
+}
+
+#[test]
+fn without_files_the_known_models_are_offered_the_recommended_one_first() {
+    let entries = Sources::new().entries();
+    let first = &entries[0];
+    assert_eq!((first.id.as_str(), first.recommended), (Q4_K_M, true));
+    assert!(
+        first
+            .address
+            .as_ref()
+            .is_some_and(|it| it.ends_with(Q4_K_M))
+    );
+    let forecast = first.forecast.as_ref().expect("its shape is known");
+    assert!(forecast.tokens_per_second.is_some_and(|rate| rate > 5.0));
+    assert_eq!((forecast.fit, forecast.measured), (Fit::Fits, false));
+    assert!(entries[1..].iter().all(|entry| !entry.recommended));
+    let demo = |entry: &ModelEntry| entry.name == "Demo model";
+    assert!(!entries.iter().any(demo), "it is not downloaded");
+}
+
+#[test]
+fn a_file_is_official_only_by_size_and_hash() {
+    let mut sources = Sources::new();
+    let known = sources.known();
+    let stamp = sources.add("/cache/mine.gguf", known.bytes, ModelPlace::HuggingFace);
+    let entry = |sources: &Sources| {
+        let entries = sources.entries();
+        let found = entries.iter().find(|it| it.file.is_some()).expect("found");
+        (found.clone(), entries.iter().any(|it| it.id == Q4_K_M))
+    };
+    let (unchecked, is_offered) = entry(&sources);
+    assert_eq!(unchecked.authenticity, Authenticity::Unchecked);
+    assert_eq!((unchecked.name.as_str(), is_offered), ("SmolLM3-3B", false));
+
+    sources
+        .facts
+        .update(&stamp, |facts| facts.sha256 = Some(known.sha256.clone()));
+    let (official, is_offered) = entry(&sources);
+    assert_eq!(official.authenticity, Authenticity::Official);
+    assert_eq!((official.recommended, is_offered), (true, false));
+    assert_eq!(official.licence.as_deref(), Some("Apache-2.0"));
+
+    // As where the manifest lies about the hash, or the file is damaged.
+    sources
+        .facts
+        .update(&stamp, |facts| facts.sha256 = Some("0".repeat(64)));
+    let (other, is_offered) = entry(&sources);
+    assert_eq!(other.authenticity, Authenticity::Unlisted);
+    assert!(is_offered && !other.recommended && other.licence.is_none());
+    let note = other.note.expect("a sentence");
+    assert!(note.contains(Q4_K_M) && note.contains("SHA-256"), "{note}");
+    assert_eq!(other.problem, None, "it opens all the same");
+
+    sources.found[0].stamp.bytes += 1;
+    let (unlisted, _) = entry(&sources);
+    assert_eq!(
+        (unlisted.authenticity, unlisted.note),
+        (Authenticity::Unlisted, None)
+    );
+}
+
+#[test]
+fn a_measured_rate_goes_before_the_estimate() {
+    let mut sources = Sources::new();
+    let stamp = sources.add("/a.gguf", 7, ModelPlace::Downloads);
+    let forecast = |sources: &Sources| {
+        let entries = sources.entries();
+        let entry = entries.iter().find(|it| it.file.is_some()).expect("found");
+        entry.forecast.clone().expect("its header is sound")
+    };
+    assert!(!forecast(&sources).measured);
+    sources
+        .facts
+        .update(&stamp, |facts| facts.tokens_per_second = Some(3.0));
+    let measured = forecast(&sources);
+    assert_eq!(
+        (measured.tokens_per_second, measured.measured),
+        (Some(3.0), true)
+    );
+    assert_eq!(measured.fit, Fit::Slow);
+}
+
+#[test]
+fn downloads_are_shown_with_their_models_and_typed_addresses_on_their_own() {
+    let mut sources = Sources::new();
+    let state = DownloadState::Paused {
+        done: 5,
+        total: Some(10),
+    };
+    let url = "https://example.org/x/Mine-Q8_0.gguf";
+    for (id, file) in [(Q4_K_M, Q4_K_M), (url, "Mine-Q8_0.gguf")] {
+        let download = ListedDownload {
+            file: file.to_owned(),
+            url: url.to_owned(),
+            state: state.clone(),
+        };
+        sources.downloads.insert(id.to_owned(), download);
+    }
+    let bytes = sources.known().bytes;
+    sources.add("/copy.gguf", bytes, ModelPlace::Downloads);
+    let entries = sources.entries();
+    assert_eq!(entries[0].download.as_ref(), Some(&state));
+    assert_eq!(entries[1].id, "/copy.gguf", "a copy beside it");
+    let typed = entries.iter().find(|it| it.id == url).expect("listed");
+    assert_eq!((typed.name.as_str(), typed.bytes), ("Mine-Q8_0", 10));
+    assert_eq!(typed.address.as_deref(), Some(url));
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_has_its_problem_and_no_forecast_and_the_demo_model_is_last() {
+    let mut sources = Sources::new();
+    sources.add("/demo.gguf", 1, ModelPlace::DemoModel);
+    sources.add("/SmolLM3-cut.gguf", 7, ModelPlace::Downloads);
+    sources.found[1].header = Err("It cannot be opened: it is cut off.".to_owned());
+    let entries = sources.entries();
+    let [.., cut, demo] = &entries[..] else {
+        panic!("{entries:?}");
+    };
+    assert_eq!(cut.name, "SmolLM3-cut");
+    assert!(cut.problem.is_some() && cut.forecast.is_none());
+    assert_eq!(demo.place, Some(ModelPlace::DemoModel));
+}

@@ -1,0 +1,269 @@
+//! What was found out about model files and this computer: a file in the data folder, which may be deleted.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use system::private;
+
+use crate::stamp::FileStamp;
+
+/// Most files that are kept; those that were used longest ago go first.
+const MAX_FILES: usize = 200;
+
+/// What is known of one file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FileFacts {
+    /// Its SHA-256, once that is computed.
+    pub sha256: Option<String>,
+    /// Tokens per second of its last long answer.
+    pub tokens_per_second: Option<f64>,
+    /// The path by which it was opened, if it was.
+    #[serde(default)]
+    pub opened_as: Option<PathBuf>,
+    /// Counts up with each change, over all files.
+    #[serde(default)]
+    last_use: u64,
+}
+
+/// The memory bandwidth of this computer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bandwidth {
+    /// The CPU and the threads that it was measured with.
+    pub machine: String,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+}
+
+/// All that is known, in memory, and on the disk as far as paths can be written there.
+#[derive(Debug, Default)]
+pub struct Facts {
+    file: PathBuf,
+    files: HashMap<FileStamp, FileFacts>,
+    bandwidth: Option<Bandwidth>,
+    uses: u64,
+}
+
+/// The form on the disk.
+#[derive(Default, Serialize, Deserialize)]
+struct StoredFacts {
+    bandwidth: Option<Bandwidth>,
+    files: Vec<StoredFile>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredFile {
+    path: String,
+    bytes: u64,
+    modified: u64,
+    inode: u64,
+    #[serde(flatten)]
+    facts: FileFacts,
+}
+
+impl Facts {
+    /// Those in `file`. Where it cannot be read there are none, and they are found out again.
+    pub fn read(file: &Path) -> Facts {
+        let text = fs::read(file).unwrap_or_default();
+        let stored: StoredFacts = serde_json::from_slice(&text).unwrap_or_default();
+        let files: HashMap<_, _> = stored.files.into_iter().map(StoredFile::parts).collect();
+        Facts {
+            file: file.to_owned(),
+            uses: files
+                .values()
+                .map(|facts| facts.last_use)
+                .max()
+                .unwrap_or(0),
+            files,
+            bandwidth: stored
+                .bandwidth
+                .filter(|bandwidth| bandwidth.bytes_per_second.is_finite()),
+        }
+    }
+
+    /// What is known of the file with this stamp. Of a file that has changed nothing is.
+    pub fn of(&self, stamp: &FileStamp) -> Option<&FileFacts> {
+        self.files.get(stamp)
+    }
+
+    /// The path of every file that was opened, as it was opened.
+    pub fn opened(&self) -> impl Iterator<Item = &Path> {
+        (self.files.values()).filter_map(|facts| facts.opened_as.as_deref())
+    }
+
+    /// Changes what is known of a file, and writes it.
+    pub fn update(&mut self, stamp: &FileStamp, change: impl FnOnce(&mut FileFacts)) {
+        // Of a path only what is there now is kept.
+        (self.files).retain(|known, _| known.path != stamp.path || known == stamp);
+        self.uses += 1;
+        let facts = self.files.entry(stamp.clone()).or_default();
+        change(facts);
+        facts.last_use = self.uses;
+        while self.files.len() > MAX_FILES {
+            let oldest = self.files.iter().min_by_key(|(_, facts)| facts.last_use);
+            let Some(oldest) = oldest.map(|(stamp, _)| stamp.clone()) else {
+                break;
+            };
+            self.files.remove(&oldest);
+        }
+        self.save();
+    }
+
+    /// Bytes per second from memory, if they were measured with this `machine`.
+    pub fn bandwidth(&self, machine: &str) -> Option<f64> {
+        let bandwidth = self.bandwidth.as_ref()?;
+        (bandwidth.machine == machine).then_some(bandwidth.bytes_per_second)
+    }
+
+    /// Keeps a measurement.
+    pub fn set_bandwidth(&mut self, bandwidth: Bandwidth) {
+        self.bandwidth = Some(bandwidth);
+        self.save();
+    }
+
+    /// What cannot be written is found out again after the next start.
+    fn save(&self) {
+        if let Err(error) = self.write() {
+            tracing::warn!(file = %self.file.display(), %error, "what is known of models was not saved");
+        }
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let files = self.files.iter().filter_map(StoredFile::of);
+        let stored = StoredFacts {
+            bandwidth: self.bandwidth.clone(),
+            files: files.collect(),
+        };
+        private::replace(&self.file, &serde_json::to_vec_pretty(&stored)?)
+    }
+}
+
+impl StoredFile {
+    /// None where a path is not UTF-8, which JSON cannot hold.
+    fn of((stamp, facts): (&FileStamp, &FileFacts)) -> Option<StoredFile> {
+        let opened_as = facts.opened_as.as_deref();
+        let is_text = opened_as.is_none_or(|path| path.to_str().is_some());
+        is_text.then_some(StoredFile {
+            path: stamp.path.to_str()?.to_owned(),
+            bytes: stamp.bytes,
+            modified: stamp.modified,
+            inode: stamp.inode,
+            facts: facts.clone(),
+        })
+    }
+
+    fn parts(self) -> (FileStamp, FileFacts) {
+        let stamp = FileStamp {
+            path: self.path.into(),
+            bytes: self.bytes,
+            modified: self.modified,
+            inode: self.inode,
+        };
+        (stamp, self.facts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(path: &str, modified: u64) -> FileStamp {
+        FileStamp {
+            path: path.into(),
+            bytes: 7,
+            modified,
+            inode: 1,
+        }
+    }
+
+    #[test]
+    fn facts_come_back_and_those_of_a_changed_file_do_not() {
+        let folder = tempfile::tempdir().expect("made");
+        let file = folder.path().join("data/models.json");
+        let mut facts = Facts::read(&file);
+        let old = stamp("/m.gguf", 1);
+        facts.update(&old, |facts| facts.sha256 = Some("aa".into()));
+        facts.update(&old, |facts| facts.tokens_per_second = Some(12.5));
+        facts.update(&stamp("/o.gguf", 1), |facts| {
+            facts.opened_as = Some("/link.gguf".into());
+        });
+        facts.set_bandwidth(Bandwidth {
+            machine: "cpu".into(),
+            bytes_per_second: 4e10,
+        });
+        let mut facts = Facts::read(&file);
+        let known = facts.of(&old).expect("kept");
+        assert_eq!(known.sha256.as_deref(), Some("aa"));
+        assert_eq!(known.tokens_per_second, Some(12.5));
+        assert_eq!(
+            facts.opened().collect::<Vec<_>>(),
+            [Path::new("/link.gguf")]
+        );
+        assert_eq!(facts.bandwidth("cpu"), Some(4e10));
+        assert_eq!(facts.bandwidth("another cpu"), None);
+        let new = stamp("/m.gguf", 2);
+        assert_eq!(facts.of(&new), None);
+        facts.update(&new, |_| {});
+        assert_eq!(facts.of(&old), None);
+    }
+
+    #[test]
+    fn a_damaged_file_is_no_facts_and_is_replaced() {
+        let folder = tempfile::tempdir().expect("made");
+        let file = folder.path().join("models.json");
+        for damage in ["", "{", "[]", "{\"files\":[{}]}", "\u{0}\u{1}"] {
+            fs::write(&file, damage).expect("written");
+            let mut facts = Facts::read(&file);
+            assert_eq!(facts.of(&stamp("/m.gguf", 1)), None, "{damage}");
+            facts.update(&stamp("/m.gguf", 1), |_| {});
+            assert!(Facts::read(&file).of(&stamp("/m.gguf", 1)).is_some());
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_reads_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("made");
+        let file = folder.path().join("data/models.json");
+        Facts::read(&file).update(&stamp("/m.gguf", 1), |_| {});
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode(&file), 0o600);
+        assert_eq!(mode(file.parent().expect("has one")), 0o700);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_name_that_is_not_utf_8_is_known_until_the_app_ends_and_harms_no_other() {
+        use std::os::unix::ffi::OsStringExt;
+        let folder = tempfile::tempdir().expect("made");
+        let file = folder.path().join("models.json");
+        let mut facts = Facts::read(&file);
+        let odd = FileStamp {
+            path: std::ffi::OsString::from_vec(b"/\xff.gguf".to_vec()).into(),
+            ..stamp("", 1)
+        };
+        for stamp in [&odd, &stamp("/m.gguf", 1)] {
+            facts.update(stamp, |facts| facts.opened_as = Some(stamp.path.clone()));
+        }
+        assert!(facts.of(&odd).is_some());
+        let read = Facts::read(&file);
+        assert_eq!(read.opened().collect::<Vec<_>>(), [Path::new("/m.gguf")]);
+    }
+
+    #[test]
+    fn the_files_that_were_used_longest_ago_go_first() {
+        let folder = tempfile::tempdir().expect("made");
+        let mut facts = Facts::read(&folder.path().join("models.json"));
+        let path = |number: usize| stamp(&format!("/{number}"), 1);
+        for number in 0..MAX_FILES {
+            facts.update(&path(number), |_| {});
+        }
+        facts.update(&path(0), |_| {});
+        facts.update(&path(MAX_FILES), |_| {});
+        assert!(facts.of(&path(0)).is_some() && facts.of(&path(1)).is_none());
+        assert_eq!(facts.files.len(), MAX_FILES);
+    }
+}

@@ -1,0 +1,102 @@
+//! What running a model would take on this computer.
+
+use engine::{Footprint, LoadOptions};
+
+use crate::wire::{Fit, Forecast};
+
+/// Share of the memory bandwidth that decoding reaches: the median of this project's bench records.
+const BANDWIDTH_SHARE: f64 = 0.75;
+/// Tokens per second below which people read faster than the model writes.
+const READING_RATE: f64 = 5.0;
+
+/// What a forecast depends on beside the model.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// The settings with which a model is opened.
+    pub options: LoadOptions,
+    /// Memory that is free, or would be once the open model is closed, in bytes.
+    pub available: Option<u64>,
+    /// Bytes per second from memory with the threads of the settings.
+    pub bandwidth: Option<f64>,
+}
+
+impl Machine {
+    /// The forecast of a model. `measured`: tokens per second that this very file has written.
+    pub fn forecast(&self, footprint: &Footprint, measured: Option<f64>) -> Forecast {
+        let memory = footprint.memory(&self.options, self.available);
+        let per_token = footprint.bytes_per_token.max(1) as f64;
+        let estimated = self
+            .bandwidth
+            .map(|bandwidth| BANDWIDTH_SHARE * bandwidth / per_token);
+        let tokens_per_second = measured.or(estimated).filter(|rate| rate.is_finite());
+        let fit = match tokens_per_second {
+            _ if !memory.fits => Fit::DoesNotFit,
+            Some(rate) if rate < READING_RATE => Fit::Slow,
+            _ => Fit::Fits,
+        };
+        Forecast {
+            context_length: u32::try_from(memory.tokens).unwrap_or(u32::MAX),
+            memory_bytes: memory.bytes,
+            fit,
+            tokens_per_second,
+            measured: measured.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const Q4_K_M: u64 = 1_915_305_312;
+    const GB: u64 = 1_000_000_000;
+
+    fn forecast(available: u64, bandwidth: Option<f64>, measured: Option<f64>) -> Forecast {
+        let machine = Machine {
+            options: LoadOptions {
+                context: Some(4096),
+                threads: Some(2),
+                ..LoadOptions::default()
+            },
+            available: Some(available),
+            bandwidth,
+        };
+        machine.forecast(&Footprint::of_smollm3_3b(Q4_K_M), measured)
+    }
+
+    #[test]
+    fn the_memory_holds_weights_cache_and_scratch() {
+        let forecast = forecast(8 * GB, None, None);
+        let cache = 4096 * 72 * 1024;
+        assert_eq!(forecast.context_length, 4096);
+        let beside = forecast.memory_bytes - Q4_K_M - cache;
+        assert!((GB / 5..GB).contains(&beside), "{beside}");
+        assert_eq!(
+            (forecast.fit, forecast.tokens_per_second),
+            (Fit::Fits, None)
+        );
+    }
+
+    #[test]
+    fn a_model_that_does_not_fit_says_what_it_would_take() {
+        let forecast = forecast(GB, Some(40e9), None);
+        assert_eq!(forecast.fit, Fit::DoesNotFit);
+        assert_eq!(forecast.context_length, 1024);
+        assert!(forecast.memory_bytes > Q4_K_M);
+    }
+
+    #[test]
+    fn the_rate_is_estimated_from_bandwidth_until_it_is_measured() {
+        let estimated = forecast(8 * GB, Some(48e9), None);
+        let rate = estimated.tokens_per_second.expect("estimated");
+        // The EPYC of the bench records: 48 GB/s and 20.3 tokens/s.
+        assert!((15.0..22.0).contains(&rate), "{rate}");
+        assert!(!estimated.measured);
+        let measured = forecast(8 * GB, Some(48e9), Some(3.5));
+        assert_eq!(measured.tokens_per_second, Some(3.5));
+        assert_eq!((measured.measured, measured.fit), (true, Fit::Slow));
+        // Where the system had no memory for the measurement.
+        let none = forecast(8 * GB, Some(f64::NAN), None);
+        assert_eq!((none.tokens_per_second, none.fit), (None, Fit::Fits));
+    }
+}

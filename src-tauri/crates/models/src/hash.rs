@@ -1,0 +1,119 @@
+//! SHA-256 of a model file, in the background.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sha2::{Digest, Sha256};
+
+use crate::stamp::FileStamp;
+
+const CHUNK: usize = 1 << 20;
+
+/// The SHA-256 of the file with this stamp in hexadecimal digits; `None` where `cancel` was set, or the file is no
+/// longer the one of the stamp: a file that changes while it is read has no hash.
+///
+/// # Errors
+/// When it cannot be read to its end.
+pub fn sha256(stamp: &FileStamp, cancel: &AtomicBool) -> io::Result<Option<String>> {
+    let mut file = File::open(&stamp.path)?;
+    let is_same = |file: &File| {
+        let opened = FileStamp::with(stamp.path.clone(), &file.metadata()?);
+        Ok::<_, io::Error>(opened == *stamp)
+    };
+    if !is_same(&file)? {
+        return Ok(None);
+    }
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        match file.read(&mut chunk)? {
+            0 => break,
+            read => hash.update(&chunk[..read]),
+        }
+    }
+    // The open file, and the one that has its name now.
+    let unchanged = is_same(&file)? && FileStamp::of(&stamp.path)? == *stamp;
+    Ok(unchanged.then(|| format!("{:x}", hash.finalize())))
+}
+
+/// Lets every other thread go first. Elsewhere than on Linux a priority belongs to the whole process.
+pub fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, 19) {
+        tracing::debug!(%error, "a file is hashed at the usual priority");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("made");
+        let path = folder.path().join("model.gguf");
+        fs::write(&path, content).expect("written");
+        (folder, path)
+    }
+
+    fn hash(stamp: &FileStamp) -> Option<String> {
+        sha256(stamp, &AtomicBool::new(false)).expect("read")
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_content() {
+        let (_folder, path) = file(b"abc");
+        let stamp = FileStamp::of(&path).expect("there");
+        // FIPS 180-2, example 1.
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hash(&stamp).as_deref(), Some(expected));
+        let cancelled = sha256(&stamp, &AtomicBool::new(true)).expect("read");
+        assert_eq!(cancelled, None);
+    }
+
+    #[test]
+    fn a_file_that_changed_since_its_stamp_has_no_hash() {
+        let (_folder, path) = file(b"abc");
+        let stamp = FileStamp::of(&path).expect("there");
+        fs::write(&path, b"abcd").expect("written");
+        assert_eq!(hash(&stamp), None);
+        fs::remove_file(&path).expect("removed");
+        assert!(sha256(&stamp, &AtomicBool::new(false)).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_replaced_by_one_of_the_same_size_and_time_has_no_hash() {
+        let (folder, path) = file(b"abc");
+        let stamp = FileStamp::of(&path).expect("there");
+        let time = path.metadata().and_then(|it| it.modified()).expect("known");
+        let other = folder.path().join("other");
+        fs::write(&other, b"xyz").expect("written");
+        let opened = File::options().write(true).open(&other).expect("opened");
+        opened.set_modified(time).expect("set");
+        fs::rename(&other, &path).expect("moved");
+        assert_eq!(hash(&stamp), None);
+    }
+
+    #[test]
+    fn a_file_that_grows_while_it_is_read_has_no_hash() {
+        let (_folder, path) = file(&vec![7; 64 * CHUNK]);
+        let stamp = FileStamp::of(&path).expect("there");
+        let writer = std::thread::spawn(move || {
+            let mut file = File::options().append(true).open(path).expect("opened");
+            io::Write::write_all(&mut file, b"more").expect("written");
+        });
+        // Whether the change comes before, while or after the file is read.
+        let found = hash(&stamp);
+        writer.join().expect("written");
+        let whole = format!("{:x}", Sha256::digest(vec![7; 64 * CHUNK]));
+        assert!(found.is_none_or(|found| found == whole));
+        assert_eq!(hash(&stamp), None, "it has another stamp now");
+    }
+}

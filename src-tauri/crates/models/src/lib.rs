@@ -1,0 +1,25 @@
+//! Known models, model files on this computer, and what running each would take.
+//!
+//! Nothing here opens a socket: a model is downloaded by another program.
+
+#![warn(missing_docs)]
+
+mod entries;
+mod facts;
+mod forecast;
+mod hash;
+mod manifest;
+mod places;
+mod search;
+mod stamp;
+mod wire;
+
+pub use entries::{EntrySources, ListedDownload, id_of};
+pub use facts::{Bandwidth, Facts, FileFacts};
+pub use forecast::Machine;
+pub use hash::{lower_priority, sha256};
+pub use manifest::{KnownModel, Manifest, ManifestError};
+pub use places::{ModelPlace, SearchFolder, UserFolders, search_folders};
+pub use search::{FoundFile, ModelSearch, SearchLimits};
+pub use stamp::FileStamp;
+pub use wire::{Authenticity, DownloadState, Fit, Forecast, ModelEntry, ModelList};

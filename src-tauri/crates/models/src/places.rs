@@ -1,0 +1,314 @@
+//! The folders in which programs keep model files on this computer.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// Where a model file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelPlace {
+    /// A file that was opened, and is in none of the other places.
+    Opened,
+    /// It comes with the app.
+    DemoModel,
+    /// A folder of the app: the one that the user has set for downloads, or the one beside the chats.
+    Goldcrest,
+    /// The cache of the Hugging Face hub, which transformers and llama.cpp share.
+    HuggingFace,
+    /// LM Studio's models.
+    LmStudio,
+    /// Jan's models.
+    Jan,
+    /// The cache that llama.cpp had of its own.
+    LlamaCpp,
+    /// GPT4All's models.
+    Gpt4All,
+    /// The user's downloads.
+    Downloads,
+}
+
+impl ModelPlace {
+    /// Its name, as users know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ModelPlace::Opened => "opened",
+            ModelPlace::DemoModel => "part of Goldcrest",
+            ModelPlace::Goldcrest => "Goldcrest",
+            ModelPlace::HuggingFace => "Hugging Face cache",
+            ModelPlace::LmStudio => "LM Studio",
+            ModelPlace::Jan => "Jan",
+            ModelPlace::LlamaCpp => "llama.cpp",
+            ModelPlace::Gpt4All => "GPT4All",
+            ModelPlace::Downloads => "Downloads",
+        }
+    }
+}
+
+/// The folders of a user, as the system names them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserFolders {
+    /// The home folder.
+    pub home: PathBuf,
+    /// Application data: `~/.local/share`, `~/Library/Application Support`, `%APPDATA%`.
+    pub data: PathBuf,
+    /// Application data of this computer: as `data`, but `%LOCALAPPDATA%`.
+    pub local_data: PathBuf,
+    /// Settings: `~/.config`, `~/Library/Application Support`, `%APPDATA%`.
+    pub config: PathBuf,
+    /// Caches: `~/.cache`, `~/Library/Caches`, `%LOCALAPPDATA%`.
+    pub cache: PathBuf,
+    /// Downloads, by the name that they have in the user's language.
+    pub downloads: Option<PathBuf>,
+}
+
+impl UserFolders {
+    /// Those of this user; `None` where there is no home folder.
+    pub fn of_user() -> Option<UserFolders> {
+        let base = directories::BaseDirs::new()?;
+        let user = directories::UserDirs::new();
+        Some(UserFolders {
+            home: base.home_dir().to_owned(),
+            data: base.data_dir().to_owned(),
+            local_data: base.data_local_dir().to_owned(),
+            config: base.config_dir().to_owned(),
+            cache: base.cache_dir().to_owned(),
+            downloads: user.and_then(|user| user.download_dir().map(Path::to_owned)),
+        })
+    }
+}
+
+/// A folder to be searched, with the folders below it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SearchFolder {
+    /// What it is.
+    pub place: ModelPlace,
+    /// Its path.
+    pub path: PathBuf,
+    /// How many levels of folders below it are searched.
+    pub depth: usize,
+}
+
+/// All folders in which a model file may be; many do not exist. `own` are folders of the app, `hub` the cache of the
+/// Hugging Face hub.
+pub fn search_folders(
+    user: &UserFolders,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+    hub: &Path,
+    own: &[PathBuf],
+) -> Vec<SearchFolder> {
+    let mut folders = Vec::new();
+    let mut add = |place, path: PathBuf, depth| {
+        let is_new = |known: &SearchFolder| known.path != path;
+        if path.is_absolute() && folders.iter().all(is_new) {
+            folders.push(SearchFolder { place, path, depth });
+        }
+    };
+    for folder in own {
+        add(ModelPlace::Goldcrest, folder.clone(), 2);
+    }
+    // models--OWNER--NAME/snapshots/COMMIT/ and the folders of the repository.
+    add(ModelPlace::HuggingFace, hub.to_owned(), 5);
+    for folder in lm_studio(user) {
+        // OWNER/NAME/
+        add(ModelPlace::LmStudio, folder, 4);
+    }
+    let jan = jan(user, environment);
+    add(ModelPlace::Jan, jan.join("llamacpp").join("models"), 4);
+    // Where earlier versions of Jan kept them.
+    add(ModelPlace::Jan, jan.join("models"), 4);
+    let llama_cpp = path_of(environment("LLAMA_CACHE"));
+    let llama_cpp = llama_cpp.unwrap_or_else(|| user.cache.join("llama.cpp"));
+    add(ModelPlace::LlamaCpp, llama_cpp, 2);
+    for folder in gpt4all(user) {
+        add(ModelPlace::Gpt4All, folder, 1);
+    }
+    if let Some(folder) = &user.downloads {
+        add(ModelPlace::Downloads, folder.clone(), 2);
+    }
+    folders
+}
+
+/// LM Studio's folder of models, which `settings.json` in its home folder names once it is moved. Its home folder is
+/// named by `~/.lmstudio-home-pointer`, and was `~/.cache/lm-studio` before version 0.3.6.
+fn lm_studio(user: &UserFolders) -> Vec<PathBuf> {
+    let pointer = read_small(&user.home.join(".lmstudio-home-pointer"));
+    let pointed = pointer.and_then(|text| path_of(Some(text.lines().next()?.trim().into())));
+    let homes = [
+        pointed,
+        Some(user.home.join(".lmstudio")),
+        Some(user.home.join(".cache").join("lm-studio")),
+    ];
+    let mut folders = Vec::new();
+    for home in homes.into_iter().flatten() {
+        folders.extend(json_path(&home.join("settings.json"), "downloadsFolder"));
+        folders.push(home.join("models"));
+    }
+    let settings = user.config.join("LM Studio").join("settings.json");
+    folders.extend(json_path(&settings, "downloadsFolder"));
+    folders
+}
+
+/// Jan's folder of data: `JAN_DATA_FOLDER`, else the one that `settings.json` in its folder names, else `data` there.
+fn jan(user: &UserFolders, environment: &dyn Fn(&str) -> Option<OsString>) -> PathBuf {
+    let own = user.data.join("Jan");
+    path_of(environment("JAN_DATA_FOLDER"))
+        .or_else(|| json_path(&own.join("settings.json"), "data_folder"))
+        .or_else(|| json_path(&user.config.join("Jan/settings.json"), "data_folder"))
+        .unwrap_or_else(|| own.join("data"))
+}
+
+/// GPT4All's folder of models: `modelPath` in its settings, and the default.
+fn gpt4all(user: &UserFolders) -> Vec<PathBuf> {
+    let settings = read_small(&user.config.join("nomic.ai").join("GPT4All.ini"));
+    let line = settings.as_deref().and_then(|text| {
+        text.lines()
+            .find_map(|line| line.trim().strip_prefix("modelPath="))
+    });
+    let moved = line.and_then(|path| path_of(Some(path.trim().trim_matches('"').into())));
+    let default = user.local_data.join("nomic.ai").join("GPT4All");
+    moved.into_iter().chain([default]).collect()
+}
+
+fn path_of(text: Option<OsString>) -> Option<PathBuf> {
+    text.filter(|text| !text.is_empty()).map(PathBuf::from)
+}
+
+/// The path under `key` of a JSON file.
+fn json_path(file: &Path, key: &str) -> Option<PathBuf> {
+    let json: serde_json::Value = serde_json::from_str(&read_small(file)?).ok()?;
+    path_of(Some(json.get(key)?.as_str()?.into()))
+}
+
+/// The text of a settings file of another program; none where it is unreadable or of a size that no such file has.
+fn read_small(file: &Path) -> Option<String> {
+    const LIMIT: u64 = 1 << 20;
+    // A pipe of that name would not be read to its end.
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    let mut limited = File::open(file).ok()?.take(LIMIT);
+    limited.read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn user(home: &TempDir) -> UserFolders {
+        let home = home.path();
+        UserFolders {
+            home: home.to_owned(),
+            data: home.join("data"),
+            local_data: home.join("local"),
+            config: home.join("config"),
+            cache: home.join("cache"),
+            downloads: Some(home.join("Téléchargements")),
+        }
+    }
+
+    fn write(file: PathBuf, text: &str) {
+        fs::create_dir_all(file.parent().expect("has one")).expect("made");
+        fs::write(file, text).expect("written");
+    }
+
+    /// The paths of a place, relative to the home folder where they are in it.
+    fn paths(home: &TempDir, place: ModelPlace, variables: &[(&str, &str)]) -> Vec<String> {
+        let environment = |name: &str| {
+            let found = variables.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        let hub = home.path().join("hub");
+        let folders = search_folders(&user(home), &environment, &hub, &[]);
+        let of_place = folders.into_iter().filter(|folder| folder.place == place);
+        of_place
+            .map(|folder| {
+                let path = folder.path.strip_prefix(home.path());
+                path.unwrap_or(&folder.path).display().to_string()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_program_has_its_default_folder() {
+        let home = tempfile::tempdir().expect("made");
+        for (place, expected) in [
+            (ModelPlace::HuggingFace, vec!["hub"]),
+            (
+                ModelPlace::LmStudio,
+                vec![".lmstudio/models", ".cache/lm-studio/models"],
+            ),
+            (
+                ModelPlace::Jan,
+                vec!["data/Jan/data/llamacpp/models", "data/Jan/data/models"],
+            ),
+            (ModelPlace::LlamaCpp, vec!["cache/llama.cpp"]),
+            (ModelPlace::Gpt4All, vec!["local/nomic.ai/GPT4All"]),
+            (ModelPlace::Downloads, vec!["Téléchargements"]),
+            (ModelPlace::Goldcrest, vec![]),
+        ] {
+            assert_eq!(paths(&home, place, &[]), expected, "{place:?}");
+        }
+    }
+
+    #[test]
+    fn moved_folders_are_read_from_settings_and_environment() {
+        let home = tempfile::tempdir().expect("made");
+        let lm_studio = home.path().join("elsewhere");
+        write(
+            home.path().join(".lmstudio-home-pointer"),
+            &format!("{}\n", lm_studio.display()),
+        );
+        write(
+            lm_studio.join("settings.json"),
+            r#"{ "downloadsFolder": "/disk/lm" }"#,
+        );
+        write(
+            home.path().join("data/Jan/settings.json"),
+            r#"{ "data_folder": "/disk/jan" }"#,
+        );
+        write(
+            home.path().join("config/nomic.ai/GPT4All.ini"),
+            "[General]\nmodelPath=/disk/gpt4all/\n",
+        );
+        let lm = paths(&home, ModelPlace::LmStudio, &[]);
+        assert_eq!(&lm[..2], ["/disk/lm", "elsewhere/models"]);
+        let jan = |variables| paths(&home, ModelPlace::Jan, variables);
+        assert_eq!(jan(&[])[0], "/disk/jan/llamacpp/models");
+        let set = [("JAN_DATA_FOLDER", "/set")];
+        assert_eq!(jan(&set)[0], "/set/llamacpp/models");
+        assert_eq!(paths(&home, ModelPlace::Gpt4All, &[])[0], "/disk/gpt4all/");
+        let llama_cpp = |value| paths(&home, ModelPlace::LlamaCpp, &[("LLAMA_CACHE", value)]);
+        assert_eq!(llama_cpp("/disk/llama"), ["/disk/llama"]);
+        assert_eq!(llama_cpp(""), ["cache/llama.cpp"], "empty is not set");
+    }
+
+    #[test]
+    fn settings_that_are_damaged_or_relative_are_passed_over() {
+        let home = tempfile::tempdir().expect("made");
+        write(
+            home.path().join(".lmstudio/settings.json"),
+            r#"{ "downloadsFolder": 7 }"#,
+        );
+        write(home.path().join("data/Jan/settings.json"), "{");
+        fs::create_dir_all(home.path().join("config/nomic.ai/GPT4All.ini")).expect("made");
+        let lm = paths(&home, ModelPlace::LmStudio, &[]);
+        assert_eq!(lm, [".lmstudio/models", ".cache/lm-studio/models"]);
+        let jan = paths(&home, ModelPlace::Jan, &[]);
+        assert_eq!(jan[0], "data/Jan/data/llamacpp/models");
+        let gpt4all = paths(&home, ModelPlace::Gpt4All, &[]);
+        assert_eq!(gpt4all, ["local/nomic.ai/GPT4All"]);
+        let llama = paths(&home, ModelPlace::LlamaCpp, &[("LLAMA_CACHE", "relative")]);
+        assert!(llama.is_empty(), "{llama:?}");
+    }
+}

@@ -1,0 +1,260 @@
+//! Finds SmolLM3 files on this computer: headers only, in bounded time, on threads of its own.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use engine::{ConfigError, ModelHeader, OpenError};
+
+use crate::places::{ModelPlace, SearchFolder};
+use crate::stamp::FileStamp;
+
+/// A SmolLM3 file on this computer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundFile {
+    /// Its path, by which it is shown and opened: in the hub's cache that of the snapshot, which has the file's name,
+    /// and not that of the blob, to which the snapshot is a link.
+    pub path: PathBuf,
+    /// Where that is.
+    pub place: ModelPlace,
+    /// The file behind the path.
+    pub stamp: FileStamp,
+    /// What its header says, or why it cannot be opened, in a sentence.
+    pub header: Result<ModelHeader, String>,
+}
+
+/// Where a search ends, whatever it has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchLimits {
+    /// Entries of folders that are looked at, in each folder to be searched.
+    pub entries: usize,
+    /// GGUF files whose header is read, in each folder to be searched.
+    pub headers: usize,
+    /// Time of the whole search. A folder that does not answer, such as one on a network, is waited for no longer.
+    pub time: Duration,
+}
+
+impl Default for SearchLimits {
+    fn default() -> SearchLimits {
+        SearchLimits {
+            entries: 50_000,
+            headers: 500,
+            time: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Searches folders, and remembers the headers that it has read. Clones share what they remember.
+#[derive(Debug, Clone, Default)]
+pub struct ModelSearch {
+    limits: SearchLimits,
+    headers: Arc<Mutex<HashMap<FileStamp, HeaderRead>>>,
+    /// Folders that a thread of this or of an earlier search is still in.
+    unfinished: Arc<Mutex<HashSet<PathBuf>>>,
+}
+
+/// What was read of a file.
+#[derive(Debug, Clone, PartialEq)]
+enum HeaderRead {
+    /// A SmolLM3 model.
+    Sound(ModelHeader),
+    /// A SmolLM3 model, or a file that is named so, with the reason why it cannot be opened.
+    Unsound(String),
+    /// Something else.
+    Other,
+}
+
+impl ModelSearch {
+    /// A search with limits of the caller's.
+    pub fn within(limits: SearchLimits) -> ModelSearch {
+        ModelSearch {
+            limits,
+            ..ModelSearch::default()
+        }
+    }
+
+    /// The SmolLM3 files below `folders` and those of `opened` that are there, each once, in the order of places and
+    /// names. Folders that are missing or may not be read are passed over, and so is one in which an earlier search
+    /// still waits for the system.
+    pub fn run(&self, folders: &[SearchFolder], opened: &[PathBuf]) -> Vec<FoundFile> {
+        let deadline = Instant::now() + self.limits.time;
+        let (sender, receiver) = channel();
+        for folder in folders.iter().cloned() {
+            let path = folder.path.clone();
+            self.start(path, &sender, move |search, found| {
+                search.walk(&folder, deadline, found);
+            });
+        }
+        for path in opened {
+            let opened = path.clone();
+            self.start(path.clone(), &sender, move |search, found| {
+                if let Some(file) = search.file(&opened, ModelPlace::Opened) {
+                    // Without a receiver the search has ended.
+                    let _ = found.send(file);
+                }
+            });
+        }
+        drop(sender);
+        let mut found = Vec::new();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match receiver.recv_timeout(left) {
+                Ok(file) => found.push(file),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    tracing::warn!(unfinished = ?self.unfinished(), "the search for models was ended");
+                    break;
+                }
+            }
+        }
+        each_once(found)
+    }
+
+    /// The file at `path`, if it is a SmolLM3 model.
+    pub fn file(&self, path: &Path, place: ModelPlace) -> Option<FoundFile> {
+        let stamp = FileStamp::of(path).ok()?;
+        let header = match self.header(path, &stamp) {
+            HeaderRead::Sound(header) => Ok(header),
+            HeaderRead::Unsound(problem) => Err(problem),
+            HeaderRead::Other => return None,
+        };
+        Some(FoundFile {
+            path: path.to_owned(),
+            place,
+            stamp,
+            header,
+        })
+    }
+
+    /// Looks at `path` on a thread of its own: nothing can end a call of the system that waits for a network.
+    fn start(
+        &self,
+        path: PathBuf,
+        found: &Sender<FoundFile>,
+        look: impl FnOnce(&ModelSearch, &Sender<FoundFile>) + Send + 'static,
+    ) {
+        if !self.unfinished().insert(path.clone()) {
+            return;
+        }
+        let (search, found, key) = (self.clone(), found.clone(), path.clone());
+        let started = thread::Builder::new()
+            .name("models".to_owned())
+            .spawn(move || {
+                look(&search, &found);
+                // Before the sender is dropped, which ends the search: the next one may begin at once.
+                search.unfinished().remove(&key);
+                drop(found);
+            });
+        if let Err(error) = started {
+            tracing::warn!(%error, "{} was not searched", path.display());
+            self.unfinished().remove(&path);
+        }
+    }
+
+    /// Breadth first, so that a limit leaves out what lies deepest.
+    fn walk(&self, folder: &SearchFolder, deadline: Instant, found: &Sender<FoundFile>) {
+        let mut waiting = VecDeque::from([(folder.path.clone(), 0)]);
+        // Folders by their paths without links: a link may lead back up.
+        let mut seen = HashSet::new();
+        let (mut entries, mut headers) = (0, 0);
+        while let Some((path, depth)) = waiting.pop_front() {
+            let is_new = path.canonicalize().is_ok_and(|path| seen.insert(path));
+            let Some(listing) = is_new.then(|| path.read_dir().ok()).flatten() else {
+                continue;
+            };
+            for entry in listing.flatten() {
+                entries += 1;
+                if entries > self.limits.entries || Instant::now() > deadline {
+                    tracing::warn!(folder = %folder.path.display(), entries, "not searched to its end");
+                    return;
+                }
+                let path = entry.path();
+                if is_gguf(&path) {
+                    headers += 1;
+                    if headers > self.limits.headers {
+                        return;
+                    }
+                    if let Some(file) = self.file(&path, folder.place)
+                        && found.send(file).is_err()
+                    {
+                        return;
+                    }
+                } else if depth < folder.depth
+                    && !is_passed_over(&path)
+                    && entry.file_type().is_ok_and(|ty| !ty.is_file())
+                    && path.is_dir()
+                {
+                    waiting.push_back((path, depth + 1));
+                }
+            }
+        }
+    }
+
+    fn header(&self, path: &Path, stamp: &FileStamp) -> HeaderRead {
+        let known = self.headers().get(stamp).cloned();
+        known.unwrap_or_else(|| {
+            let read = read_header(path);
+            self.headers().insert(stamp.clone(), read.clone());
+            read
+        })
+    }
+
+    fn headers(&self) -> MutexGuard<'_, HashMap<FileStamp, HeaderRead>> {
+        self.headers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unfinished(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        let lock = self.unfinished.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Files that several paths lead to are shown once: by the path by which they were opened, else by the first, and as
+/// in the place where they were found.
+fn each_once(mut found: Vec<FoundFile>) -> Vec<FoundFile> {
+    found.sort_by(|a, b| (a.place, &a.path).cmp(&(b.place, &b.path)));
+    let mut once: Vec<FoundFile> = Vec::new();
+    for file in found {
+        match once.iter_mut().find(|it| it.stamp.path == file.stamp.path) {
+            None => once.push(file),
+            Some(first) if first.place == ModelPlace::Opened => first.place = file.place,
+            Some(_) => {}
+        }
+    }
+    once
+}
+
+fn read_header(path: &Path) -> HeaderRead {
+    match ModelHeader::open(path) {
+        Ok(header) => HeaderRead::Sound(header),
+        Err(OpenError::Config(ConfigError::Architecture(_))) => HeaderRead::Other,
+        // Before the architecture is read, only the name says what it was to be: a file that was cut off, say.
+        Err(OpenError::Gguf(_)) if !is_named_smollm3(path) => HeaderRead::Other,
+        Err(error) => HeaderRead::Unsound(format!("It cannot be opened: {error}.")),
+    }
+}
+
+fn is_gguf(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
+}
+
+fn is_named_smollm3(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.to_ascii_lowercase().contains("smollm3")
+}
+
+/// Hidden folders, and those of the hub's cache in which no file has its name.
+fn is_passed_over(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name == "blobs"
+        || [".", "datasets--", "spaces--"]
+            .iter()
+            .any(|start| name.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests;

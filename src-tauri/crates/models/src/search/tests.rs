@@ -1,0 +1,224 @@
+//! Folders as users have them: full, linked in circles, forbidden, and with damaged files.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/fixtures/tiny-q4_k_m.gguf")
+}
+
+/// A SmolLM3 file at this path.
+fn place(path: &Path) {
+    fs::create_dir_all(path.parent().expect("has one")).expect("made");
+    fs::copy(fixture(), path).expect("copied");
+}
+
+fn folder(path: &Path, depth: usize) -> SearchFolder {
+    SearchFolder {
+        place: ModelPlace::Downloads,
+        path: path.to_owned(),
+        depth,
+    }
+}
+
+fn names(found: &[FoundFile]) -> Vec<String> {
+    let name = |file: &FoundFile| {
+        file.path
+            .file_name()
+            .map(|name| name.to_string_lossy().into())
+    };
+    found.iter().filter_map(name).collect()
+}
+
+fn found(home: &TempDir, depth: usize) -> Vec<FoundFile> {
+    ModelSearch::default().run(&[folder(home.path(), depth)], &[])
+}
+
+#[test]
+fn smollm3_files_are_found_and_others_are_not() {
+    let home = tempfile::tempdir().expect("made");
+    place(&home.path().join("a.gguf"));
+    place(&home.path().join("owner/name/b.GGUF"));
+    place(&home.path().join("owner/name/notes.txt"));
+    place(&home.path().join(".hidden/c.gguf"));
+    place(&home.path().join("1/2/3/deep.gguf"));
+    fs::write(home.path().join("text.gguf"), "no model").expect("written");
+    fs::create_dir(home.path().join("folder.gguf")).expect("made");
+    let found = found(&home, 2);
+    assert_eq!(names(&found), ["a.gguf", "b.GGUF"]);
+    let header = found[0].header.as_ref().expect("sound");
+    assert_eq!(header.quantisation, "Q4_K_M");
+    assert!(header.footprint.bytes_per_token > 0);
+}
+
+#[test]
+fn a_model_of_another_architecture_is_not_listed() {
+    let home = tempfile::tempdir().expect("made");
+    let mut bytes = fs::read(fixture()).expect("read");
+    let name = b"smollm3";
+    while let Some(at) = bytes.windows(name.len()).position(|part| part == name) {
+        bytes[at..at + name.len()].copy_from_slice(b"smollmX");
+    }
+    fs::write(home.path().join("SmolLM3-not.gguf"), bytes).expect("written");
+    assert_eq!(found(&home, 0), []);
+}
+
+#[test]
+fn a_damaged_smollm3_file_is_listed_with_the_reason() {
+    let home = tempfile::tempdir().expect("made");
+    let whole = fs::read(fixture()).expect("read");
+    let cut = home.path().join("SmolLM3-Q4_K_M.gguf");
+    fs::write(&cut, &whole[..whole.len() / 2]).expect("written");
+    fs::write(home.path().join("other.gguf"), &whole[..whole.len() / 2]).expect("written");
+    let found = found(&home, 0);
+    assert_eq!(names(&found), ["SmolLM3-Q4_K_M.gguf"]);
+    let problem = found[0].header.as_ref().expect_err("cut off");
+    assert!(problem.contains("incomplete"), "{problem}");
+    // Once it is whole, its new stamp makes the header be read again.
+    fs::write(&cut, &whole).expect("written");
+    let search = ModelSearch::default();
+    assert!(search.run(&[folder(home.path(), 0)], &[])[0].header.is_ok());
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_once_and_a_snapshot_goes_by_its_name() {
+    use std::os::unix::fs::symlink;
+    let home = tempfile::tempdir().expect("made");
+    let hub = home.path().join("hub");
+    let repository = hub.join("models--ggml-org--SmolLM3-3B-GGUF");
+    place(&repository.join("blobs/8334b8"));
+    for commit in ["1", "2"] {
+        let snapshot = repository.join("snapshots").join(commit);
+        fs::create_dir_all(&snapshot).expect("made");
+        symlink("../../blobs/8334b8", snapshot.join("SmolLM3-Q4_K_M.gguf")).expect("linked");
+    }
+    // A link that leads back up, one to itself, and one to nothing.
+    symlink(&hub, repository.join("snapshots/1/up")).expect("linked");
+    symlink("self.gguf", hub.join("self.gguf")).expect("linked");
+    symlink("gone", hub.join("gone.gguf")).expect("linked");
+    let hub_folder = SearchFolder {
+        place: ModelPlace::HuggingFace,
+        path: hub,
+        depth: 50,
+    };
+    let found = ModelSearch::default().run(&[folder(home.path(), 50), hub_folder], &[]);
+    assert_eq!(names(&found), ["SmolLM3-Q4_K_M.gguf"]);
+    assert_eq!(found[0].place, ModelPlace::HuggingFace);
+    assert!(found[0].path.ends_with("snapshots/1/SmolLM3-Q4_K_M.gguf"));
+    assert!(found[0].stamp.path.ends_with("blobs/8334b8"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_without_rights_is_passed_over() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::tempdir().expect("made");
+    place(&home.path().join("closed/a.gguf"));
+    place(&home.path().join("open/b.gguf"));
+    let closed = home.path().join("closed");
+    let set = |mode| fs::set_permissions(&closed, fs::Permissions::from_mode(mode));
+    set(0o000).expect("set");
+    let found = found(&home, 2);
+    set(0o700).expect("set");
+    // The superuser may read it all the same.
+    let names = names(&found);
+    assert!(names.contains(&"b.gguf".to_owned()), "{names:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_not_utf_8_is_found_and_keeps_its_bytes() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let home = tempfile::tempdir().expect("made");
+    let path = home.path().join(OsStr::from_bytes(b"Smol\xff.gguf"));
+    place(&path);
+    let found = found(&home, 0);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].path, path);
+}
+
+#[test]
+fn ten_thousand_files_are_searched_in_bounded_time() {
+    let home = tempfile::tempdir().expect("made");
+    for number in 0..10_000 {
+        fs::write(home.path().join(format!("{number}.txt")), "").expect("written");
+    }
+    place(&home.path().join("SmolLM3.gguf"));
+    let started = Instant::now();
+    assert_eq!(names(&found(&home, 2)), ["SmolLM3.gguf"]);
+    assert!(started.elapsed() < Duration::from_secs(10));
+
+    let limits = SearchLimits {
+        entries: 100,
+        ..SearchLimits::default()
+    };
+    fs::create_dir(home.path().join("more")).expect("made");
+    let search = ModelSearch::within(limits);
+    assert!(search.run(&[folder(home.path(), 2)], &[]).len() <= 1);
+    assert!(search.unfinished().is_empty());
+}
+
+#[test]
+fn no_more_headers_are_read_than_the_limit() {
+    let home = tempfile::tempdir().expect("made");
+    for number in 0..20 {
+        place(&home.path().join(format!("{number}.gguf")));
+    }
+    let search = ModelSearch::within(SearchLimits {
+        headers: 5,
+        ..SearchLimits::default()
+    });
+    assert_eq!(search.run(&[folder(home.path(), 0)], &[]).len(), 5);
+}
+
+#[test]
+fn a_folder_that_does_not_answer_ends_no_search_and_is_not_entered_twice() {
+    let home = tempfile::tempdir().expect("made");
+    place(&home.path().join("a.gguf"));
+    let search = ModelSearch::default();
+    // As a thread of an earlier search that waits for a network leaves it.
+    search.unfinished().insert(home.path().join("network"));
+    let folders = [
+        folder(&home.path().join("network"), 2),
+        folder(home.path(), 2),
+    ];
+    assert_eq!(names(&search.run(&folders, &[])), ["a.gguf"]);
+    assert_eq!(search.unfinished().len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_search_ends_at_its_deadline() {
+    let home = tempfile::tempdir().expect("made");
+    place(&home.path().join("a.gguf"));
+    let search = ModelSearch::within(SearchLimits {
+        time: Duration::ZERO,
+        ..SearchLimits::default()
+    });
+    let started = Instant::now();
+    search.run(&[folder(home.path(), 2)], &[]);
+    assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn an_opened_file_goes_by_the_path_by_which_it_was_opened() {
+    let home = tempfile::tempdir().expect("made");
+    place(&home.path().join("in/a.gguf"));
+    place(&home.path().join("out/b.gguf"));
+    let opened =
+        ["in/../in/a.gguf", "out/b.gguf", "out/gone.gguf"].map(|path| home.path().join(path));
+    let found = ModelSearch::default().run(&[folder(&home.path().join("in"), 0)], &opened);
+    let places: Vec<_> = found.iter().map(|file| (&file.path, file.place)).collect();
+    assert_eq!(
+        places,
+        [
+            (&opened[0], ModelPlace::Downloads),
+            (&opened[1], ModelPlace::Opened)
+        ]
+    );
+}
