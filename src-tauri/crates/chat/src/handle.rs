@@ -76,6 +76,18 @@ impl Chat {
         self.ask(move |actor| actor.open_chat(chat))
     }
 
+    /// Reads `text` ahead, which is written of the next message of a chat, where that delays nothing. An empty one: what
+    /// the chat has.
+    pub fn read_ahead(
+        &self,
+        chat: ChatId,
+        text: impl Into<String>,
+        thinking: bool,
+    ) -> Result<(), Failure> {
+        let text: String = text.into();
+        self.ask(move |actor| actor.read_ahead(chat, &text, thinking))
+    }
+
     /// Adds a message to the shown branch, or to a new chat, and queues its answer.
     pub fn send(
         &self,
@@ -186,6 +198,20 @@ impl Chat {
     /// Opens the model that the last start was to open, whatever has become of it then.
     pub fn retry_model(&self) -> Result<(), Failure> {
         self.ask(|actor| actor.retry_model())
+    }
+
+    /// Unloads the model that is open, which frees its memory. The next message, or [`Chat::reload_model`], opens it again.
+    /// Refused while an answer is written or waits, and while a model is being opened.
+    pub fn eject_model(&self) -> Result<(), Failure> {
+        self.ask(|actor| actor.eject_model())
+    }
+
+    /// Opens the model that was unloaded. Without one there is nothing to do.
+    pub fn reload_model(&self) -> Result<(), Failure> {
+        self.ask(|actor| {
+            actor.reload_ejected();
+            Ok(())
+        })
     }
 
     /// Where the window of this label stood.

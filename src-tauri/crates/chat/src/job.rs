@@ -5,10 +5,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use inference::{Part, StopReason};
+use store::ChatId;
 
 use crate::failure::Failure;
 use crate::fit::{Truncation, TurnRequest};
 use crate::model_host::{ModelChoice, ModelInfo, ModelOptions, Opening};
+use crate::reading::Reading;
 use crate::view::AnswerStats;
 
 pub(crate) enum Job {
@@ -19,9 +21,16 @@ pub(crate) enum Job {
         asked: bool,
     },
     Answer {
+        chat: ChatId,
         request: TurnRequest,
         cancel: Arc<AtomicBool>,
     },
+    /// Closes the model. Nothing is reported: what follows waits for it in the queue.
+    Close,
+    /// A message that is not sent yet, to be read while nothing else is to do. A later one replaces it.
+    ReadAhead { chat: ChatId, request: TurnRequest },
+    /// There are no chats but these.
+    RetainChats(Vec<ChatId>),
 }
 
 /// What the model thread tells the actor. It is always about the job that runs.
@@ -33,10 +42,7 @@ pub(crate) enum Report {
         open: Option<Box<ModelInfo>>,
     },
     Truncated(Truncation),
-    Reading {
-        done: usize,
-        total: usize,
-    },
+    Reading(Reading),
     Token {
         id: u32,
         text: String,

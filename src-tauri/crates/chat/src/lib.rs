@@ -19,6 +19,7 @@ mod job;
 mod limits;
 mod model_host;
 mod model_thread;
+mod reading;
 mod settings;
 mod text;
 mod title;
@@ -33,7 +34,7 @@ pub use model_host::{
     Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, TemplateChoice,
     TemplateStatus,
 };
-pub use settings::{SamplingSettings, SendWith, Settings, Theme, max_threads};
+pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};
 pub use store::{
     ChatId, Copy, Draft, DraftPlace, GoodCopy, MessageId, MessageState, QueuedMessage, Store,
     StoreError, WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside,

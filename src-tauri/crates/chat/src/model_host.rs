@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use inference::{Conversation, Event, Finished, GenerateParams, KvType, Prompt, Sampling};
 use serde::{Deserialize, Serialize};
+use store::ChatId;
 
 use crate::failure::Failure;
 use crate::text;
@@ -36,6 +37,9 @@ pub trait ModelHost: Send {
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure>;
 
+    /// Closes the model that is open, and frees its memory.
+    fn close(&mut self);
+
     /// The model that is open. Answering may change where it computes.
     fn info(&self) -> Option<&ModelInfo>;
 
@@ -58,6 +62,22 @@ pub trait ModelHost: Send {
         cancel: &AtomicBool,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, Failure>;
+
+    /// Before a prompt of `chat` is generated from, or read ahead: takes up again what was read of it before.
+    fn resume(&mut self, _chat: ChatId, _prompt: &Prompt) {}
+
+    /// Reads as much of a prompt of `chat` that is not sent yet as the answer to a longer one can use. Returns within
+    /// 100 ms once `cancel` is set.
+    fn read_ahead(&mut self, _chat: ChatId, _prompt: &Prompt, _cancel: &AtomicBool) {}
+
+    /// Does one step of what waits for idle time: what was read of the chats is kept for the next start. False when
+    /// nothing is left to do. Returns within 100 ms once `cancel` is set.
+    fn work_while_idle(&mut self, _cancel: &AtomicBool) -> bool {
+        false
+    }
+
+    /// Erases what is kept of all chats but these.
+    fn retain_chats(&mut self, _chats: &[ChatId]) {}
 }
 
 /// Which model to open.

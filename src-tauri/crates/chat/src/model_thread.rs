@@ -2,21 +2,35 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
 
 use inference::Event;
+use store::ChatId;
 
 use crate::failure::{Failure, FailureCode};
 use crate::fit::{self, Limits, TurnRequest};
 use crate::job::{GeneratedAnswer, Job, Report};
 use crate::model_host::{ModelHost, ModelInfo};
+use crate::reading::ReadingRate;
 use crate::view::AnswerStats;
 
-/// Runs until the actor lets go of `jobs`.
-pub(crate) fn run(mut host: Box<dyn ModelHost>, jobs: &Receiver<Job>, report: &dyn Fn(Report)) {
-    while let Ok(job) = jobs.recv() {
+/// Runs until the actor lets go of `jobs`. `interrupt` is set whenever it sends one: then what is done in idle time ends.
+pub(crate) fn run(
+    mut host: Box<dyn ModelHost>,
+    jobs: &Receiver<Job>,
+    interrupt: &AtomicBool,
+    idle_after: Duration,
+    report: &dyn Fn(Report),
+) {
+    let mut idle = IdleWork {
+        after: idle_after,
+        ahead: None,
+        remains: false,
+    };
+    let mut rate = ReadingRate::default();
+    while let Some(job) = idle.next_job(host.as_mut(), jobs, interrupt) {
         match job {
             Job::Open {
                 choice,
@@ -38,8 +52,20 @@ pub(crate) fn run(mut host: Box<dyn ModelHost>, jobs: &Receiver<Job>, report: &d
                     open: open.ok().flatten().map(Box::new),
                 });
             }
-            Job::Answer { request, cancel } => {
-                let answer = || answer(host.as_mut(), &request, &cancel, report);
+            Job::Close => {
+                // A driver that panics has been logged, and the model is gone all the same.
+                let close = || {
+                    host.close();
+                    Ok(())
+                };
+                let _ = catch_panic(FailureCode::Other, close);
+            }
+            Job::Answer {
+                chat,
+                request,
+                cancel,
+            } => {
+                let answer = || answer(host.as_mut(), chat, &request, &cancel, &mut rate, report);
                 let (result, panicked) = catch_panic(FailureCode::Other, answer);
                 let open = host.info().filter(|_| !panicked).map(named).map(Box::new);
                 report(Report::Ended {
@@ -47,15 +73,99 @@ pub(crate) fn run(mut host: Box<dyn ModelHost>, jobs: &Receiver<Job>, report: &d
                     panicked,
                     open,
                 });
+                idle.remains = !panicked;
+            }
+            Job::ReadAhead { chat, request } => idle.ahead = Some((chat, request)),
+            Job::RetainChats(chats) => {
+                // A panic is logged; what is kept is erased the next time.
+                let _ = catch_panic(FailureCode::Other, || {
+                    host.retain_chats(&chats);
+                    Ok(())
+                });
             }
         }
     }
 }
 
-fn answer(
+/// What the host does while there is no job.
+struct IdleWork {
+    /// How long no job has come before it begins, but for a message to be read ahead.
+    after: Duration,
+    ahead: Option<(ChatId, TurnRequest)>,
+    /// Whether the host may have something left to do.
+    remains: bool,
+}
+
+impl IdleWork {
+    /// The next job; `None` when there are no more.
+    fn next_job(
+        &mut self,
+        host: &mut dyn ModelHost,
+        jobs: &Receiver<Job>,
+        interrupt: &AtomicBool,
+    ) -> Option<Job> {
+        loop {
+            if self.ahead.is_none() {
+                if !self.remains {
+                    return jobs.recv().ok();
+                }
+                match jobs.recv_timeout(self.after) {
+                    Ok(job) => return Some(job),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                }
+            }
+            while self.ahead.is_some() || self.remains {
+                // In this order: a job that comes from now on sets it.
+                interrupt.store(false, Ordering::SeqCst);
+                match jobs.try_recv() {
+                    Ok(job) => return Some(job),
+                    Err(TryRecvError::Empty) => self.step(host, interrupt),
+                    Err(TryRecvError::Disconnected) => return None,
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, host: &mut dyn ModelHost, cancel: &AtomicBool) {
+        let ahead = self.ahead.take();
+        let step = || match &ahead {
+            Some((chat, request)) => {
+                read_ahead(host, *chat, request, cancel)?;
+                Ok(true)
+            }
+            None => Ok(host.work_while_idle(cancel)),
+        };
+        // Nobody waits for it, and what has failed is done when it is needed.
+        let step = catch_panic(FailureCode::Other, step).0;
+        self.remains = step
+            .inspect_err(|failure| tracing::debug!(%failure, "idle work failed"))
+            .unwrap_or(false);
+    }
+}
+
+/// Reads a message that is not sent yet, up to where the answer's prompt would go on.
+fn read_ahead(
     host: &mut dyn ModelHost,
+    chat: ChatId,
     request: &TurnRequest,
     cancel: &AtomicBool,
+) -> Result<(), Failure> {
+    if let Some(limits) = host.info().map(Limits::of) {
+        let make = &mut |conversation: &_| host.prompt(conversation, cancel);
+        let (prompt, _) = fit::fit(request, limits, make)?;
+        host.resume(chat, &prompt);
+        host.read_ahead(chat, &prompt, cancel);
+    }
+    Ok(())
+}
+
+fn answer(
+    host: &mut dyn ModelHost,
+    chat: ChatId,
+    request: &TurnRequest,
+    cancel: &AtomicBool,
+    rate: &mut ReadingRate,
     report: &dyn Fn(Report),
 ) -> Result<GeneratedAnswer, Failure> {
     let Some(limits) = host.info().map(Limits::of) else {
@@ -65,8 +175,19 @@ fn answer(
         host.prompt(conversation, cancel)
     })?;
     report(Report::Truncated(truncation));
+    host.resume(chat, &prompt);
+    rate.restart();
     let finished = host.generate(&prompt, &request.params, cancel, &mut |event| match event {
-        Event::Prefill { done, total, .. } => report(Report::Reading { done, total }),
+        Event::Prefill {
+            done,
+            total,
+            cached,
+        } => report(Report::Reading(rate.progress(
+            Instant::now(),
+            done,
+            total,
+            cached,
+        ))),
         Event::Token { id, piece, part } => report(Report::Token {
             id,
             text: piece.to_owned(),

@@ -1,6 +1,9 @@
 //! The user's settings: defaults, limits, and one stored row per key.
 
-use inference::{KvType, MIN_TEMPERATURE, Sampling};
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use inference::{DeviceRequest, KvType, MIN_TEMPERATURE, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{Store, StoreError};
@@ -24,14 +27,18 @@ pub struct Settings {
     pub context_length: Option<u32>,
     /// How exactly the model keeps what it has read.
     pub kv_type: KvType,
+    /// Minutes without use after which a model file is unloaded; `None`: never.
+    pub unload_minutes: Option<u32>,
     /// Fingerprints of the files whose own chat template is used though its text is unknown.
     pub own_templates: Vec<String>,
     /// What the user has changed of how tokens are chosen.
     pub sampling_changes: SamplingSettings,
     /// The most tokens of one answer; `None`: until the context is full.
     pub max_tokens: Option<u32>,
-    /// Whether text that repeats the context is guessed.
+    /// Prompt-lookup speculative decoding.
     pub lookup: bool,
+    /// Whether a message is read while it is written.
+    pub read_ahead: bool,
     /// Instructions for every chat; empty: the model's own.
     pub instructions: String,
     /// Whether new messages ask for thinking.
@@ -42,6 +49,8 @@ pub struct Settings {
     pub zoom: u32,
     /// Whether the line of figures under an answer is shown.
     pub show_stats: bool,
+    /// The folder into which models are downloaded; `None`: the cache of the Hugging Face hub.
+    pub download_folder: Option<String>,
 }
 
 impl Default for Settings {
@@ -52,15 +61,18 @@ impl Default for Settings {
             threads: None,
             context_length: None,
             kv_type: KvType::default(),
+            unload_minutes: Some(10),
             own_templates: Vec::new(),
             sampling_changes: SamplingSettings::default(),
             max_tokens: None,
             lookup: true,
+            read_ahead: true,
             instructions: String::new(),
             thinking: true,
             send_with: SendWith::Enter,
             zoom: 100,
             show_stats: true,
+            download_folder: None,
         }
     }
 }
@@ -147,8 +159,15 @@ const WHOLE_SAMPLING: &str = "sampling";
 const SAMPLING: &str = "samplingChanges";
 /// The largest integer that JSON readers agree on.
 const MAX_SEED: u64 = (1 << 53) - 1;
+/// A week.
+const MAX_UNLOAD_MINUTES: u32 = 7 * 24 * 60;
 const MAX_INSTRUCTIONS: usize = 20_000;
 const MAX_OWN_TEMPLATES: usize = 1000;
+/// Bytes of a path, as Linux has it.
+const MAX_PATH: usize = 4096;
+
+/// The lengths of context that can be asked for, in tokens.
+pub const CONTEXT_LENGTHS: RangeInclusive<u32> = 256..=1 << 20;
 
 /// The most threads that make sense: twice the logical cores of this machine.
 pub fn max_threads() -> u32 {
@@ -157,7 +176,8 @@ pub fn max_threads() -> u32 {
 }
 
 impl Settings {
-    pub(crate) fn load_options(&self) -> ModelOptions {
+    /// The part of them that a model is opened with.
+    pub fn load_options(&self) -> ModelOptions {
         ModelOptions {
             device: self.device.clone(),
             threads: self.threads,
@@ -169,11 +189,8 @@ impl Settings {
 
     /// Refuses values out of range, naming the setting and its range.
     pub fn validate(&self) -> Result<(), Failure> {
-        if !is_device(&self.device) {
-            return Err(Failure::other(format!(
-                "Device: “{}” is unknown. It is auto, cpu, gpu or gpu:ID.",
-                text::cut(&self.device, 64)
-            )));
+        if let Err(error) = self.device.parse::<DeviceRequest>() {
+            return Err(Failure::other(format!("Device: {error}.")));
         }
         let Sampling {
             temperature,
@@ -188,8 +205,14 @@ impl Settings {
         within(
             "Context length",
             self.context_length.unwrap_or(4096),
-            256,
-            1 << 20,
+            *CONTEXT_LENGTHS.start(),
+            *CONTEXT_LENGTHS.end(),
+        )?;
+        within(
+            "Minutes until the model is unloaded",
+            self.unload_minutes.unwrap_or(1),
+            1,
+            MAX_UNLOAD_MINUTES,
         )?;
         within(
             "Maximum answer length",
@@ -215,6 +238,14 @@ impl Settings {
             0,
             MAX_OWN_TEMPLATES,
         )?;
+        if let Some(folder) = &self.download_folder
+            && !(Path::new(folder).is_absolute() && folder.len() <= MAX_PATH)
+        {
+            return Err(Failure::other(format!(
+                "Folder for downloads: “{}” is not the whole path of a folder.",
+                text::cut(folder, 64)
+            )));
+        }
         if !self.own_templates.iter().all(|name| is_fingerprint(name)) {
             return Err(Failure::other(
                 "This is not the fingerprint of a model file.",
@@ -267,7 +298,7 @@ impl Settings {
             merged.insert(key.clone(), value);
             match serde_json::from_value::<Settings>(Value::Object(merged)) {
                 Ok(read) if read.validate().is_ok() => settings = read,
-                _ => tracing::warn!(key, "a stored setting makes no sense; its default is used"),
+                _ => tracing::warn!(key, "invalid stored setting; using the default"),
             }
         }
         settings
@@ -284,14 +315,6 @@ impl Settings {
 
 fn is_fingerprint(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-fn is_device(name: &str) -> bool {
-    matches!(name, "auto" | "cpu" | "gpu") || name.strip_prefix("gpu:").is_some_and(is_gpu_id)
-}
-
-fn is_gpu_id(id: &str) -> bool {
-    (1..=64).contains(&id.len()) && id.chars().all(|c| c.is_ascii_graphic() || c == ' ')
 }
 
 /// NaN is in no range.

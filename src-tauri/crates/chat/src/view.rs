@@ -218,6 +218,11 @@ pub enum ModelStatus {
         /// The fraction done, 0 to 1.
         progress: f32,
     },
+    /// It was unloaded, by the user or after a while without use. The next message opens it again.
+    Ejected {
+        /// What is known of it.
+        model: UnopenedModel,
+    },
     /// It is open.
     Ready {
         /// The model.
@@ -328,11 +333,16 @@ pub enum Stage {
     /// For the model to load, for another answer, or for the prompt to be made.
     Waiting,
     /// The prompt.
+    #[serde(rename_all = "camelCase")]
     Reading {
-        /// Tokens read.
+        /// Tokens of the prompt that are read.
         done: u32,
-        /// Tokens to read.
+        /// Tokens of the prompt.
         total: u32,
+        /// Tokens that were read before, and cost no time now.
+        cached: u32,
+        /// Seconds that the rest takes, once it is known how fast this model reads.
+        seconds_left: Option<u32>,
     },
     /// Before the answer.
     Thinking,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use inference::{Part, StopReason};
 use store::{ChatId, MessageId, MessageState, OmittedRow};
@@ -16,6 +16,7 @@ use crate::failure::{Failure, FailureCode};
 use crate::fit::Truncation;
 use crate::job::{GeneratedAnswer, Job};
 use crate::model_host::ModelInfo;
+use crate::reading::Reading;
 use crate::view::{ChatEvent, ChatView, Stage};
 
 impl ChatActor {
@@ -70,6 +71,7 @@ impl ChatActor {
         let buffer = AnswerBuffer::new(progress, &info.fingerprint, self.timing.journal_after);
         let cancel = Arc::new(AtomicBool::new(false));
         self.submit_job(Job::Answer {
+            chat,
             request,
             cancel: Arc::clone(&cancel),
         });
@@ -108,17 +110,20 @@ impl ChatActor {
         }
     }
 
-    pub(super) fn reading(&mut self, done: usize, total: usize) {
+    pub(super) fn reading(&mut self, reading: Reading) {
         let Some(ActiveAnswer { chat, message, .. }) = self.answers.active else {
             return;
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let seconds = |left: Duration| u32::try_from(left.as_secs()).unwrap_or(u32::MAX);
         self.emit(ChatEvent::Stage {
             chat,
             message,
             stage: Stage::Reading {
-                done: count(done),
-                total: count(total),
+                done: count(reading.done),
+                total: count(reading.total),
+                cached: count(reading.cached),
+                seconds_left: reading.left.map(seconds),
             },
         });
     }
@@ -174,6 +179,7 @@ impl ChatActor {
 
     pub(super) fn ended(&mut self, result: Result<GeneratedAnswer, Failure>, panicked: bool) {
         self.tick_answer(true);
+        self.model.used = Instant::now();
         let Some(mut active) = self.answers.active.take() else {
             return;
         };

@@ -40,6 +40,11 @@ impl AnswerQueue {
         self.active.is_some()
     }
 
+    /// Whether no answer is written, and none waits.
+    pub fn is_empty(&self) -> bool {
+        self.active.is_none() && self.waiting.is_empty()
+    }
+
     /// The answer of a chat that is written or waits.
     pub fn of_chat(&self, chat: ChatId) -> Option<MessageId> {
         let active = self

@@ -8,12 +8,15 @@ mod saving;
 mod showing;
 mod state;
 mod turn;
+mod unloading;
 mod unsaved;
 mod verbs;
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,7 +31,7 @@ pub(crate) use self::state::{ChatActor, Request, check_if_failed};
 use self::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};
-use crate::job::Report;
+use crate::job::{Job, Report};
 use crate::model_host::{ModelChoice, ModelHost};
 use crate::model_thread;
 use crate::settings::Settings;
@@ -53,6 +56,7 @@ pub(crate) fn start(
     let (mailbox, requests) = channel();
     let (jobs, work) = channel();
     let settings = Settings::read(&store)?;
+    let interrupt = Arc::new(AtomicBool::new(false));
     let (purge_due, copy_due) = (
         Instant::now() + timing.purge_after,
         Instant::now() + timing.copy_after,
@@ -62,6 +66,7 @@ pub(crate) fn start(
         clock,
         on_event,
         jobs,
+        interrupt: Arc::clone(&interrupt),
         settings,
         model: ModelSlot::default(),
         answers: AnswerQueue::default(),
@@ -86,7 +91,7 @@ pub(crate) fn start(
         .spawn(move || {
             // Dropped when the thread is over, in whatever way.
             let _running: Sender<Infallible> = running;
-            model_thread::run(host, &work, &|report| {
+            model_thread::run(host, &work, &interrupt, timing.idle_after, &|report| {
                 // An error means that the actor has ended; then the jobs end too.
                 let _ = reports.send(Request::Report(report));
             });
@@ -144,7 +149,7 @@ impl ChatActor {
             Report::Progress(progress) => self.opening(progress),
             Report::Opened { result, open } => self.opened(result, open.map(|info| *info)),
             Report::Truncated(truncation) => self.truncated(truncation),
-            Report::Reading { done, total } => self.reading(done, total),
+            Report::Reading(reading) => self.reading(reading),
             Report::Token { id, text, part, at } => self.token(at, id, &text, part),
             Report::Ended {
                 result,
@@ -162,6 +167,7 @@ impl ChatActor {
         self.tick_answer(false);
         self.retry_unsaved();
         self.next_job();
+        self.unload_if_idle();
         if self.answers.busy() {
             return;
         }
@@ -179,7 +185,10 @@ impl ChatActor {
         let expired = self.clock.now().timestamp().as_second() - BIN;
         let pause = match self.store.chats().purge(expired, PURGING) {
             Ok(true) => PURGE_PAUSE,
-            Ok(false) => DAY,
+            Ok(false) => {
+                self.retain_chats();
+                DAY
+            }
             // With a full disk the chats can still be read.
             Err(error) => {
                 tracing::warn!(%error, "expired chats were not purged");
@@ -187,6 +196,14 @@ impl ChatActor {
             }
         };
         self.purge_due = Instant::now() + pause;
+    }
+
+    /// What the model thread keeps of chats goes with them.
+    fn retain_chats(&self) {
+        match self.store.chats().ids_of_all() {
+            Ok(chats) => self.submit_job(Job::RetainChats(chats)),
+            Err(error) => tracing::warn!(%error, "KV caches of purged chats were not erased"),
+        }
     }
 
     /// On a thread of its own: a large file takes a while, and nobody is to wait for it.
@@ -222,7 +239,7 @@ impl ChatActor {
         } else {
             self.purge_due.min(self.copy_due)
         };
-        let others = [self.answers.due(), self.unsaved.due()];
+        let others = [self.answers.due(), self.unsaved.due(), self.unload_due()];
         others.into_iter().flatten().fold(idle, Instant::min)
     }
 
@@ -231,6 +248,9 @@ impl ChatActor {
     fn next_job(&mut self) {
         if self.model.opening() || self.answers.busy() {
             return;
+        }
+        if !self.answers.waiting.is_empty() && self.model.wanted.is_none() {
+            self.reload_ejected();
         }
         if !self.open_wanted() {
             self.begin_next_answer();
@@ -248,7 +268,7 @@ impl ChatActor {
                 // Whoever asks now learns from the dropped reply that it is too late.
                 Ok(_) => {}
                 Err(_) => {
-                    tracing::warn!("the model did not stop; its answer is saved as far as it came");
+                    tracing::warn!("the model did not stop; its partial answer is saved");
                     self.abandon_answer();
                     at_end = AtEnd::Stuck;
                 }
@@ -264,6 +284,7 @@ impl ChatActor {
             at_end = AtEnd::Opening;
         }
         let limit = self.timing.close_within;
+        self.interrupt.store(true, Ordering::SeqCst);
         drop(self);
         // A driver may hang while the model is dropped.
         if at_end == AtEnd::Stopped

@@ -1,11 +1,17 @@
 //! The model that is open, and the one that is being opened.
 
+use std::time::Instant;
+
 use crate::failure::Failure;
 use crate::model_host::{ModelChoice, ModelInfo, Opening};
 use crate::view::{ModelStatus, ModelView, UnopenedModel};
 
 pub(crate) struct ModelSlot {
     pub(super) open: Option<(ModelChoice, ModelInfo)>,
+    /// What was open until it was unloaded. It is opened again when it is needed.
+    pub(super) ejected: Option<EjectedModel>,
+    /// When the model was last needed: opened, asked, or about to be asked.
+    pub(super) used: Instant,
     /// What the model thread opens.
     pub(super) opening: Option<OpenRequest>,
     /// What it opens next. A later wish replaces an earlier one.
@@ -20,6 +26,8 @@ impl Default for ModelSlot {
     fn default() -> ModelSlot {
         ModelSlot {
             open: None,
+            ejected: None,
+            used: Instant::now(),
             opening: None,
             wanted: None,
             tried: None,
@@ -27,6 +35,13 @@ impl Default for ModelSlot {
             error: None,
         }
     }
+}
+
+/// A model that was unloaded.
+pub(super) struct EjectedModel {
+    pub(super) choice: ModelChoice,
+    /// What its file held.
+    pub(super) fingerprint: String,
 }
 
 #[derive(Clone)]
@@ -47,6 +62,8 @@ pub(super) enum OpenReason {
     Asked,
     /// The settings changed, or it panicked.
     Again,
+    /// It was unloaded, and is needed again.
+    Reload,
 }
 
 impl ModelSlot {
@@ -77,9 +94,17 @@ impl ModelSlot {
                 error: None,
             };
         }
-        let open = self.info().cloned().map(Box::new);
+        let status = match (&self.open, &self.ejected) {
+            (Some((_, info)), _) => ModelStatus::Ready {
+                model: Box::new(info.clone()),
+            },
+            (None, Some(ejected)) => ModelStatus::Ejected {
+                model: unopened(&ejected.choice),
+            },
+            (None, None) => ModelStatus::None,
+        };
         ModelView {
-            status: open.map_or(ModelStatus::None, |model| ModelStatus::Ready { model }),
+            status,
             error: self.error.clone(),
         }
     }

@@ -1,5 +1,7 @@
 //! Opening models. A model that does not open leaves the present one in place.
 
+use std::time::Instant;
+
 use crate::actor::model_slot::{ModelSlot, OpenReason, OpenRequest};
 use crate::actor::state::{ChatActor, MODEL};
 use crate::failure::Failure;
@@ -39,9 +41,10 @@ impl ChatActor {
             opening,
             wanted,
             tried,
+            ejected,
             ..
         } = &self.model;
-        if wanted.is_some() {
+        if wanted.is_some() || (ejected.is_some() && opening.is_none()) {
             // It will be opened with the settings of that moment.
             return;
         }
@@ -52,7 +55,7 @@ impl ChatActor {
         }
     }
 
-    fn want(&mut self, choice: ModelChoice, reason: OpenReason) {
+    pub(super) fn want(&mut self, choice: ModelChoice, reason: OpenReason) {
         self.model.wanted = Some(OpenRequest { choice, reason });
         if self.model.opening.is_none() {
             self.model.progress = Opening::Loading(0.0);
@@ -70,7 +73,11 @@ impl ChatActor {
         self.submit_job(Job::Open {
             choice: request.choice.clone(),
             options: self.settings.load_options(),
-            asked: matches!(request.reason, OpenReason::Asked | OpenReason::Given),
+            // One that is reloaded has been opened since the app may have crashed over it.
+            asked: matches!(
+                request.reason,
+                OpenReason::Asked | OpenReason::Given | OpenReason::Reload
+            ),
         });
         self.model.progress = Opening::Loading(0.0);
         self.model.tried = Some(request.choice.clone());
@@ -90,11 +97,15 @@ impl ChatActor {
             return;
         };
         let before = self.model.open.take().map(|(choice, _)| choice);
+        self.model.used = Instant::now();
         match result {
             Ok(()) => {
                 self.model.open = open.map(|info| (request.choice.clone(), info));
-                if request.reason != OpenReason::Fallback {
-                    self.model.error = None;
+                let ejected = self.model.ejected.take();
+                match request.reason {
+                    OpenReason::Fallback => {}
+                    OpenReason::Reload => self.model.error = self.replaced(ejected),
+                    _ => self.model.error = None,
                 }
                 if matches!(request.reason, OpenReason::Asked | OpenReason::Given) {
                     self.remember(&request.choice);
@@ -103,11 +114,15 @@ impl ChatActor {
             Err(failure) => {
                 tracing::warn!(%failure, "a model did not open");
                 self.model.open = before.zip(open);
+                if request.reason == OpenReason::Reload {
+                    self.model.ejected = None;
+                }
                 // Of two failures at the start, the first is the one that the user can mend.
                 if request.reason != OpenReason::Fallback {
                     self.model.error = Some(failure);
                 }
                 if self.model.open.is_none()
+                    && self.model.ejected.is_none()
                     && self.model.wanted.is_none()
                     && let Some(next) = self.fallback(&request)
                 {
@@ -125,7 +140,7 @@ impl ChatActor {
     fn fallback(&self, failed: &OpenRequest) -> Option<ModelChoice> {
         let last = match failed.reason {
             OpenReason::Given => self.remembered().ok(),
-            OpenReason::Start | OpenReason::Fallback => None,
+            OpenReason::Start | OpenReason::Reload | OpenReason::Fallback => None,
             OpenReason::Asked | OpenReason::Again => return None,
         };
         last.into_iter()

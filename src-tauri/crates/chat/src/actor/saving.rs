@@ -39,7 +39,7 @@ impl ChatActor {
         }
         let (message, seq) = (end.message, end.seq);
         if let Err(error) = self.save_end(&end) {
-            tracing::error!(%error, "the end of an answer was not saved; it will be tried again");
+            tracing::error!(%error, "the end of an answer was not saved; will retry");
             let reason = error.into();
             check_if_failed(&self.store, &reason);
             self.unsaved.ends.push(UnsavedEnd { end, reason });
@@ -70,7 +70,7 @@ impl ChatActor {
             }
         };
         let chat = row.chat;
-        // First that nothing is written any more: who hears of the end may send the next message at once.
+        // First that nothing is written any more: whoever receives the end may send the next message at once.
         if let Err(failure) = self.emit_changed(chat) {
             tracing::error!(%failure, "a chat cannot be shown");
         }

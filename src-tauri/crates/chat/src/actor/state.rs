@@ -1,5 +1,7 @@
 //! The actor's state, and the requests that it receives.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,10 @@ pub struct Timing {
     pub journal_after: Duration,
     /// How long what could not be saved waits to be tried again.
     pub retry_after: Duration,
+    /// How long a minute of [`Settings::unload_minutes`] is.
+    pub minute: Duration,
+    /// How long the model has nothing to do before it does what waits for idle time.
+    pub idle_after: Duration,
     /// How long closing waits for the model to stop, and then for it to be dropped.
     pub close_within: Duration,
 }
@@ -37,6 +43,8 @@ impl Default for Timing {
             copy_after: Duration::from_secs(20),
             journal_after: Duration::from_millis(250),
             retry_after: Duration::from_secs(5),
+            minute: Duration::from_secs(60),
+            idle_after: Duration::from_secs(2),
             close_within: Duration::from_secs(5),
         }
     }
@@ -50,7 +58,7 @@ pub(super) const MODEL: &str = "app.model";
 pub(crate) enum Request {
     Verb(Box<dyn FnOnce(&mut ChatActor) + Send>),
     Report(Report),
-    /// Close. The sender hears when all is done.
+    /// Close. The reply is sent when all is done.
     Quit(Option<Sender<AtEnd>>),
 }
 
@@ -59,6 +67,8 @@ pub(crate) struct ChatActor {
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     pub(super) jobs: Sender<Job>,
+    /// Ends what the model thread does in idle time.
+    pub(super) interrupt: Arc<AtomicBool>,
     pub(super) settings: Settings,
     pub(super) model: ModelSlot,
     pub(super) answers: AnswerQueue,
@@ -75,6 +85,8 @@ impl ChatActor {
         if self.jobs.send(job).is_err() {
             tracing::error!("the model thread has ended");
         }
+        // After it was sent: the model thread clears the flag before it looks for a job.
+        self.interrupt.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn emit(&self, event: ChatEvent) {

@@ -44,27 +44,66 @@ impl ChatActor {
             });
             ids.push(row.id);
         }
-        let settings = &self.settings;
-        let instructions = Some(settings.instructions.trim().to_owned());
-        let conversation = Conversation {
+        let request = TurnRequest {
+            conversation: self.conversation(&today, messages, thinking),
+            params: self.params(info),
+            ids,
+            before: before.unwrap_or_default(),
+        };
+        Ok((request, row.progress))
+    }
+
+    /// What would be asked if the shown branch of a chat went on with `text`.
+    pub(super) fn turn_of_draft(
+        &self,
+        chat: ChatId,
+        text: &str,
+        thinking: bool,
+        info: &ModelInfo,
+    ) -> Result<TurnRequest, Failure> {
+        let row = self.store.chats().get(chat)?;
+        let mut path = match row.leaf {
+            Some(leaf) => self.store.messages().path(leaf)?,
+            None => Vec::new(),
+        };
+        let thinking = thinking && info.can_think;
+        let answer = path.iter().rfind(|row| row.role == Role::Assistant);
+        let before = answer.map(|row| row.omitted);
+        path.retain(|row| !row.progress.text.is_empty());
+        let in_history = |row: &MessageRow| history_turn(row, thinking, &info.fingerprint);
+        let mut messages: Vec<_> = path.iter().map(in_history).collect();
+        let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
+        if !text.is_empty() {
+            messages.push(Turn::new(Role::User, text));
+            // It has no row: no answer can have left it out.
+            ids.extend(ids.last().copied());
+        }
+        Ok(TurnRequest {
+            conversation: self.conversation(&row.today, messages, thinking),
+            params: self.params(info),
+            ids,
+            before: before.unwrap_or_default(),
+        })
+    }
+
+    fn conversation(&self, today: &str, messages: Vec<Turn>, thinking: bool) -> Conversation {
+        let instructions = Some(self.settings.instructions.trim().to_owned());
+        Conversation {
             messages,
             instructions: instructions.filter(|text| !text.is_empty()),
             thinking,
             today: today.parse().unwrap_or_else(|_| self.clock.now().date()),
             tools: Vec::new(),
-        };
-        let params = GenerateParams {
+        }
+    }
+
+    fn params(&self, info: &ModelInfo) -> GenerateParams {
+        let settings = &self.settings;
+        GenerateParams {
             sampling: settings.sampling_changes.over(&info.sampling),
             max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
             lookup: settings.lookup,
-        };
-        let request = TurnRequest {
-            conversation,
-            params,
-            ids,
-            before: before.unwrap_or_default(),
-        };
-        Ok((request, row.progress))
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use store::{
 
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::failure::Failure;
+use crate::job::Job;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
 use crate::settings::Settings;
 use crate::title;
@@ -206,8 +207,12 @@ impl ChatActor {
         Ok(rows.into_iter().map(hit).collect())
     }
 
-    pub(crate) fn save_draft(&self, chat: Option<ChatId>, text: &str) -> Result<(), Failure> {
+    pub(crate) fn save_draft(&mut self, chat: Option<ChatId>, text: &str) -> Result<(), Failure> {
         refuse_too_large(text)?;
+        if !text.trim().is_empty() {
+            // A message is being typed: the model is there when it is sent.
+            self.use_model();
+        }
         Ok(self.store.drafts().set(self.draft_place(chat)?, text)?)
     }
 
@@ -225,6 +230,30 @@ impl ChatActor {
         refuse_large_queue(queue)?;
         let place = self.draft_place(Some(chat))?;
         Ok(self.store.drafts().set_queue(place, queue)?)
+    }
+
+    /// Lets the model read what is written of a message, or of none what the chat has, while it has nothing else to do.
+    pub(crate) fn read_ahead(
+        &mut self,
+        chat: ChatId,
+        text: &str,
+        thinking: bool,
+    ) -> Result<(), Failure> {
+        refuse_too_large(text)?;
+        let text = text.trim_start_matches(['\n', '\r']).trim_end();
+        let idle = !self.answers.busy() && !self.model.opening();
+        let Some(info) = self
+            .model
+            .info()
+            .filter(|_| idle && self.settings.read_ahead)
+        else {
+            return Ok(());
+        };
+        let request = self.turn_of_draft(chat, text, thinking, info)?;
+        if !request.conversation.messages.is_empty() {
+            self.submit_job(Job::ReadAhead { chat, request });
+        }
+        Ok(())
     }
 
     fn draft_place(&self, chat: Option<ChatId>) -> Result<DraftPlace, Failure> {

@@ -1,8 +1,9 @@
-//! A clock that stands still, and one that goes on when it is looked at.
+//! A clock that stands still, one that goes on when it is looked at, and the timing of the tests.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
-use chat::Clock;
+use chat::{Clock, Timing};
 
 pub struct FixedClock(pub &'static str);
 
@@ -27,3 +28,14 @@ impl Clock for SteppingClock {
 }
 
 pub const TODAY: &str = "2026-03-05T12:00:00+00:00[UTC]";
+
+/// No copies, and no long waits.
+pub const TIMING: Timing = Timing {
+    purge_after: Duration::ZERO,
+    copy_after: Duration::from_secs(3600),
+    journal_after: Duration::from_millis(250),
+    retry_after: Duration::from_millis(20),
+    minute: Duration::from_secs(3600),
+    idle_after: Duration::from_millis(20),
+    close_within: Duration::from_secs(5),
+};

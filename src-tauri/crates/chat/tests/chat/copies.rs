@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use chat::{ChatEvent, Failure, FailureCode, Store, StoreError, Timing};
 
-use crate::scripted::{Bench, PATIENCE, Script, TIMING, TODAY};
+use crate::scripted::{Bench, EVENT_TIMEOUT, Script, TIMING, TODAY};
 
 const AT_ONCE: Timing = Timing {
     copy_after: Duration::ZERO,
@@ -22,7 +22,7 @@ fn until_copied(folder: &Path) -> PathBuf {
     let copy = folder.join("copies/day-2026-03-05.db");
     let begun = Instant::now();
     while !copy.exists() {
-        assert!(begun.elapsed() < PATIENCE, "no copy was made");
+        assert!(begun.elapsed() < EVENT_TIMEOUT, "no copy was made");
         std::thread::sleep(Duration::from_millis(5));
     }
     copy

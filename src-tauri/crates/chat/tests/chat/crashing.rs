@@ -10,11 +10,11 @@ use chat::{AtEnd, ChatEvent, MessageState, Store, Timing};
 
 use crate::scripted::{Bench, Script, Step, TIMING, TODAY, last_row, texts};
 
-/// Tells the child where to write; without it, the child's test does nothing.
+/// The file that the child writes to; without it, the child's test does nothing.
 const FILE: &str = "GOLDCREST_CRASH_TEST_FILE";
 const PER_TOKEN: Duration = Duration::from_millis(5);
 
-/// The child: answers without end, and tells its parent each piece that the window was told.
+/// The child: answers without end, and prints each delta that the window received.
 #[test]
 #[ignore = "the child process of the test below"]
 fn answers_until_it_is_killed() {
@@ -29,7 +29,7 @@ fn answers_until_it_is_killed() {
     bench.chat.send(None, "Go on for ever.", true).unwrap();
     let mut out = std::io::stdout();
     loop {
-        writeln!(out, "told {}", bench.until_delta()).unwrap();
+        writeln!(out, "delta {}", bench.until_delta()).unwrap();
         out.flush().unwrap();
     }
 }
@@ -41,6 +41,8 @@ fn the_app_saves_as_often_as_it_is_said_to() {
         copy_after: Duration::from_secs(20),
         journal_after: Duration::from_millis(250),
         retry_after: Duration::from_secs(5),
+        minute: Duration::from_secs(60),
+        idle_after: Duration::from_secs(2),
         close_within: Duration::from_secs(5),
     };
     assert_eq!(Timing::default(), promised);
@@ -62,16 +64,16 @@ fn a_killed_process_loses_at_most_half_a_second_and_the_answer_goes_on() {
         .spawn()
         .unwrap();
     let reader = BufReader::new(child.stdout.take().unwrap());
-    let told = thread::spawn(move || {
+    let received = thread::spawn(move || {
         let lines = reader.lines().map_while(Result::ok);
-        let pieces = lines.filter_map(|line| line.strip_prefix("told ").map(str::len));
+        let pieces = lines.filter_map(|line| line.strip_prefix("delta ").map(str::len));
         pieces.sum::<usize>()
     });
     thread::sleep(Duration::from_millis(2000));
     child.kill().unwrap();
     child.wait().unwrap();
-    let told = told.join().unwrap();
-    assert!(told > 20, "the child wrote: {told}");
+    let received = received.join().unwrap();
+    assert!(received > 20, "the child wrote: {received}");
 
     let script = Script::default();
     let mut bench = Bench::on_file(&path, &script);
@@ -80,16 +82,19 @@ fn a_killed_process_loses_at_most_half_a_second_and_the_answer_goes_on() {
     let answer = &view.messages[1];
     assert_eq!(view.messages[0].text, "Go on for ever.");
     assert_eq!(answer.state, MessageState::Interrupted);
-    let lost = told.saturating_sub(answer.text.len());
+    let lost = received.saturating_sub(answer.text.len());
     let half_a_second = 500 / usize::try_from(PER_TOKEN.as_millis()).unwrap();
-    assert!(lost <= half_a_second, "{lost} of {told} tokens are lost");
+    assert!(
+        lost <= half_a_second,
+        "{lost} of {received} tokens are lost"
+    );
 
     script.answer([Step::Say("y")]);
     bench.chat.continue_answer(answer.id).unwrap();
     let whole = bench.until_ended();
     assert_eq!(whole.text, format!("{}y", answer.text));
     let ids = script.last_turn().history[1].ids.clone().unwrap();
-    assert_eq!(ids.len(), answer.text.len(), "an id for each letter");
+    assert_eq!(ids.len(), answer.text.len(), "one id per character");
 }
 
 /// The child: is gone before its model says anything.

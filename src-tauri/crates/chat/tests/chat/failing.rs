@@ -51,7 +51,7 @@ fn a_failed_answer_without_text_is_no_part_of_the_history() {
 }
 
 #[test]
-fn a_panic_is_a_failure_and_the_model_is_opened_anew() {
+fn a_panic_is_a_failure_and_the_model_is_opened_again() {
     let mut bench = Bench::new();
     bench.script.answer([Step::Say("Six"), Step::Panic]);
     let chat = bench.chat.send(None, "How heavy?", true).unwrap().chat.id;
@@ -113,7 +113,7 @@ fn a_listener_that_panics_does_not_end_the_actor() {
         Box::new(move |_| assert!(!first.swap(false, Ordering::Relaxed), "the window broke"));
     let generate = Box::new(Scripted::new(&Script::default()));
     let chat = chat::Chat::start(Store::in_memory().unwrap(), generate, on_event).unwrap();
-    // Opening the demo model told its first event, or tells it now.
+    // The first event of opening the demo model was emitted, or is now.
     let _ = chat.send(None, "Hello?", true);
     assert!(chat.snapshot().is_ok());
     assert!(chat.send(None, "Hello?", true).is_ok());

@@ -173,7 +173,7 @@ fn a_text_that_only_looks_too_long_is_kept() {
     assert_eq!(
         bench.script.last_turn().history.len(),
         3,
-        "2000 letters, but one token"
+        "2000 characters, but one token"
     );
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod beside;
 mod branching;
 mod chats;
 mod clocks;
@@ -9,11 +10,14 @@ mod copies;
 mod crashing;
 mod failing;
 mod fitting;
+mod idle;
 mod opening;
 mod remembering;
 mod scripted;
 mod sending;
 mod settings;
+mod shown;
 mod stopping;
+mod unloading;
 mod unsaved;
 mod wire;

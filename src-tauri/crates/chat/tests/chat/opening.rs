@@ -47,9 +47,9 @@ fn what_is_sent_while_the_model_loads_is_answered_when_it_is_there() {
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     let progress =
         |event: &ChatEvent| matches!(event, ChatEvent::Model { model } if is_half_loaded(model));
-    let told = bench.until(progress);
+    let events = bench.until(progress);
     let checking = |event: &ChatEvent| matches!(event, ChatEvent::Model { model } if matches!(model.status, ModelStatus::Checking { .. }));
-    assert!(told.iter().any(checking));
+    assert!(events.iter().any(checking));
     assert!(is_half_loaded(&bench.chat.snapshot().unwrap().model));
     let first = bench.chat.send(None, "One", true).unwrap();
     bench.chat.send(None, "Two", true).unwrap();
@@ -184,7 +184,7 @@ fn without_any_model_an_answer_fails_and_the_message_stays() {
 }
 
 #[test]
-fn settings_of_the_model_open_it_anew_and_others_do_not() {
+fn settings_of_the_model_reopen_it_and_others_do_not() {
     let mut bench = Bench::new();
     let settings = Settings {
         show_stats: false,

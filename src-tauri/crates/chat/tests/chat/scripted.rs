@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use chat::{
     Chat, ChatEvent, ChatId, ChatView, Clock, Device, Failure, FailureCode, Message, ModelChoice,
-    ModelHost, ModelInfo, ModelOptions, ModelView, Opening, Store, TemplateChoice, TemplateStatus,
-    Timing,
+    ModelHost, ModelInfo, ModelOptions, Opening, Store, TemplateChoice, TemplateStatus, Timing,
 };
 use inference::{
     Conversation, Event, Finished, GenerateParams, Part, Prompt, Sampling, Stats, StopReason, Turn,
 };
 use jiff::civil::Date;
-use store::MessageRow;
 
+use crate::beside::{Beside, BesideLog};
 use crate::clocks::FixedClock;
-pub use crate::clocks::{SteppingClock, TODAY};
+pub use crate::clocks::{SteppingClock, TIMING, TODAY};
+pub use crate::shown::{last_row, open, texts};
 
 /// Longer than anything here takes, and short enough to fail.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bytes that the scripted model's longest token has.
 pub const LONGEST_TOKEN: usize = 256;
@@ -92,11 +92,14 @@ struct Inner {
     go: Option<Receiver<()>>,
     context: usize,
     name: Option<String>,
+    fingerprint: Option<String>,
+    closes: usize,
     slow_prompt: bool,
     cannot_think: bool,
     moves: bool,
     stuck: Option<Receiver<()>>,
     slow_drop: Option<Receiver<()>>,
+    beside: BesideLog,
 }
 
 impl Script {
@@ -161,9 +164,26 @@ impl Script {
     pub fn name(&self, name: &str) {
         self.0.lock().unwrap().name = Some(name.to_owned());
     }
+    /// What their files hold.
+    pub fn fingerprint(&self, fingerprint: &str) {
+        self.0.lock().unwrap().fingerprint = Some(fingerprint.to_owned());
+    }
+    /// How often a model was closed.
+    pub fn closes(&self) -> usize {
+        self.0.lock().unwrap().closes
+    }
     /// The conversations that prompts were made of, in order.
     pub fn prompted(&self) -> Vec<Conversation> {
         self.0.lock().unwrap().prompted.clone()
+    }
+    /// What the model does beside answering.
+    pub fn beside(&self) -> BesideLog {
+        self.0.lock().unwrap().beside.clone()
+    }
+    fn last_words(&self, prompt: &Prompt) -> String {
+        let conversation = &self.0.lock().unwrap().prompted[prompt.ids[0] as usize];
+        let last = conversation.messages.last();
+        last.map_or(String::new(), |turn| turn.text.clone())
     }
     /// Making a prompt takes until it is cancelled.
     pub fn slow_prompt(&self) {
@@ -231,8 +251,9 @@ impl ModelHost for Scripted {
                 Some(path.clone()),
             ),
         };
+        let fingerprint = self.script.0.lock().unwrap().fingerprint.clone();
         let info = ModelInfo {
-            fingerprint: name.clone(),
+            fingerprint: fingerprint.unwrap_or_else(|| name.clone()),
             name: named.unwrap_or(name),
             demo_model: file.is_none(),
             file: file.map(|path: std::path::PathBuf| path.display().to_string()),
@@ -267,8 +288,32 @@ impl ModelHost for Scripted {
         Ok(info)
     }
 
+    fn close(&mut self) {
+        self.script.0.lock().unwrap().closes += 1;
+        self.open = None;
+    }
+
     fn info(&self) -> Option<&ModelInfo> {
         self.open.as_ref()
+    }
+
+    fn resume(&mut self, chat: ChatId, prompt: &Prompt) {
+        let words = self.script.last_words(prompt);
+        self.script.beside().push(Beside::Resume(chat, words));
+    }
+
+    fn read_ahead(&mut self, chat: ChatId, prompt: &Prompt, _: &AtomicBool) {
+        let words = self.script.last_words(prompt);
+        self.script.beside().push(Beside::ReadAhead(chat, words));
+    }
+
+    fn work_while_idle(&mut self, cancel: &AtomicBool) -> bool {
+        self.script.beside().idle(cancel)
+    }
+
+    fn retain_chats(&mut self, chats: &[ChatId]) {
+        let step = Beside::Retain(chats.to_vec());
+        self.script.beside().push(step);
     }
 
     /// A token a word, and ten for the header.
@@ -400,20 +445,6 @@ impl ModelHost for Scripted {
     }
 }
 
-/// The model that is open.
-pub fn open(model: &ModelView) -> &ModelInfo {
-    model.status.ready().expect("an open model")
-}
-
-/// No copies, and no long waits.
-pub const TIMING: Timing = Timing {
-    purge_after: Duration::ZERO,
-    copy_after: Duration::from_secs(3600),
-    journal_after: Duration::from_millis(250),
-    retry_after: Duration::from_millis(20),
-    close_within: Duration::from_secs(5),
-};
-
 /// A chat over a scripted model.
 pub struct Bench {
     pub chat: Chat,
@@ -479,7 +510,7 @@ impl Bench {
     pub fn until(&mut self, wanted: impl Fn(&ChatEvent) -> bool) -> Vec<ChatEvent> {
         let mut seen = Vec::new();
         loop {
-            let event = self.events.recv_timeout(PATIENCE);
+            let event = self.events.recv_timeout(EVENT_TIMEOUT);
             let event =
                 event.unwrap_or_else(|_| panic!("the awaited event did not come; came: {seen:#?}"));
             let found = wanted(&event);
@@ -507,7 +538,7 @@ impl Bench {
         }
     }
 
-    /// The next text that is told.
+    /// The text of the next delta.
     pub fn until_delta(&mut self) -> String {
         match self
             .until(|event| matches!(event, ChatEvent::Delta { .. }))
@@ -533,19 +564,4 @@ impl Bench {
         self.until_ended();
         self.chat.open_chat(view.chat.id).unwrap()
     }
-}
-
-/// The last message of the latest chat, as it is in the file.
-pub fn last_row(path: &Path) -> MessageRow {
-    let store = Store::open(path).unwrap();
-    let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
-    store.messages().get(leaf).unwrap()
-}
-
-/// The texts of a view.
-pub fn texts(view: &ChatView) -> Vec<&str> {
-    view.messages
-        .iter()
-        .map(|message| message.text.as_str())
-        .collect()
 }

@@ -64,7 +64,7 @@ fn events_come_in_the_order_of_the_work() {
             ChatEvent::ChatChanged { chat } if chat.writing => story.push("begins".to_owned()),
             ChatEvent::ChatChanged { .. } => story.push("rests".into()),
             ChatEvent::Stage {
-                stage: Stage::Reading { done, total },
+                stage: Stage::Reading { done, total, .. },
                 ..
             } => {
                 story.push(format!("reading {done}/{total}"));
@@ -134,13 +134,13 @@ fn deltas_are_gathered_and_numbered_without_a_gap() {
         rate > 1.0 && rate < 1000.0 / 3.0,
         "a token every 3 ms at most: {rate}"
     );
-    assert!(last >= 3, "told while it was written: {last}");
+    assert!(last >= 3, "deltas while it was written: {last}");
     let most = begun.elapsed().as_millis() / 50 + 2;
     assert!(u128::from(last) <= most, "{last} deltas, {most} at most");
 }
 
 #[test]
-fn a_chat_opened_mid_answer_has_what_was_told() {
+fn a_chat_opened_mid_answer_has_what_was_emitted() {
     let mut bench = Bench::new();
     let go = bench.script.go();
     bench.script.answer([

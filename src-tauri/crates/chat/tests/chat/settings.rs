@@ -18,6 +18,8 @@ fn settings_survive_a_restart() {
         threads: Some(2),
         context_length: Some(8192),
         kv_type: KvType::Q8_0,
+        unload_minutes: None,
+        download_folder: Some("/models".into()),
         own_templates: vec!["0123456789abcdef".into()],
         sampling_changes: SamplingSettings {
             temperature: Some(0.7),
@@ -26,6 +28,7 @@ fn settings_survive_a_restart() {
         },
         max_tokens: Some(100),
         lookup: !Settings::default().lookup,
+        read_ahead: !Settings::default().read_ahead,
         instructions: "Be brief.".into(),
         thinking: false,
         send_with: SendWith::CtrlEnter,
@@ -55,7 +58,7 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ..Settings::default()
     };
     bench.chat.save_settings(good.clone()).unwrap();
-    let wrong: [Wrong; 32] = [
+    let wrong: [Wrong; 34] = [
         ("Temperature", |s| {
             s.sampling_changes.temperature = Some(-0.1)
         }),
@@ -94,6 +97,8 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ("Threads", |s| s.threads = Some(chat::max_threads() + 1)),
         ("Context length", |s| s.context_length = Some(8)),
         ("Maximum answer length", |s| s.max_tokens = Some(0)),
+        ("Minutes", |s| s.unload_minutes = Some(0)),
+        ("Minutes", |s| s.unload_minutes = Some(10_081)),
         ("Device", |s| s.device = "cuda".into()),
         ("Device", |s| s.device = "tpu".into()),
         ("Device", |s| s.device = "gpu:\u{1b}[0m".into()),

@@ -35,7 +35,7 @@ fn a_stopped_answer_keeps_what_it_has_and_goes_on_in_the_same_message() {
         (MessageState::Done, "Six grams.")
     );
     assert_eq!(whole.thinking.as_deref(), Some("Hm."));
-    assert_eq!(whole.seq, 1, "deltas count anew");
+    assert_eq!(whole.seq, 1, "deltas are numbered from 1 again");
 
     let turn = bench.script.last_turn();
     assert!(turn.resume);
@@ -73,7 +73,8 @@ fn stop_works_while_the_prompt_is_read() {
             ChatEvent::Stage {
                 stage: Stage::Reading {
                     done: 512,
-                    total: 2040
+                    total: 2040,
+                    ..
                 },
                 ..
             }

@@ -6,7 +6,7 @@ use chat::{ChatEvent, ChatId, FailureCode, MessageState, Role, Store, StoreError
 use inference::StopReason;
 use store::{NewMessage, faults};
 
-use crate::scripted::{Bench, PATIENCE, Script, Step, TIMING, TODAY, last_row, texts};
+use crate::scripted::{Bench, EVENT_TIMEOUT, Script, Step, TIMING, TODAY, last_row, texts};
 
 /// Saves at the end alone, and tries again only when it has to.
 const UNHURRIED: Timing = Timing {
@@ -387,7 +387,7 @@ fn expired_chats_are_purged_after_the_start_while_others_are_served() {
     let reader = Store::open(&path).unwrap();
     let begun = Instant::now();
     while !reader.messages().tree(gone).unwrap().is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "they are still there");
+        assert!(begun.elapsed() < EVENT_TIMEOUT, "they are still there");
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(bench.chat.restore(gone).is_err());

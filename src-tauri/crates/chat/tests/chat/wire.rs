@@ -96,7 +96,7 @@ fn a_message_has_a_value_for_every_field() {
 }
 
 #[test]
-fn every_event_is_told_apart_by_its_type() {
+fn every_event_has_a_type_of_its_own() {
     let (chat, message) = (ChatId(4), MessageId(7));
     let shown_summary = json!({
         "id": 4, "title": "Colours", "createdAt": 4_294_967_296_i64, "updatedAt": 1_700_000_003, "writing": true,
@@ -145,12 +145,14 @@ fn every_event_is_told_apart_by_its_type() {
     let reading = Stage::Reading {
         done: 11,
         total: 30,
+        cached: 7,
+        seconds_left: Some(9),
     };
     for (stage, expected) in [
         (Stage::Waiting, json!({ "name": "waiting" })),
         (
             reading,
-            json!({ "name": "reading", "done": 11, "total": 30 }),
+            json!({ "name": "reading", "done": 11, "total": 30, "cached": 7, "secondsLeft": 9 }),
         ),
         (Stage::Thinking, json!({ "name": "thinking" })),
         (Stage::Writing, json!({ "name": "writing" })),
@@ -182,6 +184,7 @@ fn a_model_is_what_is_known_of_it() {
         sent(checking),
         json!({ "state": "checking", "model": shown })
     );
+    let unopened = model.clone();
     let loading = ModelStatus::Loading {
         model,
         progress: 0.3,
@@ -190,6 +193,8 @@ fn a_model_is_what_is_known_of_it() {
         sent(loading),
         json!({ "state": "loading", "model": shown, "progress": 0.3 })
     );
+    let ejected = ModelStatus::Ejected { model: unopened };
+    assert_eq!(sent(ejected), json!({ "state": "ejected", "model": shown }));
 }
 
 #[test]

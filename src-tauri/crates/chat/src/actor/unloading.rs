@@ -1,0 +1,91 @@
+//! Unloading the model, and opening it again when it is needed.
+
+use std::time::Instant;
+
+use crate::actor::model_slot::{EjectedModel, OpenReason};
+use crate::actor::state::ChatActor;
+use crate::failure::{Failure, FailureCode};
+use crate::job::Job;
+use crate::model_host::ModelChoice;
+use crate::view::ChatEvent;
+
+impl ChatActor {
+    pub(crate) fn eject_model(&mut self) -> Result<(), Failure> {
+        if !self.answers.is_empty() {
+            return Err(Failure::other(
+                "The model is writing an answer. Stop it first.",
+            ));
+        }
+        if self.model.opening() || self.model.wanted.is_some() {
+            return Err(Failure::other(
+                "The model is still being loaded. Try again in a moment.",
+            ));
+        }
+        self.unload();
+        Ok(())
+    }
+
+    /// Opens the model that was unloaded, if one was and no other is being opened.
+    pub(crate) fn reload_ejected(&mut self) {
+        if self.model.opening() || self.model.wanted.is_some() {
+            return;
+        }
+        if let Some(ejected) = &self.model.ejected {
+            self.want(ejected.choice.clone(), OpenReason::Reload);
+        }
+    }
+
+    /// The model will be asked soon.
+    pub(super) fn use_model(&mut self) {
+        self.model.used = Instant::now();
+        self.reload_ejected();
+    }
+
+    /// When the model is unloaded unless it is used before. The demo model is not: it takes next to no memory.
+    pub(super) fn unload_due(&self) -> Option<Instant> {
+        let (choice, _) = self.model.open.as_ref()?;
+        let minutes = self.settings.unload_minutes?;
+        let is_idle =
+            self.answers.is_empty() && !self.model.opening() && self.model.wanted.is_none();
+        (is_idle && *choice != ModelChoice::DemoModel)
+            .then(|| self.model.used + self.timing.minute * minutes)
+    }
+
+    pub(super) fn unload_if_idle(&mut self) {
+        if self.unload_due().is_some_and(|due| due <= Instant::now()) {
+            tracing::info!(idle = ?self.model.used.elapsed(), "the model is unloaded");
+            self.unload();
+        }
+    }
+
+    fn unload(&mut self) {
+        let Some((choice, info)) = self.model.open.take() else {
+            return;
+        };
+        self.model.ejected = Some(EjectedModel {
+            choice,
+            fingerprint: info.fingerprint,
+        });
+        self.submit_job(Job::Close);
+        self.emit(ChatEvent::Model {
+            model: self.model.view(),
+        });
+    }
+
+    /// What to say where the file of an unloaded model holds another one by now.
+    pub(super) fn replaced(&self, ejected: Option<EjectedModel>) -> Option<Failure> {
+        let (before, (choice, now)) = ejected.zip(self.model.open.as_ref())?;
+        let is_replaced = before.fingerprint != now.fingerprint;
+        is_replaced.then(|| {
+            let file = match choice {
+                ModelChoice::File(file) => file.file_name().map(|name| name.to_string_lossy()),
+                ModelChoice::DemoModel => None,
+            };
+            let message = format!(
+                "{} was replaced while it was not loaded: it is another model now.",
+                file.as_deref().unwrap_or(&now.name)
+            );
+            Failure::new(FailureCode::Other, message)
+        })
+    }
+}

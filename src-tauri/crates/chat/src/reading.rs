@@ -1,0 +1,72 @@
+//! How far a prompt has been read, and how long the rest takes.
+
+use std::time::{Duration, Instant};
+
+/// How far a prompt has been read, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// Tokens in the cache.
+    pub done: usize,
+    /// Tokens of the prompt.
+    pub total: usize,
+    /// Tokens that were in the cache before.
+    pub cached: usize,
+    /// How long the rest takes, once a rate was measured.
+    pub left: Option<Duration>,
+}
+
+/// Measures how fast prompts are read.
+#[derive(Debug, Default)]
+pub(crate) struct ReadingRate {
+    /// Of the prompt that is being read: when that began, and the tokens that were there.
+    began: Option<(Instant, usize)>,
+    /// Tokens per second, of this prompt or the one before.
+    per_second: Option<f64>,
+}
+
+impl ReadingRate {
+    /// Another prompt is about to be read.
+    pub fn restart(&mut self) {
+        self.began = None;
+    }
+
+    /// `done` of `total` tokens are in the cache at this moment, `cached` of which were there before.
+    pub fn progress(&mut self, at: Instant, done: usize, total: usize, cached: usize) -> Reading {
+        let (began, first) = *self.began.get_or_insert((at, done));
+        let seconds = at.saturating_duration_since(began).as_secs_f64();
+        if done > first && seconds > 0.0 {
+            self.per_second = Some((done - first) as f64 / seconds);
+        }
+        let left = |rate: f64| (total.saturating_sub(done)) as f64 / rate;
+        Reading {
+            done,
+            total,
+            cached,
+            left: self
+                .per_second
+                .and_then(|rate| Duration::try_from_secs_f64(left(rate)).ok()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_from_the_measured_rate() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut rate = ReadingRate::default();
+        let left = |reading: Reading| reading.left.map(|left| left.as_secs());
+        // 1,000 tokens are in the cache: they say nothing about the rate.
+        assert_eq!(left(rate.progress(after(0), 1000, 2000, 1000)), None);
+        assert_eq!(left(rate.progress(after(2), 1200, 2000, 1000)), Some(8));
+        assert_eq!(left(rate.progress(after(10), 1400, 2000, 1000)), Some(15));
+        // The next prompt begins with the rate of the last one.
+        rate.restart();
+        assert_eq!(left(rate.progress(after(60), 0, 400, 0)), Some(10));
+        assert_eq!(left(rate.progress(after(61), 200, 400, 0)), Some(1));
+        assert_eq!(left(rate.progress(after(62), 400, 400, 0)), Some(0));
+    }
+}

@@ -1,0 +1,138 @@
+//! What the model does while nobody waits for it: it keeps what it has read, and reads ahead what is written.
+
+use std::time::Duration;
+
+use chat::{ChatId, Settings, Store, Timing};
+
+use crate::beside::Beside;
+use crate::scripted::{Bench, Script, TIMING, TODAY};
+
+/// Without the erasure of what purged chats have left, which comes at every start.
+fn without_purge(script: &Script) -> Bench {
+    let timing = Timing {
+        purge_after: Duration::from_secs(3600),
+        ..TIMING
+    };
+    let mut bench = Bench::timed(Store::in_memory().unwrap(), script, TODAY, timing);
+    bench.until_ready();
+    bench
+}
+
+fn resume(chat: ChatId, text: &str) -> Beside {
+    Beside::Resume(chat, text.into())
+}
+
+#[test]
+fn idle_work_follows_an_answer_until_nothing_is_left() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    script.beside().set_idle_steps(3);
+    let chat = bench.ask(None, "Hello?").chat.id;
+    let done = script.beside().at_least(4);
+    let expected = [
+        resume(chat, "Hello?"),
+        Beside::Idle,
+        Beside::Idle,
+        Beside::Idle,
+    ];
+    assert_eq!(done, expected);
+    // Then the model rests, until there is another answer.
+    std::thread::sleep(5 * TIMING.idle_after);
+    assert_eq!(script.beside().at_least(4).len(), 4);
+    bench.ask(Some(chat), "And now?");
+    assert_eq!(
+        script.beside().at_least(6)[4..],
+        [resume(chat, "And now?"), Beside::Idle]
+    );
+}
+
+#[test]
+fn idle_work_gives_way_to_an_answer_and_to_closing() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    script.beside().set_idle_steps(100);
+    let chat = bench.ask(None, "Hello?").chat.id;
+    script.beside().at_least(2);
+    bench.ask(Some(chat), "At once!");
+    let expected = [
+        resume(chat, "Hello?"),
+        Beside::Idle,
+        Beside::Interrupted,
+        resume(chat, "At once!"),
+    ];
+    assert_eq!(script.beside().at_least(4)[..4], expected);
+    // Nothing is left to do after it.
+    script.beside().at_least(5);
+    script.beside().set_idle_steps(100);
+    bench.ask(Some(chat), "And again");
+    script.beside().at_least(7);
+    assert_eq!(bench.chat.shutdown(), chat::AtEnd::Stopped);
+    assert_eq!(
+        script.beside().at_least(8).last(),
+        Some(&Beside::Interrupted)
+    );
+}
+
+#[test]
+fn a_draft_is_read_ahead_behind_what_the_chat_has() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    let chat = bench.ask(None, "Hello?").chat.id;
+    let before = script.beside().at_least(2).len();
+    bench.chat.read_ahead(chat, "Where are my ", true).unwrap();
+    let done = script.beside().at_least(before + 2);
+    let ahead = Beside::ReadAhead(chat, "Where are my".into());
+    assert_eq!(
+        done[before..before + 2],
+        [resume(chat, "Where are my"), ahead]
+    );
+    let prompted = script.prompted();
+    let texts: Vec<_> = prompted[prompted.len() - 1]
+        .messages
+        .iter()
+        .map(|turn| turn.text.as_str())
+        .collect();
+    assert_eq!(texts, ["Hello?", "Yes.", "Where are my"]);
+    // No row is written.
+    assert_eq!(bench.chat.open_chat(chat).unwrap().messages.len(), 2);
+    let missing = bench.chat.read_ahead(ChatId(77), "Hello", true);
+    assert!(missing.is_err(), "there is no such chat");
+
+    let settings = Settings {
+        read_ahead: false,
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    let before = script.prompted().len();
+    bench
+        .chat
+        .read_ahead(chat, "Where are my chats ", true)
+        .unwrap();
+    bench.ask(Some(chat), "Where?");
+    assert_eq!(script.prompted().len(), before + 1, "the answer's alone");
+}
+
+#[test]
+fn what_is_kept_of_purged_chats_is_erased() {
+    let script = Script::default();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chats.db");
+    let mut bench = Bench::on_file(&path, &script);
+    assert_eq!(script.beside().at_least(1), [Beside::Retain(Vec::new())]);
+    let kept = bench.ask(None, "Hello?").chat.id;
+    // It can be restored for 30 days, and is kept so long.
+    bench.chat.delete(kept).unwrap();
+    bench.chat.shutdown();
+    let before = script.beside().at_least(1).len();
+    let bench = Bench::on_file(&path, &script);
+    let done = script.beside().at_least(before + 1);
+    assert_eq!(done[before..], [Beside::Retain(vec![kept])]);
+    bench.chat.shutdown();
+    let _bench = Bench::start(
+        Store::open(&path).unwrap(),
+        &script,
+        "2026-05-05T10:00:00[UTC]",
+    );
+    let done = script.beside().at_least(before + 2);
+    assert_eq!(done[before + 1..], [Beside::Retain(Vec::new())]);
+}
