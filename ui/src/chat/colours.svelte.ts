@@ -5,7 +5,7 @@ import { highlighter } from "../text/worker";
 
 /** Above this, closed code keeps the colours that its pieces have. */
 const LONGEST = 200_000;
-/** Behind so many characters a line stays plain: it is laid out whole, and every run makes that dearer. */
+/** After this number of characters a line stays plain: it is laid out as one, and every run adds to the cost. */
 const LONGEST_LINE = 5_000;
 
 class Piece {
@@ -23,8 +23,8 @@ export class Colours {
   readonly #over = new AbortController();
 
   /**
-   * Makes room for so many pieces. Not in `of`: what is made where it is read is not followed by what
-   * reads it.
+   * Adds pieces until there are `count`. Not in `of`: state that is created while it is read is not
+   * tracked by its reader.
    */
   prepare(count: number): void {
     while (this.#pieces.length < count) this.#pieces.push(new Piece());
@@ -81,7 +81,7 @@ export class Colours {
   }
 }
 
-/** Which of these texts lie whole in one line, more than so many characters behind its beginning. */
+/** Which of these texts lie whole in one line, more than `characters` after its beginning. */
 function beyond(texts: string[], characters: number): boolean[] {
   let line = 0;
   return texts.map((text) => {

@@ -35,6 +35,8 @@ export const commands = {
 	deleteChat: (id: ChatId) => __TAURI_INVOKE<null>("delete_chat", { id }),
 	restoreChat: (id: ChatId) => __TAURI_INVOKE<ChatSummary>("restore_chat", { id }),
 	search: (query: string) => __TAURI_INVOKE<SearchHit[]>("search", { query }),
+	/**  What is written of a chat's next message, to be read while the model has nothing else to do. */
+	readAhead: (id: ChatId, text: string, thinking: boolean) => __TAURI_INVOKE<null>("read_ahead", { id, text, thinking }),
 	saveDraft: (id: ChatId | null, text: string) => __TAURI_INVOKE<null>("save_draft", { id, text }),
 	savePastes: (id: ChatId | null, pastes: string[]) => __TAURI_INVOKE<null>("save_pastes", { id, pastes }),
 	saveQueue: (id: ChatId, queue: QueuedMessage[]) => __TAURI_INVOKE<null>("save_queue", { id, queue }),
@@ -44,17 +46,40 @@ export const commands = {
 	/**  Opens the model of the last session, which was not opened at the start. */
 	retryModel: () => __TAURI_INVOKE<null>("retry_model"),
 	useDemoModel: () => __TAURI_INVOKE<null>("use_demo_model"),
+	/**  Unloads the model, which frees its memory; the next message, or `reload_model`, loads it again. */
+	ejectModel: () => __TAURI_INVOKE<null>("eject_model"),
+	/**  Loads the model that was unloaded. */
+	reloadModel: () => __TAURI_INVOKE<null>("reload_model"),
+	/**  The lengths of context that the model can have, the shortest first; empty where there is none. */
+	contextOptions: () => __TAURI_INVOKE<ContextOption[]>("context_options"),
 	/**
-	 *  Compares the open model with an independent program in a child process; how far that is comes as events. False where no
-	 *  model is open.
+	 *  Compares a model of the models page, or the open one, with an independent program in a child process; how far that is
+	 *  comes as events. False where no model is open.
 	 */
-	checkModel: () => __TAURI_INVOKE<boolean>("check_model"),
+	checkModel: (id: string | null) => __TAURI_INVOKE<boolean>("check_model", { id }),
 	stopModelCheck: () => __TAURI_INVOKE<null>("stop_model_check"),
+	/**  The models page as it is; folders are searched again, and what that finds comes as an event. */
+	listModels: () => __TAURI_INVOKE<ModelList>("list_models"),
+	/**  Starts or resumes the download of a model of the list. */
+	getModel: (id: string) => __TAURI_INVOKE<null>("get_model", { id }),
+	/**  Starts the download of an address that was typed in. */
+	getAddress: (url: string) => __TAURI_INVOKE<null>("get_address", { url }),
+	pauseDownload: (id: string) => __TAURI_INVOKE<null>("pause_download", { id }),
+	/**  Stops a download, and removes what of it is here. */
+	dropDownload: (id: string) => __TAURI_INVOKE<null>("drop_download", { id }),
+	/**  Opens a model of the list. The result comes as `model` events. */
+	openModel: (id: string) => __TAURI_INVOKE<null>("open_model", { id }),
+	/**  Shows a model's file in the file manager. */
+	showModel: (id: string) => __TAURI_INVOKE<null>("show_model", { id }),
+	/**  Moves a model's file to the trash of the system. */
+	removeModel: (id: string) => __TAURI_INVOKE<null>("remove_model", { id }),
+	/**  The folder that the user chose for downloads; none where the dialog was closed. */
+	pickDownloadFolder: () => __TAURI_INVOKE<string | null>("pick_download_folder"),
 	openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
 };
 
 /* Constants */
-export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"lookup":true,"instructions":"","thinking":true,"sendWith":"enter","zoom":100,"showStats":true} as const;
+export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"sendWith":"enter","zoom":100,"showStats":true,"downloadFolder":null} as const;
 
 /* Types */
 /**  Which of the two results are right. */
@@ -77,6 +102,15 @@ export type AnswerStats = {
 	/**  The device's name. */
 	device: string,
 } & Stats;
+
+/**  Whether a file is one that the manifest describes. */
+export type Authenticity = 
+/**  No entry has its size, or the one that has it another SHA-256. */
+"unlisted" | 
+/**  An entry has its size; its SHA-256 is not computed yet. */
+"unchecked" | 
+/**  An entry has its size and its SHA-256. */
+"official";
 
 /**  What happened. Events come in order, from one thread. */
 export type ChatEvent = 
@@ -196,6 +230,20 @@ export type CheckReport = {
 	candle: CheckDistance,
 };
 
+/**  A length of context, and what it takes. */
+export type ContextOption = {
+	/**  The length in tokens. */
+	tokens: number,
+	/**  Memory of a full KV cache in f16, in bytes. */
+	kvF16Bytes: number,
+	/**  Memory of a full KV cache in q8_0, in bytes. */
+	kvQ8Bytes: number,
+	/**  Whether it is longer than the model was trained for, so that YaRN is applied. */
+	stretched: boolean,
+	/**  Whether it fits in the free memory, with the KV type of the settings. */
+	fits: boolean,
+};
+
 /**  Where a model computes, and why there. */
 export type Device = {
 	/**  Whether it is a GPU. */
@@ -207,6 +255,39 @@ export type Device = {
 	/**  What is known of a GPU that does not work, in plain text. */
 	report: string | null,
 };
+
+/**  How far a download is. */
+export type DownloadState = 
+/**  Bytes are arriving, or are waited for. */
+{ state: "running"; 
+/**  Bytes that are here. */
+done: number; 
+/**  Bytes of the file. */
+total: number | null; 
+/**  Their rate. */
+bytesPerSecond: number | null; 
+/**  Seconds that are left at this rate. */
+secondsLeft: number | null } | 
+/**  All bytes are here, and their SHA-256 is being computed. */
+{ state: "verifying"; 
+/**  Bytes that were read. */
+done: number; 
+/**  Bytes of the file. */
+total: number } | 
+/**  It was paused, or the app was closed meanwhile. */
+{ state: "paused"; 
+/**  Bytes that are here. */
+done: number; 
+/**  Bytes of the file. */
+total: number | null } | 
+/**  It failed; it can be resumed or dropped. */
+{ state: "failed"; 
+/**  Bytes that are here. */
+done: number; 
+/**  Bytes of the file. */
+total: number | null; 
+/**  Why, in a sentence. */
+message: string };
 
 /**  Text that is not sent yet. */
 export type Draft = {
@@ -248,6 +329,29 @@ export type FailureCode =
 "store" | 
 /**  Any other: the message says all there is to know. */
 "other";
+
+/**  Whether a model suits this computer. */
+export type Fit = 
+/**  It fits in the free memory. */
+"fits" | 
+/**  It does, and writes slower than people read. */
+"slow" | 
+/**  It does not. */
+"does-not-fit";
+
+/**  What running a model takes, and how fast it writes. */
+export type Forecast = {
+	/**  Tokens of context that it would be opened with. */
+	contextLength: number,
+	/**  Memory of weights, KV cache and scratch at that context. */
+	memoryBytes: number,
+	/**  Whether that suits this computer. */
+	fit: Fit,
+	/**  Tokens that it writes per second. */
+	tokensPerSecond: number | null,
+	/**  Whether that was measured with this very file, or is estimated from the memory bandwidth. */
+	measured: boolean,
+};
 
 /**  A copy that can be put in the database's place. */
 export type GoodCopy = {
@@ -356,6 +460,40 @@ export type ModelCheckStep =
 /**  The text as the user runs the model. */
 "engine";
 
+/**  A model on the models page: known, found on this computer, opened before, or being downloaded. */
+export type ModelEntry = {
+	/**  Names the entry: the path of a file that is here, else the manifest's file name, else the address. */
+	id: string,
+	/**  The model's name, such as `SmolLM3-3B`. */
+	name: string,
+	/**  The quantisation mix, such as `Q4_K_M`; empty where it is not known yet. */
+	quantisation: string,
+	/**  Size of the file; 0 where it is not known yet. */
+	bytes: number,
+	/**  SPDX expression of its licence. */
+	licence: string | null,
+	/**  Address of the page that it comes from. */
+	source: string | null,
+	/**  Address that it is downloaded from. */
+	address: string | null,
+	/**  Path, if the file is on this computer. */
+	file: string | null,
+	/**  Where that is. */
+	place: ModelPlace | null,
+	/**  Whether it is the file that the manifest describes. */
+	authenticity: Authenticity,
+	/**  Why it cannot be opened, in a sentence. */
+	problem: string | null,
+	/**  What else there is to know of it, in a sentence. */
+	note: string | null,
+	/**  What running it would take. */
+	forecast: Forecast | null,
+	/**  How far its download is. */
+	download: DownloadState | null,
+	/**  Whether it is the model that newcomers are offered. */
+	recommended: boolean,
+};
+
 /**  A model that is open. */
 export type ModelInfo = {
 	/**  The name. */
@@ -388,6 +526,39 @@ export type ModelInfo = {
 	device: Device,
 };
 
+/**  Everything on the models page. */
+export type ModelList = {
+	/**  The models: known ones in the order of the manifest, then the other files, then the demo model. */
+	entries: ModelEntry[],
+	/**  Whether folders are being searched. */
+	scanning: boolean,
+	/**  The folder into which models are downloaded. */
+	folder: string,
+	/**  Bytes that are free there. */
+	freeBytes: number | null,
+};
+
+/**  Where a model file is. */
+export type ModelPlace = 
+/**  A file that was opened, and is in none of the other places. */
+"opened" | 
+/**  It comes with the app. */
+"demo-model" | 
+/**  A folder of the app: the one that the user has set for downloads, or the one beside the chats. */
+"goldcrest" | 
+/**  The cache of the Hugging Face hub, which transformers and llama.cpp share. */
+"hugging-face" | 
+/**  LM Studio's models. */
+"lm-studio" | 
+/**  Jan's models. */
+"jan" | 
+/**  The cache that llama.cpp had of its own. */
+"llama-cpp" | 
+/**  GPT4All's models. */
+"gpt4-all" | 
+/**  The user's downloads. */
+"downloads";
+
 /**  What the model is doing. */
 export type ModelStatus = 
 /**  There is none. */
@@ -402,6 +573,10 @@ model: UnopenedModel } |
 model: UnopenedModel; 
 /**  The fraction done, 0 to 1. */
 progress: number } | 
+/**  It was unloaded, by the user or after a while without use. The next message opens it again. */
+{ state: "ejected"; 
+/**  What is known of it. */
+model: UnopenedModel } | 
 /**  It is open. */
 { state: "ready"; 
 /**  The model. */
@@ -520,14 +695,18 @@ export type Settings = {
 	contextLength: number | null,
 	/**  How exactly the model keeps what it has read. */
 	kvType: KvType,
+	/**  Minutes without use after which a model file is unloaded; `None`: never. */
+	unloadMinutes: number | null,
 	/**  Fingerprints of the files whose own chat template is used though its text is unknown. */
 	ownTemplates: string[],
 	/**  What the user has changed of how tokens are chosen. */
 	samplingChanges: SamplingSettings,
 	/**  The most tokens of one answer; `None`: until the context is full. */
 	maxTokens: number | null,
-	/**  Whether text that repeats the context is guessed. */
+	/**  Prompt-lookup speculative decoding. */
 	lookup: boolean,
+	/**  Whether a message is read while it is written. */
+	readAhead: boolean,
 	/**  Instructions for every chat; empty: the model's own. */
 	instructions: string,
 	/**  Whether new messages ask for thinking. */
@@ -538,10 +717,20 @@ export type Settings = {
 	zoom: number,
 	/**  Whether the line of figures under an answer is shown. */
 	showStats: boolean,
+	/**  The folder into which models are downloaded; `None`: the cache of the Hugging Face hub. */
+	downloadFolder: string | null,
 };
 
 /**  What the shell itself tells the page. */
 export type ShellEvent = 
+/**  The models page has changed. */
+{ type: "models"; list: ModelList } | 
+/**  A download has come further; none: it is not in the list any more. */
+{ type: "download"; id: string; download: DownloadState | null } | 
+/**  A download is whole and verified. */
+{ type: "downloaded"; id: string; file: string; 
+/**  Whether the app opens it by itself, because no model of the user's was open. */
+opens: boolean } | 
 /**  A check of the open model has come further. */
 { type: "modelCheck"; check: ModelCheck } | 
 /**  A file is held over the window. */
@@ -562,10 +751,14 @@ export type Stage =
 { name: "waiting" } | 
 /**  The prompt. */
 { name: "reading"; 
-/**  Tokens read. */
+/**  Tokens of the prompt that are read. */
 done: number; 
-/**  Tokens to read. */
-total: number } | 
+/**  Tokens of the prompt. */
+total: number; 
+/**  Tokens that were read before, and cost no time now. */
+cached: number; 
+/**  Seconds that the rest takes, once it is known how fast this model reads. */
+secondsLeft: number | null } | 
 /**  Before the answer. */
 { name: "thinking" } | 
 /**  The answer. */

@@ -1,16 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { contextHint, faultWords, fileName, size } from "./words";
-
-it("says sizes in the unit that fits", () => {
-  expect([0.2, 4.6, 120.4, 999, 1000, 1915].map((megabytes) => size(megabytes * 1e6))).toEqual([
-    "0.2 MB",
-    "4.6 MB",
-    "120 MB",
-    "999 MB",
-    "1.0 GB",
-    "1.9 GB",
-  ]);
-});
+import { onDisk, q4 } from "../state/models.fixture";
+import {
+  authenticityWords,
+  contextHint,
+  contextWords,
+  faultWords,
+  fileName,
+  memoryWords,
+  placeWords,
+  serverOf,
+  speedWords,
+  suitWords,
+  warningWords,
+} from "./words";
 
 it("names a file by the last part of its path, on every system", () => {
   const paths = ["/models/a/b.gguf", "C:\\Models\\b.gguf", "b.gguf"];
@@ -39,15 +41,76 @@ describe("the hint of the context setting", () => {
     );
   });
 
-  it("says why that is not what was asked for", () => {
+  it("says why that is not the requested length", () => {
     const contextNote =
-      "131,072 tokens were asked for, 40,960 are used: the free memory has room for no more.";
+      "131,072 tokens were requested, but 40,960 are used: more do not fit in the free memory.";
     const hint = contextHint({ contextLength: 40960, contextNote });
-    expect(hint).toContain("Now: 40,960. 131,072 tokens were asked for, 40,960 are used: the free");
+    expect(hint).toContain("Now: 40,960. 131,072 tokens were requested, but 40,960 are used: more");
   });
 
   it("says nothing of a model that is not there yet", () => {
     const hint = contextHint(null);
     expect(hint).not.toContain("Now");
+  });
+});
+
+describe("what is said of a model before it is here", () => {
+  const forecast = {
+    contextLength: 16384,
+    memoryBytes: 3.31e9,
+    fit: "fits",
+    tokensPerSecond: 9.24,
+    measured: false,
+  } as const;
+
+  it("does not make an estimate look exact", () => {
+    expect(speedWords(forecast)).toBe("about 9 tokens/s (estimated)");
+    expect(speedWords({ ...forecast, measured: true })).toBe("9.2 tokens/s (measured)");
+    expect(speedWords({ ...forecast, tokensPerSecond: 0.64 })).toBe(
+      "about 0.6 tokens/s (estimated)",
+    );
+    expect(speedWords({ ...forecast, tokensPerSecond: null })).toBeNull();
+    expect(memoryWords(forecast)).toBe("3.3 GB of memory at 16,384 tokens");
+  });
+
+  it("says whether it suits this computer, and what speaks against it", () => {
+    expect(suitWords(q4)).toBe("Fits this computer: about 9 tokens/s (estimated).");
+    expect(suitWords({ ...q4, forecast: { ...forecast, fit: "slow", tokensPerSecond: 1 } })).toBe(
+      "Slow on this computer: about 1.0 tokens/s (estimated).",
+    );
+    expect(suitWords({ ...q4, forecast: null })).toBeNull();
+    expect(warningWords(q4, null)).toBeNull();
+    expect(warningWords(q4, 1.2e9)).toContain("needs 1.9 GB on the disk, and 1.2 GB are free");
+    const begun = { state: "paused", done: 1.5e9, total: q4.bytes } as const;
+    expect(warningWords({ ...q4, download: begun }, 1.2e9)).toBeNull();
+    const unfit = { ...q4, forecast: { ...forecast, fit: "does-not-fit" } } as const;
+    expect(warningWords(unfit, null)).toContain("needs 3.3 GB of memory");
+    expect(suitWords(unfit)).toBeNull();
+  });
+
+  it("says of a file where it is, and whether it is the official one", () => {
+    const file = onDisk(q4, "C:\\Models\\mine\\a.gguf", "opened");
+    expect(placeWords(file)).toBe("mine");
+    expect(placeWords(onDisk(q4, "/x/a.gguf", "lm-studio"))).toBe("LM Studio");
+    expect(placeWords(q4)).toBeNull();
+    expect(authenticityWords(file)).toBe("Official file");
+    expect(authenticityWords({ ...file, authenticity: "unchecked" })).toBe("Not verified yet");
+    expect(authenticityWords({ ...file, authenticity: "unlisted" })).toBe("Not an official file");
+    expect(authenticityWords({ ...q4, authenticity: "unlisted" })).toBeNull();
+    expect(serverOf(q4)).toBe("huggingface.co");
+    expect([null, "no address"].map((address) => serverOf({ ...q4, address }))).toEqual([
+      null,
+      null,
+    ]);
+  });
+
+  it("has the memory of a context length, and what speaks against it", () => {
+    const option = { tokens: 131072, kvF16Bytes: 9.66e9, kvQ8Bytes: 5.13e9 };
+    expect(contextWords({ ...option, stretched: false, fits: true })).toBe(
+      "131,072 tokens · 9.7 GB (5.1 GB in 8-bit)",
+    );
+    expect(contextWords({ ...option, stretched: true, fits: false })).toBe(
+      "131,072 tokens · 9.7 GB (5.1 GB in 8-bit) · longer than trained · does not fit",
+    );
   });
 });

@@ -1,9 +1,15 @@
 import { remedy } from "../state/failures";
-import type { Agreement, Failure, ModelCheck, ModelInfo, ModelStatus } from "../state/types";
-import { count } from "../text/figures";
-
-/** Where SmolLM3-3B can be had; the app itself fetches nothing. */
-export const MODEL_PAGE = "https://huggingface.co/ggml-org/SmolLM3-3B-GGUF";
+import type {
+  Agreement,
+  ContextOption,
+  Failure,
+  Forecast,
+  ModelCheck,
+  ModelEntry,
+  ModelInfo,
+  ModelStatus,
+} from "../state/types";
+import { count, rate, size, tokens } from "../text/figures";
 
 export const deviceWord = (model: ModelInfo | null): string =>
   model === null ? "" : model.device.onGpu ? "GPU" : "CPU";
@@ -17,6 +23,7 @@ export function openingWord(status: ModelStatus, loading = "Loading"): string | 
       return `${loading} ${Math.round(status.progress * 100)} %`;
     case "none":
     case "ready":
+    case "ejected":
       return null;
   }
 }
@@ -33,19 +40,12 @@ export function faultWords(
     : `${fault.message} You are using ${model} for now.`;
 }
 
-/** Bytes as a person says them: 4.6 MB, 1.9 GB. */
-export function size(bytes: number): string {
-  const megabytes = Math.round(bytes / 1e5) / 10;
-  if (megabytes >= 1000) return `${(megabytes / 1000).toFixed(1)} GB`;
-  return `${megabytes < 10 ? megabytes.toFixed(1) : Math.round(megabytes)} MB`;
-}
-
 /** The last part of a path, whichever way its slashes lean. */
 export function fileName(path: string): string {
   return path.split(/[\\/]/u).at(-1) ?? path;
 }
 
-/** What the context setting does, how long the context is now, and why it is not what was asked for. */
+/** What the context setting does, how long the context is now, and why it is not the requested one. */
 export function contextHint(open: Pick<ModelInfo, "contextLength" | "contextNote"> | null): string {
   const what = "How much of a chat the model can read at once, in tokens. More needs more memory.";
   if (open === null) return what;
@@ -90,3 +90,102 @@ export function checkVerdictWords(verdict: Agreement): string {
 
 /** `0.01234` as `1.23 %`. */
 export const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
+
+/** A model and its quantisation: SmolLM3-3B, Q4_K_M. */
+export const fullName = ({ name, quantisation }: ModelEntry): string =>
+  [name, quantisation].filter(Boolean).join(", ");
+
+const FITS = { fits: "Fits", slow: "Slow", "does-not-fit": "Does not fit" } as const;
+
+export const fitWord = ({ fit }: Forecast): string => FITS[fit];
+
+/** 9.2 tokens/s (measured), or about 9 tokens/s (estimated): an estimate has no tenths, unless it is small. */
+export function speedWords({ tokensPerSecond, measured }: Forecast): string | null {
+  if (tokensPerSecond === null) return null;
+  if (measured) return `${rate(tokensPerSecond)} (measured)`;
+  const speed =
+    tokensPerSecond < 2 ? rate(tokensPerSecond) : `${count(Math.round(tokensPerSecond))} tokens/s`;
+  return `about ${speed} (estimated)`;
+}
+
+export const memoryWords = ({ memoryBytes, contextLength }: Forecast): string =>
+  `${size(memoryBytes)} of memory at ${tokens(contextLength)}`;
+
+/** Where a file was found; null for one that is not here. */
+export function placeWords({ place, file }: Pick<ModelEntry, "place" | "file">): string | null {
+  switch (place) {
+    case "hugging-face":
+      return "Hugging Face cache";
+    case "lm-studio":
+      return "LM Studio";
+    case "jan":
+      return "Jan";
+    case "llama-cpp":
+      return "llama.cpp cache";
+    case "gpt4-all":
+      return "GPT4All";
+    case "downloads":
+      return "Downloads";
+    case "goldcrest":
+      return "Goldcrest’s folder";
+    case "demo-model":
+      return "comes with Goldcrest";
+    case "opened":
+      return folderName(file ?? "");
+    case null:
+      return null;
+  }
+}
+
+/** The name of the folder that a file lies in. */
+function folderName(path: string): string {
+  return path.split(/[\\/]/u).at(-2) ?? path;
+}
+
+/** The server that a model is downloaded from; null where that is unknown. */
+export function serverOf({ address }: ModelEntry): string | null {
+  return address !== null && URL.canParse(address) ? new URL(address).host : null;
+}
+
+/** Whether a file is the manifest's; null where that says nothing yet. */
+export function authenticityWords({ authenticity, file }: ModelEntry): string | null {
+  if (authenticity === "official") return "Official file";
+  if (file === null) return null;
+  return authenticity === "unchecked" ? "Not verified yet" : "Not an official file";
+}
+
+/** Why a model that is to be downloaded may disappoint on this computer; null where it should not. */
+export function warningWords(entry: ModelEntry, freeBytes: number | null): string | null {
+  const { forecast, file, bytes, download } = entry;
+  const needed = bytes - (download?.done ?? 0);
+  if (file === null && freeBytes !== null && freeBytes < needed)
+    return `Its download needs ${size(needed)} on the disk, and ${size(freeBytes)} are free.`;
+  if (forecast?.fit === "does-not-fit")
+    return `It needs ${size(forecast.memoryBytes)} of memory, which is more than this computer has free. It may be very slow, or not open.`;
+  return null;
+}
+
+/** How well a model suits this computer: Fits this computer: about 9.2 tokens/s (estimated). */
+export function suitWords({ forecast }: ModelEntry): string | null {
+  if (forecast === null || forecast.fit === "does-not-fit") return null;
+  const speed = speedWords(forecast);
+  const suits = forecast.fit === "fits" ? "Fits this computer" : "Slow on this computer";
+  return `${suits}${speed === null ? "" : `: ${speed}`}.`;
+}
+
+/** A context length and its memory: 131,072 tokens · 9.0 GB (4.8 GB in 8-bit). */
+export function contextWords({
+  tokens: length,
+  kvF16Bytes,
+  kvQ8Bytes,
+  stretched,
+  fits,
+}: ContextOption): string {
+  const parts = [
+    tokens(length),
+    `${size(kvF16Bytes)} (${size(kvQ8Bytes)} in 8-bit)`,
+    stretched && "longer than trained",
+    !fits && "does not fit",
+  ];
+  return parts.filter(Boolean).join(" · ");
+}

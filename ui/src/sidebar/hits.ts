@@ -2,7 +2,7 @@ import type { SearchHit } from "../state/types";
 import { places, terms } from "../text/query";
 import { type Part, parts, partsAt } from "./snippet";
 
-/** One place in a chat; without parts it is told by the title alone. */
+/** One place in a chat; without parts the title alone matches. */
 export type HitLine = { message: number | null; parts: Part[] };
 
 export type HitGroup = { chat: number; title: Part[]; at: number; lines: HitLine[] };
@@ -17,8 +17,8 @@ export function groupHits(hits: SearchHit[], query: string): HitGroup[] {
     if (!known) groups.set(chat, group);
     const found = message === null ? [] : parts(snippet);
     const repeats = message === null || sameWords(found, title);
-    const told = group.lines.find((line) => line.parts.length === 0);
-    if (repeats && told) told.message ??= message;
+    const titleLine = group.lines.find((line) => line.parts.length === 0);
+    if (repeats && titleLine) titleLine.message ??= message;
     else if (repeats) group.lines.unshift({ message, parts: [] });
     else group.lines.push({ message, parts: found });
   }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { groupHits } from "./hits";
 import { parts, partsAt } from "./snippet";
 
-test("hits are told from the text around them", () => {
+test("hits are separated from the text around them", () => {
   expect(parts("a \uE000small\uE001 bird, \uE000small\uE001\nand gold")).toEqual([
     { text: "a ", hit: false },
     { text: "small", hit: true },

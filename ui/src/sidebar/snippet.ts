@@ -1,7 +1,7 @@
 import { plainText } from "../text/plain";
 import { texAsText } from "../text/tex";
 
-/** A stretch of text, and whether it is what was looked for. */
+/** A part of a text, and whether it matches the search. */
 export type Part = { text: string; hit: boolean };
 
 /** A search hit's snippet in parts, without marks of Markdown and TeX; what was found lies between U+E000 and U+E001. */

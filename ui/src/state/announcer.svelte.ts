@@ -26,7 +26,7 @@ export class Announcer {
     this.#speak(text);
   }
 
-  hear(text: string): void {
+  append(text: string): void {
     this.#pending += text;
     let end = beforeFormula(this.#pending, SENTENCES.exec(this.#pending)?.[0].length ?? 0);
     if (this.#pending.length - end > LONGEST_PENDING) {

@@ -12,11 +12,11 @@ function spoken(announcer: Announcer): string {
 
 test("the answer is spoken a sentence at a time", () => {
   const announcer = new Announcer();
-  announcer.hear("It weighs 5.");
+  announcer.append("It weighs 5.");
   expect(spoken(announcer)).toBe("");
-  announcer.hear("5 grams. Nobody");
+  announcer.append("5 grams. Nobody");
   expect(spoken(announcer)).toBe("It weighs 5.5 grams.");
-  announcer.hear(" believes");
+  announcer.append(" believes");
   expect(spoken(announcer)).toBe("It weighs 5.5 grams.");
   announcer.finish("Stopped.");
   expect(spoken(announcer)).toBe("Nobody believes Stopped.");
@@ -24,23 +24,23 @@ test("the answer is spoken a sentence at a time", () => {
 
 test("marks of Markdown are not read out", () => {
   const announcer = new Announcer();
-  announcer.hear("## A *small* `bird`.\n\nThen");
+  announcer.append("## A *small* `bird`.\n\nThen");
   expect(spoken(announcer)).toBe("A small bird.");
 });
 
 test("a formula is spoken in signs, and not before it is whole", () => {
   const announcer = new Announcer();
-  announcer.hear("It is $\\frac{1}{2}$ or $x^2$. And\n\n$$\nA = P\n\\times 2\n");
+  announcer.append("It is $\\frac{1}{2}$ or $x^2$. And\n\n$$\nA = P\n\\times 2\n");
   expect(spoken(announcer)).toBe("It is 1/2 or x². And");
-  announcer.hear("$$\n\nin the end. ");
+  announcer.append("$$\n\nin the end. ");
   expect(spoken(announcer)).toBe("A = P × 2 in the end.");
 });
 
 test("nothing is said of a chat that was left", () => {
   const announcer = new Announcer();
-  announcer.hear("It weighs six grams. Nob");
+  announcer.append("It weighs six grams. Nob");
   expect(spoken(announcer)).toBe("It weighs six grams.");
-  announcer.hear("ody knows. ");
+  announcer.append("ody knows. ");
   announcer.clear();
   expect(spoken(announcer)).toBe("");
   announcer.finish("");
@@ -49,17 +49,17 @@ test("nothing is said of a chat that was left", () => {
 
 test("the break between two paragraphs does not take away what is being read out", () => {
   const announcer = new Announcer();
-  announcer.hear("It crosses the sea. ");
+  announcer.append("It crosses the sea. ");
   expect(spoken(announcer)).toBe("It crosses the sea.");
-  announcer.hear("\n\n");
+  announcer.append("\n\n");
   expect(spoken(announcer)).toBe("It crosses the sea.");
 });
 
 test("however fast the answer comes, no sentence is lost", () => {
   const announcer = new Announcer();
   announcer.say("Thinking");
-  announcer.hear("It crosses the sea. Nobody ");
-  announcer.hear("believes this.");
+  announcer.append("It crosses the sea. Nobody ");
+  announcer.append("believes this.");
   announcer.finish("");
   expect(spoken(announcer)).toBe("Thinking It crosses the sea. Nobody believes this.");
 });
@@ -86,8 +86,8 @@ test.each(Object.entries(floods))(
   (_, text) => {
     const announcer = new Announcer();
     const half = text.length / 2;
-    for (let at = 0; at < half; at += 100) announcer.hear(text.slice(at, at + 100));
-    announcer.hear(text.slice(half));
+    for (let at = 0; at < half; at += 100) announcer.append(text.slice(at, at + 100));
+    announcer.append(text.slice(half));
     announcer.finish("Stopped.");
     const all = updates(announcer);
     for (const each of all) expect(each.length).toBeLessThan(3000);
@@ -99,7 +99,7 @@ test.each(Object.entries(floods))(
 test("words are not broken where an endless sentence is spoken in parts", () => {
   const announcer = new Announcer();
   for (let at = 0; at < 10_000; at += 7) {
-    announcer.hear("goldcrest ".repeat(1000).slice(at, Math.min(at + 7, 10_000)));
+    announcer.append("goldcrest ".repeat(1000).slice(at, Math.min(at + 7, 10_000)));
   }
   announcer.finish("");
   const words = updates(announcer).join(" ").split(" ");
@@ -114,7 +114,7 @@ test("an endless answer is searched for sentences in linear work", () => {
       return null;
     });
     const announcer = new Announcer();
-    for (let at = 0; at < length; at += 20) announcer.hear("a".repeat(20));
+    for (let at = 0; at < length; at += 20) announcer.append("a".repeat(20));
     exec.mockRestore();
     return searched;
   };

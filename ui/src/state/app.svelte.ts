@@ -10,6 +10,7 @@ import { Disk } from "./disk.svelte";
 import { endWords } from "./endings";
 import { Model } from "./model.svelte";
 import { ModelChecking } from "./model-check.svelte";
+import { Models } from "./models.svelte";
 import { Notices } from "./notices.svelte";
 import { Preferences } from "./preferences.svelte";
 import { Queue } from "./queue.svelte";
@@ -20,6 +21,9 @@ export type SettingsPage = (typeof settingsPages)[number];
 
 export type ShownPaste = { name: string; text: string; remove: () => void };
 
+/** How long the window waits for the list of models. */
+const LIST_WITHIN_MS = 150;
+
 /** The application as the window sees it: one class per concern, and the moves that touch several. */
 export class App {
   readonly notices = new Notices();
@@ -29,6 +33,7 @@ export class App {
   readonly conversation: Conversation;
   readonly find: Find;
   readonly model: Model;
+  readonly models: Models;
   readonly checking: ModelChecking;
   readonly preferences: Preferences;
   readonly composer: Composer;
@@ -53,6 +58,7 @@ export class App {
     this.conversation = new Conversation(host, this.notices);
     this.find = new Find(this.conversation);
     this.model = new Model(host, this.notices);
+    this.models = new Models(host, this.notices, this.model);
     this.checking = new ModelChecking(host, this.notices);
     this.preferences = new Preferences(host, this.notices);
     this.composer = new Composer(host, this.notices);
@@ -63,7 +69,7 @@ export class App {
       this.queue.resave();
       this.preferences.resave();
     });
-    this.notices.onfail = (error) => this.disk.hear(error);
+    this.notices.onfail = (error) => this.disk.report(error);
     // The cursor cannot go where the sidebar lies over it.
     this.composer.onfocus = () => (this.#drawerOpen = false);
   }
@@ -75,9 +81,17 @@ export class App {
   readonly mayThink = $derived.by(() => this.model.open?.canThink ?? true);
   /** What the thinking switch shows, and what is asked for. */
   readonly thinking = $derived.by(() => this.composer.thinking && this.mayThink);
+  /** A new chat leads with the way to a real model. */
+  readonly offersModel = $derived.by(
+    () => (this.model.known?.demoModel ?? true) && this.conversation.chat === null,
+  );
   readonly sidebarShown = $derived.by(() => (this.narrow ? this.#drawerOpen : this.#sidebarOpen));
-  readonly dialogOpen = $derived(
-    this.settingsPage !== null || this.link !== null || this.shownPaste !== null,
+  readonly dialogOpen = $derived.by(
+    () =>
+      this.settingsPage !== null ||
+      this.models.shown ||
+      this.link !== null ||
+      this.shownPaste !== null,
   );
 
   /** Takes over the host's state, then follows its events. */
@@ -85,6 +99,7 @@ export class App {
     const early: HostEvent[] = [];
     let receive = (event: HostEvent): unknown => early.push(event);
     await this.host.subscribe((event) => receive(event));
+    const listed = this.models.refresh();
     const snapshot = await this.host.snapshot();
     const { version, dataFolder, logFile } = snapshot;
     this.about = { version, dataFolder, logFile };
@@ -98,6 +113,9 @@ export class App {
     receive = (event) => this.#receive(event);
     for (const event of early) this.#receive(event);
     if (snapshot.current !== null) await this.openChat(snapshot.current);
+    // The first screen begins with what it offers, unless that takes long.
+    if (this.offersModel)
+      await Promise.race([listed, new Promise((resolve) => setTimeout(resolve, LIST_WITHIN_MS))]);
   }
 
   newChat(): void {
@@ -128,6 +146,12 @@ export class App {
   /** Opens what a search has found: a chat, or one of its messages. */
   openHit(chat: number, message: number | null): void {
     void this.openChat(chat, message, this.search.answered);
+  }
+
+  /** From the models page to the settings of all models. */
+  openModelSettings(): void {
+    this.models.close();
+    this.settingsPage = "Model";
   }
 
   toggleSidebar(): void {
@@ -232,6 +256,11 @@ export class App {
       case "copyFailed":
         this.notices.warn(event.error.message);
         break;
+      case "models":
+      case "download":
+      case "downloaded":
+        this.models.receive(event);
+        break;
       case "modelCheck":
         this.checking.take(event.check);
         break;
@@ -241,7 +270,7 @@ export class App {
       case "stage":
       case "delta":
       case "ended":
-        if (event.type === "ended") this.disk.hear(event.message.error);
+        if (event.type === "ended") this.disk.report(event.message.error);
         this.#speak(event);
         this.conversation.receive(event);
         // After a failure or a stop the person sees first what there is.
@@ -256,7 +285,7 @@ export class App {
   #speak(event: Extract<HostEvent, { type: "stage" | "delta" | "ended" }>): void {
     if (event.chat !== this.conversation.chat) return;
     if (event.type === "stage" && event.stage.name === "thinking") this.announcer.say("Thinking");
-    if (event.type === "delta" && event.text !== "") this.announcer.hear(event.text);
+    if (event.type === "delta" && event.text !== "") this.announcer.append(event.text);
     if (event.type === "ended") this.announcer.finish(closing(event.message));
   }
 }

@@ -50,7 +50,7 @@ test("a chat that was written in comes first, and neighbours follow what is show
   expect(chats.neighbour(null, 1)?.id).toBe(3);
 });
 
-/** Chats that hear of what happens to them, as the application's do. */
+/** Chats that receive their events, as the application's do. */
 async function listed(
   host: FakeHost,
   notices: Notices,

@@ -61,12 +61,16 @@ export class Composer {
     if (chat === this.#chat) return;
     this.flush();
     this.#load(chat, this.#drafts.get(chat) ?? draft);
+    this.#readAhead();
   }
 
   write(text: string): void {
     this.text = text;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.flush(), SAVE_AFTER_MS);
+    this.#timer = setTimeout(() => {
+      this.flush();
+      this.#readAhead();
+    }, SAVE_AFTER_MS);
   }
 
   /** Takes a long text in beside the text; false where it is short, and belongs into the box. */
@@ -144,6 +148,15 @@ export class Composer {
   /** Saves the drafts once more that the host has refused. */
   resave(): void {
     for (const [chat, draft] of this.#unsaved) void this.#save(chat, draft);
+  }
+
+  /** Lets the model read the chat and what is finished of the message: all but the last word. */
+  #readAhead(): void {
+    if (this.#chat === null) return;
+    const all = whole({ text: this.text, pastes: this.pastes });
+    const finished = this.pastes.length > 0 ? all : all.slice(0, all.search(/\S*$/));
+    // Nobody waits for it: what is not read ahead is read when it is sent.
+    this.host.readAhead(this.#chat, finished, this.thinking).catch(() => undefined);
   }
 
   #pastesOf(chat: number | null): string[] {

@@ -23,6 +23,32 @@ test("a draft is saved after a pause, once", async () => {
   expect(drafts()).toEqual([["saveDraft", null, "Hello"]]);
 });
 
+test("the chat and all but the last word are read ahead after a pause", async () => {
+  const { composer, host } = stage();
+  const ahead = (): unknown[] => host.calls.filter(([verb]) => verb === "readAhead");
+  composer.write("There is no chat yet, so nothing is");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(ahead()).toEqual([]);
+  composer.move(7);
+  composer.thinking = false;
+  for (const text of ["Where ", "Where ar", "Where are my ch"]) composer.write(text);
+  await vi.advanceTimersByTimeAsync(300);
+  expect(ahead()).toEqual([["readAhead", 7, "", true]]);
+  await vi.advanceTimersByTimeAsync(200);
+  composer.paste("x".repeat(30_000));
+  composer.write("Where?");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(ahead().slice(1)).toEqual([
+    ["readAhead", 7, "Where are my ", false],
+    ["readAhead", 7, `Where?\n\n${"x".repeat(30_000)}`, false],
+  ]);
+  // What is sent is not read ahead.
+  composer.write("Where are they?");
+  composer.take();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(ahead().length).toBe(3);
+});
+
 test("who leaves for another chat finds the draft again", () => {
   const { composer, drafts } = stage();
   composer.write("for a new chat");
@@ -146,7 +172,8 @@ test("a draft that is too long for the box stands beside it", () => {
   expect([composer.text, composer.pastes]).toEqual(["", [huge, LONG]]);
   composer.move(8, { text: `Sum this up:\n\n${huge}`, pastes: [] });
   expect([composer.text, composer.pastes]).toEqual(["Sum this up:", [huge]]);
-  expect(host.calls.slice(-2)).toEqual([
+  const saved = host.calls.filter(([verb]) => verb !== "readAhead");
+  expect(saved.slice(-2)).toEqual([
     ["saveDraft", 8, "Sum this up:"],
     ["savePastes", 8, [huge]],
   ]);

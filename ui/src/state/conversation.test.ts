@@ -226,7 +226,7 @@ test("an answer that fills the context is not to be continued", async () => {
   expect(conversation.last).toMatchObject({ state: "failed", canGoOn: false });
 });
 
-test("failure, interruption and limit are told apart", async () => {
+test("failure, interruption and limit are different states", async () => {
   for (const [word, state] of [
     ["fail", "failed"],
     ["crash", "interrupted"],

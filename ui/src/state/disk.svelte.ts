@@ -12,8 +12,8 @@ export class Disk {
     private readonly onroom: () => void,
   ) {}
 
-  /** Takes note of a failure; true where it is shown here, for as long as it lasts. */
-  hear(error: Failure | null): boolean {
+  /** Reports a failure; true where it is shown here, for as long as it lasts. */
+  report(error: Failure | null): boolean {
     if (error === null || remedy(error.code) !== "make-room") return false;
     if (!this.full) {
       this.full = true;

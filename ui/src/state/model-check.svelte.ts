@@ -1,12 +1,12 @@
 import type { Host, ModelCheck } from "../host/host";
-import type { Notices } from "./notices.svelte";
+import { reason, type Notices } from "./notices.svelte";
 
 /** The comparison of the open model with an independent program: one at a time. */
 export class ModelChecking {
   /** How far it is; none before the first. */
   check = $state.raw<ModelCheck | null>(null);
-  /** The model that it is about. */
-  #fingerprint = $state<string | null>(null);
+  /** The model that it is about: its fingerprint, or its id in the list of models. */
+  #subject = $state<string | null>(null);
 
   constructor(
     private readonly host: Host,
@@ -19,16 +19,20 @@ export class ModelChecking {
     this.check = check;
   }
 
-  /** What is known of the model of this fingerprint. */
-  of(fingerprint: string): ModelCheck | null {
-    return this.#fingerprint === fingerprint ? this.check : null;
+  /** What is known of this model. */
+  of(subject: string): ModelCheck | null {
+    return this.#subject === subject ? this.check : null;
   }
 
-  async start(fingerprint: string): Promise<void> {
-    this.#fingerprint = fingerprint;
+  /** Checks a model of the list, or the open one. */
+  async start(subject: string, id: string | null = null): Promise<void> {
+    this.#subject = subject;
     this.check = { state: "running", step: "loading", done: 0, total: 0 };
-    const started = await this.notices.guard(this.host.checkModel());
-    if (started === null) this.check = null;
+    try {
+      if (!(await this.host.checkModel(id))) this.check = null;
+    } catch (error) {
+      this.check = { state: "failed", message: reason(error) };
+    }
   }
 
   async stop(): Promise<void> {

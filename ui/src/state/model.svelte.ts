@@ -1,4 +1,12 @@
-import type { Failure, Host, ModelInfo, ModelStatus, ModelView, UnopenedModel } from "../host/host";
+import type {
+  ContextOption,
+  Failure,
+  Host,
+  ModelInfo,
+  ModelStatus,
+  ModelView,
+  UnopenedModel,
+} from "../host/host";
 import { withoutBidiControls } from "../text/bidi";
 import type { Notices } from "./notices.svelte";
 
@@ -18,7 +26,7 @@ export class Model {
     private readonly notices: Notices,
   ) {}
 
-  /** The model that is open, or being opened. */
+  /** The model that is open, being opened, or unloaded. */
   readonly known = $derived.by((): UnopenedModel | null =>
     this.status.state === "none" ? null : this.status.model,
   );
@@ -26,8 +34,10 @@ export class Model {
   readonly open = $derived.by((): ModelInfo | null =>
     this.status.state === "ready" ? this.status.model : null,
   );
-  /** Whether the demo model is open, or being opened. */
+  /** Whether the demo model is open, being opened, or unloaded. */
   readonly isDemo = $derived.by(() => this.known?.demoModel ?? false);
+  /** Whether the next message loads the model first. */
+  readonly ejected = $derived.by(() => this.status.state === "ejected");
 
   /** What was wrong with the file that was opened last, until the person has put it aside. */
   readonly fault = $derived.by((): Failure | null =>
@@ -56,9 +66,14 @@ export class Model {
   async useDemoModel(): Promise<void> {
     await this.notices.guard(this.host.useDemoModel());
   }
+
+  /** The context lengths that the open model can have. */
+  async contextOptions(): Promise<ContextOption[]> {
+    return (await this.notices.guard(this.host.contextOptions())) ?? [];
+  }
 }
 
-/** A stranger's file is called what its maker likes. */
+/** Names of files are untrusted. */
 function withPlainName(status: ModelStatus): ModelStatus {
   const named = <M extends UnopenedModel>(model: M): M => ({
     ...model,
@@ -72,6 +87,7 @@ function withPlainName(status: ModelStatus): ModelStatus {
       return { ...status, model: named(status.model) };
     case "checking":
     case "loading":
+    case "ejected":
       return { ...status, model: named(status.model) };
   }
 }

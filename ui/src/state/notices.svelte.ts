@@ -20,7 +20,7 @@ export class Notices {
     this.#add({ text, tone: "plain", ...(action && { action }) });
   }
 
-  /** Hears of every failure first; true when it is shown elsewhere and needs no notice. */
+  /** Gets every failure first; true when it is shown elsewhere and needs no notice. */
   onfail: (error: Failure) => boolean = () => false;
 
   fail(error: Failure): void {

@@ -27,7 +27,7 @@ test.each([
   ["N", ["ctrl"], "New chat"],
   ["n", ["meta"], "New chat"],
   [",", ["ctrl"], "Settings"],
-  ["M", ["ctrl", "shift"], "Show the model"],
+  ["M", ["ctrl", "shift"], "Models"],
   ["ArrowUp", ["shift"], "Previous chat"],
   ["+", ["ctrl"], "Zoom in"],
   ["=", ["ctrl"], "Zoom in"],
@@ -51,6 +51,20 @@ test("nothing is reached past an open dialog", () => {
   app.settingsPage = "General";
   expect(press("n", ["ctrl"])).toBeUndefined();
   expect(press("+", ["ctrl"])).toBe("Zoom in");
+  app.settingsPage = null;
+});
+
+test("the keys of the models page close it, too, but not from under another dialog", () => {
+  const [keys, held] = ["M", ["ctrl", "shift"]] as const;
+  app.models.shown = true;
+  expect(press(keys, [...held])).toBe("Models");
+  expect(press("n", ["ctrl"])).toBeUndefined();
+  app.link = "https://example.org";
+  expect(press(keys, [...held])).toBeUndefined();
+  app.models.shown = false;
+  app.link = null;
+  app.settingsPage = "General";
+  expect(press(keys, [...held])).toBeUndefined();
   app.settingsPage = null;
 });
 

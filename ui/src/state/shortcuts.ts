@@ -49,8 +49,10 @@ export const shortcuts: Shortcut[] = [
   { keys: "Ctrl+B", does: "Show or hide the sidebar", run: (app) => app.toggleSidebar() },
   {
     keys: "Ctrl+Shift+M",
-    does: "Show the model",
-    run: (app) => (app.model.cardOpen = !app.model.cardOpen),
+    does: "Models",
+    run: (app) => (app.models.shown ? app.models.close() : app.models.show()),
+    when: (app) => (app.models.shown && app.link === null) || !app.dialogOpen,
+    everywhere: true,
   },
   { keys: "Ctrl+,", does: "Settings", run: (app) => (app.settingsPage = "General") },
   {

@@ -13,7 +13,7 @@ export type Block =
 /** What was read: the blocks in groups, of which full ones stay the same object; whether that is all. */
 export type Reading = { groups: Block[][]; done: boolean };
 
-/** So many blocks at most are a group, or so many characters, so that an update looks only at the last one. */
+/** The most blocks and characters of a group: an update looks only at the last group. */
 const GROUP = 32;
 const GROUP_SIZE = 20_000;
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { count, rate, tokens, wait } from "./figures";
+import { count, duration, rate, size, tokens, wait } from "./figures";
 
 it("groups the digits of whole numbers", () => {
   expect([0, 999, 1536, 131072, 1234567].map(count)).toEqual([
@@ -35,5 +35,29 @@ it("does not call a short wait none", () => {
     "9.9 s",
     "10 s",
     "1,200 s",
+  ]);
+});
+
+it("says sizes in the unit that fits", () => {
+  expect([0.2, 4.6, 120.4, 999, 1000, 1915].map((megabytes) => size(megabytes * 1e6))).toEqual([
+    "0.2 MB",
+    "4.6 MB",
+    "120 MB",
+    "999 MB",
+    "1.0 GB",
+    "1.9 GB",
+  ]);
+});
+
+it("says what is left of a wait no more exactly than it is known", () => {
+  expect([3, 12, 40, 58, 200, 3570, 3600, 4320].map(duration)).toEqual([
+    "a few seconds",
+    "10 s",
+    "40 s",
+    "1 min",
+    "3 min",
+    "1 h",
+    "1 h",
+    "1 h 12 min",
   ]);
 });

@@ -15,3 +15,24 @@ export function wait(ms: number): string {
   if (ms < 100) return "under 0.1 s";
   return ms < 9950 ? `${(ms / 1000).toFixed(1)} s` : `${count(Math.round(ms / 1000))} s`;
 }
+
+/** Bytes as a person says them: 4.6 MB, 1.9 GB. */
+export function size(bytes: number): string {
+  const megabytes = Math.round(bytes / 1e5) / 10;
+  if (megabytes >= 1000) return `${(megabytes / 1000).toFixed(1)} GB`;
+  return `${megabytes < 10 ? megabytes.toFixed(1) : Math.round(megabytes)} MB`;
+}
+
+/** What is left of a longer wait: a few seconds, 40 s, 3 min, 1 h 12 min. */
+export function duration(seconds: number): string {
+  if (seconds < 10) return "a few seconds";
+  if (seconds < 57.5) return `${Math.round(seconds / 5) * 5} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  return minutes % 60 === 0 ? `${count(hours)} h` : `${count(hours)} h ${minutes % 60} min`;
+}
+
+/** A time to come, from whole seconds: 9 s, 2 min. */
+export const timeLeft = (seconds: number): string =>
+  seconds < 100 ? `${count(seconds)} s` : `${count(Math.round(seconds / 60))} min`;

@@ -7,12 +7,12 @@ afterEach(() => vi.useRealTimers());
 /** A highlighter whose workers do what the test says. */
 function stage(): {
   highlighter: Highlighter;
-  workers: { jobs: Job[]; ended: boolean; hear: (reply: Reply | "failed") => void }[];
+  workers: { jobs: Job[]; ended: boolean; onReply: (reply: Reply | "failed") => void }[];
   run: (code: string, signal?: AbortSignal) => { outcome: Outcome | null; pieces: number[] };
 } {
   const workers: ReturnType<typeof stage>["workers"] = [];
-  const highlighter = new Highlighter((hear) => {
-    const worker = { jobs: [] as Job[], ended: false, hear };
+  const highlighter = new Highlighter((onReply) => {
+    const worker = { jobs: [] as Job[], ended: false, onReply };
     workers.push(worker);
     return { post: (job) => worker.jobs.push(job), end: () => (worker.ended = true) };
   });
@@ -34,14 +34,14 @@ test("one job after the other, in one worker that is started when it is needed",
   expect(workers).toHaveLength(0);
   const [a, b] = [run("a"), run("b")];
   expect(workers[0]?.jobs).toEqual([]);
-  workers[0]?.hear("ready");
+  workers[0]?.onReply("ready");
   expect(workers[0]?.jobs.map(({ code }) => code)).toEqual(["a"]);
-  workers[0]?.hear({ index: 0, runs: [] });
-  workers[0]?.hear("done");
+  workers[0]?.onReply({ index: 0, runs: [] });
+  workers[0]?.onReply("done");
   await soon();
   expect(a).toEqual({ outcome: "done", pieces: [0] });
   expect(workers[0]?.jobs.map(({ code }) => code)).toEqual(["a", "b"]);
-  workers[0]?.hear("done");
+  workers[0]?.onReply("done");
   await soon();
   expect(b.outcome).toBe("done");
   expect(workers).toHaveLength(1);
@@ -50,18 +50,18 @@ test("one job after the other, in one worker that is started when it is needed",
 test("a job that takes too long ends with its worker, and the next one gets a new worker", async () => {
   const { workers, run } = stage();
   const [slow, next] = [run("slow"), run("next")];
-  workers[0]?.hear("ready");
+  workers[0]?.onReply("ready");
   await vi.advanceTimersByTimeAsync(499);
   expect(slow.outcome).toBeNull();
   await vi.advanceTimersByTimeAsync(2);
   expect(slow.outcome).toBe("late");
   expect(workers[0]?.ended).toBe(true);
-  workers[0]?.hear({ index: 0, runs: [] });
-  workers[0]?.hear("done");
-  workers[1]?.hear("ready");
+  workers[0]?.onReply({ index: 0, runs: [] });
+  workers[0]?.onReply("done");
+  workers[1]?.onReply("ready");
   expect(workers[1]?.jobs.map(({ code }) => code)).toEqual(["next"]);
   expect(next).toEqual({ outcome: null, pieces: [] });
-  workers[1]?.hear("done");
+  workers[1]?.onReply("done");
   await soon();
   expect(next.outcome).toBe("done");
 });
@@ -71,8 +71,8 @@ test("the time to start a worker is no job's time", async () => {
   const job = run("a");
   await vi.advanceTimersByTimeAsync(3_000);
   expect(job.outcome).toBeNull();
-  workers[0]?.hear("ready");
-  workers[0]?.hear("done");
+  workers[0]?.onReply("ready");
+  workers[0]?.onReply("done");
   await soon();
   expect(job.outcome).toBe("done");
 });
@@ -98,10 +98,10 @@ test("where no worker starts, every job ends at once and none is tried again", a
 test("a worker that fails in a job takes only that job along", async () => {
   const { workers, run } = stage();
   const [a, b] = [run("a"), run("b")];
-  workers[0]?.hear("ready");
-  workers[0]?.hear("failed");
-  workers[1]?.hear("ready");
-  workers[1]?.hear("done");
+  workers[0]?.onReply("ready");
+  workers[0]?.onReply("failed");
+  workers[1]?.onReply("ready");
+  workers[1]?.onReply("done");
   await soon();
   expect([a.outcome, b.outcome]).toEqual(["failed", "done"]);
 });
@@ -110,13 +110,13 @@ test("what nobody waits for any more is not begun", async () => {
   const { workers, run } = stage();
   const leaving = new AbortController();
   const [, left, c] = [run("a"), run("b", leaving.signal), run("c")];
-  workers[0]?.hear("ready");
+  workers[0]?.onReply("ready");
   leaving.abort();
-  workers[0]?.hear("done");
+  workers[0]?.onReply("done");
   await soon();
   expect(workers[0]?.jobs.map(({ code }) => code)).toEqual(["a", "c"]);
   expect(left.outcome).toBe("failed");
-  workers[0]?.hear("done");
+  workers[0]?.onReply("done");
   await soon();
   expect(c.outcome).toBe("done");
 });

@@ -9,8 +9,8 @@ export type Reply = "ready" | "done" | { index: number; runs: Run[] };
 /** A worker as seen from the page. */
 export type Port = { post(job: Job): void; end(): void };
 
-/** Starts a worker that answers to `hear`. */
-export type Start = (hear: (reply: Reply | "failed") => void) => Port;
+/** Starts a worker that sends its replies to `onReply`. */
+export type Start = (onReply: (reply: Reply | "failed") => void) => Port;
 
 /** How a job ended: `late` when it took longer than its time, `failed` when there is no worker. */
 export type Outcome = "done" | "late" | "failed";
@@ -70,7 +70,7 @@ export class Highlighter {
   #open(): void {
     try {
       const port = this.start((reply) => {
-        if (this.#port === port) this.#hear(reply);
+        if (this.#port === port) this.#onReply(reply);
       });
       this.#port = port;
       this.#timer = setTimeout(() => this.#fail(), START_MS);
@@ -79,7 +79,7 @@ export class Highlighter {
     }
   }
 
-  #hear(reply: Reply | "failed"): void {
+  #onReply(reply: Reply | "failed"): void {
     if (reply === "failed" && !this.#ready) this.#fail();
     else if (reply === "failed") this.#close("failed");
     else if (reply === "ready") {

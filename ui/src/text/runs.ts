@@ -1,6 +1,6 @@
 import { decodeEntities } from "./entities";
 
-/** A stretch of code and the classes that colour it; no classes where it is plain. */
+/** A run of code and the classes that colour it; no classes where it is plain. */
 export type Run = [classes: string, text: string];
 
 /**

@@ -11,10 +11,10 @@ const policy = window.trustedTypes?.createPolicy("goldcrest-worker", {
 });
 
 /** The page's one highlighter. */
-export const highlighter = new Highlighter((hear) => {
+export const highlighter = new Highlighter((onReply) => {
   const address = policy?.createScriptURL(url) ?? url;
   const worker = new Worker(address as unknown as string, { type: "module" });
-  worker.addEventListener("message", ({ data }: MessageEvent<Reply>) => hear(data));
-  worker.addEventListener("error", () => hear("failed"));
+  worker.addEventListener("message", ({ data }: MessageEvent<Reply>) => onReply(data));
+  worker.addEventListener("error", () => onReply("failed"));
   return { post: (job) => worker.postMessage(job), end: () => worker.terminate() };
 });

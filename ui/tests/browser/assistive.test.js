@@ -119,23 +119,36 @@ scene("the status line says nothing of the chat before", {}, async (page) => {
   await soon(async () => assert.equal(await status.textContent(), ""));
 });
 
-scene("the model's card takes the focus from its shortcut, and gives it back", {}, async (page) => {
-  const card = page.getByRole("dialog", { name: "Model" });
-  const isInside = () => card.evaluate((element) => element.contains(document.activeElement));
+scene("the models page takes the focus from its shortcut, and gives it back", {}, async (page) => {
+  const models = page.getByRole("dialog", { name: "Models", exact: true });
   for (const close of ["Escape", "Control+Shift+M"]) {
     await message(page).focus();
     await page.keyboard.press("Control+Shift+M");
-    await card.waitFor();
-    assert(await isInside());
+    await models.waitFor();
+    assert(await models.evaluate((element) => element.contains(document.activeElement)));
     await page.keyboard.press("Tab");
     assert.equal(
       await page.evaluate(() => document.activeElement.textContent.trim()),
       "Open a model…",
     );
     await page.keyboard.press(close);
-    await card.waitFor({ state: "hidden" });
+    await models.waitFor({ state: "hidden" });
     assert(await message(page).evaluate((box) => box === document.activeElement));
   }
+});
+
+scene("the model's card takes the focus from its button, and gives it back", {}, async (page) => {
+  const pill = page.getByRole("button", { name: /^Model:/ });
+  const card = page.getByRole("dialog", { name: "Model", exact: true });
+  await pill.focus();
+  await page.keyboard.press("Enter");
+  await card.waitFor();
+  assert(await card.evaluate((element) => element.contains(document.activeElement)));
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent.trim()), "Models…");
+  await page.keyboard.press("Escape");
+  await card.waitFor({ state: "hidden" });
+  assert(await pill.evaluate((button) => button === document.activeElement));
 });
 
 const HEBREW = "שלום, Goldcrest שוקל 6 גרם.";

@@ -47,7 +47,7 @@ scene(
     const said = await log(page).locator("dl").innerText();
     assert.match(said, /300 cached \+ 100 new tokens, read at 184 tokens\/s/);
     assert.match(said, /1,112 tokens, 138 of them thinking/);
-    assert.match(said, /34 of 48 tokens/);
+    assert.match(said, /34 of 48 drafted tokens accepted/);
     assert.match(said, /Seed\s+7$/);
     const gauge = page.getByRole("img", { name: /^Context:/ });
     assert.equal(await gauge.getAttribute("aria-label"), "Context: 1,512 of 32,768 tokens (5 %)");
@@ -243,7 +243,7 @@ scene(
 scene("what is read, and how far, is said before an answer", { reading: 60_000 }, async (page) => {
   await ask(page, "Hello");
   await log(page)
-    .getByText(/^Reading your message: [\d,]+ of 2,040 tokens$/)
+    .getByText(/^Reading your message: [\d,]+ of 2,040 tokens, \d+ (s|min) left$/)
     .waitFor();
 });
 

@@ -135,7 +135,7 @@ scene(
   "the suggestions keep their place while something is typed",
   { scene: "first" },
   async (page) => {
-    const note = page.getByText("This is a tiny demo model.");
+    const note = page.getByText("Until then a tiny demo model answers.");
     const before = await note.boundingBox();
     await page.getByRole("textbox", { name: "Message" }).fill("W");
     const after = await note.boundingBox();
@@ -160,10 +160,10 @@ scene(
   "SmolLM3 can be had from every new chat with the demo model",
   { scene: "demoModel" },
   async (page) => {
-    await button(page, "Get the model").click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByText("huggingface.co").first().waitFor();
-    await dialog.getByText("Download SmolLM3-Q4_K_M.gguf there (1.9 GB)").waitFor();
-    assert.equal(await dialog.getByText("The model wrote this address").count(), 0);
+    await chats(page).getByText("Sourdough").click();
+    await button(page, "Get SmolLM3-3B").waitFor({ state: "detached" });
+    await page.keyboard.press("Control+n");
+    await button(page, "Get SmolLM3-3B").click();
+    await button(page, "Pause: SmolLM3-3B, Q4_K_M").waitFor();
   },
 );

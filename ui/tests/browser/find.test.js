@@ -385,7 +385,11 @@ async function costOfWriting(messages, isOpen) {
   await page.waitForTimeout(1000);
   await ask(page, ENDLESS);
   await log(page).getByText("crosses the North Sea").last().waitFor();
-  if (isOpen) await find(page, "the");
+  if (isOpen) {
+    await find(page, "the");
+    // The search itself is over.
+    await bar(page).getByText(/ of [\d,]+$| found$/u).waitFor();
+  }
   await page.waitForTimeout(2000);
   const { sum, longest } = await pageTasks(stand, page, () => page.waitForTimeout(5000));
   assert.deepEqual(page.faults, []);

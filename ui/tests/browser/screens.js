@@ -13,6 +13,12 @@ async function chat(page, title) {
   await chats(page).getByText(title).click();
 }
 
+/** Opens the models page. */
+async function models(page) {
+  await page.keyboard.press("Control+Shift+M");
+  await page.getByRole("dialog", { name: "Models" }).waitFor();
+}
+
 const screens = {
   "first-start": { scene: "first" },
   "slow-start": { scene: "slow-start", first: ["status"], act: (page) => page.waitForTimeout(900) },
@@ -195,8 +201,8 @@ const screens = {
     scene: "error",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
   },
-  "model-distrusted": {
-    scene: "distrusting",
+  "model-rejected-gpu": {
+    scene: "rejected-gpu",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
   },
   "model-template": {
@@ -208,6 +214,54 @@ const screens = {
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
   },
   "model-crashed": { scene: "crashed" },
+  "first-download": { scene: "first-download" },
+  "first-found": { scene: "first-found" },
+  download: { scene: "download" },
+  "download-paused": { scene: "download-paused" },
+  "download-failed": { scene: "download-failed" },
+  "download-verifying": { scene: "download-verifying" },
+  "download-card": {
+    scene: "download",
+    act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
+  },
+  "does-not-fit": { scene: "does-not-fit" },
+  "no-room": { scene: "no-room" },
+  ejected: { scene: "ejected" },
+  "ejected-card": {
+    scene: "ejected",
+    act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
+  },
+  models: { act: models },
+  "models-empty": { scene: "demoModel", act: models },
+  "models-scanning": { scene: "scanning", act: models },
+  "models-found": { scene: "found", height: 1000, act: models },
+  "models-download": { scene: "download", act: models },
+  "models-failed": { scene: "download-failed", act: models },
+  "models-does-not-fit": { scene: "does-not-fit", act: models },
+  "models-menu": {
+    scene: "found",
+    act: async (page) => {
+      await models(page);
+      await page.getByRole("button", { name: "More for SmolLM3-3B, Q8_0" }).first().click();
+    },
+  },
+  "models-address": {
+    scene: "demoModel",
+    act: async (page) => {
+      await models(page);
+      await page.getByRole("textbox", { name: "Get from an address" }).fill("http://example.org/a");
+      await page.keyboard.press("Enter");
+      await page.getByRole("alert").waitFor();
+    },
+  },
+  "models-check": {
+    act: async (page) => {
+      await models(page);
+      await page.getByRole("button", { name: "More for SmolLM3-3B, Q4_K_M" }).click();
+      await page.getByRole("menuitem", { name: "Check this model" }).click();
+      await page.getByText("Goldcrest and candle agree").waitFor();
+    },
+  },
   "disk-full": {
     act: async (page) => {
       await page.evaluate(() => (window.stage.full = true));
@@ -226,7 +280,7 @@ const screens = {
       await page.evaluate(async () => {
         const { model } = (await window.stage.snapshot()).model.status;
         const contextNote =
-          "131,072 tokens were asked for, 40,960 are used: the free memory has room for no more";
+          "131,072 tokens were requested, but 40,960 are used: more do not fit in the free memory.";
         const status = {
           state: "ready",
           model: { ...model, contextLength: 40960, contextNote },
@@ -282,6 +336,8 @@ const screens = {
       await page.keyboard.press("Control+b");
     },
   },
+  "wide-models": { scene: "found", width: 2560, height: 1440, act: models },
+  "wide-first": { scene: "first", width: 2560, height: 1440 },
   wide: {
     width: 2560,
     height: 1080,
@@ -292,6 +348,16 @@ const screens = {
 /** What has to look well in the narrowest window, too: a window of 840 pixels at a zoom of 200 %. */
 for (const name of [
   "first-start",
+  "first-download",
+  "first-found",
+  "download-failed",
+  "does-not-fit",
+  "ejected",
+  "models-found",
+  "models-download",
+  "models-failed",
+  "models-address",
+  "download-card",
   "failed",
   "settings-model-context",
   "settings-answers-own",

@@ -139,7 +139,7 @@ scene("every number is saved where it belongs, whole and within its bounds", {},
     await set(name, value);
   await page.getByRole("tab", { name: "Model" }).click();
   await set("Threads", "99");
-  await set("Context", "8192");
+  await page.getByRole("combobox", { name: "Context" }).selectOption({ value: "8192" });
   await soon(async () => {
     const { maxTokens, threads, contextLength, samplingChanges } = await saved(page);
     assert.deepEqual([maxTokens, threads, contextLength], [500, 16, 8192]);
@@ -156,6 +156,57 @@ scene("every number is saved where it belongs, whole and within its bounds", {},
   await soon(async () => assert.equal((await saved(page)).threads, 1));
   await set("Threads", "");
   await soon(async () => assert.equal((await saved(page)).threads, null));
+});
+
+scene("each context length has its memory, before it is chosen", {}, async (page) => {
+  await open(page, "Model");
+  const context = page.getByRole("combobox", { name: "Context" });
+  await soon(async () => assert.equal(await context.getByRole("option").count(), 7));
+  const words = await context.getByRole("option").allInnerTexts();
+  assert.deepEqual(words.slice(0, 2), ["Automatic", "4,096 tokens · 302 MB (160 MB in 8-bit)"]);
+  assert.equal(
+    words.at(-1),
+    "131,072 tokens · 9.7 GB (5.1 GB in 8-bit) · longer than trained · does not fit",
+  );
+  await context.selectOption({ value: "16384" });
+  await soon(async () => assert.equal((await saved(page)).contextLength, 16384));
+  await context.selectOption("Automatic");
+  await soon(async () => assert.equal((await saved(page)).contextLength, null));
+});
+
+scene(
+  "a context length that is not among the choices stays",
+  { scene: "own-settings" },
+  async (page) => {
+    await open(page, "Model");
+    const shown = (name) =>
+      page
+        .getByRole("combobox", { name })
+        .evaluate((select) => select.selectedOptions[0]?.textContent);
+    assert.equal(await shown("Context"), "12,345 tokens");
+    assert.equal(await shown("Unload when idle"), "45 minutes");
+  },
+);
+
+scene("when a model is unloaded and where downloads go can be chosen", {}, async (page) => {
+  await open(page, "Model");
+  const idle = page.getByRole("combobox", { name: "Unload when idle" });
+  assert.equal(await idle.inputValue(), "10");
+  assert.deepEqual(await idle.getByRole("option").allInnerTexts(), [
+    "5 minutes",
+    "10 minutes",
+    "30 minutes",
+    "60 minutes",
+    "Never",
+  ]);
+  await idle.selectOption("Never");
+  await soon(async () => assert.equal((await saved(page)).unloadMinutes, null));
+  await page.getByText("~/.cache/huggingface/hub (the Hugging Face cache").waitFor();
+  await page.getByRole("button", { name: "Choose the download folder…" }).click();
+  await page.getByText("/mnt/models").waitFor();
+  await soon(async () => assert.equal((await saved(page)).downloadFolder, "/mnt/models"));
+  await page.getByRole("button", { name: "Reset" }).click();
+  await soon(async () => assert.equal((await saved(page)).downloadFolder, null));
 });
 
 scene("what is chosen is saved, and shows at once", { rate: 4000 }, async (page) => {
@@ -181,14 +232,14 @@ scene("what is chosen is saved, and shows at once", { rate: 4000 }, async (page)
 scene("the model's page says what is used now, and why", {}, async (page) => {
   await page.evaluate(async () => {
     const { model } = (await window.stage.snapshot()).model.status;
-    const contextNote = "131,072 tokens were asked for, 40,960 are used.";
+    const contextNote = "131,072 tokens were requested, but 40,960 are used.";
     const status = { state: "ready", model: { ...model, contextLength: 40960, contextNote } };
     window.stage.emit({ type: "model", model: { status, error: null } });
   });
   await open(page, "Model");
   const words = await page.getByRole("tabpanel").innerText();
-  assert.match(words, /Now: CPU, AVX-512 VNNI, 8 threads\. No GPU: no Vulkan/);
-  assert.match(words, /Now: 40,960\. 131,072 tokens were asked for, 40,960 are used\./);
+  assert.match(words, /Now: CPU, AVX-512 VNNI, 8 threads\. No GPU was found by a Vulkan/);
+  assert.match(words, /Now: 40,960\. 131,072 tokens were requested, but 40,960 are used\./);
   assert.match(words, /Now: up to 2\.4 GB, when the context is full\./);
 });
 

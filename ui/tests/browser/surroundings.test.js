@@ -23,7 +23,7 @@ scene(
     await card.getByText("No GPU").waitFor();
     assert.match(
       await card.innerText(),
-      /AVX-512 VNNI, 8 threads[\s\S]*No GPU: no Vulkan or Metal driver shows one\./,
+      /AVX-512 VNNI, 8 threads[\s\S]*No GPU was found by a Vulkan or Metal driver\./,
     );
     await card.getByRole("button", { name: "Open a model…" }).click();
     await page.getByText(/Loading \d+ %/).waitFor();
@@ -40,13 +40,13 @@ scene("while a GPU is tried the pill and its card say so", { scene: "checking" }
 
 scene(
   "a GPU that does not work is named with the reason, and its report can be copied",
-  { scene: "distrusting" },
+  { scene: "rejected-gpu" },
   async (page) => {
     const pill = page.getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU" });
     assert.match(await pill.getAttribute("title"), /its driver crashes/);
     await pill.click();
     const card = page.getByRole("dialog", { name: "Model" });
-    await card.getByText("Radeon 780M, its driver crashes").waitFor();
+    await card.getByText("Radeon 780M is not used: its driver crashes").waitFor();
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await card.getByRole("button", { name: "Copy report" }).click();
     await card.getByRole("button", { name: "Copied" }).waitFor();
@@ -160,7 +160,7 @@ scene("the card checks the model, and says how far that is", {}, async (page) =>
   assert.equal(await check.getByRole("progressbar").getAttribute("value"), "12");
   await check.getByRole("button", { name: "Stop" }).click();
   assert.deepEqual(await calls(page, "checkModel", "stopModelCheck"), [
-    ["checkModel"],
+    ["checkModel", null],
     ["stopModelCheck"],
   ]);
   const end = (check) =>
@@ -197,7 +197,7 @@ for (const [name, call] of [
   ["Use the demo model", "useDemoModel"],
 ])
   scene(`without a model the first screen offers: ${name}`, { scene: "none" }, async (page) => {
-    await page.getByText("Open a SmolLM3 file, or use the demo model").waitFor();
+    await page.getByText("Get SmolLM3-3B, open a file of it, or use the demo model").waitFor();
     await button(page, name).click();
     assert.deepEqual(await calls(page, "pickModel", "useDemoModel"), [[call]]);
   });
@@ -304,6 +304,20 @@ for (const colorScheme of ["light", "dark"]) {
       }
     },
   );
+
+  for (const name of ["found", "download-failed"])
+    scene(
+      `the models page can be read (AA) in ${colorScheme}: ${name}`,
+      { scene: name, colorScheme, height: 2000 },
+      async (page) => {
+        await page.getByRole("region", { name: "Get a model" }).waitFor();
+        assert.deepEqual(await faint(page, 4.5), []);
+        await page.keyboard.press("Control+Shift+M");
+        await page.getByRole("dialog", { name: "Models" }).waitFor();
+        await page.waitForTimeout(300);
+        assert.deepEqual(await faint(page, 4.5), []);
+      },
+    );
 
   scene(
     `answers can be read with ease (AAA) in ${colorScheme}`,

@@ -13,7 +13,7 @@ const ui = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const configuration = join(ui, "..", "src-tauri", "tauri.conf.json");
 
 /** How long to wait for what should come; a busy machine may stand still for seconds. */
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 /** The app's own content security policy, as the header that a server sends. */
 function policy() {
@@ -61,7 +61,7 @@ export class Stand {
   } = {}) {
     const context = await this.browser.newContext({ viewport: { width, height }, ...rest });
     const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE_MS);
+    page.setDefaultTimeout(TIMEOUT_MS);
     page.faults = [];
     page.on("pageerror", (error) => page.faults.push(String(error)));
     page.on("console", (message) => {
@@ -118,7 +118,7 @@ export function resume(page) {
 
 /** Waits until `look` finds what it asserts; where that never comes, its own error says what was there. */
 export async function soon(look) {
-  const end = Date.now() + PATIENCE_MS;
+  const end = Date.now() + TIMEOUT_MS;
   for (;;) {
     try {
       return await look();

@@ -3,10 +3,8 @@ import type {
   ChatView,
   Draft,
   Host,
-  HostEvent,
   Message,
-  ModelCheck,
-  ModelInfo,
+  ModelList,
   ModelView,
   QueuedMessage,
   SearchHit,
@@ -20,17 +18,8 @@ import type {
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
 import { find } from "./search";
-import {
-  agreement,
-  big,
-  type FakeChat,
-  Library,
-  demoModel,
-  loading,
-  noDraft,
-  ready,
-  stats,
-} from "./library";
+import { big, type FakeChat, Library, noDraft, ready, stats } from "./library";
+import { FakeModelHost, refuse } from "./models";
 
 export type Script = {
   /** Tokens (words, here) a second. */
@@ -41,6 +30,8 @@ export type Script = {
   /** Exchanges of the newest chat, where it has more than the others. */
   longest?: number;
   model?: ModelView;
+  /** What is otherwise than in the usual list of models. */
+  models?: Partial<ModelList>;
   settings?: Partial<Settings>;
   /** Milliseconds of "reading" before the first token. */
   readingMs?: number;
@@ -60,28 +51,26 @@ const FLUSH_MS = 50;
  * A host without a model: it answers from a script, at a chosen speed, and keeps nothing.
  * "Say: …" is answered with what follows, "… 5000 tokens" at that length; a question with the word "fail", "crash", "limit" or "refuse" ends that way.
  */
-export class FakeHost implements Host {
-  readonly calls: [string, ...unknown[]][] = [];
+export class FakeHost extends FakeModelHost implements Host {
   readonly library: Library;
   /** What every answer says from now on; null where the question decides. */
   says: string | null = null;
-  #listener: (event: HostEvent) => void = () => undefined;
   #script: Required<Script>;
   #settings: Settings;
-  #model: ModelView;
   #running = new Map<number, () => void>();
   #newDraft = noDraft();
   #current: number | null = null;
-  #paused = true;
 
   constructor(script: Script = {}) {
+    super(script.model ?? ready(big), script.models, (script.pauseAt ?? Infinity) < Infinity);
     this.#script = {
       rate: 40,
       firstStart: false,
       filled: true,
       exchanges: 1,
       longest: script.exchanges ?? 1,
-      model: ready(big),
+      model: this.model,
+      models: {},
       settings: {},
       readingMs: 500,
       pauseAt: Infinity,
@@ -91,7 +80,6 @@ export class FakeHost implements Host {
       ...script,
     };
     this.#settings = { ...defaultSettings, ...this.#script.settings };
-    this.#model = this.#script.model;
     this.library = new Library(
       this.#now(),
       this.#script.filled,
@@ -104,21 +92,11 @@ export class FakeHost implements Host {
     return Math.floor(Date.now() / 1000);
   }
 
-  /** Sends an event as the application would; for tests and for the screenshot sheet. */
-  emit(event: HostEvent): void {
-    this.#listener(structuredClone(event));
-  }
-
-  /** Lets go on what waits because of `pauseAt`, now and from now on. */
-  resume(): void {
-    this.#paused = false;
-  }
-
   async startup(): Promise<StartState> {
     const { problem, opensInMs, startFails } = this.#script;
     if (opensInMs) await new Promise((resolve) => setTimeout(resolve, opensInMs));
     if (startFails) return refuse("store", "The chats could not be read.");
-    return this.#reply<StartState>(problem ? { type: "problem", ...problem } : { type: "ready" });
+    return this.reply<StartState>(problem ? { type: "problem", ...problem } : { type: "ready" });
   }
 
   retryStart(): Promise<StartState> {
@@ -161,13 +139,8 @@ export class FakeHost implements Host {
     return this.startup();
   }
 
-  subscribe(listener: (event: HostEvent) => void): Promise<null> {
-    this.#listener = listener;
-    return Promise.resolve(null);
-  }
-
   snapshot(): Promise<Snapshot> {
-    return this.#reply({
+    return this.reply({
       version: "0.1.0",
       dataFolder: "~/.local/share/goldcrest",
       logFile: "~/.local/share/goldcrest/logs/goldcrest.log",
@@ -175,7 +148,7 @@ export class FakeHost implements Host {
       chats: [...this.library.chats.values()].filter((c) => !c.deleted).map((c) => c.summary),
       current: this.#open(this.#current) ? this.#current : null,
       settings: this.#settings,
-      model: this.#model,
+      model: this.model,
       newChatDraft: this.#newDraft,
       maxThreads: 16,
     });
@@ -191,7 +164,7 @@ export class FakeHost implements Host {
     const chat = this.#open(id);
     if (!chat) return noChat();
     this.#current = id;
-    return this.#reply(this.#view(chat));
+    return this.reply(this.#view(chat));
   }
 
   send(id: number | null, text: string, thinking: boolean): Promise<ChatView> {
@@ -205,6 +178,7 @@ export class FakeHost implements Host {
     }
     const said = text.trimEnd();
     if (said.trim() === "") return refuse("other", "There is no text in this message.");
+    this.loadEjected();
     if (id !== null && this.#running.has(id)) return busy();
     const now = this.#now();
     const chat =
@@ -259,7 +233,7 @@ export class FakeHost implements Host {
       text: " And so it goes on from where it stopped, to the end of the thought.",
     };
     this.#write(found.chat, found.message, rest);
-    return this.#reply(this.#view(found.chat, found.message.parent));
+    return this.reply(this.#view(found.chat, found.message.parent));
   }
 
   editMessage(id: number, text: string, answer: boolean | null): Promise<ChatView> {
@@ -270,7 +244,7 @@ export class FakeHost implements Host {
     if (this.#running.has(chat.summary.id)) return busy();
     this.library.add(chat, message.role, { ...message, id: this.library.id(), text });
     return answer === null
-      ? this.#reply(this.#view(chat, message.parent))
+      ? this.reply(this.#view(chat, message.parent))
       : this.#answer(chat, message.parent, answer);
   }
 
@@ -278,7 +252,7 @@ export class FakeHost implements Host {
     const found = this.library.find(id);
     if (!found) return refuse("other", "This message is not there any more.");
     found.chat.leaf = this.library.leafBelow(found.chat, id);
-    return this.#reply(this.#view(found.chat, found.message.parent));
+    return this.reply(this.#view(found.chat, found.message.parent));
   }
 
   stop(id: number): Promise<null> {
@@ -292,7 +266,7 @@ export class FakeHost implements Host {
     if (title.trim() === "") return refuse("other", "A chat needs a title.");
     chat.summary = { ...chat.summary, title: title.trim() };
     this.emit({ type: "chatChanged", chat: chat.summary });
-    return this.#reply(chat.summary);
+    return this.reply(chat.summary);
   }
 
   deleteChat(id: number): Promise<null> {
@@ -309,17 +283,23 @@ export class FakeHost implements Host {
     if (!chat) return noChat();
     chat.deleted = false;
     this.emit({ type: "chatChanged", chat: chat.summary });
-    return this.#reply(chat.summary);
+    return this.reply(chat.summary);
   }
 
   search(query: string): Promise<SearchHit[]> {
     const open = [...this.library.chats.values()].filter((chat) => !chat.deleted);
-    return this.#reply(find(open, query));
+    return this.reply(find(open, query));
+  }
+
+  readAhead(id: number, text: string, thinking: boolean): Promise<null> {
+    this.calls.push(["readAhead", id, text, thinking]);
+    return Promise.resolve(null);
   }
 
   saveDraft(id: number | null, text: string): Promise<null> {
     if (this.full) return noRoom();
     this.calls.push(["saveDraft", id, text]);
+    if (text.trim() !== "") this.loadEjected();
     Object.assign(this.#draftOf(id), { text });
     return Promise.resolve(null);
   }
@@ -346,71 +326,13 @@ export class FakeHost implements Host {
     if (this.full) return noRoom();
     this.calls.push(["saveSettings", settings]);
     this.#settings = settings;
-    const { status } = this.#model;
-    const open = status.state === "ready" ? status.model : null;
-    if (open?.template.used === "unknown" || open?.template.used === "own") {
-      const used = settings.ownTemplates.includes(open.fingerprint) ? "own" : "unknown";
-      if (used !== open.template.used) {
-        this.#model = ready({ ...open, template: { used, fault: null } });
-        this.emit({ type: "model", model: this.#model });
-      }
-    }
-    return this.#reply(settings);
-  }
-
-  pickModel(): Promise<boolean> {
-    this.calls.push(["pickModel"]);
-    this.#load(big);
-    return Promise.resolve(true);
-  }
-
-  retryModel(): Promise<null> {
-    this.calls.push(["retryModel"]);
-    this.#load(big);
-    return Promise.resolve(null);
-  }
-
-  useDemoModel(): Promise<null> {
-    this.calls.push(["useDemoModel"]);
-    this.#load(demoModel);
-    return Promise.resolve(null);
-  }
-
-  /** What the next checks of the model find, and how long a step of theirs takes. */
-  modelCheck: { end: ModelCheck; stepMs: number } = { end: agreement, stepMs: 0 };
-  #checkStopped = false;
-
-  checkModel(): Promise<boolean> {
-    this.calls.push(["checkModel"]);
-    this.#checkStopped = false;
-    void this.#check();
-    return Promise.resolve(true);
-  }
-
-  async #check(): Promise<void> {
-    for (const step of ["loading", "candle", "exact", "engine"] as const) {
-      const check: ModelCheck = { state: "running", step, done: 48, total: 96 };
-      this.emit({ type: "modelCheck", check });
-      await new Promise((resolve) => setTimeout(resolve, this.modelCheck.stepMs));
-      if (this.#checkStopped) break;
-    }
-    const check: ModelCheck = this.#checkStopped ? { state: "stopped" } : this.modelCheck.end;
-    this.emit({ type: "modelCheck", check });
-  }
-
-  stopModelCheck(): Promise<null> {
-    this.calls.push(["stopModelCheck"]);
-    this.#checkStopped = true;
-    return Promise.resolve(null);
+    this.useTemplates(settings.ownTemplates);
+    return this.reply(settings);
   }
 
   openLink(url: string): Promise<null> {
     this.calls.push(["openLink", url]);
     return Promise.resolve(null);
-  }
-
-  #reply<T>(value: T): Promise<T> {
-    return Promise.resolve(structuredClone(value));
   }
 
   /** The shown branch, behind `after`. */
@@ -423,18 +345,6 @@ export class FakeHost implements Host {
       messages: branch.slice(from),
       draft: chat.draft,
     };
-  }
-
-  #load(next: ModelInfo): void {
-    let progress = 0;
-    const timer = setInterval(() => {
-      if (this.#paused && this.#script.pauseAt < Infinity && progress >= 0.5) return;
-      progress += 0.04;
-      const done = progress >= 1;
-      if (done) clearInterval(timer);
-      this.#model = done ? ready(next) : loading(next, progress);
-      this.emit({ type: "model", model: this.#model });
-    }, 60);
   }
 
   /** Answers the last message of the shown branch; returns the branch behind `after`. */
@@ -451,7 +361,7 @@ export class FakeHost implements Host {
       ...(this.says !== null && { text: this.says }),
     };
     this.#write(chat, message, { thinking: thinks ? thinking : "", text }, question);
-    return this.#reply(this.#view(chat, after));
+    return this.reply(this.#view(chat, after));
   }
 
   /** Streams `rest` into `message`; words in the question steer how it ends. */
@@ -498,8 +408,8 @@ export class FakeHost implements Host {
     };
 
     const step = (): void => {
-      const { status } = this.#model;
-      if (status.state === "loading" || status.state === "checking") {
+      const { status } = this.model;
+      if (["loading", "checking", "ejected"].includes(status.state)) {
         begun = Date.now();
         return;
       }
@@ -507,15 +417,21 @@ export class FakeHost implements Host {
       const elapsed = Date.now() - begun;
       if (elapsed < readingMs) {
         const total = 2040;
-        enter({ name: "reading", done: Math.round((elapsed / readingMs) * total), total });
+        enter({
+          name: "reading",
+          done: Math.round((elapsed / readingMs) * total),
+          total,
+          cached: 0,
+          secondsLeft: Math.round((readingMs - elapsed) / 1000),
+        });
         return;
       }
-      if (this.#paused && sent === pauseAt) return;
+      if (this.paused && sent === pauseAt) return;
       const due = Math.min(
         Math.max(sent + 1, Math.round(((elapsed - readingMs) / 1000) * rate)),
         thoughts.length + answer.length,
         breakAt,
-        this.#paused ? pauseAt : Infinity,
+        this.paused ? pauseAt : Infinity,
       );
       const thinking = thoughts.slice(sent, due).join("");
       const text = answer
@@ -562,7 +478,3 @@ const busy = (): Promise<never> =>
   refuse("other", "An answer is still being written in this chat. Stop it first.");
 const noRoom = (): Promise<never> =>
   refuse("disk-full", "The disk is full: this could not be saved. Free some space and try again.");
-
-function refuse(code: Failure["code"], message: string): Promise<never> {
-  return Promise.reject({ code, message } satisfies Failure);
-}

@@ -28,7 +28,7 @@ export const demoModel: ModelInfo = {
   device: {
     onGpu: false,
     name: "CPU, AVX-512 VNNI, 8 threads",
-    reason: "No GPU: no Vulkan or Metal driver shows one",
+    reason: "No GPU was found by a Vulkan or Metal driver",
     report: null,
   },
   canThink: true,
@@ -94,13 +94,13 @@ export const loading = (model: ModelInfo, progress: number): ModelView => ({
   error: null,
 });
 
-/** On the CPU, because the GPU's driver is not to be trusted. */
-export const distrusting: ModelInfo = {
+/** On the CPU, because the driver crashed in the check of the GPU. */
+export const rejectedGpu: ModelInfo = {
   ...big,
   device: {
     onGpu: false,
     name: "CPU, AVX-512 VNNI, 8 threads",
-    reason: "The CPU is used: Radeon 780M, its driver crashes (signal: 11 (SIGSEGV))",
+    reason: "Radeon 780M is not used: its driver crashes (signal: 11 (SIGSEGV))",
     report: "Goldcrest 0.1.0, linux x86_64\nRadeon 780M (integrated, 0000:65:00.0), Vulkan",
   },
 };

@@ -4,13 +4,14 @@ import {
   big,
   damaged,
   demoModel,
-  distrusting,
   foreign,
   loading,
   missing,
   ready,
+  rejectedGpu,
   unopened,
 } from "./library";
+import { downloads } from "./downloads";
 
 /**
  * What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`, a newest chat of
@@ -21,7 +22,7 @@ const scenes: Record<string, Script> = {
   first: { firstStart: true, filled: false, model: ready(demoModel) },
   demoModel: { model: ready(demoModel) },
   long: { exchanges: 60 },
-  distrusting: { model: ready(distrusting) },
+  "rejected-gpu": { model: ready(rejectedGpu) },
   "slow-start": { opensInMs: 2000 },
   "no-start": { startFails: true },
   checking: { model: { status: { state: "checking", model: unopened(big) }, error: null } },
@@ -34,6 +35,9 @@ const scenes: Record<string, Script> = {
     }),
     settings: { ownTemplates: [foreign.fingerprint] },
   },
+  ...downloads,
+  "own-settings": { settings: { contextLength: 12345, unloadMinutes: 45 } },
+  ejected: { model: { status: { state: "ejected", model: unopened(big) }, error: null } },
   none: { filled: false, model: { status: { state: "none" }, error: null } },
   damaged: { problem: damaged },
   "damaged-part": { problem: { ...damaged, opens: true, copies: damaged.copies.slice(0, 1) } },

@@ -1,0 +1,92 @@
+import type { DownloadState, ModelEntry } from "../host";
+import type { Script } from "./fake";
+import { demoModel, ready } from "./library";
+import { demoEntry, onDisk, q4, q8 } from "./models";
+
+const at = { done: 412_300_000, total: q4.bytes };
+const running: DownloadState = {
+  state: "running",
+  ...at,
+  bytesPerSecond: 8_230_000,
+  secondsLeft: 183,
+};
+
+/** The demo model is open, and this of the list. */
+const list = (...entries: ModelEntry[]): Script => ({
+  model: ready(demoModel),
+  models: { entries: [...entries, demoEntry] },
+});
+const downloading = (download: DownloadState): Script => list({ ...q4, download }, q8);
+
+const forecast = { ...q4.forecast, contextLength: 4096, memoryBytes: 2_480_000_000 } as const;
+const small = {
+  ...forecast,
+  fit: "does-not-fit",
+  tokensPerSecond: 0.6,
+  measured: false,
+} as const;
+
+/** Files as other apps and people have them. */
+const shelf: ModelEntry[] = [
+  onDisk(q4, "~/.lmstudio/models/ggml-org/SmolLM3-3B-GGUF/SmolLM3-Q4_K_M.gguf", "lm-studio"),
+  {
+    ...onDisk(q8, "~/Downloads/SmolLM3-Q8_0.gguf", "downloads"),
+    authenticity: "unlisted",
+    note: "It has the size of the official file, but not its content.",
+    forecast: q8.forecast && { ...q8.forecast, measured: true },
+  },
+  {
+    ...onDisk(
+      q8,
+      "~/jan/models/smollm3-3b-finetuned-on-seven-years-of-my-own-notes-and-letters.f16.gguf",
+      "jan",
+    ),
+    name: "smollm3-3b-finetuned-on-seven-years-of-my-own-notes-and-letters",
+    quantisation: "F16",
+    bytes: 6_160_000_000,
+    licence: null,
+    source: null,
+    address: null,
+    authenticity: "unlisted",
+    forecast: { ...small, memoryBytes: 7_600_000_000 },
+  },
+  {
+    ...onDisk(
+      q8,
+      "~/Models/\u0646\u0645\u0648\u0630\u062c \u0635\u063a\u064a\u0631.gguf",
+      "opened",
+    ),
+    name: "\u0646\u0645\u0648\u0630\u062c \u0635\u063a\u064a\u0631",
+    quantisation: "Q5_K_M",
+    licence: null,
+    source: null,
+    address: null,
+    authenticity: "unlisted",
+    forecast: null,
+    problem: "The file ends early: 1.2 GB of 2.2 GB are there. Download or copy it once more.",
+  },
+];
+
+/** What the models page and the way to a real model can show. */
+export const downloads: Record<string, Script> = {
+  "first-download": { ...downloading(running), firstStart: true, filled: false },
+  download: downloading(running),
+  "download-verifying": downloading({ state: "verifying", ...at }),
+  "download-paused": downloading({ state: "paused", ...at }),
+  "download-failed": downloading({
+    state: "failed",
+    ...at,
+    message: "The connection was lost, and huggingface.co did not answer again. Try again later.",
+  }),
+  "first-found": { ...list(...shelf.slice(0, 1), q8), firstStart: true, filled: false },
+  found: list(...shelf, q8),
+  "does-not-fit": list(
+    { ...q4, forecast: small },
+    { ...q8, forecast: { ...small, memoryBytes: 3_900_000_000 } },
+  ),
+  "no-room": {
+    model: ready(demoModel),
+    models: { freeBytes: 1_210_000_000 },
+  },
+  scanning: { model: ready(demoModel), models: { scanning: true } },
+};

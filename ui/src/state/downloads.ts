@@ -1,0 +1,76 @@
+import type { DownloadState } from "../host/host";
+import { duration, size } from "../text/figures";
+
+/** The share of a download that is here, or of its file that is verified, from 0 to 1; null where it is unknown. */
+export function share({ done, total }: DownloadState): number | null {
+  return total === null || total === 0 ? null : Math.min(1, done / total);
+}
+
+/** A share in whole percent; 100 % only of what is whole. */
+export const percentOf = (share: number): string => `${Math.floor(share * 100)} %`;
+
+/** How far a download is: 412 MB of 1.9 GB · 8.2 MB/s · 3 min left. */
+export function progressWords(download: DownloadState): string {
+  const here = share(download);
+  const amount = [size(download.done), download.total !== null && `of ${size(download.total)}`]
+    .filter(Boolean)
+    .join(" ");
+  switch (download.state) {
+    case "running": {
+      const { bytesPerSecond, secondsLeft } = download;
+      const parts = [
+        amount,
+        bytesPerSecond !== null && `${size(bytesPerSecond)}/s`,
+        secondsLeft !== null && `${duration(secondsLeft)} left`,
+      ];
+      return parts.filter(Boolean).join(" · ");
+    }
+    case "verifying":
+      return `Downloaded. Checking the file: ${percentOf(here ?? 0)}`;
+    case "paused":
+      return `Paused at ${amount}`;
+    case "failed":
+      return `Stopped at ${amount}`;
+  }
+}
+
+/** The state of a download in the least room: 42 %, paused. */
+export function shortWords(download: DownloadState): string {
+  const here = share(download);
+  switch (download.state) {
+    case "running":
+      return here === null ? size(download.done) : percentOf(here);
+    case "verifying":
+      return "checking";
+    case "paused":
+      return "paused";
+    case "failed":
+      return "stopped";
+  }
+}
+
+/** What is read aloud when `download` of `name` follows on `before`: each change of its state, and each quarter. */
+export function spokenWords(
+  name: string,
+  before: DownloadState | null,
+  download: DownloadState,
+): string | null {
+  const changed = before?.state !== download.state;
+  switch (download.state) {
+    case "running": {
+      const quarter = Math.floor((share(download) ?? 0) * 4);
+      const last = before && !changed ? Math.floor((share(before) ?? 0) * 4) : 0;
+      if (changed) return `Downloading ${name}.`;
+      if (quarter <= last) return null;
+      const { secondsLeft } = download;
+      const left = secondsLeft === null ? "" : `, ${duration(secondsLeft)} left`;
+      return `${name}: ${quarter * 25} % downloaded${left}.`;
+    }
+    case "verifying":
+      return changed ? `${name} is downloaded. Checking the file.` : null;
+    case "paused":
+      return changed ? `Download of ${name} paused.` : null;
+    case "failed":
+      return changed ? `Download of ${name} stopped. ${download.message}` : null;
+  }
+}

@@ -1,0 +1,225 @@
+import type { Host, HostEvent, ModelEntry, ModelList } from "../host/host";
+import { withoutBidiControls } from "../text/bidi";
+import { spokenWords } from "./downloads";
+import type { Model } from "./model.svelte";
+import { reason, type Notices } from "./notices.svelte";
+
+/** What a new user is offered: to download a model, or to open one that is on this computer. */
+export type ModelOffer = { way: "get" | "open"; entry: ModelEntry };
+
+/** The models that are on this computer or can be downloaded, and the page that lists them. */
+export class Models {
+  list = $state.raw<ModelList | null>(null);
+  /** The models page is open. */
+  shown = $state(false);
+  /** What came of the last request, for the head of the page. */
+  outcome = $state.raw<{ text: string; tone: "plain" | "error" } | null>(null);
+  /** What is read aloud of the downloads. */
+  spoken = $state("");
+  #lists = 0;
+
+  constructor(
+    private readonly host: Host,
+    private readonly notices: Notices,
+    private readonly model: Model,
+  ) {}
+
+  readonly #entries = $derived.by(() => this.list?.entries ?? []);
+  readonly here = $derived.by(() => this.#entries.filter(({ file, place }) => file ?? place));
+  readonly toDownload = $derived.by(() =>
+    this.#entries.filter(({ file, place }) => !file && !place),
+  );
+
+  /** The model that is coming in, or whose download waits. */
+  readonly downloading = $derived.by((): ModelEntry | null => {
+    const begun = this.#entries.filter(({ download }) => download !== null);
+    return begun.find(isComing) ?? begun[0] ?? null;
+  });
+
+  /** What a new user is offered; null before the list is there. */
+  readonly offer = $derived.by((): ModelOffer | null => {
+    const coming = this.#entries.find(isComing);
+    if (coming) return { way: "get", entry: coming };
+    const wanted = this.toDownload.find(({ recommended }) => recommended);
+    if (wanted?.download) return { way: "get", entry: wanted };
+    const files = this.here.filter(
+      ({ place, problem }) => place !== "demo-model" && problem === null,
+    );
+    const fitting = files.filter(({ forecast }) => forecast?.fit !== "does-not-fit");
+    const found = best(fitting);
+    if (found) return { way: "open", entry: found };
+    if (wanted) return { way: "get", entry: wanted };
+    const large = best(files);
+    return large && { way: "open", entry: large };
+  });
+
+  /** Whether this is the model that is open, being opened, or unloaded. */
+  isCurrent(entry: ModelEntry): boolean {
+    const { known } = this.model;
+    if (known === null) return false;
+    return entry.place === "demo-model" ? known.demoModel : entry.file === known.file;
+  }
+
+  /** Whether a model of the list comes from this page. */
+  isSource(url: string): boolean {
+    return this.#entries.some(({ source }) => source === url);
+  }
+
+  /** Asks for the list, and has this computer searched for files once more. */
+  async refresh(): Promise<void> {
+    const lists = this.#lists;
+    const list = await this.notices.guard(this.host.listModels());
+    // An event that came meanwhile knows more.
+    if (list && lists === this.#lists) this.#take(list);
+  }
+
+  show(): void {
+    this.outcome = null;
+    this.shown = true;
+    void this.refresh();
+  }
+
+  close(): void {
+    this.shown = false;
+  }
+
+  receive(event: Extract<HostEvent, { type: "models" | "download" | "downloaded" }>): void {
+    switch (event.type) {
+      case "models":
+        this.#take(event.list);
+        break;
+      case "download":
+        this.#takeDownload(event);
+        break;
+      case "downloaded":
+        this.#takeFile(event);
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+
+  /** Begins the download of a model, or goes on with it. */
+  async get({ id }: ModelEntry): Promise<void> {
+    await this.#ask(this.host.getModel(id));
+  }
+
+  /** Begins the download of an address; why it is refused, or null. */
+  async getAddress(url: string): Promise<string | null> {
+    this.outcome = null;
+    return this.host.getAddress(url).then(() => null, reason);
+  }
+
+  async pause({ id }: ModelEntry): Promise<void> {
+    await this.#ask(this.host.pauseDownload(id));
+  }
+
+  /** Forgets what of a model was downloaded. */
+  async drop(entry: ModelEntry): Promise<void> {
+    const dropped = await this.#ask(this.host.dropDownload(entry.id));
+    if (dropped) this.#say(`The incomplete download of ${entry.name} was removed.`);
+  }
+
+  /** Opens a model, and shows the chat that goes on with it. */
+  async open({ id, place }: ModelEntry): Promise<void> {
+    this.close();
+    if (place === "demo-model") await this.model.useDemoModel();
+    else await this.#ask(this.host.openModel(id));
+  }
+
+  /** Has a file chosen, and shows the chat that goes on with it. */
+  async pick(): Promise<void> {
+    if (await this.#ask(this.host.pickModel())) this.close();
+  }
+
+  /** Frees the open model's memory; the next message loads it again. */
+  async eject(): Promise<void> {
+    await this.#ask(this.host.ejectModel());
+  }
+
+  /** Loads the model that was unloaded. */
+  async reload(): Promise<void> {
+    await this.#ask(this.host.reloadModel());
+  }
+
+  /** The folder that downloads are to go to; null where none was chosen. */
+  async chooseFolder(): Promise<string | null> {
+    return this.notices.guard(this.host.pickDownloadFolder());
+  }
+
+  async reveal({ id }: ModelEntry): Promise<void> {
+    await this.#ask(this.host.showModel(id));
+  }
+
+  async remove(entry: ModelEntry): Promise<void> {
+    const moved = await this.#ask(this.host.removeModel(entry.id));
+    if (moved) this.#say(`${entry.name}, ${entry.quantisation}, is in the trash.`);
+  }
+
+  /** Whether the request was granted: not refused, and not taken back. */
+  async #ask(request: Promise<unknown>): Promise<boolean> {
+    this.outcome = null;
+    const granted = request.then((answer) => answer !== false);
+    if (!this.shown) return (await this.notices.guard(granted)) ?? false;
+    try {
+      return await granted;
+    } catch (error) {
+      // Behind the page nobody would see a notice.
+      this.outcome = { text: reason(error), tone: "error" };
+      return false;
+    }
+  }
+
+  #say(text: string): void {
+    this.outcome = { text, tone: "plain" };
+  }
+
+  #take(list: ModelList): void {
+    this.#lists += 1;
+    this.list = { ...list, entries: list.entries.map(withPlainName) };
+  }
+
+  #takeDownload({ id, download }: Extract<HostEvent, { type: "download" }>): void {
+    if (this.list === null) return;
+    const entries = this.list.entries.map((entry) => {
+      if (entry.id !== id) return entry;
+      if (download) this.spoken = spokenWords(entry.name, entry.download, download) ?? this.spoken;
+      return { ...entry, download };
+    });
+    this.list = { ...this.list, entries };
+  }
+
+  #takeFile({ id, file, opens }: Extract<HostEvent, { type: "downloaded" }>): void {
+    const entry = this.#entries.find((each) => each.id === id || each.file === file);
+    const name = entry?.name ?? withoutBidiControls(id);
+    const done = `${name} is downloaded and verified.${opens ? " Your chats go on with it." : ""}`;
+    if (this.shown) this.#say(done);
+    else if (opens) this.notices.show(done);
+    else this.notices.show(done, { label: "Open", run: () => void this.#openFile(file) });
+  }
+
+  async #openFile(file: string): Promise<void> {
+    const entry = this.here.find((each) => each.file === file);
+    if (entry) await this.open(entry);
+  }
+}
+
+/** Whether a download takes its course. */
+function isComing({ download }: ModelEntry): boolean {
+  return download?.state === "running" || download?.state === "verifying";
+}
+
+/** The file that is offered first. */
+function best(files: ModelEntry[]): ModelEntry | null {
+  return (
+    files.find(({ recommended }) => recommended) ??
+    files.find(({ authenticity }) => authenticity === "official") ??
+    files[0] ??
+    null
+  );
+}
+
+/** Names come from files and addresses that anyone can write. */
+function withPlainName(entry: ModelEntry): ModelEntry {
+  return { ...entry, name: withoutBidiControls(entry.name) };
+}
