@@ -15,8 +15,9 @@ use crate::given_files::{self, GivenFile};
 use crate::instance::{self, DataLock};
 use crate::model::EngineModel;
 use crate::model_check::ModelChecker;
+use crate::models::{ModelPlaces, Models, ModelsInbox};
 use crate::startup::{self, OpenStore, StartError, Startup};
-use crate::{commands, demo_model, window};
+use crate::{commands, demo_model, environment, window};
 
 /// How long to wait for the data folder of an app that may be closing, before the window says that one runs already.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -72,7 +73,7 @@ pub fn close(chat: &Chat, markers: &CrashMarkers) {
 fn is_raised(folders: &Folders, files: &[PathBuf]) -> bool {
     let raised = instance::raise_first(&folders.data, files);
     if let Err(error) = &raised {
-        tracing::warn!("the window of the app that runs already was not raised: {error}");
+        tracing::warn!("could not raise the window of the running app: {error}");
     }
     raised.is_ok()
 }
@@ -101,7 +102,7 @@ fn start<R: Runtime>(
     let quit = app.clone();
     // Ctrl+C in the terminal, or the end of the session, ends the app as closing the window does.
     if let Err(error) = ctrlc::set_handler(move || quit.exit(0)) {
-        tracing::warn!("Ctrl+C will not be heard: {error}");
+        tracing::warn!("no handler for Ctrl+C: {error}");
     }
     window::open(app, &folders)
 }
@@ -131,8 +132,12 @@ pub fn opener<R: Runtime>(
             serve(&app, &folders);
         }
         let store = Store::open(&folders.database())?;
-        let chat = start_chat(&app, &folders, store)
+        let (models, inbox) = Models::new();
+        let chat = start_chat(&app, &folders, &models, store)
             .map_err(|failure| startup::cause(&folders, failure))?;
+        start_models(&app, &folders, &chat, &models, inbox)
+            .map_err(|failure| startup::cause(&folders, failure))?;
+        app.manage(models);
         app.manage(chat.clone());
         window::arrange(&app, &chat);
         given_files::open_waiting(&app, &chat);
@@ -143,16 +148,22 @@ pub fn opener<R: Runtime>(
 fn start_chat<R: Runtime>(
     app: &AppHandle<R>,
     folders: &Folders,
+    models: &Models,
     store: Store,
 ) -> Result<Chat, Failure> {
     let events = Events::clone(&app.state::<Events>());
-    let on_event = move |event| events.send(event);
+    let models = models.clone();
+    let on_event = move |event| {
+        models.observe(&event);
+        events.send(event);
+    };
     let markers = CrashMarkers::clone(&app.state::<CrashMarkers>());
     let devices = Devices::new(&folders.data, markers.clone(), demo_model::file());
-    let model = EngineModel::choosing(devices, markers);
+    let model = EngineModel::choosing(devices, markers).keeping_caches(&folders.kv_caches());
     let waiting = app.state::<GivenFile>();
     let file = waiting.take();
-    let given = file.clone().map(ModelChoice::File);
+    let given = file.clone().or_else(environment::model);
+    let given = given.map(ModelChoice::File);
     let started = Chat::start_on(given, store, Box::new(model), Box::new(on_event));
     // What the page asks for first: where it cannot be read, there is nothing to show.
     let readable = started.and_then(|chat| match chat.snapshot() {
@@ -166,4 +177,20 @@ fn start_chat<R: Runtime>(
         waiting.put(file);
     }
     readable
+}
+
+/// Starts what owns the models page.
+fn start_models<R: Runtime>(
+    app: &AppHandle<R>,
+    folders: &Folders,
+    chat: &Chat,
+    models: &Models,
+    inbox: ModelsInbox,
+) -> Result<(), Failure> {
+    let events = Events::clone(&app.state::<Events>());
+    let settings = chat.snapshot()?.settings;
+    let places = ModelPlaces::of_user(folders);
+    let on_event = move |event| events.send(event);
+    let started = inbox.start(models, chat, settings, places, on_event);
+    started.map_err(|error| Failure::other(format!("The list of models did not start: {error}.")))
 }

@@ -7,7 +7,7 @@ use tauri_specta::ErrorHandlingMode;
 
 use crate::commands;
 
-/// Set to write the file anew instead of comparing it.
+/// Set to write the file instead of comparing it.
 const WRITE: &str = "GOLDCREST_WRITE_BINDINGS";
 
 fn committed() -> PathBuf {

@@ -6,12 +6,14 @@ mod ask;
 mod bench;
 mod chat;
 mod devices;
+mod fetch;
 mod gpu_check;
 mod input;
 mod inspect;
 mod interrupt;
 mod load;
 mod logits;
+mod models;
 mod output;
 mod progress;
 mod quantize;
@@ -28,8 +30,8 @@ use clap::{Parser, Subcommand};
 use crate::given_files::is_gguf;
 use crate::{reference_process, sandbox};
 use args::{
-    AskArgs, BenchArgs, ChatArgs, DevicesArgs, GpuCheckArgs, InspectArgs, LogitsArgs, QuantizeArgs,
-    ReferenceLogitsArgs, RenderArgs, TokenizeArgs, VerifyArgs,
+    AskArgs, BenchArgs, ChatArgs, DevicesArgs, FetchArgs, GpuCheckArgs, InspectArgs, LogitsArgs,
+    ModelsArgs, QuantizeArgs, ReferenceLogitsArgs, RenderArgs, TokenizeArgs, VerifyArgs,
 };
 use output::CliError;
 
@@ -52,12 +54,15 @@ pub struct Cli {
 }
 
 /// The variables that are obeyed, each with what it takes.
-pub const ENVIRONMENT: [(&str, &str); 5] = [
+pub const ENVIRONMENT: [(&str, &str); 12] = [
     (
         "GOLDCREST_DATA_DIR",
         "where chats, settings and logs are kept",
     ),
+    ("GOLDCREST_MODEL", "GGUF file to open"),
     ("GOLDCREST_DEVICE", "auto, cpu, gpu or gpu:ID"),
+    ("GOLDCREST_THREADS", "CPU threads"),
+    ("GOLDCREST_CONTEXT", "length of the context in tokens"),
     (
         "GOLDCREST_CPU",
         "scalar, avx2, avxvnni, avx512 or amx; on Arm scalar, neon, dotprod or i8mm",
@@ -65,6 +70,19 @@ pub const ENVIRONMENT: [(&str, &str); 5] = [
     (
         "GOLDCREST_ALLOW_SOFTWARE_GPU",
         "1 accepts software Vulkan as a GPU",
+    ),
+    (
+        "HF_HUB_CACHE",
+        "where fetch puts files, as HF_HOME or XDG_CACHE_HOME do",
+    ),
+    (
+        "HF_ENDPOINT",
+        "a mirror that fetch asks in place of the hub",
+    ),
+    ("HF_TOKEN", "your token, which fetch sends to the hub alone"),
+    (
+        "HTTPS_PROXY",
+        "the proxy for fetch; also ALL_PROXY, and NO_PROXY with exceptions",
     ),
     ("RUST_LOG", "log to stderr, for example RUST_LOG=info"),
 ];
@@ -83,7 +101,9 @@ pub enum Command {
     Chat(ChatArgs),
     /// Show what is in a GGUF file and what the engine makes of it
     Inspect(InspectArgs),
-    /// Print the token ids of a text as a JSON array
+    /// List known models and the SmolLM3 files on this computer, and how each would run
+    Models(ModelsArgs),
+    /// Print the token ids of texts, each as a JSON array on a line
     Tokenize(TokenizeArgs),
     /// Print the exact prompt that a chat template makes of messages
     Render(RenderArgs),
@@ -99,6 +119,12 @@ pub enum Command {
     /// exit status is 0 where they agree, 1 where they do not, and 2 where they cannot be compared. Damage in a file that
     /// leaves its numbers finite is read alike by all of them, and shows only as a high perplexity.
     Verify(VerifyArgs),
+    /// Download a model to Hugging Face's cache, and verify it
+    ///
+    /// An interrupted download goes on where it ended when the same command is run again. The exit status is 0 only where
+    /// the file is whole and its SHA-256 is the right one. This is done by goldcrest-fetch, a program beside this one, which
+    /// alone opens network sockets.
+    Fetch(FetchArgs),
     /// List what a model can run on, and why it would or would not
     Devices(DevicesArgs),
     /// What the app asks of itself about GPUs, in a process that may crash
@@ -128,12 +154,14 @@ pub fn run(command: Command) -> ExitCode {
         Command::Ask(args) => ask::run(args),
         Command::Chat(args) => chat::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Models(args) => models::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),
         Command::Render(args) => render::run(&args),
         Command::Logits(args) => logits::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Quantize(args) => quantize::run(&args),
         Command::Verify(args) => return verify::run(&args),
+        Command::Fetch(args) => fetch::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::GpuCheck(args) => gpu_check::run(args),
         Command::ReferenceLogits(args) => reference_process::serve(&args.file)

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use ::models::ModelList;
 use chat::{
     Chat, ChatId, ChatSnapshot, ChatSummary, ChatView, Failure, MessageId, ModelChoice,
     QueuedMessage, SearchHit, Settings,
@@ -15,7 +16,9 @@ use tauri::{Runtime, State};
 use crate::desktop::{Desktop, link};
 use crate::events::Events;
 use crate::folders::Folders;
+use crate::model::context_options::{self, ContextOption};
 use crate::model_check::{CheckSubject, ModelChecker};
+use crate::models::Models;
 use crate::startup::Startup;
 use crate::wire::{HostEvent, ShellEvent, Snapshot, StartState};
 
@@ -197,6 +200,13 @@ async fn search(query: String, chat: State<'_, Chat>) -> Reply<Vec<SearchHit>> {
     ask(&chat, move |chat| chat.search(query)).await
 }
 
+/// What is written of a chat's next message, to be read while the model has nothing else to do.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn read_ahead(id: ChatId, text: String, thinking: bool, chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, move |chat| chat.read_ahead(id, text, thinking)).await
+}
+
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn save_draft(id: Option<ChatId>, text: String, chat: State<'_, Chat>) -> Reply<()> {
@@ -220,9 +230,11 @@ async fn save_queue(id: ChatId, queue: Vec<QueuedMessage>, chat: State<'_, Chat>
 async fn save_settings(
     settings: Settings,
     chat: State<'_, Chat>,
+    models: State<'_, Models>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Reply<Settings> {
     let saved = ask(&chat, move |chat| chat.save_settings(settings)).await?;
+    models.settings_changed(saved.clone());
     desktop.set_theme(saved.theme);
     desktop.set_zoom(saved.zoom);
     Ok(saved)
@@ -253,19 +265,52 @@ async fn use_demo_model(chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, move |chat| chat.open_model(ModelChoice::DemoModel)).await
 }
 
-/// Compares the open model with an independent program in a child process; how far that is comes as events. False where no
-/// model is open.
+/// Unloads the model, which frees its memory; the next message, or `reload_model`, loads it again.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn eject_model(chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, Chat::eject_model).await
+}
+
+/// Loads the model that was unloaded.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn reload_model(chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, Chat::reload_model).await
+}
+
+/// The lengths of context that the model can have, the shortest first; empty where there is none.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn context_options(chat: State<'_, Chat>) -> Reply<Vec<ContextOption>> {
+    let ChatSnapshot {
+        model, settings, ..
+    } = ask(&chat, Chat::snapshot).await?;
+    blocking(move || context_options::of_model(&model.status, &settings)).await?
+}
+
+/// Compares a model of the models page, or the open one, with an independent program in a child process; how far that is
+/// comes as events. False where no model is open.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn check_model(
+    id: Option<String>,
     chat: State<'_, Chat>,
+    models: State<'_, Models>,
     checker: State<'_, ModelChecker>,
     events: State<'_, Events>,
 ) -> Reply<bool> {
     let ChatSnapshot {
         model, settings, ..
     } = ask(&chat, Chat::snapshot).await?;
-    let Some(subject) = CheckSubject::of_chat(&model.status, &settings) else {
+    let subject = match id {
+        Some(id) => {
+            let file = ask_models(&models, move |models| models.file(id)).await?;
+            Some(CheckSubject::of_file(file, &settings))
+        }
+        None => CheckSubject::of_chat(&model.status, &settings),
+    };
+    let Some(subject) = subject else {
         return Ok(false);
     };
     let events = Events::clone(&events);
@@ -280,6 +325,102 @@ async fn check_model(
 async fn stop_model_check(checker: State<'_, ModelChecker>) -> Reply<()> {
     checker.stop();
     Ok(())
+}
+
+/// The models page as it is; folders are searched again, and what that finds comes as an event.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn list_models(models: State<'_, Models>) -> Reply<ModelList> {
+    ask_models(&models, Models::list).await
+}
+
+/// Starts or resumes the download of a model of the list.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn get_model(id: String, models: State<'_, Models>) -> Reply<()> {
+    ask_models(&models, move |models| models.get(id)).await
+}
+
+/// Starts the download of an address that was typed in.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn get_address(url: String, models: State<'_, Models>) -> Reply<()> {
+    ask_models(&models, move |models| models.get_address(url)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn pause_download(id: String, models: State<'_, Models>) -> Reply<()> {
+    ask_models(&models, move |models| models.pause(id)).await
+}
+
+/// Stops a download, and removes what of it is here.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn drop_download(id: String, models: State<'_, Models>) -> Reply<()> {
+    ask_models(&models, move |models| models.drop_download(id)).await
+}
+
+/// Opens a model of the list. The result comes as `model` events.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn open_model(id: String, models: State<'_, Models>, chat: State<'_, Chat>) -> Reply<()> {
+    let choice = ask_models(&models, move |models| models.choice(id)).await?;
+    ask(&chat, move |chat| chat.open_model(choice)).await
+}
+
+/// Shows a model's file in the file manager.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn show_model(
+    id: String,
+    models: State<'_, Models>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<()> {
+    let desktop = Arc::clone(&desktop);
+    ask_models(&models, move |models| desktop.reveal(&models.file(id)?)).await
+}
+
+/// Moves a model's file to the trash of the system.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn remove_model(
+    id: String,
+    models: State<'_, Models>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<()> {
+    let desktop = Arc::clone(&desktop);
+    ask_models(&models, move |models| {
+        let removed = desktop.trash(&models.removable(id)?);
+        // Renewed in any case: of several paths some may be gone.
+        models.list()?;
+        removed
+    })
+    .await
+}
+
+/// The folder that the user chose for downloads; none where the dialog was closed.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn pick_download_folder(
+    models: State<'_, Models>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<Option<String>> {
+    let desktop = Arc::clone(&desktop);
+    ask_models(&models, move |models| {
+        let Some(folder) = desktop.pick_folder(&models.download_folder()?) else {
+            return Ok(None);
+        };
+        // A setting is text.
+        let text = folder.into_os_string().into_string();
+        text.map(Some).map_err(|folder| {
+            let folder = folder.to_string_lossy();
+            Failure::other(format!(
+                "{folder}: the name of this folder is not valid text. Please choose another one."
+            ))
+        })
+    })
+    .await
 }
 
 #[tauri::command]
@@ -297,6 +438,15 @@ async fn ask<T: Send + 'static>(
 ) -> Reply<T> {
     let chat = chat.clone();
     blocking(move || verb(&chat)).await?
+}
+
+/// As [`ask`], of the models page.
+async fn ask_models<T: Send + 'static>(
+    models: &Models,
+    verb: impl FnOnce(&Models) -> Result<T, Failure> + Send + 'static,
+) -> Reply<T> {
+    let models = models.clone();
+    blocking(move || verb(&models)).await?
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Reply<T> {

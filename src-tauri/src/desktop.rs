@@ -2,16 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
+use ::models::UserFolders;
 use tauri::{AppHandle, Manager, Runtime};
 use tauri_plugin_dialog::DialogExt;
 use url::Url;
 
-use crate::{test_hooks, window};
+use crate::{main_window, test_hooks};
 
-/// The desktop. The first three calls block.
+/// The desktop. Dialogs block, and so may every call that starts a program or moves a file.
 pub trait Desktop: Send + Sync {
     /// Lets the person choose a model file.
     fn pick_model(&self) -> Option<PathBuf>;
+
+    /// Lets the person choose a folder; the dialog begins in `from`.
+    fn pick_folder(&self, from: &Path) -> Option<PathBuf>;
+
+    /// Shows a file in the person's file manager.
+    fn reveal(&self, file: &Path) -> Result<(), chat::Failure>;
+
+    /// Moves files to the trash of the system.
+    fn trash(&self, files: &[PathBuf]) -> Result<(), chat::Failure>;
 
     /// Opens an address in the person's browser.
     fn browse(&self, url: &Url) -> Result<(), chat::Failure>;
@@ -37,14 +47,42 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
         if let Some(file) = test_hooks::picked_file() {
             return Some(file);
         }
-        self.0
-            .dialog()
-            .file()
+        let mut dialog = self.0.dialog().file();
+        if let Some(downloads) = UserFolders::of_user().and_then(|user| user.downloads) {
+            dialog = dialog.set_directory(downloads);
+        }
+        dialog
             .set_title("Open a SmolLM3 model")
             .add_filter("GGUF models", &["gguf"])
             .blocking_pick_file()?
             .into_path()
             .ok()
+    }
+
+    fn pick_folder(&self, from: &Path) -> Option<PathBuf> {
+        self.0
+            .dialog()
+            .file()
+            .set_title("Choose a folder for downloaded models")
+            .set_directory(from)
+            .blocking_pick_folder()?
+            .into_path()
+            .ok()
+    }
+
+    fn reveal(&self, file: &Path) -> Result<(), chat::Failure> {
+        tauri_plugin_opener::reveal_item_in_dir(file)
+            .map_err(|error| chat::Failure::other(format!("The folder did not open: {error}")))
+    }
+
+    fn trash(&self, files: &[PathBuf]) -> Result<(), chat::Failure> {
+        for file in files {
+            move_to_trash(file).map_err(|error| {
+                let file = file.display();
+                chat::Failure::other(format!("{file} was not moved to the trash: {error}"))
+            })?;
+        }
+        Ok(())
     }
 
     fn browse(&self, url: &Url) -> Result<(), chat::Failure> {
@@ -64,22 +102,35 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
     fn set_theme(&self, theme: chat::Theme) {
         let set = self
             .0
-            .get_webview_window(window::MAIN)
-            .map(|window| window::set_theme(&window, theme));
+            .get_webview_window(main_window::MAIN)
+            .map(|window| main_window::set_theme(&window, theme));
         if let Some(Err(error)) = set {
-            tracing::warn!("the window's frame did not take its colours: {error}");
+            tracing::warn!("could not set the window theme: {error}");
         }
     }
 
     fn set_zoom(&self, percent: u32) {
         let set = self
             .0
-            .get_webview_window(window::MAIN)
-            .map(|window| window::set_zoom(&window, percent));
+            .get_webview_window(main_window::MAIN)
+            .map(|window| main_window::set_zoom(&window, percent));
         if let Some(Err(error)) = set {
-            tracing::warn!("the page was not zoomed: {error}");
+            tracing::warn!("could not zoom the page: {error}");
         }
     }
+}
+
+/// By the rules of the system, so that its file manager can restore the file. A link goes by itself, without what it
+/// leads to.
+#[cfg(target_os = "linux")]
+fn move_to_trash(file: &Path) -> Result<(), gtk::glib::Error> {
+    use gtk::gio::prelude::FileExt;
+    gtk::gio::File::for_path(file).trash(gtk::gio::Cancellable::NONE)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn move_to_trash(file: &Path) -> Result<(), trash::Error> {
+    trash::delete(file)
 }
 
 /// The address that may be handed to the browser: a page or a mail, never a file or a program.

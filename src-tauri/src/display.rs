@@ -37,7 +37,7 @@ mod linux {
     /// the model needs. A variable that the user set, `=0` included, is obeyed.
     ///
     /// The variable must be there before WebKit starts, and setting one inside a process is unsafe,
-    /// so the process starts itself anew with it.
+    /// so the process restarts itself with it.
     pub fn choose_renderer() {
         if std::env::var_os(DISABLE_DMABUF).is_some() || has_usable_gpu() {
             return;
@@ -50,7 +50,7 @@ mod linux {
             .env(DISABLE_DMABUF, "1")
             .exec();
         // exec returns only when it failed; the window still works, a little slower.
-        tracing::warn!("could not start anew with {DISABLE_DMABUF}=1: {error}");
+        tracing::warn!("could not restart with {DISABLE_DMABUF}=1: {error}");
     }
 
     fn has_usable_gpu() -> bool {

@@ -25,6 +25,7 @@ macro_rules! each_command {
             delete_chat,
             restore_chat,
             search,
+            read_ahead,
             save_draft,
             save_pastes,
             save_queue,
@@ -32,8 +33,20 @@ macro_rules! each_command {
             pick_model,
             retry_model,
             use_demo_model,
+            eject_model,
+            reload_model,
+            context_options,
             check_model,
             stop_model_check,
+            list_models,
+            get_model,
+            get_address,
+            pause_download,
+            drop_download,
+            open_model,
+            show_model,
+            remove_model,
+            pick_download_folder,
             open_link
         ]
     };

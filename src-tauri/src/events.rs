@@ -21,7 +21,7 @@ impl Events {
     pub fn send(&self, event: impl Into<HostEvent>) {
         let channel = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Err(error)) = channel.as_ref().map(|channel| channel.send(event.into())) {
-            tracing::warn!("the page did not get an event: {error}");
+            tracing::warn!("could not send an event to the page: {error}");
         }
     }
 }

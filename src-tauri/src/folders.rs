@@ -37,6 +37,11 @@ impl Folders {
         logging::file_of_today(&self.logs())
     }
 
+    /// The KV caches of chats; may be deleted while the app is closed.
+    pub fn kv_caches(&self) -> PathBuf {
+        self.data.join("kv")
+    }
+
     /// What the web view keeps for itself; nothing of the person's is in it.
     pub fn web_view(&self) -> PathBuf {
         self.data.join("webview")

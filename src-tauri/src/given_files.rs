@@ -48,7 +48,7 @@ pub fn open_waiting<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
         return;
     };
     if let Err(error) = chat.open_model(ModelChoice::File(file)) {
-        tracing::warn!("the given file was not opened: {error}");
+        tracing::warn!("could not open the given file: {error}");
     }
 }
 

@@ -26,7 +26,7 @@ pub fn lock(data: &Path) -> io::Result<Option<DataLock>> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
-            tracing::warn!("this file system has no locks: a second start is not noticed");
+            tracing::warn!("this file system has no locks: a second start is not detected");
         }
         Err(TryLockError::Error(error)) => return Err(error),
     }
@@ -63,7 +63,7 @@ mod bus {
     use zbus::blocking::Connection;
     use zbus::blocking::connection::Builder;
 
-    use crate::{given_files, window};
+    use crate::{given_files, main_window};
 
     const PATH: &str = "/org/goldcrest/Goldcrest";
     const INTERFACE: &str = "org.goldcrest.Goldcrest";
@@ -78,7 +78,7 @@ mod bus {
     #[zbus::interface(name = "org.goldcrest.Goldcrest")]
     impl<R: Runtime> Window<R> {
         fn raise(&self) {
-            window::bring_forward(&self.0);
+            main_window::bring_forward(&self.0);
         }
 
         /// Paths are bytes: a name need not be UTF-8.

@@ -10,7 +10,7 @@ use clap_mangen::Man;
 
 use crate::cli::{Cli, ENVIRONMENT};
 
-/// Set to write the files anew instead of comparing them.
+/// Set to write the files instead of comparing them.
 const WRITE: &str = "GOLDCREST_WRITE_MAN";
 const FILES: [(&str, &str); 3] = [
     (
@@ -20,7 +20,7 @@ const FILES: [(&str, &str); 3] = [
     ("~/.local/share/goldcrest/logs/", "The log, a file a day."),
     (
         "~/.local/share/goldcrest/gpu.json",
-        "What the checks of your GPUs found; without it they are checked anew.",
+        "GPU check cache; without it the GPUs are checked again.",
     ),
 ];
 

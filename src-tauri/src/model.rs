@@ -1,20 +1,24 @@
 //! The engine as chat's `ModelHost`.
 
+pub mod context_options;
+mod kv_disk;
+mod opened;
 mod refusal;
-mod template;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use chat::{Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening};
-use devices::{CrashMarkers, DeviceRequest, Devices, OpenModel, OpenStep, Work};
+use chat::{ChatId, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening};
+use devices::{CrashMarkers, Devices, Work};
 use engine::{
     Conversation, Event, Finished, GenerateError, GenerateParams, ModelFile, Prompt,
     TemplateSandbox,
 };
 
-use crate::{demo_model, sandbox, test_hooks};
+use crate::{demo_model, power, sandbox, test_hooks};
+use kv_disk::KvDisk;
+use opened::{OpenedModel, device_info};
 
 /// At most one model, in memory once.
 #[derive(Default)]
@@ -26,22 +30,15 @@ pub struct EngineModel {
     sandbox: Option<Arc<dyn TemplateSandbox>>,
     /// Where it is marked that a model is being opened.
     markers: Option<CrashMarkers>,
-}
-
-struct OpenedModel {
-    model: OpenModel,
-    info: ModelInfo,
-    choice: ModelChoice,
-    options: chat::ModelOptions,
-    /// Where its own chat template runs, if that is used.
-    sandbox: Option<Arc<dyn TemplateSandbox>>,
+    /// Where KV caches outlive the app; without it prompts are read again.
+    kv_disk: Option<KvDisk>,
 }
 
 impl ModelHost for EngineModel {
     fn refusal(&self, choice: &ModelChoice) -> Option<Failure> {
         let crashes = self.markers.as_ref()?.crashes(Work::Opening);
         crashes.contains(choice).then(|| {
-            let name = name_of(choice);
+            let name = refusal::name_of(choice);
             let message =
                 format!("{name} was not opened: the app ended the last time it was opened.");
             Failure::new(FailureCode::Crashed, message)
@@ -65,6 +62,10 @@ impl ModelHost for EngineModel {
             markers.forget(Work::Opening, choice);
         }
         opened
+    }
+
+    fn close(&mut self) {
+        self.open = None;
     }
 
     fn info(&self) -> Option<&ModelInfo> {
@@ -96,20 +97,85 @@ impl ModelHost for EngineModel {
         open.info.device = device_info(&open.model);
         finished.map_err(|error| generation(&error))
     }
+
+    fn resume(&mut self, chat: ChatId, prompt: &Prompt) {
+        let Some(open) = &mut self.open else { return };
+        let session = open.model.engine.session();
+        let label = chat.0.cast_unsigned();
+        match self.kv_disk.as_mut().zip(open.kv.as_ref()) {
+            Some((disk, kv)) => session.resume(&prompt.ids, label, Some(&mut disk.blocks(kv))),
+            None => session.resume(&prompt.ids, label, None),
+        }
+    }
+
+    fn read_ahead(&mut self, _: ChatId, prompt: &Prompt, cancel: &AtomicBool) {
+        let Some(open) = self.open.as_mut().filter(|_| !power::is_on_battery()) else {
+            return;
+        };
+        if prompt.ids.len() < open.info.context_length
+            && let Err(error) = open.model.engine.session().read_ahead(&prompt.ids, cancel)
+        {
+            tracing::debug!(%error, "a message was not read ahead");
+        }
+    }
+
+    fn work_while_idle(&mut self, cancel: &AtomicBool) -> bool {
+        let open = self.open.as_mut();
+        let Some((open, disk)) = open.zip(self.kv_disk.as_mut()) else {
+            return false;
+        };
+        let Some(kv) = &open.kv else { return false };
+        let kept = open
+            .model
+            .engine
+            .session()
+            .keep(&mut disk.blocks(kv), cancel);
+        kept.inspect_err(|error| tracing::debug!(%error, "a KV cache was not kept"))
+            .unwrap_or(false)
+    }
+
+    fn retain_chats(&mut self, chats: &[ChatId]) {
+        let chats: Vec<u64> = chats.iter().map(|chat| chat.0.cast_unsigned()).collect();
+        if let Some(open) = &mut self.open {
+            let session = open.model.engine.session();
+            session.retain(|label| chats.contains(&label));
+        }
+        if let Some(disk) = &mut self.kv_disk {
+            disk.retain(&chats);
+        }
+    }
 }
 
 impl EngineModel {
     /// A model whose device `devices` choose.
     pub fn choosing(devices: Option<Devices>, markers: CrashMarkers) -> Self {
-        let sandbox = sandbox::of_this_program().inspect_err(
-            |error| tracing::error!(%error, "no chat template of unknown text can run"),
-        );
+        let sandbox = sandbox::of_this_program()
+            .inspect_err(|error| tracing::error!(%error, "no sandbox for unknown chat templates"));
         Self {
             open: None,
             devices,
             sandbox: sandbox.ok(),
             markers: Some(markers),
+            kv_disk: None,
         }
+    }
+
+    /// The same, with KV caches that outlive it in a folder.
+    pub fn keeping_caches(self, folder: &Path) -> Self {
+        Self {
+            kv_disk: KvDisk::open(folder),
+            ..self
+        }
+    }
+
+    /// Where the chat template of the file with this fingerprint runs, if the user wants the file's own.
+    fn sandbox_for(
+        &self,
+        options: &chat::ModelOptions,
+        fingerprint: &str,
+    ) -> Option<Arc<dyn TemplateSandbox>> {
+        let wanted = options.own_templates.iter().any(|own| own == fingerprint);
+        self.sandbox.clone().filter(|_| wanted)
     }
 
     fn open_marked(
@@ -141,7 +207,9 @@ impl EngineModel {
                 if let Some((file, choice, options, sandbox)) = before {
                     match OpenedModel::new(file, &choice, &options, sandbox, devices, &mut |_| {}) {
                         Ok(open) => self.open = Some(open),
-                        Err(error) => tracing::error!("the model before is gone too: {error}"),
+                        Err(error) => {
+                            tracing::error!("could not reopen the previous model: {error}")
+                        }
                     }
                 }
                 Err(failure)
@@ -154,54 +222,6 @@ fn no_model() -> Failure {
     Failure::new(FailureCode::Other, "No model is open.")
 }
 
-impl OpenedModel {
-    fn new(
-        file: ModelFile,
-        choice: &ModelChoice,
-        options: &chat::ModelOptions,
-        sandbox: Option<Arc<dyn TemplateSandbox>>,
-        devices: Option<&Devices>,
-        on_progress: &mut dyn FnMut(Opening),
-    ) -> Result<Self, Failure> {
-        let request = requested(options)?;
-        let load = engine::LoadOptions {
-            sandbox: sandbox.clone(),
-            // A long context is set for a file of the user's; stretched to half of it, the demo model answers worse.
-            stretch: *choice != ModelChoice::DemoModel,
-            ..load_options(options)
-        };
-        let on_progress = &mut |step| {
-            on_progress(match step {
-                OpenStep::Checking => Opening::Checking,
-                OpenStep::Loading(done) => Opening::Loading(done),
-            });
-        };
-        let model = devices::open(devices, &file, &request, &load, on_progress)
-            .map_err(|error| refusal::of(choice, &error))?;
-        let info = info(&model, choice);
-        Ok(Self {
-            model,
-            info,
-            choice: choice.clone(),
-            options: options.clone(),
-            sandbox,
-        })
-    }
-
-    /// What is needed to open it once more, without its weights.
-    fn into_parts(
-        self,
-    ) -> (
-        ModelFile,
-        ModelChoice,
-        chat::ModelOptions,
-        Option<Arc<dyn TemplateSandbox>>,
-    ) {
-        let file = self.model.engine.file().clone();
-        (file, self.choice, self.options, self.sandbox)
-    }
-}
-
 fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
     match choice {
         ModelChoice::File(file) => Ok(file.clone()),
@@ -209,74 +229,6 @@ fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
             let message = "The demo model is missing; please install Goldcrest again.";
             Failure::new(FailureCode::BadModel, message)
         }),
-    }
-}
-
-/// The device that the environment asks for, or else the settings.
-fn requested(options: &chat::ModelOptions) -> Result<DeviceRequest, Failure> {
-    let invalid = |error: devices::UnknownDevice| {
-        Failure::new(FailureCode::Other, format!("Device: {error}."))
-    };
-    let chosen = options.device.parse().map_err(invalid)?;
-    DeviceRequest::of_environment(chosen).map_err(invalid)
-}
-
-fn load_options(options: &chat::ModelOptions) -> engine::LoadOptions {
-    engine::LoadOptions {
-        threads: options.threads.map(|threads| threads as usize),
-        context: options.context_length.map(|tokens| tokens as usize),
-        kv: options.kv_type,
-        ..engine::LoadOptions::default()
-    }
-}
-
-/// Begins a sentence.
-fn name_of(choice: &ModelChoice) -> String {
-    match choice {
-        ModelChoice::DemoModel => "The demo model".into(),
-        ModelChoice::File(file) => file_name(file),
-    }
-}
-
-fn file_name(file: &Path) -> String {
-    file.file_name()
-        .unwrap_or(file.as_os_str())
-        .to_string_lossy()
-        .into_owned()
-}
-
-fn info(model: &OpenModel, choice: &ModelChoice) -> ModelInfo {
-    let engine = &model.engine;
-    let summary = engine.summary();
-    ModelInfo {
-        name: summary.name.clone(),
-        file: match choice {
-            ModelChoice::DemoModel => None,
-            ModelChoice::File(file) => Some(file.to_string_lossy().into_owned()),
-        },
-        demo_model: *choice == ModelChoice::DemoModel,
-        quantisation: summary.quantisation.clone(),
-        file_bytes: summary.file_bytes,
-        context_length: summary.context_length,
-        context_note: summary.context_note.clone(),
-        context_can_grow: summary.context_can_grow,
-        longest_token: engine.tokenizer().longest_token(),
-        kv_bytes: engine.full_kv_bytes(),
-        fingerprint: summary.fingerprint.clone(),
-        template: template::info(engine),
-        can_think: summary.can_think,
-        sampling: summary.sampling.clone(),
-        device: device_info(model),
-    }
-}
-
-fn device_info(model: &OpenModel) -> chat::Device {
-    let device = model.engine.device();
-    chat::Device {
-        on_gpu: device.on_gpu,
-        name: device.name.clone(),
-        reason: model.explanation().to_string(),
-        report: model.report().map(str::to_owned),
     }
 }
 
@@ -291,8 +243,12 @@ fn generation(error: &GenerateError) -> Failure {
 
 #[cfg(test)]
 mod first_screen;
+#[cfg(all(test, target_os = "linux"))]
+mod freed_memory;
 #[cfg(all(test, unix))]
 mod on_gpu;
+#[cfg(test)]
+mod reopening;
 #[cfg(test)]
 mod requests;
 #[cfg(test)]

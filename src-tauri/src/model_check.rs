@@ -12,8 +12,8 @@ use chat::{ModelStatus, Settings};
 use serde::{Deserialize, Serialize};
 use system::child::{Call, Child, ChildError, ChildFault, StreamingChild};
 
-use crate::demo_model;
 use crate::verify::Agreement;
+use crate::{demo_model, environment};
 
 /// The flag with which `goldcrest verify` prints a [`CheckLine`] for each step.
 pub const STEPS: &str = "--steps";
@@ -133,12 +133,17 @@ impl CheckSubject {
             Some(file) => PathBuf::from(file),
             None => demo_model::file()?,
         };
-        Some(Self {
+        Some(Self::of_file(file, settings))
+    }
+
+    /// A file, as it would be run.
+    pub fn of_file(file: PathBuf, settings: &Settings) -> Self {
+        Self {
             file,
             device: settings.device.clone(),
-            threads: settings.threads,
+            threads: environment::threads().ok().flatten().or(settings.threads),
             kv: settings.kv_type.name(),
-        })
+        }
     }
 
     fn arguments(&self) -> Vec<OsString> {
@@ -311,7 +316,7 @@ mod tests {
     const REPORT: &str = r#"{"report":{"verdict":"agree","deviceName":"CPU","tokens":4,"engine":{"relativeError":0.01,"meanKl":0.001,"top1":1.0},"candle":{"relativeError":null,"meanKl":null,"top1":0.5}}}"#;
 
     #[test]
-    fn the_steps_of_a_check_are_told_and_its_report_ends_it() {
+    fn the_steps_of_a_check_are_emitted_and_its_report_ends_it() {
         let step = r#"{"step":{"step":"exact","done":2,"total":4}}"#;
         let (_, changes) = checked(&format!("echo '{step}'; echo '{REPORT}'; exit 1"));
         let changes: Vec<_> = changes.iter().collect();

@@ -2,8 +2,8 @@
 //!
 //! The parent writes requests to the child's stdin: a count as u32, and as many token ids as u32, all little-endian. The
 //! child answers with the logits after the last of them, as f32. A count of 0 has it forget the sequence, without an
-//! answer. Before the first answer it writes [`READY`], the vocabulary's and the context's length as u32; what stands
-//! before that is what candle prints while it loads.
+//! answer; the end of stdin ends it, and so does the parent's. Before the first answer it writes [`READY`], the
+//! vocabulary's and the context's length as u32; what stands before that is what candle prints while it loads.
 
 mod serve;
 #[cfg(test)]
@@ -63,7 +63,7 @@ pub enum ReferenceFault {
     #[error("candle's process was ended")]
     Interrupted,
     /// What it wrote is not what was asked for.
-    #[error("candle's process wrote something else than logits")]
+    #[error("candle's process wrote invalid output")]
     Garbled,
     /// There is no memory for its answer.
     #[error("no memory for the logits")]

@@ -1,5 +1,5 @@
-//! Chat templates of unknown text, rendered in a child process: they are programs from strangers, and minijinja bounds
-//! neither their time nor their memory.
+//! Unknown chat templates, rendered in a child process: they are untrusted programs, and minijinja bounds neither their
+//! time nor their memory.
 
 pub mod limits;
 #[cfg(test)]

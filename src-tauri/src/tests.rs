@@ -21,10 +21,12 @@ use crate::desktop::Desktop;
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::given_files::GivenFile;
+use crate::model_check::ModelChecker;
 use crate::startup::{StartError, Startup};
 use crate::wire::StartState;
 use crate::{commands, window};
 
+mod model_list;
 pub mod requests;
 mod starting;
 
@@ -44,6 +46,8 @@ impl ModelHost for NoModel {
         self.asked.lock().expect("not poisoned").push(model.clone());
         Err(Failure::new(FailureCode::BadModel, "there is none"))
     }
+
+    fn close(&mut self) {}
 
     fn info(&self) -> Option<&ModelInfo> {
         None
@@ -69,6 +73,7 @@ impl ModelHost for NoModel {
 struct QuietDesktop {
     picks: Mutex<Option<PathBuf>>,
     opened: Mutex<Vec<String>>,
+    trashed: Mutex<Vec<PathBuf>>,
     theme: Mutex<Option<chat::Theme>>,
     zoom: Mutex<Option<u32>>,
 }
@@ -76,6 +81,25 @@ struct QuietDesktop {
 impl Desktop for QuietDesktop {
     fn pick_model(&self) -> Option<PathBuf> {
         self.picks.lock().expect("not poisoned").take()
+    }
+
+    fn pick_folder(&self, _: &Path) -> Option<PathBuf> {
+        self.picks.lock().expect("not poisoned").take()
+    }
+
+    fn reveal(&self, file: &Path) -> Result<(), chat::Failure> {
+        self.show_folder(file)
+    }
+
+    fn trash(&self, files: &[PathBuf]) -> Result<(), chat::Failure> {
+        self.trashed
+            .lock()
+            .expect("not poisoned")
+            .extend_from_slice(files);
+        for file in files {
+            std::fs::remove_file(file).map_err(|error| chat::Failure::other(error.to_string()))?;
+        }
+        Ok(())
     }
 
     fn browse(&self, url: &Url) -> Result<(), chat::Failure> {
@@ -135,12 +159,15 @@ impl Window {
         let on_event = move |event| to_page.send(event);
         let store = Store::in_memory().expect("a store");
         let chat = Chat::start(store, generate, Box::new(on_event)).expect("a chat");
+        let models = model_list::start(&chat, &events, data.path());
         let desktop = Arc::new(QuietDesktop::default());
         let shared: Arc<dyn Desktop> = desktop.clone();
         app.manage(shared);
         app.manage(events);
         app.manage(GivenFile::default());
         app.manage(chat);
+        app.manage(models);
+        app.manage(ModelChecker::default());
         app.manage(Folders {
             data: data.path().to_owned(),
         });
@@ -353,7 +380,7 @@ fn until(happened: impl Fn() -> bool, otherwise: &str) {
 #[test]
 fn a_model_dropped_on_the_window_is_opened() {
     let window = Window::open();
-    let (to_test, heard) = mpsc::channel();
+    let (to_test, events) = mpsc::channel();
     window
         .app
         .state::<Events>()
@@ -382,7 +409,7 @@ fn a_model_dropped_on_the_window_is_opened() {
     let other = ModelChoice::File(other);
     until(|| asked().contains(&other), "the file was not opened");
     drag(DragDropEvent::Leave);
-    let dragging: Vec<_> = heard
+    let dragging: Vec<_> = events
         .try_iter()
         .filter(|event| event["type"] == "dragging")
         .collect();

@@ -71,7 +71,7 @@ pub struct LogitsTable {
 }
 
 impl LogitsTable {
-    /// Room for so many rows.
+    /// An empty table with memory for this number of rows.
     pub fn new(vocab: usize, positions: usize) -> Result<LogitsTable, VerifyError> {
         let mut values = Vec::new();
         values
@@ -90,7 +90,7 @@ impl LogitsTable {
 }
 
 impl Subject {
-    /// Reads the file without its weights, and the text's tokens: so many, or as many as suit the model.
+    /// Reads the file without its weights, and the text's first `tokens` tokens; `None`: as many as suit the model.
     ///
     /// # Errors
     /// When the file is not a model that the engine runs.
@@ -155,7 +155,7 @@ impl Subject {
         let options = LoadOptions {
             threads,
             context: Some(self.tokens.len()),
-            stretch: false,
+            allow_yarn: false,
             exact: true,
             kv: KvType::F32,
             ..LoadOptions::default()

@@ -7,30 +7,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chat::{Chat, WindowRow};
 use system::private;
 use tauri::webview::NewWindowResponse;
-use tauri::window::Color;
 use tauri::{
     AppHandle, DragDropEvent, Manager, Monitor, PhysicalPosition, PhysicalRect, PhysicalSize,
-    Runtime, Theme, Url, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent,
+    Runtime, Url, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent,
 };
 use tempfile::TempDir;
 
 use crate::desktop::Desktop;
 use crate::events::Events;
 use crate::folders::Folders;
+use crate::main_window::{MAIN, set_theme, set_zoom};
 use crate::wire::ShellEvent;
 use crate::{given_files, instance};
-
-/// The one window's label; capabilities/main.json grants to it.
-pub const MAIN: &str = "main";
 
 const SIZE: (f64, f64) = (1100.0, 760.0);
 const SMALLEST: (f64, f64) = (420.0, 400.0);
 /// About the height of a title bar, in logical pixels.
 const TITLE_BAR: f64 = 40.0;
-
-/// The page's grounds (`--ground` in the page's tokens), so that nothing flashes before it is drawn.
-const LIGHT: Color = Color(0xfb, 0xf9, 0xf5, 0xff);
-const DARK: Color = Color(0x16, 0x13, 0x10, 0xff);
 
 /// Opens the window where it stood last, if the store could be read.
 pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<()> {
@@ -41,12 +34,12 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<
         .visible(false)
         .on_navigation(is_own)
         .on_new_window(|url, _| {
-            tracing::warn!(%url, "the page asked for a window and was refused");
+            tracing::warn!(%url, "blocked a new window");
             NewWindowResponse::Deny
         });
     match web_view_folder(app, folders) {
         Ok(folder) => window = window.data_directory(folder),
-        Err(error) => tracing::warn!("the web view has no folder of its own: {error}"),
+        Err(error) => tracing::warn!("no separate folder for the web view: {error}"),
     }
     // A page that is being developed comes from Vite.
     if !tauri::is_dev() {
@@ -74,7 +67,7 @@ pub fn arrange<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
         .get_webview_window(MAIN)
         .map(|window| put_in_place(&window, chat));
     if let Some(Err(error)) = placed {
-        tracing::warn!("the window was not put in its place: {error}");
+        tracing::warn!("could not restore the window position: {error}");
     }
 }
 
@@ -84,7 +77,7 @@ fn put_in_place<R: Runtime>(window: &WebviewWindow<R>, chat: &Chat) -> tauri::Re
         Ok(Some(row)) => place(window, row),
         Ok(None) => fit(window),
         Err(error) => {
-            tracing::warn!("the window's place is not known: {error}");
+            tracing::warn!("unknown window position: {error}");
             fit(window)
         }
     }
@@ -125,7 +118,7 @@ pub fn remove_temporary_folder<R: Runtime>(app: &AppHandle<R>) {
         .unwrap_or_else(PoisonError::into_inner)
         .take();
     if let Some(Err(error)) = folder.map(TempDir::close) {
-        tracing::warn!("the web view's temporary folder stays: {error}");
+        tracing::warn!("could not remove the web view's temporary folder: {error}");
     }
 }
 
@@ -145,23 +138,11 @@ fn nowhere() -> tauri::Result<Url> {
         .map_err(tauri::Error::InvalidUrl)
 }
 
-/// Brings the window before the others, for a second start.
-pub fn bring_forward<R: Runtime>(app: &AppHandle<R>) {
-    let Some(window) = app.get_webview_window(MAIN) else {
-        return;
-    };
-    for step in [window.unminimize(), window.show(), window.set_focus()] {
-        if let Err(error) = step {
-            tracing::warn!("the window did not come forward: {error}");
-        }
-    }
-}
-
 /// Keeps where the window stands, if it is still there.
 pub fn leave<R: Runtime>(app: &AppHandle<R>) {
     let kept = app.get_webview_window(MAIN).map(|window| remember(&window));
     if let Some(Err(error)) = kept {
-        tracing::warn!("the window's place was not kept: {error}");
+        tracing::warn!("could not save the window position: {error}");
     }
 }
 
@@ -203,29 +184,9 @@ fn is_own(url: &Url) -> bool {
         _ => false,
     };
     if !own {
-        tracing::warn!(%url, "the page tried to leave and was held");
+        tracing::warn!(%url, "blocked a navigation");
     }
     own
-}
-
-/// Gives the frame and the ground behind the page these colours; the page follows the frame.
-pub fn set_theme<R: Runtime>(window: &WebviewWindow<R>, theme: chat::Theme) -> tauri::Result<()> {
-    window.set_theme(match theme {
-        chat::Theme::System => None,
-        chat::Theme::Light => Some(Theme::Light),
-        chat::Theme::Dark => Some(Theme::Dark),
-    })?;
-    let is_dark = match theme {
-        chat::Theme::System => window.theme()? == Theme::Dark,
-        chat::Theme::Light => false,
-        chat::Theme::Dark => true,
-    };
-    window.set_background_color(Some(if is_dark { DARK } else { LIGHT }))
-}
-
-/// Draws the page this large, in percent, as a browser does: in the same window there is room for less.
-pub fn set_zoom<R: Runtime>(window: &WebviewWindow<R>, percent: u32) -> tauri::Result<()> {
-    window.set_zoom(f64::from(percent) / 100.0)
 }
 
 /// Keeps a window that stood nowhere yet within the screen, which may be smaller than its usual size.

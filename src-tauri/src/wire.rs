@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use ::models::{DownloadState, ModelList};
 use chat::{ChatEvent, ChatSnapshot, GoodCopy};
 use serde::Serialize;
 
@@ -109,6 +110,20 @@ impl From<ShellEvent> for HostEvent {
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ShellEvent {
+    /// The models page has changed.
+    Models { list: ModelList },
+    /// A download has come further; none: it is not in the list any more.
+    Download {
+        id: String,
+        download: Option<DownloadState>,
+    },
+    /// A download is whole and verified.
+    Downloaded {
+        id: String,
+        file: String,
+        /// Whether the app opens it by itself, because no model of the user's was open.
+        opens: bool,
+    },
     /// A check of the open model has come further.
     ModelCheck { check: ModelCheck },
     /// A file is held over the window.

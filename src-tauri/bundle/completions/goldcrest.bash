@@ -28,6 +28,9 @@ _goldcrest() {
             goldcrest,devices)
                 cmd="goldcrest__subcmd__devices"
                 ;;
+            goldcrest,fetch)
+                cmd="goldcrest__subcmd__fetch"
+                ;;
             goldcrest,help)
                 cmd="goldcrest__subcmd__help"
                 ;;
@@ -36,6 +39,9 @@ _goldcrest() {
                 ;;
             goldcrest,logits)
                 cmd="goldcrest__subcmd__logits"
+                ;;
+            goldcrest,models)
+                cmd="goldcrest__subcmd__models"
                 ;;
             goldcrest,quantize)
                 cmd="goldcrest__subcmd__quantize"
@@ -61,6 +67,9 @@ _goldcrest() {
             goldcrest__subcmd__help,devices)
                 cmd="goldcrest__subcmd__help__subcmd__devices"
                 ;;
+            goldcrest__subcmd__help,fetch)
+                cmd="goldcrest__subcmd__help__subcmd__fetch"
+                ;;
             goldcrest__subcmd__help,help)
                 cmd="goldcrest__subcmd__help__subcmd__help"
                 ;;
@@ -69,6 +78,9 @@ _goldcrest() {
                 ;;
             goldcrest__subcmd__help,logits)
                 cmd="goldcrest__subcmd__help__subcmd__logits"
+                ;;
+            goldcrest__subcmd__help,models)
+                cmd="goldcrest__subcmd__help__subcmd__models"
                 ;;
             goldcrest__subcmd__help,quantize)
                 cmd="goldcrest__subcmd__help__subcmd__quantize"
@@ -89,7 +101,7 @@ _goldcrest() {
 
     case "${cmd}" in
         goldcrest)
-            opts="-h -V --help --version ask chat inspect tokenize render logits bench quantize verify devices help"
+            opts="-h -V --help --version ask chat inspect models tokenize render logits bench quantize verify fetch devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -103,7 +115,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__ask)
-            opts="-m -t -s -h --model --own-template --device --threads --kv --no-think --system --max-tokens --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --json --help"
+            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --no-think --system --max-tokens --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -126,6 +138,14 @@ _goldcrest() {
                     return 0
                     ;;
                 -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -177,7 +197,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__bench)
-            opts="-m -p -n -d -r -t -h --model --synthetic --seed --without-matrices --chat --lookup --device --threads --kv --json --help"
+            opts="-m -p -n -d -r -t -c -h --model --synthetic --seed --without-matrices --chat --lookup --device --threads --context --kv --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -231,6 +251,14 @@ _goldcrest() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --kv)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -243,7 +271,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__chat)
-            opts="-m -t -s -h --model --own-template --device --threads --kv --no-think --system --max-tokens --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --help"
+            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --no-think --system --max-tokens --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -266,6 +294,14 @@ _goldcrest() {
                     return 0
                     ;;
                 -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -346,8 +382,30 @@ _goldcrest() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        goldcrest__subcmd__fetch)
+            opts="-h --folder --sha256 --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --folder)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sha256)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         goldcrest__subcmd__help)
-            opts="ask chat inspect tokenize render logits bench quantize verify devices help"
+            opts="ask chat inspect models tokenize render logits bench quantize verify fetch devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -416,6 +474,20 @@ _goldcrest() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        goldcrest__subcmd__help__subcmd__fetch)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         goldcrest__subcmd__help__subcmd__help)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -445,6 +517,20 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__help__subcmd__logits)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        goldcrest__subcmd__help__subcmd__models)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -533,7 +619,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__logits)
-            opts="-m -t -h --model --own-template --device --threads --kv --tokens --all --help"
+            opts="-m -t -c -h --model --own-template --device --threads --context --kv --tokens --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -559,6 +645,14 @@ _goldcrest() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --kv)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -567,6 +661,20 @@ _goldcrest() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        goldcrest__subcmd__models)
+            opts="-h --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;
@@ -627,7 +735,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__tokenize)
-            opts="-m -h --model --no-special --help"
+            opts="-m -f -0 -h --model --no-special --file --null --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -641,6 +749,14 @@ _goldcrest() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -649,7 +765,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__verify)
-            opts="-n -t -h --tokens --device --threads --kv --json --help"
+            opts="-n -t -c -h --tokens --device --threads --context --kv --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -672,6 +788,14 @@ _goldcrest() {
                     return 0
                     ;;
                 -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

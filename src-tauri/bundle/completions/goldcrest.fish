@@ -29,79 +29,90 @@ complete -c goldcrest -n "__fish_goldcrest_needs_command" -s V -l version -d 'Pr
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "ask" -d 'Ask one question; the answer goes to stdout, the reasoning to stderr'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "chat" -d 'Converse in the terminal'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "inspect" -d 'Show what is in a GGUF file and what the engine makes of it'
-complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "tokenize" -d 'Print the token ids of a text as a JSON array'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "models" -d 'List known models and the SmolLM3 files on this computer, and how each would run'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "tokenize" -d 'Print the token ids of texts, each as a JSON array on a line'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "render" -d 'Print the exact prompt that a chat template makes of messages'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "logits" -d 'Print logits as JSON rows'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "bench" -d 'Measure prefill and decode rates'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "quantize" -d 'Convert a model in floats to a quantised GGUF file'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "verify" -d 'Compare Goldcrest with candle, another implementation, on a model and this machine'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "fetch" -d 'Download a model to Hugging Face\'s cache, and verify it'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "devices" -d 'List what a model can run on, and why it would or would not'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s t -l threads -d 'CPU threads [default: physical cores]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s c -l context -d 'Context length; beyond what the model was trained for, by YaRN [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s s -l system -d 'Instructions that replace the default ones' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l max-tokens -d 'Stop after so many tokens' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l temperature -d '0 always takes the likeliest token' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l max-tokens -d 'Most tokens of an answer' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l temperature -d 'Temperature; 0 always takes the likeliest token' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-p -d 'Keep the likeliest tokens up to this total probability' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-k -d 'Keep the K likeliest tokens; 0 keeps all' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l min-p -d 'Keep tokens at least this likely, relative to the likeliest' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l repeat-penalty -d 'Make tokens that occurred lately less likely; 1 is off' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l seed -d 'Makes the choice of tokens repeatable' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l repeat-penalty -d 'Repeat penalty: makes recent tokens less likely; 1 is off' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l seed -d 'Seed of sampling, for repeatable answers' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-think -d 'Answer at once, without reasoning first'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-lookup -d 'Do not guess text that repeats the context; answers are the same, and take longer where they repeat it'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-lookup -d 'No speculative decoding of text that repeats the context: the same answers, slower where they repeat it'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l json -d 'Print one JSON object at the end'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s t -l threads -d 'CPU threads [default: physical cores]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s c -l context -d 'Context length; beyond what the model was trained for, by YaRN [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s s -l system -d 'Instructions that replace the default ones' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l max-tokens -d 'Stop after so many tokens' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l temperature -d '0 always takes the likeliest token' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l max-tokens -d 'Most tokens of an answer' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l temperature -d 'Temperature; 0 always takes the likeliest token' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-p -d 'Keep the likeliest tokens up to this total probability' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-k -d 'Keep the K likeliest tokens; 0 keeps all' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l min-p -d 'Keep tokens at least this likely, relative to the likeliest' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l repeat-penalty -d 'Make tokens that occurred lately less likely; 1 is off' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l seed -d 'Makes the choice of tokens repeatable' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l repeat-penalty -d 'Repeat penalty: makes recent tokens less likely; 1 is off' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l seed -d 'Seed of sampling, for repeatable answers' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-think -d 'Answer at once, without reasoning first'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-lookup -d 'Do not guess text that repeats the context; answers are the same, and take longer where they repeat it'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-lookup -d 'No speculative decoding of text that repeats the context: the same answers, slower where they repeat it'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -l context -d 'Count memory for a context of so many tokens' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -l context -d 'Context length, in tokens, to estimate memory for' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -l json -d 'Print JSON'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -l no-special -d 'Read `<|im_start|>` and the like as ordinary text'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand models" -l json -d 'Print JSON'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand models" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s f -l file -d 'Read the texts from a file, one a line; `-` reads stdin' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -l no-special -d 'Treat special tokens such as `<|im_start|>` as plain text'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s 0 -l null -d 'Texts of the file end in a null byte, and may have several lines'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -l json -d 'Print a JSON object for each text, with the text and its ids'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s m -l model -d 'GGUF file whose template is used [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s m -l model -d 'GGUF file whose template is used [default: GOLDCREST_MODEL, else the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l template -d 'A Jinja file' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l messages -d 'JSON: the template\'s variables under `context`, and `today` as YYYY-MM-DD' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s t -l threads -d 'CPU threads [default: physical cores]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s c -l context -d 'Context length; beyond what the model was trained for, by YaRN [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l tokens -d 'Token ids, separated by commas' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l all -d 'A row for every position, not the last alone'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l all -d 'Print logits of every position, not only of the last'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s m -l model -d 'GGUF file [default: the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l synthetic -d 'Random weights in a known shape, for example smollm3-3b-q4_k_m' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l seed -d 'Seed of the random weights' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s p -d 'Tokens to read' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s n -d 'Tokens to write' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s d -d 'Tokens that stand before those measured' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l chat -d 'Time a follow-up in a chat of so many tokens' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s r -d 'Measurements, of which the medians are shown' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s p -d 'Prompt tokens to process' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s n -d 'Tokens to generate' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s d -d 'Tokens in the KV cache before the measurement' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l chat -d 'Time a follow-up question in a chat of this length, in tokens' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s r -d 'Number of measurements; their medians are shown' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s t -l threads -d 'CPU threads [default: physical cores]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l without-matrices -d 'Leave a GPU\'s cooperative matrices alone'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l lookup -d 'Measure guesses from the context, on texts that repeat it and texts that do not'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s c -l context -d 'Context length; beyond what the model was trained for, by YaRN [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l without-matrices -d 'Do not use a GPU\'s cooperative matrices'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l lookup -d 'Measure speculative decoding on texts that repeat the context and texts that do not'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l json -d 'Print JSON'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand quantize" -s t -l threads -d 'CPU threads [default: logical cores]' -r
@@ -110,23 +121,30 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand quantize" -l json -d
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand quantize" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -s n -l tokens -d 'Tokens of the text to read [default: 256; 96 for models of more than a billion parameters]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -s t -l threads -d 'CPU threads [default: physical cores]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -l kv -d 'How keys and values are kept: f16, or q8_0 in half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -s c -l context -d 'Context length; beyond what the model was trained for, by YaRN [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -l json -d 'Print one JSON object'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s m -l model -d 'GGUF file that is to run [default: the demo model]' -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s t -l threads -d 'CPU threads that a GPU has to beat [default: physical cores]' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l check -d 'Forget what is known of the GPUs, and check and measure them now'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand fetch" -l folder -d 'Put the file there, and not into Hugging Face\'s cache' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand fetch" -l sha256 -d 'The SHA-256 of the file at an address; needed where the server does not say it' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand fetch" -l json -d 'Print one JSON object at the end'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand fetch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s m -l model -d 'GGUF file to run [default: GOLDCREST_MODEL, else the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s t -l threads -d 'CPU threads that a GPU has to beat [default: GOLDCREST_THREADS, else physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l check -d 'Clear the GPU check cache, then check and measure the GPUs again'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l json -d 'Print JSON'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "ask" -d 'Ask one question; the answer goes to stdout, the reasoning to stderr'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "chat" -d 'Converse in the terminal'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "inspect" -d 'Show what is in a GGUF file and what the engine makes of it'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "tokenize" -d 'Print the token ids of a text as a JSON array'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "render" -d 'Print the exact prompt that a chat template makes of messages'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "logits" -d 'Print logits as JSON rows'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "bench" -d 'Measure prefill and decode rates'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "quantize" -d 'Convert a model in floats to a quantised GGUF file'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "verify" -d 'Compare Goldcrest with candle, another implementation, on a model and this machine'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "devices" -d 'List what a model can run on, and why it would or would not'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect tokenize render logits bench quantize verify devices help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "ask" -d 'Ask one question; the answer goes to stdout, the reasoning to stderr'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "chat" -d 'Converse in the terminal'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "inspect" -d 'Show what is in a GGUF file and what the engine makes of it'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "models" -d 'List known models and the SmolLM3 files on this computer, and how each would run'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "tokenize" -d 'Print the token ids of texts, each as a JSON array on a line'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "render" -d 'Print the exact prompt that a chat template makes of messages'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "logits" -d 'Print logits as JSON rows'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "bench" -d 'Measure prefill and decode rates'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "quantize" -d 'Convert a model in floats to a quantised GGUF file'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "verify" -d 'Compare Goldcrest with candle, another implementation, on a model and this machine'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "fetch" -d 'Download a model to Hugging Face\'s cache, and verify it'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "devices" -d 'List what a model can run on, and why it would or would not'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -11,7 +11,7 @@ use engine::KvType;
 /// Which model runs, and on what.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ModelArgs {
-    /// GGUF file [default: the demo model]
+    /// GGUF file [default: GOLDCREST_MODEL, else the demo model]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// Use the file's own chat template, though its text is unknown; it runs in a process of its own
@@ -27,10 +27,14 @@ pub struct PlaceArgs {
     /// auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceArg>,
-    /// CPU threads [default: physical cores]
+    /// CPU threads [default: GOLDCREST_THREADS, else physical cores]
     #[arg(long, short, value_name = "N", value_parser = threads)]
     pub threads: Option<u16>,
-    /// How keys and values are kept: f16, or q8_0 in half the memory
+    /// Context length; beyond what the model was trained for, by YaRN [default:
+    /// GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]
+    #[arg(long, short, value_name = "TOKENS", value_parser = context)]
+    pub context: Option<u32>,
+    /// Type of the KV cache: f16, or q8_0 for half the memory
     #[arg(long, value_name = "TYPE", value_parser = kv_type)]
     pub kv: Option<KvType>,
 }
@@ -64,10 +68,10 @@ pub struct AnswerArgs {
     /// Instructions that replace the default ones
     #[arg(long, short, value_name = "TEXT")]
     pub system: Option<String>,
-    /// Stop after so many tokens
+    /// Most tokens of an answer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: Option<u32>,
-    /// 0 always takes the likeliest token
+    /// Temperature; 0 always takes the likeliest token
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub temperature: Option<f32>,
     /// Keep the likeliest tokens up to this total probability
@@ -79,13 +83,13 @@ pub struct AnswerArgs {
     /// Keep tokens at least this likely, relative to the likeliest
     #[arg(long, value_name = "M", value_parser = fraction)]
     pub min_p: Option<f32>,
-    /// Make tokens that occurred lately less likely; 1 is off
+    /// Repeat penalty: makes recent tokens less likely; 1 is off
     #[arg(long, value_name = "R", value_parser = positive)]
     pub repeat_penalty: Option<f32>,
-    /// Makes the choice of tokens repeatable
+    /// Seed of sampling, for repeatable answers
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Do not guess text that repeats the context; answers are the same, and take longer where they repeat it
+    /// No speculative decoding of text that repeats the context: the same answers, slower where they repeat it
     #[arg(long)]
     pub no_lookup: bool,
 }
@@ -115,7 +119,7 @@ pub struct ChatArgs {
 pub struct InspectArgs {
     /// GGUF file
     pub file: PathBuf,
-    /// Count memory for a context of so many tokens
+    /// Context length, in tokens, to estimate memory for
     #[arg(long, value_name = "TOKENS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     pub context: u32,
     /// Print JSON
@@ -124,19 +128,37 @@ pub struct InspectArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct ModelsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct TokenizeArgs {
-    /// GGUF file [default: the demo model]
+    /// GGUF file [default: GOLDCREST_MODEL, else the demo model]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
-    /// Read `<|im_start|>` and the like as ordinary text
+    /// Treat special tokens such as `<|im_start|>` as plain text
     #[arg(long)]
     pub no_special: bool,
-    pub text: String,
+    /// Read the texts from a file, one a line; `-` reads stdin
+    #[arg(long, short, value_name = "FILE", conflicts_with = "texts")]
+    pub file: Option<PathBuf>,
+    /// Texts of the file end in a null byte, and may have several lines
+    #[arg(long, short = '0', requires = "file", conflicts_with = "texts")]
+    pub null: bool,
+    /// Print a JSON object for each text, with the text and its ids
+    #[arg(long)]
+    pub json: bool,
+    /// Texts; the ids of each are a line
+    #[arg(value_name = "TEXT", required_unless_present = "file")]
+    pub texts: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct RenderArgs {
-    /// GGUF file whose template is used [default: the demo model]
+    /// GGUF file whose template is used [default: GOLDCREST_MODEL, else the demo model]
     #[arg(long, short, value_name = "FILE", conflicts_with = "template")]
     pub model: Option<PathBuf>,
     /// Use the file's own chat template, though its text is unknown; it runs in a process of its own
@@ -157,14 +179,14 @@ pub struct LogitsArgs {
     /// Token ids, separated by commas
     #[arg(long, value_name = "IDS", value_delimiter = ',', required = true)]
     pub tokens: Vec<u32>,
-    /// A row for every position, not the last alone
+    /// Print logits of every position, not only of the last
     #[arg(long)]
     pub all: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// GGUF file [default: the demo model]
+    /// GGUF file [default: GOLDCREST_MODEL, else the demo model]
     #[arg(long, short, value_name = "FILE", conflicts_with = "synthetic")]
     pub model: Option<PathBuf>,
     /// Random weights in a known shape, for example smollm3-3b-q4_k_m
@@ -173,25 +195,25 @@ pub struct BenchArgs {
     /// Seed of the random weights
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Leave a GPU's cooperative matrices alone
+    /// Do not use a GPU's cooperative matrices
     #[arg(long, requires = "synthetic")]
     pub without_matrices: bool,
-    /// Tokens to read
+    /// Prompt tokens to process
     #[arg(short = 'p', value_name = "N", default_value_t = 512)]
     pub prompt: u32,
-    /// Tokens to write
+    /// Tokens to generate
     #[arg(short = 'n', value_name = "N", default_value_t = 128)]
     pub generate: u32,
-    /// Tokens that stand before those measured
+    /// Tokens in the KV cache before the measurement
     #[arg(short = 'd', value_name = "DEPTH", default_value_t = 0)]
     pub depth: u32,
-    /// Time a follow-up in a chat of so many tokens
+    /// Time a follow-up question in a chat of this length, in tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 0)]
     pub chat: u32,
-    /// Measure guesses from the context, on texts that repeat it and texts that do not
+    /// Measure speculative decoding on texts that repeat the context and texts that do not
     #[arg(long)]
     pub lookup: bool,
-    /// Measurements, of which the medians are shown
+    /// Number of measurements; their medians are shown
     #[arg(short = 'r', value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub repeats: u16,
     #[command(flatten)]
@@ -208,6 +230,22 @@ pub struct BenchArgs {
         hide = true
     )]
     pub write: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct FetchArgs {
+    /// SmolLM3-3B (in Q4_K_M), SmolLM3-3B:Q8_0, the name of a known file, or the address of a GGUF file
+    #[arg(value_name = "NAME|URL")]
+    pub model: String,
+    /// Put the file there, and not into Hugging Face's cache
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+    /// The SHA-256 of the file at an address; needed where the server does not say it
+    #[arg(long, value_name = "HEX")]
+    pub sha256: Option<String>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -256,13 +294,13 @@ pub struct ReferenceLogitsArgs {
 
 #[derive(Debug, Args)]
 pub struct DevicesArgs {
-    /// GGUF file that is to run [default: the demo model]
+    /// GGUF file to run [default: GOLDCREST_MODEL, else the demo model]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
-    /// CPU threads that a GPU has to beat [default: physical cores]
+    /// CPU threads that a GPU has to beat [default: GOLDCREST_THREADS, else physical cores]
     #[arg(long, short, value_name = "N", value_parser = threads)]
     pub threads: Option<u16>,
-    /// Forget what is known of the GPUs, and check and measure them now
+    /// Clear the GPU check cache, then check and measure the GPUs again
     #[arg(long)]
     pub check: bool,
     /// Print JSON
@@ -281,7 +319,7 @@ pub struct GpuCheckArgs {
     pub demo_model: Option<PathBuf>,
     #[arg(long)]
     pub threads: Option<usize>,
-    /// Leave cooperative matrices alone.
+    /// Do not use cooperative matrices.
     #[arg(long)]
     pub without_matrices: bool,
 }
@@ -300,6 +338,15 @@ fn threads(text: &str) -> Result<u16, String> {
     threads
         .filter(|&threads| threads >= 1 && u32::from(threads) <= most)
         .ok_or_else(|| format!("must be a number from 1 to {most}, twice the logical cores"))
+}
+
+fn context(text: &str) -> Result<u32, String> {
+    let lengths = ::chat::CONTEXT_LENGTHS;
+    let length = text.parse().ok().filter(|length| lengths.contains(length));
+    length.ok_or_else(|| {
+        let [least, most] = [lengths.start(), lengths.end()];
+        format!("must be a number of tokens from {least} to {most}")
+    })
 }
 
 fn temperature(text: &str) -> Result<f32, String> {

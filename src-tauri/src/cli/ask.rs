@@ -40,6 +40,7 @@ struct AnswerReport<'a> {
     device_reason: String,
     cpu_level: &'static str,
     threads: usize,
+    context_tokens: usize,
 }
 
 pub fn run(args: AskArgs) -> Result<(), CliError> {
@@ -97,7 +98,7 @@ const REFERENCE: &str = "reference";
 fn open_candle(args: &ModelArgs) -> Result<Engine, CliError> {
     let path = load::file(args.model.as_deref())?;
     let file = ModelFile::open(&path).map_err(|error| CliError::file(&path, error))?;
-    let threads = args.place.threads.map(usize::from);
+    let threads = load::threads(args.place.threads)?;
     let mut bar = ProgressLine::new();
     bar.begin("Loading the model with candle");
     let never = AtomicBool::new(false);
@@ -105,7 +106,8 @@ fn open_candle(args: &ModelArgs) -> Result<Engine, CliError> {
     bar.clear();
     let opened = opened.map_err(|error| CliError::file(&path, error))?;
     let candle = opened.ok_or(CliError::Interrupted)?;
-    let context = candle.context();
+    let asked = load::context(args.place.context)?;
+    let context = asked.unwrap_or(usize::MAX).min(candle.context());
     let device = ActiveDevice {
         on_gpu: false,
         name: "candle, on the CPU".to_owned(),
@@ -165,6 +167,7 @@ fn report<'a>(
         device_reason,
         cpu_level: device.cpu_level.name(),
         threads: device.threads,
+        context_tokens: summary.context_length,
     }
 }
 
@@ -237,6 +240,7 @@ mod tests {
                 "device_reason": "The CPU was chosen",
                 "cpu_level": device.cpu_level.name(),
                 "threads": 1,
+                "context_tokens": 2048,
             });
             assert_eq!(report, expected);
         }

@@ -61,17 +61,20 @@ fn write_model(shape: &str, seed: u64, file: &Path) -> Result<(), CliError> {
 }
 
 fn write_kernels(out: &mut impl Write, gpu: &GpuReport) -> io::Result<()> {
-    write!(out, "  a token takes {} dispatches", gpu.dispatches)?;
+    write!(out, "  {} dispatches per token", gpu.dispatches)?;
     match gpu.kernels_ms {
-        Some(kernels) => write!(out, ", {kernels:.2} ms of them on the GPU")?,
-        None => write!(out, " (the GPU does not tell the time of each)")?,
+        Some(kernels) => write!(out, ", {kernels:.2} ms on the GPU")?,
+        None => write!(out, " (no times: the GPU has no timestamps)")?,
     }
     if let Some(host) = gpu.host_ms {
-        write!(out, " and {host:.2} ms of the CPU")?;
+        write!(out, ", {host:.2} ms on the CPU")?;
     }
     writeln!(out)?;
     if let Some(rate) = gpu.read_bandwidth_gb_s {
-        writeln!(out, "  the GPU's memory reads {rate:.1} GB/s; of that")?;
+        writeln!(
+            out,
+            "  GPU memory {rate:.1} GB/s read bandwidth; the kernels' share of it:"
+        )?;
     }
     for kernel in &gpu.kernels {
         let (count, megabytes) = (kernel.count, kernel.bytes as f64 / 1e6);
@@ -100,38 +103,38 @@ fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
     if let Some(rate) = it.prefill_tok_s {
         writeln!(
             out,
-            "  reading {:>10.1} tokens/s ({} tokens behind {})",
+            "  prefill {:>10.1} tokens/s ({} tokens after {})",
             rate, it.prompt, it.depth
         )?;
     }
     if let Some(rate) = it.decode_tok_s {
         writeln!(
             out,
-            "  writing {:>10.1} tokens/s ({} tokens behind {})",
+            "  decode  {:>10.1} tokens/s ({} tokens after {})",
             rate, it.generate, it.depth
         )?;
     }
     writeln!(
         out,
-        "  memory  {:>10.1} GB/s read by this machine; a token reads {:.1} MB",
+        "  memory  {:>10.1} GB/s read bandwidth; {:.1} MB read per token",
         it.read_bandwidth_gb_s,
         it.bytes_per_token as f64 / 1e6
     )?;
     if let Some(share) = it.bandwidth_used {
         writeln!(
             out,
-            "  writing uses {:.0} % of that bandwidth",
+            "  decode uses {:.0} % of that bandwidth",
             share * 100.0
         )?;
     }
     writeln!(
         out,
-        "  products {:>9.3} · 10¹² integers/s at this level; a prompt's token takes {:.2} · 10⁹",
+        "  products {:>9.3} · 10¹² integer MAC/s at this level; {:.2} · 10⁹ per prompt token",
         it.integer_tmac_s,
         it.products_per_token as f64 / 1e9
     )?;
     if let Some(share) = it.integer_used {
-        writeln!(out, "  reading uses {:.0} % of that", share * 100.0)?;
+        writeln!(out, "  prefill uses {:.0} % of that", share * 100.0)?;
     }
     if let Some(gpu) = &it.gpu {
         write_kernels(out, gpu)?;
@@ -141,20 +144,20 @@ fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
     }
     writeln!(
         out,
-        "  sampling {:>9.2} ms a token, among 128,256",
+        "  sampling {:>9.2} ms per token, vocabulary of 128,256",
         it.sampling_ms
     )?;
     if let Some(follow_up) = &it.follow_up {
         writeln!(
             out,
-            "  a follow-up begins after {:.2} s ({} of {} tokens were in the cache)",
+            "  first token of a follow-up question after {:.2} s ({} of {} tokens cached)",
             follow_up.first_token_s, follow_up.cached, follow_up.prompt
         )?;
     }
     for text in &it.lookup {
         writeln!(
             out,
-            "  {:<8}{:>9.1} tokens/s with guesses, {:.1} without: {:.2} times ({} of {} right)",
+            "  {:<8}{:>9.1} tokens/s speculative, {:.1} without: {:.2} times ({} of {} drafted tokens accepted)",
             text.text, text.lookup_tok_s, text.plain_tok_s, text.ratio, text.accepted, text.drafted
         )?;
     }
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gpus_kernels_are_written_with_their_times_where_it_tells_them() {
+    fn a_gpus_kernels_are_written_with_their_times_where_it_measures_them() {
         let written = |timed: bool| {
             let kernel = |what, count, bytes| KernelReport {
                 what,
@@ -192,9 +195,9 @@ mod tests {
             write_kernels(&mut out, &report).expect("it is memory");
             String::from_utf8(out).expect("it is text")
         };
-        let told = written(true);
-        assert!(told.contains("37 dispatches, 0.74 ms of them on the GPU and 0.25 ms of the CPU"));
-        let lines: Vec<Vec<&str>> = told
+        let timed = written(true);
+        assert!(timed.contains("37 dispatches per token, 0.74 ms on the GPU, 0.25 ms on the CPU"));
+        let lines: Vec<Vec<&str>> = timed
             .lines()
             .map(|line| line.split_whitespace().collect())
             .collect();
@@ -203,8 +206,8 @@ mod tests {
             "down 36 × 20.0 µs 460.80 MB 640.0 GB/s 50 %"
         );
         assert_eq!(lines[3].join(" "), "sample 1 × 20.0 µs 0.00 MB");
-        let untold = written(false);
-        assert!(untold.contains("does not tell the time"), "{untold}");
-        assert!(!untold.contains("µs"), "{untold}");
+        let untimed = written(false);
+        assert!(untimed.contains("no times"), "{untimed}");
+        assert!(!untimed.contains("µs"), "{untimed}");
     }
 }

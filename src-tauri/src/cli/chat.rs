@@ -12,13 +12,13 @@ use super::load;
 use super::output::{self, CliError};
 
 const COMMANDS: [(&str, &str); 5] = [
-    ("/new", "begin anew"),
+    ("/new", "start a new chat"),
     ("/think", "reason before answering"),
     ("/no_think", "answer at once"),
     ("/help", "this list"),
     ("/quit", "leave (Ctrl+D too); Ctrl+C stops an answer"),
 ];
-const KEYS: &str = "On a terminal Up and Down bring earlier lines, Tab completes a command, and a \\ at the end goes on in the next line.";
+const KEYS: &str = "On a terminal, Up and Down recall earlier lines, Tab completes a command, and a \\ at the end continues in the next line.";
 
 pub fn run(args: &ChatArgs) -> Result<(), CliError> {
     let interrupt = Interrupt::listen();

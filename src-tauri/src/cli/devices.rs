@@ -22,12 +22,12 @@ struct DeviceList {
 pub fn run(args: &DevicesArgs) -> Result<(), CliError> {
     let path = load::file(args.model.as_deref())?;
     let file = ModelFile::open(&path).map_err(|error| CliError::file(&path, error))?;
-    let threads = args.threads.map(usize::from);
+    let threads = load::threads(args.threads)?;
     let machine = load::devices()
         .ok_or_else(|| CliError::message("there is no folder for the GPU check cache"))?;
     let verdicts = machine
         .verdicts(&file, threads, args.check, &mut load::tell_of_check)
-        .map_err(|fault| CliError::message(format!("looking for GPUs, {fault}")))?;
+        .map_err(|fault| CliError::message(format!("GPUs cannot be listed: {fault}")))?;
     let on_check = &mut load::tell_of_check;
     let choice = machine.choose(&DeviceRequest::Auto, &file, threads, on_check);
     let devices = DeviceList {
@@ -72,7 +72,7 @@ fn write(out: &mut impl Write, it: &DeviceList) -> io::Result<()> {
         }
     }
     if it.gpus.is_empty() {
-        writeln!(out, "no Vulkan or Metal driver shows a GPU")?;
+        writeln!(out, "no Vulkan or Metal driver found a GPU")?;
     }
     Ok(())
 }

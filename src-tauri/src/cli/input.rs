@@ -126,7 +126,10 @@ mod tests {
 
     #[test]
     fn a_command_is_completed_from_its_beginning_alone() {
-        let commands = Commands(&[("/new", "begin anew"), ("/no_think", "answer at once")]);
+        let commands = Commands(&[
+            ("/new", "start a new chat"),
+            ("/no_think", "answer at once"),
+        ]);
         assert_eq!(commands.beginning_with("/n"), ["/new", "/no_think"]);
         assert_eq!(commands.beginning_with("/no"), ["/no_think"]);
         for other in ["", "n", "what is /n", "/x"] {

@@ -17,7 +17,7 @@ pub fn run(args: &InspectArgs) -> Result<(), CliError> {
     let mut text = Vec::new();
     write(&mut text, &inspection)?;
     let mut out = io::stdout().lock();
-    // Names and values are a stranger's.
+    // Names and values are untrusted.
     out.write_all(output::visible(&String::from_utf8_lossy(&text)).as_bytes())?;
     Ok(out.flush()?)
 }
@@ -83,7 +83,7 @@ fn write_model(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     writeln!(out, "\nModel")?;
     writeln!(
         out,
-        "  {} blocks, width {}, feed-forward {}",
+        "  {} layers, width {}, feed-forward {}",
         model.shape.layers, model.shape.embedding, model.shape.feed_forward
     )?;
     writeln!(
@@ -95,22 +95,22 @@ fn write_model(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
         out,
         "  vocabulary {}, {} head",
         model.shape.vocab,
-        if model.tied_head { "tied" } else { "own" }
+        if model.tied_head { "tied" } else { "separate" }
     )?;
     writeln!(
         out,
-        "  RoPE base {}, scaling {}, blocks without RoPE {:?}",
+        "  RoPE base {}, scaling {}, layers without RoPE {:?}",
         model.rope_theta, model.rope_scaling, model.layers_without_rope
     )?;
     writeln!(
         out,
-        "  trained for {} of context, can do {}",
+        "  trained for {} of context, supports {}",
         tokens(model.trained_context),
         figures::count(model.longest_context)
     )?;
     writeln!(
         out,
-        "  would run with {} of context here",
+        "  runs with {} of context on this computer",
         tokens(model.usable_context)
     )?;
     if let Some(note) = &model.context_note {

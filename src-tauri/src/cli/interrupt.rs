@@ -1,12 +1,15 @@
-//! Ctrl+C.
+//! Ctrl+C, and the end of a parent.
 
+use std::io;
+use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use crate::folders::Folders;
 use ::devices::CrashMarkers;
 
-/// Ctrl+C, told apart by whether something is at work that it can stop.
+/// Handler of Ctrl+C: stops the work that runs, or ends the program if none does.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     cancel: Arc<AtomicBool>,
@@ -14,24 +17,30 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Listens from now on: Ctrl+C stops the work at hand, and ends the program when there is none.
+    /// Installs the handler.
     pub fn listen() -> Self {
         let interrupt = Self::default();
-        let heard = interrupt.clone();
+        let handler = interrupt.clone();
         let listening = ctrlc::set_handler(move || {
             // A second Ctrl+C, before the first was obeyed, ends the program.
-            let again = heard.cancel.swap(true, Ordering::Relaxed);
-            if again || !heard.working.load(Ordering::Relaxed) {
-                if let Some(folders) = Folders::of_user() {
-                    CrashMarkers::new(&folders.data).withdraw();
-                }
-                std::process::exit(130);
+            let again = handler.cancel.swap(true, Ordering::Relaxed);
+            if again || !handler.working.load(Ordering::Relaxed) {
+                exit();
             }
         });
         if let Err(error) = listening {
             tracing::warn!("Ctrl+C will end the program at once: {error}");
         }
         interrupt
+    }
+
+    /// Ends the program when stdin ends: the parent that holds it has closed it, or has ended.
+    pub fn exit_with_parent() {
+        thread::spawn(|| {
+            // An error is an end, too.
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            exit();
+        });
     }
 
     /// Does work that looks at the flag, and returns it with whether it was interrupted.
@@ -42,4 +51,12 @@ impl Interrupt {
         self.working.store(false, Ordering::Relaxed);
         (result, self.cancel.swap(false, Ordering::Relaxed))
     }
+}
+
+/// Ends the program at once. That is no crash, so no marker of one is left.
+fn exit() -> ! {
+    if let Some(folders) = Folders::of_user() {
+        CrashMarkers::new(&folders.data).withdraw();
+    }
+    process::exit(130);
 }

@@ -4,19 +4,29 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::devices::{Choice, CrashMarkers, DeviceRequest, Devices, OpenModel, OpenStep, VARIABLE};
+use ::devices::{
+    Choice, CrashMarkers, DeviceRequest, Devices, OpenModel, OpenStep, VARIABLE, device_from_env,
+};
 use engine::{CpuLevel, Engine, LoadOptions, ModelFile, TemplateSandbox, TemplateUse};
 
 use super::args::{DeviceArg, ModelArgs, PlaceArgs};
 use super::output::CliError;
 use super::progress::ProgressLine;
 use crate::folders::Folders;
-use crate::{demo_model, sandbox};
+use crate::{demo_model, environment, sandbox};
 
-/// The named file, or the demo model.
+/// The named file, or that of the environment, or the demo model.
 pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
-    match named {
-        Some(file) => Ok(file.to_owned()),
+    if let Some(file) = named {
+        return Ok(file.to_owned());
+    }
+    match environment::model() {
+        Some(file) if file.is_file() => Ok(file),
+        Some(file) => Err(CliError::message(format!(
+            "{}: there is no file {}",
+            environment::MODEL,
+            file.display()
+        ))),
         None => demo_model::file().ok_or_else(|| {
             CliError::message("the demo model is not beside the program; name one with --model")
         }),
@@ -65,6 +75,9 @@ pub fn open(args: &ModelArgs) -> Result<LoadedModel, CliError> {
     let model = open_file(devices(), &file, &request, &options);
     let model = model.map_err(|error| CliError::file(&path, error))?;
     tell_of_template(model.engine().template().origin());
+    if options.context.is_some() {
+        tell_of_context(model.engine().summary().context_note.as_deref());
+    }
     Ok(model)
 }
 
@@ -119,12 +132,20 @@ pub fn tell_of_template(origin: TemplateUse) {
     }
 }
 
+/// Says how the context differs from the one that was asked for, or from the trained one.
+fn tell_of_context(note: Option<&str>) {
+    if let Some(note) = note {
+        // A terminal that is gone needs no words.
+        let _ = writeln!(io::stderr(), "{note}");
+    }
+}
+
 /// Says what takes so long.
 pub fn tell_of_check() {
     // A terminal that is gone needs no words.
     let _ = writeln!(
         io::stderr(),
-        "Trying a GPU, once for this model and driver…"
+        "Checking the GPU, once for this model and driver…"
     );
 }
 
@@ -135,7 +156,7 @@ pub fn requested(place: &PlaceArgs) -> Result<DeviceRequest, CliError> {
         Some(DeviceArg::Reference) => Err(CliError::message(
             "`reference` answers `goldcrest ask` alone",
         )),
-        None => DeviceRequest::of_environment(DeviceRequest::Auto)
+        None => device_from_env(DeviceRequest::Auto)
             .map_err(|error| CliError::message(format!("{VARIABLE}: {error}"))),
     }
 }
@@ -145,11 +166,30 @@ pub fn load_options(place: &PlaceArgs) -> Result<LoadOptions, CliError> {
         .map_err(|error| CliError::message(format!("{}: {error}", CpuLevel::VARIABLE)))?;
     let usual = LoadOptions::default();
     Ok(LoadOptions {
-        threads: place.threads.map(usize::from),
+        threads: threads(place.threads)?,
+        context: context(place.context)?,
         cpu_level: Some(level),
         kv: place.kv.unwrap_or(usual.kv),
         ..usual
     })
+}
+
+/// CPU threads of the flag, else of the environment.
+pub fn threads(flag: Option<u16>) -> Result<Option<usize>, CliError> {
+    if let Some(threads) = flag {
+        return Ok(Some(usize::from(threads)));
+    }
+    let threads = environment::threads().map_err(|error| CliError::message(error.to_string()))?;
+    Ok(threads.map(|threads| threads as usize))
+}
+
+/// Length of the context of the flag, else of the environment.
+pub fn context(flag: Option<u32>) -> Result<Option<usize>, CliError> {
+    let length = match flag {
+        Some(length) => Some(length),
+        None => environment::context().map_err(|error| CliError::message(error.to_string()))?,
+    };
+    Ok(length.map(|length| length as usize))
 }
 
 #[cfg(test)]
@@ -164,6 +204,7 @@ mod tests {
         let flags = PlaceArgs {
             device: Some(DeviceArg::Engine(device.clone())),
             threads: Some(5),
+            context: Some(1234),
             kv: Some(KvType::Q8_0),
         };
         let options = load_options(&flags).map_err(|error| error.to_string());
@@ -171,7 +212,8 @@ mod tests {
         assert_eq!(requested(&flags).ok(), Some(device));
         assert_eq!((options.threads, options.kv), (Some(5), KvType::Q8_0));
         assert_eq!(options.cpu_level, CpuLevel::detect().ok());
-        assert!(options.context.is_none() && options.sandbox.is_none());
+        assert_eq!(options.context, Some(1234));
+        assert!(options.sandbox.is_none());
 
         let reference = PlaceArgs {
             device: Some(DeviceArg::Reference),
@@ -181,7 +223,8 @@ mod tests {
 
         let options = load_options(&PlaceArgs::default()).map_err(|error| error.to_string());
         let options = options.expect("a level");
-        assert_eq!((options.threads, options.kv), (None, KvType::F16));
+        assert_eq!((options.kv, options.context), (KvType::F16, None));
+        assert_eq!(options.threads, None);
         // A run of the tests may have the variable set.
         if std::env::var_os(VARIABLE).is_none() {
             let request = requested(&PlaceArgs::default()).ok();

@@ -1,5 +1,6 @@
 //! How far something has come that takes long: a bar on stderr, where that is a terminal.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -22,7 +23,7 @@ impl ProgressLine {
     }
 
     /// Shows that `done` of `total` is done of what `what` names.
-    pub fn show(&mut self, what: &'static str, done: u64, total: u64) {
+    pub fn show(&mut self, what: impl Into<Cow<'static, str>>, done: u64, total: u64) {
         if self.begun.elapsed() < DELAY {
             return;
         }

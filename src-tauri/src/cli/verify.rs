@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
+use engine::LoadOptions;
 use figures::tokens;
 use reference::Distance;
 
@@ -24,6 +25,10 @@ const MOST_PARTINGS: usize = 8;
 
 pub fn run(args: &VerifyArgs) -> ExitCode {
     let interrupt = Interrupt::listen();
+    if args.steps {
+        // The window reads them: without it nobody waits for the rest.
+        Interrupt::exit_with_parent();
+    }
     let (found, interrupted) = interrupt.during(|cancel| verify(args, cancel));
     let result = match found {
         Ok(Some(report)) => match print(args, &report) {
@@ -42,7 +47,11 @@ pub fn run(args: &VerifyArgs) -> ExitCode {
 fn verify(args: &VerifyArgs, cancel: &AtomicBool) -> Result<Option<VerifyReport>, CliError> {
     let file = &args.file;
     let request = load::requested(&args.place)?;
-    let options = load::load_options(&args.place)?;
+    let options = LoadOptions {
+        // candle and the exact computation know no YaRN.
+        allow_yarn: false,
+        ..load::load_options(&args.place)?
+    };
     let subject = Subject::open(file, args.tokens.map(usize::from));
     let subject = subject.map_err(|error| CliError::file(file, error))?;
     let total = subject.tokens.len() as u64;
@@ -82,7 +91,7 @@ fn verify(args: &VerifyArgs, cancel: &AtomicBool) -> Result<Option<VerifyReport>
         .map(|comparison| subject.report(model.engine(), model.device_reason(), &comparison)))
 }
 
-/// For the window, which has gone where nobody reads it.
+/// For the window; where it has gone, this process ends at the end of its stdin.
 fn print_step(step: ModelCheckStep, done: u64, total: u64) {
     let count = |tokens| u32::try_from(tokens).unwrap_or(u32::MAX);
     let _ = output::json(&CheckLine::Step {
@@ -121,7 +130,7 @@ fn print(args: &VerifyArgs, report: &VerifyReport) -> Result<(), CliError> {
     let mut text = Vec::new();
     write(&mut text, report)?;
     let mut out = io::stdout().lock();
-    // Names and tokens are a stranger's.
+    // Names and tokens are untrusted.
     out.write_all(output::visible(&String::from_utf8_lossy(&text)).as_bytes())?;
     Ok(out.flush()?)
 }
@@ -154,7 +163,7 @@ fn write(out: &mut impl Write, it: &VerifyReport) -> io::Result<()> {
     if !it.partings.is_empty() {
         let count = it.partings.len();
         let positions = if count == 1 { "token" } else { "tokens" };
-        writeln!(out, "  They part after {count} {positions}:")?;
+        writeln!(out, "  They differ after {count} {positions}:")?;
     }
     for parting in it.partings.iter().take(MOST_PARTINGS) {
         write_parting(out, parting)?;

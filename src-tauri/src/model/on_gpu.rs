@@ -33,6 +33,8 @@ impl ModelHost for SlowModel {
         Err(chat::Failure::new(chat::FailureCode::Other, "none"))
     }
 
+    fn close(&mut self) {}
+
     fn info(&self) -> Option<&chat::ModelInfo> {
         None
     }

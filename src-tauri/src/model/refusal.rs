@@ -6,7 +6,7 @@ use std::path::Path;
 use chat::{Failure, FailureCode, ModelChoice};
 use engine::{ConfigError, GgufError, OpenError};
 
-use super::name_of;
+use crate::environment;
 
 pub fn of(choice: &ModelChoice, error: &OpenError) -> Failure {
     let name = name_of(choice);
@@ -19,6 +19,13 @@ pub fn of(choice: &ModelChoice, error: &OpenError) -> Failure {
         }
         (_, error) => (FailureCode::BadModel, format!("{name} {}.", said(error))),
     };
+    let named = match choice {
+        ModelChoice::File(file) => environment::model().is_some_and(|named| named == *file),
+        ModelChoice::DemoModel => false,
+    };
+    if named {
+        return Failure::new(code, format!("{message} {} names it.", environment::MODEL));
+    }
     Failure::new(code, message)
 }
 
@@ -58,6 +65,21 @@ fn plain(sentence: &str) -> String {
         plain.replace_range(start..end, "");
     }
     plain
+}
+
+/// A model's name at the start of a sentence.
+pub fn name_of(choice: &ModelChoice) -> String {
+    match choice {
+        ModelChoice::DemoModel => "The demo model".into(),
+        ModelChoice::File(file) => file_name(file),
+    }
+}
+
+fn file_name(file: &Path) -> String {
+    file.file_name()
+        .unwrap_or(file.as_os_str())
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use engine::KvType;
 
+use super::opened::{info, load_options, requested};
 use super::*;
 
 #[test]
@@ -22,7 +23,7 @@ fn every_option_of_loading_reaches_the_engine() {
         exact,
         cpu_level,
         sandbox,
-        stretch,
+        allow_yarn,
     } = load_options(&asked);
     // The variable goes before the setting; a run of the tests may have it set.
     if std::env::var_os(devices::VARIABLE).is_none() {
@@ -32,7 +33,7 @@ fn every_option_of_loading_reaches_the_engine() {
     assert_eq!(placement, engine::Placement::Cpu, "devices decides");
     assert_eq!((threads, context, kv), (Some(5), Some(1234), KvType::Q8_0));
     assert!(cpu_level.is_none() && !exact && sandbox.is_none());
-    assert_eq!(stretch, engine::LoadOptions::default().stretch);
+    assert_eq!(allow_yarn, engine::LoadOptions::default().allow_yarn);
 
     let usual = chat::ModelOptions {
         threads: None,
@@ -90,7 +91,13 @@ fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
         ..engine::LoadOptions::default()
     };
     let opened = ModelFile::open(&file).expect("a model");
-    let model = devices::open(None, &opened, &DeviceRequest::Cpu, &options, &mut |_| {});
+    let model = devices::open(
+        None,
+        &opened,
+        &devices::DeviceRequest::Cpu,
+        &options,
+        &mut |_| {},
+    );
     let model = model.expect("it opens");
     let engine = &model.engine;
     let summary = engine.summary();

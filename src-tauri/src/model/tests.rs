@@ -95,7 +95,7 @@ fn answer(model: &mut EngineModel, asked: &Asked) -> (String, Vec<u32>, Finished
 }
 
 #[test]
-fn a_long_context_does_not_stretch_the_demo_model() {
+fn a_long_context_uses_no_yarn_for_the_demo_model() {
     let mut model = EngineModel::default();
     let long = ModelOptions {
         context_length: Some(131_072),
@@ -106,7 +106,7 @@ fn a_long_context_does_not_stretch_the_demo_model() {
     assert_eq!(info.context_length, 2048);
     let note = info.context_note.expect("it is said");
     assert!(note.contains("2,048 are used"), "{note}");
-    // A file of the user's is stretched, be it the same.
+    // A file of the user's is extended by YaRN, even the same file.
     let file = demo_model::file().expect("the demo model is there");
     assert_eq!(open(ModelChoice::File(file)).context_length, 4096);
 }

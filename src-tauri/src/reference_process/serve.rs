@@ -2,6 +2,9 @@
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
+use std::process;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 
 use reference::{ReferenceError, ReferenceModel};
 
@@ -19,9 +22,10 @@ pub enum ServeError {
     Pipe(#[from] io::Error),
 }
 
-/// Opens a model and answers the requests on stdin until that ends.
+/// Opens a model and answers the requests on stdin. The end of stdin ends this process, whatever candle computes.
 pub fn serve(file: &Path) -> Result<(), ServeError> {
     say_panics_in_one_line();
+    let requests = requests()?;
     let available = engine::process::available();
     if let Some(available) = available {
         limits::set_memory(available)?;
@@ -35,8 +39,8 @@ pub fn serve(file: &Path) -> Result<(), ServeError> {
         out.write_all(&length.to_le_bytes())?;
     }
     out.flush()?;
-    let mut requests = io::stdin().lock();
-    while let Some(ids) = next(&mut requests)? {
+    for ids in requests {
+        let ids = ids?;
         if ids.is_empty() {
             model.reset();
             continue;
@@ -47,6 +51,22 @@ pub fn serve(file: &Path) -> Result<(), ServeError> {
         out.flush()?;
     }
     Ok(())
+}
+
+/// The requests, read on a thread of their own: a parent that has ended, or waits no longer, closes stdin.
+fn requests() -> io::Result<Receiver<io::Result<Vec<u32>>>> {
+    let (sender, requests) = channel();
+    thread::Builder::new().spawn(move || {
+        let mut stdin = io::stdin().lock();
+        while let Some(ids) = next(&mut stdin).transpose() {
+            let is_last = ids.is_err();
+            if sender.send(ids).is_err() || is_last {
+                return;
+            }
+        }
+        process::exit(0);
+    })?;
+    Ok(requests)
 }
 
 /// The ids of the next request; none where there are no more.

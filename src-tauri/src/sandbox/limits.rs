@@ -1,16 +1,16 @@
-//! Limits that a child sets for itself before it meets a stranger's file. Its parent watches its time and its output.
+//! Limits that a child sets for itself before it reads an untrusted file. Its parent watches its time and its output.
 
 use std::io;
 
-/// Limits memory, stack and time of this process for good, and has it leave no core dump.
+/// Limits memory, stack and CPU time of this process for good, and disables core dumps.
 #[cfg(unix)]
 pub fn set() -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    /// What a rendering may take, in bytes, beside what the program has taken by now.
+    /// Memory of a rendering, in bytes, beside what the program has allocated.
     const MEMORY: u64 = 512 << 20;
     const STACK: u64 = 8 << 20;
-    /// Seconds of computing, so that it ends even where nobody waits for it any more.
+    /// CPU time in seconds, so that it ends even if its parent has ended.
     const TIME: u64 = 3;
 
     let lower = |resource, limit: u64| {
@@ -37,8 +37,8 @@ pub fn set() -> io::Result<()> {
     Ok(())
 }
 
-/// Limits what this process allocates from now on to so many bytes, and has it leave no core dump: beyond them an
-/// allocation fails, where otherwise the system would end some process for want of memory.
+/// Limits further allocations of this process to `bytes`, and disables its core dumps: beyond the limit an allocation
+/// fails, instead of the system ending some process when it is out of memory.
 #[cfg(target_os = "linux")]
 pub fn set_memory(bytes: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -69,11 +69,11 @@ fn a_childs_end_is_a_prompt_or_a_reason() {
     );
 }
 
-/// A child that writes what it reads to the file `heard`, a line in the file `runs`, and these results.
+/// A child that writes what it reads to the file `request`, a line in the file `runs`, and these results.
 fn noting(results: &str) -> (TempDir, ChildSandbox) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().display();
-    let script = format!("cat > {path}/heard; echo >> {path}/runs; echo '{results}'");
+    let script = format!("cat > {path}/request; echo >> {path}/runs; echo '{results}'");
     (folder, sandbox(&script))
 }
 
@@ -86,11 +86,11 @@ fn a_child_reads_template_variables_and_day() {
     let (folder, sandbox) = noting(r#"[{"Ok":""}]"#);
     let prompt = sandbox.render("{{ a }}", &json!({"a": "é"}), TODAY);
     assert_eq!(prompt, Ok(String::new()));
-    let heard = fs::read(folder.path().join("heard")).expect("read");
-    let heard: serde_json::Value = serde_json::from_slice(&heard).expect("JSON");
+    let request = fs::read(folder.path().join("request")).expect("read");
+    let request: serde_json::Value = serde_json::from_slice(&request).expect("JSON");
     let expected = json!({"source": "{{ a }}", "contexts": [{"a": "é"}], "today": "2026-03-05"});
-    assert_eq!(heard, expected);
-    let own: OwnRequest = serde_json::from_value(heard).expect("as the child reads it");
+    assert_eq!(request, expected);
+    let own: OwnRequest = serde_json::from_value(request).expect("as the child reads it");
     assert_eq!((&*own.source, own.today), ("{{ a }}", TODAY.to_string()));
 }
 

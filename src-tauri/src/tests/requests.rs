@@ -18,6 +18,7 @@ pub fn unusual_settings() -> Value {
         "threads": 1,
         "contextLength": 1234,
         "kvType": "q8_0",
+        "unloadMinutes": 30,
         "ownTemplates": ["0123456789abcdef"],
         "samplingChanges": {
             "temperature": 1.25,
@@ -29,11 +30,13 @@ pub fn unusual_settings() -> Value {
         },
         "maxTokens": 33,
         "lookup": false,
+        "readAhead": false,
         "instructions": "Be brief.",
         "thinking": false,
         "sendWith": "ctrl-enter",
         "zoom": 150,
         "showStats": false,
+        "downloadFolder": std::env::temp_dir(),
     })
 }
 
@@ -158,6 +161,10 @@ impl ModelHost for Recorder {
             },
         };
         Ok(self.open.insert(info).clone())
+    }
+
+    fn close(&mut self) {
+        self.open = None;
     }
 
     fn info(&self) -> Option<&ModelInfo> {

@@ -120,7 +120,7 @@ pub struct VerifyReport {
     pub quantisation: String,
     /// `cpu` or `gpu`.
     pub device: &'static str,
-    /// The engine's device, for people.
+    /// Display name of the engine's device.
     pub device_name: String,
     /// Why that one.
     pub device_reason: String,

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 
 use super::{demo_model, goldcrest, parsed, refusal, run, stdout};
 
-/// The demo model's metadata and tensors, all of whose weights are 0, in F16; with blocks so many times as wide. The file
-/// takes no room on the disk.
+/// The demo model's metadata and tensors, all of whose weights are 0, in F16; its layers `wider` times as wide. The file
+/// is sparse.
 fn zeros(folder: &Path, wider: usize) -> PathBuf {
     let demo = Gguf::open(&demo_model()).expect("the demo model");
     let widths = [

@@ -17,7 +17,7 @@ fn chat_goes_on_without_a_terminal() {
 fn typed(steps: &[(&str, &str)]) -> String {
     let program = format!("{} chat", env!("CARGO_BIN_EXE_goldcrest"));
     let script = ["script", "--quiet", "--return", "--command", &program];
-    // A prompt that does not come ends the test and not the patience of whoever runs it.
+    // A prompt that does not appear fails the test instead of blocking it.
     let mut child = Command::new("timeout")
         .args(["--foreground", "120"])
         .args(script)
@@ -48,7 +48,7 @@ fn typed(steps: &[(&str, &str)]) -> String {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_line_in_the_terminal_is_completed_edited_and_comes_back() {
-    const LIST: &str = "begin anew";
+    const LIST: &str = "start a new chat";
     const PROMPT: &str = "› ";
     let completed = typed(&[(PROMPT, "/h\t\r/quit\r")]);
     assert_eq!(completed.matches(LIST).count(), 1, "{completed}");

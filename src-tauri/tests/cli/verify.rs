@@ -81,26 +81,7 @@ fn weights_that_are_nan_are_called_damaged() {
 #[test]
 fn a_file_that_cannot_be_compared_is_refused_with_its_name_and_the_reason() {
     let folder = tempfile::tempdir().expect("a folder");
-    let whole = fs::read(demo_model()).expect("the demo model");
-    let write = |name: &str, bytes: &[u8]| {
-        let path = folder.path().join(name);
-        fs::write(&path, bytes).expect("written");
-        path
-    };
-    // A file that is longer than its disk, as a download that was begun.
-    let endless = write("endless.gguf", &whole[..1000]);
-    let file = fs::File::options().write(true).open(&endless);
-    file.and_then(|file| file.set_len(1 << 40))
-        .expect("a sparse file");
-    for file in [
-        write("empty.gguf", b""),
-        write("header.gguf", &whole[..100]),
-        write("truncated.gguf", &whole[..whole.len() / 2]),
-        write("foreign.gguf", b"%PDF-1.7 this is no model"),
-        endless,
-        folder.path().to_owned(),
-        folder.path().join("missing.gguf"),
-    ] {
+    for file in not_models(folder.path()) {
         let name = file.file_name().expect("a name").to_string_lossy();
         let error = refusal(verify::<&str>(&file, &[]), 2);
         assert!(error.contains(&*name), "{error}");
@@ -114,7 +95,7 @@ fn a_file_that_cannot_be_compared_is_refused_with_its_name_and_the_reason() {
     let yarn = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("crates/engine/tests/fixtures/tiny-yarn-q8_0.gguf");
     let error = refusal(verify::<&str>(&yarn, &[]), 2);
-    assert!(error.contains("does not know YaRN"), "{error}");
+    assert!(error.contains("does not support YaRN"), "{error}");
     refusal(run(["verify"]), 2);
     refusal(verify(&demo_model(), &["-n", "1"]), 2);
 }
@@ -187,4 +168,38 @@ fn an_answer_of_the_reference_is_cancelled_and_its_process_ends() {
     stdout.read_to_end(&mut rest).expect("it ends");
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     assert!(!candle.is_empty() && !Path::new("/proc").join(&candle).exists());
+}
+
+/// As where the window's user stops a check, or the window closes or crashes.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_steps_end_with_the_window_that_reads_them_and_so_does_candle() {
+    use std::time::{Duration, Instant};
+    let mut child = goldcrest()
+        .args(["verify", "--steps", "--device", "cpu"])
+        .arg(demo_model())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdout = child.stdout.take().expect("piped");
+    stdout.read_exact(&mut [0]).expect("a step");
+    let tasks = format!("/proc/{0}/task/{0}/children", child.id());
+    let candle = fs::read_to_string(tasks).expect("its children");
+    let candle = candle.trim().to_owned();
+    assert!(!candle.is_empty());
+    drop(child.stdin.take());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("it ends");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
+    assert!(!rest.contains("report"), "{rest}");
+    // An orphan that nobody waits for has no command line any more.
+    let command_line = Path::new("/proc").join(candle).join("cmdline");
+    let is_gone = || fs::read(&command_line).map_or(true, |line| line.is_empty());
+    let began = Instant::now();
+    while !is_gone() {
+        assert!(began.elapsed() < Duration::from_secs(10), "it goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

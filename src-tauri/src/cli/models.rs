@@ -1,0 +1,126 @@
+//! `goldcrest models`: the known models and the files that are here.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use ::models::{
+    Authenticity, Bandwidth, EntrySources, Facts, Fit, FoundFile, Machine, Manifest, ModelEntry,
+    ModelPlace, ModelSearch,
+};
+use engine::LoadOptions;
+use figures::{count, tokens};
+
+use super::args::ModelsArgs;
+use super::output::{self, CliError, visible};
+use crate::folders::Folders;
+use crate::models::{ModelPlaces, machine_name};
+
+pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
+    let folders = Folders::of_user()
+        .ok_or_else(|| CliError::message("no home folder was found; set GOLDCREST_DATA_DIR"))?;
+    let places = ModelPlaces::of_user(&folders);
+    let manifest = Manifest::embedded();
+    let mut facts = Facts::read(&places.facts_file());
+    let opened: Vec<_> = facts.opened().map(Path::to_owned).collect();
+    let search = ModelSearch::default();
+    let mut found = search.run(&(places.folders)(&[places.own_folder()]), &opened);
+    let demo = places.demo_model.as_deref();
+    found.extend(demo.and_then(|demo| search.file(demo, ModelPlace::DemoModel)));
+    check(&manifest, &found, &mut facts);
+    let machine = machine(&places, &mut facts);
+    let sources = EntrySources {
+        manifest: &manifest,
+        found: &found,
+        facts: &facts,
+        machine: &machine,
+        downloads: &BTreeMap::new(),
+    };
+    let entries = sources.entries();
+    if args.json {
+        return output::json(&entries);
+    }
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for entry in &entries {
+        write(&mut out, entry)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Computes the SHA-256 of files that may be official, once for each state of a file.
+fn check(manifest: &Manifest, found: &[FoundFile], facts: &mut Facts) {
+    for file in found {
+        let is_candidate = manifest.has_size(file.stamp.bytes);
+        let is_hashed = facts.of(&file.stamp).is_some_and(|it| it.sha256.is_some());
+        if !is_candidate || is_hashed {
+            continue;
+        }
+        match ::models::sha256(&file.stamp, &AtomicBool::new(false)) {
+            Ok(sha256) => facts.update(&file.stamp, |facts| facts.sha256 = sha256),
+            Err(error) => tracing::warn!(file = %file.path.display(), %error, "not hashed"),
+        }
+    }
+}
+
+/// This computer with the default settings; its memory bandwidth is measured once.
+fn machine(places: &ModelPlaces, facts: &mut Facts) -> Machine {
+    let options = LoadOptions::default();
+    let name = machine_name(&options);
+    if facts.bandwidth(&name).is_none() {
+        let bytes_per_second = (places.bandwidth)(engine::machine::threads(options.threads));
+        if bytes_per_second.is_finite() {
+            facts.set_bandwidth(Bandwidth {
+                machine: name.clone(),
+                bytes_per_second,
+            });
+        }
+    }
+    Machine {
+        bandwidth: facts.bandwidth(&name),
+        available: engine::process::available(),
+        options,
+    }
+}
+
+fn write(out: &mut impl Write, entry: &ModelEntry) -> io::Result<()> {
+    let authenticity = match entry.authenticity {
+        Authenticity::Official => ", official",
+        Authenticity::Unchecked => ", not checked",
+        Authenticity::Unlisted => "",
+    };
+    let (name, quantisation) = (visible(&entry.name), visible(&entry.quantisation));
+    let megabytes = count(usize::try_from(entry.bytes.div_ceil(1_000_000)).unwrap_or(usize::MAX));
+    writeln!(out, "{name} {quantisation}, {megabytes} MB{authenticity}")?;
+    match (&entry.file, entry.place, &entry.address) {
+        (Some(file), Some(place), _) => writeln!(out, "  {}: {}", place.name(), visible(file))?,
+        (_, _, Some(address)) => writeln!(out, "  not here; {address}")?,
+        _ => {}
+    }
+    for sentence in entry.problem.iter().chain(&entry.note) {
+        writeln!(out, "  {}", visible(sentence))?;
+    }
+    if let Some(forecast) = &entry.forecast {
+        let memory = count(usize::try_from(forecast.memory_bytes >> 20).unwrap_or(usize::MAX));
+        let context = tokens(forecast.context_length as usize);
+        let fit = match forecast.fit {
+            Fit::Fits => "fits",
+            Fit::Slow => "fits, slow",
+            Fit::DoesNotFit => "does not fit in the free memory",
+        };
+        write!(
+            out,
+            "  {memory} MiB of memory with a context of {context}: {fit}"
+        )?;
+        if let Some(rate) = forecast.tokens_per_second {
+            let how = if forecast.measured {
+                "measured"
+            } else {
+                "estimated"
+            };
+            write!(out, "; about {rate:.0} tokens/s, {how}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! What the environment asks for. A flag goes before it, and it goes before the settings.
+
+use std::ffi::OsString;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// Names the model's file.
+pub const MODEL: &str = "GOLDCREST_MODEL";
+/// CPU threads.
+pub const THREADS: &str = "GOLDCREST_THREADS";
+/// Length of the context in tokens.
+pub const CONTEXT: &str = "GOLDCREST_CONTEXT";
+
+/// A variable has a value that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{variable}: {problem}")]
+pub struct BadVariable {
+    variable: &'static str,
+    problem: String,
+}
+
+impl BadVariable {
+    /// A note for the window, which goes on without it.
+    pub fn ignored(&self) -> String {
+        format!("{} is ignored: {}.", self.variable, self.problem)
+    }
+}
+
+/// The model's file.
+pub fn model() -> Option<PathBuf> {
+    let file = set(MODEL)?;
+    std::path::absolute(file).ok()
+}
+
+/// CPU threads.
+///
+/// # Errors
+/// When the variable is not a number of threads.
+pub fn threads() -> Result<Option<u32>, BadVariable> {
+    number(THREADS, set(THREADS), 1..=chat::max_threads())
+}
+
+/// Length of the context in tokens.
+///
+/// # Errors
+/// When the variable is no length of a context.
+pub fn context() -> Result<Option<u32>, BadVariable> {
+    number(CONTEXT, set(CONTEXT), chat::CONTEXT_LENGTHS)
+}
+
+/// The value of a variable that is not empty.
+fn set(variable: &str) -> Option<OsString> {
+    std::env::var_os(variable).filter(|value| !value.is_empty())
+}
+
+fn number(
+    variable: &'static str,
+    value: Option<OsString>,
+    range: RangeInclusive<u32>,
+) -> Result<Option<u32>, BadVariable> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let value = value.to_string_lossy();
+    match value.trim().parse() {
+        Ok(number) if range.contains(&number) => Ok(Some(number)),
+        _ => Err(BadVariable {
+            variable,
+            problem: format!(
+                "`{value}` is not a number from {} to {}",
+                range.start(),
+                range.end()
+            ),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_within_its_range_or_refused_with_the_variables_name() {
+        let read = |value: &str| number(THREADS, Some(value.into()), 1..=8);
+        assert_eq!(number(THREADS, None, 1..=8), Ok(None));
+        assert_eq!((read("1"), read(" 8\n")), (Ok(Some(1)), Ok(Some(8))));
+        for value in ["0", "9", "-1", "two", "1.5", "4294967297"] {
+            let error = read(value).expect_err("out of range");
+            assert_eq!(
+                error.to_string(),
+                format!("GOLDCREST_THREADS: `{value}` is not a number from 1 to 8")
+            );
+            assert_eq!(
+                error.ignored(),
+                format!("GOLDCREST_THREADS is ignored: `{value}` is not a number from 1 to 8.")
+            );
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The lengths of context to choose from, with the memory that each takes.
+
+use std::path::PathBuf;
+
+use chat::{Failure, ModelChoice, ModelStatus, Settings};
+use engine::{ContextCost, LoadOptions, context_costs};
+use serde::Serialize;
+
+use super::{file_of, opened, refusal};
+
+/// A length of context, and what it takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ContextOption {
+    /// The length in tokens.
+    #[cfg_attr(test, specta(type = u32))]
+    pub tokens: usize,
+    /// Memory of a full KV cache in f16, in bytes.
+    #[cfg_attr(test, specta(type = u32))]
+    pub kv_f16_bytes: u64,
+    /// Memory of a full KV cache in q8_0, in bytes.
+    #[cfg_attr(test, specta(type = u32))]
+    pub kv_q8_bytes: u64,
+    /// Whether it is longer than the model was trained for, so that YaRN is applied.
+    pub stretched: bool,
+    /// Whether it fits in the free memory, with the KV type of the settings.
+    pub fits: bool,
+}
+
+impl From<ContextCost> for ContextOption {
+    fn from(cost: ContextCost) -> Self {
+        Self {
+            tokens: cost.tokens,
+            kv_f16_bytes: cost.kv_f16_bytes,
+            kv_q8_bytes: cost.kv_q8_bytes,
+            stretched: cost.stretched,
+            fits: cost.fits,
+        }
+    }
+}
+
+/// The lengths that a model can have, the shortest first; none where there is no model.
+///
+/// # Errors
+/// When its file cannot be read.
+pub fn of_model(status: &ModelStatus, settings: &Settings) -> Result<Vec<ContextOption>, Failure> {
+    let (file, is_loaded) = match status {
+        ModelStatus::None => return Ok(Vec::new()),
+        ModelStatus::Ready { model } => (&model.file, true),
+        ModelStatus::Checking { model }
+        | ModelStatus::Loading { model, .. }
+        | ModelStatus::Ejected { model } => (&model.file, false),
+    };
+    let choice = match file {
+        Some(file) => ModelChoice::File(PathBuf::from(file)),
+        None => ModelChoice::DemoModel,
+    };
+    let options = LoadOptions {
+        allow_yarn: choice != ModelChoice::DemoModel,
+        ..opened::load_options(&settings.load_options())
+    };
+    let costs = context_costs(&file_of(&choice)?, &options, is_loaded)
+        .map_err(|error| refusal::of(&choice, &error))?;
+    Ok(costs.into_iter().map(ContextOption::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use chat::UnopenedModel;
+
+    use super::*;
+    use crate::demo_model;
+
+    #[test]
+    fn a_model_that_is_known_has_its_lengths_and_none_has_none() {
+        let settings = Settings::default();
+        let lengths = |status| {
+            let options = of_model(&status, &settings).expect("it is read");
+            let lengths = options.iter().map(|it| (it.tokens, it.stretched, it.fits));
+            lengths.collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(ModelStatus::None), []);
+        let file = demo_model::file().expect("the demo model");
+        let model = |file: Option<PathBuf>| UnopenedModel {
+            name: "Mine".into(),
+            demo_model: file.is_none(),
+            file: file.map(|file| file.display().to_string()),
+        };
+        let demo = ModelStatus::Ejected { model: model(None) };
+        assert_eq!(lengths(demo), [(2048, false, true)], "it is not stretched");
+        let mine = ModelStatus::Ejected {
+            model: model(Some(file)),
+        };
+        assert_eq!(lengths(mine), [(2048, false, true), (4096, true, true)]);
+        let gone = ModelStatus::Ejected {
+            model: model(Some("/none/x.gguf".into())),
+        };
+        let failure = of_model(&gone, &settings).expect_err("it is gone");
+        assert_eq!(failure.message, "x.gguf is no longer in /none.");
+    }
+}

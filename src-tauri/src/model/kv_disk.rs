@@ -1,0 +1,110 @@
+//! The KV caches of chats on the disk.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use engine::KvBlocks;
+use kv_store::{BlockKey, KvStore, KvStoreError};
+
+/// Bytes that all chats may take together: some 58,000 tokens of SmolLM3-3B in f16.
+const BUDGET: u64 = 4 << 30;
+/// How long nothing is written after an error, such as a full disk.
+const PAUSE: Duration = Duration::from_secs(5 * 60);
+
+/// The folder of blocks.
+pub(super) struct KvDisk {
+    store: KvStore,
+    /// Until then nothing is written.
+    paused_until: Option<Instant>,
+}
+
+impl KvDisk {
+    /// Opens the folder, or makes it; where that fails, prompts are read as ever.
+    pub(super) fn open(folder: &Path) -> Option<KvDisk> {
+        let store = KvStore::open(folder, BUDGET)
+            .inspect_err(|error| tracing::warn!(%error, "KV caches are not kept on the disk"));
+        Some(KvDisk {
+            store: store.ok()?,
+            paused_until: None,
+        })
+    }
+
+    /// The blocks of a model.
+    pub(super) fn blocks<'a>(&'a mut self, model: &'a KvModel) -> ModelBlocks<'a> {
+        ModelBlocks { disk: self, model }
+    }
+
+    /// Erases what only other chats use.
+    pub(super) fn retain(&mut self, chats: &[u64]) {
+        if let Err(error) = self.store.retain_chats(chats) {
+            tracing::warn!(%error, "some KV caches of deleted chats were not erased");
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        self.paused_until
+            .is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Whether it was written. After an error nothing is for a while, so that the log has one line of it.
+    fn written(&mut self, written: Result<(), KvStoreError>) -> bool {
+        if let Err(error) = &written {
+            tracing::warn!(%error, full = error.is_disk_full(), "a KV cache was not kept on the disk");
+            self.paused_until = Some(Instant::now() + PAUSE);
+        }
+        written.is_ok()
+    }
+}
+
+/// What the blocks of a model have in common.
+pub(super) struct KvModel {
+    /// See [`engine::Engine::kv_identity`].
+    pub(super) identity: String,
+    /// Tokens of a block.
+    pub(super) block: usize,
+}
+
+/// The blocks of one model on the disk.
+pub(super) struct ModelBlocks<'a> {
+    disk: &'a mut KvDisk,
+    model: &'a KvModel,
+}
+
+impl ModelBlocks<'_> {
+    fn keys(&self, tokens: &[u32]) -> Vec<BlockKey> {
+        BlockKey::chain(&self.model.identity, tokens, self.model.block)
+    }
+}
+
+impl KvBlocks for ModelBlocks<'_> {
+    fn load(&mut self, tokens: &[u32], first: usize, each: &mut dyn FnMut(&[u8]) -> bool) {
+        let keys = self.keys(tokens);
+        self.disk.store.load(&keys, first / self.model.block, each);
+    }
+
+    fn holds(&mut self, label: u64, tokens: &[u32]) -> bool {
+        let Some(key) = self.keys(tokens).pop() else {
+            return false;
+        };
+        if !self.disk.store.holds(&key) {
+            return false;
+        }
+        if !self.disk.is_paused() {
+            let claimed = self.disk.store.claim(label, &key);
+            self.disk.written(claimed);
+        }
+        true
+    }
+
+    fn store(&mut self, label: u64, tokens: &[u32], block: &[u8]) -> bool {
+        let keys = self.keys(tokens);
+        let Some((key, before)) = keys.split_last() else {
+            return false;
+        };
+        if self.disk.is_paused() {
+            return false;
+        }
+        let stored = self.disk.store.store(label, key, before.len(), block);
+        self.disk.written(stored)
+    }
+}

@@ -1,0 +1,127 @@
+//! A chat that is taken up again in another run of the app: nothing that was read is read again, and the answer is that
+//! of a cold run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use chat::{ChatId, KvType, ModelOptions};
+use engine::{Conversation, Role, Sampling, Turn};
+use tempfile::TempDir;
+
+use super::*;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+const CHAT: ChatId = ChatId(7);
+
+/// A run of the app with its KV caches in `folder`.
+fn run(folder: &Path, kv_type: KvType) -> EngineModel {
+    let options = ModelOptions {
+        device: "cpu".into(),
+        threads: Some(2),
+        context_length: None,
+        kv_type,
+        own_templates: Vec::new(),
+    };
+    let mut model = EngineModel::default().keeping_caches(folder);
+    model
+        .open(&ModelChoice::DemoModel, &options, &mut |_| {})
+        .expect("the demo model opens");
+    model
+}
+
+/// A question of some 700 tokens, and what follows.
+fn conversation(turns: &[&str]) -> Conversation {
+    let words = |at: usize| format!("Number {at} of a list that the demo model reads. ");
+    let mut messages = vec![Turn::new(
+        Role::User,
+        (0..60).map(words).collect::<String>(),
+    )];
+    for (at, text) in turns.iter().enumerate() {
+        let role = [Role::Assistant, Role::User][at % 2];
+        messages.push(Turn::new(role, *text));
+    }
+    Conversation {
+        messages,
+        instructions: None,
+        thinking: false,
+        today: jiff::civil::date(2026, 3, 5),
+        tools: Vec::new(),
+    }
+}
+
+/// The ids of the answer, and how many tokens of the prompt were not read.
+fn answer(model: &mut EngineModel, conversation: &Conversation) -> (Vec<u32>, usize) {
+    let prompt = model.prompt(conversation, &NEVER).expect("a prompt");
+    model.resume(CHAT, &prompt);
+    let params = GenerateParams {
+        sampling: Sampling {
+            temperature: 0.0,
+            ..Sampling::default()
+        },
+        max_tokens: Some(6),
+        ..GenerateParams::default()
+    };
+    let mut ids = Vec::new();
+    let finished = model.generate(&prompt, &params, &NEVER, &mut |event| {
+        if let Event::Token { id, .. } = event {
+            ids.push(id);
+        }
+    });
+    (ids, finished.expect("an answer").stats.cached_tokens)
+}
+
+fn keep_all(model: &mut EngineModel) {
+    while model.work_while_idle(&NEVER) {}
+}
+
+fn blocks(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.join("blocks")).expect("a folder");
+    entries.map(|entry| entry.expect("read").path()).collect()
+}
+
+#[test]
+fn a_chat_of_an_earlier_run_is_not_read_again() {
+    let folder = TempDir::new().expect("a folder");
+    let nowhere = TempDir::new().expect("a folder");
+    let turns = ["It is a list.", "How long is it?"];
+    for kv_type in [KvType::F16, KvType::Q8_0] {
+        let mut first = run(folder.path(), kv_type);
+        answer(&mut first, &conversation(&[]));
+        keep_all(&mut first);
+        drop(first);
+        assert!(!blocks(folder.path()).is_empty());
+        let (cold, read) = answer(&mut run(nowhere.path(), kv_type), &conversation(&turns));
+        assert_eq!(read, 0);
+        let (found, read) = answer(&mut run(folder.path(), kv_type), &conversation(&turns));
+        assert!(read >= 512, "{read} tokens were taken up");
+        assert_eq!(found, cold);
+    }
+
+    // Damaged, and erased with the chat.
+    let (cold, _) = answer(&mut run(nowhere.path(), KvType::F16), &conversation(&turns));
+    for path in blocks(folder.path()) {
+        let mut bytes = fs::read(&path).expect("read");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 4;
+        fs::write(&path, bytes).expect("written");
+    }
+    let mut damaged = run(folder.path(), KvType::F16);
+    assert_eq!(
+        answer(&mut damaged, &conversation(&turns)),
+        (cold.clone(), 0)
+    );
+    keep_all(&mut damaged);
+    assert!(!blocks(folder.path()).is_empty(), "it is kept again");
+    damaged.retain_chats(&[CHAT]);
+    assert!(!blocks(folder.path()).is_empty());
+    damaged.retain_chats(&[ChatId(8)]);
+    assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
+
+    // Where there can be no folder, prompts are read as ever.
+    let file = folder.path().join("file");
+    fs::write(&file, "x").expect("written");
+    let mut without = run(&file, KvType::F16);
+    assert_eq!(answer(&mut without, &conversation(&turns)), (cold, 0));
+    assert!(!without.work_while_idle(&NEVER));
+}

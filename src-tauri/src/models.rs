@@ -1,0 +1,146 @@
+//! The models page: one thread owns the list of models and their downloads; everything slow is done on others.
+//!
+//! A command is a closure that the owner runs. What the owner waits for comes back to it in the same way, so that its
+//! state is never locked.
+
+mod downloading;
+mod downloads;
+mod library;
+mod mailbox;
+mod places;
+mod removal;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::PathBuf;
+use std::thread;
+
+use ::models::ModelList;
+use chat::{Chat, ChatEvent, Failure, ModelChoice, Settings};
+
+use crate::wire::ShellEvent;
+use library::Library;
+use mailbox::{Inbox, Mailbox, NoOwner};
+use removal::files_behind;
+
+pub use places::{ModelPlaces, machine_name};
+
+/// The handle to the owner. Clones ask the same one.
+#[derive(Clone)]
+pub struct Models(Mailbox<Library>);
+
+/// An owner that is not started: what is sent to it before that is not lost.
+pub struct ModelsInbox(Inbox<Library>);
+
+impl Models {
+    /// A handle, and what its owner is started with.
+    pub fn new() -> (Self, ModelsInbox) {
+        let (mailbox, inbox) = Mailbox::new();
+        (Self(mailbox), ModelsInbox(inbox))
+    }
+
+    /// What chat says of the open model, and of the speed of its answers.
+    pub fn observe(&self, event: &ChatEvent) {
+        match event {
+            ChatEvent::Model { model } => {
+                let status = model.status.clone();
+                self.0.tell(move |library| library.model_changed(status));
+            }
+            ChatEvent::Ended { message, .. } => {
+                if let Some(stats) = message.stats.clone() {
+                    self.0.tell(move |library| library.answered(&stats));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The settings were saved.
+    pub fn settings_changed(&self, settings: Settings) {
+        self.0
+            .tell(move |library| library.settings_changed(settings));
+    }
+
+    /// The list as it is; folders are searched again, which ends in an event.
+    pub fn list(&self) -> Result<ModelList, Failure> {
+        self.ask(Library::list)
+    }
+
+    /// Starts or resumes the download of an entry.
+    pub fn get(&self, id: String) -> Result<(), Failure> {
+        self.ask(move |library| library.get(&id))?
+    }
+
+    /// Starts the download of an address that was typed in.
+    pub fn get_address(&self, url: String) -> Result<(), Failure> {
+        self.ask(move |library| library.get_address(&url))?
+    }
+
+    /// Pauses a download.
+    pub fn pause(&self, id: String) -> Result<(), Failure> {
+        self.ask(move |library| library.pause(&id))
+    }
+
+    /// Stops a download and removes what of it is here.
+    pub fn drop_download(&self, id: String) -> Result<(), Failure> {
+        self.ask(move |library| library.drop_download(&id))
+    }
+
+    /// What an entry is opened as.
+    pub fn choice(&self, id: String) -> Result<ModelChoice, Failure> {
+        self.ask(move |library| library.choice(&id))?
+    }
+
+    /// The file of an entry.
+    pub fn file(&self, id: String) -> Result<PathBuf, Failure> {
+        self.ask(move |library| library.file(&id))?
+    }
+
+    /// The file of an entry that may be removed, with every path that leads to it.
+    pub fn removable(&self, id: String) -> Result<Vec<PathBuf>, Failure> {
+        let file = self.ask(move |library| library.removable(&id))??;
+        files_behind(&file).map_err(|error| {
+            Failure::other(format!("{} cannot be found: {error}.", file.display()))
+        })
+    }
+
+    /// The folder in which a dialog begins, for a folder of downloads.
+    pub fn download_folder(&self) -> Result<PathBuf, Failure> {
+        self.ask(|library| library.download_folder())
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(&mut Library) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let gone =
+            |NoOwner| Failure::other("The list of models has failed. Please restart Goldcrest.");
+        self.0.ask(request).map_err(gone)
+    }
+}
+
+impl ModelsInbox {
+    /// Starts the owner, which lives as long as the app.
+    ///
+    /// # Errors
+    /// When the system has no thread for it.
+    pub fn start(
+        self,
+        models: &Models,
+        chat: &Chat,
+        settings: Settings,
+        places: ModelPlaces,
+        on_event: impl Fn(ShellEvent) + Send + 'static,
+    ) -> io::Result<()> {
+        let (mailbox, chat) = (models.0.clone(), chat.clone());
+        let owner = thread::Builder::new().name("models-owner".to_owned());
+        owner.spawn(move || {
+            let mut library = Library::new(mailbox, chat, settings, places, Box::new(on_event));
+            library.restore_downloads();
+            self.0.serve(library);
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! Downloads and where they are kept. The request of each is on the disk until its file is whole, so that a download that
+//! was interrupted, also by a crash, is there after the next start.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use ::models::{DownloadState, ListedDownload};
+use download::{Download, DownloadRequest};
+use serde::{Deserialize, Serialize};
+
+/// All downloads by the ids of their entries, and the file in which they are kept.
+pub(super) struct Downloads {
+    file: PathBuf,
+    pub(super) all: BTreeMap<String, ActiveDownload>,
+    /// Counts the child processes: what a child says after another has taken its place is not heard.
+    pub(super) starts: u64,
+}
+
+/// A download that is under way, paused or failed.
+pub(super) struct ActiveDownload {
+    pub(super) request: DownloadRequest,
+    pub(super) state: DownloadState,
+    pub(super) child: Option<RunningChild>,
+    /// It is removed once its child has ended.
+    pub(super) dropped: bool,
+    pub(super) sent: Option<Instant>,
+}
+
+pub(super) struct RunningChild {
+    pub(super) number: u64,
+    pub(super) download: Download,
+}
+
+/// A download on the disk.
+#[derive(Serialize, Deserialize)]
+struct StoredDownload {
+    id: String,
+    request: DownloadRequest,
+}
+
+impl Downloads {
+    /// Those that were not finished when the app ended. Of a damaged file there are none: what they had written stays,
+    /// and is used when they are started again.
+    pub(super) fn read(file: &Path) -> Downloads {
+        let text = fs::read(file).unwrap_or_default();
+        let stored: Vec<StoredDownload> = serde_json::from_slice(&text).unwrap_or_default();
+        let all = stored
+            .into_iter()
+            .map(|StoredDownload { id, request }| (id, ActiveDownload::paused(request, 0)));
+        Downloads {
+            file: file.to_owned(),
+            all: all.collect(),
+            starts: 0,
+        }
+    }
+
+    /// As the list shows them.
+    pub(super) fn listed(&self) -> BTreeMap<String, ListedDownload> {
+        let shown = self.all.iter().filter(|(_, download)| !download.dropped);
+        let listed = |(id, it): (&String, &ActiveDownload)| {
+            let listed = ListedDownload {
+                file: it.request.file_name().to_owned(),
+                url: it.request.url.clone(),
+                state: it.state.clone(),
+            };
+            (id.clone(), listed)
+        };
+        shown.map(listed).collect()
+    }
+
+    pub(super) fn save(&self) {
+        let kept = self.all.iter().filter(|(_, download)| !download.dropped);
+        let stored: Vec<_> = kept
+            .map(|(id, download)| StoredDownload {
+                id: id.clone(),
+                request: download.request.clone(),
+            })
+            .collect();
+        let saved = serde_json::to_vec_pretty(&stored).map_err(std::io::Error::from);
+        let saved = saved.and_then(|json| system::private::replace(&self.file, &json));
+        if let Err(error) = saved {
+            tracing::warn!(file = %self.file.display(), %error, "the list of downloads was not saved");
+        }
+    }
+}
+
+impl ActiveDownload {
+    pub(super) fn paused(request: DownloadRequest, done: u64) -> Self {
+        Self {
+            state: DownloadState::Paused {
+                done,
+                total: request.bytes,
+            },
+            request,
+            child: None,
+            dropped: false,
+            sent: None,
+        }
+    }
+
+    /// Bytes that are here, and bytes of the file.
+    pub(super) fn progress(&self) -> (u64, Option<u64>) {
+        match &self.state {
+            DownloadState::Running { done, total, .. }
+            | DownloadState::Paused { done, total }
+            | DownloadState::Failed { done, total, .. } => (*done, *total),
+            DownloadState::Verifying { total, .. } => (*total, Some(*total)),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `goldcrest fetch`, over goldcrest-fetch and a server on this computer.
+
+#[expect(dead_code, reason = "the downloader's own tests use more of it")]
+#[path = "../../crates/fetch/tests/fetch/server.rs"]
+mod server;
+#[expect(dead_code, reason = "no test here asks for a GPU")]
+#[path = "../../crates/skipped.rs"]
+mod skipped;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+
+use server::{Reply, Server};
+
+use super::{demo_model, goldcrest, parsed, refusal, stdout};
+
+/// The SHA-256 in `models/manifest.json`.
+const DEMO_SHA256: &str = "cbe2b1c39d569f3c1e20fbb314ab7343f6ef717396bb38525d91a0842f764689";
+
+fn demo() -> Vec<u8> {
+    fs::read(demo_model()).expect("committed")
+}
+
+/// Whether the program that downloads is built; in CI it has to be.
+fn has_program() -> bool {
+    let app = Path::new(env!("CARGO_BIN_EXE_goldcrest"));
+    let program = format!("goldcrest-fetch{}", std::env::consts::EXE_SUFFIX);
+    let is_built = app.with_file_name(program).is_file();
+    if !is_built {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "goldcrest-fetch is not built"
+        );
+        skipped::skip("goldcrest-fetch is not built: cargo build --package fetch");
+    }
+    is_built
+}
+
+fn fetch(folder: &Path, args: &[&str]) -> Command {
+    let mut command = goldcrest();
+    for variable in ["HTTPS_PROXY", "ALL_PROXY", "HF_TOKEN", "HF_ENDPOINT"] {
+        command.env_remove(variable);
+    }
+    command.env("HF_HOME", folder.join("hf"));
+    command.arg("fetch").args(args).arg("--folder").arg(folder);
+    command
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    fetch(folder, args).output().expect("the binary starts")
+}
+
+#[test]
+fn a_file_is_downloaded_verified_and_named() {
+    if !has_program() {
+        return;
+    }
+    let server = Server::new(|asked| Reply::file(&demo(), "a", asked));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("demo.gguf");
+    let address = server.address("demo.gguf");
+    let args = [address.as_str(), "--sha256", DEMO_SHA256];
+    let said = stdout(run(folder.path(), &args));
+    assert_eq!(said.trim(), file.display().to_string());
+    assert_eq!(fs::read(&file).expect("a file"), demo());
+    let report = parsed(run(folder.path(), &[&args[..], &["--json"]].concat()));
+    let expected = json!({ "file": file, "bytes": demo().len(), "sha256": DEMO_SHA256 });
+    assert_eq!(report, expected);
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[test]
+fn what_is_not_downloaded_is_a_sentence() {
+    if !has_program() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::new(|_| Reply::status(404));
+    let address = server.address("demo.gguf");
+    let wrong = "0".repeat(64);
+    for (args, words) in [
+        (
+            &["SmolLM4"][..],
+            "there are SmolLM3-3B:Q4_K_M, SmolLM3-3B:Q8_0",
+        ),
+        (&["http://example.com/x.gguf"], "has to begin with https://"),
+        (
+            &["https://example.com/x.zip"],
+            "does not lead to a GGUF file",
+        ),
+        (
+            &["https://me:secret@example.com/x.gguf"],
+            "name or a password",
+        ),
+        (
+            &["SmolLM3-3B", "--sha256", &wrong],
+            "--sha256 is for addresses",
+        ),
+        (&[&address, "--sha256", "12"], "64 hexadecimal digits"),
+        (&[&address, "--sha256", &wrong], "There is no such file"),
+    ] {
+        let refused = refusal(run(folder.path(), args), 1);
+        assert!(refused.contains(words), "{args:?}: {refused}");
+        assert_eq!(refused.trim().lines().count(), 1, "{refused}");
+        assert!(!refused.contains("secret"), "{refused}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_what_was_written_and_says_how_to_go_on() {
+    if !has_program() {
+        return;
+    }
+    let server = Server::new(|asked| match asked.before {
+        0 => Reply::file(&demo(), "a", asked).slowly(4_000),
+        _ => Reply::file(&demo(), "a", asked),
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = server.address("demo.gguf");
+    let args = [address.as_str(), "--sha256", DEMO_SHA256];
+    let child = fetch(folder.path(), &args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let incomplete = folder.path().join("demo.gguf.incomplete");
+    while fs::metadata(&incomplete).map_or(0, |it| it.len()) == 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    let stopped = refusal(child.wait_with_output().expect("it ends"), 130);
+    assert!(
+        stopped.contains("the same command goes on from there"),
+        "{stopped}"
+    );
+    let kept = fs::metadata(&incomplete).expect("kept").len();
+    stdout(run(folder.path(), &args));
+    let from = server.asked()[1].from();
+    assert_eq!(from, usize::try_from(kept).ok());
+}
