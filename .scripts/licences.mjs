@@ -7,10 +7,11 @@ import { manifest, root } from "./root.mjs";
 /** Files in a package that are its licence or a notice that has to go with it. */
 const LEGAL = /^(licen[cs]e|copying|copyright|notice|unlicense|ofl)/i;
 
-/** The packages that are compiled into the app on this system, each with its licence texts. */
+/** The packages that are compiled into the app and its downloader on this system, each with its licence texts. */
 export function crates() {
   const of = ["--manifest-path", manifest, "--locked"];
-  const tree = ["tree", ...of, "--package", "goldcrest", "--prefix", "none", "--format", "{p}"];
+  const programs = ["--package", "goldcrest", "--package", "fetch"];
+  const tree = ["tree", ...of, ...programs, "--prefix", "none", "--format", "{p}"];
   // Neither what only builds or tests the app, nor macros, which write code and are not in it.
   const names = namesIn(run("cargo", [...tree, "--edges", "normal,no-proc-macro"]));
   const metadata = JSON.parse(run("cargo", ["metadata", "--format-version=1", ...of]));

@@ -69,12 +69,12 @@ test("every crate in the app has a licence text, and the strict ones theirs", ()
     found.filter((it) => it.texts.length === 0),
     [],
   );
-  for (const name of ["option-ext", "brotli", "wgpu", "rusqlite", "tokenizers"])
+  for (const name of ["option-ext", "brotli", "wgpu", "rusqlite", "tokenizers", "ureq"])
     assert.ok(
       found.some((it) => it.name === name),
       name,
     );
-  for (const name of ["specta", "clap_mangen", "tauri-build", "goldcrest", "engine"])
+  for (const name of ["specta", "clap_mangen", "tauri-build", "goldcrest", "engine", "fetch"])
     assert.ok(!found.some((it) => it.name === name), name);
   const mozilla = found.filter((it) => it.licence === "MPL-2.0");
   for (const it of mozilla) assert.match(it.texts.join(), /Mozilla Public License/, it.name);

@@ -26,9 +26,9 @@ const SCREENSHOTS = [
 ];
 
 /**
- * Tauri's configuration for packages of this program: what it depends on, and files that are written to `folder`.
+ * Tauri's configuration for packages of these programs: what they depend on, and files that are written to `folder`.
  */
-export async function packageConfig(program, folder, homepage) {
+export async function packageConfig(programs, folder, homepage) {
   mkdirSync(folder, { recursive: true });
   const { default: licences } = await import(pathToFileURL(join(root, "ui", "dist", MODULE)).href);
   const files = {};
@@ -46,7 +46,8 @@ export async function packageConfig(program, folder, homepage) {
   const pages = join(root, "src-tauri", "bundle", "man");
   for (const name of readdirSync(pages))
     add(`/usr/share/man/man1/${name}.gz`, `${name}.gz`, packed(readFileSync(join(pages, name))));
-  const needs = neededBy(objdump("-p", program), objdump("-T", program));
+  const dumps = (option) => programs.map((program) => objdump(option, program)).join("\n");
+  const needs = neededBy(dumps("-p"), dumps("-T"));
   return {
     bundle: {
       linux: {
@@ -86,9 +87,10 @@ function objdump(option, program) {
   return done.stdout;
 }
 
-/** The libraries that a program is linked with, and the newest GLIBC among the versions of its symbols. */
+/** The libraries that programs are linked with, and the newest GLIBC among the versions of their symbols. */
 export function neededBy(headers, symbols) {
-  const libraries = [...headers.matchAll(/^\s*NEEDED\s+(\S+)$/gm)].map(([, name]) => name);
+  const named = [...headers.matchAll(/^\s*NEEDED\s+(\S+)$/gm)].map(([, name]) => name);
+  const libraries = [...new Set(named)];
   const versions = [...symbols.matchAll(/GLIBC_(\d+)\.(\d+)/g)].map(([, major, minor]) => [
     +major,
     +minor,
@@ -99,12 +101,14 @@ export function neededBy(headers, symbols) {
 }
 
 export function debDepends({ libraries, glibc }) {
-  return [`libc6 (>= ${glibc})`, ...others(libraries).map((name) => LIBRARIES[name])];
+  const named = others(libraries).map((name) => LIBRARIES[name]);
+  // Downloads are verified by the certificates that the system trusts.
+  return [`libc6 (>= ${glibc})`, ...named, "ca-certificates"];
 }
 
 export function rpmDepends({ libraries, glibc }) {
   const named = others(libraries).map((name) => `${name}()(64bit)`);
-  return [`libc.so.6(GLIBC_${glibc})(64bit)`, ...named];
+  return [`libc.so.6(GLIBC_${glibc})(64bit)`, ...named, "ca-certificates"];
 }
 
 /** The libraries that a package has to name. */

@@ -26,10 +26,14 @@ const SYMBOLS = `
 `;
 
 test("packages depend on the newest GLIBC that a symbol asks for", () => {
-  const needs = neededBy(HEADERS, SYMBOLS);
+  const needs = neededBy(`${HEADERS}\n${HEADERS}`, SYMBOLS);
   assert.equal(needs.glibc, "2.35");
-  assert.deepEqual(debDepends(needs), ["libc6 (>= 2.35)", "libgcc-s1"]);
-  assert.deepEqual(rpmDepends(needs), ["libc.so.6(GLIBC_2.35)(64bit)", "libgcc_s.so.1()(64bit)"]);
+  assert.deepEqual(debDepends(needs), ["libc6 (>= 2.35)", "libgcc-s1", "ca-certificates"]);
+  assert.deepEqual(rpmDepends(needs), [
+    "libc.so.6(GLIBC_2.35)(64bit)",
+    "libgcc_s.so.1()(64bit)",
+    "ca-certificates",
+  ]);
 });
 
 test("a library whose package is not known stops the build", () => {

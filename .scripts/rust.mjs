@@ -16,7 +16,7 @@ export function checkRust() {
     hasCargo: Boolean(cargo),
     isRustup: Boolean(cargo) && existsSync(join(dirname(cargo), executable("rustup"))),
     version: asked?.status === 0 ? asked.stdout : undefined,
-    complaint: asked?.stderr ?? asked?.error?.message ?? "",
+    stderr: asked?.stderr ?? asked?.error?.message ?? "",
   });
   if (problem) fail(`${problem}, then run this again`);
 }
@@ -30,13 +30,13 @@ function useCargoHome() {
 }
 
 /** What has to be done before this Rust can build the app, or undefined. */
-export function rustProblem({ needed, hasCargo, isRustup, version, complaint }) {
+export function rustProblem({ needed, hasCargo, isRustup, version, stderr }) {
   if (!hasCargo) return `Rust ${needed} or newer is needed: install it from https://rustup.rs`;
   const found = /(\d+)\.(\d+)/.exec(version ?? "");
   if (!found) {
-    if (isRustup && /no default is configured|is not installed/.test(complaint))
+    if (isRustup && /no default is configured|is not installed/.test(stderr))
       return "rustup has no Rust yet: run rustup toolchain install stable";
-    return `rustc does not say its version (${complaint.split("\n", 1)[0]}): install Rust from https://rustup.rs`;
+    return `rustc does not say its version (${stderr.split("\n", 1)[0]}): install Rust from https://rustup.rs`;
   }
   const [major, minor] = needed.split(".").map(Number);
   const isNew = +found[1] > major || (+found[1] === major && +found[2] >= minor);
@@ -61,11 +61,23 @@ export function targetFolder() {
 /** The app as cargo builds it under a profile. */
 export const builtApp = (profile) => join(targetFolder(), profile, executable("goldcrest"));
 
-/** How the app is built as it ships. Tauri's own program sets the variable for packages: so nothing is built twice. */
+/** The program that downloads for it, which has to lie beside it. */
+export const builtDownloader = (profile) =>
+  join(targetFolder(), profile, executable("goldcrest-fetch"));
+
+/** How the app is built as it ships, with the program that downloads for it: both are `default-members`. Tauri's own program sets the variable for packages: so nothing is built twice. */
 export const releaseBuild = {
   step: ["cargo", ["build", "--release", "--manifest-path", manifest]],
   env: { REMOVE_UNUSED_COMMANDS: dirname(manifest) },
 };
+
+/** The target that rustc builds for, such as `x86_64-unknown-linux-gnu`. */
+export function hostTarget() {
+  const asked = spawnSync("rustc", ["--version", "--verbose"], { encoding: "utf8" });
+  const found = /^host: (\S+)$/m.exec(asked.stdout ?? "");
+  if (!found) fail(`rustc --version: ${asked.error?.message ?? asked.stderr}`);
+  return found[1];
+}
 
 /** Builds the app as it ships, and returns its path. */
 export function buildRelease() {

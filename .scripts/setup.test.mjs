@@ -43,7 +43,7 @@ test("packages are installed again for another Node, system or lock file", () =>
 });
 
 test("each state of Rust has a sentence that says what to run", () => {
-  const rust = { needed: "1.95", hasCargo: true, isRustup: true, complaint: "" };
+  const rust = { needed: "1.95", hasCargo: true, isRustup: true, stderr: "" };
   const problem = (state) => rustProblem({ ...rust, ...state });
   for (const version of ["rustc 1.95.0 (59807616e)", "rustc 1.100.1", "rustc 2.0.0-nightly"])
     assert.equal(problem({ version }), undefined, version);
@@ -51,12 +51,12 @@ test("each state of Rust has a sentence that says what to run", () => {
   const old = { version: "rustc 1.85.0 (4d91de4e4)" };
   assert.match(problem(old), /1\.95 or newer is needed, this is 1\.85: run rustup update stable$/);
   assert.match(problem({ ...old, isRustup: false }), /of the system's packages: install rustup/);
-  for (const complaint of [
+  for (const stderr of [
     "error: rustup could not choose a version of rustc to run, because one wasn't specified explicitly, and no default is configured.",
     "error: toolchain 'stable-x86_64-unknown-linux-gnu' is not installed\nhelp: run",
   ])
-    assert.match(problem({ complaint }), /no Rust yet: run rustup toolchain install stable$/);
-  const broken = problem({ isRustup: false, complaint: "cannot execute\nmore" });
+    assert.match(problem({ stderr }), /no Rust yet: run rustup toolchain install stable$/);
+  const broken = problem({ isRustup: false, stderr: "cannot execute\nmore" });
   assert.match(broken, /does not say its version \(cannot execute\): install Rust/);
 });
 
