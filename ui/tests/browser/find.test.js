@@ -388,13 +388,16 @@ async function costOfWriting(messages, isOpen) {
   if (isOpen) {
     await find(page, "the");
     // The search itself is over.
-    await bar(page).getByText(/ of [\d,]+$| found$/u).waitFor();
+    await soon(async () => assert.match(await words(page), / of [\d,]+$/));
   }
   await page.waitForTimeout(2000);
-  const { sum, longest } = await pageTasks(stand, page, () => page.waitForTimeout(5000));
+  // The least of three: whatever else the machine does only adds.
+  const sums = [];
+  for (let window = 0; window < 3; window++)
+    sums.push((await pageTasks(stand, page, () => page.waitForTimeout(3000))).sum);
   assert.deepEqual(page.faults, []);
   await page.context().close();
-  return { sum, longest };
+  return Math.min(...sums);
 }
 
 test("the bar costs an answer that is written little, however long the chat is", async (t) => {
@@ -403,5 +406,5 @@ test("the bar costs an answer that is written little, however long the chat is",
   const long = await costOfWriting(10_000, true);
   const costs = JSON.stringify({ without, short, long });
   t.diagnostic(costs);
-  assert(long.sum < 1.5 * Math.max(short.sum, without.sum) + 100, costs);
+  assert(long < 1.5 * Math.max(short, without) + 100, costs);
 });
