@@ -220,12 +220,7 @@ impl Library {
                 };
             }
             DownloadEvent::Waiting { .. } => {
-                download.state = DownloadState::Running {
-                    done,
-                    total,
-                    bytes_per_second: None,
-                    seconds_left: None,
-                };
+                download.state = DownloadState::Waiting { done, total };
             }
             DownloadEvent::Verifying { done, total } => {
                 download.state = DownloadState::Verifying { done, total };

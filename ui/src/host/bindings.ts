@@ -258,7 +258,7 @@ export type Device = {
 
 /**  How far a download is. */
 export type DownloadState = 
-/**  Bytes are arriving, or are waited for. */
+/**  Bytes are arriving. */
 { state: "running"; 
 /**  Bytes that are here. */
 done: number; 
@@ -268,6 +268,12 @@ total: number | null;
 bytesPerSecond: number | null; 
 /**  Seconds that are left at this rate. */
 secondsLeft: number | null } | 
+/**  The connection is lost, and is tried again. */
+{ state: "waiting"; 
+/**  Bytes that are here. */
+done: number; 
+/**  Bytes of the file. */
+total: number | null } | 
 /**  All bytes are here, and their SHA-256 is being computed. */
 { state: "verifying"; 
 /**  Bytes that were read. */

@@ -23,6 +23,7 @@ describe("how far a download is", () => {
     expect(progressWords({ state: "failed", ...at, message: "" })).toBe(
       "Stopped at 412 MB of 1.0 GB",
     );
+    expect(progressWords({ state: "waiting", ...at })).toBe("412 MB of 1.0 GB · connecting again");
     expect(progressWords({ state: "verifying", ...at })).toBe(
       "Downloaded. Checking the file: 41 %",
     );
@@ -51,6 +52,10 @@ describe("what is read aloud of a download", () => {
     expect(spokenWords("A", running(600e6), paused)).toBe("Download of A paused.");
     expect(spokenWords("A", paused, paused)).toBeNull();
     expect(spokenWords("A", paused, running(600e6))).toBe("Downloading A.");
+    const waiting = { ...paused, state: "waiting" } as const;
+    expect(spokenWords("A", running(600e6), waiting)).toBe(
+      "The connection is lost. Goldcrest tries to download A again.",
+    );
     const failed = { ...paused, state: "failed", message: "The disk is full." } as const;
     expect(spokenWords("A", running(600e6), failed)).toBe(
       "Download of A stopped. The disk is full.",

@@ -1,5 +1,5 @@
 import type { DownloadState } from "../host/host";
-import { duration, size } from "../text/figures";
+import { size, timeLeft } from "../text/figures";
 
 /** The share of a download that is here, or of its file that is verified, from 0 to 1; null where it is unknown. */
 export function share({ done, total }: DownloadState): number | null {
@@ -21,10 +21,12 @@ export function progressWords(download: DownloadState): string {
       const parts = [
         amount,
         bytesPerSecond !== null && `${size(bytesPerSecond)}/s`,
-        secondsLeft !== null && `${duration(secondsLeft)} left`,
+        secondsLeft !== null && `${timeLeft(secondsLeft)} left`,
       ];
       return parts.filter(Boolean).join(" · ");
     }
+    case "waiting":
+      return `${amount} · connecting again`;
     case "verifying":
       return `Downloaded. Checking the file: ${percentOf(here ?? 0)}`;
     case "paused":
@@ -39,6 +41,7 @@ export function shortWords(download: DownloadState): string {
   const here = share(download);
   switch (download.state) {
     case "running":
+    case "waiting":
       return here === null ? size(download.done) : percentOf(here);
     case "verifying":
       return "checking";
@@ -63,9 +66,11 @@ export function spokenWords(
       if (changed) return `Downloading ${name}.`;
       if (quarter <= last) return null;
       const { secondsLeft } = download;
-      const left = secondsLeft === null ? "" : `, ${duration(secondsLeft)} left`;
+      const left = secondsLeft === null ? "" : `, ${timeLeft(secondsLeft)} left`;
       return `${name}: ${quarter * 25} % downloaded${left}.`;
     }
+    case "waiting":
+      return changed ? `The connection is lost. Goldcrest tries to download ${name} again.` : null;
     case "verifying":
       return changed ? `${name} is downloaded. Checking the file.` : null;
     case "paused":

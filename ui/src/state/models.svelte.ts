@@ -206,7 +206,8 @@ export class Models {
 
 /** Whether a download takes its course. */
 function isComing({ download }: ModelEntry): boolean {
-  return download?.state === "running" || download?.state === "verifying";
+  const state = download?.state;
+  return state === "running" || state === "waiting" || state === "verifying";
 }
 
 /** The file that is offered first. */

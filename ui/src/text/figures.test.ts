@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { count, duration, rate, size, tokens, wait } from "./figures";
+import { count, rate, size, timeLeft, tokens, wait } from "./figures";
 
 it("groups the digits of whole numbers", () => {
   expect([0, 999, 1536, 131072, 1234567].map(count)).toEqual([
@@ -50,7 +50,7 @@ it("says sizes in the unit that fits", () => {
 });
 
 it("says what is left of a wait no more exactly than it is known", () => {
-  expect([3, 12, 40, 58, 200, 3570, 3600, 4320].map(duration)).toEqual([
+  expect([3, 12, 40, 58, 200, 3570, 3600, 4320].map(timeLeft)).toEqual([
     "a few seconds",
     "10 s",
     "40 s",

@@ -23,8 +23,8 @@ export function size(bytes: number): string {
   return `${megabytes < 10 ? megabytes.toFixed(1) : Math.round(megabytes)} MB`;
 }
 
-/** What is left of a longer wait: a few seconds, 40 s, 3 min, 1 h 12 min. */
-export function duration(seconds: number): string {
+/** The time that is left, from seconds: a few seconds, 40 s, 3 min, 1 h 12 min. */
+export function timeLeft(seconds: number): string {
   if (seconds < 10) return "a few seconds";
   if (seconds < 57.5) return `${Math.round(seconds / 5) * 5} s`;
   const minutes = Math.round(seconds / 60);
@@ -32,7 +32,3 @@ export function duration(seconds: number): string {
   const hours = Math.floor(minutes / 60);
   return minutes % 60 === 0 ? `${count(hours)} h` : `${count(hours)} h ${minutes % 60} min`;
 }
-
-/** A time to come, from whole seconds: 9 s, 2 min. */
-export const timeLeft = (seconds: number): string =>
-  seconds < 100 ? `${count(seconds)} s` : `${count(Math.round(seconds / 60))} min`;

@@ -197,6 +197,7 @@ impl Identity<'_> {
 fn total_of(state: &DownloadState) -> u64 {
     match state {
         DownloadState::Running { total, .. }
+        | DownloadState::Waiting { total, .. }
         | DownloadState::Paused { total, .. }
         | DownloadState::Failed { total, .. } => total.unwrap_or(0),
         DownloadState::Verifying { total, .. } => *total,

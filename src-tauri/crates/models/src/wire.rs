@@ -111,7 +111,7 @@ pub enum Fit {
     rename_all_fields = "camelCase"
 )]
 pub enum DownloadState {
-    /// Bytes are arriving, or are waited for.
+    /// Bytes are arriving.
     Running {
         /// Bytes that are here.
         #[cfg_attr(feature = "specta", specta(type = u32))]
@@ -124,6 +124,15 @@ pub enum DownloadState {
         /// Seconds that are left at this rate.
         #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
         seconds_left: Option<u64>,
+    },
+    /// The connection is lost, and is tried again.
+    Waiting {
+        /// Bytes that are here.
+        #[cfg_attr(feature = "specta", specta(type = u32))]
+        done: u64,
+        /// Bytes of the file.
+        #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
+        total: Option<u64>,
     },
     /// All bytes are here, and their SHA-256 is being computed.
     Verifying {

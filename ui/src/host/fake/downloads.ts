@@ -71,6 +71,7 @@ const shelf: ModelEntry[] = [
 export const downloads: Record<string, Script> = {
   "first-download": { ...downloading(running), firstStart: true, filled: false },
   download: downloading(running),
+  "download-waiting": downloading({ state: "waiting", ...at }),
   "download-verifying": downloading({ state: "verifying", ...at }),
   "download-paused": downloading({ state: "paused", ...at }),
   "download-failed": downloading({

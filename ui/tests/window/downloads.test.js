@@ -1,0 +1,176 @@
+// From the first screen to a model of one's own, over the real `goldcrest-fetch` and a hub on this computer.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { existsSync, lstatSync, readFileSync, readdirSync, statSync } from "node:fs";
+import { createServer } from "node:http";
+import { once } from "node:events";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { App, dataFolder, demoFile, root } from "./app.js";
+import { Display } from "./driver.js";
+
+let display;
+before(async () => (display = await Display.open()));
+after(() => display.close());
+
+const { models } = JSON.parse(readFileSync(join(root, "models", "manifest.json"), "utf8"));
+const official = models.find(({ file }) => file === "SmolLM3-Q4_K_M.gguf");
+const demo = readFileSync(demoFile);
+const COMMIT = "0123456789abcdef0123456789abcdef01234567";
+
+/**
+ * A hub. It has the demo model under the name of another, and of the official file as many zero bytes as are waited
+ * for: it sends a megabyte at a time, ten times a second.
+ */
+async function hub(t) {
+  const asked = [];
+  const server = createServer((request, response) => {
+    asked.push({ path: request.url, method: request.method, range: request.headers.range });
+    const isOfficial = request.url.endsWith(`/resolve/${official.revision}/${official.file}`);
+    const isOwn = request.url.endsWith("/own.gguf");
+    if (!isOfficial && !isOwn) return response.writeHead(404).end();
+    const size = isOfficial ? official.bytes : demo.length;
+    const hash = isOfficial ? official.sha256 : createHash("sha256").update(demo).digest("hex");
+    const from = Number(/^bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
+    response.writeHead(from > 0 ? 206 : 200, {
+      "Content-Length": size - from,
+      "Accept-Ranges": "bytes",
+      ...(from > 0 && { "Content-Range": `bytes ${from}-${size - 1}/${size}` }),
+      ETag: `"${hash}"`,
+      "X-Linked-Etag": `"${hash}"`,
+      "X-Linked-Size": size,
+      "X-Repo-Commit": isOfficial ? official.revision : COMMIT,
+    });
+    if (request.method === "HEAD") return response.end();
+    if (isOwn) return response.end(demo.subarray(from));
+    const megabyte = Buffer.alloc(1 << 20);
+    const timer = setInterval(() => response.write(megabyte), 100);
+    response.on("close", () => clearInterval(timer));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = `http://127.0.0.1:${server.address().port}`;
+  return { address, asked };
+}
+
+/** An app of which all folders are its own, and whose hub is that. */
+function folders(t, hub) {
+  const data = dataFolder(t);
+  return { data, env: { HOME: data, HF_HOME: join(data, "hf"), HF_ENDPOINT: hub.address } };
+}
+
+const cached = (data, repository, ...rest) =>
+  join(data, "hf", "hub", `models--${repository.replace("/", "--")}`, ...rest);
+
+test("the first screen leads to the model; its download is paused, and resumed at the next start", async (t) => {
+  const server = await hub(t);
+  const { data, env } = folders(t, server);
+  const app = await App.open(t, display, { data, env });
+  const offer = await app.get("region", "Get a model");
+  await app.until("size and licence", async () =>
+    (await app.text(offer)).includes("1.9 GB, free (Apache-2.0)"),
+  );
+  await app.picture("first-screen");
+  assert.deepEqual(server.asked, [], "nothing is asked before a click");
+
+  await app.click("button", "Get SmolLM3-3B");
+  await app.until("bytes on the screen", async () =>
+    /[3-9] MB of 1\.9 GB · [\d.]+ MB\/s/.test(await app.text(offer)),
+  );
+  await app.picture("first-download");
+  await app.exact();
+  assert.match((await app.ask("What is Goldcrest?")).text, /computer/, "meanwhile the demo model");
+
+  await app.session.press("\uE009", "\uE008", "m");
+  await app.get("dialog", "Models");
+  await app.picture("models-page");
+  await app.click("button", "Pause: SmolLM3-3B, Q4_K_M");
+  const paused = /Paused at ([\d.]+) MB of 1\.9 GB/;
+  await app.until("the pause", async () => paused.test(await app.text()));
+  const [, before] = paused.exec(await app.text());
+  const blobs = cached(data, official.repository, "blobs");
+  const [name, ...others] = readdirSync(blobs);
+  assert.match(name, new RegExp(`^${official.sha256}`));
+  assert.deepEqual(others, []);
+  const bytes = statSync(join(blobs, name)).size;
+  assert(bytes > 1 << 20);
+  await app.close();
+
+  const again = await App.open(t, display, { data, env });
+  await again.click("button", /^Model:/);
+  await again.until("the pause, with its bytes", async () =>
+    (await again.text()).includes(`Paused at ${before} MB`),
+  );
+  const asked = server.asked.length;
+  await again.click("button", "Resume: SmolLM3-3B, Q4_K_M");
+  await again.until("a further request", () => server.asked.length > asked);
+  const { range } = server.asked.at(-1);
+  assert.match(range, /^bytes=\d+-$/);
+  assert(Math.abs(Number(/\d+/.exec(range)[0]) - bytes) <= 1 << 20, `${range} after ${bytes}`);
+  await again.until("more bytes on the disk", () => statSync(join(blobs, name)).size > bytes);
+  await again.close();
+  const size = statSync(join(blobs, name)).size;
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.equal(statSync(join(blobs, name)).size, size, "the download ends with the app");
+});
+
+test("a model of a typed address is downloaded, opened, and goes to the trash", async (t) => {
+  const server = await hub(t);
+  const { data, env } = folders(t, server);
+  const app = await App.open(t, display, { data, env });
+  await app.get("region", "Get a model");
+  await app.session.press("\uE009", "\uE008", "m");
+  await app.get("dialog", "Models");
+  const field = await app.get("textbox", "Get from an address");
+
+  await app.session.type(field, "http://192.0.2.1/own.gguf");
+  await app.click("button", "Get from this address");
+  await app.until("the reason", async () =>
+    (await app.text()).includes("An address has to begin with https://"),
+  );
+  await app.session.send("POST", `/element/${Object.values(field)[0]}/clear`, {});
+  await app.session.type(field, `${server.address}/someone/models/resolve/main/own.gguf`);
+  await app.click("button", "Get from this address");
+  await app.until("the notice", async () =>
+    (await app.text()).includes("is downloaded and verified. Your chats go on with it."),
+  );
+  const link = cached(data, "someone/models", "snapshots", COMMIT, "own.gguf");
+  assert(lstatSync(link).isSymbolicLink());
+  assert.deepEqual(readFileSync(link), demo);
+  assert.equal(readFileSync(cached(data, "someone/models", "refs", "main"), "utf8").trim(), COMMIT);
+  const opened = await app.until("the model", async () => {
+    const { status } = (await app.snapshot()).model;
+    return status.state === "ready" && !status.model.demoModel && status.model;
+  });
+  assert.equal(opened.file, link);
+  await app.picture("models-page-downloaded");
+
+  const { entries } = await app.invoke("list_models");
+  const entry = entries.find(({ file }) => file === link);
+  assert.equal(entry.place, "hugging-face");
+  const remove = async () => {
+    await app.click("button", new RegExp(`^More for ${entry.name}`));
+    await app.click("menuitem", "Move to the trash");
+  };
+  await remove();
+  await app.until("the refusal", async () => (await app.text()).includes("This model is open."));
+  assert(existsSync(link));
+  await app.click("button", /^Open Demo model/);
+  await app.until("the demo model", async () => {
+    const { status } = (await app.snapshot()).model;
+    return status.state === "ready" && status.model.demoModel;
+  });
+  await app.session.press("\uE009", "\uE008", "m");
+  await remove();
+  await app.until("its end", async () => (await app.text()).includes("is in the trash."));
+  assert(!existsSync(link));
+  assert.deepEqual(readdirSync(cached(data, "someone/models", "blobs")), []);
+  const trash = join(data, "xdg-data", "Trash", "files");
+  const sizes = readdirSync(trash).map((name) => lstatSync(join(trash, name)).size);
+  assert(sizes.includes(demo.length), `the file is in the trash: ${sizes}`);
+  await app.picture("models-page-trash");
+});
