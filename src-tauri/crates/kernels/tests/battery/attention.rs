@@ -169,7 +169,7 @@ fn any_number_of_queries_after_any_past() {
                     let off = distance(&out, &want);
                     // Averages over many positions are small, and the error of bf16 is large beside them.
                     let level = cpu.level();
-                    let bound = if level == CpuLevel::Amx { 0.012 } else { 3e-3 };
+                    let bound = if level == CpuLevel::Amx { 0.02 } else { 3e-3 };
                     assert!(
                         off < bound,
                         "{level} {heads} heads past {past} m {m}: {off}"
