@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use ::download::{
-    Destination, Download, DownloadEvent, DownloadRequest, Places, hub_endpoint, hub_folder,
+    Destination, Download, DownloadEvent, DownloadRequest, HUB, Places, hub_endpoint, hub_folder,
 };
 use models::{KnownModel, Manifest};
 use serde::Serialize;
@@ -172,7 +172,7 @@ fn of_known_model(
 ) -> Result<DownloadRequest, CliError> {
     let manifest = Manifest::embedded();
     let found = manifest.downloadable().find(|model| is_called(model, name));
-    let parts = found.and_then(|model| Some((model, model.address()?, model.hub()?)));
+    let parts = found.and_then(|model| Some((model, model.address(HUB)?, model.hub()?)));
     let Some((model, url, (repository, revision))) = parts else {
         let known: Vec<String> = manifest.downloadable().map(full_name).collect();
         return Err(CliError::message(format!(

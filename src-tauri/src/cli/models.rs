@@ -36,6 +36,7 @@ pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
         facts: &facts,
         machine: &machine,
         downloads: &BTreeMap::new(),
+        endpoint: &places.endpoint,
     };
     let entries = sources.entries();
     if args.json {

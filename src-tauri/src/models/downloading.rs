@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use ::models::{DownloadState, FileStamp, FoundFile, KnownModel, ModelPlace, ModelSearch};
 use chat::{Failure, ModelChoice, ModelStatus};
 use download::{
-    AddressError, Destination, Download, DownloadEvent, DownloadRequest, Places, drop_incomplete,
-    incomplete_bytes,
+    AddressError, Destination, Download, DownloadEvent, DownloadRequest, HUB, Places,
+    drop_incomplete, incomplete_bytes,
 };
 
 use super::downloads::{ActiveDownload, RunningChild};
@@ -104,7 +104,7 @@ impl Library {
             },
         };
         Ok(DownloadRequest {
-            url: known.address().ok_or_else(unknown)?,
+            url: known.address(HUB).ok_or_else(unknown)?,
             destination,
             bytes: Some(known.bytes),
             sha256: Some(known.sha256.clone()),

@@ -104,6 +104,7 @@ impl Library {
             facts: &self.facts,
             machine: &machine,
             downloads: &listed,
+            endpoint: &self.places.endpoint,
         };
         ModelList {
             entries: sources.entries(),

@@ -38,6 +38,8 @@ pub struct EntrySources<'a> {
     pub machine: &'a Machine,
     /// Downloads by the ids of their entries.
     pub downloads: &'a BTreeMap<String, ListedDownload>,
+    /// The address of the hub, or of a mirror.
+    pub endpoint: &'a str,
 }
 
 /// The id of the entry of a file that is here.
@@ -117,7 +119,7 @@ impl EntrySources<'_> {
             bytes: file.stamp.bytes,
             licence: known.map(|known| known.licence.clone()),
             source: known.and_then(KnownModel::page),
-            address: known.and_then(KnownModel::address),
+            address: known.and_then(|known| known.address(self.endpoint)),
             file: Some(id_of(&file.path)),
             place: Some(file.place),
             authenticity: identity.authenticity,
@@ -141,7 +143,7 @@ impl EntrySources<'_> {
             bytes: known.bytes,
             licence: Some(known.licence.clone()),
             source: known.page(),
-            address: known.address(),
+            address: known.address(self.endpoint),
             file: None,
             place: None,
             authenticity: Authenticity::Official,

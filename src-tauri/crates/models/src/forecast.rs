@@ -6,6 +6,8 @@ use crate::wire::{Fit, Forecast};
 
 /// Share of the memory bandwidth that decoding reaches: the median of this project's bench records.
 const BANDWIDTH_SHARE: f64 = 0.75;
+/// Bytes of weights below which caches hold a good part of them, so that the memory's bandwidth says nothing.
+const WITHIN_CACHES: u64 = 256 << 20;
 /// Tokens per second below which people read faster than the model writes.
 const READING_RATE: f64 = 5.0;
 
@@ -24,10 +26,9 @@ impl Machine {
     /// The forecast of a model. `measured`: tokens per second that this very file has written.
     pub fn forecast(&self, footprint: &Footprint, measured: Option<f64>) -> Forecast {
         let memory = footprint.memory(&self.options, self.available);
-        let per_token = footprint.bytes_per_token.max(1) as f64;
-        let estimated = self
-            .bandwidth
-            .map(|bandwidth| BANDWIDTH_SHARE * bandwidth / per_token);
+        let per_token = footprint.bytes_per_token;
+        let estimated = (self.bandwidth.filter(|_| per_token > WITHIN_CACHES))
+            .map(|bandwidth| BANDWIDTH_SHARE * bandwidth / per_token as f64);
         let tokens_per_second = measured.or(estimated).filter(|rate| rate.is_finite());
         let fit = match tokens_per_second {
             _ if !memory.fits => Fit::DoesNotFit,
@@ -51,8 +52,8 @@ mod tests {
     const Q4_K_M: u64 = 1_915_305_312;
     const GB: u64 = 1_000_000_000;
 
-    fn forecast(available: u64, bandwidth: Option<f64>, measured: Option<f64>) -> Forecast {
-        let machine = Machine {
+    fn machine(available: u64, bandwidth: Option<f64>) -> Machine {
+        Machine {
             options: LoadOptions {
                 context: Some(4096),
                 threads: Some(2),
@@ -60,8 +61,11 @@ mod tests {
             },
             available: Some(available),
             bandwidth,
-        };
-        machine.forecast(&Footprint::of_smollm3_3b(Q4_K_M), measured)
+        }
+    }
+
+    fn forecast(available: u64, bandwidth: Option<f64>, measured: Option<f64>) -> Forecast {
+        machine(available, bandwidth).forecast(&Footprint::of_smollm3_3b(Q4_K_M), measured)
     }
 
     #[test]
@@ -95,6 +99,10 @@ mod tests {
         let measured = forecast(8 * GB, Some(48e9), Some(3.5));
         assert_eq!(measured.tokens_per_second, Some(3.5));
         assert_eq!((measured.measured, measured.fit), (true, Fit::Slow));
+        let mut small = Footprint::of_smollm3_3b(Q4_K_M);
+        small.bytes_per_token = 4_000_000;
+        let small = machine(8 * GB, Some(48e9)).forecast(&small, None);
+        assert_eq!(small.tokens_per_second, None, "it is in the caches");
         // Where the system had no memory for the measurement.
         let none = forecast(8 * GB, Some(f64::NAN), None);
         assert_eq!((none.tokens_per_second, none.fit), (None, Fit::Fits));

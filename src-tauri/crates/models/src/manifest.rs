@@ -96,13 +96,11 @@ impl Manifest {
 }
 
 impl KnownModel {
-    /// The address that it is downloaded from.
-    pub fn address(&self) -> Option<String> {
+    /// The address that it is downloaded from: at the hub, or at a mirror of it.
+    pub fn address(&self, endpoint: &str) -> Option<String> {
         let (repository, revision) = self.hub()?;
         let file = &self.file;
-        Some(format!(
-            "https://huggingface.co/{repository}/resolve/{revision}/{file}"
-        ))
+        Some(format!("{endpoint}/{repository}/resolve/{revision}/{file}"))
     }
 
     /// The address of the page about it.
@@ -168,7 +166,10 @@ mod tests {
         assert_eq!(manifest, Manifest::embedded());
         assert!(manifest.by_file("SmolLM3-Q4_K_M.gguf").is_some());
         let demo = manifest.by_file("demo/demo-q4_k_m.gguf").expect("there");
-        assert_eq!((demo.address(), demo.page()), (None, None));
+        assert_eq!(
+            (demo.address("https://huggingface.co"), demo.page()),
+            (None, None)
+        );
     }
 
     /// A sound manifest of one model, in which `from` is replaced.
@@ -190,9 +191,9 @@ mod tests {
         let model = manifest.recommended().expect("one");
         let revision = "b".repeat(40);
         assert_eq!(
-            model.address(),
+            model.address("https://mirror.example"),
             Some(format!(
-                "https://huggingface.co/me/it/resolve/{revision}/n.gguf"
+                "https://mirror.example/me/it/resolve/{revision}/n.gguf"
             ))
         );
     }

@@ -40,6 +40,7 @@ impl Sources {
             facts: &self.facts,
             machine: &machine,
             downloads: &self.downloads,
+            endpoint: "https://huggingface.co",
         };
         sources.entries()
     }
