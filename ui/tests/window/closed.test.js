@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, readdirSync, readlinkSync } from "node:fs";
 import { createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { App, binary, dataFolder, read, SLOW } from "./app.js";
+import { App, binary, dataFolder, SLOW } from "./app.js";
 import { Display, until } from "./driver.js";
+import { descendants, isDriverPort, link, sockets } from "./processes.js";
 
 let display;
 before(async () => (display = await Display.open()));
@@ -95,17 +95,13 @@ test("a link to elsewhere does not take the window along", async (t) => {
 test("no process of the app has a socket on the network while it answers", async (t) => {
   const app = await App.open(t, display, { env: SLOW });
   const pid = app.pid();
-  // WebKit's port for the driver, open only because this test asked for it.
-  const [, driverPort] =
-    /WEBKIT_INSPECTOR_SERVER=[\d.]+:(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "utf8")) ?? [];
   await app.sendEndless();
   await app.get("button", "Stop");
-  const isDriverPort = ({ local, remote }) =>
-    [local, remote].some((port) => port === Number(driverPort));
+  const isDrivers = isDriverPort(pid);
   const found = sockets(pid);
-  assert(found.some(isDriverPort), "the driver's port is not found, so no other would be");
+  assert(found.some(isDrivers), "the driver's port is not found, so no other would be");
   assert.deepEqual(
-    found.filter((socket) => !isDriverPort(socket)),
+    found.filter((socket) => !isDrivers(socket)),
     [],
   );
 });
@@ -143,45 +139,4 @@ async function listener(t, port) {
   await once(server, "listening");
   t.after(() => server.close());
   return { port: server.address().port, connections, said: () => connections.flat().join("") };
-}
-
-/** The network sockets that this process and those below it hold, with their ports. */
-function sockets(pid) {
-  const found = [];
-  for (const process of [pid, ...descendants(pid)]) {
-    const inodes = new Set(
-      links(`/proc/${process}/fd`).map((link) => /^socket:\[(\d+)\]/.exec(link)?.[1]),
-    );
-    for (const protocol of ["tcp", "tcp6", "udp", "udp6"])
-      for (const line of read(`/proc/${process}/net/${protocol}`).trim().split("\n").slice(1)) {
-        const fields = line.trim().split(/\s+/);
-        const port = (address) => Number.parseInt(address.split(":")[1], 16);
-        if (inodes.has(fields[9]))
-          found.push({ process, protocol, local: port(fields[1]), remote: port(fields[2]) });
-      }
-  }
-  return found;
-}
-
-// A process may go while it is looked at: then it holds nothing.
-
-function links(folder) {
-  try {
-    return readdirSync(folder).map((name) => link(`${folder}/${name}`));
-  } catch {
-    return [];
-  }
-}
-
-function link(path) {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return "";
-  }
-}
-
-function descendants(pid) {
-  const children = read(`/proc/${pid}/task/${pid}/children`).split(" ").filter(Boolean).map(Number);
-  return children.flatMap((child) => [child, ...descendants(child)]);
 }

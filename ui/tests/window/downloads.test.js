@@ -1,13 +1,15 @@
 // From the first screen to a model of one's own, over the real `goldcrest-fetch` and a hub on this computer.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, lstatSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { createServer } from "node:http";
-import { once } from "node:events";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
-import { App, dataFolder, demoFile, root } from "./app.js";
-import { Display } from "./driver.js";
+import { setTimeout as sleep } from "node:timers/promises";
+import { App, binary, dataFolder, demoFile, root } from "./app.js";
+import { Display, until } from "./driver.js";
+import { isDriverPort, link, sockets } from "./processes.js";
 
 let display;
 before(async () => (display = await Display.open()));
@@ -83,6 +85,11 @@ test("the first screen leads to the model; its download is paused, and resumed a
     /[3-9] MB of 1\.9 GB · [\d.]+ MB\/s/.test(await app.text(offer)),
   );
   await app.picture("first-download");
+  const pid = app.pid();
+  const isDrivers = isDriverPort(pid);
+  const open = sockets(pid).filter((socket) => !isDrivers(socket));
+  const holders = new Set(open.map(({ process }) => link(`/proc/${process}/exe`)));
+  assert.deepEqual([...holders], [join(dirname(binary), "goldcrest-fetch")]);
   await app.exact();
   assert.match((await app.ask("What is Goldcrest?")).text, /computer/, "meanwhile the demo model");
 
@@ -114,9 +121,14 @@ test("the first screen leads to the model; its download is paused, and resumed a
   assert(Math.abs(Number(/\d+/.exec(range)[0]) - bytes) <= 1 << 20, `${range} after ${bytes}`);
   await again.until("more bytes on the disk", () => statSync(join(blobs, name)).size > bytes);
   await again.close();
-  const size = statSync(join(blobs, name)).size;
-  await new Promise((resolve) => setTimeout(resolve, 500));
-  assert.equal(statSync(join(blobs, name)).size, size, "the download ends with the app");
+  const size = () => statSync(join(blobs, name)).size;
+  let last = -1;
+  await until(5000, "the download to end with the app", async () => {
+    const before = last;
+    last = size();
+    await sleep(500);
+    return before === last;
+  });
 });
 
 test("a model of a typed address is downloaded, opened, and goes to the trash", async (t) => {
