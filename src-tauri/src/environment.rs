@@ -32,6 +32,11 @@ pub fn model() -> Option<PathBuf> {
     std::path::absolute(file).ok()
 }
 
+/// The device, as it was written.
+pub fn device() -> Option<OsString> {
+    set(devices::VARIABLE)
+}
+
 /// CPU threads.
 ///
 /// # Errors

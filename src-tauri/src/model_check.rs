@@ -118,8 +118,8 @@ pub enum CheckLine {
 pub struct CheckSubject {
     /// The model's file.
     pub file: PathBuf,
-    /// `auto`, `cpu`, `gpu` or `gpu:ID`.
-    pub device: String,
+    /// `auto`, `cpu`, `gpu` or `gpu:ID`; none for that of the environment.
+    pub device: Option<String>,
     /// CPU threads; none for one per physical core.
     pub threads: Option<u32>,
     /// How keys and values are kept, as the command line takes it.
@@ -140,7 +140,8 @@ impl CheckSubject {
     pub fn of_file(file: PathBuf, settings: &Settings) -> Self {
         Self {
             file,
-            device: settings.device.clone(),
+            // The child reads the same environment.
+            device: environment::device().is_none().then(|| settings.device.clone()),
             threads: environment::threads().ok().flatten().or(settings.threads),
             kv: settings.kv_type.name(),
         }
@@ -148,7 +149,9 @@ impl CheckSubject {
 
     fn arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![STEPS.into()];
-        arguments.extend(["--device".into(), self.device.clone().into()]);
+        if let Some(device) = &self.device {
+            arguments.extend(["--device".into(), device.into()]);
+        }
         arguments.extend(["--kv".into(), self.kv.into()]);
         if let Some(threads) = self.threads {
             arguments.extend(["--threads".into(), threads.to_string().into()]);
@@ -301,7 +304,7 @@ mod tests {
         };
         let subject = CheckSubject {
             file: "/models/mine.gguf".into(),
-            device: "cpu".into(),
+            device: Some("cpu".into()),
             threads: Some(3),
             kv: "f16",
         };

@@ -3,7 +3,7 @@
 //! [`Chat`] is the handle: each verb is a request to the *actor*, a thread that owns the [`Store`]
 //! and answers at once. The actor keeps the queue of answers and hands one job at a time to the
 //! *model thread*, which owns the [`ModelHost`] and reports back what it reads and writes. Nothing
-//! is shared and nothing is locked, but for the flag that cancels an answer.
+//! is locked, and all that is shared are two flags: one cancels an answer, one ends idle work.
 //!
 //! The model itself is behind [`ModelHost`]: this crate knows no engine, and tests script one.
 
