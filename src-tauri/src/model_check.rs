@@ -141,7 +141,9 @@ impl CheckSubject {
         Self {
             file,
             // The child reads the same environment.
-            device: environment::device().is_none().then(|| settings.device.clone()),
+            device: environment::device()
+                .is_none()
+                .then(|| settings.device.clone()),
             threads: environment::threads().ok().flatten().or(settings.threads),
             kv: settings.kv_type.name(),
         }
