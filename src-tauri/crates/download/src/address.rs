@@ -47,7 +47,7 @@ impl DownloadRequest {
     /// # Errors
     /// Why the address is not accepted.
     pub fn of_address(text: &str, places: &Places) -> Result<Self, AddressError> {
-        let mut url = checked(text.trim())?;
+        let mut url = parse_address(text.trim())?;
         url.set_fragment(None);
         let destination = match hub_file(&url, &places.endpoint) {
             Some(found) => {
@@ -86,8 +86,11 @@ impl DownloadRequest {
     }
 }
 
-/// An address that may be downloaded from.
-fn checked(text: &str) -> Result<Url, AddressError> {
+/// An address that may be downloaded from: encrypted, or of this computer.
+///
+/// # Errors
+/// Why the address is not accepted.
+pub fn parse_address(text: &str) -> Result<Url, AddressError> {
     let url = Url::parse(text).map_err(|_| AddressError::Form)?;
     let is_allowed = match url.scheme() {
         "https" => true,

@@ -19,7 +19,9 @@ const LONGEST_LINE: u64 = 1 << 16;
 /// Where the running program does not know its own path, or no such file is beside it.
 pub fn program() -> io::Result<PathBuf> {
     let name = format!("goldcrest-fetch{}", std::env::consts::EXE_SUFFIX);
-    let program = std::env::current_exe()?.with_file_name(name);
+    // It may have been started by a link that lies elsewhere.
+    let program = std::env::current_exe()?.canonicalize()?;
+    let program = program.with_file_name(name);
     if program.is_file() {
         return Ok(program);
     }

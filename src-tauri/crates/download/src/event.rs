@@ -60,7 +60,7 @@ pub enum DownloadEvent {
     Failed {
         /// Why, and what to do, in a sentence or two.
         message: String,
-        /// Whether what was written is kept and may be of use.
+        /// Whether what was written is kept for a resume.
         can_resume: bool,
     },
 }

@@ -14,11 +14,11 @@ mod lock;
 mod paths;
 mod request;
 
-pub use address::{AddressError, Places, is_loopback};
+pub use address::{AddressError, Places, is_loopback, parse_address};
 pub use child::{Download, program};
 pub use disk::free_bytes;
 pub use event::DownloadEvent;
 pub use hub::{HUB, hub_endpoint, hub_folder, hub_token_file};
 pub use lock::{FileLock, LockError};
 pub use paths::{DownloadPaths, drop_incomplete, incomplete_bytes};
-pub use request::{Destination, DownloadRequest, PAUSE, RequestError};
+pub use request::{Destination, DownloadRequest, PAUSE, RequestError, is_commit, is_sha256};

@@ -2,12 +2,17 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// How often a lock is taken whose file the holder before has just removed.
+const TRIES: usize = 10;
 
 /// Held while a file is downloaded. The system releases it when the process ends, however that ends.
 #[derive(Debug)]
 pub struct FileLock {
     _file: File,
+    /// The lock's file, where that is removed with the lock.
+    temporary: Option<PathBuf>,
 }
 
 /// Why a lock is not taken.
@@ -30,27 +35,76 @@ impl FileLock {
         if let Some(folder) = path.parent() {
             make_folder(folder)?;
         }
-        let file = shared_file().truncate(false).open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(LockError::Held),
-            // Some network file systems have no locks. Two downloads would then write the same file, whose hash shows it.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                Ok(Self { _file: file })
+        for _ in 0..TRIES {
+            let file = shared_file().truncate(false).open(path)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(LockError::Held),
+                // Two downloads may then write the same file: each looks before it writes whether the file is its own.
+                Err(TryLockError::Error(error)) if is_without_locks(&error) => {}
+                Err(TryLockError::Error(error)) => return Err(error.into()),
             }
-            Err(TryLockError::Error(error)) => Err(error.into()),
+            if is_at(&file, path) {
+                return Ok(Self {
+                    _file: file,
+                    temporary: None,
+                });
+            }
+        }
+        Err(LockError::Held)
+    }
+
+    /// The same on a file that is removed when the lock is released.
+    ///
+    /// # Errors
+    /// Where another holds it, or the file cannot be made.
+    pub fn take_temporary(path: &Path) -> Result<Self, LockError> {
+        let mut lock = Self::take(path)?;
+        lock.temporary = Some(path.to_owned());
+        Ok(lock)
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        if let Some(path) = &self.temporary {
+            // A file that stays is of no harm: the next one locks it again.
+            let _ = fs::remove_file(path);
         }
     }
 }
 
-/// A file to be written that all may read and only the user may write, whatever the umask is.
+/// Whether this is what a file system without locks says, as some of the network are.
+fn is_without_locks(error: &io::Error) -> bool {
+    const ENOLCK: i32 = if cfg!(target_os = "macos") { 77 } else { 37 };
+    error.kind() == io::ErrorKind::Unsupported || cfg!(unix) && error.raw_os_error() == Some(ENOLCK)
+}
+
+/// Whether an open file is the one of this path, and not one that was removed or replaced since, nor one that a link leads
+/// to.
+#[cfg(unix)]
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+/// The standard library does not say here which file it is: whether there is one.
+#[cfg(not(unix))]
+pub(crate) fn is_at(_: &File, path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|named| named.is_file())
+}
+
+/// A file to be written as the umask says, but never by all: a cache may be one of a group.
 pub(crate) fn shared_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o644);
+        options.mode(0o664);
     }
     options
 }
@@ -62,7 +116,7 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o755);
+        builder.mode(0o775);
     }
     builder.create(path)
 }
@@ -79,5 +133,38 @@ mod tests {
         assert!(matches!(FileLock::take(&path), Err(LockError::Held)));
         drop(first);
         assert!(FileLock::take(&path).is_ok());
+    }
+
+    #[test]
+    fn a_temporary_one_leaves_no_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("b.lock");
+        drop(FileLock::take_temporary(&path).expect("free"));
+        assert!(!path.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_is_that_of_the_file_that_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("b.lock");
+        let lock = FileLock::take_temporary(&path).expect("free");
+        // A second process has it open when the first one releases it.
+        let opened = File::open(&path).expect("there");
+        assert!(is_at(&opened, &path));
+        drop(lock);
+        assert!(!is_at(&opened, &path));
+        let third = FileLock::take_temporary(&path).expect("free");
+        assert!(!is_at(&opened, &path));
+        assert!(matches!(FileLock::take(&path), Err(LockError::Held)));
+        drop(third);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_network_file_system_without_locks_is_no_failure() {
+        assert!(is_without_locks(&io::Error::from_raw_os_error(37)));
+        assert!(is_without_locks(&io::ErrorKind::Unsupported.into()));
+        assert!(!is_without_locks(&io::ErrorKind::PermissionDenied.into()));
     }
 }

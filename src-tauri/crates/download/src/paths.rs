@@ -1,17 +1,19 @@
 //! Where the parts of a download lie.
 //!
-//! In the hub's cache as huggingface_hub 2.4 has it (`file_download.py`): the content under `blobs/`, named after its
-//! SHA-256, a relative link to it under `snapshots/COMMIT/`, the commit of a branch in `refs/BRANCH`, and the lock under
-//! `.locks/`, which huggingface_hub takes too. It keeps its own incomplete files under names that no other process uses, so
-//! ours is not touched by it.
+//! In the hub's cache as huggingface_hub has it (`file_download.py`): the content under `blobs/`, named after its SHA-256, a
+//! relative link to it under `snapshots/COMMIT/`, the commit of a branch in `refs/BRANCH`, and the lock under `.locks/`,
+//! which huggingface_hub takes too. From version 1.18 on it keeps its own incomplete files under names that no other process
+//! uses; an older one goes on with ours, and does not verify it.
+//!
+//! In a folder of the user's what is not whole has a name with the beginning of its SHA-256, so that it is no other
+//! download's and no file of the user's.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::lock::{FileLock, LockError, make_folder, shared_file};
-use crate::request::{Destination, DownloadRequest, RequestError};
+use crate::lock::{FileLock, LockError, is_at, make_folder, shared_file};
+use crate::request::{Destination, DownloadRequest, RequestError, is_commit};
 
 /// The paths of one download.
 #[derive(Debug, Clone)]
@@ -39,6 +41,7 @@ impl DownloadPaths {
     /// Where they are not, or a name leads out of its folder.
     pub fn of(request: &DownloadRequest) -> Result<Self, RequestError> {
         request.check_names()?;
+        let hash = request.hash()?;
         match &request.destination {
             Destination::HubCache {
                 hub,
@@ -46,7 +49,6 @@ impl DownloadPaths {
                 revision,
                 file,
             } => {
-                let hash = request.hash()?;
                 let name = format!("models--{}", repository.replace('/', "--"));
                 let blobs = hub.join(&name).join("blobs");
                 Ok(Self {
@@ -60,12 +62,15 @@ impl DownloadPaths {
                     }),
                 })
             }
-            Destination::Folder { folder, file } => Ok(Self {
-                content: folder.join(file),
-                incomplete: folder.join(format!("{file}.incomplete")),
-                lock: folder.join(format!("{file}.lock")),
-                snapshot: None,
-            }),
+            Destination::Folder { folder, file } => {
+                let hidden = format!(".{file}.{}", &hash[..8]);
+                Ok(Self {
+                    content: folder.join(file),
+                    incomplete: folder.join(format!("{hidden}.incomplete")),
+                    lock: folder.join(format!("{hidden}.lock")),
+                    snapshot: None,
+                })
+            }
         }
     }
 
@@ -91,11 +96,16 @@ impl DownloadPaths {
         self.snapshot.is_none()
     }
 
-    /// A file that is there already under this name, whose content nobody has verified yet.
+    /// What is there already under this name, whose content nobody has verified yet. In a folder of the user's it may be
+    /// something else than a file.
     pub fn existing(&self) -> Option<PathBuf> {
+        let is_there = |path: &PathBuf| match &self.snapshot {
+            Some(_) => path.is_file(),
+            None => fs::symlink_metadata(path).is_ok(),
+        };
         [self.content.clone(), self.file()]
             .into_iter()
-            .find(|path| path.is_file())
+            .find(is_there)
     }
 
     /// What is written until it is whole.
@@ -108,7 +118,10 @@ impl DownloadPaths {
     /// # Errors
     /// Where another process downloads the same file, or a folder cannot be written.
     pub fn take_lock(&self) -> Result<FileLock, LockError> {
-        FileLock::take(&self.lock)
+        match &self.snapshot {
+            Some(_) => FileLock::take(&self.lock),
+            None => FileLock::take_temporary(&self.lock),
+        }
     }
 
     /// Opens the incomplete file to read and write, and makes it where it is not there.
@@ -122,14 +135,26 @@ impl DownloadPaths {
         shared_file().truncate(false).open(&self.incomplete)
     }
 
+    /// Whether an open file is still the incomplete one, which another program may have removed or put in its place.
+    pub fn is_incomplete(&self, file: &File) -> bool {
+        is_at(file, &self.incomplete)
+    }
+
     /// Gives the verified content of the incomplete file its name, and returns the path by which it is opened. `branch` is
     /// the one whose commit this is, where a branch was asked for.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// Where the folder cannot be written, or is the user's and has a file of this name now (`AlreadyExists`).
     pub fn publish(&self, branch: Option<&str>) -> io::Result<PathBuf> {
-        fs::rename(&self.incomplete, &self.content)?;
-        self.link(branch)
+        match &self.snapshot {
+            Some(snapshot) => {
+                fs::rename(&self.incomplete, &self.content)?;
+                snapshot.point_to(&self.content, IfRefused::Move, symlink)?;
+                snapshot.write_ref(branch)?;
+            }
+            None => rename_to_free(&self.incomplete, &self.content)?,
+        }
+        Ok(self.file())
     }
 
     /// Makes the names by which the cache leads to a content that is there, and returns the path by which it is opened.
@@ -139,12 +164,12 @@ impl DownloadPaths {
     pub fn link(&self, branch: Option<&str>) -> io::Result<PathBuf> {
         if let Some(snapshot) = &self.snapshot {
             if self.content.is_file() {
-                snapshot.point_to(&self.content, symlink)?;
+                snapshot.point_to(&self.content, IfRefused::Copy, symlink)?;
             }
             snapshot.write_ref(branch)?;
         } else {
-            // In a folder of the user's nothing is left but the file.
-            let _ = fs::remove_file(&self.lock);
+            // The other name of the file, where the program ended between the two steps of `rename_to_free`.
+            let _ = self.remove_incomplete();
         }
         Ok(self.file())
     }
@@ -155,14 +180,19 @@ impl DownloadPaths {
     /// Where the folder cannot be written.
     pub fn remove_incomplete(&self) -> io::Result<()> {
         match fs::remove_file(&self.incomplete) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
-        if self.snapshot.is_none() {
-            let _ = fs::remove_file(&self.lock);
-        }
-        Ok(())
     }
+}
+
+/// What is done with a content to which no link can be made, as huggingface_hub does it.
+#[derive(Debug, Clone, Copy)]
+enum IfRefused {
+    /// The content is new: nothing else leads to it.
+    Move,
+    /// A pointer of another commit may lead to it.
+    Copy,
 }
 
 impl CachedFile {
@@ -171,29 +201,45 @@ impl CachedFile {
         folder.join(&self.file)
     }
 
-    /// Makes a relative link to the content; where links are not allowed the content itself is moved here, as
-    /// huggingface_hub does it.
+    /// The relative path from the pointer to a content. Windows resolves no `/` in a link.
+    fn link_target(&self, content: &Path) -> PathBuf {
+        let above = self.file.split('/').count() + 1;
+        let mut target = PathBuf::from_iter(std::iter::repeat_n("..", above));
+        target.push("blobs");
+        target.push(content.file_name().unwrap_or_default());
+        target
+    }
+
+    /// Makes a relative link to the content; where links are not allowed the content itself comes here.
     fn point_to(
         &self,
         content: &Path,
+        if_refused: IfRefused,
         symlink: impl Fn(&Path, &Path) -> io::Result<()>,
     ) -> io::Result<()> {
         let pointer = self.pointer();
         if let Some(folder) = pointer.parent() {
             make_folder(folder)?;
         }
-        let mut target = PathBuf::from("../..");
-        target.extend(self.file.split('/').skip(1).map(|_| ".."));
-        target.push("blobs");
-        target.push(content.file_name().unwrap_or_default());
-        if fs::read_link(&pointer).is_ok_and(|found| found == target) {
+        let target = self.link_target(content);
+        if fs::read_link(&pointer).is_ok_and(|found| found.as_os_str() == target.as_os_str()) {
             return Ok(());
         }
         match fs::remove_file(&pointer) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        symlink(&target, &pointer).or_else(|_| fs::rename(content, &pointer))
+        match (symlink(&target, &pointer), if_refused) {
+            (Err(error), IfRefused::Move) if is_link_refused(&error) => {
+                fs::rename(content, &pointer)
+            }
+            (Err(error), IfRefused::Copy) if is_link_refused(&error) => {
+                let copy = pointer.with_added_extension("incomplete");
+                fs::copy(content, &copy)?;
+                fs::rename(&copy, &pointer)
+            }
+            (linked, _) => linked,
+        }
     }
 
     /// Notes the commit of a branch. A file that was asked for by its commit is noted as `main` where nothing is: offline,
@@ -201,7 +247,8 @@ impl CachedFile {
     fn write_ref(&self, branch: Option<&str>) -> io::Result<()> {
         let path = self.repository.join("refs").join(branch.unwrap_or("main"));
         let is_current = match fs::read_to_string(&path) {
-            Ok(found) => branch.is_none() || found == self.commit,
+            Ok(found) if branch.is_none() => is_commit(&found),
+            Ok(found) => found == self.commit,
             Err(_) => false,
         };
         if is_current {
@@ -210,13 +257,37 @@ impl CachedFile {
         if let Some(folder) = path.parent() {
             make_folder(folder)?;
         }
-        let mut name = OsString::from(path.file_name().unwrap_or_default());
-        name.push(".goldcrest.tmp");
-        let temporary = path.with_file_name(name);
+        // Not in `refs/`, where every file is a branch.
+        let name = format!(".{}.{}.tmp", self.commit, std::process::id());
+        let temporary = self.repository.join(name);
         let mut file = shared_file().truncate(true).open(&temporary)?;
         file.write_all(self.commit.as_bytes())?;
+        file.sync_all()?;
         fs::rename(&temporary, &path)
     }
+}
+
+/// Renames a file to a name that is free: `rename` alone would replace what has appeared there.
+fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from),
+        // The file system may have no hard links.
+        Err(_) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
+        Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
+    }
+}
+
+/// Whether symbolic links cannot be made there, or not by this user.
+fn is_link_refused(error: &io::Error) -> bool {
+    // Windows: ERROR_INVALID_FUNCTION, ERROR_NOT_SUPPORTED, ERROR_PRIVILEGE_NOT_HELD.
+    let is_refused_by_windows =
+        cfg!(windows) && matches!(error.raw_os_error(), Some(1 | 50 | 1314));
+    let kind = error.kind();
+    is_refused_by_windows
+        || matches!(
+            kind,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
+        )
 }
 
 /// Bytes that are on the disk of a file that is not whole: what a resume begins with. `None` where there is none.
@@ -283,6 +354,7 @@ mod tests {
         let mut file = paths.open_incomplete().expect("made");
         file.write_all(b"content").expect("written");
         assert_eq!(incomplete_bytes(&request), Some(7));
+        drop(file);
         let pointer = paths.publish(Some("main")).expect("published");
         assert_eq!(fs::read(&pointer).expect("it leads there"), b"content");
         #[cfg(unix)]
@@ -291,6 +363,19 @@ mod tests {
             assert_eq!(fs::read_link(&pointer).expect("a link"), target);
         }
         assert_eq!(incomplete_bytes(&request), None);
+    }
+
+    #[test]
+    fn a_link_is_of_the_systems_separators() {
+        let hub = tempfile::tempdir().expect("a folder");
+        let paths = DownloadPaths::of(&request(hub.path(), "a/b/x.gguf")).expect("all is known");
+        let target = paths
+            .snapshot
+            .as_ref()
+            .map(|it| it.link_target(&paths.content));
+        let hash = "ab".repeat(32);
+        let expected = ["..", "..", "..", "..", "blobs", &hash].join(std::path::MAIN_SEPARATOR_STR);
+        assert_eq!(target.expect("in the cache").to_str(), Some(&*expected));
     }
 
     #[test]
@@ -306,8 +391,25 @@ mod tests {
             .write_all(b"content")
             .expect("written");
         fs::rename(&paths.incomplete, &paths.content).expect("renamed");
-        let refuse = |_: &Path, _: &Path| Err(io::ErrorKind::PermissionDenied.into());
-        snapshot.point_to(&paths.content, refuse).expect("moved");
+        let refuse = |kind: io::ErrorKind| move |_: &Path, _: &Path| Err(kind.into());
+        let full = refuse(io::ErrorKind::StorageFull);
+        let failed = snapshot.point_to(&paths.content, IfRefused::Move, full);
+        assert_eq!(
+            failed.expect_err("another failure").kind(),
+            io::ErrorKind::StorageFull
+        );
+        assert!(paths.content.is_file() && !paths.file().exists());
+        // A content that was there before stays for what else leads to it.
+        let refused = refuse(io::ErrorKind::PermissionDenied);
+        snapshot
+            .point_to(&paths.content, IfRefused::Copy, refused)
+            .expect("copied");
+        assert_eq!(fs::read(paths.file()).expect("there"), b"content");
+        assert_eq!(fs::read(&paths.content).expect("there"), b"content");
+        let refused = refuse(io::ErrorKind::Unsupported);
+        snapshot
+            .point_to(&paths.content, IfRefused::Move, refused)
+            .expect("moved");
         assert_eq!(paths.existing(), Some(paths.file()));
         assert_eq!(fs::read(paths.file()).expect("there"), b"content");
         // A later link to a content that is not under `blobs/` leaves it there.

@@ -77,7 +77,7 @@ impl DownloadRequest {
     /// Where there is none, or it is not 64 hexadecimal digits.
     pub fn hash(&self) -> Result<String, RequestError> {
         let hash = self.sha256.as_ref().ok_or(RequestError::NoHash)?;
-        if is_hex(hash, 64) {
+        if is_sha256(hash) {
             Ok(hash.to_ascii_lowercase())
         } else {
             Err(RequestError::Hash(hash.clone()))
@@ -122,8 +122,13 @@ impl DownloadRequest {
 }
 
 /// Whether a revision is a commit and not the name of a branch.
-pub(crate) fn is_commit(revision: &str) -> bool {
+pub fn is_commit(revision: &str) -> bool {
     is_hex(revision, 40)
+}
+
+/// Whether a text is a SHA-256 in hexadecimal digits.
+pub fn is_sha256(text: &str) -> bool {
+    is_hex(text, 64)
 }
 
 pub(crate) fn is_repository_name(part: &str) -> bool {
