@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-/// Tries without a further byte until a download fails, once the server has answered.
+use crate::test_setting::test_setting;
+
+/// Tries that reach the server and bring no further byte, until a download fails.
 const TRIES: u32 = 8;
-/// The same before it ever has: nobody waits for an address that does not exist.
+/// Tries to reach a server that never was: nobody waits for an address that does not exist.
 const FIRST_TRIES: u32 = 3;
+/// Tries to reach a server that has sent bytes of the file: for an hour, in which a network may come back.
+const UNREACHABLE_TRIES: u32 = 126;
 /// Units between two tries, at most.
 const LONGEST_PAUSE: u32 = 30;
 /// A server that wants to be left alone for longer is not waited for, in units.
@@ -16,9 +20,10 @@ const UNIT: &str = "GOLDCREST_FETCH_UNIT";
 /// Counts tries that brought nothing.
 #[derive(Debug)]
 pub struct Retries {
+    /// Those that reached the server.
     failed: u32,
+    unreachable: u32,
     most: u64,
-    has_answered: bool,
 }
 
 impl Retries {
@@ -26,8 +31,8 @@ impl Retries {
     pub fn new(done: u64) -> Self {
         Self {
             failed: 0,
+            unreachable: 0,
             most: done,
-            has_answered: false,
         }
     }
 
@@ -39,33 +44,25 @@ impl Retries {
         has_answered: bool,
         retry_after: Option<u32>,
     ) -> Option<Duration> {
-        self.has_answered |= has_answered;
         if done > self.most {
-            self.has_answered = true;
-            self.most = done;
-            self.failed = 0;
+            *self = Self::new(done);
         }
-        self.failed += 1;
-        let tries = if self.has_answered {
-            TRIES
-        } else {
-            FIRST_TRIES
+        let (failed, tries) = match (has_answered, self.most, self.failed) {
+            (true, _, _) => (&mut self.failed, TRIES),
+            (false, 0, 0) => (&mut self.unreachable, FIRST_TRIES),
+            (false, 0, _) => (&mut self.unreachable, TRIES),
+            (false, _, _) => (&mut self.unreachable, UNREACHABLE_TRIES),
         };
-        let pause = 1_u32 << (self.failed - 1).min(5);
+        *failed += 1;
+        let pause = 1_u32 << (*failed - 1).min(5);
         let pause = retry_after.unwrap_or(0).max(pause.min(LONGEST_PAUSE));
-        (self.failed < tries && pause <= LONGEST_RETRY_AFTER).then(|| units(pause))
+        (*failed < tries && pause <= LONGEST_RETRY_AFTER).then(|| units(pause))
     }
 }
 
 /// This number of seconds, in a test less.
 pub fn units(number: u32) -> Duration {
-    let unit = if cfg!(debug_assertions) {
-        let set = std::env::var(UNIT).ok();
-        set.and_then(|it| it.parse().ok())
-    } else {
-        None
-    };
-    number * unit.map_or(Duration::from_secs(1), Duration::from_millis)
+    number * test_setting(UNIT).map_or(Duration::from_secs(1), Duration::from_millis)
 }
 
 #[cfg(test)]
@@ -74,8 +71,8 @@ mod tests {
 
     #[test]
     fn tries_without_a_byte_end_and_a_byte_begins_again() {
-        let mut retries = Retries::new(10);
-        let first = (0..20).take_while(|_| retries.next(10, false, None).is_some());
+        let mut retries = Retries::new(0);
+        let first = (0..20).take_while(|_| retries.next(0, false, None).is_some());
         assert_eq!(first.count(), 2);
         let mut retries = Retries::new(0);
         for done in 1..100 {
@@ -88,6 +85,26 @@ mod tests {
         assert_eq!(pauses, [2, 4, 8, 16, 30, 30]);
         // Bytes that were lost and came again are no progress.
         assert_eq!(retries.next(50, true, None), None);
+    }
+
+    #[test]
+    fn a_network_that_is_gone_is_waited_for_an_hour_once_bytes_have_come() {
+        let hour = Duration::from_secs(3600);
+        let wait = |retries: &mut Retries| -> Duration {
+            std::iter::from_fn(|| retries.next(10, false, None)).sum()
+        };
+        // Of a resume they came before.
+        let mut retries = Retries::new(10);
+        let waited = wait(&mut retries);
+        assert!(waited > hour && waited < hour + hour / 20, "{waited:?}");
+        let mut retries = Retries::new(0);
+        assert!(retries.next(10, true, None).is_some());
+        for _ in 0..50 {
+            assert!(retries.next(10, false, None).is_some());
+        }
+        // A server that can be reached again and brings nothing is given up as before, and a byte begins again.
+        assert_eq!(retries.next(10, true, None), Some(Duration::from_secs(2)));
+        assert_eq!(retries.next(11, false, None), Some(Duration::from_secs(1)));
     }
 
     #[test]
