@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use download::{HUB, hub_endpoint, is_loopback};
+use download::{HUB, hub_endpoint, is_loopback, parse_address};
 use ureq::http::{HeaderMap, Response};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
@@ -33,13 +33,24 @@ pub struct Question {
 #[derive(Debug)]
 pub struct ServerAnswer {
     pub response: Response<Body>,
-    pub host: String,
+    /// The address that was asked last.
+    pub url: Url,
+    /// Whether it was asked as the hub: with the token, if there is one.
+    pub is_hub: bool,
+}
+
+impl ServerAnswer {
+    pub fn host(&self) -> String {
+        host(&self.url)
+    }
 }
 
 pub struct Client {
     agent: Agent,
     proxy: Option<Proxy>,
-    authorization: Option<String>,
+    /// The hosts that are asked without the proxy.
+    no_proxy: Vec<String>,
+    token: Option<String>,
     /// The hub's address, or that of a mirror: the only server that is sent the token.
     hub: Url,
 }
@@ -74,8 +85,9 @@ impl Client {
         Ok(Self {
             agent,
             proxy: proxy()?,
-            authorization: token::authorization()?,
-            hub: checked(&endpoint)?,
+            no_proxy: no_proxy(),
+            token: token::token(),
+            hub: parse_address(&endpoint).map_err(FetchError::Endpoint)?,
         })
     }
 
@@ -84,18 +96,21 @@ impl Client {
     /// # Errors
     /// Where it is neither https nor of this computer.
     pub fn address(&self, url: &str) -> Result<Url, FetchError> {
-        match url.strip_prefix(HUB).and_then(|it| it.strip_prefix('/')) {
-            Some(path) => checked(&format!(
-                "{}/{path}",
-                self.hub.as_str().trim_end_matches('/')
-            )),
-            None => checked(url),
-        }
+        let url = match url.strip_prefix(HUB).and_then(|it| it.strip_prefix('/')) {
+            Some(path) => format!("{}/{path}", self.hub.as_str().trim_end_matches('/')),
+            None => url.to_owned(),
+        };
+        Ok(parse_address(&url)?)
     }
 
-    /// Whether the server of an address is sent a token.
-    pub fn has_token_for(&self, url: &Url) -> bool {
-        self.authorization.is_some() && url.origin() == self.hub.origin()
+    /// Whether an address is of the hub.
+    pub fn is_hub(&self, url: &Url) -> bool {
+        url.origin() == self.hub.origin()
+    }
+
+    /// Whether the hub is sent a token.
+    pub fn has_token(&self) -> bool {
+        self.token.is_some()
     }
 
     /// Asks, and goes where the server leads to. The token goes to the hub alone, and not any more once another server was
@@ -108,21 +123,24 @@ impl Client {
         let first = host(&url);
         let mut is_hub = true;
         for _ in 0..=REDIRECTS {
-            is_hub &= url.origin() == self.hub.origin();
+            is_hub &= self.is_hub(&url);
             let response = self.ask_once(&url, question, is_hub)?;
             let is_answer = question.headers_only && is_linked(response.headers());
             let next = (response.status().is_redirection() && !is_answer)
                 .then(|| header(response.headers(), "location"))
                 .flatten();
             let Some(next) = next else {
-                let host = host(&url);
-                return Ok(ServerAnswer { response, host });
+                return Ok(ServerAnswer {
+                    response,
+                    url,
+                    is_hub,
+                });
             };
             let from = host(&url);
             let is_encrypted = url.scheme() == "https";
             let unsafe_redirect = |to| FetchError::UnsafeRedirect { host: from, to };
             url = match url.join(next) {
-                Ok(next) if checked(next.as_str()).is_err() => {
+                Ok(next) if parse_address(next.as_str()).is_err() => {
                     return Err(unsafe_redirect(without_query(&next)));
                 }
                 Ok(next) if is_encrypted && next.scheme() != "https" => {
@@ -150,8 +168,8 @@ impl Client {
         };
         // The length of the file is that of its bytes on the way.
         request = request.header("Accept-Encoding", "identity");
-        if let Some(authorization) = self.authorization.as_ref().filter(|_| is_hub) {
-            request = request.header("Authorization", authorization);
+        if let Some(token) = self.token.as_ref().filter(|_| is_hub) {
+            request = request.header("Authorization", token::authorization(token)?);
         }
         if let Some((from, tag)) = &question.from {
             request = request.header("Range", format!("bytes={from}-"));
@@ -159,7 +177,7 @@ impl Client {
                 request = request.header("If-Range", tag);
             }
         }
-        let proxy = self.proxy.clone().filter(|_| !is_loopback(url));
+        let proxy = self.proxy.clone().filter(|_| self.is_proxied(url));
         request
             .config()
             .proxy(proxy)
@@ -167,6 +185,19 @@ impl Client {
             .call()
             .map_err(|error| failure(&host(url), error))
     }
+
+    fn is_proxied(&self, url: &Url) -> bool {
+        let host = host(url);
+        let is_excepted = self.no_proxy.iter().any(|entry| is_in(&host, entry));
+        !is_excepted && !is_loopback(url)
+    }
+}
+
+/// Whether an entry of `NO_PROXY` names a host, or a domain that it is in.
+fn is_in(host: &str, entry: &str) -> bool {
+    let domain = entry.trim_start_matches('*').trim_start_matches('.');
+    let before = host.strip_suffix(domain);
+    entry == "*" || before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
 /// Whether these headers are the hub's, which names size and hash of a file that another server sends.
@@ -179,59 +210,39 @@ pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
+/// A variable that is set to something.
+fn set(variable: &str) -> Option<String> {
+    let value = std::env::var(variable).ok()?;
+    let value = value.trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
 fn proxy() -> Result<Option<Proxy>, FetchError> {
-    let set = |variable| {
-        let value = std::env::var(variable).ok();
-        value
-            .filter(|it| !it.trim().is_empty())
-            .map(|it| (variable, it))
-    };
-    let Some((variable, name)) = PROXY.into_iter().find_map(set) else {
+    let is_set = |variable| Some((variable, set(variable)?));
+    let Some((variable, name)) = PROXY.into_iter().find_map(is_set) else {
         return Ok(None);
     };
-    let bad = |reason: ureq::Error| FetchError::BadProxy {
+    let proxy = Proxy::new(&name).map_err(|reason| FetchError::BadProxy {
         variable,
         // It may hold a password.
         name: name.rsplit('@').next().unwrap_or_default().to_owned(),
         reason: reason.to_string(),
-    };
-    let proxy = Proxy::new(name.trim()).map_err(bad)?;
-    let mut builder = Proxy::builder(proxy.protocol())
-        .host(proxy.host())
-        .port(proxy.port())
-        .resolve_target(proxy.resolve_target());
-    if let Some(username) = proxy.username() {
-        builder = builder.username(username);
-    }
-    if let Some(password) = proxy.password() {
-        builder = builder.password(password);
-    }
-    let excepted = std::env::var("NO_PROXY").or_else(|_| std::env::var("no_proxy"));
-    for host in excepted.unwrap_or_default().split(',') {
-        builder = builder.no_proxy(host.trim());
-    }
-    builder.build().map(Some).map_err(bad)
+    })?;
+    Ok(Some(proxy))
 }
 
-/// An address that may be asked: encrypted, or of this computer.
-fn checked(text: &str) -> Result<Url, FetchError> {
-    let bad = || FetchError::Address(text.split('?').next().unwrap_or_default().to_owned());
-    let url = Url::parse(text).map_err(|_| bad())?;
-    let is_allowed = match url.scheme() {
-        "https" => true,
-        "http" => is_loopback(&url),
-        _ => false,
-    };
-    let has_password = !url.username().is_empty() || url.password().is_some();
-    if is_allowed && !has_password {
-        Ok(url)
-    } else {
-        Err(bad())
-    }
+fn no_proxy() -> Vec<String> {
+    let list = set("NO_PROXY").or_else(|| set("no_proxy"));
+    let list = list.unwrap_or_default().to_ascii_lowercase();
+    let entries = list.split(',').map(str::trim);
+    entries
+        .filter(|entry| !entry.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// As it is shown: without a password, and without what follows `?`, which may be a signature.
-fn without_query(url: &Url) -> String {
+pub fn without_query(url: &Url) -> String {
     let mut url = url.clone();
     // An address that cannot have a password has none.
     let _ = url.set_username("").and_then(|()| url.set_password(None));
@@ -257,8 +268,11 @@ fn failure(host: &str, error: ureq::Error) -> FetchError {
             unreachable(host, "it does not answer")
         }
         ureq::Error::Timeout(_) => FetchError::Stalled { host },
-        ureq::Error::Rustls(error) => untrusted(host, &error),
-        ureq::Error::Tls(reason) => unreachable(host, reason),
+        ureq::Error::Rustls(error) => encryption_failure(host, &error),
+        ureq::Error::Tls(reason) => FetchError::Encryption {
+            host,
+            reason: reason.to_owned(),
+        },
         ureq::Error::Io(error) => connection_failure(host, &error),
         ureq::Error::Protocol(error) => FetchError::Protocol {
             host,
@@ -276,7 +290,9 @@ fn failure(host: &str, error: ureq::Error) -> FetchError {
 /// cut it off.
 pub fn reading_failure(host: &str, error: io::Error) -> FetchError {
     match failure(host, ureq::Error::from(error)) {
-        FetchError::Protocol { host, .. } => FetchError::CutOff { host },
+        FetchError::Protocol { host, .. } | FetchError::Encryption { host, .. } => {
+            FetchError::CutOff { host }
+        }
         error => error,
     }
 }
@@ -284,7 +300,7 @@ pub fn reading_failure(host: &str, error: io::Error) -> FetchError {
 fn connection_failure(host: String, error: &io::Error) -> FetchError {
     let inner = error.get_ref();
     if let Some(error) = inner.and_then(|it| it.downcast_ref::<rustls::Error>()) {
-        return untrusted(host, error);
+        return encryption_failure(host, error);
     }
     let reason = match error.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => return FetchError::Stalled { host },
@@ -303,7 +319,7 @@ fn connection_failure(host: String, error: &io::Error) -> FetchError {
     FetchError::Unreachable { host, reason }
 }
 
-fn untrusted(host: String, error: &rustls::Error) -> FetchError {
+fn encryption_failure(host: String, error: &rustls::Error) -> FetchError {
     match error {
         rustls::Error::InvalidCertificate(_)
         | rustls::Error::General(_)
@@ -311,6 +327,9 @@ fn untrusted(host: String, error: &rustls::Error) -> FetchError {
             host,
             reason: error.to_string(),
         },
-        _ => FetchError::CutOff { host },
+        _ => FetchError::Encryption {
+            host,
+            reason: error.to_string(),
+        },
     }
 }

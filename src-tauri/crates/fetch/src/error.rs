@@ -3,16 +3,16 @@
 use std::io;
 use std::path::PathBuf;
 
-use download::{DownloadRequest, LockError, RequestError};
+use download::{AddressError, DownloadRequest, LockError, RequestError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    #[error(transparent)]
+    #[error("{0}.")]
     Request(#[from] RequestError),
-    #[error(
-        "{0:?} is not an address that can be downloaded from: it has to begin with https://, or with http:// for a server on this computer."
-    )]
-    Address(String),
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    #[error("The address in HF_ENDPOINT cannot be used. {0}")]
+    Endpoint(AddressError),
     #[error(
         "HF_TOKEN, or the file with the token, has characters that no token has. Set it again."
     )]
@@ -31,6 +31,10 @@ pub enum FetchError {
         "{host} does not prove who it is: {reason}. Check the date of this computer; behind a proxy that opens encrypted connections, its certificate has to be installed in the system."
     )]
     Untrusted { host: String, reason: String },
+    #[error(
+        "An encrypted connection to {host} cannot be made: {reason}. A proxy or a firewall on the way may be the cause."
+    )]
+    Encryption { host: String, reason: String },
     #[error("{host} stopped sending. What was downloaded is kept: resume it later.")]
     Stalled { host: String },
     #[error(
@@ -47,6 +51,10 @@ pub enum FetchError {
         "{host} does not give this file out with your token (HTTP {status}). Accept the model's terms on its page, or set HF_TOKEN to a token that may read it."
     )]
     TokenRefused { host: String, status: u16 },
+    #[error(
+        "{host} does not give this file out (HTTP {status}). Check the address, or try again later."
+    )]
+    Refused { host: String, status: u16 },
     #[error("There is no such file at {address} (HTTP {status}). Check the address.")]
     NotFound { address: String, status: u16 },
     #[error(
@@ -80,10 +88,18 @@ pub enum FetchError {
         found: u64,
         expected: u64,
     },
+    #[error(
+        "The file at {host} is not the one that was asked for: its SHA-256 begins with {found:.16} in place of {expected:.16}. It was not downloaded."
+    )]
+    Hash {
+        host: String,
+        found: String,
+        expected: String,
+    },
     #[error("{host} sent more than the {expected} bytes of the file. Nothing of it was kept.")]
     TooLong { host: String, expected: u64 },
     #[error(
-        "{host} does not say the SHA-256 of this file, so nothing could tell whether it arrives undamaged. Give it with --sha256, or choose a file on Hugging Face."
+        "{host} does not say the file's SHA-256, so the file cannot be verified. Choose a file on Hugging Face; `goldcrest fetch` takes the SHA-256 with --sha256."
     )]
     NoHash { host: String },
     #[error(
@@ -106,6 +122,10 @@ pub enum FetchError {
         "Another program is downloading this file at the moment. Wait for it, or stop it there."
     )]
     Held,
+    #[error(
+        "{path} was removed or replaced by another program while it was written. Start the download again."
+    )]
+    Replaced { path: PathBuf },
     #[error("{} more are needed on the disk of {folder}, and {} are free. Free some space, then resume the download.", gigabytes(*needed), gigabytes(*free))]
     NoSpace {
         folder: PathBuf,
@@ -144,23 +164,9 @@ impl FetchError {
         }
     }
 
-    /// Whether what was written stays and may be of use.
+    /// Whether what was written stays: all of it, but where the failure shows that it is not of the file.
     pub fn can_resume(&self) -> bool {
-        let needs_the_user = matches!(
-            self,
-            Self::Untrusted { .. }
-                | Self::NeedsToken { .. }
-                | Self::TokenRefused { .. }
-                | Self::WebPage { .. }
-                | Self::BadToken
-                | Self::BadProxy { .. }
-                | Self::Held
-                | Self::NoSpace { .. }
-                | Self::DiskFull { .. }
-                | Self::File { .. }
-                | Self::Status { .. }
-        );
-        self.is_transient() || needs_the_user
+        !matches!(self, Self::WrongContent { .. } | Self::TooLong { .. })
     }
 
     /// A failure to write in a folder, or to make it.

@@ -8,8 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use download::DownloadEvent;
+use download::{DownloadEvent, DownloadPaths};
 
+use crate::error::FetchError;
 use crate::output;
 
 /// How long the disk may take to write what it has been given.
@@ -27,10 +28,22 @@ impl Incomplete {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
     }
 
-    /// Does something with the file.
-    pub fn with<T>(&self, work: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
+    /// Does something with the file, as long as it is the incomplete one of these paths: on a file system whose locks are
+    /// not honoured another process may have put it in its place.
+    ///
+    /// # Errors
+    /// Where it is not, or what `work` says.
+    pub fn with<T>(
+        &self,
+        paths: &DownloadPaths,
+        work: impl FnOnce(&mut File) -> io::Result<T>,
+    ) -> Result<T, FetchError> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        work(file.as_mut().ok_or(io::ErrorKind::NotFound)?)
+        let file = file.as_mut().filter(|file| paths.is_incomplete(file));
+        let file = file.ok_or_else(|| FetchError::Replaced {
+            path: paths.incomplete().to_owned(),
+        })?;
+        work(file).map_err(|error| FetchError::writing(paths.folder(), error))
     }
 
     /// Ends the program with what was written on the disk, whatever the connection is waiting for.

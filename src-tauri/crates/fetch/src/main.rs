@@ -11,6 +11,7 @@ mod output;
 mod resolve;
 mod retries;
 mod run;
+mod test_setting;
 mod token;
 mod transfer;
 
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
             );
             output::emit(&DownloadEvent::Failed {
                 message,
-                can_resume: false,
+                can_resume: true,
             });
             return ExitCode::FAILURE;
         }

@@ -1,7 +1,6 @@
 //! What the hub says of a file before it is downloaded: its commit, size and SHA-256.
 
-use download::{Destination, DownloadRequest};
-use url::Url;
+use download::{Destination, DownloadRequest, is_commit, is_sha256};
 
 use crate::client::{Client, Question, header};
 use crate::error::FetchError;
@@ -27,23 +26,20 @@ pub fn is_needed(request: &DownloadRequest) -> bool {
 ///
 /// # Errors
 /// Where it does not say, or says other than the request.
-pub fn resolve(
-    client: &Client,
-    url: &Url,
-    mut request: DownloadRequest,
-) -> Result<Resolved, FetchError> {
+pub fn resolve(client: &Client, mut request: DownloadRequest) -> Result<Resolved, FetchError> {
+    let url = client.address(&request.url)?;
     let question = Question {
         headers_only: true,
         from: None,
     };
-    let answer = client.ask(url, &question)?;
-    let host = answer.host;
+    let answer = client.ask(&url, &question)?;
+    let host = answer.host();
     let headers = answer.response.headers();
     let hash =
         header(headers, "x-linked-etag").map(|tag| tag.trim_matches('"').to_ascii_lowercase());
-    let hash = hash.filter(|it| it.len() == 64 && it.bytes().all(|b| b.is_ascii_hexdigit()));
+    let hash = hash.filter(|it| is_sha256(it));
     if hash.is_none() {
-        check_status(client, &host, url, &answer.response)?;
+        check_status(client, &answer)?;
     }
     let bytes = header(headers, "x-linked-size").and_then(|it| it.parse().ok());
     if let Some(error) = bytes.and_then(|found| FetchError::size(&host, found, &request)) {
@@ -52,7 +48,7 @@ pub fn resolve(
     request.bytes = request.bytes.or(bytes);
     match (request.hash().ok(), hash) {
         (Some(expected), Some(found)) if expected != found => {
-            return Err(FetchError::WrongContent {
+            return Err(FetchError::Hash {
                 host,
                 found,
                 expected,
@@ -62,17 +58,23 @@ pub fn resolve(
         (None, found) => request.sha256 = found,
         _ => {}
     }
+    let commit = header(headers, "x-repo-commit").filter(|it| is_commit(it));
+    if let Some(commit) = commit.filter(|_| client.is_hub(&url)) {
+        request.url = at_commit(&request.url, commit).unwrap_or(request.url);
+    }
     let mut branch = None;
     if let Destination::HubCache { revision, .. } = &mut request.destination
         && !is_commit(revision)
     {
-        let commit = header(headers, "x-repo-commit").filter(|it| is_commit(it));
         let commit = commit.ok_or(FetchError::NoCommit { host })?;
         branch = Some(std::mem::replace(revision, commit.to_owned()));
     }
     Ok(Resolved { request, branch })
 }
 
-fn is_commit(revision: &str) -> bool {
-    revision.len() == 40 && revision.bytes().all(|b| b.is_ascii_hexdigit())
+/// The address of a hub's file at a commit, in place of that of a branch, which moves.
+fn at_commit(url: &str, commit: &str) -> Option<String> {
+    let (repository, rest) = url.split_once("/resolve/")?;
+    let (_, file) = rest.split_once('/')?;
+    Some(format!("{repository}/resolve/{commit}/{file}"))
 }

@@ -27,12 +27,14 @@ const REPORT: Duration = Duration::from_millis(250);
 /// # Errors
 /// Why the file is not there; what was written is kept where a resume may use it.
 pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<DownloadEvent, FetchError> {
+    if request.sha256.is_some() {
+        request.hash()?;
+    }
     let client = Client::new()?;
-    let url = client.address(&request.url)?;
     let Resolved { request, branch } = if resolve::is_needed(&request) {
         let mut retries = Retries::new(0);
         retry(&mut retries, || {
-            (0, resolve::resolve(&client, &url, request.clone()))
+            (0, resolve::resolve(&client, request.clone()))
         })?
     } else {
         Resolved {
@@ -43,6 +45,7 @@ pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<Download
     output::emit(&DownloadEvent::Resolved {
         request: request.clone(),
     });
+    let url = client.address(&request.url)?;
     let expected = request.hash()?;
     let paths = DownloadPaths::of(&request)?;
     let written = |error| FetchError::writing(paths.folder(), error);
@@ -62,31 +65,34 @@ pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<Download
     let there = file.metadata().map_err(written)?.len();
     incomplete.open(file);
     let mut transfer = Transfer::new(&client, &url, &request, &paths, incomplete, there);
+    let mut is_second_round = false;
     loop {
-        receive_all(&mut transfer).inspect_err(|error| discard(&paths, error))?;
-        // Not held meanwhile, so that a pause does not wait for the hash.
-        let file = incomplete.with(|file| file.try_clone());
-        let found = file.and_then(|mut file| {
-            file.sync_all()?;
-            sha256(&mut file)
-        });
+        receive_all(&mut transfer).inspect_err(|error| discard(&paths, incomplete, error))?;
+        let file = incomplete.with(&paths, |file| file.try_clone())?;
+        // The file is not held meanwhile, so that a pause does not wait for the hash.
+        let found = file.sync_all().and_then(|()| sha256(file));
         let found = found.map_err(written)?;
         if found == expected {
             break;
         }
-        if !transfer.is_pieced {
+        if is_second_round || !transfer.is_pieced {
             let error = FetchError::WrongContent {
                 host: url.host_str().unwrap_or_default().to_owned(),
                 found,
                 expected,
             };
-            discard(&paths, &error);
+            discard(&paths, incomplete, &error);
             return Err(error);
         }
-        // A part was damaged, or is of another version of the file: once more, in one piece.
+        // A part was damaged, or is of another version of the file: once more from the beginning.
+        is_second_round = true;
         transfer.begin_again()?;
     }
-    let file = paths.publish(branch).map_err(written)?;
+    let published = incomplete.with(&paths, |_| match paths.publish(branch) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        published => published.map(Some),
+    })?;
+    let file = published.ok_or_else(|| FetchError::Exists { path: paths.file() })?;
     done(file, expected).map_err(written)
 }
 
@@ -127,26 +133,32 @@ fn retry<T>(
     }
 }
 
-/// Removes what cannot become the file.
-fn discard(paths: &DownloadPaths, error: &FetchError) {
-    if !error.can_resume() {
-        // Where it cannot be removed, the next download finds by the hash that it is wrong.
-        let _ = paths.remove_incomplete();
-    }
+/// Removes what cannot become the file, and what has no byte yet.
+fn discard(paths: &DownloadPaths, incomplete: &Incomplete, error: &FetchError) {
+    // Where it cannot be removed, the next download finds by the hash that it is wrong.
+    let _ = incomplete.with(paths, |file| {
+        if error.can_resume() && file.metadata()?.len() > 0 {
+            return Ok(());
+        }
+        paths.remove_incomplete()
+    });
 }
 
-/// Whether a file that was there before is the one.
+/// Whether what was there before is the file.
 fn is_content(path: &Path, request: &DownloadRequest, expected: &str) -> io::Result<bool> {
-    let mut file = File::open(path)?;
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let file = File::open(path)?;
     let bytes = file.metadata()?.len();
     if request.bytes.is_some_and(|expected| expected != bytes) {
         return Ok(false);
     }
-    Ok(sha256(&mut file)? == expected)
+    Ok(sha256(file)? == expected)
 }
 
 /// The SHA-256 of a whole file in lower case, with reports.
-fn sha256(file: &mut File) -> io::Result<String> {
+fn sha256(mut file: File) -> io::Result<String> {
     let total = file.metadata()?.len();
     file.seek(SeekFrom::Start(0))?;
     let (mut hash, mut part, mut done) = (Sha256::new(), vec![0; PART], 0);

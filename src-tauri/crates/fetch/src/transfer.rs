@@ -8,10 +8,11 @@ use ureq::Body;
 use ureq::http::{Response, StatusCode};
 use url::Url;
 
-use crate::client::{Client, Question, header, reading_failure};
+use crate::client::{Client, Question, ServerAnswer, header, reading_failure, without_query};
 use crate::error::FetchError;
 use crate::incomplete::Incomplete;
 use crate::output;
+use crate::test_setting::test_setting;
 
 /// Bytes that are read and written at once.
 const PART: usize = 1 << 17;
@@ -19,6 +20,10 @@ const PART: usize = 1 << 17;
 const REPORT: Duration = Duration::from_millis(250);
 /// Over how many reports the speed is measured: about five seconds.
 const SPEED_REPORTS: usize = 20;
+/// Bytes of a disk that are left to other programs.
+const RESERVE: u64 = 128 << 20;
+/// Tests set it to a number of bytes, in place of [`RESERVE`].
+const RESERVE_SETTING: &str = "GOLDCREST_FETCH_RESERVE";
 
 /// A file that is being downloaded.
 pub struct Transfer<'a> {
@@ -62,9 +67,7 @@ impl<'a> Transfer<'a> {
     /// # Errors
     /// Where the file cannot be written.
     pub fn begin_again(&mut self) -> Result<(), FetchError> {
-        self.incomplete
-            .with(|file| file.set_len(0))
-            .map_err(|error| FetchError::writing(self.paths.folder(), error))?;
+        self.incomplete.with(self.paths, |file| file.set_len(0))?;
         self.done = 0;
         self.tag = None;
         self.is_pieced = false;
@@ -81,16 +84,25 @@ impl<'a> Transfer<'a> {
             from: (self.done > 0).then(|| (self.done, self.tag.clone())),
         };
         let mut answer = self.client.ask(self.url, &question)?;
-        if answer.response.status() == StatusCode::RANGE_NOT_SATISFIABLE && self.done > 0 {
-            // The file there is shorter than what is here: another one.
-            self.begin_again()?;
-            question.from = None;
-            answer = self.client.ask(self.url, &question)?;
+        if question.from.is_some() {
+            let (status, range) = (answer.response.status(), range(&answer.response));
+            if status == StatusCode::RANGE_NOT_SATISFIABLE && range.total == Some(self.done) {
+                // All is here. The hash decides whether it is the file.
+                return Ok(());
+            }
+            let is_next = range.first == Some(self.done) && !self.has_changed(&answer.response);
+            if status == StatusCode::RANGE_NOT_SATISFIABLE
+                || status == StatusCode::PARTIAL_CONTENT && !is_next
+            {
+                // It has no part that goes on from here.
+                question.from = None;
+                answer = self.client.ask(self.url, &question)?;
+            }
         }
-        let (host, response) = (answer.host, answer.response);
-        check_status(self.client, &host, self.url, &response)?;
-        let total = self.begin(&host, &response)?;
-        self.read(&host, response, total)
+        check_status(self.client, &answer)?;
+        let host = answer.host();
+        let total = self.begin(&host, &answer.response)?;
+        self.read(&host, answer.response, total)
     }
 
     /// Compares what the server is about to send with what was asked for, and returns the size of the whole file where it
@@ -109,34 +121,35 @@ impl<'a> Transfer<'a> {
                 encoding: encoding.to_owned(),
             });
         }
-        let length = header(headers, "content-length").and_then(|it| it.parse::<u64>().ok());
-        let tag = header(headers, "etag").filter(|it| it.starts_with('"'));
-        let total = if response.status() == StatusCode::PARTIAL_CONTENT {
-            let range = header(headers, "content-range").and_then(content_range);
-            let has_changed = self.tag.is_some() && tag.is_some() && self.tag.as_deref() != tag;
-            match range {
-                Some((from, total)) if from == self.done && !has_changed => {
-                    self.is_pieced |= self.done > 0;
-                    total
-                }
-                _ => {
-                    self.begin_again()?;
-                    return Err(FetchError::CutOff {
-                        host: host.to_owned(),
-                    });
-                }
-            }
+        let (first, total) = if response.status() == StatusCode::PARTIAL_CONTENT {
+            let range = range(response);
+            (range.first, range.total)
         } else {
-            // It ignores the range, or its file is not the one that it began with.
-            if self.done > 0 {
-                self.begin_again()?;
-            }
-            length
+            let length = header(headers, "content-length").and_then(|it| it.parse().ok());
+            (Some(0), length)
         };
-        self.tag = tag.map(str::to_owned);
-        match total.and_then(|found| FetchError::size(host, found, self.request)) {
-            Some(error) => Err(error),
-            None => Ok(self.request.bytes.or(total)),
+        if let Some(error) = total.and_then(|found| FetchError::size(host, found, self.request)) {
+            return Err(error);
+        }
+        match first {
+            Some(first) if first == self.done => self.is_pieced |= first > 0,
+            // It ignores the range, or its file is not the one that it began with.
+            Some(0) => self.begin_again()?,
+            _ => {
+                return Err(FetchError::CutOff {
+                    host: host.to_owned(),
+                });
+            }
+        }
+        self.tag = entity_tag(response).map(str::to_owned);
+        Ok(self.request.bytes.or(total))
+    }
+
+    /// Whether the server's file is another than at the last connection.
+    fn has_changed(&self, response: &Response<Body>) -> bool {
+        match (self.tag.as_deref(), entity_tag(response)) {
+            (Some(before), Some(now)) => before != now,
+            _ => false,
         }
     }
 
@@ -165,12 +178,10 @@ impl<'a> Transfer<'a> {
                     expected,
                 });
             }
-            self.incomplete
-                .with(|file| {
-                    file.seek(SeekFrom::Start(self.done))?;
-                    file.write_all(&part[..read])
-                })
-                .map_err(|error| FetchError::writing(self.paths.folder(), error))?;
+            self.incomplete.with(self.paths, |file| {
+                file.seek(SeekFrom::Start(self.done))?;
+                file.write_all(&part[..read])
+            })?;
             self.done = done;
             if speed.is_due() {
                 speed.add(done);
@@ -190,10 +201,9 @@ impl<'a> Transfer<'a> {
 
     /// Stops before the disk is full, which would hurt other programs.
     fn check_space(&self, total: Option<u64>) -> Result<(), FetchError> {
-        let (folder, needed) = (
-            self.paths.folder(),
-            total.unwrap_or(0).saturating_sub(self.done),
-        );
+        let folder = self.paths.folder();
+        let rest = total.unwrap_or(0).saturating_sub(self.done);
+        let needed = rest.saturating_add(test_setting(RESERVE_SETTING).unwrap_or(RESERVE));
         match free_bytes(folder) {
             Ok(free) if free < needed => Err(FetchError::NoSpace {
                 folder: folder.to_owned(),
@@ -218,26 +228,22 @@ impl<'a> Transfer<'a> {
 ///
 /// # Errors
 /// What its status means.
-pub fn check_status(
-    client: &Client,
-    host: &str,
-    url: &Url,
-    response: &Response<Body>,
-) -> Result<(), FetchError> {
-    let host = host.to_owned();
-    let status = response.status().as_u16();
+pub fn check_status(client: &Client, answer: &ServerAnswer) -> Result<(), FetchError> {
+    let host = answer.host();
+    let status = answer.response.status().as_u16();
     Err(match status {
         200 | 206 => return Ok(()),
-        401 | 403 if client.has_token_for(url) => FetchError::TokenRefused { host, status },
+        401 | 403 if !answer.is_hub => FetchError::Refused { host, status },
+        401 | 403 if client.has_token() => FetchError::TokenRefused { host, status },
         401 | 403 => FetchError::NeedsToken { host, status },
-        404 | 410 => {
-            let mut url = url.clone();
-            url.set_query(None);
-            let address = url.into();
-            FetchError::NotFound { address, status }
-        }
-        408 | 425 | 429 | 500 | 502 | 503 | 504 => {
-            let seconds = header(response.headers(), "retry-after").and_then(|it| it.parse().ok());
+        404 | 410 => FetchError::NotFound {
+            address: without_query(&answer.url),
+            status,
+        },
+        // From 520 on they are Cloudflare's, of a server behind it.
+        408 | 425 | 429 | 500 | 502 | 503 | 504 | 520..=530 => {
+            let seconds = header(answer.response.headers(), "retry-after");
+            let seconds = seconds.and_then(|it| it.parse().ok());
             FetchError::Busy {
                 host,
                 status,
@@ -248,11 +254,34 @@ pub fn check_status(
     })
 }
 
-/// First byte and size of the whole from `bytes FIRST-LAST/TOTAL`.
-fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
+/// The entity tag, where it is one by which a part can be asked for.
+fn entity_tag(response: &Response<Body>) -> Option<&str> {
+    header(response.headers(), "etag").filter(|it| it.starts_with('"'))
+}
+
+/// What `Content-Range` says of an answer.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ContentRange {
+    /// The first byte that is sent. `None` in a refusal.
+    first: Option<u64>,
+    /// Bytes of the whole file.
+    total: Option<u64>,
+}
+
+fn range(response: &Response<Body>) -> ContentRange {
+    let range = header(response.headers(), "content-range").and_then(content_range);
+    range.unwrap_or_default()
+}
+
+/// From `bytes FIRST-LAST/TOTAL` or `bytes */TOTAL`.
+fn content_range(text: &str) -> Option<ContentRange> {
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
-    let (first, _) = range.split_once('-')?;
-    Some((first.trim().parse().ok()?, total.trim().parse().ok()))
+    let first = match range.trim() {
+        "*" => None,
+        range => Some(range.split_once('-')?.0.trim().parse().ok()?),
+    };
+    let total = total.trim().parse().ok();
+    Some(ContentRange { first, total })
 }
 
 /// How fast bytes came in the last seconds.
@@ -294,9 +323,14 @@ mod tests {
 
     #[test]
     fn a_content_range_is_read_with_and_without_the_size() {
-        assert_eq!(content_range("bytes 5-9/10"), Some((5, Some(10))));
-        assert_eq!(content_range("bytes 5-9/*"), Some((5, None)));
-        for other in ["", "bytes */10", "items 5-9/10", "bytes -9/10", "bytes 5-9"] {
+        for (text, first, total) in [
+            ("bytes 5-9/10", Some(5), Some(10)),
+            ("bytes 5-9/*", Some(5), None),
+            ("bytes */10", None, Some(10)),
+        ] {
+            assert_eq!(content_range(text), Some(ContentRange { first, total }));
+        }
+        for other in ["", "items 5-9/10", "bytes -9/10", "bytes 5-9"] {
             assert_eq!(content_range(other), None, "{other}");
         }
     }

@@ -106,6 +106,13 @@ impl Fetch {
         self.paths().incomplete().to_owned()
     }
 
+    /// What is in the folder.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder()).expect("a folder");
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        entries.flatten().map(name).collect()
+    }
+
     pub fn written(&self) -> Vec<u8> {
         fs::read(self.file()).expect("a file")
     }

@@ -49,7 +49,8 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     let Some(_disk) = SmallDisk::mount(&disk, 128) else {
         return;
     };
-    let fetch = Fetch::new(&server.address("model.gguf")).into_folder(&disk);
+    let all = |url: &str| Fetch::new(url).with("GOLDCREST_FETCH_RESERVE", "0");
+    let fetch = all(&server.address("model.gguf")).into_folder(&disk);
     check(
         "a disk that is too small",
         &fetch,
@@ -57,7 +58,7 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     );
     assert_eq!(fs::metadata(fetch.incomplete()).map_or(0, |it| it.len()), 0);
     // Without a length nobody knows before.
-    let fetch = Fetch::new(&server.address("endless"))
+    let fetch = all(&server.address("endless"))
         .of_any_size()
         .into_folder(&disk);
     check(
@@ -72,7 +73,7 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     let Some(_disk) = SmallDisk::mount(&disk, 300) else {
         return;
     };
-    let fetch = Fetch::new(&server.address("slow")).into_folder(&disk);
+    let fetch = all(&server.address("slow")).into_folder(&disk);
     let mut running = fetch.start();
     assert!(running.until_bytes(1_000));
     let others = disk.join("others");
@@ -83,6 +84,38 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     crate::note("another program fills the disk", &ended);
     fs::remove_file(others).expect("removed");
     check("resumed when there is room again", &fetch, End::File);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn some_space_is_left_to_other_programs() {
+    let server = Server::new(|asked| match asked.path.as_str() {
+        "/endless" => Reply::new(200, &[], content()).slowly(1_000),
+        _ => Reply::file(content(), "a", asked),
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = folder.path().join("disk");
+    let Some(_disk) = SmallDisk::mount(&disk, 300) else {
+        return;
+    };
+    let reserved = |path: &str| {
+        Fetch::new(&server.address(path))
+            .with("GOLDCREST_FETCH_RESERVE", "100000")
+            .into_folder(&disk)
+    };
+    let fetch = reserved("model.gguf");
+    check(
+        "no space beside the file",
+        &fetch,
+        End::Kept("340.0 kB more are needed"),
+    );
+    let fetch = reserved("endless").of_any_size();
+    check(
+        "no space beside a file of unknown size",
+        &fetch,
+        End::Kept("100.0 kB more are needed"),
+    );
+    assert!(download::free_bytes(&disk).is_ok_and(|free| free > 10_000));
 }
 
 #[test]

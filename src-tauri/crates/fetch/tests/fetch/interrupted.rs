@@ -95,6 +95,51 @@ fn of_two_downloads_of_a_file_one_is_refused() {
 }
 
 #[test]
+fn a_server_that_is_gone_for_long_is_waited_for_once_bytes_have_come() {
+    let port = Server::free_port();
+    let url = format!("http://127.0.0.1:{port}/model.gguf");
+    let fetch = Fetch::new(&url)
+        .left(&content()[..1000])
+        .with("GOLDCREST_FETCH_UNIT", "1");
+    let mut running = fetch.start();
+    for _ in 0..20 {
+        assert!(running.until(|event| matches!(event, DownloadEvent::Waiting { .. })));
+    }
+    let _server = Server::at(port, |asked| Reply::file(content(), "a", asked));
+    assert!(running.end().is_done());
+    assert_eq!(fetch.written(), content());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_another_program_has_put_in_place_is_not_written() {
+    let server = very_slow();
+    let fetch = Fetch::new(&server.address("model.gguf"));
+    let mut running = fetch.start();
+    assert!(running.until_bytes(1));
+    // As where a lock is not honoured: the other one has all of it.
+    std::fs::rename(fetch.incomplete(), fetch.file()).expect("renamed");
+    std::fs::write(fetch.file(), content()).expect("written");
+    let ended = running.end();
+    assert!(ended.sentence().contains("another program"), "{ended:?}");
+    crate::note("another program has put the file in place", &ended);
+    assert_eq!(fetch.written(), content());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_incomplete_file_that_is_a_link_is_not_followed() {
+    let server = very_slow();
+    let fetch = Fetch::new(&server.address("model.gguf"));
+    let mine = fetch.folder().join("mine");
+    std::fs::write(&mine, b"mine").expect("written");
+    std::os::unix::fs::symlink(&mine, fetch.incomplete()).expect("linked");
+    let ended = fetch.run();
+    assert!(ended.sentence().contains("another program"), "{ended:?}");
+    assert_eq!(std::fs::read(&mine).expect("kept"), b"mine");
+}
+
+#[test]
 fn what_was_written_can_be_dropped() {
     let fetch = Fetch::new("https://goldcrest.invalid/model.gguf").left(b"part");
     assert_eq!(download::incomplete_bytes(&fetch.request), Some(4));

@@ -158,7 +158,20 @@ impl Server {
         wrap: impl Fn(TcpStream) -> Option<Box<dyn Connection>> + Send + Sync + 'static,
         reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        Self::listen(0, wrap, reply)
+    }
+
+    /// At a port that was another's before.
+    pub fn at(port: u16, reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        Self::listen(port, |stream| Some(Box::new(stream)), reply)
+    }
+
+    fn listen(
+        port: u16,
+        wrap: impl Fn(TcpStream) -> Option<Box<dyn Connection>> + Send + Sync + 'static,
+        reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
         let port = listener.local_addr().expect("bound").port();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (both, all) = (Arc::new((wrap, reply)), Arc::clone(&asked));
@@ -173,6 +186,12 @@ impl Server {
             }
         });
         Self { port, asked }
+    }
+
+    /// A port at which nobody listens.
+    pub fn free_port() -> u16 {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        listener.local_addr().expect("bound").port()
     }
 
     pub fn port(&self) -> u16 {

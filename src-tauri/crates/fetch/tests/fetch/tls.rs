@@ -1,6 +1,7 @@
 //! Encrypted connections: a server is trusted by a certificate of the system's, and by no other.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -95,7 +96,27 @@ fn an_encrypted_server_leads_to_no_plain_one() {
     check(
         "https leads to http on this computer",
         &fetch,
-        End::Nothing("It was not followed"),
+        End::Kept("It was not followed"),
     );
     assert!(plain.asked().is_empty());
+}
+
+#[test]
+fn a_handshake_that_fails_is_not_tried_again() {
+    let server = Server::over(
+        |mut stream| {
+            // No more than that the handshake has begun: the rest is not answered.
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            None
+        },
+        file,
+    );
+    let fetch = Fetch::new(&format!("https://localhost:{}/model.gguf", server.port()));
+    let ended = check(
+        "a server that does not encrypt",
+        &fetch,
+        End::Kept("encrypted connection to localhost"),
+    );
+    assert!(ended.waits().is_empty(), "{ended:?}");
 }
