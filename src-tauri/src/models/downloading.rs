@@ -228,7 +228,11 @@ impl Library {
             DownloadEvent::Paused { done } => {
                 download.state = DownloadState::Paused { done, total };
             }
-            DownloadEvent::Failed { message, .. } => {
+            DownloadEvent::Failed {
+                message,
+                can_resume,
+            } => {
+                let done = if can_resume { done } else { 0 };
                 download.state = DownloadState::Failed {
                     done,
                     total,

@@ -345,6 +345,13 @@ fn a_child_that_fails_leaves_a_download_that_can_be_resumed_or_dropped() {
     assert_eq!(fs::read_to_string(stored).expect("kept"), "[]");
 }
 
+/// Where goldcrest-fetch keeps the first part of the known model in a folder of the user's.
+fn incomplete(folder: &Path) -> PathBuf {
+    let manifest = ::models::Manifest::embedded();
+    let hash = &manifest.by_file(Q4_K_M).expect("known").sha256;
+    folder.join(format!(".{Q4_K_M}.{}.incomplete", &hash[..8]))
+}
+
 #[test]
 fn a_download_that_was_interrupted_is_paused_after_a_start() {
     let home = tempfile::tempdir().expect("made");
@@ -368,7 +375,7 @@ fn a_download_that_was_interrupted_is_paused_after_a_start() {
         fs::create_dir_all(home.path().join(made)).expect("made");
     }
     fs::write(home.path().join("data/downloads.json"), stored.to_string()).expect("written");
-    let incomplete = folder.join(format!("{Q4_K_M}.incomplete"));
+    let incomplete = incomplete(&folder);
     fs::write(&incomplete, [7; 1000]).expect("written");
     let page = Page::at(home);
     let paused = DownloadState::Paused {
@@ -517,7 +524,7 @@ fn a_running_download_that_is_dropped_is_removed_once_its_child_has_ended() {
         ..Settings::default()
     };
     page.models.settings_changed(settings);
-    let incomplete = folder.join(format!("{Q4_K_M}.incomplete"));
+    let incomplete = incomplete(&folder);
     let write = format!("echo more > '{}'", incomplete.display());
     // It writes once more when it is asked to stop.
     page.fetch_by(&format!(

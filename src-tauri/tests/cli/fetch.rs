@@ -128,7 +128,8 @@ fn ctrl_c_keeps_what_was_written_and_says_how_to_go_on() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    let incomplete = folder.path().join("demo.gguf.incomplete");
+    let incomplete = format!(".demo.gguf.{}.incomplete", &DEMO_SHA256[..8]);
+    let incomplete = folder.path().join(incomplete);
     while fs::metadata(&incomplete).map_or(0, |it| it.len()) == 0 {
         std::thread::sleep(Duration::from_millis(10));
     }
