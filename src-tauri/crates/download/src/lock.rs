@@ -37,21 +37,26 @@ impl FileLock {
         }
         for _ in 0..TRIES {
             let file = shared_file().truncate(false).open(path)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(LockError::Held),
-                // Two downloads may then write the same file: each looks before it writes whether the file is its own.
-                Err(TryLockError::Error(error)) if is_without_locks(&error) => {}
-                Err(TryLockError::Error(error)) => return Err(error.into()),
-            }
-            if is_at(&file, path) {
-                return Ok(Self {
-                    _file: file,
-                    temporary: None,
-                });
+            if let Some(lock) = Self::of(file, path)? {
+                return Ok(lock);
             }
         }
         Err(LockError::Held)
+    }
+
+    /// Locks an open file. `None` where the holder before has removed it meanwhile: another may lock a new one.
+    fn of(file: File, path: &Path) -> Result<Option<Self>, LockError> {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(LockError::Held),
+            // Two downloads may then write the same file: each looks before it writes whether the file is its own.
+            Err(TryLockError::Error(error)) if is_without_locks(&error) => {}
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        Ok(is_at(&file, path).then_some(Self {
+            _file: file,
+            temporary: None,
+        }))
     }
 
     /// The same on a file that is removed when the lock is released.
@@ -145,19 +150,15 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_lock_is_that_of_the_file_that_is_there() {
+    fn a_file_that_the_holder_before_has_removed_is_no_lock() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("b.lock");
-        let lock = FileLock::take_temporary(&path).expect("free");
-        // A second process has it open when the first one releases it.
+        let first = FileLock::take_temporary(&path).expect("free");
         let opened = File::open(&path).expect("there");
-        assert!(is_at(&opened, &path));
-        drop(lock);
-        assert!(!is_at(&opened, &path));
-        let third = FileLock::take_temporary(&path).expect("free");
-        assert!(!is_at(&opened, &path));
-        assert!(matches!(FileLock::take(&path), Err(LockError::Held)));
-        drop(third);
+        drop(first);
+        let _third = FileLock::take_temporary(&path).expect("free");
+        let second = FileLock::of(opened, &path).expect("nobody holds this one");
+        assert!(second.is_none(), "two hold it");
     }
 
     #[cfg(target_os = "linux")]

@@ -63,6 +63,19 @@ fn a_pause_ends_a_connection_that_sends_nothing() {
 }
 
 #[test]
+fn a_pause_ends_a_wait_for_the_network() {
+    let url = format!("http://127.0.0.1:{}/model.gguf", Server::free_port());
+    let fetch = Fetch::new(&url)
+        .left(b"part")
+        .with("GOLDCREST_FETCH_UNIT", "10000");
+    let mut running = fetch.start();
+    assert!(running.until(|event| matches!(event, DownloadEvent::Waiting { .. })));
+    running.pause();
+    let paused = DownloadEvent::Paused { done: 4 };
+    assert_eq!(running.end().events.last(), Some(&paused));
+}
+
+#[test]
 fn a_download_killed_at_any_moment_is_resumed() {
     let server = slow();
     let fetch = Fetch::new(&server.address("model.gguf"));
