@@ -516,24 +516,6 @@ fn a_download_shows_its_progress_is_paused_and_is_resumed() {
 }
 
 #[test]
-fn a_failed_download_shows_the_bytes_that_are_left() {
-    let page = Page::open();
-    let progress = r#"{"event":"progress","done":500,"total":1000,"bytesPerSecond":null}"#;
-    for (can_resume, done) in [(true, 500), (false, 0)] {
-        let failed =
-            format!(r#"{{"event":"failed","message":"It broke.","canResume":{can_resume}}}"#);
-        page.fetch_by(&format!("echo '{progress}'; echo '{failed}'"));
-        page.models.get(Q4_K_M.into()).expect("started");
-        let state = DownloadState::Failed {
-            done,
-            total: Some(1000),
-            message: "It broke.".to_owned(),
-        };
-        page.until(|list| list.entries[0].download.as_ref() == Some(&state));
-    }
-}
-
-#[test]
 fn a_running_download_that_is_dropped_is_removed_once_its_child_has_ended() {
     let page = Page::open();
     let folder = page.downloads();

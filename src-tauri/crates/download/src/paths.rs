@@ -152,7 +152,7 @@ impl DownloadPaths {
                 snapshot.point_to(&self.content, IfRefused::Move, symlink)?;
                 snapshot.write_ref(branch)?;
             }
-            None => rename_to_free(&self.incomplete, &self.content)?,
+            None => rename_to_free(&self.incomplete, &self.content, hard_link)?,
         }
         Ok(self.file())
     }
@@ -268,8 +268,12 @@ impl CachedFile {
 }
 
 /// Renames a file to a name that is free: `rename` alone would replace what has appeared there.
-fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::hard_link(from, to) {
+fn rename_to_free(
+    from: &Path,
+    to: &Path,
+    hard_link: impl Fn(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    match hard_link(from, to) {
         Ok(()) => fs::remove_file(from),
         // The file system may have no hard links.
         Err(_) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
@@ -314,6 +318,10 @@ pub fn drop_incomplete(request: &DownloadRequest) -> io::Result<()> {
         Err(LockError::Held) => Err(io::Error::new(io::ErrorKind::ResourceBusy, LockError::Held)),
         Err(LockError::File(error)) => Err(error),
     }
+}
+
+fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to)
 }
 
 #[cfg(unix)]
@@ -415,6 +423,28 @@ mod tests {
         // A later link to a content that is not under `blobs/` leaves it there.
         paths.link(None).expect("nothing to link");
         assert_eq!(fs::read(paths.file()).expect("there"), b"content");
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_not_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let refuse = |_: &Path, _: &Path| Err(io::ErrorKind::PermissionDenied.into());
+        for has_hard_links in [true, false] {
+            let rename = || match has_hard_links {
+                true => rename_to_free(&from, &to, hard_link),
+                false => rename_to_free(&from, &to, refuse),
+            };
+            fs::write(&from, b"content").expect("written");
+            fs::write(&to, b"mine").expect("written");
+            let taken = rename().expect_err("the name is taken");
+            assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(fs::read(&to).expect("there"), b"mine");
+            fs::remove_file(&to).expect("removed");
+            rename().expect("the name is free");
+            assert_eq!(fs::read(&to).expect("there"), b"content");
+            assert!(!from.exists());
+        }
     }
 
     #[test]
