@@ -64,8 +64,7 @@ fn a_pause_ends_a_connection_that_sends_nothing() {
 
 #[test]
 fn a_pause_ends_a_wait_for_the_network() {
-    let url = format!("http://127.0.0.1:{}/model.gguf", Server::free_port());
-    let fetch = Fetch::new(&url)
+    let fetch = Fetch::new("http://127.0.0.1:9/model.gguf")
         .left(b"part")
         .with("GOLDCREST_FETCH_UNIT", "10000");
     let mut running = fetch.start();
