@@ -79,32 +79,8 @@ fn costs(
 
 #[cfg(test)]
 mod tests {
-    use gpu::Shape;
-
     use super::*;
-    use crate::model::rope::{Rope, Scaling};
-
-    /// SmolLM3-3B as its metadata describe it.
-    fn smollm3() -> Config {
-        Config {
-            shape: Shape {
-                layers: 36,
-                embedding: 2048,
-                feed_forward: 11008,
-                heads: 16,
-                kv_heads: 4,
-                head_dim: 128,
-                vocab: 128_256,
-                eps: 1e-6,
-                rotary: 128,
-            },
-            context: 65536,
-            rope: Rope {
-                theta: 5e6,
-                scaling: Scaling::Linear { factor: 1.0 },
-            },
-        }
-    }
+    use crate::model::rope::Scaling;
 
     /// Size of the file in Q4_K_M.
     const WEIGHTS: u64 = 1_915_305_312;
@@ -115,7 +91,7 @@ mod tests {
 
     #[test]
     fn smollm3_goes_from_2_048_to_131_072_tokens_the_last_by_yarn() {
-        let costs = costs_of(&smollm3(), &LoadOptions::default(), u64::MAX);
+        let costs = costs_of(&Config::smollm3_3b(), &LoadOptions::default(), u64::MAX);
         let lengths: Vec<_> = costs.iter().map(|cost| cost.tokens).collect();
         assert_eq!(lengths, LENGTHS);
         for cost in &costs {
@@ -125,12 +101,15 @@ mod tests {
             assert_eq!(cost.stretched, cost.tokens > 65536);
             assert!(cost.fits);
         }
-        let longest = smollm3().for_context(131_072);
+        let longest = Config::smollm3_3b().for_context(131_072);
         let Scaling::Yarn(yarn) = longest.rope.scaling else {
             panic!("no YaRN");
         };
         assert_eq!((yarn.factor, yarn.original_context), (2.0, 65536));
-        assert_eq!(smollm3().for_context(65536), smollm3());
+        assert_eq!(
+            Config::smollm3_3b().for_context(65536),
+            Config::smollm3_3b()
+        );
     }
 
     #[test]
@@ -140,7 +119,7 @@ mod tests {
                 kv,
                 ..LoadOptions::default()
             };
-            let costs = costs_of(&smollm3(), &options, available);
+            let costs = costs_of(&Config::smollm3_3b(), &options, available);
             costs.iter().rfind(|cost| cost.fits).map(|cost| cost.tokens)
         };
         assert_eq!(fitting(KvType::F16, 0), None);
@@ -152,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_length_that_the_model_does_not_support_is_not_offered() {
-        let mut small = smollm3();
+        let mut small = Config::smollm3_3b();
         small.context = 3000;
         let lengths = |options: &LoadOptions| {
             let costs = costs_of(&small, options, u64::MAX);

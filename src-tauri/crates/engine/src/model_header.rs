@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
-use gpu::Shape;
-
 use crate::context::{Context, context_bytes_per_token, fixed_bytes};
 use crate::gguf::Gguf;
 use crate::machine::threads;
 use crate::model::config::Config;
-use crate::model::rope::{Rope, Scaling};
 use crate::model::weights;
 use crate::open_error::OpenError;
 use crate::options::LoadOptions;
@@ -71,28 +68,8 @@ impl Footprint {
     /// That of SmolLM3-3B in a file of `file_bytes`, for which the file need not be there. Its head is tied to the
     /// embedding table, so a token reads all weights.
     pub fn of_smollm3_3b(file_bytes: u64) -> Footprint {
-        // HuggingFaceTB/SmolLM3-3B, config.json.
-        let shape = Shape {
-            layers: 36,
-            embedding: 2048,
-            feed_forward: 11008,
-            heads: 16,
-            kv_heads: 4,
-            head_dim: 128,
-            vocab: 128_256,
-            eps: 1e-6,
-            rotary: 128,
-        };
-        let rope = Rope {
-            theta: 5e6,
-            scaling: Scaling::Linear { factor: 1.0 },
-        };
         Footprint {
-            config: Config {
-                shape,
-                context: 65_536,
-                rope,
-            },
+            config: Config::smollm3_3b(),
             weights_bytes: file_bytes,
             bytes_per_token: file_bytes,
         }

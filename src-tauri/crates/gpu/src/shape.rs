@@ -30,6 +30,19 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// SmolLM3-3B. Source: HuggingFaceTB/SmolLM3-3B, config.json.
+    pub const SMOLLM3_3B: Self = Self {
+        layers: 36,
+        embedding: 2048,
+        feed_forward: 11_008,
+        heads: 16,
+        kv_heads: 4,
+        head_dim: 128,
+        vocab: 128_256,
+        eps: 1e-6,
+        rotary: 128,
+    };
+
     /// Width H of all query heads together.
     pub fn q_width(&self) -> usize {
         self.heads * self.head_dim

@@ -49,6 +49,18 @@ pub struct Config {
 }
 
 impl Config {
+    /// SmolLM3-3B, for which no file need be there. Source: HuggingFaceTB/SmolLM3-3B, config.json.
+    pub fn smollm3_3b() -> Self {
+        Self {
+            shape: Shape::SMOLLM3_3B,
+            context: 65_536,
+            rope: Rope {
+                theta: 5e6,
+                scaling: Scaling::Linear { factor: 1.0 },
+            },
+        }
+    }
+
     /// Reads the dimensions from a file's metadata.
     ///
     /// # Errors

@@ -284,8 +284,6 @@ pub fn cpu_chunk(config: &Config) -> usize {
 mod tests {
     use std::path::Path;
 
-    use gpu::Shape;
-
     use super::*;
     use crate::gguf::Gguf;
 
@@ -294,18 +292,7 @@ mod tests {
         let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
         let gguf = Gguf::open(&fixture).expect("the fixture is committed");
         let tiny = Config::from_gguf(&gguf).expect("a SmolLM3 file");
-        let small = Config {
-            shape: Shape {
-                layers: 36,
-                embedding: 2048,
-                feed_forward: 11_008,
-                heads: 16,
-                kv_heads: 4,
-                head_dim: 128,
-                ..tiny.shape.clone()
-            },
-            ..tiny.clone()
-        };
+        let small = Config::smollm3_3b();
         // Queries and attention output, keys and values, and three matrices of the feed-forward network.
         let layer = 2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 11_008;
         assert_eq!(small.products_per_token(), 36 * layer);

@@ -16,20 +16,6 @@ use crate::shape::Shape;
 use crate::weights::matrix::{GpuMatrix, load_norm};
 use crate::weights::{Layer, Weights};
 
-fn smollm3() -> Shape {
-    Shape {
-        layers: 36,
-        embedding: 2048,
-        feed_forward: 11_008,
-        heads: 16,
-        kv_heads: 4,
-        head_dim: 128,
-        vocab: 128_256,
-        eps: 1e-6,
-        rotary: 128,
-    }
-}
-
 /// The 3B model in Q4_K_M, without the values of its weights.
 fn loaded(kv: KvType) -> DeviceModel<CountingExecutor> {
     let options = Options {
@@ -42,7 +28,7 @@ fn loaded(kv: KvType) -> DeviceModel<CountingExecutor> {
 
 /// The 3B model, without the values of its weights, stored as two types by turns.
 fn loaded_as([coarse, fine]: [BlockType; 2], options: Options) -> DeviceModel<CountingExecutor> {
-    let (mut exec, shape) = (CountingExecutor::default(), smollm3());
+    let (mut exec, shape) = (CountingExecutor::default(), Shape::SMOLLM3_3B);
     let matrix =
         |ty, rows, cols| GpuMatrix::empty(&mut CountingExecutor::default(), ty, rows, cols);
     let (e, f, h, k) = (2048, 11_008, 2048, 512);
