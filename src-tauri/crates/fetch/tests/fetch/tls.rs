@@ -43,42 +43,32 @@ fn encrypted(
     (server, cert.pem())
 }
 
-#[test]
-fn a_server_is_trusted_by_the_systems_certificates_alone() {
-    let (server, certificate) = encrypted("localhost", file);
-    let address = format!("https://localhost:{}/model.gguf", server.port());
-    let fetch = Fetch::new(&address);
+/// A download from this server on a system that trusts this certificate alone.
+fn trusting(server: &Server, certificate: &str) -> Fetch {
+    let fetch = Fetch::new(&format!("https://localhost:{}/model.gguf", server.port()));
     let trusted = fetch.folder().join("trusted.pem");
     fs::write(&trusted, certificate).expect("written");
     let trusted = trusted.display().to_string();
-    check(
-        "encrypted",
-        &fetch.with("SSL_CERT_FILE", &trusted),
-        End::File,
-    );
+    fetch.with("SSL_CERT_FILE", &trusted)
+}
+
+#[test]
+fn a_server_is_trusted_by_the_systems_certificates_alone() {
+    let (server, certificate) = encrypted("localhost", file);
+    check("encrypted", &trusting(&server, &certificate), End::File);
 
     let (_, other) = encrypted("localhost", file);
-    let fetch = Fetch::new(&address);
-    let untrusted = fetch.folder().join("other.pem");
-    fs::write(&untrusted, other).expect("written");
-    let untrusted = untrusted.display().to_string();
-    let fetch = fetch.with("SSL_CERT_FILE", &untrusted);
     check(
         "a certificate that nobody trusts",
-        &fetch,
+        &trusting(&server, &other),
         End::Kept("does not prove who it is"),
     );
     assert_eq!(server.asked().len(), 1);
 
     let (server, certificate) = encrypted("example.com", file);
-    let fetch = Fetch::new(&format!("https://localhost:{}/model.gguf", server.port()));
-    let trusted = fetch.folder().join("trusted.pem");
-    fs::write(&trusted, certificate).expect("written");
-    let trusted = trusted.display().to_string();
-    let fetch = fetch.with("SSL_CERT_FILE", &trusted);
     check(
         "the certificate of another host",
-        &fetch,
+        &trusting(&server, &certificate),
         End::Kept("does not prove who it is"),
     );
 }
@@ -88,14 +78,9 @@ fn an_encrypted_server_leads_to_no_plain_one() {
     let plain = Server::new(file);
     let to = plain.address("model.gguf");
     let (server, certificate) = encrypted("localhost", move |_| Reply::redirect(&to));
-    let fetch = Fetch::new(&format!("https://localhost:{}/model.gguf", server.port()));
-    let trusted = fetch.folder().join("trusted.pem");
-    fs::write(&trusted, certificate).expect("written");
-    let trusted = trusted.display().to_string();
-    let fetch = fetch.with("SSL_CERT_FILE", &trusted);
     check(
         "https leads to http on this computer",
-        &fetch,
+        &trusting(&server, &certificate),
         End::Kept("It was not followed"),
     );
     assert!(plain.asked().is_empty());
