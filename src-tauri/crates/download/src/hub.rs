@@ -1,6 +1,6 @@
 //! Where Hugging Face's tools keep things, by the variables that they obey.
 //!
-//! Source: `constants.py` of huggingface_hub 2.4.
+//! Source: `constants.py` of huggingface_hub 1.18.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
