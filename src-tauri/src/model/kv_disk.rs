@@ -8,6 +8,8 @@ use kv_store::{BlockKey, KvStore, KvStoreError};
 
 /// Bytes that all chats may take together: some 58,000 tokens of SmolLM3-3B in f16.
 const BUDGET: u64 = 4 << 30;
+/// Bytes of the disk that stay free for what cannot be computed again, such as the chats.
+const RESERVE: u64 = 1 << 30;
 /// How long nothing is written after an error, such as a full disk.
 const PAUSE: Duration = Duration::from_secs(5 * 60);
 
@@ -21,7 +23,7 @@ pub(super) struct KvDisk {
 impl KvDisk {
     /// Opens the folder, or makes it; where that fails, prompts are read as ever.
     pub(super) fn open(folder: &Path) -> Option<KvDisk> {
-        let store = KvStore::open(folder, BUDGET)
+        let store = KvStore::open(folder, BUDGET, RESERVE)
             .inspect_err(|error| tracing::warn!(%error, "KV caches are not kept on the disk"));
         Some(KvDisk {
             store: store.ok()?,
@@ -83,28 +85,23 @@ impl KvBlocks for ModelBlocks<'_> {
     }
 
     fn holds(&mut self, label: u64, tokens: &[u32]) -> bool {
-        let Some(key) = self.keys(tokens).pop() else {
-            return false;
-        };
-        if !self.disk.store.holds(&key) {
+        let keys = self.keys(tokens);
+        if !keys.last().is_some_and(|key| self.disk.store.holds(key)) {
             return false;
         }
         if !self.disk.is_paused() {
-            let claimed = self.disk.store.claim(label, &key);
+            let claimed = self.disk.store.claim(label, &keys);
             self.disk.written(claimed);
         }
         true
     }
 
     fn store(&mut self, label: u64, tokens: &[u32], block: &[u8]) -> bool {
-        let keys = self.keys(tokens);
-        let Some((key, before)) = keys.split_last() else {
-            return false;
-        };
         if self.disk.is_paused() {
             return false;
         }
-        let stored = self.disk.store.store(label, key, before.len(), block);
+        let keys = self.keys(tokens);
+        let stored = self.disk.store.store(label, &keys, block);
         self.disk.written(stored)
     }
 }

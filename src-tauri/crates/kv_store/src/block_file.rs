@@ -13,7 +13,7 @@ pub(crate) const TEMPORARY: &str = "writing-";
 const MAGIC: &[u8; 8] = b"GCKVBLK1";
 const HEADER: usize = MAGIC.len() + 32 + 8;
 const CHECKSUM: usize = 32;
-/// Far above any block; a larger file is not read.
+/// Far above the content of any block; a larger file is not read.
 const MOST_BYTES: u64 = 1 << 30;
 
 fn header(key: &BlockKey, content: usize) -> [u8; HEADER] {
@@ -57,28 +57,26 @@ pub(crate) fn write(path: &Path, key: &BlockKey, content: &[u8]) -> io::Result<(
 /// # Errors
 /// When it cannot be read.
 pub(crate) fn read(path: &Path, key: &BlockKey) -> io::Result<Option<Vec<u8>>> {
-    let file = File::open(path)?;
-    let length = file.metadata()?.len();
-    if !(HEADER as u64 + CHECKSUM as u64..=MOST_BYTES).contains(&length) {
+    let mut file = File::open(path)?;
+    let around = (HEADER + CHECKSUM) as u64;
+    let content = file.metadata()?.len().checked_sub(around);
+    let content = content.filter(|length| *length <= MOST_BYTES);
+    let Some(length) = content.and_then(|length| usize::try_from(length).ok()) else {
+        return Ok(None);
+    };
+    let mut header = [0; HEADER];
+    file.read_exact(&mut header)?;
+    if header != self::header(key, length) {
         return Ok(None);
     }
-    let Ok(length) = usize::try_from(length) else {
-        return Ok(None);
-    };
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(length)?;
-    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-    let Some((rest, checksum)) = bytes.split_last_chunk::<CHECKSUM>() else {
-        return Ok(None);
-    };
-    let Some(content) = rest.strip_prefix(&header(key, rest.len().saturating_sub(HEADER))) else {
-        return Ok(None);
-    };
-    if blake3::hash(rest) != *checksum {
-        return Ok(None);
-    }
-    let content = content.len();
-    bytes.truncate(HEADER + content);
-    bytes.drain(..HEADER);
-    Ok(Some(bytes))
+    let mut content = Vec::new();
+    content.try_reserve_exact(length)?;
+    (&file).take(length as u64).read_to_end(&mut content)?;
+    let mut checksum = [0; CHECKSUM];
+    file.read_exact(&mut checksum)?;
+    let found = blake3::Hasher::new()
+        .update(&header)
+        .update(&content)
+        .finalize();
+    Ok((found == checksum).then_some(content))
 }

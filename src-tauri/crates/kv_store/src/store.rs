@@ -13,8 +13,8 @@ use std::time::{Duration, SystemTime};
 use crate::key::BlockKey;
 use crate::{block_file, chat_list};
 
-/// From this age on, such a file was left by a process that ended.
-const ABANDONED: Duration = Duration::from_secs(60 * 60);
+/// From this age on, a temporary file was left by a process that ended: no block takes so long to write.
+const ABANDONED: Duration = Duration::from_secs(60);
 
 /// A block, a list or a folder cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,8 @@ pub struct KvStore {
     lists: PathBuf,
     /// Bytes that all blocks may take.
     budget: u64,
+    /// Bytes of the disk that stay free.
+    reserve: u64,
     /// Bytes that they take.
     bytes: u64,
     /// The lists of chats that were used since the opening.
@@ -61,11 +63,12 @@ struct StoredBlock {
 }
 
 impl KvStore {
-    /// Opens a folder, or makes it, and removes what is above the budget in bytes.
+    /// Opens a folder, or makes it, and removes what is above the budget in bytes. Blocks are written only while the disk
+    /// has `reserve` bytes beside them.
     ///
     /// # Errors
-    /// When the folder cannot be made or listed.
-    pub fn open(folder: &Path, budget: u64) -> Result<KvStore, KvStoreError> {
+    /// When the folder cannot be made.
+    pub fn open(folder: &Path, budget: u64, reserve: u64) -> Result<KvStore, KvStoreError> {
         let (blocks, lists) = (folder.join("blocks"), folder.join("chats"));
         for folder in [folder, &blocks, &lists] {
             system::private::folder(folder).map_err(KvStoreError::at(folder))?;
@@ -74,16 +77,14 @@ impl KvStore {
             blocks,
             lists,
             budget,
+            reserve,
             bytes: 0,
             of_chats: HashMap::new(),
         };
-        store.evict()?;
+        if let Err(error) = store.evict_to(budget) {
+            tracing::warn!(%error, "the KV caches on the disk take more than their budget");
+        }
         Ok(store)
-    }
-
-    /// Bytes that the blocks take.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     fn path(&self, key: &BlockKey) -> PathBuf {
@@ -100,34 +101,36 @@ impl KvStore {
     }
 
     /// Passes the content of a sequence's blocks from the one at `first` on to `each`, up to the first that is not held in
-    /// every byte, or that `each` refuses. A block is read and checked while `each` works on the one before.
+    /// every byte, or that `each` refuses. A block is read and checked while `each` works on the one before. All of them
+    /// count as used, with those before.
     pub fn load(&self, keys: &[BlockKey], first: usize, each: &mut dyn FnMut(&[u8]) -> bool) {
+        let now = SystemTime::now();
+        self.touch_all(&keys[..first.min(keys.len())], now);
+        let blocks = || {
+            let keys = keys.iter().enumerate().skip(first);
+            keys.map_while(|(rank, key)| self.read(key, used(now, rank)))
+        };
         thread::scope(|scope| {
-            let (found, blocks) = sync_channel(1);
-            scope.spawn(move || {
-                for (rank, key) in keys.iter().enumerate().skip(first) {
-                    let Some(block) = self.read(key, rank) else {
-                        return;
-                    };
-                    // An error means that `each` has refused one.
-                    if found.send(block).is_err() {
-                        return;
-                    }
-                }
+            let (found, received) = sync_channel(1);
+            let ahead = thread::Builder::new().name("kv-store".into());
+            let spawned = ahead.spawn_scoped(scope, move || {
+                // An error means that `each` has refused one.
+                blocks().try_for_each(|block| found.send(block)).ok();
             });
-            for block in blocks {
-                if !each(&block) {
-                    return;
-                }
+            if let Err(error) = spawned {
+                tracing::debug!(%error, "blocks of the KV cache are not read ahead");
+                let _refused = blocks().all(|block| each(&block));
+                return;
             }
+            let _refused = received.into_iter().all(|block| each(&block));
         });
     }
 
-    fn read(&self, key: &BlockKey, rank: usize) -> Option<Vec<u8>> {
+    fn read(&self, key: &BlockKey, used: SystemTime) -> Option<Vec<u8>> {
         let path = self.path(key);
         match block_file::read(&path, key) {
             Ok(Some(content)) => {
-                touch(&path, rank);
+                touch(&path, used);
                 Some(content)
             }
             Ok(None) => {
@@ -145,40 +148,65 @@ impl KvStore {
         }
     }
 
-    /// Keeps a block, which has `rank` blocks before it in its sequence, and counts it as used by `chat`.
+    /// Keeps the block of the last of a sequence's keys, and counts it as used by `chat`, with those before. A block is
+    /// not written where its sequence alone takes more than the budget: it would be the first to be evicted.
     ///
     /// # Errors
     /// When it cannot be written. Where the disk is full, half of the blocks are removed.
     pub fn store(
         &mut self,
         chat: u64,
-        key: &BlockKey,
-        rank: usize,
+        keys: &[BlockKey],
         content: &[u8],
     ) -> Result<(), KvStoreError> {
-        // First, so that no block is without a chat that it is erased with.
-        self.claim(chat, key)?;
-        let path = self.path(key);
-        let written = block_file::write(&path, key, content).map_err(KvStoreError::at(&path));
-        if let Err(error) = &written
-            && error.is_disk_full()
-        {
-            self.evict_to(self.bytes / 2)?;
+        let Some((key, before)) = keys.split_last() else {
+            return Ok(());
+        };
+        let length = block_file::length(content.len());
+        if length.saturating_mul(keys.len() as u64) > after_eviction(self.budget) {
+            return Ok(());
         }
-        written?;
-        touch(&path, rank);
-        self.bytes += block_file::length(content.len());
+        let written = self.write(chat, key, content);
+        self.freeing_a_full_disk(written)?;
+        let now = SystemTime::now();
+        touch(&self.path(key), used(now, before.len()));
+        self.touch_all(before, now);
+        self.bytes += length;
         if self.bytes > self.budget {
-            self.evict()?;
+            self.evict_to(after_eviction(self.budget))?;
         }
         Ok(())
     }
 
-    /// Counts a block as used by `chat`.
+    fn write(&mut self, chat: u64, key: &BlockKey, content: &[u8]) -> Result<(), KvStoreError> {
+        let path = self.path(key);
+        let needed = self
+            .reserve
+            .saturating_add(block_file::length(content.len()));
+        // Where that is not known, writing shows it.
+        if fs4::available_space(&self.blocks).is_ok_and(|free| free < needed) {
+            return Err(KvStoreError::at(&path)(io::ErrorKind::StorageFull.into()));
+        }
+        // First, so that no block is without a chat that it is erased with.
+        self.list_block(chat, key)?;
+        block_file::write(&path, key, content).map_err(KvStoreError::at(&path))
+    }
+
+    /// Counts the block of the last of a sequence's keys as used by `chat`, with those before.
     ///
     /// # Errors
-    /// When the chat's list cannot be written.
-    pub fn claim(&mut self, chat: u64, key: &BlockKey) -> Result<(), KvStoreError> {
+    /// When the chat's list cannot be written. Where the disk is full, half of the blocks are removed.
+    pub fn claim(&mut self, chat: u64, keys: &[BlockKey]) -> Result<(), KvStoreError> {
+        let Some(key) = keys.last() else {
+            return Ok(());
+        };
+        let listed = self.list_block(chat, key);
+        self.freeing_a_full_disk(listed)?;
+        self.touch_all(keys, SystemTime::now());
+        Ok(())
+    }
+
+    fn list_block(&mut self, chat: u64, key: &BlockKey) -> Result<(), KvStoreError> {
         let path = self.list(chat);
         let at = KvStoreError::at(&path);
         let listed = match self.of_chats.entry(chat) {
@@ -192,13 +220,31 @@ impl KvStore {
         Ok(())
     }
 
-    /// Erases the blocks that none of these chats uses.
+    fn freeing_a_full_disk(
+        &mut self,
+        written: Result<(), KvStoreError>,
+    ) -> Result<(), KvStoreError> {
+        if written.as_ref().is_err_and(KvStoreError::is_disk_full) {
+            self.evict_to(self.bytes / 2)?;
+        }
+        written
+    }
+
+    /// The blocks of the start of a sequence are used.
+    fn touch_all(&self, keys: &[BlockKey], now: SystemTime) {
+        for (rank, key) in keys.iter().enumerate() {
+            touch(&self.path(key), used(now, rank));
+        }
+    }
+
+    /// Erases the blocks that none of these chats uses, or that only a list names that cannot be read.
     ///
     /// # Errors
-    /// When one cannot be removed, after all others.
+    /// When a list cannot be read, or a block cannot be removed, after all others.
     pub fn retain_chats(&mut self, chats: &[u64]) -> Result<(), KvStoreError> {
         let mut used = HashSet::new();
         let mut gone = Vec::new();
+        let mut unread = Ok(());
         for entry in entries(&self.lists)? {
             let chat = entry
                 .file_name()
@@ -207,7 +253,10 @@ impl KvStore {
             match chat.filter(|chat| chats.contains(chat)) {
                 Some(_) => {
                     let path = entry.path();
-                    used.extend(chat_list::read(&path).map_err(KvStoreError::at(&path))?);
+                    match chat_list::read(&path) {
+                        Ok(keys) => used.extend(keys),
+                        Err(error) => unread = Err(KvStoreError::at(&path)(error)),
+                    }
                 }
                 None => gone.push(entry.path()),
             }
@@ -219,26 +268,25 @@ impl KvStore {
         let removed: Vec<_> = unused.chain(&gone).map(|path| remove(path)).collect();
         self.of_chats.retain(|chat, _| chats.contains(chat));
         self.bytes = self.stored()?.iter().map(|block| block.bytes).sum();
-        removed.into_iter().collect()
+        removed.into_iter().collect::<Result<(), _>>().and(unread)
     }
 
-    /// Removes blocks until they take no more than the budget.
-    fn evict(&mut self) -> Result<(), KvStoreError> {
-        self.evict_to(self.budget)
-    }
-
+    /// Removes blocks until they take no more than `most`, which is an error where too many of them cannot be removed.
     fn evict_to(&mut self, most: u64) -> Result<(), KvStoreError> {
         let mut blocks = self.stored()?;
         self.bytes = blocks.iter().map(|block| block.bytes).sum();
         blocks.sort_by_key(|block| block.used);
+        let mut stuck = Ok(());
         for block in blocks {
             if self.bytes <= most {
-                break;
+                return Ok(());
             }
-            remove(&block.path)?;
-            self.bytes -= block.bytes;
+            match remove(&block.path) {
+                Ok(()) => self.bytes -= block.bytes,
+                Err(error) => stuck = Err(error),
+            }
         }
-        Ok(())
+        stuck
     }
 
     /// All blocks. What processes that ended have left is removed.
@@ -250,8 +298,10 @@ impl KvStore {
             let Ok(file) = entry.metadata() else { continue };
             let used = file.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             if is_temporary(&name) {
-                if used.elapsed().is_ok_and(|age| age > ABANDONED) {
-                    remove(&path)?;
+                if used.elapsed().is_ok_and(|age| age > ABANDONED)
+                    && let Err(error) = remove(&path)
+                {
+                    tracing::debug!(%error, "a temporary file was not removed");
                 }
                 continue;
             }
@@ -283,10 +333,19 @@ fn remove(path: &Path) -> Result<(), KvStoreError> {
     }
 }
 
-/// Sets when a block was used: the later in its sequence, the earlier. Without it the block is evicted too early.
-fn touch(path: &Path, rank: usize) {
-    let earlier = Duration::from_millis(u64::try_from(rank).unwrap_or(u64::MAX).min(1 << 20));
-    let used = SystemTime::now() - earlier;
+/// Bytes that are left of a budget when it was exceeded: less, so that not every block that is stored evicts one.
+fn after_eviction(budget: u64) -> u64 {
+    budget / 10 * 9
+}
+
+/// When the block with `rank` blocks before it counts as used in a sequence that is used `now`: the later, the earlier, so
+/// that of a sequence the end is evicted first.
+fn used(now: SystemTime, rank: usize) -> SystemTime {
+    now - Duration::from_millis(u64::try_from(rank).unwrap_or(u64::MAX).min(1 << 20))
+}
+
+/// Sets when a block was used. Without it the block is evicted too early.
+fn touch(path: &Path, used: SystemTime) {
     let file = File::options().append(true).open(path);
     if let Err(error) = file.and_then(|file| file.set_modified(used)) {
         tracing::debug!(file = %path.display(), %error, "when a block was used is not known");

@@ -4,12 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use kv_store::{BlockKey, KvStore};
 use tempfile::TempDir;
 
 const BUDGET: u64 = 1 << 30;
+/// Longer than blocks of one sequence are apart in the order of eviction.
+const PAUSE: Duration = Duration::from_millis(5);
 
 fn keys(seed: u32, blocks: u32) -> Vec<BlockKey> {
     let tokens: Vec<u32> = (0..blocks * 4).map(|at| at + seed).collect();
@@ -21,12 +23,23 @@ fn content(key: &BlockKey) -> Vec<u8> {
 }
 
 fn open(folder: &Path) -> KvStore {
-    KvStore::open(folder, BUDGET).expect("a folder")
+    open_with(folder, BUDGET)
+}
+
+fn open_with(folder: &Path, budget: u64) -> KvStore {
+    KvStore::open(folder, budget, 0).expect("a folder")
 }
 
 fn fill(store: &mut KvStore, chat: u64, keys: &[BlockKey]) {
-    for (rank, key) in keys.iter().enumerate() {
-        store.store(chat, key, rank, &content(key)).expect("room");
+    fill_from(store, chat, keys, 0);
+}
+
+/// As [`fill`], with what is behind the first `held` blocks. Storing a block takes a while.
+fn fill_from(store: &mut KvStore, chat: u64, keys: &[BlockKey], held: usize) {
+    for at in held..keys.len() {
+        let stored = store.store(chat, &keys[..=at], &content(&keys[at]));
+        stored.expect("room");
+        thread::sleep(PAUSE);
     }
 }
 
@@ -46,6 +59,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all: Vec<_> = entries.map(|entry| entry.expect("read").path()).collect();
     all.sort();
     all
+}
+
+/// Bytes of all blocks.
+fn bytes(folder: &Path) -> u64 {
+    let length = |path: &PathBuf| fs::metadata(path).expect("there").len();
+    files(folder).iter().map(length).sum()
 }
 
 #[test]
@@ -123,20 +142,105 @@ fn above_the_budget_the_end_of_what_was_unused_for_longest_goes_first() {
     let (old, new) = (keys(1, 4), keys(100, 4));
     let mut store = open(folder.path());
     fill(&mut store, 1, &old);
-    let bytes = store.bytes();
-    thread::sleep(Duration::from_millis(20));
+    let one = bytes(folder.path()) / 4;
+    thread::sleep(PAUSE);
     fill(&mut store, 2, &new);
-    assert_eq!(store.bytes(), 2 * bytes);
-    thread::sleep(Duration::from_millis(20));
+    assert_eq!(bytes(folder.path()), 8 * one);
+    thread::sleep(PAUSE);
     // Used once more.
     assert_eq!(loaded(&store, &old), 4);
-    let mut store = KvStore::open(folder.path(), bytes / 4 * 6).expect("a folder");
-    assert_eq!((loaded(&store, &old), loaded(&store, &new)), (4, 2));
+    let mut store = open_with(folder.path(), 7 * one);
+    assert_eq!((loaded(&store, &old), loaded(&store, &new)), (4, 3));
     let other = keys(200, 1);
-    thread::sleep(Duration::from_millis(20));
     fill(&mut store, 3, &other);
-    assert!(store.bytes() <= bytes / 4 * 6);
+    // Then there is room for some more.
+    assert!(bytes(folder.path()) <= 7 * one / 10 * 9);
     assert_eq!(loaded(&store, &other), 1, "the latest stays");
+}
+
+#[test]
+fn a_chat_above_the_budget_keeps_its_start() {
+    let folder = TempDir::new().expect("a folder");
+    let keys = keys(1, 8);
+    fill(&mut open(folder.path()), 1, &keys[..1]);
+    let one = bytes(folder.path());
+    let mut store = open_with(folder.path(), 5 * one);
+    fill_from(&mut store, 1, &keys, 1);
+    assert_eq!((loaded(&store, &keys), files(folder.path()).len()), (4, 4));
+}
+
+#[test]
+fn all_blocks_before_one_that_is_stored_or_loaded_or_claimed_are_used() {
+    let uses: [fn(&mut KvStore, &[BlockKey]); 3] = [
+        |store, keys| fill_from(store, 1, keys, 4),
+        |store, keys| {
+            store.load(keys, 1, &mut |_| {
+                thread::sleep(PAUSE);
+                true
+            });
+        },
+        |store, keys| store.claim(1, &keys[..4]).expect("claimed"),
+    ];
+    for used in uses {
+        let folder = TempDir::new().expect("a folder");
+        let (first, second) = (keys(1, 5), keys(100, 4));
+        let mut store = open(folder.path());
+        fill(&mut store, 1, &first[..4]);
+        fill(&mut store, 2, &second);
+        let one = bytes(folder.path()) / 8;
+        thread::sleep(PAUSE);
+        used(&mut store, &first);
+        let store = open_with(folder.path(), 4 * one);
+        assert_eq!((loaded(&store, &first), loaded(&store, &second)), (4, 0));
+    }
+}
+
+#[test]
+fn a_disk_without_a_reserve_is_not_filled() {
+    let folder = TempDir::new().expect("a folder");
+    let keys = keys(1, 4);
+    fill(&mut open(folder.path()), 1, &keys[..3]);
+    let mut store = KvStore::open(folder.path(), BUDGET, u64::MAX).expect("a folder");
+    let error = store.store(1, &keys, &content(&keys[3]));
+    assert!(error.expect_err("no room").is_disk_full());
+    assert_eq!(loaded(&store, &keys), 1, "half of it is removed");
+}
+
+#[test]
+fn what_cannot_be_read_or_removed_does_not_stop_the_rest() {
+    let folder = TempDir::new().expect("a folder");
+    let (ours, theirs) = (keys(1, 3), keys(100, 3));
+    let mut store = open(folder.path());
+    fill(&mut store, 1, &ours);
+    fill(&mut store, 2, &theirs);
+    // No file can be read or removed where there is a folder.
+    fs::create_dir(folder.path().join("chats/3")).expect("made");
+    store.retain_chats(&[1, 3]).expect_err("a list is not read");
+    assert_eq!((loaded(&store, &ours), loaded(&store, &theirs)), (3, 0));
+    let stuck = folder.path().join("blocks/stuck");
+    fs::create_dir(&stuck).expect("made");
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    let file = fs::File::open(&stuck).expect("opened");
+    file.set_modified(long_ago).expect("set");
+    let store = open_with(folder.path(), 0);
+    assert_eq!(loaded(&store, &ours), 0, "they are evicted");
+}
+
+#[test]
+fn what_a_process_has_left_that_ended_is_removed() {
+    let folder = TempDir::new().expect("a folder");
+    open(folder.path());
+    let [new, old] = ["writing-1", "writing-2"].map(|name| {
+        let path = folder.path().join("blocks").join(name);
+        fs::write(&path, "x").expect("written");
+        path
+    });
+    let file = fs::File::options().append(true).open(&old);
+    let minutes_ago = SystemTime::now() - Duration::from_secs(120);
+    let set = file.expect("opened").set_modified(minutes_ago);
+    set.expect("set");
+    open(folder.path());
+    assert_eq!(files(folder.path()), [new]);
 }
 
 #[test]
@@ -145,8 +249,8 @@ fn a_chat_is_erased_with_what_only_it_uses() {
     let keys = keys(1, 4);
     let mut store = open(folder.path());
     fill(&mut store, 1, &keys[..3]);
-    for key in &keys[..2] {
-        store.claim(2, key).expect("claimed");
+    for held in 1..=2 {
+        store.claim(2, &keys[..held]).expect("claimed");
     }
     fill(&mut store, 3, &keys[3..]);
     // A file that no list names, and one of no key.
@@ -159,7 +263,7 @@ fn a_chat_is_erased_with_what_only_it_uses() {
     let lists = fs::read_dir(folder.path().join("chats")).expect("a folder");
     assert_eq!(lists.count(), 1);
     store.retain_chats(&[]).expect("removed");
-    assert_eq!((store.bytes(), files(folder.path()).len()), (0, 0));
+    assert_eq!(bytes(folder.path()), 0);
     // The chat is used again under the same number.
     fill(&mut store, 1, &keys);
     store.retain_chats(&[1]).expect("removed");
@@ -203,13 +307,16 @@ fn what_cannot_be_written_is_an_error_that_names_its_path() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("file");
     fs::write(&file, "x").expect("written");
-    assert!(KvStore::open(&file, BUDGET).is_err(), "a file is no folder");
+    assert!(
+        KvStore::open(&file, BUDGET, 0).is_err(),
+        "a file is no folder"
+    );
     let place = folder.path().join("kv");
     let mut store = open(&place);
     let keys = keys(1, 2);
     fill(&mut store, 1, &keys[..1]);
     fs::remove_dir_all(&place).expect("removed");
-    let error = store.store(1, &keys[1], 1, b"x").expect_err("it is gone");
+    let error = store.store(1, &keys, b"x").expect_err("it is gone");
     assert!(error.to_string().contains("chats"), "{error}");
     assert_eq!(loaded(&store, &keys), 0);
 }
@@ -226,7 +333,7 @@ fn a_process_that_stores_blocks() {
     for seed in 0.. {
         let key = keys(seed, 1)[0];
         let content = content(&key).repeat(1000);
-        store.store(1, &key, 0, &content).expect("room");
+        store.store(1, &[key], &content).expect("room");
     }
 }
 
@@ -266,5 +373,8 @@ fn killed_and_concurrent_processes_leave_only_whole_blocks() {
     }
     let mut store = open(folder.path());
     store.retain_chats(&[1]).expect("removed");
-    assert!(store.bytes() > 0, "both processes listed their blocks");
+    assert!(
+        bytes(folder.path()) > 0,
+        "both processes listed their blocks"
+    );
 }
