@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use chat::{ChatId, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening};
 use devices::{CrashMarkers, Devices, Work};
 use engine::{
-    Conversation, Event, Finished, GenerateError, GenerateParams, ModelFile, Prompt,
+    Conversation, Engine, Event, Finished, GenerateError, GenerateParams, ModelFile, Prompt,
     TemplateSandbox,
 };
 
@@ -98,24 +98,38 @@ impl ModelHost for EngineModel {
         finished.map_err(|error| generation(&error))
     }
 
-    fn resume(&mut self, chat: ChatId, prompt: &Prompt) {
+    fn resume(
+        &mut self,
+        chat: ChatId,
+        prompt: &Prompt,
+        cancel: &AtomicBool,
+        on_progress: &mut dyn FnMut(usize),
+    ) {
         let Some(open) = &mut self.open else { return };
         let session = open.model.engine.session();
-        let label = chat.0.cast_unsigned();
+        let (ids, label) = (&prompt.ids, chat.0.cast_unsigned());
         match self.kv_disk.as_mut().zip(open.kv.as_ref()) {
-            Some((disk, kv)) => session.resume(&prompt.ids, label, Some(&mut disk.blocks(kv))),
-            None => session.resume(&prompt.ids, label, None),
+            Some((disk, kv)) => {
+                let mut blocks = disk.blocks(kv);
+                session.resume(ids, label, Some(&mut blocks), cancel, on_progress);
+            }
+            None => session.resume(ids, label, None, cancel, on_progress),
         }
     }
 
-    fn read_ahead(&mut self, _: ChatId, prompt: &Prompt, cancel: &AtomicBool) {
-        let Some(open) = self.open.as_mut().filter(|_| !power::is_on_battery()) else {
+    fn read_ahead(&mut self, _: ChatId, prompt: &Prompt, is_draft: bool, cancel: &AtomicBool) {
+        let Some(open) = &mut self.open else { return };
+        if prompt.ids.len() >= open.info.context_length {
             return;
-        };
-        if prompt.ids.len() < open.info.context_length
-            && let Err(error) = open.model.engine.session().read_ahead(&prompt.ids, cancel)
-        {
-            tracing::debug!(%error, "a message was not read ahead");
+        }
+        let engine = &mut open.model.engine;
+        let (ahead, settled) = read_ahead_of(engine, &prompt.ids, is_draft);
+        let mut more = true;
+        while more && !power::is_on_battery() {
+            let read = engine.session().read_ahead(ahead, settled, cancel);
+            more = read
+                .inspect_err(|error| tracing::debug!(%error, "a message was not read ahead"))
+                .unwrap_or(false);
         }
     }
 
@@ -125,13 +139,18 @@ impl ModelHost for EngineModel {
             return false;
         };
         let Some(kv) = &open.kv else { return false };
-        let kept = open
-            .model
-            .engine
-            .session()
-            .keep(&mut disk.blocks(kv), cancel);
+        let session = open.model.engine.session();
+        let evaluates = !power::is_on_battery();
+        let kept = session.keep(&mut disk.blocks(kv), evaluates, cancel);
         kept.inspect_err(|error| tracing::debug!(%error, "a KV cache was not kept"))
             .unwrap_or(false)
+    }
+
+    fn forget(&mut self, chat: ChatId) {
+        if let Some(open) = &mut self.open {
+            let session = open.model.engine.session();
+            session.retain(|label| label != chat.0.cast_unsigned());
+        }
     }
 
     fn retain_chats(&mut self, chats: &[ChatId]) {
@@ -216,6 +235,18 @@ impl EngineModel {
             }
         }
     }
+}
+
+/// The tokens of a prompt that the answer to a longer one can use, without those that the template adds for the answer,
+/// and how many of them are of the chat.
+fn read_ahead_of<'a>(engine: &Engine, ids: &'a [u32], is_draft: bool) -> (&'a [u32], usize) {
+    let ahead = &ids[..engine.last_turn_end(ids).unwrap_or(ids.len())];
+    let settled = if is_draft {
+        engine.last_turn_end(ahead).unwrap_or(0)
+    } else {
+        ahead.len()
+    };
+    (ahead, settled)
 }
 
 fn no_model() -> Failure {

@@ -49,10 +49,13 @@ impl OpenedModel {
                 OpenStep::Loading(done) => Opening::Loading(done),
             });
         };
+        let content = file.content_hash();
         let mut model = devices::open(devices, &file, &request, &load, on_progress)
             .map_err(|error| refusal::of(choice, &error))?;
         let info = info(&model, choice);
-        let kv = kv_model(&mut model.engine);
+        // Where the file was changed meanwhile, it is not known what was loaded.
+        let is_same = content.is_some() && content == file.content_hash();
+        let kv = is_same.then(|| kv_model(&mut model.engine)).flatten();
         Ok(Self {
             model,
             info,

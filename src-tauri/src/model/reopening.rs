@@ -53,7 +53,7 @@ fn conversation(turns: &[&str]) -> Conversation {
 /// The ids of the answer, and how many tokens of the prompt were not read.
 fn answer(model: &mut EngineModel, conversation: &Conversation) -> (Vec<u32>, usize) {
     let prompt = model.prompt(conversation, &NEVER).expect("a prompt");
-    model.resume(CHAT, &prompt);
+    model.resume(CHAT, &prompt, &NEVER, &mut |_| {});
     let params = GenerateParams {
         sampling: Sampling {
             temperature: 0.0,
@@ -124,4 +124,35 @@ fn a_chat_of_an_earlier_run_is_not_read_again() {
     let mut without = run(&file, KvType::F16);
     assert_eq!(answer(&mut without, &conversation(&turns)), (cold, 0));
     assert!(!without.work_while_idle(&NEVER));
+}
+
+#[test]
+fn the_tokens_that_are_read_ahead_are_those_of_the_sent_message() {
+    let nowhere = TempDir::new().expect("a folder");
+    let mut model = run(nowhere.path(), KvType::F16);
+    let mut prompt = |turns: &[&str]| {
+        let prompt = model.prompt(&conversation(turns), &NEVER);
+        prompt.expect("a prompt").ids
+    };
+    let chat = prompt(&["It is a list."]);
+    let draft = prompt(&["It is a list.", "How long"]);
+    let sent = prompt(&["It is a list.", "How long is it?"]);
+    let engine = &model.open.as_ref().expect("open").model.engine;
+    let (ahead, settled) = read_ahead_of(engine, &draft, true);
+    assert_eq!(sent[..ahead.len()], *ahead);
+    assert!(ahead.len() > settled, "of the draft, too");
+    assert_eq!(
+        (&ahead[..settled], settled),
+        read_ahead_of(engine, &chat, false)
+    );
+}
+
+#[test]
+fn nothing_of_a_chat_that_was_deleted_is_kept() {
+    let folder = TempDir::new().expect("a folder");
+    let mut model = run(folder.path(), KvType::F16);
+    answer(&mut model, &conversation(&[]));
+    model.forget(CHAT);
+    keep_all(&mut model);
+    assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
 }

@@ -29,11 +29,13 @@ pub(crate) enum Job {
     Close,
     /// A message that is not sent yet, to be read while nothing else is to do. A later one replaces it.
     ReadAhead { chat: ChatId, request: TurnRequest },
+    /// This chat was deleted.
+    Forget(ChatId),
     /// There are no chats but these.
     RetainChats(Vec<ChatId>),
 }
 
-/// What the model thread tells the actor. It is always about the job that runs.
+/// What the model thread tells the actor. It is about the job that runs, but for [`Report::IdleWorkPanicked`].
 pub(crate) enum Report {
     Progress(Opening),
     /// The job of opening is over; `open` is the model that there is now.
@@ -57,6 +59,8 @@ pub(crate) enum Report {
         /// The model as it is now.
         open: Option<Box<ModelInfo>>,
     },
+    /// The model could not be trusted any more and was closed while it had no job.
+    IdleWorkPanicked,
 }
 
 /// How the model ended an answer.

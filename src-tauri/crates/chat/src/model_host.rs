@@ -63,18 +63,36 @@ pub trait ModelHost: Send {
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, Failure>;
 
-    /// Before a prompt of `chat` is generated from, or read ahead: takes up again what was read of it before.
-    fn resume(&mut self, _chat: ChatId, _prompt: &Prompt) {}
+    /// Before a prompt of `chat` is generated from, or read ahead: takes up again what was read of it before. Calls
+    /// `on_progress` with the number of tokens that are there. Returns within 100 ms once `cancel` is set.
+    fn resume(
+        &mut self,
+        _chat: ChatId,
+        _prompt: &Prompt,
+        _cancel: &AtomicBool,
+        _on_progress: &mut dyn FnMut(usize),
+    ) {
+    }
 
-    /// Reads as much of a prompt of `chat` that is not sent yet as the answer to a longer one can use. Returns within
-    /// 100 ms once `cancel` is set.
-    fn read_ahead(&mut self, _chat: ChatId, _prompt: &Prompt, _cancel: &AtomicBool) {}
+    /// Reads as much of a prompt of `chat` as the answer to a longer one can use. `is_draft`: its last message is not sent
+    /// yet. Returns within 100 ms once `cancel` is set.
+    fn read_ahead(
+        &mut self,
+        _chat: ChatId,
+        _prompt: &Prompt,
+        _is_draft: bool,
+        _cancel: &AtomicBool,
+    ) {
+    }
 
     /// Does one step of what waits for idle time: what was read of the chats is kept for the next start. False when
     /// nothing is left to do. Returns within 100 ms once `cancel` is set.
     fn work_while_idle(&mut self, _cancel: &AtomicBool) -> bool {
         false
     }
+
+    /// A chat was deleted, and may be restored: no more of it is kept.
+    fn forget(&mut self, _chat: ChatId) {}
 
     /// Erases what is kept of all chats but these.
     fn retain_chats(&mut self, _chats: &[ChatId]) {}

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use inference::Event;
+use inference::{Event, Role};
 use store::ChatId;
 
 use crate::failure::{Failure, FailureCode};
 use crate::fit::{self, Limits, TurnRequest};
 use crate::job::{GeneratedAnswer, Job, Report};
 use crate::model_host::{ModelHost, ModelInfo};
-use crate::reading::ReadingRate;
+use crate::reading::{Reading, ReadingRate};
 use crate::view::AnswerStats;
 
 /// Runs until the actor lets go of `jobs`. `interrupt` is set whenever it sends one: then what is done in idle time ends.
@@ -30,13 +30,15 @@ pub(crate) fn run(
         remains: false,
     };
     let mut rate = ReadingRate::default();
-    while let Some(job) = idle.next_job(host.as_mut(), jobs, interrupt) {
+    while let Some(job) = idle.next_job(host.as_mut(), jobs, interrupt, report) {
         match job {
             Job::Open {
                 choice,
                 options,
                 asked,
             } => {
+                idle.ahead = None;
+                rate = ReadingRate::default();
                 let open = || {
                     if let Some(refusal) = host.refusal(&choice).filter(|_| !asked) {
                         return Err(refusal);
@@ -53,18 +55,16 @@ pub(crate) fn run(
                 });
             }
             Job::Close => {
-                // A driver that panics has been logged, and the model is gone all the same.
-                let close = || {
-                    host.close();
-                    Ok(())
-                };
-                let _ = catch_panic(FailureCode::Other, close);
+                idle.ahead = None;
+                close(host.as_mut());
             }
             Job::Answer {
                 chat,
                 request,
                 cancel,
             } => {
+                // It was written before, and is sent or discarded.
+                idle.ahead = None;
                 let answer = || answer(host.as_mut(), chat, &request, &cancel, &mut rate, report);
                 let (result, panicked) = catch_panic(FailureCode::Other, answer);
                 let open = host.info().filter(|_| !panicked).map(named).map(Box::new);
@@ -76,6 +76,14 @@ pub(crate) fn run(
                 idle.remains = !panicked;
             }
             Job::ReadAhead { chat, request } => idle.ahead = Some((chat, request)),
+            Job::Forget(chat) => {
+                idle.ahead = idle.ahead.filter(|(of, _)| *of != chat);
+                // A panic is logged; what is kept is erased with the chat.
+                let _ = catch_panic(FailureCode::Other, || {
+                    host.forget(chat);
+                    Ok(())
+                });
+            }
             Job::RetainChats(chats) => {
                 // A panic is logged; what is kept is erased the next time.
                 let _ = catch_panic(FailureCode::Other, || {
@@ -103,6 +111,7 @@ impl IdleWork {
         host: &mut dyn ModelHost,
         jobs: &Receiver<Job>,
         interrupt: &AtomicBool,
+        report: &dyn Fn(Report),
     ) -> Option<Job> {
         loop {
             if self.ahead.is_none() {
@@ -120,14 +129,14 @@ impl IdleWork {
                 interrupt.store(false, Ordering::SeqCst);
                 match jobs.try_recv() {
                     Ok(job) => return Some(job),
-                    Err(TryRecvError::Empty) => self.step(host, interrupt),
+                    Err(TryRecvError::Empty) => self.step(host, interrupt, report),
                     Err(TryRecvError::Disconnected) => return None,
                 }
             }
         }
     }
 
-    fn step(&mut self, host: &mut dyn ModelHost, cancel: &AtomicBool) {
+    fn step(&mut self, host: &mut dyn ModelHost, cancel: &AtomicBool, report: &dyn Fn(Report)) {
         let ahead = self.ahead.take();
         let step = || match &ahead {
             Some((chat, request)) => {
@@ -137,7 +146,12 @@ impl IdleWork {
             None => Ok(host.work_while_idle(cancel)),
         };
         // Nobody waits for it, and what has failed is done when it is needed.
-        let step = catch_panic(FailureCode::Other, step).0;
+        let (step, panicked) = catch_panic(FailureCode::Other, step);
+        if panicked {
+            // An answer that is already asked for must not be given from a cache of other tokens.
+            close(host);
+            report(Report::IdleWorkPanicked);
+        }
         self.remains = step
             .inspect_err(|failure| tracing::debug!(%failure, "idle work failed"))
             .unwrap_or(false);
@@ -154,10 +168,20 @@ fn read_ahead(
     if let Some(limits) = host.info().map(Limits::of) {
         let make = &mut |conversation: &_| host.prompt(conversation, cancel);
         let (prompt, _) = fit::fit(request, limits, make)?;
-        host.resume(chat, &prompt);
-        host.read_ahead(chat, &prompt, cancel);
+        host.resume(chat, &prompt, cancel, &mut |_| {});
+        let last = request.conversation.messages.last();
+        let is_draft = last.is_some_and(|turn| turn.role == Role::User);
+        host.read_ahead(chat, &prompt, is_draft, cancel);
     }
     Ok(())
+}
+
+fn close(host: &mut dyn ModelHost) {
+    // A driver that panics is logged, and the model is gone all the same.
+    let _ = catch_panic(FailureCode::Other, || {
+        host.close();
+        Ok(())
+    });
 }
 
 fn answer(
@@ -175,7 +199,15 @@ fn answer(
         host.prompt(conversation, cancel)
     })?;
     report(Report::Truncated(truncation));
-    host.resume(chat, &prompt);
+    let total = prompt.ids.len();
+    host.resume(chat, &prompt, cancel, &mut |done| {
+        report(Report::Reading(Reading {
+            done,
+            total,
+            cached: done,
+            left: None,
+        }));
+    });
     rate.restart();
     let finished = host.generate(&prompt, &request.params, cancel, &mut |event| match event {
         Event::Prefill {

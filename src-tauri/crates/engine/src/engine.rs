@@ -24,6 +24,9 @@ use crate::text::prompt::{PromptError, encode_prompt};
 use crate::text::template::{ChatTemplate, TemplateSandbox};
 use crate::text::tokenizer::Tokenizer;
 
+/// Part of [`Engine::kv_identity`]: raised by a change of kernels or forward pass that changes bits of the KV cache.
+const KV_REVISION: u32 = 1;
+
 /// A loaded model with the KV cache of one sequence. It belongs to one thread.
 pub struct Engine {
     file: ModelFile,
@@ -301,6 +304,12 @@ impl Engine {
         Ok(())
     }
 
+    /// Position of the last token of `prompt` that ends a turn: behind it is what the template adds for the answer.
+    pub fn last_turn_end(&self, prompt: &[u32]) -> Option<usize> {
+        let ends = self.file.tokenizer.turn_ends();
+        prompt.iter().rposition(|id| ends.contains(id))
+    }
+
     /// What the bits of the KV cache depend on beside the tokens, as a text that names it: the file, its rotary
     /// embedding for this context, the storage type, and how the CPU computes. `None` where blocks of the cache cannot be
     /// kept: on a GPU, whose passes depend on its speed, and where the file cannot be read.
@@ -308,7 +317,7 @@ impl Engine {
         let block = self.session.block()?;
         let content = self.file.content_hash()?;
         Some(format!(
-            "goldcrest {} {content} {} {:?} {:?} {} {} threads exact {} block {block}",
+            "goldcrest {} {KV_REVISION} {content} {} {:?} {:?} {} {} threads exact {} block {block}",
             env!("CARGO_PKG_VERSION"),
             self.kv.name(),
             self.config.shape,

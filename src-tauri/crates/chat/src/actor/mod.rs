@@ -67,6 +67,7 @@ pub(crate) fn start(
         on_event,
         jobs,
         interrupt: Arc::clone(&interrupt),
+        ahead: None,
         settings,
         model: ModelSlot::default(),
         answers: AnswerQueue::default(),
@@ -159,6 +160,7 @@ impl ChatActor {
                 self.moved(open.map(|info| *info));
                 self.ended(result, panicked);
             }
+            Report::IdleWorkPanicked => self.reopen_model(),
         }
     }
 
@@ -284,8 +286,10 @@ impl ChatActor {
             at_end = AtEnd::Opening;
         }
         let limit = self.timing.close_within;
-        self.interrupt.store(true, Ordering::SeqCst);
+        let interrupt = Arc::clone(&self.interrupt);
         drop(self);
+        // After the jobs have ended: the model thread clears the flag before it looks for one.
+        interrupt.store(true, Ordering::SeqCst);
         // A driver may hang while the model is dropped.
         if at_end == AtEnd::Stopped
             && model_ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout)

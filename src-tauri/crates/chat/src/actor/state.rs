@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use store::Store;
+use store::{ChatId, Store};
 
 use crate::actor::answers::AnswerQueue;
 use crate::actor::model_slot::ModelSlot;
@@ -69,6 +69,8 @@ pub(crate) struct ChatActor {
     pub(super) jobs: Sender<Job>,
     /// Ends what the model thread does in idle time.
     pub(super) interrupt: Arc<AtomicBool>,
+    /// What was last read ahead.
+    pub(super) ahead: Option<DraftAhead>,
     pub(super) settings: Settings,
     pub(super) model: ModelSlot,
     pub(super) answers: AnswerQueue,
@@ -80,13 +82,34 @@ pub(crate) struct ChatActor {
     pub(super) mailbox: Sender<Request>,
 }
 
+/// What is written of a message.
+pub(crate) struct DraftAhead {
+    pub(super) chat: ChatId,
+    pub(super) text: String,
+    pub(super) thinking: bool,
+}
+
+impl DraftAhead {
+    /// Whether it goes on from `before`.
+    pub(super) fn continues(&self, before: &DraftAhead) -> bool {
+        self.chat == before.chat
+            && self.thinking == before.thinking
+            && self.text.starts_with(&before.text)
+    }
+}
+
 impl ChatActor {
     pub(super) fn submit_job(&self, job: Job) {
+        self.queue_job(job);
+        // After it was sent: the model thread clears the flag before it looks for a job.
+        self.interrupt.store(true, Ordering::SeqCst);
+    }
+
+    /// Submits a job for which idle work is not interrupted.
+    pub(super) fn queue_job(&self, job: Job) {
         if self.jobs.send(job).is_err() {
             tracing::error!("the model thread has ended");
         }
-        // After it was sent: the model thread clears the flag before it looks for a job.
-        self.interrupt.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn emit(&self, event: ChatEvent) {

@@ -6,7 +6,7 @@ use store::{
     WindowRow,
 };
 
-use crate::actor::state::{CURRENT, ChatActor};
+use crate::actor::state::{CURRENT, ChatActor, DraftAhead};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
@@ -186,6 +186,7 @@ impl ChatActor {
         self.store.chats().get(chat)?;
         self.store.chats().delete(chat, self.now())?;
         self.stop(chat)?;
+        self.submit_job(Job::Forget(chat));
         self.emit(ChatEvent::ChatRemoved { chat });
         Ok(())
     }
@@ -250,9 +251,22 @@ impl ChatActor {
             return Ok(());
         };
         let request = self.turn_of_draft(chat, text, thinking, info)?;
-        if !request.conversation.messages.is_empty() {
-            self.submit_job(Job::ReadAhead { chat, request });
+        if request.conversation.messages.is_empty() {
+            return Ok(());
         }
+        let job = Job::ReadAhead { chat, request };
+        let draft = DraftAhead {
+            chat,
+            text: text.to_owned(),
+            thinking,
+        };
+        // What is being read of its beginning is not read in vain.
+        if self.ahead.as_ref().is_some_and(|it| draft.continues(it)) {
+            self.queue_job(job);
+        } else {
+            self.submit_job(job);
+        }
+        self.ahead = Some(draft);
         Ok(())
     }
 

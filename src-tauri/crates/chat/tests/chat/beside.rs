@@ -12,41 +12,89 @@ pub enum Beside {
     Resume(ChatId, String),
     /// A draft with these last words.
     ReadAhead(ChatId, String),
+    /// A chat with these last words, of whose next message nothing is written.
+    ReadChat(ChatId, String),
     Idle,
     Interrupted,
+    Forget(ChatId),
     Retain(Vec<ChatId>),
 }
 
-/// What was done, and how many steps of idle work are left.
 #[derive(Clone, Default)]
-pub struct BesideLog(Arc<Mutex<(Vec<Beside>, usize)>>);
+pub struct BesideLog(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    done: Vec<Beside>,
+    idle_steps: usize,
+    idle_panics: bool,
+    held: bool,
+}
 
 impl BesideLog {
     pub fn push(&self, done: Beside) {
-        self.0.lock().unwrap().0.push(done);
+        self.0.lock().unwrap().done.push(done);
+    }
+
+    /// The same of what lasts as long as it is held, or until it is interrupted.
+    pub fn push_held(&self, done: Beside, cancel: &AtomicBool) {
+        self.push(done);
+        while self.is_held() {
+            if cancel.load(Ordering::Relaxed) {
+                return self.push(Beside::Interrupted);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.0.lock().unwrap().held
+    }
+
+    /// Lets chats be taken up and read ahead until they are interrupted, or no longer.
+    pub fn hold(&self, held: bool) {
+        self.0.lock().unwrap().held = held;
+    }
+
+    /// The next step of idle work panics.
+    pub fn panic_when_idle(&self) {
+        self.0.lock().unwrap().idle_panics = true;
     }
 
     /// Gives the model this many steps of idle work; more than ten: one that lasts until it is interrupted.
     pub fn set_idle_steps(&self, steps: usize) {
-        self.0.lock().unwrap().1 = steps;
+        self.0.lock().unwrap().idle_steps = steps;
     }
 
     /// What was done, once it was as much as `count`.
     pub fn at_least(&self, count: usize) -> Vec<Beside> {
         for _ in 0..2000 {
-            let done = self.0.lock().unwrap().0.clone();
+            let done = self.0.lock().unwrap().done.clone();
             if done.len() >= count {
                 return done;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        panic!("it did only {:?}", self.0.lock().unwrap().0);
+        panic!("it did only {:?}", self.0.lock().unwrap().done);
+    }
+
+    /// What was done, once this was.
+    pub fn until(&self, wanted: &Beside) -> Vec<Beside> {
+        let mut done = self.at_least(1);
+        while !done.contains(wanted) {
+            done = self.at_least(done.len() + 1);
+        }
+        done
     }
 
     /// A step of idle work; whether there is another.
     pub fn idle(&self, cancel: &AtomicBool) -> bool {
         self.push(Beside::Idle);
-        let left = self.0.lock().unwrap().1;
+        let (left, panics) = {
+            let mut inner = self.0.lock().unwrap();
+            (inner.idle_steps, std::mem::take(&mut inner.idle_panics))
+        };
+        assert!(!panics, "the kernel broke");
         self.set_idle_steps(if left > 10 { 0 } else { left.saturating_sub(1) });
         if left > 10 {
             while !cancel.load(Ordering::Relaxed) {

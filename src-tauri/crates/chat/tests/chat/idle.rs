@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use chat::{ChatId, Settings, Store, Timing};
+use chat::{ChatEvent, ChatId, MessageState, Settings, Stage, Store, Timing};
 
 use crate::beside::Beside;
-use crate::scripted::{Bench, Script, TIMING, TODAY};
+use crate::scripted::{Bench, Script, TIMING, TODAY, texts};
 
 /// Without the erasure of what purged chats have left, which comes at every start.
 fn without_purge(script: &Script) -> Bench {
@@ -135,4 +135,105 @@ fn what_is_kept_of_purged_chats_is_erased() {
     );
     let done = script.beside().at_least(before + 2);
     assert_eq!(done[before + 1..], [Beside::Retain(Vec::new())]);
+}
+
+#[test]
+fn taking_up_a_chat_is_shown_and_can_be_stopped() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    script.beside().hold(true);
+    let chat = bench.chat.send(None, "Hello?", true).unwrap().chat.id;
+    let reading = |event: &ChatEvent| match event {
+        ChatEvent::Stage { stage, .. } => matches!(stage, Stage::Reading { done: 1, .. }),
+        _ => false,
+    };
+    bench.until(reading);
+    bench.chat.stop(chat).unwrap();
+    assert_eq!(bench.until_ended().state, MessageState::Stopped);
+    assert_eq!(script.beside().at_least(2)[1], Beside::Interrupted);
+}
+
+#[test]
+fn after_a_panic_in_idle_time_the_model_is_opened_again() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    script.beside().panic_when_idle();
+    let chat = bench.ask(None, "Hello?").chat.id;
+    bench.until_ready();
+    assert_eq!((script.closes(), script.opens().len()), (1, 2));
+    let answered = bench.ask(Some(chat), "And now?");
+    assert_eq!(texts(&answered).last(), Some(&"Yes."));
+}
+
+/// A chat with one answer, and the number of things that were done for it.
+fn answered(bench: &mut Bench) -> (ChatId, usize) {
+    let chat = bench.ask(None, "Hello?").chat.id;
+    (chat, bench.script.beside().at_least(2).len())
+}
+
+#[test]
+fn a_draft_that_goes_on_does_not_interrupt_what_is_read_of_it() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    let (chat, before) = answered(&mut bench);
+    script.beside().hold(true);
+    let ahead = |text: &str| bench.chat.read_ahead(chat, text, true).unwrap();
+    ahead("Where ");
+    script.beside().at_least(before + 1);
+    ahead("Where are ");
+    std::thread::sleep(5 * TIMING.idle_after);
+    assert_eq!(
+        script.beside().at_least(before + 1)[before..],
+        [resume(chat, "Where")]
+    );
+    // Another one does.
+    ahead("What ");
+    let done = script.beside().at_least(before + 4);
+    let read = Beside::ReadAhead(chat, "Where".into());
+    assert_eq!(done[before + 1..before + 3], [Beside::Interrupted, read]);
+    script.beside().hold(false);
+    let last = Beside::ReadAhead(chat, "What".into());
+    script.beside().until(&last);
+}
+
+#[test]
+fn a_draft_is_not_read_once_it_is_sent() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    let (chat, before) = answered(&mut bench);
+    script.beside().hold(true);
+    bench.chat.read_ahead(chat, "Where ", true).unwrap();
+    script.beside().at_least(before + 1);
+    // It waits for the first, and the answer comes before it.
+    bench.chat.read_ahead(chat, "Where are ", true).unwrap();
+    bench
+        .chat
+        .send(Some(chat), "Where are they?", true)
+        .unwrap();
+    script.beside().until(&resume(chat, "Where are they?"));
+    script.beside().hold(false);
+    bench.until_ended();
+    std::thread::sleep(5 * TIMING.idle_after);
+    let done = script.beside().at_least(before);
+    assert!(!done.contains(&resume(chat, "Where are")), "{done:?}");
+}
+
+#[test]
+fn a_chat_without_a_draft_is_read_as_it_is() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    let (chat, before) = answered(&mut bench);
+    bench.chat.read_ahead(chat, "", true).unwrap();
+    let read = Beside::ReadChat(chat, "Yes.".into());
+    assert_eq!(script.beside().at_least(before + 2)[before + 1], read);
+}
+
+#[test]
+fn no_more_is_kept_of_a_chat_that_is_deleted() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    let (chat, before) = answered(&mut bench);
+    bench.chat.delete(chat).unwrap();
+    let done = script.beside().at_least(before + 1);
+    assert_eq!(done[before], Beside::Forget(chat));
 }

@@ -297,18 +297,37 @@ impl ModelHost for Scripted {
         self.open.as_ref()
     }
 
-    fn resume(&mut self, chat: ChatId, prompt: &Prompt) {
+    fn resume(
+        &mut self,
+        chat: ChatId,
+        prompt: &Prompt,
+        cancel: &AtomicBool,
+        on_progress: &mut dyn FnMut(usize),
+    ) {
         let words = self.script.last_words(prompt);
-        self.script.beside().push(Beside::Resume(chat, words));
+        let beside = self.script.beside();
+        if beside.is_held() {
+            on_progress(1);
+        }
+        beside.push_held(Beside::Resume(chat, words), cancel);
     }
 
-    fn read_ahead(&mut self, chat: ChatId, prompt: &Prompt, _: &AtomicBool) {
+    fn read_ahead(&mut self, chat: ChatId, prompt: &Prompt, is_draft: bool, cancel: &AtomicBool) {
         let words = self.script.last_words(prompt);
-        self.script.beside().push(Beside::ReadAhead(chat, words));
+        let ahead = if is_draft {
+            Beside::ReadAhead(chat, words)
+        } else {
+            Beside::ReadChat(chat, words)
+        };
+        self.script.beside().push_held(ahead, cancel);
     }
 
     fn work_while_idle(&mut self, cancel: &AtomicBool) -> bool {
         self.script.beside().idle(cancel)
+    }
+
+    fn forget(&mut self, chat: ChatId) {
+        self.script.beside().push(Beside::Forget(chat));
     }
 
     fn retain_chats(&mut self, chats: &[ChatId]) {

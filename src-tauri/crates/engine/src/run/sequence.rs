@@ -39,9 +39,15 @@ impl Sequence {
         self.kept = self.kept.min(self.canonical);
     }
 
-    /// Whether a block of this many tokens is not kept yet.
-    pub(crate) fn has_unkept(&self, block: usize) -> bool {
-        self.kept + block <= self.settled
+    /// Whether a block of this many tokens is not kept yet, which `evaluates` or is canonical already.
+    pub(crate) fn has_unkept(&self, block: usize, evaluates: bool) -> bool {
+        let end = self.kept + block;
+        end <= self.settled && (evaluates || end <= self.canonical)
+    }
+
+    /// Whether the end is of a draft.
+    pub(crate) fn has_draft(&self) -> bool {
+        self.settled < self.tokens.len()
     }
 }
 
@@ -63,10 +69,15 @@ impl ParkedSequences {
         all.max_by_key(|(_, common)| *common)
     }
 
-    /// One of which a block is not kept yet.
-    pub(crate) fn unkept(&self, block: usize) -> Option<usize> {
-        let unkept = |parked: &ParkedSequence| parked.sequence.has_unkept(block);
+    /// One of which a block is not kept yet: see [`Sequence::has_unkept`].
+    pub(crate) fn unkept(&self, block: usize, evaluates: bool) -> Option<usize> {
+        let unkept = |parked: &ParkedSequence| parked.sequence.has_unkept(block, evaluates);
         self.0.iter().position(unkept)
+    }
+
+    /// Memory of one in bytes.
+    pub(crate) fn bytes_of(&self, at: usize) -> u64 {
+        self.0[at].cache.bytes() as u64
     }
 
     pub(crate) fn take(&mut self, at: usize) -> ParkedSequence {
@@ -74,13 +85,16 @@ impl ParkedSequences {
     }
 
     /// Adds a sequence, in place of those that it begins with. The one that was unused for longest goes first, as long
-    /// as all together take more than `budget` bytes.
+    /// as all together take more than `budget` bytes; one that alone takes more is not added.
     pub(crate) fn add(&mut self, parked: ParkedSequence, budget: u64) {
+        if parked.cache.bytes() as u64 > budget {
+            return;
+        }
         let tokens = &parked.sequence.tokens;
         self.0
             .retain(|other| !tokens.starts_with(&other.sequence.tokens));
         self.0.push(parked);
-        while self.bytes() > budget && !self.0.is_empty() {
+        while self.bytes() > budget {
             self.0.remove(0);
         }
     }

@@ -15,6 +15,10 @@ use crate::run::costs::PassCosts;
 use crate::run::sampler::Sampler;
 use crate::run::sequence::{ParkedSequences, Sequence};
 
+/// Where so many blocks of a prompt are evaluated, the part of a block before them is evaluated once more: then all are
+/// canonical, and none is evaluated again to be kept.
+const LONG_PROMPT: usize = 4;
+
 /// Monotonic time in seconds.
 type PassClock = Box<dyn Fn() -> f64 + Send>;
 
@@ -81,8 +85,12 @@ impl Session {
         self.spare_memory = spare;
     }
 
-    /// Removes the sequences in memory that are not current, and of conversations that `keeps` refuses.
+    /// Removes the sequences in memory that are of conversations that `keeps` refuses.
     pub fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
+        if !keeps(self.sequence.label) {
+            self.truncate(0);
+            self.release();
+        }
         self.parked.retain(keeps);
     }
 
@@ -114,9 +122,8 @@ impl Session {
         progress: &mut dyn FnMut(usize),
     ) -> Result<Pass, DeviceError> {
         self.select(prompt);
-        let common = self.sequence.common(prompt);
-        // The last token is always evaluated, for its logits.
-        self.truncate(common.min(prompt.len().saturating_sub(1)));
+        let reused = self.reused(prompt);
+        self.truncate(reused);
         progress(self.sequence.tokens.len());
         while self.sequence.tokens.len() < prompt.len() {
             let at = self.sequence.tokens.len();
@@ -136,6 +143,25 @@ impl Session {
             progress(self.sequence.tokens.len());
         }
         Ok(Pass::Complete)
+    }
+
+    /// How many leading tokens of `prompt` are not evaluated again.
+    fn reused(&mut self, prompt: &[u32]) -> usize {
+        // The last token is always evaluated, for its logits.
+        let common = self
+            .sequence
+            .common(prompt)
+            .min(prompt.len().saturating_sub(1));
+        let Some(block) = self.block() else {
+            return common;
+        };
+        let canonical = self.sequence.canonical.min(common) / block * block;
+        let is_long = prompt.len() - canonical >= LONG_PROMPT * block;
+        if is_long && common - canonical < block {
+            canonical
+        } else {
+            common
+        }
     }
 
     /// Evaluates one more token and, in the same pass, the draft of those after it.

@@ -1,6 +1,6 @@
 //! Sequences beside the current one: in memory, and as blocks that outlive the session.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Session;
 use crate::model::error::DeviceError;
@@ -22,7 +22,17 @@ impl Session {
 
     /// Makes the sequence current that shares most with `prompt`, and adds what `blocks` hold of the rest. The sequence
     /// before stays in memory, as far as there is room. From now on the current one is of the conversation `label`.
-    pub fn resume(&mut self, prompt: &[u32], label: u64, blocks: Option<&mut dyn KvBlocks>) {
+    ///
+    /// `progress` is called with the number of leading tokens that are taken up, block by block. When cancelled, the rest
+    /// is left out.
+    pub fn resume(
+        &mut self,
+        prompt: &[u32],
+        label: u64,
+        blocks: Option<&mut dyn KvBlocks>,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(usize),
+    ) {
         self.select(prompt);
         // What another conversation has behind the common tokens is not this one's.
         let common = self.sequence.common(prompt);
@@ -31,7 +41,7 @@ impl Session {
             (self.sequence.label, self.sequence.kept) = (label, 0);
         }
         if let Some(blocks) = blocks {
-            self.restore(prompt, blocks);
+            self.restore(prompt, blocks, cancel, progress);
         }
     }
 
@@ -76,9 +86,23 @@ impl Session {
         }
     }
 
+    /// Whether nothing is lost when the parked sequence at `at` becomes the current one.
+    fn can_park_for(&self, at: usize) -> bool {
+        let next = self.parked.bytes_of(at);
+        let others = self.parked.bytes() - next;
+        let room = (self.spare_memory)(next, others);
+        !self.sequence.has_draft() && others + self.kv_bytes() as u64 <= room
+    }
+
     /// Continues the current sequence, which shares most with `prompt`, by blocks of `prompt`. Positions in memory that
     /// are not canonical are replaced, so that the result is that of a cold run.
-    fn restore(&mut self, prompt: &[u32], blocks: &mut dyn KvBlocks) {
+    fn restore(
+        &mut self,
+        prompt: &[u32],
+        blocks: &mut dyn KvBlocks,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(usize),
+    ) {
         let Some(block) = self.block() else { return };
         let common = self.sequence.common(prompt);
         // The last token is always evaluated, for its logits.
@@ -89,12 +113,17 @@ impl Session {
             return;
         }
         let start = self.sequence.canonical.min(common) / block * block;
+        self.release();
         let Some(mut cache) = self.kv_cache().map(|kv| kv.prefix(start)) else {
             return;
         };
         blocks.load(&prompt[..whole], start, &mut |bytes| {
+            if cancel.load(Ordering::Relaxed) {
+                return false;
+            }
             let added = cache.append_block(bytes, block);
             added
+                .inspect(|()| progress(cache.len()))
                 .inspect_err(|error| tracing::warn!(%error, "a block of the KV cache was not used"))
                 .is_ok()
         });
@@ -116,23 +145,24 @@ impl Session {
     }
 
     /// Does one step of keeping all sequences as `blocks`: stores a block, or evaluates one as a cold run does, where it
-    /// was decoded. False when nothing is left to do, or `blocks` take nothing now. A step that is cancelled changes
-    /// nothing.
+    /// was decoded and `evaluates` says so. False when nothing is left to do, or `blocks` take nothing now. A step that is
+    /// cancelled changes nothing.
     ///
     /// # Errors
     /// When the device fails.
     pub fn keep(
         &mut self,
         blocks: &mut dyn KvBlocks,
+        evaluates: bool,
         cancel: &AtomicBool,
     ) -> Result<bool, DeviceError> {
         let Some(block) = self.block() else {
             return Ok(false);
         };
-        if !self.sequence.has_unkept(block) {
-            match self.parked.unkept(block) {
-                Some(at) => self.switch_to(at),
-                None => return Ok(false),
+        if !self.sequence.has_unkept(block, evaluates) {
+            match self.parked.unkept(block, evaluates) {
+                Some(at) if self.can_park_for(at) => self.switch_to(at),
+                _ => return Ok(false),
             }
         }
         let (first, end) = (self.sequence.kept, self.sequence.kept + block);
@@ -155,21 +185,26 @@ impl Session {
         Ok(true)
     }
 
-    /// Evaluates the whole blocks of a prompt that is not sent yet, as a cold run does. What is cancelled, or of a draft
-    /// that changes, costs nothing.
+    /// Evaluates a block of a prompt that is not sent yet, as a cold run does; its first `settled` tokens are of the
+    /// conversation, those behind them of a draft. False when cancelled, or no whole block is left. What is cancelled, or
+    /// of a draft that changes, costs nothing.
     ///
     /// # Errors
     /// When the device fails.
-    pub fn read_ahead(&mut self, prompt: &[u32], cancel: &AtomicBool) -> Result<Pass, DeviceError> {
+    pub fn read_ahead(
+        &mut self,
+        prompt: &[u32],
+        settled: usize,
+        cancel: &AtomicBool,
+    ) -> Result<bool, DeviceError> {
         let Some(block) = self.block() else {
-            return Ok(Pass::Complete);
+            return Ok(false);
         };
-        while self.sequence.canonical + block < prompt.len() {
-            if self.canonicalise(prompt, block, cancel)? == Pass::Cancelled {
-                return Ok(Pass::Cancelled);
-            }
-        }
-        Ok(Pass::Complete)
+        let is_left = self.sequence.canonical + block <= prompt.len();
+        let more = is_left && self.canonicalise(prompt, block, cancel)? == Pass::Complete;
+        let settled = settled.min(self.sequence.common(prompt));
+        self.sequence.settled = self.sequence.settled.max(settled);
+        Ok(more)
     }
 
     /// Evaluates the block of `prompt` behind the canonical positions, which are the same there. Where that is cancelled
@@ -229,6 +264,13 @@ impl Session {
             }
         }
         Ok(Pass::Complete)
+    }
+
+    /// Frees the storage behind the tokens.
+    pub(super) fn release(&mut self) {
+        if let Some(kv) = self.kv_cache() {
+            *kv = kv.prefix(usize::MAX);
+        }
     }
 
     fn kv_cache(&mut self) -> Option<&mut KvCache> {

@@ -106,9 +106,26 @@ fn converse(session: &mut Session, prompt: &[u32], answer: &[u32]) {
     }
 }
 
+/// Takes up what is kept; the progress.
+fn resume(session: &mut Session, prompt: &[u32], label: u64, kept: &mut Kept) -> Vec<usize> {
+    let mut progress = Vec::new();
+    session.resume(prompt, label, Some(kept), &NEVER, &mut |done| {
+        progress.push(done);
+    });
+    progress
+}
+
+/// Reads all whole blocks ahead, of a chat with `settled` tokens.
+fn read_ahead(session: &mut Session, prompt: &[u32], settled: usize) {
+    while session
+        .read_ahead(prompt, settled, &NEVER)
+        .expect("no failure")
+    {}
+}
+
 fn keep_all(session: &mut Session, kept: &mut Kept) {
     let mut steps = 0;
-    while session.keep(kept, &NEVER).expect("no failure") {
+    while session.keep(kept, true, &NEVER).expect("no failure") {
         steps += 1;
         assert!(steps < 100, "it comes to an end");
     }
@@ -158,14 +175,14 @@ fn a_chat_that_is_taken_up_again_goes_on_as_a_cold_run_does() {
             let prompt = [&chat[..common], &next[..more]].concat();
             let (cold, _) = read(&mut model.session(), &prompt);
             let mut again = model.session();
-            again.resume(&prompt, 7, Some(&mut kept));
+            resume(&mut again, &prompt, 7, &mut kept);
             let (found, cached) = read(&mut again, &prompt);
             assert_eq!(cached, common / BLOCK * BLOCK, "{common} and {more}");
             assert!(found == cold, "{common} and {more}: other bits");
         }
         // The very prompt: the last token is evaluated for its logits.
         let mut again = model.session();
-        again.resume(&chat[..384], 7, Some(&mut kept));
+        resume(&mut again, &chat[..384], 7, &mut kept);
         let (found, cached) = read(&mut again, &chat[..384]);
         assert_eq!(cached, 256);
         assert!(found == read(&mut model.session(), &chat[..384]).0);
@@ -193,7 +210,7 @@ fn blocks_that_are_missing_or_of_another_length_are_evaluated() {
             };
             damage(kept.blocks.get_mut(&chat[..at * BLOCK]).expect("kept"));
             let mut again = USUAL.session();
-            again.resume(&chat, 7, Some(&mut kept));
+            resume(&mut again, &chat, 7, &mut kept);
             assert!(read(&mut again, &chat) == (cold.clone(), cached));
         }
         let mut missing = Kept {
@@ -202,7 +219,7 @@ fn blocks_that_are_missing_or_of_another_length_are_evaluated() {
         };
         missing.blocks.remove(&chat[..at * BLOCK]);
         let mut again = USUAL.session();
-        again.resume(&chat, 7, Some(&mut missing));
+        resume(&mut again, &chat, 7, &mut missing);
         assert!(read(&mut again, &chat) == (cold.clone(), cached));
     }
 }
@@ -214,7 +231,7 @@ fn a_step_that_is_cancelled_or_refused_changes_nothing() {
     converse(&mut session, &chat[..40], &chat[40..]);
     let before = session.kv_cache().expect("a cache").clone();
     let mut kept = Kept::default();
-    assert!(session.keep(&mut kept, &ALWAYS).expect("no failure"));
+    assert!(session.keep(&mut kept, true, &ALWAYS).expect("no failure"));
     let after = session.kv_cache().expect("a cache");
     let block = |cache: &KvCache| cache.block(0, 2 * BLOCK).expect("memory");
     assert_eq!((after.len(), block(after)), (300, block(&before)));
@@ -238,7 +255,7 @@ fn several_chats_stay_in_memory_within_a_budget() {
         let mut session = USUAL.session();
         session.set_spare_memory(Box::new(move |_, _| bytes));
         for (label, chat) in [(1, &first), (2, &second)] {
-            session.resume(chat, label, None);
+            session.resume(chat, label, None, &NEVER, &mut |_| {});
             read(&mut session, chat);
         }
         session
@@ -246,12 +263,12 @@ fn several_chats_stay_in_memory_within_a_budget() {
     let next = |chat: &[u32]| [chat, &[9]].concat();
     let mut session = budget(1 << 30);
     for chat in [&first, &second, &first] {
-        session.resume(&next(chat), 1, None);
+        session.resume(&next(chat), 1, None, &NEVER, &mut |_| {});
         assert_eq!(read(&mut session, &next(chat)).1, 300);
         session.truncate(300);
     }
     let mut session = budget(1000);
-    session.resume(&next(&first), 1, None);
+    session.resume(&next(&first), 1, None, &NEVER, &mut |_| {});
     assert_eq!(read(&mut session, &next(&first)).1, 0, "it had no room");
     // Those of a chat that is erased go.
     let mut session = budget(1 << 30);
@@ -290,16 +307,15 @@ fn a_draft_is_read_ahead_as_a_cold_run_reads_it() {
     let mut session = USUAL.session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
     converse(&mut session, &chat[..100], &chat[100..]);
-    let pass = session.read_ahead(&with(&draft[..200]), &NEVER);
-    assert_eq!(pass.expect("no failure"), Pass::Complete);
+    read_ahead(&mut session, &with(&draft[..200]), 300);
     assert_eq!(session.tokens().len(), 384);
     // A draft is not kept: it may change.
     let mut kept = Kept::default();
     keep_all(&mut session, &mut kept);
     assert_eq!(kept.blocks.len(), 2);
     // It goes on, and is sent.
-    let pass = session.read_ahead(&with(&draft[..400]), &ALWAYS);
-    assert_eq!(pass.expect("no failure"), Pass::Cancelled);
+    let more = session.read_ahead(&with(&draft[..400]), 300, &ALWAYS);
+    assert!(!more.expect("no failure"), "cancelled");
     let sent = with(&draft[..260]);
     let (found, cached) = read(&mut session, &sent);
     assert_eq!(cached, 384);
@@ -307,8 +323,115 @@ fn a_draft_is_read_ahead_as_a_cold_run_reads_it() {
     // Another one is sent instead: what the chat has stays.
     let mut session = USUAL.session();
     read(&mut session, &chat);
-    let pass = session.read_ahead(&with(&draft), &NEVER);
-    assert_eq!(pass.expect("no failure"), Pass::Complete);
+    read_ahead(&mut session, &with(&draft), 300);
     let sent = with(&tokens(3, 90));
     assert_eq!(read(&mut session, &sent).1, 300);
+}
+
+#[test]
+fn taking_up_a_chat_tells_how_far_it_is_and_can_be_cancelled() {
+    let chat = tokens(1, 400);
+    let mut kept = Kept::default();
+    let mut session = USUAL.session();
+    read(&mut session, &chat);
+    keep_all(&mut session, &mut kept);
+    let progress = resume(&mut USUAL.session(), &chat, 7, &mut kept);
+    assert_eq!(progress, [128, 256, 384]);
+    let mut session = USUAL.session();
+    let mut progress = Vec::new();
+    session.resume(&chat, 7, Some(&mut kept), &ALWAYS, &mut |done| {
+        progress.push(done);
+    });
+    assert_eq!(progress, Vec::<usize>::new());
+    assert_eq!(read(&mut session, &chat).1, 0);
+}
+
+#[test]
+fn a_long_prompt_behind_a_shared_header_is_canonical_at_once() {
+    let header = tokens(1, 200);
+    let prompt = |seed| [&header[..], &tokens(seed, 600)].concat();
+    let mut session = USUAL.session();
+    read(&mut session, &prompt(2));
+    let (found, cached) = read(&mut session, &prompt(3));
+    assert_eq!(cached, 128);
+    assert!(found == read(&mut USUAL.session(), &prompt(3)).0);
+    assert_eq!(session.sequence.canonical, 768);
+    // A short one goes on behind what is there.
+    let question = [&prompt(3)[..], &[5; 100]].concat();
+    assert_eq!(read(&mut session, &question).1, 800);
+}
+
+#[test]
+fn without_evaluation_only_what_is_canonical_is_kept() {
+    let (first, second) = (tokens(1, 300), tokens(2, 300));
+    let mut session = USUAL.session();
+    session.set_spare_memory(Box::new(|_, _| 1 << 30));
+    session.resume(&first, 1, None, &NEVER, &mut |_| {});
+    read(&mut session, &first);
+    session.resume(&second, 2, None, &NEVER, &mut |_| {});
+    converse(&mut session, &second[..150], &second[150..]);
+    let mut kept = Kept::default();
+    while session.keep(&mut kept, false, &NEVER).expect("no failure") {}
+    kept.labels.sort_unstable();
+    assert_eq!(kept.labels, [(1, 128), (1, 256), (2, 128)]);
+}
+
+#[test]
+fn what_is_read_ahead_of_the_chat_is_kept_and_a_draft_stays_current() {
+    let (chat, draft, other) = (tokens(1, 300), tokens(2, 300), tokens(3, 300));
+    let prompt = [&chat[..], &draft].concat();
+    let mut session = USUAL.session();
+    session.set_spare_memory(Box::new(|_, _| 1 << 30));
+    session.resume(&other, 1, None, &NEVER, &mut |_| {});
+    read(&mut session, &other);
+    session.resume(&prompt, 2, None, &NEVER, &mut |_| {});
+    read_ahead(&mut session, &prompt, 300);
+    let mut kept = Kept::default();
+    keep_all(&mut session, &mut kept);
+    assert_eq!(kept.labels, [(2, 128), (2, 256)]);
+    assert_eq!(session.tokens(), &prompt[..512]);
+    // Once it is sent, the others are kept as well.
+    read(&mut session, &prompt);
+    keep_all(&mut session, &mut kept);
+    assert_eq!(kept.labels[2..], [(2, 384), (2, 512), (1, 128), (1, 256)]);
+}
+
+#[test]
+fn the_current_chat_stays_where_there_is_no_room_to_keep_another() {
+    let (first, second) = (tokens(1, 300), tokens(2, 700));
+    let mut session = USUAL.session();
+    session.set_spare_memory(Box::new(|_, _| 1 << 30));
+    for (label, chat) in [(1, &first), (2, &second)] {
+        session.resume(chat, label, None, &NEVER, &mut |_| {});
+        read(&mut session, chat);
+    }
+    let room = session.parked.bytes();
+    session.set_spare_memory(Box::new(move |_, _| room));
+    let mut kept = Kept::default();
+    keep_all(&mut session, &mut kept);
+    assert!(kept.labels.iter().all(|(label, _)| *label == 2));
+    assert_eq!(
+        (session.tokens(), session.parked.bytes()),
+        (&second[..], room)
+    );
+    // Nor does one that has no room push the others out.
+    session.resume(&[7], 3, None, &NEVER, &mut |_| {});
+    assert_eq!(session.parked.bytes(), room);
+}
+
+#[test]
+fn nothing_of_a_chat_that_is_erased_stays_in_memory() {
+    let chat = tokens(1, 300);
+    let mut session = USUAL.session();
+    session.resume(&chat, 1, None, &NEVER, &mut |_| {});
+    read(&mut session, &chat);
+    session.retain(|label| label == 1);
+    assert_eq!(session.tokens(), chat);
+    session.retain(|label| label == 2);
+    assert_eq!((session.tokens().len(), session.kv_bytes()), (0, 0));
+    assert!(
+        !session
+            .keep(&mut Kept::default(), true, &NEVER)
+            .expect("no failure")
+    );
 }
