@@ -150,13 +150,12 @@ export class Composer {
     for (const [chat, draft] of this.#unsaved) void this.#save(chat, draft);
   }
 
-  /** Lets the model read the chat and what is finished of the message: all but the last word. */
+  /** Lets the model read the chat and what is finished of the message. */
   #readAhead(): void {
     if (this.#chat === null) return;
-    const all = whole({ text: this.text, pastes: this.pastes });
-    const finished = this.pastes.length > 0 ? all : all.slice(0, all.search(/\S*$/));
     // Nobody waits for it: what is not read ahead is read when it is sent.
-    this.host.readAhead(this.#chat, finished, this.thinking).catch(() => undefined);
+    const text = finished({ text: this.text, pastes: this.pastes });
+    this.host.readAhead(this.#chat, text, this.thinking).catch(() => undefined);
   }
 
   #pastesOf(chat: number | null): string[] {
@@ -167,6 +166,7 @@ export class Composer {
   #setPastes(pastes: string[]): void {
     this.pastes = pastes;
     void this.#save(this.#chat, { pastes });
+    this.#readAhead();
   }
 
   async #save(chat: number | null, draft: Partial<Writing>): Promise<void> {
@@ -194,6 +194,13 @@ export class Composer {
     this.pastes = pastes;
     if (text !== draft.text) void this.#save(chat, { text, pastes });
   }
+}
+
+/** The start of a message that what is typed next does not change: without a last word that may go on, and what was
+ *  pasted behind it. */
+function finished({ text, pastes }: Writing): string {
+  const end = text.search(/[^\s.:?!]*$/);
+  return end < text.length ? text.slice(0, end) : whole({ text, pastes });
 }
 
 function joined(before: string, after: string): string {

@@ -35,18 +35,31 @@ test("the chat and all but the last word are read ahead after a pause", async ()
   await vi.advanceTimersByTimeAsync(300);
   expect(ahead()).toEqual([["readAhead", 7, "", true]]);
   await vi.advanceTimersByTimeAsync(200);
-  composer.paste("x".repeat(30_000));
-  composer.write("Where?");
-  await vi.advanceTimersByTimeAsync(1000);
-  expect(ahead().slice(1)).toEqual([
-    ["readAhead", 7, "Where are my ", false],
-    ["readAhead", 7, `Where?\n\n${"x".repeat(30_000)}`, false],
-  ]);
+  expect(ahead().slice(1)).toEqual([["readAhead", 7, "Where are my ", false]]);
   // What is sent is not read ahead.
   composer.write("Where are they?");
   composer.take();
   await vi.advanceTimersByTimeAsync(1000);
-  expect(ahead().length).toBe(3);
+  expect(ahead().length).toBe(2);
+});
+
+test("what was pasted is read ahead at once, behind a text that is finished", async () => {
+  const { composer, host } = stage();
+  const ahead = (): unknown[] => host.calls.filter(([verb]) => verb === "readAhead").slice(1);
+  const paste = "x".repeat(30_000);
+  composer.move(7);
+  composer.paste(paste);
+  composer.write("Sum th");
+  await vi.advanceTimersByTimeAsync(1000);
+  composer.write("Sum this up:");
+  await vi.advanceTimersByTimeAsync(1000);
+  composer.removePaste(0);
+  expect(ahead()).toEqual([
+    ["readAhead", 7, paste, true],
+    ["readAhead", 7, "Sum ", true],
+    ["readAhead", 7, `Sum this up:\n\n${paste}`, true],
+    ["readAhead", 7, "Sum this up:", true],
+  ]);
 });
 
 test("who leaves for another chat finds the draft again", () => {
@@ -162,7 +175,11 @@ test("what was pasted stays with its chat, and can be taken away", () => {
   composer.move(7, { text: "", pastes: [`${LONG}7`] });
   expect(composer.pastes).toEqual([`${LONG}7`]);
   composer.removePaste(0);
-  expect(host.calls.at(-1)).toEqual(["savePastes", 7, []]);
+  expect(host.calls.filter(([verb]) => verb === "savePastes").at(-1)).toEqual([
+    "savePastes",
+    7,
+    [],
+  ]);
 });
 
 test("a draft that is too long for the box stands beside it", () => {
