@@ -133,17 +133,23 @@ impl ModelHost for EngineModel {
         }
     }
 
-    fn work_while_idle(&mut self, cancel: &AtomicBool) -> bool {
+    fn work_while_idle(&mut self, evaluates: bool, cancel: &AtomicBool) -> bool {
         let open = self.open.as_mut();
         let Some((open, disk)) = open.zip(self.kv_disk.as_mut()) else {
             return false;
         };
         let Some(kv) = &open.kv else { return false };
         let session = open.model.engine.session();
-        let evaluates = !power::is_on_battery();
+        let evaluates = evaluates && !power::is_on_battery();
         let kept = session.keep(&mut disk.blocks(kv), evaluates, cancel);
         kept.inspect_err(|error| tracing::debug!(%error, "a KV cache was not kept"))
             .unwrap_or(false)
+    }
+
+    fn make_room(&mut self) {
+        if let Some(disk) = &mut self.kv_disk {
+            disk.make_room();
+        }
     }
 
     fn forget(&mut self, chat: ChatId) {

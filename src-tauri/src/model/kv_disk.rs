@@ -43,6 +43,13 @@ impl KvDisk {
         }
     }
 
+    /// Removes some of it where the disk is full.
+    pub(super) fn make_room(&mut self) {
+        if let Err(error) = self.store.make_room() {
+            tracing::warn!(%error, "no KV caches were removed from a full disk");
+        }
+    }
+
     fn is_paused(&self) -> bool {
         self.paused_until
             .is_some_and(|until| Instant::now() < until)

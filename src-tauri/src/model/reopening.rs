@@ -72,7 +72,7 @@ fn answer(model: &mut EngineModel, conversation: &Conversation) -> (Vec<u32>, us
 }
 
 fn keep_all(model: &mut EngineModel) {
-    while model.work_while_idle(&NEVER) {}
+    while model.work_while_idle(true, &NEVER) {}
 }
 
 fn blocks(folder: &Path) -> Vec<PathBuf> {
@@ -123,7 +123,7 @@ fn a_chat_of_an_earlier_run_is_not_read_again() {
     fs::write(&file, "x").expect("written");
     let mut without = run(&file, KvType::F16);
     assert_eq!(answer(&mut without, &conversation(&turns)), (cold, 0));
-    assert!(!without.work_while_idle(&NEVER));
+    assert!(!without.work_while_idle(true, &NEVER));
 }
 
 #[test]

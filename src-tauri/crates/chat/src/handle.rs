@@ -245,7 +245,7 @@ impl Chat {
         let request = Request::Verb(Box::new(move |actor| {
             let answer = verb(actor);
             if let Err(failure) = &answer {
-                actor::check_if_failed(&actor.store, failure);
+                actor.after_failure(failure);
             }
             // An error means that nobody waits for the answer any more.
             let _ = reply.send(answer);

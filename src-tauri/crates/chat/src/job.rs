@@ -29,6 +29,8 @@ pub(crate) enum Job {
     Close,
     /// A message that is not sent yet, to be read while nothing else is to do. A later one replaces it.
     ReadAhead { chat: ChatId, request: TurnRequest },
+    /// A chat could not be saved because the disk is full.
+    MakeRoom,
     /// This chat was deleted.
     Forget(ChatId),
     /// There are no chats but these.

@@ -85,11 +85,15 @@ pub trait ModelHost: Send {
     ) {
     }
 
-    /// Does one step of what waits for idle time: what was read of the chats is kept for the next start. False when
-    /// nothing is left to do. Returns within 100 ms once `cancel` is set.
-    fn work_while_idle(&mut self, _cancel: &AtomicBool) -> bool {
+    /// Does one step of what waits for idle time: what was read of the chats is kept for the next start. `evaluates`: also
+    /// what takes the model longer than writing to a disk. False when nothing is left to do. Returns within 100 ms once
+    /// `cancel` is set.
+    fn work_while_idle(&mut self, _evaluates: bool, _cancel: &AtomicBool) -> bool {
         false
     }
+
+    /// The disk is full, and a chat is worth more than what is kept to save time.
+    fn make_room(&mut self) {}
 
     /// A chat was deleted, and may be restored: no more of it is kept.
     fn forget(&mut self, _chat: ChatId) {}

@@ -16,6 +16,9 @@ use crate::model_host::{ModelHost, ModelInfo};
 use crate::reading::{Reading, ReadingRate};
 use crate::view::AnswerStats;
 
+/// How long what is left of idle work delays the end of a model.
+const END_WITHIN: Duration = Duration::from_millis(500);
+
 /// Runs until the actor lets go of `jobs`. `interrupt` is set whenever it sends one: then what is done in idle time ends.
 pub(crate) fn run(
     mut host: Box<dyn ModelHost>,
@@ -37,7 +40,7 @@ pub(crate) fn run(
                 options,
                 asked,
             } => {
-                idle.ahead = None;
+                idle.end(host.as_mut());
                 rate = ReadingRate::default();
                 let open = || {
                     if let Some(refusal) = host.refusal(&choice).filter(|_| !asked) {
@@ -55,7 +58,7 @@ pub(crate) fn run(
                 });
             }
             Job::Close => {
-                idle.ahead = None;
+                idle.end(host.as_mut());
                 close(host.as_mut());
             }
             Job::Answer {
@@ -76,23 +79,16 @@ pub(crate) fn run(
                 idle.remains = !panicked;
             }
             Job::ReadAhead { chat, request } => idle.ahead = Some((chat, request)),
+            Job::MakeRoom => log_panic(|| host.make_room()),
             Job::Forget(chat) => {
                 idle.ahead = idle.ahead.filter(|(of, _)| *of != chat);
-                // A panic is logged; what is kept is erased with the chat.
-                let _ = catch_panic(FailureCode::Other, || {
-                    host.forget(chat);
-                    Ok(())
-                });
+                log_panic(|| host.forget(chat));
             }
-            Job::RetainChats(chats) => {
-                // A panic is logged; what is kept is erased the next time.
-                let _ = catch_panic(FailureCode::Other, || {
-                    host.retain_chats(&chats);
-                    Ok(())
-                });
-            }
+            // What is kept after a panic is erased the next time.
+            Job::RetainChats(chats) => log_panic(|| host.retain_chats(&chats)),
         }
     }
+    idle.end(host.as_mut());
 }
 
 /// What the host does while there is no job.
@@ -136,6 +132,17 @@ impl IdleWork {
         }
     }
 
+    /// Before the model goes: keeps what needs no evaluation, for a short time.
+    fn end(&mut self, host: &mut dyn ModelHost) {
+        self.ahead = None;
+        let deadline = Instant::now() + END_WITHIN;
+        while self.remains && Instant::now() < deadline {
+            let keep = || Ok(host.work_while_idle(false, &AtomicBool::new(false)));
+            let kept = catch_panic(FailureCode::Other, keep).0;
+            self.remains = kept.unwrap_or(false);
+        }
+    }
+
     fn step(&mut self, host: &mut dyn ModelHost, cancel: &AtomicBool, report: &dyn Fn(Report)) {
         let ahead = self.ahead.take();
         let step = || match &ahead {
@@ -143,7 +150,7 @@ impl IdleWork {
                 read_ahead(host, *chat, request, cancel)?;
                 Ok(true)
             }
-            None => Ok(host.work_while_idle(cancel)),
+            None => Ok(host.work_while_idle(true, cancel)),
         };
         // Nobody waits for it, and what has failed is done when it is needed.
         let (step, panicked) = catch_panic(FailureCode::Other, step);
@@ -177,11 +184,8 @@ fn read_ahead(
 }
 
 fn close(host: &mut dyn ModelHost) {
-    // A driver that panics is logged, and the model is gone all the same.
-    let _ = catch_panic(FailureCode::Other, || {
-        host.close();
-        Ok(())
-    });
+    // After a panic of a driver the model is gone all the same.
+    log_panic(|| host.close());
 }
 
 fn answer(
@@ -256,6 +260,13 @@ fn catch_panic<T>(
             )
         }
     }
+}
+
+fn log_panic(act: impl FnOnce()) {
+    let _ = catch_panic(FailureCode::Other, || {
+        act();
+        Ok(())
+    });
 }
 
 pub(crate) fn cause(panic: &(dyn Any + Send)) -> &str {

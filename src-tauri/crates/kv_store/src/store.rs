@@ -183,13 +183,28 @@ impl KvStore {
         let needed = self
             .reserve
             .saturating_add(block_file::length(content.len()));
-        // Where that is not known, writing shows it.
-        if fs4::available_space(&self.blocks).is_ok_and(|free| free < needed) {
+        if self.has_less_than(needed) {
             return Err(KvStoreError::at(&path)(io::ErrorKind::StorageFull.into()));
         }
         // First, so that no block is without a chat that it is erased with.
         self.list_block(chat, key)?;
         block_file::write(&path, key, content).map_err(KvStoreError::at(&path))
+    }
+
+    /// Whether the disk has less free space. Where that is not known, writing shows it.
+    fn has_less_than(&self, bytes: u64) -> bool {
+        fs4::available_space(&self.blocks).is_ok_and(|free| free < bytes)
+    }
+
+    /// Removes half of the blocks where the disk has less free space than the reserve.
+    ///
+    /// # Errors
+    /// When too many of them cannot be removed.
+    pub fn make_room(&mut self) -> Result<(), KvStoreError> {
+        if self.has_less_than(self.reserve) {
+            self.evict_to(self.bytes / 2)?;
+        }
+        Ok(())
     }
 
     /// Counts the block of the last of a sequence's keys as used by `chat`, with those before.

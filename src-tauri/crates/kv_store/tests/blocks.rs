@@ -204,6 +204,10 @@ fn a_disk_without_a_reserve_is_not_filled() {
     let error = store.store(1, &keys, &content(&keys[3]));
     assert!(error.expect_err("no room").is_disk_full());
     assert_eq!(loaded(&store, &keys), 1, "half of it is removed");
+    open(folder.path()).make_room().expect("there is room");
+    assert_eq!(loaded(&store, &keys), 1);
+    store.make_room().expect("removed");
+    assert_eq!(loaded(&store, &keys), 0);
 }
 
 #[test]

@@ -27,7 +27,7 @@ use store::{Copy, GoodCopy, Store, StoreError};
 use self::answers::AnswerQueue;
 use self::model_slot::ModelSlot;
 pub use self::state::{AtEnd, Timing};
-pub(crate) use self::state::{ChatActor, Request, check_if_failed};
+pub(crate) use self::state::{ChatActor, Request};
 use self::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use store::{ChatId, MessageId, MessageState, StoreError};
 
-use crate::actor::state::{ChatActor, check_if_failed};
+use crate::actor::state::ChatActor;
 use crate::actor::unsaved::{AnswerEnd, UnsavedEnd, error_row};
 use crate::failure::Failure;
 use crate::view::{ChatEvent, Message};
@@ -35,13 +35,13 @@ impl ChatActor {
         if let Some(failure) = &end.failure {
             // Its sentence may quote the chat: a template raises errors in words of its own.
             tracing::warn!(code = failure.code.name(), "an answer failed");
-            check_if_failed(&self.store, failure);
+            self.after_failure(failure);
         }
         let (message, seq) = (end.message, end.seq);
         if let Err(error) = self.save_end(&end) {
             tracing::error!(%error, "the end of an answer was not saved; will retry");
             let reason = error.into();
-            check_if_failed(&self.store, &reason);
+            self.after_failure(&reason);
             self.unsaved.ends.push(UnsavedEnd { end, reason });
             self.retry_later();
         }

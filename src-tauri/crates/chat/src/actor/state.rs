@@ -112,6 +112,14 @@ impl ChatActor {
         }
     }
 
+    /// Does what helps against a failure of the store.
+    pub(crate) fn after_failure(&self, failure: &Failure) {
+        check_if_failed(&self.store, failure);
+        if failure.code == FailureCode::DiskFull {
+            self.queue_job(Job::MakeRoom);
+        }
+    }
+
     pub(super) fn emit(&self, event: ChatEvent) {
         (self.on_event)(event);
     }
@@ -122,7 +130,7 @@ impl ChatActor {
 }
 
 /// SQLite may have failed because the file is damaged: the next start reads all of it.
-pub(crate) fn check_if_failed(store: &Store, failure: &Failure) {
+pub(super) fn check_if_failed(store: &Store, failure: &Failure) {
     if failure.code == FailureCode::Store
         && let Err(error) = store.ask_for_check()
     {

@@ -16,6 +16,9 @@ pub enum Beside {
     ReadChat(ChatId, String),
     Idle,
     Interrupted,
+    /// What needs no evaluation, before the model goes.
+    Keep,
+    MakeRoom,
     Forget(ChatId),
     Retain(Vec<ChatId>),
 }

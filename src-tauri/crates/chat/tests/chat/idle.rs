@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chat::{ChatEvent, ChatId, MessageState, Settings, Stage, Store, Timing};
+use chat::{ChatEvent, ChatId, MessageState, ModelChoice, Settings, Stage, Store, Timing};
 
 use crate::beside::Beside;
 use crate::scripted::{Bench, Script, TIMING, TODAY, texts};
@@ -68,8 +68,8 @@ fn idle_work_gives_way_to_an_answer_and_to_closing() {
     script.beside().at_least(7);
     assert_eq!(bench.chat.shutdown(), chat::AtEnd::Stopped);
     assert_eq!(
-        script.beside().at_least(8).last(),
-        Some(&Beside::Interrupted)
+        script.beside().at_least(9)[7..],
+        [Beside::Interrupted, Beside::Keep]
     );
 }
 
@@ -236,4 +236,29 @@ fn no_more_is_kept_of_a_chat_that_is_deleted() {
     bench.chat.delete(chat).unwrap();
     let done = script.beside().at_least(before + 1);
     assert_eq!(done[before], Beside::Forget(chat));
+}
+
+#[test]
+fn what_waits_for_idle_time_is_kept_before_the_model_goes() {
+    let script = Script::default();
+    let timing = Timing {
+        purge_after: Duration::from_secs(3600),
+        idle_after: Duration::from_secs(3600),
+        ..TIMING
+    };
+    let mut bench = Bench::timed(Store::in_memory().unwrap(), &script, TODAY, timing);
+    bench.until_ready();
+    let chat = bench.ask(None, "Hello?").chat.id;
+    bench.chat.open_model(ModelChoice::DemoModel).unwrap();
+    bench.until_ready();
+    bench.ask(Some(chat), "And now?");
+    bench.chat.eject_model().unwrap();
+    bench.ask(Some(chat), "And then?");
+    bench.chat.shutdown();
+    let done = script.beside().at_least(6);
+    let kept = done.iter().skip(1).step_by(2);
+    assert!(
+        kept.eq(&[Beside::Keep, Beside::Keep, Beside::Keep]),
+        "{done:?}"
+    );
 }

@@ -1,22 +1,21 @@
-//! A scripted model, a fixed clock, and a chat whose events can be waited for.
+//! A scripted model.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chat::{
-    Chat, ChatEvent, ChatId, ChatView, Clock, Device, Failure, FailureCode, Message, ModelChoice,
-    ModelHost, ModelInfo, ModelOptions, Opening, Store, TemplateChoice, TemplateStatus, Timing,
+    ChatId, Device, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening,
+    TemplateChoice, TemplateStatus,
 };
 use inference::{
     Conversation, Event, Finished, GenerateParams, Part, Prompt, Sampling, Stats, StopReason, Turn,
 };
 use jiff::civil::Date;
 
+pub use crate::bench::Bench;
 use crate::beside::{Beside, BesideLog};
-use crate::clocks::FixedClock;
 pub use crate::clocks::{SteppingClock, TIMING, TODAY};
 pub use crate::shown::{last_row, open, texts};
 
@@ -322,8 +321,16 @@ impl ModelHost for Scripted {
         self.script.beside().push_held(ahead, cancel);
     }
 
-    fn work_while_idle(&mut self, cancel: &AtomicBool) -> bool {
-        self.script.beside().idle(cancel)
+    fn work_while_idle(&mut self, evaluates: bool, cancel: &AtomicBool) -> bool {
+        if evaluates {
+            return self.script.beside().idle(cancel);
+        }
+        self.script.beside().push(Beside::Keep);
+        false
+    }
+
+    fn make_room(&mut self) {
+        self.script.beside().push(Beside::MakeRoom);
     }
 
     fn forget(&mut self, chat: ChatId) {
@@ -461,126 +468,5 @@ impl ModelHost for Scripted {
             ..Stats::default()
         };
         Ok(Finished { reason, stats })
-    }
-}
-
-/// A chat over a scripted model.
-pub struct Bench {
-    pub chat: Chat,
-    pub script: Script,
-    pub events: Receiver<ChatEvent>,
-}
-
-impl Bench {
-    /// In memory, its demo model open.
-    pub fn new() -> Bench {
-        Bench::scripted(&Script::default())
-    }
-
-    pub fn scripted(script: &Script) -> Bench {
-        let mut bench = Bench::start(Store::in_memory().unwrap(), script, TODAY);
-        bench.until_ready();
-        bench
-    }
-
-    pub fn on_file(path: &Path, script: &Script) -> Bench {
-        Bench::start(Store::open(path).unwrap(), script, TODAY)
-    }
-
-    pub fn start(store: Store, script: &Script, now: &'static str) -> Bench {
-        Bench::timed(store, script, now, TIMING)
-    }
-
-    pub fn timed(store: Store, script: &Script, now: &'static str, timing: Timing) -> Bench {
-        Bench::clocked(store, script, Box::new(FixedClock(now)), timing)
-    }
-
-    pub fn clocked(store: Store, script: &Script, clock: Box<dyn Clock>, timing: Timing) -> Bench {
-        let (tell, events) = channel();
-        let on_event = Box::new(move |event| {
-            let _ = tell.send(event);
-        });
-        let generate = Box::new(Scripted::new(script));
-        let chat = Chat::start_with(store, generate, clock, timing, on_event).unwrap();
-        Bench {
-            chat,
-            script: script.clone(),
-            events,
-        }
-    }
-
-    /// On a file, started with a model.
-    pub fn given(path: &Path, script: &Script, model: ModelChoice) -> Bench {
-        let (tell, events) = channel();
-        let on_event = Box::new(move |event| {
-            let _ = tell.send(event);
-        });
-        let generate = Box::new(Scripted::new(script));
-        let store = Store::open(path).unwrap();
-        let chat = Chat::start_on(Some(model), store, generate, on_event).unwrap();
-        Bench {
-            chat,
-            script: script.clone(),
-            events,
-        }
-    }
-
-    /// Events up to the first one that is wanted.
-    pub fn until(&mut self, wanted: impl Fn(&ChatEvent) -> bool) -> Vec<ChatEvent> {
-        let mut seen = Vec::new();
-        loop {
-            let event = self.events.recv_timeout(EVENT_TIMEOUT);
-            let event =
-                event.unwrap_or_else(|_| panic!("the awaited event did not come; came: {seen:#?}"));
-            let found = wanted(&event);
-            seen.push(event);
-            if found {
-                return seen;
-            }
-        }
-    }
-
-    pub fn until_ready(&mut self) {
-        self.until(
-            |event| matches!(event, ChatEvent::Model { model } if model.status.ready().is_some()),
-        );
-    }
-
-    /// The next answer that ends.
-    pub fn until_ended(&mut self) -> Message {
-        match self
-            .until(|event| matches!(event, ChatEvent::Ended { .. }))
-            .pop()
-        {
-            Some(ChatEvent::Ended { message, .. }) => *message,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// The text of the next delta.
-    pub fn until_delta(&mut self) -> String {
-        match self
-            .until(|event| matches!(event, ChatEvent::Delta { .. }))
-            .pop()
-        {
-            Some(ChatEvent::Delta { thinking, text, .. }) => thinking + &text,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Begins the answer "first" to "One" in a chat of its own. It ends when the sender is used.
-    pub fn begin_first(&mut self) -> (ChatView, Sender<()>) {
-        let go = self.script.go();
-        self.script.answer([Step::Say("first"), Step::Wait]);
-        let view = self.chat.send(None, "One", true).unwrap();
-        self.until_delta();
-        (view, go)
-    }
-
-    /// Asks and waits for the answer's end. Returns the chat as it is then.
-    pub fn ask(&mut self, chat: Option<ChatId>, text: &str) -> ChatView {
-        let view = self.chat.send(chat, text, true).unwrap();
-        self.until_ended();
-        self.chat.open_chat(view.chat.id).unwrap()
     }
 }

@@ -15,8 +15,8 @@ use crate::run::costs::PassCosts;
 use crate::run::sampler::Sampler;
 use crate::run::sequence::{ParkedSequences, Sequence};
 
-/// Where so many blocks of a prompt are evaluated, the part of a block before them is evaluated once more: then all are
-/// canonical, and none is evaluated again to be kept.
+/// Where this number of a prompt's blocks is evaluated, the part of a block before them is evaluated once more: then all
+/// are canonical, and none is evaluated again to be kept.
 const LONG_PROMPT: usize = 4;
 
 /// Monotonic time in seconds.
