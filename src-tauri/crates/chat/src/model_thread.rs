@@ -158,6 +158,9 @@ impl IdleWork {
             // An answer that is already asked for must not be given from a cache of other tokens.
             close(host);
             report(Report::IdleWorkPanicked);
+        } else if cancel.load(Ordering::SeqCst) {
+            // It goes on, unless the job ends or replaces it.
+            self.ahead = ahead;
         }
         self.remains = step
             .inspect_err(|failure| tracing::debug!(%failure, "idle work failed"))

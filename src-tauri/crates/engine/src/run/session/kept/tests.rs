@@ -338,11 +338,13 @@ fn taking_up_a_chat_tells_how_far_it_is_and_can_be_cancelled() {
     let progress = resume(&mut USUAL.session(), &chat, 7, &mut kept);
     assert_eq!(progress, [128, 256, 384]);
     let mut session = USUAL.session();
+    read(&mut session, &tokens(2, 700));
     let mut progress = Vec::new();
     session.resume(&chat, 7, Some(&mut kept), &ALWAYS, &mut |done| {
         progress.push(done);
     });
     assert_eq!(progress, Vec::<usize>::new());
+    assert_eq!(session.kv_bytes(), 0, "the cache before was freed first");
     assert_eq!(read(&mut session, &chat).1, 0);
 }
 
