@@ -83,6 +83,8 @@ describe("what is said of a model before it is here", () => {
     expect(warningWords(q4, 1.2e9)).toContain("needs 1.9 GB on the disk, and 1.2 GB are free");
     const begun = { state: "paused", done: 1.5e9, total: q4.bytes } as const;
     expect(warningWords({ ...q4, download: begun }, 1.2e9)).toBeNull();
+    const verifying = { state: "verifying", done: 0, total: q4.bytes } as const;
+    expect(warningWords({ ...q4, download: verifying }, 0)).toBeNull();
     const unfit = { ...q4, forecast: { ...forecast, fit: "does-not-fit" } } as const;
     expect(warningWords(unfit, null)).toContain("needs 3.3 GB of memory");
     expect(suitWords(unfit)).toBeNull();

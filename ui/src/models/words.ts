@@ -91,10 +91,6 @@ export function checkVerdictWords(verdict: Agreement): string {
 /** `0.01234` as `1.23 %`. */
 export const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
 
-/** A model and its quantisation: SmolLM3-3B, Q4_K_M. */
-export const fullName = ({ name, quantisation }: ModelEntry): string =>
-  [name, quantisation].filter(Boolean).join(", ");
-
 const FITS = { fits: "Fits", slow: "Slow", "does-not-fit": "Does not fit" } as const;
 
 export const fitWord = ({ fit }: Forecast): string => FITS[fit];
@@ -157,7 +153,7 @@ export function authenticityWords({ authenticity, file }: ModelEntry): string | 
 /** Why a model that is to be downloaded may disappoint on this computer; null where it should not. */
 export function warningWords(entry: ModelEntry, freeBytes: number | null): string | null {
   const { forecast, file, bytes, download } = entry;
-  const needed = bytes - (download?.done ?? 0);
+  const needed = download?.state === "verifying" ? 0 : bytes - (download?.done ?? 0);
   if (file === null && freeBytes !== null && freeBytes < needed)
     return `Its download needs ${size(needed)} on the disk, and ${size(freeBytes)} are free.`;
   if (forecast?.fit === "does-not-fit")

@@ -43,7 +43,12 @@ export class Models {
     const wanted = this.toDownload.find(({ recommended }) => recommended);
     if (wanted?.download) return { way: "get", entry: wanted };
     const files = this.here.filter(
-      ({ place, problem }) => place !== "demo-model" && problem === null,
+      ({ place, problem, note, authenticity }) =>
+        place !== "demo-model" &&
+        problem === null &&
+        note === null &&
+        // It may turn out to be damaged.
+        authenticity !== "unchecked",
     );
     const fitting = files.filter(({ forecast }) => forecast?.fit !== "does-not-fit");
     const found = best(fitting);
@@ -117,7 +122,7 @@ export class Models {
   /** Forgets what of a model was downloaded. */
   async drop(entry: ModelEntry): Promise<void> {
     const dropped = await this.#ask(this.host.dropDownload(entry.id));
-    if (dropped) this.#say(`The incomplete download of ${entry.name} was removed.`);
+    if (dropped) this.#say(`The incomplete download of ${entry.name} is being removed.`);
   }
 
   /** Opens a model, and shows the chat that goes on with it. */
@@ -153,7 +158,7 @@ export class Models {
 
   async remove(entry: ModelEntry): Promise<void> {
     const moved = await this.#ask(this.host.removeModel(entry.id));
-    if (moved) this.#say(`${entry.name}, ${entry.quantisation}, is in the trash.`);
+    if (moved) this.#say(`${fullName(entry)} is in the trash.`);
   }
 
   /** Whether the request was granted: not refused, and not taken back. */
@@ -192,7 +197,7 @@ export class Models {
   #takeFile({ id, file, opens }: Extract<HostEvent, { type: "downloaded" }>): void {
     const entry = this.#entries.find((each) => each.id === id || each.file === file);
     const name = entry?.name ?? withoutBidiControls(id);
-    const done = `${name} is downloaded and verified.${opens ? " Your chats go on with it." : ""}`;
+    const done = `${name} is downloaded and verified.${opens ? " Opening it now." : ""}`;
     if (this.shown) this.#say(done);
     else if (opens) this.notices.show(done);
     else this.notices.show(done, { label: "Open", run: () => void this.#openFile(file) });
@@ -203,6 +208,10 @@ export class Models {
     if (entry) await this.open(entry);
   }
 }
+
+/** A model and its quantisation: SmolLM3-3B, Q4_K_M. */
+export const fullName = ({ name, quantisation }: ModelEntry): string =>
+  [name, quantisation].filter(Boolean).join(", ");
 
 /** Whether a download takes its course. */
 function isComing({ download }: ModelEntry): boolean {

@@ -45,6 +45,17 @@ test("a file that cannot be opened or does not fit is not offered before one tha
   expect(offered((await withModels(other, official)).app)).toEqual(["open", official.id]);
 });
 
+test("a file that is damaged, or not verified yet, is not offered", async () => {
+  const note = "It has the size of the official file, but not its content.";
+  const damaged = { ...file, authenticity: "unlisted", recommended: false, note } as const;
+  expect(offered((await withModels(damaged, q4)).app)).toEqual(["get", q4.id]);
+  expect(offered((await withModels(damaged)).app)).toEqual([]);
+  const { app, host } = await withModels({ ...file, authenticity: "unchecked" });
+  expect(offered(app)).toEqual([]);
+  host.setList({ entries: [file, demoEntry] });
+  expect(offered(app)).toEqual(["open", file.id]);
+});
+
 test("a download that has begun stays the offer, whatever is found meanwhile", async () => {
   const { app, host } = await withModels(q4, q8);
   await app.models.get(q4);
@@ -71,9 +82,7 @@ test("a download runs, pauses, goes on where it was, and the chat goes on with i
   expect(app.models.downloading?.download?.state).toBe("verifying");
   await vi.advanceTimersByTimeAsync(500);
   expect(app.models.downloading).toBeNull();
-  expect(notices(app)).toEqual([
-    "SmolLM3-3B is downloaded and verified. Your chats go on with it.",
-  ]);
+  expect(notices(app)).toEqual(["SmolLM3-3B is downloaded and verified. Opening it now."]);
   await vi.advanceTimersByTimeAsync(3000);
   const here = app.models.here.find(({ recommended }) => recommended);
   expect(here && app.models.isCurrent(here)).toBe(true);
@@ -154,18 +163,22 @@ test("what is refused is said on the page while it is shown, else as a notice", 
   expect(app.models.outcome).toBeNull();
   await app.models.remove(file);
   expect(app.models.outcome).toEqual({
-    text: "SmolLM3-3B, Q4_K_M, is in the trash.",
+    text: "SmolLM3-3B, Q4_K_M is in the trash.",
     tone: "plain",
   });
   expect(app.models.here).toHaveLength(1);
+  await app.models.remove({ ...file, quantisation: "" });
+  expect(app.models.outcome?.text).toBe("SmolLM3-3B is in the trash.");
 });
 
 test("a bad address comes back with its reason, a good one as a download", async () => {
   const { app } = await start();
   expect(await app.models.getAddress("http://example.org/a.gguf")).toContain("https://");
   expect(await app.models.getAddress("https://example.org/a.zip")).toContain(".gguf");
-  expect(await app.models.getAddress("https://example.org/a%20b.gguf")).toBeNull();
-  expect(app.models.downloading?.address).toBe("https://example.org/a%20b.gguf");
+  expect(await app.models.getAddress("https://example.org/a.gguf")).toContain("Hugging Face");
+  const address = "https://huggingface.co/me/it/resolve/main/a%20b.gguf";
+  expect(await app.models.getAddress(address)).toBeNull();
+  expect(app.models.downloading?.address).toBe(address);
 });
 
 test("a name cannot turn the text around it", async () => {

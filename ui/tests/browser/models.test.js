@@ -49,9 +49,7 @@ scene(
     await card.getByText(/^Paused at .* of 1\.9 GB$/).waitFor();
     await pace(page, 20, 10);
     await card.getByRole("button", { name: "Resume: SmolLM3-3B, Q4_K_M" }).click();
-    await page
-      .getByText("SmolLM3-3B is downloaded and verified. Your chats go on with it.")
-      .waitFor();
+    await page.getByText("SmolLM3-3B is downloaded and verified. Opening it now.").waitFor();
     await page
       .getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU", exact: true })
       .waitFor();
@@ -209,7 +207,7 @@ scene(
     await row(page, "SmolLM3-3B Q4_K_M").getByText("Goldcrest and candle agree").waitFor();
     await row(page, "SmolLM3-3B Q4_K_M").click({ button: "right" });
     await page.getByRole("menuitem", { name: "Move to the trash" }).click();
-    await dialog(page).getByText("SmolLM3-3B, Q4_K_M, is in the trash.").waitFor();
+    await dialog(page).getByText("SmolLM3-3B, Q4_K_M is in the trash.").waitFor();
     await row(page, "SmolLM3-3B Q4_K_M").waitFor({ state: "detached" });
     assert(await dialog(page).evaluate((element) => element.contains(document.activeElement)));
     const path = "~/.lmstudio/models/ggml-org/SmolLM3-3B-GGUF/SmolLM3-Q4_K_M.gguf";
@@ -256,7 +254,10 @@ scene(
     assert.equal(await address.getAttribute("aria-invalid"), "true");
     assert.equal(await address.getAttribute("aria-describedby"), await alert.getAttribute("id"));
     assert.equal(await address.inputValue(), "http://example.org/model.gguf");
-    await address.fill(" https://example.org/a-model.gguf ");
+    await address.fill("https://example.org/a-model.gguf");
+    await address.press("Enter");
+    await alert.getByText("Goldcrest can verify only files of Hugging Face.").waitFor();
+    await address.fill(" https://huggingface.co/me/it/resolve/main/a-model.gguf ");
     assert.equal(await alert.count(), 0);
     await button(page, "Get from this address").click();
     const added = row(page, "a-model.gguf");
@@ -266,7 +267,9 @@ scene(
     await added.getByText(/^Paused at/).waitFor();
     await added.getByRole("button", { name: "More" }).click();
     await page.getByRole("menuitem", { name: "Discard the download" }).click();
-    await dialog(page).getByText("The incomplete download of a-model.gguf was removed.").waitFor();
+    await dialog(page)
+      .getByText("The incomplete download of a-model.gguf is being removed.")
+      .waitFor();
     assert.deepEqual((await calls(page, "dropDownload")).length, 1);
   },
 );

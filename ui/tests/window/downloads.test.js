@@ -149,7 +149,7 @@ test("a model of a typed address is downloaded, opened, and goes to the trash", 
   await app.session.type(field, `${server.address}/someone/models/resolve/main/own.gguf`);
   await app.click("button", "Get from this address");
   await app.until("the notice", async () =>
-    (await app.text()).includes("is downloaded and verified. Your chats go on with it."),
+    (await app.text()).includes("is downloaded and verified. Opening it now."),
   );
   const link = cached(data, "someone/models", "snapshots", COMMIT, "own.gguf");
   assert(lstatSync(link).isSymbolicLink());

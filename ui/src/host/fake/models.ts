@@ -237,6 +237,11 @@ export class FakeModelHost {
     const name = new URL(url).pathname.split("/").at(-1) ?? "";
     if (!name.endsWith(".gguf"))
       return refuse("other", "This is not the address of a .gguf file: it has to end in .gguf.");
+    if (new URL(url).host !== "huggingface.co")
+      return refuse(
+        "other",
+        "Goldcrest can verify only files of Hugging Face. Download this one with your browser, and open it here.",
+      );
     const entry: ModelEntry = {
       ...q4,
       id: url,
