@@ -393,7 +393,7 @@ async fn remove_model(
     ask_models(&models, move |models| {
         let removed = desktop.trash(&models.removable(id)?);
         // Renewed in any case: of several paths some may be gone.
-        models.list()?;
+        models.files_removed();
         removed
     })
     .await

@@ -18,6 +18,7 @@ use engine::{
 
 use crate::{demo_model, power, sandbox, test_hooks};
 use kv_disk::KvDisk;
+pub use opened::load_options;
 use opened::{OpenedModel, device_info};
 
 /// At most one model, in memory once.

@@ -101,9 +101,22 @@ impl Models {
     /// The file of an entry that may be removed, with every path that leads to it.
     pub fn removable(&self, id: String) -> Result<Vec<PathBuf>, Failure> {
         let file = self.ask(move |library| library.removable(&id))??;
-        files_behind(&file).map_err(|error| {
+        let files = files_behind(&file).map_err(|error| {
             Failure::other(format!("{} cannot be found: {error}.", file.display()))
-        })
+        })?;
+        let used = self.ask(|library| library.file_in_use())?;
+        let used = used.and_then(|used| used.canonicalize().ok());
+        if used.is_some_and(|used| files.contains(&used)) {
+            let refused =
+                "This model is in use. Open another one first, or the demo model; then remove it.";
+            return Err(Failure::other(refused));
+        }
+        Ok(files)
+    }
+
+    /// Files were removed: folders are searched again, which ends in an event.
+    pub fn files_removed(&self) {
+        self.0.tell(Library::scan);
     }
 
     /// The folder in which a dialog begins, for a folder of downloads.

@@ -63,7 +63,8 @@ pub fn run(args: &FetchArgs) -> Result<(), CliError> {
         }
         Some(DownloadEvent::Failed { message, .. }) => Err(CliError::message(message)),
         _ => {
-            let kept = megabytes(::download::incomplete_bytes(&request).unwrap_or(0));
+            let kept = ::download::incomplete_bytes(&request).ok().flatten();
+            let kept = megabytes(kept.unwrap_or(0));
             let name = output::visible(request.file_name()).into_owned();
             // A terminal that is gone is no reason to fail.
             let _ = writeln!(

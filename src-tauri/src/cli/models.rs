@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use ::models::{
     Authenticity, Bandwidth, EntrySources, Facts, Fit, FoundFile, Machine, Manifest, ModelEntry,
-    ModelPlace, ModelSearch,
+    ModelSearch,
 };
-use engine::LoadOptions;
 use figures::{count, tokens};
 
-use super::args::ModelsArgs;
+use super::args::{ModelsArgs, PlaceArgs};
+use super::load;
 use super::output::{self, CliError, visible};
 use crate::folders::Folders;
 use crate::models::{ModelPlaces, machine_name};
@@ -23,13 +21,9 @@ pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
     let places = ModelPlaces::of_user(&folders);
     let manifest = Manifest::embedded();
     let mut facts = Facts::read(&places.facts_file());
-    let opened: Vec<_> = facts.opened().map(Path::to_owned).collect();
-    let search = ModelSearch::default();
-    let mut found = search.run(&(places.folders)(&[places.own_folder()]), &opened);
-    let demo = places.demo_model.as_deref();
-    found.extend(demo.and_then(|demo| search.file(demo, ModelPlace::DemoModel)));
+    let found = places.search(&ModelSearch::default(), None, &facts)();
     check(&manifest, &found, &mut facts);
-    let machine = machine(&places, &mut facts);
+    let machine = machine(&places, &mut facts)?;
     let sources = EntrySources {
         manifest: &manifest,
         found: &found,
@@ -57,16 +51,16 @@ fn check(manifest: &Manifest, found: &[FoundFile], facts: &mut Facts) {
         if !is_candidate || is_hashed {
             continue;
         }
-        match ::models::sha256(&file.stamp, &AtomicBool::new(false)) {
+        match ::models::sha256(&file.stamp) {
             Ok(sha256) => facts.update(&file.stamp, |facts| facts.sha256 = sha256),
             Err(error) => tracing::warn!(file = %file.path.display(), %error, "not hashed"),
         }
     }
 }
 
-/// This computer with the default settings; its memory bandwidth is measured once.
-fn machine(places: &ModelPlaces, facts: &mut Facts) -> Machine {
-    let options = LoadOptions::default();
+/// This computer with the settings of the environment; its memory bandwidth is measured once.
+fn machine(places: &ModelPlaces, facts: &mut Facts) -> Result<Machine, CliError> {
+    let options = load::load_options(&PlaceArgs::default())?;
     let name = machine_name(&options);
     if facts.bandwidth(&name).is_none() {
         let bytes_per_second = (places.bandwidth)(engine::machine::threads(options.threads));
@@ -77,11 +71,11 @@ fn machine(places: &ModelPlaces, facts: &mut Facts) -> Machine {
             });
         }
     }
-    Machine {
+    Ok(Machine {
         bandwidth: facts.bandwidth(&name),
         available: engine::process::available(),
         options,
-    }
+    })
 }
 
 fn write(out: &mut impl Write, entry: &ModelEntry) -> io::Result<()> {

@@ -144,7 +144,7 @@ pub(super) fn requested(options: &chat::ModelOptions) -> Result<DeviceRequest, F
 }
 
 /// What the environment asks for goes before the settings; a value that makes no sense is noted in [`info`].
-pub(super) fn load_options(options: &chat::ModelOptions) -> engine::LoadOptions {
+pub fn load_options(options: &chat::ModelOptions) -> engine::LoadOptions {
     let threads = environment::threads().ok().flatten().or(options.threads);
     let context = environment::context().ok().flatten();
     let context = context.or(options.context_length);

@@ -1,5 +1,7 @@
 //! What the owner does with downloads. Each is a child process.
 
+use std::io;
+use std::mem;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,12 +12,15 @@ use download::{
     drop_incomplete, incomplete_bytes,
 };
 
-use super::downloads::{ActiveDownload, RunningChild};
+use super::downloads::{ActiveDownload, Next, RunningChild};
 use super::library::Library;
 use crate::wire::ShellEvent;
 
 /// The least time between two events of progress.
 const PROGRESS: Duration = Duration::from_millis(250);
+
+/// Why the app downloads nothing of another server: of the hub's files it learns the SHA-256.
+const NOT_OF_HUB: &str = "Goldcrest can verify only files of Hugging Face. Download this one with your browser, and open it here.";
 
 /// What is made of a file that has arrived.
 struct ArrivedFile {
@@ -24,98 +29,129 @@ struct ArrivedFile {
 }
 
 impl Library {
-    /// Looks how much of each download is on the disk. One of which nothing is has not begun.
+    /// Looks how much of each download is on the disk. One of which nothing is has not begun; one on a drive that is not
+    /// there waits for it.
     pub(super) fn restore_downloads(&mut self) {
         for (id, download) in &self.downloads.all {
             let (id, request) = (id.clone(), download.request.clone());
             let look = move || incomplete_bytes(&request);
             self.mailbox.in_background(look, move |library, bytes| {
-                match (bytes, library.downloads.all.get_mut(&id)) {
-                    (Some(bytes), Some(download)) if download.child.is_none() => {
+                let download = library.downloads.all.get_mut(&id);
+                let Some(download) = download.filter(|it| it.child.is_none()) else {
+                    return;
+                };
+                match bytes.flatten() {
+                    Ok(Some(done)) => {
                         let total = download.request.bytes;
-                        download.state = DownloadState::Paused { done: bytes, total };
+                        download.state = DownloadState::Paused { done, total };
                     }
-                    (None, Some(download)) if download.child.is_none() => {
+                    Ok(None) => {
                         library.downloads.all.remove(&id);
                         library.downloads.save();
                     }
-                    _ => {}
+                    Err(error) => tracing::info!(id, %error, "a download waits for its folder"),
                 }
                 library.changed();
             });
         }
     }
 
-    /// Starts or resumes a download.
+    /// Starts or resumes the download of an entry.
     pub(super) fn get(&mut self, id: &str) -> Result<(), Failure> {
-        let request = match (self.downloads.all.get(id), self.manifest.by_file(id)) {
-            (Some(download), _) => download.request.clone(),
-            (None, Some(known)) => self.request_of(known)?,
-            (None, None) => {
-                return Err(Failure::other(
-                    "This model is not in the list of those that can be downloaded.",
-                ));
-            }
-        };
-        self.start(id, request)
+        if !self.downloads.all.contains_key(id) && self.manifest.by_file(id).is_none() {
+            return Err(Failure::other(
+                "This model is not in the list of those that can be downloaded.",
+            ));
+        }
+        self.get_listed(id)
     }
 
     pub(super) fn get_address(&mut self, address: &str) -> Result<(), Failure> {
-        let request = self.request_of_address(address);
-        let request = request.map_err(|error| Failure::other(error.to_string()))?;
+        let request = self.request_of_address(address)?;
         let is_this = |known: &&KnownModel| is_known(&request.destination, known);
         let known = self.manifest.downloadable().find(is_this);
-        match known.map(|known| known.file.clone()) {
-            Some(file) => self.get(&file),
-            None => self.start(&request.url.clone(), request),
-        }
+        let id = known.map_or(request.url, |known| known.file.clone());
+        self.get_listed(&id)
     }
 
-    /// A file that is not on the hub goes to the app's own folder where the user has set none.
-    fn request_of_address(&self, address: &str) -> Result<DownloadRequest, AddressError> {
-        let mut places = Places {
+    /// `id` is the file of a known model, or the address of another one. Where nothing is on the disk, the request is made
+    /// again: the folder that is set may be another one now, and a request that cannot succeed is not repeated.
+    fn get_listed(&mut self, id: &str) -> Result<(), Failure> {
+        let download = self.downloads.all.get_mut(id);
+        if let Some(download) = download {
+            if download.next != Next::Stay {
+                download.next = Next::Start;
+                self.downloads.save();
+                self.changed();
+                return Ok(());
+            }
+            if download.child.is_some() {
+                return Ok(());
+            }
+            if download.progress().0 > 0 {
+                let request = download.request.clone();
+                return self.start(id, request);
+            }
+        }
+        let request = match self.manifest.by_file(id) {
+            Some(known) => self.request_of(known)?,
+            None => self.request_of_address(id)?,
+        };
+        let request = self.in_set_folder(request);
+        self.start(id, request)
+    }
+
+    /// The file of the hub that an address names.
+    fn request_of_address(&self, address: &str) -> Result<DownloadRequest, Failure> {
+        let places = Places {
             hub: self.places.hub.clone(),
             endpoint: self.places.endpoint.clone(),
-            folder: self.settings.download_folder.as_deref().map(PathBuf::from),
+            folder: None,
         };
-        match DownloadRequest::of_address(address, &places) {
-            Err(AddressError::NoFolder) => {
-                places.folder = Some(self.places.own_folder());
-                DownloadRequest::of_address(address, &places)
-            }
-            request => request,
-        }
+        DownloadRequest::of_address(address, &places).map_err(|error| match error {
+            AddressError::NoFolder => Failure::other(NOT_OF_HUB),
+            error => Failure::other(error.to_string()),
+        })
     }
 
     fn request_of(&self, known: &KnownModel) -> Result<DownloadRequest, Failure> {
         let unknown = || Failure::other(format!("{} cannot be downloaded.", known.name));
         let (repository, revision) = known.hub().ok_or_else(unknown)?;
-        let file = known.file.clone();
-        let destination = match &self.settings.download_folder {
-            Some(folder) => Destination::Folder {
-                folder: folder.into(),
-                file,
-            },
-            None => Destination::HubCache {
+        Ok(DownloadRequest {
+            url: known.address(HUB).ok_or_else(unknown)?,
+            destination: Destination::HubCache {
                 hub: self.places.hub.clone(),
                 repository: repository.to_owned(),
                 revision: revision.to_owned(),
-                file,
+                file: known.file.clone(),
             },
-        };
-        Ok(DownloadRequest {
-            url: known.address(HUB).ok_or_else(unknown)?,
-            destination,
             bytes: Some(known.bytes),
             sha256: Some(known.sha256.clone()),
         })
     }
 
-    fn start(&mut self, id: &str, request: DownloadRequest) -> Result<(), Failure> {
-        let before = self.downloads.all.get(id);
-        if before.is_some_and(|download| download.child.is_some()) {
-            return Ok(());
+    /// The same in the folder that the user has set, if there is one.
+    fn in_set_folder(&self, mut request: DownloadRequest) -> DownloadRequest {
+        if let Some(folder) = self.set_folder() {
+            request.destination = Destination::Folder {
+                folder: folder.to_owned(),
+                file: request.file_name().to_owned(),
+            };
         }
+        request
+    }
+
+    fn start(&mut self, id: &str, request: DownloadRequest) -> Result<(), Failure> {
+        let is_same = |(other, download): (&String, &ActiveDownload)| {
+            other != id && download.request.destination == request.destination
+        };
+        if self.downloads.all.iter().any(is_same) {
+            let file = request.file_name();
+            return Err(Failure::other(format!(
+                "Another download has the same name in the same folder: {file}. Finish or discard it first."
+            )));
+        }
+        let before = self.downloads.all.get(id);
         let (done, total) = before.map_or((0, request.bytes), ActiveDownload::progress);
         self.downloads.starts += 1;
         let number = self.downloads.starts;
@@ -147,8 +183,13 @@ impl Library {
     }
 
     pub(super) fn pause(&mut self, id: &str) {
-        let child = self.downloads.all.get(id).and_then(|it| it.child.as_ref());
-        if let Some(child) = child {
+        let Some(download) = self.downloads.all.get_mut(id) else {
+            return;
+        };
+        if download.next == Next::Start {
+            download.next = Next::Stay;
+        }
+        if let Some(child) = &download.child {
             child.download.pause();
         }
     }
@@ -158,28 +199,61 @@ impl Library {
         let Some(download) = self.downloads.all.get_mut(id) else {
             return;
         };
-        download.dropped = true;
-        let is_running = download.child.is_some();
-        self.downloads.save();
-        if is_running {
-            self.pause(id);
-        } else {
+        let was_next = mem::replace(&mut download.next, Next::Drop);
+        if let Some(child) = &download.child {
+            child.download.pause();
+        } else if was_next == Next::Stay {
             self.remove_incomplete(id);
         }
+        self.downloads.save();
         self.changed();
     }
 
     fn remove_incomplete(&mut self, id: &str) {
-        let Some(download) = self.downloads.all.remove(id) else {
+        let Some(download) = self.downloads.all.get(id) else {
             return;
         };
-        let remove = move || drop_incomplete(&download.request);
-        self.mailbox.in_background(remove, |library, removed| {
-            if let Err(error) = removed {
-                tracing::warn!(%error, "an incomplete file was not removed");
-            }
-            library.scan();
+        let (id, request) = (id.to_owned(), download.request.clone());
+        let remove = move || drop_incomplete(&request);
+        self.mailbox.in_background(remove, move |library, removed| {
+            library.removed(&id, removed.flatten());
         });
+    }
+
+    fn removed(&mut self, id: &str, removed: io::Result<()>) {
+        let Some(download) = self.downloads.all.get_mut(id) else {
+            return;
+        };
+        let next = mem::replace(&mut download.next, Next::Stay);
+        let (done, total) = download.progress();
+        match removed {
+            Ok(()) if next == Next::Start => {
+                download.state = DownloadState::Paused { done: 0, total };
+            }
+            Ok(()) => {
+                self.downloads.all.remove(id);
+            }
+            Err(error) => {
+                let message = format!("What was downloaded of it could not be removed: {error}.");
+                download.state = DownloadState::Failed {
+                    done,
+                    total,
+                    message,
+                };
+            }
+        }
+        self.downloads.save();
+        if next == Next::Start {
+            self.start_again(id);
+        }
+        self.scan();
+        self.changed();
+    }
+
+    fn start_again(&mut self, id: &str) {
+        if let Err(failure) = self.get_listed(id) {
+            self.fail(id, failure.to_string());
+        }
     }
 
     /// What a child says.
@@ -196,11 +270,13 @@ impl Library {
         }
         let (done, total) = download.progress();
         let is_last = event.is_last();
+        let next = download.next;
         if is_last {
             download.child = None;
-        }
-        if is_last && download.dropped {
-            return self.remove_incomplete(id);
+            if next == Next::Drop {
+                return self.remove_incomplete(id);
+            }
+            download.next = Next::Stay;
         }
         match event {
             DownloadEvent::Resolved { request } => {
@@ -242,18 +318,22 @@ impl Library {
             DownloadEvent::Done { file, sha256, .. } => return self.arrived(id, file, sha256),
         }
         self.send_progress(id, is_last);
+        if is_last && next == Next::Start {
+            self.start_again(id);
+        }
     }
 
-    /// An end is sent at once, progress at times.
+    /// An end and another state are sent at once, progress at times.
     fn send_progress(&mut self, id: &str, is_last: bool) {
         let Some(download) = self.downloads.all.get_mut(id) else {
             return;
         };
-        let is_due = download.sent.is_none_or(|sent| sent.elapsed() >= PROGRESS);
-        if !is_due && !is_last {
+        let kind = mem::discriminant(&download.state);
+        let is_due = |(at, sent): (Instant, _)| sent != kind || at.elapsed() >= PROGRESS;
+        if !is_last && !download.sent.is_none_or(is_due) {
             return;
         }
-        download.sent = Some(Instant::now());
+        download.sent = Some((Instant::now(), kind));
         let state = download.state.clone();
         self.send_download(id, Some(state));
         if is_last {
@@ -270,21 +350,14 @@ impl Library {
 
     /// A file is whole and verified; its header is read before it is said to be here.
     fn arrived(&mut self, id: &str, file: PathBuf, sha256: String) {
-        let id = id.to_owned();
-        let (search, set) = (
-            ModelSearch::default(),
-            self.settings.download_folder.is_some(),
-        );
-        let place = match self
-            .downloads
-            .all
-            .get(&id)
-            .map(|it| &it.request.destination)
-        {
-            Some(Destination::Folder { .. }) if set => ModelPlace::Goldcrest,
-            Some(Destination::HubCache { .. }) => ModelPlace::HuggingFace,
-            _ => ModelPlace::Goldcrest,
+        let Some(download) = self.downloads.all.get(id) else {
+            return;
         };
+        let place = match download.request.destination {
+            Destination::Folder { .. } => ModelPlace::Goldcrest,
+            Destination::HubCache { .. } => ModelPlace::HuggingFace,
+        };
+        let (id, search) = (id.to_owned(), ModelSearch::default());
         let look = move || {
             let found = search.file(&file, place).ok_or_else(|| {
                 let path = file.display();
@@ -296,6 +369,15 @@ impl Library {
             ArrivedFile { found, stamp }
         };
         self.mailbox.in_background(look, move |library, arrived| {
+            let arrived = match arrived {
+                Ok(arrived) => arrived,
+                Err(error) => {
+                    return library.fail(
+                        &id,
+                        format!("It is downloaded, but could not be read: {error}."),
+                    );
+                }
+            };
             if let Some(stamp) = &arrived.stamp {
                 library
                     .facts
@@ -303,7 +385,7 @@ impl Library {
             }
             match arrived.found {
                 Ok(found) => library.file_is_here(&id, found),
-                Err(message) => library.file_is_of_no_use(&id, message),
+                Err(message) => library.fail(&id, message),
             }
         });
     }
@@ -326,7 +408,7 @@ impl Library {
         self.scan();
     }
 
-    fn file_is_of_no_use(&mut self, id: &str, message: String) {
+    fn fail(&mut self, id: &str, message: String) {
         if let Some(download) = self.downloads.all.get_mut(id) {
             let (done, total) = download.progress();
             download.state = DownloadState::Failed {
@@ -350,7 +432,7 @@ impl Library {
     }
 }
 
-/// Whether a destination is that of a known model, in whichever revision.
+/// Whether a destination is that of a known model, at its commit or on the main branch.
 fn is_known(destination: &Destination, known: &KnownModel) -> bool {
     match destination {
         Destination::HubCache {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::mem::Discriminant;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -23,9 +24,20 @@ pub(super) struct ActiveDownload {
     pub(super) request: DownloadRequest,
     pub(super) state: DownloadState,
     pub(super) child: Option<RunningChild>,
-    /// It is removed once its child has ended.
-    pub(super) dropped: bool,
-    pub(super) sent: Option<Instant>,
+    pub(super) next: Next,
+    /// When a state was sent to the page, and which.
+    pub(super) sent: Option<(Instant, Discriminant<DownloadState>)>,
+}
+
+/// What follows when the child of a download has ended, or what it wrote is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It stays as it is.
+    Stay,
+    /// It is dropped, with what was written.
+    Drop,
+    /// It was dropped and is wanted after all.
+    Start,
 }
 
 pub(super) struct RunningChild {
@@ -58,7 +70,7 @@ impl Downloads {
 
     /// As the list shows them.
     pub(super) fn listed(&self) -> BTreeMap<String, ListedDownload> {
-        let shown = self.all.iter().filter(|(_, download)| !download.dropped);
+        let shown = self.kept();
         let listed = |(id, it): (&String, &ActiveDownload)| {
             let listed = ListedDownload {
                 file: it.request.file_name().to_owned(),
@@ -70,9 +82,15 @@ impl Downloads {
         shown.map(listed).collect()
     }
 
+    /// Those that are not dropped.
+    fn kept(&self) -> impl Iterator<Item = (&String, &ActiveDownload)> {
+        let all = self.all.iter();
+        all.filter(|(_, download)| download.next != Next::Drop)
+    }
+
     pub(super) fn save(&self) {
-        let kept = self.all.iter().filter(|(_, download)| !download.dropped);
-        let stored: Vec<_> = kept
+        let stored: Vec<_> = self
+            .kept()
             .map(|(id, download)| StoredDownload {
                 id: id.clone(),
                 request: download.request.clone(),
@@ -95,7 +113,7 @@ impl ActiveDownload {
             },
             request,
             child: None,
-            dropped: false,
+            next: Next::Stay,
             sent: None,
         }
     }

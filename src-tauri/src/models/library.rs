@@ -2,18 +2,17 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use ::models::{
     Bandwidth, EntrySources, Facts, FileStamp, FoundFile, Machine, Manifest, ModelList, ModelPlace,
     ModelSearch, id_of,
 };
 use chat::{AnswerStats, Chat, Failure, ModelChoice, ModelInfo, ModelStatus, Settings};
-use engine::LoadOptions;
 
 use super::downloads::Downloads;
 use super::mailbox::Mailbox;
 use super::places::{ModelPlaces, machine_name};
+use crate::model::load_options;
 use crate::wire::ShellEvent;
 
 /// Tokens of an answer that give a rate.
@@ -36,9 +35,12 @@ pub(super) struct Library {
     pub(super) found: Vec<FoundFile>,
     free_bytes: Option<u64>,
     scanning: bool,
+    /// Something has changed since the search under way began: it may have missed that.
+    scan_again: bool,
     /// Files whose SHA-256 is to be computed, the one in work included.
     to_hash: VecDeque<FileStamp>,
-    bandwidth_asked: bool,
+    /// The machine whose memory bandwidth was asked for.
+    bandwidth_asked: Option<String>,
     /// The list that the page has.
     sent: Option<ModelList>,
 }
@@ -66,8 +68,9 @@ impl Library {
             found: Vec::new(),
             free_bytes: None,
             scanning: false,
+            scan_again: false,
             to_hash: VecDeque::new(),
-            bandwidth_asked: false,
+            bandwidth_asked: None,
             sent: None,
             mailbox,
             chat,
@@ -77,9 +80,11 @@ impl Library {
         }
     }
 
-    /// The list, and another search.
+    /// The list, and another search, unless one is under way.
     pub(super) fn list(&mut self) -> ModelList {
-        self.scan();
+        if !self.scanning {
+            self.scan();
+        }
         self.measure_bandwidth();
         let list = self.now();
         self.sent = Some(list.clone());
@@ -118,12 +123,7 @@ impl Library {
     fn machine(&self) -> Machine {
         let open = self.status.ready();
         let taken = open.map_or(0, |open| open.file_bytes.saturating_add(open.kv_bytes));
-        let options = LoadOptions {
-            threads: self.settings.threads.map(|threads| threads as usize),
-            context: self.settings.context_length.map(|tokens| tokens as usize),
-            kv: self.settings.kv_type,
-            ..LoadOptions::default()
-        };
+        let options = load_options(&self.settings.load_options());
         Machine {
             bandwidth: self.facts.bandwidth(&machine_name(&options)),
             available: engine::process::available().map(|free| free.saturating_add(taken)),
@@ -131,10 +131,15 @@ impl Library {
         }
     }
 
+    /// The folder of downloads that the user has set. The hub's cache is used as such, whether it was set or not.
+    pub(super) fn set_folder(&self) -> Option<&Path> {
+        let set = self.settings.download_folder.as_deref().map(Path::new);
+        set.filter(|folder| *folder != self.places.hub)
+    }
+
     /// Where models are downloaded to.
     pub(super) fn download_folder(&self) -> PathBuf {
-        let set = self.settings.download_folder.as_deref();
-        set.map_or_else(|| self.places.hub.clone(), PathBuf::from)
+        self.set_folder().unwrap_or(&self.places.hub).to_owned()
     }
 
     pub(super) fn settings_changed(&mut self, settings: Settings) {
@@ -143,6 +148,7 @@ impl Library {
         if moved {
             self.scan();
         }
+        self.measure_bandwidth();
         self.changed();
     }
 
@@ -161,7 +167,7 @@ impl Library {
                 let search = self.search.clone();
                 let look = move || search.file(&file, ModelPlace::Opened);
                 self.mailbox.in_background(look, |library, found| {
-                    let Some(found) = found else { return };
+                    let Ok(Some(found)) = found else { return };
                     library.opened(&found.stamp.clone(), &found.path.clone());
                     library.add(found);
                 });
@@ -187,6 +193,7 @@ impl Library {
     pub(super) fn add(&mut self, file: FoundFile) {
         self.found.retain(|it| it.stamp.path != file.stamp.path);
         self.found.push(file);
+        self.scan_again = self.scanning;
         self.hash_next();
         self.changed();
     }
@@ -210,35 +217,31 @@ impl Library {
         }
     }
 
-    /// Searches the folders, unless that is under way.
+    /// Searches the folders; once more where that is under way, as it may have passed what has changed.
     pub(super) fn scan(&mut self) {
         if self.scanning {
+            self.scan_again = true;
             return;
         }
-        self.scanning = true;
-        let set = self.settings.download_folder.as_deref().map(PathBuf::from);
-        let own: Vec<_> = set.into_iter().chain([self.places.own_folder()]).collect();
-        let folders = (self.places.folders)(&own);
-        let opened: Vec<_> = self.facts.opened().map(Path::to_owned).collect();
-        let (search, demo) = (self.search.clone(), self.places.demo_model.clone());
+        (self.scanning, self.scan_again) = (true, false);
+        let find = self
+            .places
+            .search(&self.search, self.set_folder(), &self.facts);
         let downloads = self.download_folder();
-        let scan = move || {
-            let mut found = search.run(&folders, &opened);
-            let demo = demo.and_then(|demo| search.file(&demo, ModelPlace::DemoModel));
-            if let Some(demo) = demo {
-                found.retain(|file| file.stamp.path != demo.stamp.path);
-                found.push(demo);
-            }
-            ScanResult {
-                found,
-                free_bytes: download::free_bytes(&downloads).ok(),
-            }
+        let scan = move || ScanResult {
+            found: find(),
+            free_bytes: download::free_bytes(&downloads).ok(),
         };
         self.mailbox.in_background(scan, |library, result| {
             library.scanning = false;
-            library.found = result.found;
-            library.free_bytes = result.free_bytes;
-            library.hash_next();
+            match result {
+                Ok(_) if library.scan_again => library.scan(),
+                Ok(ScanResult { found, free_bytes }) => {
+                    (library.found, library.free_bytes) = (found, free_bytes);
+                    library.hash_next();
+                }
+                Err(_) => {}
+            }
             library.changed();
         });
     }
@@ -265,15 +268,14 @@ impl Library {
         let Some(stamp) = self.to_hash.front().cloned() else {
             return;
         };
+        let hashed = stamp.clone();
         let hash = move || {
             ::models::lower_priority();
-            let never = AtomicBool::new(false);
-            let hash = ::models::sha256(&stamp, &never);
-            (stamp, hash)
+            ::models::sha256(&hashed)
         };
-        self.mailbox.in_background(hash, |library, (stamp, hash)| {
+        self.mailbox.in_background(hash, move |library, hash| {
             library.to_hash.pop_front();
-            match hash {
+            match hash.flatten() {
                 Ok(Some(sha256)) => {
                     library
                         .facts
@@ -292,26 +294,30 @@ impl Library {
         });
     }
 
-    /// Measures the memory bandwidth once in a run of the app, unless it is known.
+    /// Measures the memory bandwidth once for the threads that are set, unless it is known.
     fn measure_bandwidth(&mut self) {
         let machine = self.machine();
+        let name = machine_name(&machine.options);
         let has_memory = machine.available.is_none_or(|free| free > BANDWIDTH_MEMORY);
-        if self.bandwidth_asked || machine.bandwidth.is_some() || !has_memory {
+        let is_asked = self.bandwidth_asked.as_ref() == Some(&name);
+        if is_asked || machine.bandwidth.is_some() || !has_memory {
             return;
         }
-        self.bandwidth_asked = true;
-        let (name, measure) = (machine_name(&machine.options), self.places.bandwidth);
+        self.bandwidth_asked = Some(name.clone());
+        let measure = self.places.bandwidth;
         let threads = engine::machine::threads(machine.options.threads);
         self.mailbox.in_background(
             move || measure(threads),
-            move |library, rate| {
-                if rate.is_finite() {
+            move |library, rate| match rate {
+                Ok(rate) if rate.is_finite() => {
                     library.facts.set_bandwidth(Bandwidth {
                         machine: name,
                         bytes_per_second: rate,
                     });
                     library.changed();
                 }
+                Ok(_) => {}
+                Err(_) => library.bandwidth_asked = None,
             },
         );
     }
@@ -340,17 +346,25 @@ impl Library {
     }
 
     pub(super) fn removable(&mut self, id: &str) -> Result<PathBuf, Failure> {
-        let removable = self.found(id).and_then(|file| {
-            if file.place == ModelPlace::DemoModel {
-                return Err(Failure::other("The demo model is a part of Goldcrest and stays."));
-            }
-            if self.open_file().is_some_and(|open| open == file.path) {
-                let refused = "This model is open. Open another one first, or the demo model; then remove it.";
-                return Err(Failure::other(refused));
-            }
-            Ok(file.path.clone())
+        let removable = self.found(id).and_then(|file| match file.place {
+            ModelPlace::DemoModel => Err(Failure::other(
+                "The demo model is a part of Goldcrest and stays.",
+            )),
+            _ => Ok(file.path.clone()),
         });
         self.renewing(removable)
+    }
+
+    /// The file of the model that is open, being opened or unloaded; none where that is the demo model.
+    pub(super) fn file_in_use(&self) -> Option<PathBuf> {
+        let file = match &self.status {
+            ModelStatus::None => &None,
+            ModelStatus::Checking { model }
+            | ModelStatus::Loading { model, .. }
+            | ModelStatus::Ejected { model } => &model.file,
+            ModelStatus::Ready { model } => &model.file,
+        };
+        file.as_ref().map(PathBuf::from)
     }
 
     /// An entry that is not there is a sign of an old list.

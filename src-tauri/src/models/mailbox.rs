@@ -1,5 +1,6 @@
 //! Requests to a thread that owns a state: each is a closure that the owner runs.
 
+use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -46,20 +47,39 @@ impl<O: 'static> Mailbox<O> {
         answer.recv().map_err(|_| NoOwner)
     }
 
-    /// Does something slow on a thread of its own, and gives the result to the owner.
+    /// Does something slow on a thread of its own, and gives the result to the owner; an error where there is no thread.
     pub fn in_background<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-        then: impl FnOnce(&mut O, T) + Send + 'static,
+        then: impl FnOnce(&mut O, io::Result<T>) + Send + 'static,
+    ) {
+        let named = thread::Builder::new().name("models-work".to_owned());
+        self.on_thread(named, work, then);
+    }
+
+    fn on_thread<T: Send + 'static, F: FnOnce(&mut O, io::Result<T>) + Send + 'static>(
+        &self,
+        builder: thread::Builder,
+        work: impl FnOnce() -> T + Send + 'static,
+        then: F,
     ) {
         let mailbox = self.clone();
-        let named = thread::Builder::new().name("models-work".to_owned());
-        let started = named.spawn(move || {
+        // What is moved into a thread that does not start is lost: `then` follows.
+        let (hand, handed) = channel::<F>();
+        let started = builder.spawn(move || {
             let result = work();
-            mailbox.tell(move |owner| then(owner, result));
+            if let Ok(then) = handed.recv() {
+                mailbox.tell(move |owner| then(owner, Ok(result)));
+            }
         });
-        if let Err(error) = started {
-            tracing::error!(%error, "there is no thread for the list of models");
+        match started {
+            Ok(_) => {
+                let _ = hand.send(then);
+            }
+            Err(error) => {
+                tracing::error!(%error, "there is no thread for the list of models");
+                self.tell(move |owner| then(owner, Err(error)));
+            }
         }
     }
 }
@@ -70,5 +90,28 @@ impl<O> Inbox<O> {
         while let Ok(request) = self.0.recv() {
             request(&mut owner);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_without_a_thread_comes_back_as_an_error() {
+        let (mailbox, inbox) = Mailbox::<Vec<bool>>::new();
+        mailbox.in_background(|| (), |owner, result| owner.push(result.is_ok()));
+        // No address space holds a stack of this size.
+        let vast = thread::Builder::new().stack_size(1 << 60);
+        mailbox.on_thread(vast, || (), |owner, result| owner.push(result.is_ok()));
+        let owner = thread::spawn(move || inbox.serve(Vec::new()));
+        let mut seen = Vec::new();
+        while seen.len() < 2 {
+            seen = mailbox.ask(|owner| owner.clone()).expect("an owner");
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [false, true]);
+        drop(mailbox);
+        owner.join().expect("it ends without a mailbox");
     }
 }

@@ -2,17 +2,17 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use ::models::{SearchFolder, UserFolders};
-
+use ::models::{Facts, FoundFile, ModelPlace, ModelSearch, SearchFolder, UserFolders, own_folders};
 use engine::LoadOptions;
 
 use crate::demo_model;
 use crate::folders::Folders;
 
-/// Finds the folders to be searched; it is given those of the app.
-type FindFolders = Box<dyn Fn(&[PathBuf]) -> Vec<SearchFolder> + Send + Sync>;
+/// Finds the folders to be searched; it is given those of the app. It may wait for a network.
+type FindFolders = Arc<dyn Fn(&[PathBuf]) -> Vec<SearchFolder> + Send + Sync>;
 
 /// Finds a program.
 type FindProgram = Box<dyn Fn() -> io::Result<PathBuf> + Send + Sync>;
@@ -48,7 +48,7 @@ impl ModelPlaces {
             data: folders.data.clone(),
             hub,
             endpoint: download::hub_endpoint(&environment),
-            folders: Box::new(move |own| {
+            folders: Arc::new(move |own| {
                 ::models::search_folders(&user, &environment, &searched, own)
             }),
             demo_model: demo_model::file(),
@@ -63,8 +63,35 @@ impl ModelPlaces {
     }
 
     /// The folder of models beside the chats.
-    pub fn own_folder(&self) -> PathBuf {
+    fn own_folder(&self) -> PathBuf {
         self.data.join("models")
+    }
+
+    /// A search of these places, of the folder that the user has set, and for the files that were opened: to be run on a
+    /// thread that may wait.
+    pub fn search(
+        &self,
+        search: &ModelSearch,
+        set: Option<&Path>,
+        facts: &Facts,
+    ) -> impl FnOnce() -> Vec<FoundFile> + Send + use<> {
+        let set = set.map(Path::to_owned);
+        let own: Vec<_> = set.into_iter().chain([self.own_folder()]).collect();
+        let opened: Vec<_> = facts.opened().map(Path::to_owned).collect();
+        let certain = own_folders(&self.hub, &own);
+        let (search, find) = (search.clone(), Arc::clone(&self.folders));
+        let demo_model = self.demo_model.clone();
+        move || {
+            let folders = search.folders(move || find(&own)).unwrap_or(certain);
+            let mut found = search.run(&folders, &opened);
+            let demo = demo_model.and_then(|demo| search.file(&demo, ModelPlace::DemoModel));
+            if let Some(demo) = demo {
+                // It may have been opened as a file.
+                found.retain(|file| file.stamp.path != demo.stamp.path);
+                found.push(demo);
+            }
+            found
+        }
     }
 }
 

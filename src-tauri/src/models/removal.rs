@@ -13,29 +13,48 @@ use std::path::{Path, PathBuf};
 /// When the file is not there.
 pub fn files_behind(path: &Path) -> io::Result<Vec<PathBuf>> {
     let content = path.canonicalize()?;
-    let mut files = sibling_links(path, &content);
-    if path.symlink_metadata()?.is_symlink() {
-        // First: where it cannot be moved, everything stays as it is.
-        files.insert(0, content);
-    }
-    files.push(path.to_owned());
+    let mut files = snapshot_links(&content);
+    files.push(real_name(path)?);
+    files.sort();
+    files.dedup();
+    // First: where it cannot be moved, everything stays as it is.
+    files.retain(|file| *file != content);
+    files.insert(0, content);
     Ok(files)
 }
 
-/// The links to `content` in other snapshots: `snapshots/COMMIT/FILE`.
-fn sibling_links(path: &Path, content: &Path) -> Vec<PathBuf> {
-    let is_snapshots = |folder: &&Path| folder.file_name().is_some_and(|it| it == "snapshots");
-    let Some(snapshots) = path.ancestors().find(is_snapshots) else {
-        return Vec::new();
-    };
-    let below = path.strip_prefix(snapshots).unwrap_or(path);
-    let file: PathBuf = below.components().skip(1).collect();
-    let commits = snapshots.read_dir().into_iter().flatten().flatten();
-    commits
-        .map(|commit| commit.path().join(&file))
-        .filter(|link| link != path && link.is_symlink())
-        .filter(|link| link.canonicalize().is_ok_and(|target| target == content))
-        .collect()
+/// A path without the links above its last part.
+fn real_name(path: &Path) -> io::Result<PathBuf> {
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => Ok(folder.canonicalize()?.join(name)),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// The links to `content` where that is a blob of the hub's cache: `../snapshots/COMMIT/FILE`.
+fn snapshot_links(content: &Path) -> Vec<PathBuf> {
+    let blobs = content.parent();
+    let blobs = blobs.filter(|folder| folder.file_name().is_some_and(|it| it == "blobs"));
+    let mut folders: Vec<_> = blobs
+        .map(|it| it.with_file_name("snapshots"))
+        .into_iter()
+        .collect();
+    let mut links = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in folder.read_dir().into_iter().flatten().flatten() {
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(path),
+                Ok(kind) if kind.is_symlink() && leads_to(&path, content) => links.push(path),
+                _ => {}
+            }
+        }
+    }
+    links
+}
+
+fn leads_to(link: &Path, content: &Path) -> bool {
+    link.canonicalize().is_ok_and(|target| target == content)
 }
 
 #[cfg(all(test, unix))]
@@ -65,15 +84,26 @@ mod tests {
             link
         };
         let (first, second, other) = (link("1", "x"), link("2", "x"), link("3", "y"));
-        let files = files_behind(&first).expect("there");
-        assert_eq!(files, [blobs.join("x"), second, first]);
+        let linked = home.join("linked");
+        symlink(&home, &linked).expect("linked");
+        let below_link = linked.join(first.strip_prefix(&home).expect("below"));
+        let expected = [blobs.join("x"), first.clone(), second];
+        for path in [&first, &blobs.join("x"), &below_link] {
+            assert_eq!(files_behind(path).expect("there"), expected);
+        }
+        let own = home.join("own.gguf");
+        symlink(&first, &own).expect("linked");
+        let with_own = files_behind(&own).expect("there");
+        assert_eq!(with_own[..3], expected);
+        assert_eq!(with_own[3..], [own]);
         assert!(other.exists());
     }
 
     #[test]
     fn a_plain_file_goes_alone_and_one_that_is_gone_is_an_error() {
         let home = tempfile::tempdir().expect("made");
-        let file = home.path().join("m.gguf");
+        let home = home.path().canonicalize().expect("there");
+        let file = home.join("m.gguf");
         assert!(files_behind(&file).is_err());
         fs::write(&file, "m").expect("written");
         assert_eq!(files_behind(&file).expect("there"), [file]);

@@ -11,12 +11,16 @@ use std::time::{Duration, Instant};
 
 use ::models::{Authenticity, DownloadState, ModelEntry, ModelPlace, SearchFolder};
 use chat::{
-    Device, ModelHost, ModelInfo, ModelOptions, Opening, Store, TemplateChoice, TemplateStatus,
+    Device, ModelHost, ModelInfo, ModelOptions, ModelStatus, Opening, Store, TemplateChoice,
+    TemplateStatus,
 };
 use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Sampling};
 use tempfile::TempDir;
 
 use super::*;
+
+mod downloads;
+mod library;
 
 const Q4_K_M: &str = "SmolLM3-Q4_K_M.gguf";
 
@@ -127,7 +131,7 @@ impl Page {
             data: home.path().join("data"),
             hub: home.path().join("hub"),
             endpoint: "https://huggingface.co".into(),
-            folders: Box::new(move |own| {
+            folders: Arc::new(move |own| {
                 let own = own.iter().map(|path| (ModelPlace::Goldcrest, path));
                 let all = own.chain([(ModelPlace::Downloads, &downloads)]);
                 all.map(|(place, path)| SearchFolder {
@@ -164,6 +168,27 @@ impl Page {
         self.models
             .0
             .tell(move |library| library.places.fetch = fetch);
+    }
+
+    /// The same, of which each start appends its request to `asked`.
+    fn fetch_noting(&self, line: &str) {
+        let asked = self.home.path().join("asked");
+        let note = format!("echo \"$request\" >> '{}'", asked.display());
+        self.fetch_by(&format!("{note}; {line}"));
+    }
+
+    /// The requests of the children that were started.
+    fn asked(&self) -> Vec<download::DownloadRequest> {
+        let text = fs::read_to_string(self.home.path().join("asked")).unwrap_or_default();
+        let request = |line: &str| serde_json::from_str(line).expect("a request");
+        text.lines().map(request).collect()
+    }
+
+    fn download_to(&self, folder: &Path) {
+        self.models.settings_changed(Settings {
+            download_folder: Some(folder.display().to_string()),
+            ..Settings::default()
+        });
     }
 
     fn downloads(&self) -> PathBuf {
@@ -210,80 +235,6 @@ impl Page {
 }
 
 #[test]
-fn files_in_the_folders_are_listed_opened_and_remembered() {
-    let page = Page::open();
-    let file = page.downloads().join("mine.gguf");
-    fs::copy(fixture(), &file).expect("copied");
-    let entry = page.found(&file);
-    assert_eq!(entry.place, Some(ModelPlace::Downloads));
-    assert_eq!(entry.authenticity, Authenticity::Unlisted);
-    let forecast = page
-        .until(|list| {
-            let first = list.entries.first();
-            first
-                .and_then(|it| it.forecast.as_ref()?.tokens_per_second)
-                .is_some()
-        })
-        .entries;
-    assert!(
-        forecast[0].recommended,
-        "what newcomers are offered is first"
-    );
-
-    let choice = page.models.choice(entry.id).expect("here");
-    page.chat.open_model(choice).expect("asked");
-    page.opened(Some(&file));
-    let stored = page.home.path().join("data/models.json");
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !fs::read_to_string(&stored).is_ok_and(|it| it.contains("opened_as")) {
-        assert!(Instant::now() < deadline, "it is not remembered");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-#[test]
-fn a_file_that_is_gone_is_an_error_and_leaves_the_list() {
-    let page = Page::open();
-    let file = page.downloads().join("mine.gguf");
-    fs::copy(fixture(), &file).expect("copied");
-    let id = page.found(&file).id;
-    fs::remove_file(&file).expect("removed");
-    let list = page.until(|list| !list.entries.iter().any(|it| it.id == id));
-    assert!(list.entries.iter().all(|entry| entry.file.is_none()));
-    for answer in [
-        page.models.choice(id.clone()).map(|_| ()),
-        page.models.file(id.clone()).map(|_| ()),
-        page.models.removable(id).map(|_| ()),
-    ] {
-        let error = answer.expect_err("gone");
-        assert!(
-            error.to_string().contains("not on this computer"),
-            "{error}"
-        );
-    }
-}
-
-#[test]
-fn the_open_model_is_not_removed() {
-    let page = Page::open();
-    let [open, other] = ["open.gguf", "other.gguf"].map(|name| page.downloads().join(name));
-    for file in [&open, &other] {
-        fs::copy(fixture(), file).expect("copied");
-    }
-    page.found(&open);
-    page.found(&other);
-    page.chat
-        .open_model(ModelChoice::File(open.clone()))
-        .expect("asked");
-    page.opened(Some(&open));
-    let refused = page.models.removable(::models::id_of(&open));
-    let error = refused.expect_err("it is open").to_string();
-    assert!(error.contains("open"), "{error}");
-    let removable = page.models.removable(::models::id_of(&other));
-    assert_eq!(removable.expect("it is not"), [other]);
-}
-
-#[test]
 fn an_unknown_model_and_a_bad_address_are_refused_with_a_sentence() {
     let page = Page::open();
     for (answer, words) in [
@@ -296,6 +247,10 @@ fn an_unknown_model_and_a_bad_address_are_refused_with_a_sentence() {
         (
             page.models.get_address("https://example.org/a.zip".into()),
             "GGUF",
+        ),
+        (
+            page.models.get_address("https://example.org/a.gguf".into()),
+            "only files of Hugging Face",
         ),
     ] {
         let error = answer.expect_err(words).to_string();

@@ -10,7 +10,7 @@ pub fn start(chat: &Chat, events: &Events, data: &Path) -> Models {
         data: data.to_owned(),
         hub: data.join("hub"),
         endpoint: "https://huggingface.co".into(),
-        folders: Box::new(|own| {
+        folders: Arc::new(|own| {
             let folders = own.iter().map(|path| ::models::SearchFolder {
                 place: ::models::ModelPlace::Goldcrest,
                 path: path.clone(),

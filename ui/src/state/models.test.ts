@@ -150,7 +150,7 @@ test("what is refused is said on the page while it is shown, else as a notice", 
   app.models.show();
   await app.models.remove(current ?? q4);
   expect(app.models.outcome).toMatchObject({ tone: "error" });
-  expect(app.models.outcome?.text).toContain("This model is open.");
+  expect(app.models.outcome?.text).toContain("This model is in use.");
   expect(notices(app)).toEqual([]);
   host.ejectModel = () => refuse("other", "An answer is being written. Stop it first.");
   await app.models.eject();

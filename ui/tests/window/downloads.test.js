@@ -170,7 +170,7 @@ test("a model of a typed address is downloaded, opened, and goes to the trash", 
     await app.click("menuitem", "Move to the trash");
   };
   await remove();
-  await app.until("the refusal", async () => (await app.text()).includes("This model is open."));
+  await app.until("the refusal", async () => (await app.text()).includes("This model is in use."));
   assert(existsSync(link));
   await app.click("button", /^Open Demo model/);
   await app.until("the demo model", async () => {

@@ -295,10 +295,20 @@ fn is_link_refused(error: &io::Error) -> bool {
 }
 
 /// Bytes that are on the disk of a file that is not whole: what a resume begins with. `None` where there is none.
-pub fn incomplete_bytes(request: &DownloadRequest) -> Option<u64> {
-    let paths = DownloadPaths::of(request).ok()?;
-    let bytes = fs::metadata(paths.incomplete).ok()?.len();
-    (bytes > 0).then_some(bytes)
+///
+/// # Errors
+/// Where that cannot be known: the file cannot be asked, or its folder is not there, as on a drive that is not connected.
+pub fn incomplete_bytes(request: &DownloadRequest) -> io::Result<Option<u64>> {
+    let Ok(paths) = DownloadPaths::of(request) else {
+        return Ok(None);
+    };
+    let (Destination::HubCache { hub: root, .. } | Destination::Folder { folder: root, .. }) =
+        &request.destination;
+    match fs::metadata(paths.incomplete) {
+        Ok(metadata) => Ok(Some(metadata.len()).filter(|bytes| *bytes > 0)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && root.is_dir() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Removes what was written of a file that is not whole.
@@ -361,7 +371,7 @@ mod tests {
         let paths = DownloadPaths::of(&request).expect("all is known");
         let mut file = paths.open_incomplete().expect("made");
         file.write_all(b"content").expect("written");
-        assert_eq!(incomplete_bytes(&request), Some(7));
+        assert_eq!(incomplete_bytes(&request).expect("known"), Some(7));
         drop(file);
         let pointer = paths.publish(Some("main")).expect("published");
         assert_eq!(fs::read(&pointer).expect("it leads there"), b"content");
@@ -370,7 +380,7 @@ mod tests {
             let target = Path::new("../../../../blobs").join("ab".repeat(32));
             assert_eq!(fs::read_link(&pointer).expect("a link"), target);
         }
-        assert_eq!(incomplete_bytes(&request), None);
+        assert_eq!(incomplete_bytes(&request).expect("known"), None);
     }
 
     #[test]
@@ -448,16 +458,26 @@ mod tests {
     }
 
     #[test]
+    fn in_a_folder_that_is_not_there_nobody_knows_what_is() {
+        let home = tempfile::tempdir().expect("a folder");
+        let hub = home.path().join("drive/hub");
+        let request = request(&hub, "x.gguf");
+        assert!(incomplete_bytes(&request).is_err());
+        fs::create_dir_all(&hub).expect("made");
+        assert_eq!(incomplete_bytes(&request).expect("known"), None);
+    }
+
+    #[test]
     fn of_a_file_without_hash_or_commit_nothing_is_there() {
         let hub = tempfile::tempdir().expect("a folder");
         let mut unknown = request(hub.path(), "x.gguf");
         unknown.sha256 = None;
-        assert_eq!(incomplete_bytes(&unknown), None);
+        assert_eq!(incomplete_bytes(&unknown).expect("known"), None);
         drop_incomplete(&unknown).expect("nothing to drop");
         let mut branch = request(hub.path(), "x.gguf");
         if let Destination::HubCache { revision, .. } = &mut branch.destination {
             *revision = "main".to_owned();
         }
-        assert_eq!(incomplete_bytes(&branch), None);
+        assert_eq!(incomplete_bytes(&branch).expect("known"), None);
     }
 }

@@ -57,14 +57,12 @@ impl EntrySources<'_> {
         let mut entries = Vec::new();
         for known in self.manifest.downloadable() {
             let here = files.iter().filter(|(_, it)| it.known == Some(known));
-            let here: Vec<_> = here
-                .map(|(file, identity)| self.found_entry(file, identity))
-                .collect();
+            let is_here = here.clone().any(|(file, _)| file.header.is_ok());
             // A download goes on, or waits, though a copy has turned up elsewhere.
-            if here.is_empty() || self.downloads.contains_key(&known.file) {
+            if !is_here || self.downloads.contains_key(&known.file) {
                 entries.push(self.known_entry(known));
             }
-            entries.extend(here);
+            entries.extend(here.map(|(file, it)| self.found_entry(file, it)));
         }
         let is_listed =
             |known: Option<&KnownModel>| known.is_some_and(|it| it.repository.is_some());

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use sha2::{Digest, Sha256};
 
@@ -10,12 +9,12 @@ use crate::stamp::FileStamp;
 
 const CHUNK: usize = 1 << 20;
 
-/// The SHA-256 of the file with this stamp in hexadecimal digits; `None` where `cancel` was set, or the file is no
-/// longer the one of the stamp: a file that changes while it is read has no hash.
+/// The SHA-256 of the file with this stamp in hexadecimal digits; `None` where the file is no longer the one of the
+/// stamp: a file that changes while it is read has no hash.
 ///
 /// # Errors
 /// When it cannot be read to its end.
-pub fn sha256(stamp: &FileStamp, cancel: &AtomicBool) -> io::Result<Option<String>> {
+pub fn sha256(stamp: &FileStamp) -> io::Result<Option<String>> {
     let mut file = File::open(&stamp.path)?;
     let is_same = |file: &File| {
         let opened = FileStamp::with(stamp.path.clone(), &file.metadata()?);
@@ -27,9 +26,6 @@ pub fn sha256(stamp: &FileStamp, cancel: &AtomicBool) -> io::Result<Option<Strin
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK];
     loop {
-        if cancel.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
         match file.read(&mut chunk)? {
             0 => break,
             read => hash.update(&chunk[..read]),
@@ -63,7 +59,7 @@ mod tests {
     }
 
     fn hash(stamp: &FileStamp) -> Option<String> {
-        sha256(stamp, &AtomicBool::new(false)).expect("read")
+        sha256(stamp).expect("read")
     }
 
     #[test]
@@ -73,8 +69,6 @@ mod tests {
         // FIPS 180-2, example 1.
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hash(&stamp).as_deref(), Some(expected));
-        let cancelled = sha256(&stamp, &AtomicBool::new(true)).expect("read");
-        assert_eq!(cancelled, None);
     }
 
     #[test]
@@ -84,7 +78,7 @@ mod tests {
         fs::write(&path, b"abcd").expect("written");
         assert_eq!(hash(&stamp), None);
         fs::remove_file(&path).expect("removed");
-        assert!(sha256(&stamp, &AtomicBool::new(false)).is_err());
+        assert!(sha256(&stamp).is_err());
     }
 
     #[cfg(unix)]

@@ -94,25 +94,15 @@ pub struct SearchFolder {
 }
 
 /// All folders in which a model file may be; many do not exist. `own` are folders of the app, `hub` the cache of the
-/// Hugging Face hub.
+/// Hugging Face hub. Reads the settings of other programs.
 pub fn search_folders(
     user: &UserFolders,
     environment: &dyn Fn(&str) -> Option<OsString>,
     hub: &Path,
     own: &[PathBuf],
 ) -> Vec<SearchFolder> {
-    let mut folders = Vec::new();
-    let mut add = |place, path: PathBuf, depth| {
-        let is_new = |known: &SearchFolder| known.path != path;
-        if path.is_absolute() && folders.iter().all(is_new) {
-            folders.push(SearchFolder { place, path, depth });
-        }
-    };
-    for folder in own {
-        add(ModelPlace::Goldcrest, folder.clone(), 2);
-    }
-    // models--OWNER--NAME/snapshots/COMMIT/ and the folders of the repository.
-    add(ModelPlace::HuggingFace, hub.to_owned(), 5);
+    let mut folders = own_folders(hub, own);
+    let mut add = |place, path, depth| add_folder(&mut folders, place, path, depth);
     for folder in lm_studio(user) {
         // OWNER/NAME/
         add(ModelPlace::LmStudio, folder, 4);
@@ -131,6 +121,31 @@ pub fn search_folders(
         add(ModelPlace::Downloads, folder.clone(), 2);
     }
     folders
+}
+
+/// Those of [`search_folders`] that no setting of another program names.
+pub fn own_folders(hub: &Path, own: &[PathBuf]) -> Vec<SearchFolder> {
+    let mut folders = Vec::new();
+    for folder in own {
+        add_folder(&mut folders, ModelPlace::Goldcrest, folder.clone(), 2);
+    }
+    // models--OWNER--NAME/snapshots/COMMIT/ and the folders of the repository.
+    add_folder(&mut folders, ModelPlace::HuggingFace, hub.to_owned(), 5);
+    folders
+}
+
+/// Adds a folder. One of the app that is another program's, too, is searched as that program's.
+fn add_folder(folders: &mut Vec<SearchFolder>, place: ModelPlace, path: PathBuf, depth: usize) {
+    match folders.iter_mut().find(|known| known.path == path) {
+        Some(known) => {
+            if known.place == ModelPlace::Goldcrest {
+                known.place = place;
+            }
+            known.depth = known.depth.max(depth);
+        }
+        None if path.is_absolute() => folders.push(SearchFolder { place, path, depth }),
+        None => {}
+    }
 }
 
 /// LM Studio's folder of models, which `settings.json` in its home folder names once it is moved. Its home folder is
@@ -291,6 +306,23 @@ mod tests {
         let llama_cpp = |value| paths(&home, ModelPlace::LlamaCpp, &[("LLAMA_CACHE", value)]);
         assert_eq!(llama_cpp("/disk/llama"), ["/disk/llama"]);
         assert_eq!(llama_cpp(""), ["cache/llama.cpp"], "empty is not set");
+    }
+
+    #[test]
+    fn a_folder_of_the_app_that_is_another_programs_is_searched_as_that_programs() {
+        let home = tempfile::tempdir().expect("made");
+        let hub = home.path().join("hub");
+        let lm_studio = home.path().join(".lmstudio/models");
+        let own = [hub.clone(), lm_studio.clone(), home.path().join("own")];
+        let folders = search_folders(&user(&home), &|_| None, &hub, &own);
+        let of_path = |path: &Path| {
+            let same: Vec<_> = folders.iter().filter(|it| it.path == path).collect();
+            assert_eq!(same.len(), 1, "{path:?}");
+            (same[0].place, same[0].depth)
+        };
+        assert_eq!(of_path(&hub), (ModelPlace::HuggingFace, 5));
+        assert_eq!(of_path(&lm_studio), (ModelPlace::LmStudio, 4));
+        assert_eq!(of_path(&own[2]), (ModelPlace::Goldcrest, 2));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Finds SmolLM3 files on this computer: headers only, in bounded time, on threads of its own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engine::{ConfigError, ModelHeader, OpenError};
+use engine::{ConfigError, GgufError, ModelHeader, OpenError};
 
 use crate::places::{ModelPlace, SearchFolder};
 use crate::stamp::FileStamp;
@@ -76,6 +77,22 @@ impl ModelSearch {
         }
     }
 
+    /// The folders that `find` names. It reads settings that may lie on a network: there are none where that does not
+    /// answer in time, or an earlier search still waits for it.
+    pub fn folders(
+        &self,
+        find: impl FnOnce() -> Vec<SearchFolder> + Send + 'static,
+    ) -> Option<Vec<SearchFolder>> {
+        let (sender, receiver) = channel();
+        // No folder to be searched has this path.
+        self.start(PathBuf::new(), &sender, move |_, folders| {
+            // Without a receiver the time is over.
+            let _ = folders.send(find());
+        });
+        drop(sender);
+        receiver.recv_timeout(self.limits.time).ok()
+    }
+
     /// The SmolLM3 files below `folders` and those of `opened` that are there, each once, in the order of places and
     /// names. Folders that are missing or may not be read are passed over, and so is one in which an earlier search
     /// still waits for the system.
@@ -113,8 +130,9 @@ impl ModelSearch {
         each_once(found)
     }
 
-    /// The file at `path`, if it is a SmolLM3 model.
+    /// The file at `path`, if it is a SmolLM3 model and its path is UTF-8, as the ids of the list are.
     pub fn file(&self, path: &Path, place: ModelPlace) -> Option<FoundFile> {
+        path.to_str()?;
         let stamp = FileStamp::of(path).ok()?;
         let header = match self.header(path, &stamp) {
             HeaderRead::Sound(header) => Ok(header),
@@ -130,11 +148,11 @@ impl ModelSearch {
     }
 
     /// Looks at `path` on a thread of its own: nothing can end a call of the system that waits for a network.
-    fn start(
+    fn start<T: Send + 'static>(
         &self,
         path: PathBuf,
-        found: &Sender<FoundFile>,
-        look: impl FnOnce(&ModelSearch, &Sender<FoundFile>) + Send + 'static,
+        found: &Sender<T>,
+        look: impl FnOnce(&ModelSearch, &Sender<T>) + Send + 'static,
     ) {
         if !self.unfinished().insert(path.clone()) {
             return;
@@ -195,10 +213,16 @@ impl ModelSearch {
 
     fn header(&self, path: &Path, stamp: &FileStamp) -> HeaderRead {
         let known = self.headers().get(stamp).cloned();
-        known.unwrap_or_else(|| {
-            let read = read_header(path);
-            self.headers().insert(stamp.clone(), read.clone());
-            read
+        known.unwrap_or_else(|| match read_header(path) {
+            Ok(read) => {
+                self.headers().insert(stamp.clone(), read.clone());
+                read
+            }
+            // It may pass, so it is not remembered.
+            Err(error) if is_named_smollm3(path) => HeaderRead::Unsound(format!(
+                "It could not be read: {error}. The next search tries again."
+            )),
+            Err(_) => HeaderRead::Other,
         })
     }
 
@@ -227,14 +251,16 @@ fn each_once(mut found: Vec<FoundFile>) -> Vec<FoundFile> {
     once
 }
 
-fn read_header(path: &Path) -> HeaderRead {
-    match ModelHeader::open(path) {
+/// What the file is; an error where the system does not give its content.
+fn read_header(path: &Path) -> io::Result<HeaderRead> {
+    Ok(match ModelHeader::open(path) {
         Ok(header) => HeaderRead::Sound(header),
+        Err(OpenError::Gguf(GgufError::Io(error))) => return Err(error),
         Err(OpenError::Config(ConfigError::Architecture(_))) => HeaderRead::Other,
         // Before the architecture is read, only the name says what it was to be: a file that was cut off, say.
         Err(OpenError::Gguf(_)) if !is_named_smollm3(path) => HeaderRead::Other,
         Err(error) => HeaderRead::Unsound(format!("It cannot be opened: {error}.")),
-    }
+    })
 }
 
 fn is_gguf(path: &Path) -> bool {

@@ -295,7 +295,10 @@ export class FakeModelHost {
     this.calls.push(["removeModel", id]);
     const { status } = this.model;
     if (status.state !== "none" && status.model.file === id)
-      return refuse("other", "This model is open. Open another one, then move it to the trash.");
+      return refuse(
+        "other",
+        "This model is in use. Open another one first, or the demo model; then remove it.",
+      );
     const entries = this.list.entries.filter((entry) => entry.id !== id);
     this.setList({ entries });
     return Promise.resolve(null);

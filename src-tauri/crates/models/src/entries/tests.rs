@@ -131,6 +131,17 @@ fn a_file_is_official_only_by_size_and_hash() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_leaves_the_model_to_be_downloaded() {
+    let mut sources = Sources::new();
+    let bytes = sources.known().bytes;
+    sources.add("/SmolLM3-Q4_K_M.gguf", bytes, ModelPlace::Downloads);
+    sources.found[0].header = Err("It could not be read.".to_owned());
+    let entries = sources.entries();
+    assert_eq!(entries[0].id, Q4_K_M);
+    assert_eq!(entries[1].id, "/SmolLM3-Q4_K_M.gguf");
+}
+
+#[test]
 fn a_measured_rate_goes_before_the_estimate() {
     let mut sources = Sources::new();
     let stamp = sources.add("/a.gguf", 7, ModelPlace::Downloads);

@@ -131,15 +131,15 @@ fn a_folder_without_rights_is_passed_over() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_name_that_is_not_utf_8_is_found_and_keeps_its_bytes() {
+fn a_name_that_is_not_utf_8_is_left_out() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let home = tempfile::tempdir().expect("made");
-    let path = home.path().join(OsStr::from_bytes(b"Smol\xff.gguf"));
-    place(&path);
-    let found = found(&home, 0);
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].path, path);
+    // As text both have the same name.
+    for name in [&b"Smol\xff.gguf"[..], "Smol\u{fffd}.gguf".as_bytes()] {
+        place(&home.path().join(OsStr::from_bytes(name)));
+    }
+    assert_eq!(names(&found(&home, 0)), ["Smol\u{fffd}.gguf"]);
 }
 
 #[test]
@@ -189,6 +189,47 @@ fn a_folder_that_does_not_answer_ends_no_search_and_is_not_entered_twice() {
     ];
     assert_eq!(names(&search.run(&folders, &[])), ["a.gguf"]);
     assert_eq!(search.unfinished().len(), 1);
+}
+
+#[test]
+fn settings_that_do_not_answer_are_waited_for_once() {
+    let search = ModelSearch::within(SearchLimits {
+        time: Duration::from_millis(50),
+        ..SearchLimits::default()
+    });
+    let expected = vec![folder(Path::new("/a"), 1)];
+    let given = expected.clone();
+    assert_eq!(search.folders(move || given), Some(expected));
+    let (answer, answered) = channel::<()>();
+    let wait = move || {
+        let _ = answered.recv();
+        Vec::new()
+    };
+    assert_eq!(search.folders(wait), None);
+    assert_eq!(search.folders(|| panic!("it is not asked again")), None);
+    drop(answer);
+    while !search.unfinished().is_empty() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(search.folders(Vec::new), Some(Vec::new()));
+}
+
+#[test]
+fn a_header_that_could_not_be_read_is_read_again() {
+    let home = tempfile::tempdir().expect("made");
+    let path = home.path().join("SmolLM3.gguf");
+    place(&path);
+    let stamp = FileStamp::of(&path).expect("there");
+    let search = ModelSearch::default();
+    let away = home.path().join("away");
+    fs::rename(&path, &away).expect("moved");
+    let HeaderRead::Unsound(problem) = search.header(&path, &stamp) else {
+        panic!("it is not there");
+    };
+    assert!(problem.starts_with("It could not be read: "), "{problem}");
+    fs::rename(&away, &path).expect("moved");
+    let read = search.header(&path, &stamp);
+    assert!(matches!(read, HeaderRead::Sound(_)), "{read:?}");
 }
 
 #[cfg(unix)]
