@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 mod environment;
 mod fetch;
+mod models;
 mod quantize;
 mod terminal;
 mod tokenize;

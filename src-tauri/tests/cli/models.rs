@@ -1,0 +1,72 @@
+//! `goldcrest models`, over a home folder of its own.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{demo_model, fs, goldcrest, parsed, stdout};
+
+/// The files of this home folder alone.
+fn models(home: &Path, args: &[&str]) -> std::process::Output {
+    let mut command = goldcrest();
+    for (variable, _) in std::env::vars_os() {
+        let name = variable.to_string_lossy();
+        if ["XDG_", "HF_", "HUGGINGFACE_", "LLAMA_", "JAN_"]
+            .iter()
+            .any(|start| name.starts_with(start))
+        {
+            command.env_remove(&variable);
+        }
+    }
+    command.env("HOME", home).env("USERPROFILE", home);
+    command.env("GOLDCREST_DATA_DIR", home.join("data"));
+    command.arg("models").args(args);
+    command.output().expect("the binary starts")
+}
+
+#[test]
+fn known_models_files_and_the_demo_model_are_listed_each_once() {
+    let home = tempfile::tempdir().expect("a folder");
+    let own = home.path().join(".lmstudio/models/me/it/SmolLM3-own.gguf");
+    fs::create_dir_all(own.parent().expect("has one")).expect("made");
+    let whole = fs::read(demo_model()).expect("committed");
+    fs::write(&own, &whole[..whole.len() / 2]).expect("written");
+    // The app has opened the demo model as a file.
+    let first = parsed(models(home.path(), &["--json"]));
+    let entries = first.as_array().expect("a list");
+    let demo = entries.iter().find(|it| it["place"] == "demo-model");
+    let demo = &demo.expect("it is a part of the build")["file"];
+    let opened = json!({
+        "path": demo, "bytes": 1, "modified": 1, "inode": 1, "opened_as": demo,
+        "sha256": null, "tokens_per_second": null,
+    });
+    let facts = json!({ "bandwidth": null, "files": [opened] });
+    fs::write(home.path().join("data/models.json"), facts.to_string()).expect("written");
+
+    let report = parsed(models(home.path(), &["--json"]));
+    let entries = report.as_array().expect("a list");
+    let of_place = |place: &str| -> Vec<&Value> {
+        let of_place = entries.iter().filter(|it| it["place"] == place);
+        of_place.collect()
+    };
+    assert_eq!(entries[0]["id"], "SmolLM3-Q4_K_M.gguf");
+    assert_eq!(
+        (&entries[0]["recommended"], &entries[0]["file"]),
+        (&json!(true), &Value::Null)
+    );
+    let damaged = of_place("lm-studio");
+    assert_eq!((damaged.len(), &damaged[0]["file"]), (1, &json!(own)));
+    assert!(damaged[0]["problem"].is_string(), "{report:#}");
+    let demo = of_place("demo-model");
+    assert_eq!(
+        (demo.len(), &demo[0]["authenticity"]),
+        (1, &json!("official"))
+    );
+    assert!(of_place("opened").is_empty(), "{report:#}");
+
+    let text = stdout(models(home.path(), &[]));
+    assert!(
+        text.contains("LM Studio: ") && text.contains("part of Goldcrest: "),
+        "{text}"
+    );
+}
