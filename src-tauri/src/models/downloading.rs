@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ::models::{DownloadState, FileStamp, FoundFile, KnownModel, ModelPlace, ModelSearch};
@@ -394,7 +394,7 @@ impl Library {
         self.downloads.all.remove(id);
         self.downloads.save();
         let file = found.path.clone();
-        let opens = found.header.is_ok() && self.opens_downloads();
+        let opens = found.header.is_ok() && self.opens_downloads() && self.open(&file);
         self.send_download(id, None);
         self.add(found);
         (self.on_event)(ShellEvent::Downloaded {
@@ -402,10 +402,16 @@ impl Library {
             file: ::models::id_of(&file),
             opens,
         });
-        if opens && let Err(error) = self.chat.open_model(ModelChoice::File(file)) {
+        self.scan();
+    }
+
+    /// Has the chat open a file; whether it does.
+    fn open(&self, file: &Path) -> bool {
+        let opened = self.chat.open_model(ModelChoice::File(file.to_owned()));
+        if let Err(error) = &opened {
             tracing::warn!(%error, "a downloaded model was not opened");
         }
-        self.scan();
+        opened.is_ok()
     }
 
     fn fail(&mut self, id: &str, message: String) {

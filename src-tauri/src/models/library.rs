@@ -288,6 +288,11 @@ impl Library {
                 }
                 Err(error) => {
                     tracing::warn!(file = %stamp.path.display(), %error, "not hashed");
+                    let file = library.found.iter_mut().find(|file| file.stamp == stamp);
+                    if let Some(file) = file {
+                        file.header = Err(::models::unread(&error));
+                    }
+                    library.changed();
                 }
             }
             library.hash_front();

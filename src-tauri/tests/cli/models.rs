@@ -9,6 +9,7 @@ use super::{demo_model, fs, goldcrest, parsed, stdout};
 /// The files of this home folder alone.
 fn models(home: &Path, args: &[&str]) -> std::process::Output {
     let mut command = goldcrest();
+    command.env("GOLDCREST_CONTEXT", "1000");
     for (variable, _) in std::env::vars_os() {
         let name = variable.to_string_lossy();
         if ["XDG_", "HF_", "HUGGINGFACE_", "LLAMA_", "JAN_"]
@@ -54,6 +55,7 @@ fn known_models_files_and_the_demo_model_are_listed_each_once() {
         (&entries[0]["recommended"], &entries[0]["file"]),
         (&json!(true), &Value::Null)
     );
+    assert_eq!(entries[0]["forecast"]["contextLength"], 1000);
     let damaged = of_place("lm-studio");
     assert_eq!((damaged.len(), &damaged[0]["file"]), (1, &json!(own)));
     assert!(damaged[0]["problem"].is_string(), "{report:#}");

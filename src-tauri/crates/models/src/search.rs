@@ -219,9 +219,7 @@ impl ModelSearch {
                 read
             }
             // It may pass, so it is not remembered.
-            Err(error) if is_named_smollm3(path) => HeaderRead::Unsound(format!(
-                "It could not be read: {error}. The next search tries again."
-            )),
+            Err(error) if is_named_smollm3(path) => HeaderRead::Unsound(unread(&error)),
             Err(_) => HeaderRead::Other,
         })
     }
@@ -261,6 +259,11 @@ fn read_header(path: &Path) -> io::Result<HeaderRead> {
         Err(OpenError::Gguf(_)) if !is_named_smollm3(path) => HeaderRead::Other,
         Err(error) => HeaderRead::Unsound(format!("It cannot be opened: {error}.")),
     })
+}
+
+/// What is said of a model file that the system does not give.
+pub fn unread(error: &io::Error) -> String {
+    format!("It could not be read: {error}. The next search tries again.")
 }
 
 fn is_gguf(path: &Path) -> bool {

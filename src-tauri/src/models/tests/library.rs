@@ -169,20 +169,44 @@ fn a_folder_that_is_set_while_a_search_is_under_way_is_searched() {
     page.download_to(&folder);
     drop(answer);
     // Without another request.
-    let deadline = Instant::now() + Duration::from_secs(30);
     let id = ::models::id_of(&file);
-    let is_listed = |event: &ShellEvent| match event {
-        ShellEvent::Models { list } => list.entries.iter().any(|it| it.id == id),
+    until_sent(&page, |list| list.entries.iter().any(|it| it.id == id));
+}
+
+#[test]
+fn a_file_that_cannot_be_hashed_is_said_and_its_model_can_be_downloaded() {
+    let page = Page::open();
+    let gone = page.home.path().join("gone.gguf");
+    let id = ::models::id_of(&gone);
+    page.models.0.tell(move |library| {
+        let found = ::models::ModelSearch::default().file(fixture(), ModelPlace::Downloads);
+        let mut found = found.expect("a model");
+        found.stamp.bytes = library.manifest.by_file(Q4_K_M).expect("known").bytes;
+        found.stamp.path.clone_from(&gone);
+        found.path = gone;
+        library.add(found);
+    });
+    until_sent(&page, |list| {
+        let is_offered = list.entries[0].id == Q4_K_M;
+        let file = list.entries.iter().find(|it| it.id == id);
+        is_offered && file.is_some_and(|it| it.problem.is_some())
+    });
+}
+
+/// Waits for such a list, without asking for one.
+#[track_caller]
+fn until_sent(page: &Page, wanted: impl Fn(&ModelList) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let is_wanted = |event: &ShellEvent| match event {
+        ShellEvent::Models { list } => wanted(list),
         _ => false,
     };
-    while !page
-        .events
-        .lock()
-        .expect("not poisoned")
-        .iter()
-        .any(is_listed)
-    {
-        assert!(Instant::now() < deadline, "it is not searched");
+    loop {
+        let events = page.events.lock().expect("not poisoned").clone();
+        if events.iter().any(is_wanted) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{events:#?}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
