@@ -104,9 +104,9 @@ impl Models {
         let files = files_behind(&file).map_err(|error| {
             Failure::other(format!("{} cannot be found: {error}.", file.display()))
         })?;
-        let used = self.ask(|library| library.file_in_use())?;
-        let used = used.and_then(|used| used.canonicalize().ok());
-        if used.is_some_and(|used| files.contains(&used)) {
+        let real = |path: PathBuf| path.canonicalize().ok();
+        let used = self.ask(|library| library.file_in_use())?.and_then(real);
+        if used.is_some() && used == real(file) {
             let refused =
                 "This model is in use. Open another one first, or the demo model; then remove it.";
             return Err(Failure::other(refused));

@@ -14,12 +14,11 @@ use std::path::{Path, PathBuf};
 pub fn files_behind(path: &Path) -> io::Result<Vec<PathBuf>> {
     let content = path.canonicalize()?;
     let mut files = snapshot_links(&content);
-    files.push(real_name(path)?);
-    files.sort();
-    files.dedup();
     // First: where it cannot be moved, everything stays as it is.
-    files.retain(|file| *file != content);
     files.insert(0, content);
+    let same = real_name(path)?;
+    files.retain(|file| *file != same);
+    files.push(path.to_owned());
     Ok(files)
 }
 
@@ -87,15 +86,21 @@ mod tests {
         let linked = home.join("linked");
         symlink(&home, &linked).expect("linked");
         let below_link = linked.join(first.strip_prefix(&home).expect("below"));
-        let expected = [blobs.join("x"), first.clone(), second];
-        for path in [&first, &blobs.join("x"), &below_link] {
-            assert_eq!(files_behind(path).expect("there"), expected);
-        }
+        let blob = blobs.join("x");
         let own = home.join("own.gguf");
         symlink(&first, &own).expect("linked");
-        let with_own = files_behind(&own).expect("there");
-        assert_eq!(with_own[..3], expected);
-        assert_eq!(with_own[3..], [own]);
+        for (path, others) in [
+            (&first, vec![&blob, &second]),
+            (&below_link, vec![&blob, &second]),
+            (&blob, vec![&first, &second]),
+            (&own, vec![&blob, &first, &second]),
+        ] {
+            let mut files = files_behind(path).expect("there");
+            assert_eq!(files.pop().as_ref(), Some(path));
+            assert!(files[0] == blob || *path == blob, "{files:?}");
+            files.sort();
+            assert_eq!(files.iter().collect::<Vec<_>>(), others);
+        }
         assert!(other.exists());
     }
 
