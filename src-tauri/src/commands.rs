@@ -200,10 +200,15 @@ async fn search(query: String, chat: State<'_, Chat>) -> Reply<Vec<SearchHit>> {
     ask(&chat, move |chat| chat.search(query)).await
 }
 
-/// What is written of a chat's next message, to be read while the model has nothing else to do.
+/// What is written of the next message of a chat, or of a new one, to be read while the model has nothing else to do.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn read_ahead(id: ChatId, text: String, thinking: bool, chat: State<'_, Chat>) -> Reply<()> {
+async fn read_ahead(
+    id: Option<ChatId>,
+    text: String,
+    thinking: bool,
+    chat: State<'_, Chat>,
+) -> Reply<()> {
     ask(&chat, move |chat| chat.read_ahead(id, text, thinking)).await
 }
 

@@ -35,8 +35,8 @@ export const commands = {
 	deleteChat: (id: ChatId) => __TAURI_INVOKE<null>("delete_chat", { id }),
 	restoreChat: (id: ChatId) => __TAURI_INVOKE<ChatSummary>("restore_chat", { id }),
 	search: (query: string) => __TAURI_INVOKE<SearchHit[]>("search", { query }),
-	/**  What is written of a chat's next message, to be read while the model has nothing else to do. */
-	readAhead: (id: ChatId, text: string, thinking: boolean) => __TAURI_INVOKE<null>("read_ahead", { id, text, thinking }),
+	/**  What is written of the next message of a chat, or of a new one, to be read while the model has nothing else to do. */
+	readAhead: (id: ChatId | null, text: string, thinking: boolean) => __TAURI_INVOKE<null>("read_ahead", { id, text, thinking }),
 	saveDraft: (id: ChatId | null, text: string) => __TAURI_INVOKE<null>("save_draft", { id, text }),
 	savePastes: (id: ChatId | null, pastes: string[]) => __TAURI_INVOKE<null>("save_pastes", { id, pastes }),
 	saveQueue: (id: ChatId, queue: QueuedMessage[]) => __TAURI_INVOKE<null>("save_queue", { id, queue }),

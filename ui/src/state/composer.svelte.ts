@@ -152,9 +152,9 @@ export class Composer {
 
   /** Lets the model read the chat and what is finished of the message. */
   #readAhead(): void {
-    if (this.#chat === null) return;
-    // Nobody waits for it: what is not read ahead is read when it is sent.
     const text = finished({ text: this.text, pastes: this.pastes });
+    if (this.#chat === null && text === "") return;
+    // Nobody waits for it: what is not read ahead is read when it is sent.
     this.host.readAhead(this.#chat, text, this.thinking).catch(() => undefined);
   }
 

@@ -76,11 +76,11 @@ impl Chat {
         self.ask(move |actor| actor.open_chat(chat))
     }
 
-    /// Reads `text` ahead, which is written of the next message of a chat, where that delays nothing. An empty one: what
-    /// the chat has.
+    /// Reads `text` ahead, which is written of the next message of a chat, or of a new one, where that delays nothing. An
+    /// empty one: what the chat has.
     pub fn read_ahead(
         &self,
-        chat: ChatId,
+        chat: Option<ChatId>,
         text: impl Into<String>,
         thinking: bool,
     ) -> Result<(), Failure> {

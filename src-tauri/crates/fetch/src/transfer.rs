@@ -162,7 +162,9 @@ impl<'a> Transfer<'a> {
         let mut body = response.into_body().into_reader();
         let mut part = vec![0; PART];
         let mut speed = Speed::new(self.done);
-        self.check_space(total)?;
+        let reserve = test_setting(RESERVE_SETTING).unwrap_or(RESERVE);
+        let mut checked = self.done;
+        self.check_space(total, reserve)?;
         self.report(total, &speed);
         loop {
             let read = match body.read(&mut part) {
@@ -183,9 +185,14 @@ impl<'a> Transfer<'a> {
                 file.write_all(&part[..read])
             })?;
             self.done = done;
-            if speed.is_due() {
+            let is_due = speed.is_due();
+            // However fast the line is, the reserve is not used up between two looks.
+            if is_due || done - checked > reserve / 4 {
+                self.check_space(total, reserve)?;
+                checked = done;
+            }
+            if is_due {
                 speed.add(done);
-                self.check_space(total)?;
                 self.report(total, &speed);
             }
         }
@@ -200,10 +207,10 @@ impl<'a> Transfer<'a> {
     }
 
     /// Stops before the disk is full, which would hurt other programs.
-    fn check_space(&self, total: Option<u64>) -> Result<(), FetchError> {
+    fn check_space(&self, total: Option<u64>, reserve: u64) -> Result<(), FetchError> {
         let folder = self.paths.folder();
         let rest = total.unwrap_or(0).saturating_sub(self.done);
-        let needed = rest.saturating_add(test_setting(RESERVE_SETTING).unwrap_or(RESERVE));
+        let needed = rest.saturating_add(reserve);
         match free_bytes(folder) {
             Ok(free) if free < needed => Err(FetchError::NoSpace {
                 folder: folder.to_owned(),

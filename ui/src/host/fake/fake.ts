@@ -291,7 +291,7 @@ export class FakeHost extends FakeModelHost implements Host {
     return this.reply(find(open, query));
   }
 
-  readAhead(id: number, text: string, thinking: boolean): Promise<null> {
+  readAhead(id: number | null, text: string, thinking: boolean): Promise<null> {
     this.calls.push(["readAhead", id, text, thinking]);
     return Promise.resolve(null);
   }

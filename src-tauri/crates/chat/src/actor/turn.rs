@@ -56,13 +56,13 @@ impl ChatActor {
     /// What would be asked if the shown branch of a chat went on with `text`.
     pub(super) fn turn_of_draft(
         &self,
-        chat: ChatId,
+        chat: Option<ChatId>,
         text: &str,
         thinking: bool,
         info: &ModelInfo,
     ) -> Result<TurnRequest, Failure> {
-        let row = self.store.chats().get(chat)?;
-        let mut path = match row.leaf {
+        let row = chat.map(|chat| self.store.chats().get(chat)).transpose()?;
+        let mut path = match row.as_ref().and_then(|row| row.leaf) {
             Some(leaf) => self.store.messages().path(leaf)?,
             None => Vec::new(),
         };
@@ -76,10 +76,12 @@ impl ChatActor {
         if !text.is_empty() {
             messages.push(Turn::new(Role::User, text));
             // It has no row: no answer can have left it out.
-            ids.extend(ids.last().copied());
+            ids.push(ids.last().copied().unwrap_or(MessageId(0)));
         }
+        // A new chat begins today.
+        let today = row.map(|row| row.today).unwrap_or_default();
         Ok(TurnRequest {
-            conversation: self.conversation(&row.today, messages, thinking),
+            conversation: self.conversation(&today, messages, thinking),
             params: self.params(info),
             ids,
             before: before.unwrap_or_default(),

@@ -17,6 +17,9 @@ use crate::view::{ChatEvent, ChatSummary, ChatView, SearchHit};
 /// Search hits of each kind.
 const HITS: u32 = 50;
 
+/// Stands for the chat that a first message will begin: SQLite counts from 1.
+const NEW_CHAT: ChatId = ChatId(0);
+
 impl ChatActor {
     pub(crate) fn open_chat(&mut self, chat: ChatId) -> Result<ChatView, Failure> {
         let view = self.view(chat, None)?;
@@ -236,7 +239,7 @@ impl ChatActor {
     /// Lets the model read what is written of a message, or of none what the chat has, while it has nothing else to do.
     pub(crate) fn read_ahead(
         &mut self,
-        chat: ChatId,
+        chat: Option<ChatId>,
         text: &str,
         thinking: bool,
     ) -> Result<(), Failure> {
@@ -254,6 +257,7 @@ impl ChatActor {
         if request.conversation.messages.is_empty() {
             return Ok(());
         }
+        let chat = chat.unwrap_or(NEW_CHAT);
         let job = Job::ReadAhead { chat, request };
         let draft = DraftAhead {
             chat,

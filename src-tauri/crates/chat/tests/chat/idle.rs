@@ -74,12 +74,30 @@ fn idle_work_gives_way_to_an_answer_and_to_closing() {
 }
 
 #[test]
+fn the_first_message_of_a_new_chat_is_read_ahead() {
+    let script = Script::default();
+    let bench = without_purge(&script);
+    bench.chat.read_ahead(None, "", true).unwrap();
+    bench.chat.read_ahead(None, "Where are my ", true).unwrap();
+    let new = ChatId(0);
+    let ahead = Beside::ReadAhead(new, "Where are my".into());
+    assert_eq!(
+        script.beside().at_least(2)[..2],
+        [resume(new, "Where are my"), ahead]
+    );
+    assert!(bench.chat.snapshot().unwrap().chats.is_empty());
+}
+
+#[test]
 fn a_draft_is_read_ahead_behind_what_the_chat_has() {
     let script = Script::default();
     let mut bench = without_purge(&script);
     let chat = bench.ask(None, "Hello?").chat.id;
     let before = script.beside().at_least(2).len();
-    bench.chat.read_ahead(chat, "Where are my ", true).unwrap();
+    bench
+        .chat
+        .read_ahead(Some(chat), "Where are my ", true)
+        .unwrap();
     let done = script.beside().at_least(before + 2);
     let ahead = Beside::ReadAhead(chat, "Where are my".into());
     assert_eq!(
@@ -95,7 +113,7 @@ fn a_draft_is_read_ahead_behind_what_the_chat_has() {
     assert_eq!(texts, ["Hello?", "Yes.", "Where are my"]);
     // No row is written.
     assert_eq!(bench.chat.open_chat(chat).unwrap().messages.len(), 2);
-    let missing = bench.chat.read_ahead(ChatId(77), "Hello", true);
+    let missing = bench.chat.read_ahead(Some(ChatId(77)), "Hello", true);
     assert!(missing.is_err(), "there is no such chat");
 
     let settings = Settings {
@@ -106,7 +124,7 @@ fn a_draft_is_read_ahead_behind_what_the_chat_has() {
     let before = script.prompted().len();
     bench
         .chat
-        .read_ahead(chat, "Where are my chats ", true)
+        .read_ahead(Some(chat), "Where are my chats ", true)
         .unwrap();
     bench.ask(Some(chat), "Where?");
     assert_eq!(script.prompted().len(), before + 1, "the answer's alone");
@@ -178,7 +196,7 @@ fn a_draft_that_goes_on_does_not_interrupt_what_is_read_of_it() {
     let (chat, before) = answered(&mut bench);
     script.beside().hold(true);
     let ahead = |text: &str| {
-        bench.chat.read_ahead(chat, text, true).unwrap();
+        bench.chat.read_ahead(Some(chat), text, true).unwrap();
         // It may have been begun before it interrupted what was done, and is begun again then.
         std::thread::sleep(5 * TIMING.idle_after);
         script.beside().at_least(before + 1)
@@ -196,11 +214,14 @@ fn a_draft_is_not_read_once_it_is_sent() {
     let mut bench = without_purge(&script);
     let (chat, before) = answered(&mut bench);
     script.beside().hold(true);
-    bench.chat.read_ahead(chat, "Where ", true).unwrap();
+    bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
     script.beside().at_least(before + 1);
     std::thread::sleep(5 * TIMING.idle_after);
     // It waits for the first, and the answer comes before it.
-    bench.chat.read_ahead(chat, "Where are ", true).unwrap();
+    bench
+        .chat
+        .read_ahead(Some(chat), "Where are ", true)
+        .unwrap();
     bench
         .chat
         .send(Some(chat), "Where are they?", true)
@@ -218,7 +239,7 @@ fn a_chat_without_a_draft_is_read_as_it_is() {
     let script = Script::default();
     let mut bench = without_purge(&script);
     let (chat, before) = answered(&mut bench);
-    bench.chat.read_ahead(chat, "", true).unwrap();
+    bench.chat.read_ahead(Some(chat), "", true).unwrap();
     let read = Beside::ReadChat(chat, "Yes.".into());
     assert_eq!(script.beside().at_least(before + 2)[before + 1], read);
 }
@@ -265,7 +286,7 @@ fn what_is_read_ahead_goes_on_after_a_job_of_another_kind() {
     let (chat, before) = answered(&mut bench);
     let (other, _) = answered(&mut bench);
     script.beside().hold(true);
-    bench.chat.read_ahead(chat, "Where ", true).unwrap();
+    bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
     script.beside().at_least(before + 1);
     bench.chat.delete(other).unwrap();
     script.beside().until(&Beside::Forget(other));
