@@ -117,8 +117,10 @@ impl Pool {
             // alike, so that no worker uses the pointer after `job` is dropped.
             let job: JobPtr =
                 unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), JobPtr>(job) };
-            *state.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(SendJob(job));
-            state.epoch.fetch_add(1, Ordering::Release);
+            let mut current = state.job.lock().unwrap_or_else(PoisonError::into_inner);
+            *current = Some(SendJob(job));
+            // Before the lock is released: see `next_epoch`.
+            state.epoch.fetch_add(1, Ordering::SeqCst);
         }
         if state.sleepers.load(Ordering::SeqCst) > 0 {
             state.wake.notify_all();
@@ -236,6 +238,9 @@ impl Drop for Pool {
 mod tests {
     use super::*;
 
+    /// Where the epoch changed without the lock, one wake-up in some 300,000 was lost.
+    const JOBS: usize = 100_000;
+
     #[test]
     fn every_task_runs_once_at_any_thread_count() {
         for threads in [1, 2, 3, 8] {
@@ -295,6 +300,25 @@ mod tests {
             });
             assert_eq!(sum.into_inner(), 4950);
         }
+    }
+
+    #[test]
+    fn a_worker_that_is_about_to_sleep_is_woken() {
+        let (done, ended) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let pool = Pool::new(2);
+            for job in 0..JOBS {
+                // The next job comes when the worker stops spinning, a bit before or after.
+                for _ in 0..SPINS / 2 + job % SPINS {
+                    spin_loop();
+                }
+                pool.parallel_for(2, |_, _| {});
+            }
+            drop(pool);
+            done.send(()).expect("the test waits");
+        });
+        let ended = ended.recv_timeout(std::time::Duration::from_secs(60));
+        assert!(ended.is_ok(), "a worker sleeps while a job waits for it");
     }
 
     #[test]
