@@ -327,8 +327,8 @@ where
                 false => Fault::Driver(message),
             })
         })?;
-        let chunk = cpu_chunk(config);
         let on = |cpu: Cpu| {
+            let chunk = cpu_chunk(config, cpu.level());
             let model = CpuModel::load(config, cpu, source, kv, chunk, &mut |_| {});
             let model = model.map_err(CheckError::Model)?;
             Ok::<_, CheckError>(Session::new(Box::new(model)))

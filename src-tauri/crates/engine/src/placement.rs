@@ -97,7 +97,7 @@ pub fn place(
             Cpu::new(threads, level)
         }
     };
-    let chunk = cpu_chunk(config);
+    let chunk = cpu_chunk(config, level);
     let gpu = match &options.placement {
         Placement::Cpu => {
             let (cpu, kv) = (cpu(), options.kv);

@@ -97,7 +97,8 @@ impl Operations {
             .rope(x.resize(m), heads, head_dim, rotary, &at.cos_sin, m);
     }
 
-    /// Appends k and v to the cache, then out `[m, H]` ← causal attention of q over all of it.
+    /// Appends k and v to the cache, then out `[m, H]` ← causal attention of q over all of it, `block` rows at a time: the
+    /// last bits depend on the keys and values that one call sees, so that several blocks at once give those of single ones.
     ///
     /// # Errors
     /// When out of memory.
@@ -107,14 +108,21 @@ impl Operations {
         k: &Activations,
         v: &Activations,
         kv: &mut KvLayer,
+        block: usize,
         out: &mut Activations,
     ) -> Result<(), DeviceError> {
-        let past = kv.len();
         kv.reserve(k.m)?;
-        kv.append(k.get(), v.get(), k.m);
         let heads = q.cols / kv.head_dim();
-        let out = out.resize(q.m);
-        Ok(self.0.attention(q.get(), q.m, heads, kv, past, out)?)
+        let rows = q.get().chunks(block * q.cols);
+        let keys = k.get().chunks(block * k.cols);
+        let values = v.get().chunks(block * v.cols);
+        let out = out.resize(q.m).chunks_mut(block * q.cols);
+        for (((q_rows, k_rows), v_rows), out) in rows.zip(keys).zip(values).zip(out) {
+            let (past, m) = (kv.len(), k_rows.len() / k.cols);
+            kv.append(k_rows, v_rows, m);
+            self.0.attention(q_rows, m, heads, kv, past, out)?;
+        }
+        Ok(())
     }
 
     /// y ← y + x · wᵀ.

@@ -45,6 +45,10 @@ pub trait Evaluate: Send {
     fn truncate(&mut self, len: usize);
     /// Most tokens of one pass.
     fn chunk(&self) -> usize;
+    /// Tokens of a block: a pass over several blocks gives the bits of a pass over each.
+    fn block(&self) -> usize {
+        self.chunk()
+    }
     /// Most tokens of a pass whose results are bit-identical to those of single-token passes.
     fn batch_limit(&self) -> usize {
         1

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpu::Layer;
-use kernels::{Cpu, KvType};
+use kernels::{Cpu, CpuLevel, KvType};
 
 use crate::model::activations::{Activations, CosSin, Operations};
 use crate::model::config::Config;
@@ -22,6 +22,7 @@ pub struct CpuModel {
     rotation: Rotation,
     kv: KvCache,
     chunk: usize,
+    block: usize,
     buffers: Buffers,
 }
 
@@ -77,6 +78,7 @@ impl CpuModel {
         );
         let rotation = Rotation::new(&config.rope, config.shape.rotary);
         Ok(CpuModel {
+            block: cpu_block(&config).min(chunk),
             config,
             operations: Operations(cpu),
             weights,
@@ -101,6 +103,12 @@ impl CpuModel {
     ) -> Result<CpuModel, OpenError> {
         let weights = weights::load(&cpu, source, config, progress)?;
         Ok(CpuModel::new(config.clone(), cpu, weights, kv, chunk)?)
+    }
+
+    #[cfg(test)]
+    pub fn with_block(mut self, block: usize) -> Self {
+        self.block = block;
+        self
     }
 
     /// Positions in the cache.
@@ -170,6 +178,7 @@ impl CpuModel {
             weights,
             rotation,
             kv,
+            block,
             buffers: s,
             ..
         } = self;
@@ -206,7 +215,7 @@ impl CpuModel {
                 ops.rope(&mut s.q, head_dim, &s.at);
                 ops.rope(&mut s.k, head_dim, &s.at);
             }
-            ops.attention(&s.q, &s.k, &s.v, kv, &mut s.a)?; // [m, H]
+            ops.attention(&s.q, &s.k, &s.v, kv, *block, &mut s.a)?; // [m, H]
             if i + 1 == config.shape.layers {
                 // The cache is complete: the rest is computed only for the rows whose logits are wanted.
                 let first = match want {
@@ -254,6 +263,10 @@ impl Evaluate for CpuModel {
         self.chunk
     }
 
+    fn block(&self) -> usize {
+        self.block
+    }
+
     fn batch_limit(&self) -> usize {
         Cpu::BATCH_INVARIANT_MAX
     }
@@ -270,14 +283,23 @@ impl Evaluate for CpuModel {
 /// Tokens per pass on the CPU, at most.
 pub const MAX_CPU_CHUNK: usize = 512;
 
-/// Tokens per pass on the CPU: enough to reuse every weight that is read, yet so few that a layer takes no
-/// longer than Stop may, and that little is left to read behind the last whole pass that a disk keeps. It depends on
-/// the model only, so that answers do not depend on the machine's speed.
-pub fn cpu_chunk(config: &Config) -> usize {
+/// Tokens of a block on the CPU: enough to reuse every weight that is read, yet so few that a layer takes no longer than
+/// Stop may, and that little is left to read behind the last whole block that a disk keeps. It depends on the model only, so
+/// that answers do not depend on the machine's speed.
+pub fn cpu_block(config: &Config) -> usize {
     const PRODUCTS_PER_LAYER: usize = 12_000_000_000;
     let layer = config.products_per_token() as usize / config.shape.layers;
     let fits = (PRODUCTS_PER_LAYER / layer).clamp(32, MAX_CPU_CHUNK);
     1 << fits.ilog2()
+}
+
+/// Tokens per pass on the CPU: a block, or two at the levels that are fast enough.
+pub fn cpu_chunk(config: &Config, level: CpuLevel) -> usize {
+    let blocks = match level {
+        CpuLevel::AvxVnni | CpuLevel::Avx512 | CpuLevel::Amx => 2,
+        _ => 1,
+    };
+    (blocks * cpu_block(config)).min(MAX_CPU_CHUNK)
 }
 
 #[cfg(test)]
@@ -296,11 +318,14 @@ mod tests {
         // Queries and attention output, keys and values, and three matrices of the feed-forward network.
         let layer = 2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 11_008;
         assert_eq!(small.products_per_token(), 36 * layer);
-        assert_eq!(cpu_chunk(&small), 128);
-        assert_eq!(cpu_chunk(&tiny), MAX_CPU_CHUNK);
+        assert_eq!(cpu_block(&small), 128);
+        assert_eq!(cpu_chunk(&small, CpuLevel::Avx2), 128);
+        assert_eq!(cpu_chunk(&small, CpuLevel::Amx), 256);
+        assert_eq!(cpu_block(&tiny), MAX_CPU_CHUNK);
+        assert_eq!(cpu_chunk(&tiny, CpuLevel::Amx), MAX_CPU_CHUNK);
         let mut huge = small;
         huge.shape.embedding = 1 << 15;
         huge.shape.feed_forward = 1 << 17;
-        assert_eq!(cpu_chunk(&huge), 32);
+        assert_eq!(cpu_block(&huge), 32);
     }
 }

@@ -128,7 +128,7 @@ impl Session {
         while self.sequence.tokens.len() < prompt.len() {
             let at = self.sequence.tokens.len();
             let rest = &prompt[at..];
-            let chunk = &rest[..rest.len().min(self.chunk())];
+            let chunk = &rest[..self.pass_over(rest.len())];
             let want = if chunk.len() == rest.len() {
                 Want::Last
             } else {
@@ -137,12 +137,23 @@ impl Session {
             if self.append(chunk, want, cancel)? == Pass::Cancelled {
                 return Ok(Pass::Cancelled);
             }
-            if self.sequence.canonical == at && chunk.len() == self.chunk() {
+            if self.sequence.canonical == at && chunk.len().is_multiple_of(self.pass_block()) {
                 self.sequence.canonical += chunk.len();
             }
             progress(self.sequence.tokens.len());
         }
         Ok(Pass::Complete)
+    }
+
+    /// Tokens of the next pass where `rest` are left: whole blocks, as far as there are any.
+    fn pass_over(&self, rest: usize) -> usize {
+        let most = rest.min(self.chunk());
+        let block = self.pass_block();
+        if most < block {
+            most
+        } else {
+            most / block * block
+        }
     }
 
     /// How many leading tokens of `prompt` are not evaluated again.
@@ -333,6 +344,10 @@ impl Session {
 
     fn chunk(&self) -> usize {
         self.model.as_ref().map_or(1, |model| model.chunk())
+    }
+
+    fn pass_block(&self) -> usize {
+        self.model.as_ref().map_or(1, |model| model.block())
     }
 
     /// Appends `ids` to the sequence, with a failover to the CPU when the device fails.

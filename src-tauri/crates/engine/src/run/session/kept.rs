@@ -13,11 +13,11 @@ use crate::run::sequence::{ParkedSequence, Sequence};
 const NEGLIGIBLE: usize = 64;
 
 impl Session {
-    /// Tokens of a block, whole chunks of whole segments; `None` where the host's memory does not have the cache.
+    /// Tokens of a block that is kept, whole segments; `None` where the host's memory does not have the cache.
     pub fn block(&mut self) -> Option<usize> {
         let model = self.model.as_mut()?;
         model.kv_cache()?;
-        Some(model.chunk().max(KvCache::SEGMENT))
+        Some(model.block().max(KvCache::SEGMENT))
     }
 
     /// Makes the sequence current that shares most with `prompt`, and adds what `blocks` hold of the rest. The sequence

@@ -58,25 +58,29 @@ struct Model {
     /// Longer than trained: YaRN.
     context: usize,
     chunk: usize,
+    level: CpuLevel,
 }
 
-const USUAL: Model = Model {
-    file: "tiny-q4_k_m",
-    kv: KvType::F16,
-    context: 4096,
-    chunk: BLOCK,
-};
-
 impl Model {
+    fn usual() -> Self {
+        Self {
+            file: "tiny-q4_k_m",
+            kv: KvType::F16,
+            context: 4096,
+            chunk: BLOCK,
+            level: CpuLevel::best(),
+        }
+    }
+
     fn session(self) -> Session {
         let path = format!("tests/fixtures/{}.gguf", self.file);
         let gguf = Gguf::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("there");
         let config = Config::from_gguf(&gguf).expect("a SmolLM3 file");
         let config = config.for_context(self.context);
-        let cpu = Cpu::new(2, CpuLevel::best());
+        let cpu = Cpu::new(2, self.level);
         let weights = weights::load(&cpu, &gguf, &config, &mut |_| {}).expect("its weights");
         let model = CpuModel::new(config, cpu, weights, self.kv, self.chunk).expect("memory");
-        Session::new(Box::new(model))
+        Session::new(Box::new(model.with_block(BLOCK.min(self.chunk))))
     }
 }
 
@@ -132,26 +136,60 @@ fn keep_all(session: &mut Session, kept: &mut Kept) {
 }
 
 #[test]
+fn a_pass_over_several_blocks_gives_the_bits_of_a_pass_over_each() {
+    for level in CpuLevel::available() {
+        for kv in [KvType::F16, KvType::Q8_0] {
+            let of = |chunk| {
+                let model = Model {
+                    kv,
+                    chunk,
+                    level,
+                    ..Model::usual()
+                };
+                let (mut session, mut kept) = (model.session(), Kept::default());
+                let (logits, _) = read(&mut session, &tokens(1, 500));
+                session.sequence.settled = 500;
+                keep_all(&mut session, &mut kept);
+                (logits, kept.blocks)
+            };
+            let one = of(BLOCK);
+            assert_eq!(one.1.len(), 3);
+            for blocks in [2, 3] {
+                assert!(of(blocks * BLOCK) == one, "{level}, {kv:?}: other bits");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_chat_that_is_taken_up_again_goes_on_as_a_cold_run_does() {
     let q8_0 = Model {
         kv: KvType::Q8_0,
-        ..USUAL
+        ..Model::usual()
     };
     let yarn_of_the_file = Model {
         file: "tiny-yarn-q8_0",
-        ..USUAL
+        ..Model::usual()
     };
     let yarn_of_the_context = Model {
         context: 8192,
-        ..USUAL
+        ..Model::usual()
     };
-    let small_chunks = Model { chunk: 32, ..USUAL };
+    let small_chunks = Model {
+        chunk: 32,
+        ..Model::usual()
+    };
+    let two_blocks = Model {
+        chunk: 2 * BLOCK,
+        ..Model::usual()
+    };
     for model in [
-        USUAL,
+        Model::usual(),
         q8_0,
         yarn_of_the_file,
         yarn_of_the_context,
         small_chunks,
+        two_blocks,
     ] {
         let chat = tokens(1, 400);
         let mut kept = Kept::default();
@@ -193,10 +231,10 @@ fn a_chat_that_is_taken_up_again_goes_on_as_a_cold_run_does() {
 fn blocks_that_are_missing_or_of_another_length_are_evaluated() {
     let chat = tokens(1, 400);
     let mut kept = Kept::default();
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     read(&mut session, &chat);
     keep_all(&mut session, &mut kept);
-    let (cold, _) = read(&mut USUAL.session(), &chat);
+    let (cold, _) = read(&mut Model::usual().session(), &chat);
     let damages: [fn(&mut Vec<u8>); 3] = [
         |block| block.truncate(10),
         |block| block.push(0),
@@ -209,7 +247,7 @@ fn blocks_that_are_missing_or_of_another_length_are_evaluated() {
                 ..Kept::default()
             };
             damage(kept.blocks.get_mut(&chat[..at * BLOCK]).expect("kept"));
-            let mut again = USUAL.session();
+            let mut again = Model::usual().session();
             resume(&mut again, &chat, 7, &mut kept);
             assert!(read(&mut again, &chat) == (cold.clone(), cached));
         }
@@ -218,7 +256,7 @@ fn blocks_that_are_missing_or_of_another_length_are_evaluated() {
             ..Kept::default()
         };
         missing.blocks.remove(&chat[..at * BLOCK]);
-        let mut again = USUAL.session();
+        let mut again = Model::usual().session();
         resume(&mut again, &chat, 7, &mut missing);
         assert!(read(&mut again, &chat) == (cold.clone(), cached));
     }
@@ -227,7 +265,7 @@ fn blocks_that_are_missing_or_of_another_length_are_evaluated() {
 #[test]
 fn a_step_that_is_cancelled_or_refused_changes_nothing() {
     let chat = tokens(1, 300);
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     converse(&mut session, &chat[..40], &chat[40..]);
     let before = session.kv_cache().expect("a cache").clone();
     let mut kept = Kept::default();
@@ -252,7 +290,7 @@ fn a_step_that_is_cancelled_or_refused_changes_nothing() {
 fn several_chats_stay_in_memory_within_a_budget() {
     let (first, second) = (tokens(1, 300), tokens(2, 300));
     let budget = |bytes: u64| {
-        let mut session = USUAL.session();
+        let mut session = Model::usual().session();
         session.set_spare_memory(Box::new(move |_, _| bytes));
         for (label, chat) in [(1, &first), (2, &second)] {
             session.resume(chat, label, None, &NEVER, &mut |_| {});
@@ -286,7 +324,7 @@ fn several_chats_stay_in_memory_within_a_budget() {
 fn another_branch_shares_what_is_common_and_leaves_the_first_as_it_is() {
     let (common, first, second) = (tokens(1, 150), tokens(2, 150), tokens(3, 150));
     let branch = |rest: &[u32]| [&common[..], rest].concat();
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
     let before = read(&mut session, &branch(&first)).0;
     assert_eq!(read(&mut session, &branch(&second)).1, 150);
@@ -304,7 +342,7 @@ fn a_draft_is_read_ahead_as_a_cold_run_reads_it() {
     let chat = tokens(1, 300);
     let draft = tokens(2, 500);
     let with = |draft: &[u32]| [&chat[..], draft].concat();
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
     converse(&mut session, &chat[..100], &chat[100..]);
     read_ahead(&mut session, &with(&draft[..200]), 300);
@@ -319,9 +357,12 @@ fn a_draft_is_read_ahead_as_a_cold_run_reads_it() {
     let sent = with(&draft[..260]);
     let (found, cached) = read(&mut session, &sent);
     assert_eq!(cached, 384);
-    assert!(found == read(&mut USUAL.session(), &sent).0, "other bits");
+    assert!(
+        found == read(&mut Model::usual().session(), &sent).0,
+        "other bits"
+    );
     // Another one is sent instead: what the chat has stays.
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     read(&mut session, &chat);
     read_ahead(&mut session, &with(&draft), 300);
     let sent = with(&tokens(3, 90));
@@ -332,12 +373,12 @@ fn a_draft_is_read_ahead_as_a_cold_run_reads_it() {
 fn taking_up_a_chat_tells_how_far_it_is_and_can_be_cancelled() {
     let chat = tokens(1, 400);
     let mut kept = Kept::default();
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     read(&mut session, &chat);
     keep_all(&mut session, &mut kept);
-    let progress = resume(&mut USUAL.session(), &chat, 7, &mut kept);
+    let progress = resume(&mut Model::usual().session(), &chat, 7, &mut kept);
     assert_eq!(progress, [128, 256, 384]);
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     read(&mut session, &tokens(2, 700));
     let mut progress = Vec::new();
     session.resume(&chat, 7, Some(&mut kept), &ALWAYS, &mut |done| {
@@ -352,11 +393,11 @@ fn taking_up_a_chat_tells_how_far_it_is_and_can_be_cancelled() {
 fn a_long_prompt_behind_a_shared_header_is_canonical_at_once() {
     let header = tokens(1, 200);
     let prompt = |seed| [&header[..], &tokens(seed, 600)].concat();
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     read(&mut session, &prompt(2));
     let (found, cached) = read(&mut session, &prompt(3));
     assert_eq!(cached, 128);
-    assert!(found == read(&mut USUAL.session(), &prompt(3)).0);
+    assert!(found == read(&mut Model::usual().session(), &prompt(3)).0);
     assert_eq!(session.sequence.canonical, 768);
     // A short one goes on behind what is there.
     let question = [&prompt(3)[..], &[5; 100]].concat();
@@ -366,7 +407,7 @@ fn a_long_prompt_behind_a_shared_header_is_canonical_at_once() {
 #[test]
 fn without_evaluation_only_what_is_canonical_is_kept() {
     let (first, second) = (tokens(1, 300), tokens(2, 300));
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
     session.resume(&first, 1, None, &NEVER, &mut |_| {});
     read(&mut session, &first);
@@ -382,7 +423,7 @@ fn without_evaluation_only_what_is_canonical_is_kept() {
 fn what_is_read_ahead_of_the_chat_is_kept_and_a_draft_stays_current() {
     let (chat, draft, other) = (tokens(1, 300), tokens(2, 300), tokens(3, 300));
     let prompt = [&chat[..], &draft].concat();
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
     session.resume(&other, 1, None, &NEVER, &mut |_| {});
     read(&mut session, &other);
@@ -401,7 +442,7 @@ fn what_is_read_ahead_of_the_chat_is_kept_and_a_draft_stays_current() {
 #[test]
 fn the_current_chat_stays_where_there_is_no_room_to_keep_another() {
     let (first, second) = (tokens(1, 300), tokens(2, 700));
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
     for (label, chat) in [(1, &first), (2, &second)] {
         session.resume(chat, label, None, &NEVER, &mut |_| {});
@@ -424,7 +465,7 @@ fn the_current_chat_stays_where_there_is_no_room_to_keep_another() {
 #[test]
 fn nothing_of_a_chat_that_is_erased_stays_in_memory() {
     let chat = tokens(1, 300);
-    let mut session = USUAL.session();
+    let mut session = Model::usual().session();
     session.resume(&chat, 1, None, &NEVER, &mut |_| {});
     read(&mut session, &chat);
     session.retain(|label| label == 1);
