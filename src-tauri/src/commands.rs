@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ::models::ModelList;
 use chat::{
     Chat, ChatId, ChatSnapshot, ChatSummary, ChatView, Failure, MessageId, ModelChoice,
-    QueuedMessage, SearchHit, Settings,
+    QueuedMessage, SearchHit, Settings, Undone,
 };
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
@@ -192,6 +192,20 @@ async fn delete_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<()> {
 #[cfg_attr(test, specta::specta)]
 async fn restore_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatSummary> {
     ask(&chat, move |chat| chat.restore(id)).await
+}
+
+/// None: there is nothing to undo.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn undo(chat: State<'_, Chat>) -> Reply<Option<Undone>> {
+    ask(&chat, Chat::undo).await
+}
+
+/// None: there is nothing to do again.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn redo(chat: State<'_, Chat>) -> Reply<Option<Undone>> {
+    ask(&chat, Chat::redo).await
 }
 
 #[tauri::command]

@@ -24,6 +24,8 @@ macro_rules! each_command {
             rename_chat,
             delete_chat,
             restore_chat,
+            undo,
+            redo,
             search,
             read_ahead,
             save_draft,

@@ -34,6 +34,10 @@ export const commands = {
 	renameChat: (id: ChatId, title: string) => __TAURI_INVOKE<ChatSummary>("rename_chat", { id, title }),
 	deleteChat: (id: ChatId) => __TAURI_INVOKE<null>("delete_chat", { id }),
 	restoreChat: (id: ChatId) => __TAURI_INVOKE<ChatSummary>("restore_chat", { id }),
+	/**  None: there is nothing to undo. */
+	undo: () => __TAURI_INVOKE<Undone | null>("undo"),
+	/**  None: there is nothing to do again. */
+	redo: () => __TAURI_INVOKE<Undone | null>("redo"),
 	search: (query: string) => __TAURI_INVOKE<SearchHit[]>("search", { query }),
 	/**  What is written of the next message of a chat, or of a new one, to be read while the model has nothing else to do. */
 	readAhead: (id: ChatId | null, text: string, thinking: boolean) => __TAURI_INVOKE<null>("read_ahead", { id, text, thinking }),
@@ -849,6 +853,14 @@ export type Theme =
 "light" | 
 /**  Dark. */
 "dark";
+
+/**  A change that was undone, or made again. */
+export type Undone = {
+	/**  What had been done, such as `deleted “Title”`. */
+	label: string,
+	/**  The chat that it concerns. */
+	chat: ChatId | null,
+};
 
 /**  What is known of a model before it is open. */
 export type UnopenedModel = {

@@ -1,5 +1,13 @@
 import { createContext } from "svelte";
-import type { ChatSummary, ChatView, Host, HostEvent, Message, QueuedMessage } from "../host/host";
+import type {
+  ChatSummary,
+  ChatView,
+  Host,
+  HostEvent,
+  Message,
+  QueuedMessage,
+  Undone,
+} from "../host/host";
 import { Announcer } from "./announcer.svelte";
 import { Chats } from "./chats.svelte";
 import { Composer, whole } from "./composer.svelte";
@@ -11,7 +19,7 @@ import { endWords } from "./endings";
 import { Model } from "./model.svelte";
 import { ModelChecking } from "./model-check.svelte";
 import { Models } from "./models.svelte";
-import { Notices } from "./notices.svelte";
+import { type Notice, Notices } from "./notices.svelte";
 import { Preferences } from "./preferences.svelte";
 import { Queue } from "./queue.svelte";
 import { Search } from "./search.svelte";
@@ -221,6 +229,28 @@ export class App {
     this.composer.thinking = thinking;
     this.queue.remove(chat, message);
     this.composer.focus();
+  }
+
+  /** Takes back the last change to a chat. */
+  async undo(): Promise<void> {
+    const undone = await this.notices.guard(this.host.undo().then((undone) => undone ?? "none"));
+    if (undone === "none") this.notices.show("There is nothing to undo.");
+    else if (undone)
+      await this.#changed(undone, "Undone", { label: "Redo", run: () => this.redo() });
+  }
+
+  /** Makes the change again that was undone last. */
+  async redo(): Promise<void> {
+    const redone = await this.notices.guard(this.host.redo().then((redone) => redone ?? "none"));
+    if (redone === "none") this.notices.show("There is nothing to redo.");
+    else if (redone)
+      await this.#changed(redone, "Redone", { label: "Undo", run: () => this.undo() });
+  }
+
+  async #changed({ label, chat }: Undone, what: string, action: Notice["action"]): Promise<void> {
+    this.notices.show(`${what}: ${label}`, action);
+    if (chat !== null && chat === this.conversation.chat && this.chats.find(chat))
+      await this.openChat(chat);
   }
 
   async removeChat(chat: ChatSummary): Promise<void> {

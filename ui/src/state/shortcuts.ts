@@ -46,6 +46,13 @@ export const shortcuts: Shortcut[] = [
     when: hasMessages,
     reserved: true,
   },
+  { keys: "Ctrl+Z", does: "Undo the last change", run: (app) => void app.undo(), when: notInText },
+  {
+    keys: "Ctrl+Shift+Z",
+    does: "Redo the last change",
+    run: (app) => void app.redo(),
+    when: notInText,
+  },
   { keys: "Ctrl+B", does: "Show or hide the sidebar", run: (app) => app.toggleSidebar() },
   {
     keys: "Ctrl+Shift+M",

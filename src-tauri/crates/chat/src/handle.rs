@@ -10,7 +10,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::failure::{Failure, FailureCode};
 use crate::model_host::{ModelChoice, ModelHost};
 use crate::settings::Settings;
-use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, SearchHit};
+use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, SearchHit, Undone};
 
 /// All that a window can ask for. Clones ask the same actor.
 ///
@@ -159,6 +159,16 @@ impl Chat {
     /// Brings a deleted chat back.
     pub fn restore(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
         self.ask(move |actor| actor.restore(chat))
+    }
+
+    /// Takes the last change back; `None`: there is none.
+    pub fn undo(&self) -> Result<Option<Undone>, Failure> {
+        self.ask(|actor| actor.undo())
+    }
+
+    /// Makes the change again that was taken back last; `None`: there is none.
+    pub fn redo(&self) -> Result<Option<Undone>, Failure> {
+        self.ask(|actor| actor.redo())
     }
 
     /// Finds words in titles, texts and thinking.

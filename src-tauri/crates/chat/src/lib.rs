@@ -42,5 +42,5 @@ pub use store::{
 };
 pub use view::{
     AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Message, ModelStatus, ModelView,
-    Omitted, SearchHit, Stage, UnopenedModel,
+    Omitted, SearchHit, Stage, Undone, UnopenedModel,
 };

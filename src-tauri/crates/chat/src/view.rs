@@ -166,6 +166,16 @@ pub struct Omitted {
     pub thinking: u32,
 }
 
+/// A change that was undone, or made again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+pub struct Undone {
+    /// What had been done, such as `deleted “Title”`.
+    pub label: String,
+    /// The chat that it concerns.
+    pub chat: Option<ChatId>,
+}
+
 /// A place where a search found something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]

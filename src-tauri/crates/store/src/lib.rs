@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use deadline::Deadline;
+use table::id::FIRST_TEMPORARY;
 
 pub use copies::{Copy, GoodCopy, daily_copy, good as good_copies};
 pub use error::StoreError;
@@ -72,7 +73,21 @@ impl Store {
         }
     }
 
-    /// A store in memory: for tests, and for conversations that are not kept.
+    /// A store in memory, for temporary chats: their ids, and those of their messages, are in a range of their own.
+    pub fn temporary() -> Result<Store, StoreError> {
+        let store = Store::in_memory()?;
+        // SQLite may put what does not fit in memory into files.
+        store.db.pragma_update(None, "temp_store", "MEMORY")?;
+        for table in ["chat", "message"] {
+            store.db.execute(
+                "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)",
+                (table, FIRST_TEMPORARY - 1),
+            )?;
+        }
+        Ok(store)
+    }
+
+    /// A store in memory.
     pub fn in_memory() -> Result<Store, StoreError> {
         let (db, deadline) = open::memory()?;
         Ok(Store {

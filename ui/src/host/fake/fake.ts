@@ -14,12 +14,14 @@ import type {
   StartProblem,
   StartState,
   Failure,
+  Undone,
 } from "../host";
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
 import { find } from "./search";
 import { big, type FakeChat, Library, noDraft, ready, stats } from "./library";
 import { FakeModelHost, refuse } from "./models";
+import { FakeUndo, type Revert } from "./undo";
 
 export type Script = {
   /** Tokens (words, here) a second. */
@@ -60,6 +62,7 @@ export class FakeHost extends FakeModelHost implements Host {
   #running = new Map<number, () => void>();
   #newDraft = noDraft();
   #current: number | null = null;
+  #undo = new FakeUndo();
 
   constructor(script: Script = {}) {
     super(script.model ?? ready(big), script.models, (script.pauseAt ?? Infinity) < Infinity);
@@ -264,26 +267,50 @@ export class FakeHost extends FakeModelHost implements Host {
     const chat = this.#open(id);
     if (!chat) return noChat();
     if (title.trim() === "") return refuse("other", "A chat needs a title.");
-    chat.summary = { ...chat.summary, title: title.trim() };
-    this.emit({ type: "chatChanged", chat: chat.summary });
+    const before = chat.summary.title;
+    this.#undo.record(`renamed “${before}”`, id, this.#retitle(chat, title.trim()));
     return this.reply(chat.summary);
+  }
+
+  #retitle(chat: FakeChat, title: string): Revert {
+    const before = chat.summary.title;
+    chat.summary = { ...chat.summary, title };
+    this.emit({ type: "chatChanged", chat: chat.summary });
+    return () => this.#retitle(chat, before);
   }
 
   deleteChat(id: number): Promise<null> {
     const chat = this.#open(id);
     if (!chat) return noChat();
-    chat.deleted = true;
-    this.#running.get(id)?.();
-    this.emit({ type: "chatRemoved", chat: id });
+    this.#undo.record(`deleted “${chat.summary.title}”`, id, this.#setDeleted(chat, true));
     return Promise.resolve(null);
+  }
+
+  #setDeleted(chat: FakeChat, deleted: boolean): Revert {
+    const { id } = chat.summary;
+    chat.deleted = deleted;
+    if (deleted) {
+      this.#running.get(id)?.();
+      this.emit({ type: "chatRemoved", chat: id });
+    } else {
+      this.emit({ type: "chatChanged", chat: chat.summary });
+    }
+    return () => this.#setDeleted(chat, !deleted);
   }
 
   restoreChat(id: number): Promise<ChatSummary> {
     const chat = this.library.chats.get(id);
     if (!chat) return noChat();
-    chat.deleted = false;
-    this.emit({ type: "chatChanged", chat: chat.summary });
+    this.#undo.record(`restored “${chat.summary.title}”`, id, this.#setDeleted(chat, false));
     return this.reply(chat.summary);
+  }
+
+  undo(): Promise<Undone | null> {
+    return this.reply(this.#undo.undo());
+  }
+
+  redo(): Promise<Undone | null> {
+    return this.reply(this.#undo.redo());
   }
 
   search(query: string): Promise<SearchHit[]> {

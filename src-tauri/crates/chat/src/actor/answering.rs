@@ -105,7 +105,10 @@ impl ChatActor {
         if truncation != Truncation(OmittedRow::default()) {
             tracing::info!(?truncation, "conversation truncated to fit the context");
         }
-        if let Err(error) = self.store.messages().omit(active.message, &truncation.0) {
+        if let Err(error) = self
+            .messages_with(active.message)
+            .omit(active.message, &truncation.0)
+        {
             tracing::warn!(%error, "truncation not saved");
         }
     }
@@ -152,8 +155,13 @@ impl ChatActor {
         let (chat, message) = (active.chat, active.message);
         let delta = active.buffer.delta(now, end);
         let journal = active.buffer.journal(now).filter(|_| !end);
+        let store = if chat.is_temporary() {
+            &self.temporary
+        } else {
+            &self.store
+        };
         if let Some(progress) = journal
-            && let Err(error) = self.store.messages().journal(message, &progress)
+            && let Err(error) = store.messages().journal(message, &progress)
         {
             // Writing on would promise what cannot be kept.
             tracing::error!(%error, "answer stopped: it cannot be saved");

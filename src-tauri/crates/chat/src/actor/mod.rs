@@ -8,6 +8,7 @@ mod saving;
 mod showing;
 mod state;
 mod turn;
+mod undo;
 mod unloading;
 mod unsaved;
 mod verbs;
@@ -28,6 +29,7 @@ use self::answers::AnswerQueue;
 use self::model_slot::ModelSlot;
 pub use self::state::{AtEnd, Timing};
 pub(crate) use self::state::{ChatActor, Request};
+use self::undo::UndoStack;
 use self::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};
@@ -63,6 +65,8 @@ pub(crate) fn start(
     );
     let actor = ChatActor {
         store,
+        temporary: Store::temporary()?,
+        undo: UndoStack::default(),
         clock,
         on_event,
         jobs,

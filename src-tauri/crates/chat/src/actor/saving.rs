@@ -50,7 +50,7 @@ impl ChatActor {
 
     fn save_end(&self, end: &AnswerEnd) -> Result<(), StoreError> {
         let error = end.failure.as_ref().map(error_row);
-        self.store.transaction(|store| {
+        self.store_of(end.chat).transaction(|store| {
             if let Some(progress) = &end.progress {
                 store.messages().journal(end.message, progress)?;
             }
@@ -61,7 +61,7 @@ impl ChatActor {
     }
 
     fn emit_ended(&self, message: MessageId, seq: u32) {
-        let row = match self.store.messages().get(message) {
+        let row = match self.messages_with(message).get(message) {
             Ok(row) => row,
             Err(StoreError::NotFound(_)) => return,
             Err(error) => {
@@ -115,14 +115,15 @@ impl ChatActor {
             self.unsaved.ends.extend(ends.by_ref());
             self.unsaved.ends.push(unsaved);
         }
-        let store = &self.store;
         let mut failed = false;
-        self.unsaved.leaves.retain(|_, leaf| {
-            let shown = (!failed).then(|| store.messages().show(*leaf));
+        let mut leaves = std::mem::take(&mut self.unsaved.leaves);
+        leaves.retain(|_, leaf| {
+            let shown = (!failed).then(|| self.messages_with(*leaf).show(*leaf));
             let saved = matches!(shown, Some(Ok(()) | Err(StoreError::NotFound(_))));
             failed = !saved;
             failed
         });
+        self.unsaved.leaves = leaves;
         for (message, seq) in saved {
             tracing::info!(message = message.0, "the end of an answer is saved now");
             self.emit_ended(message, seq);
@@ -153,7 +154,7 @@ impl ChatActor {
             return Err(unsaved.reason.clone());
         }
         match self.unsaved.leaf(chat) {
-            Some(leaf) => self.store.messages().show(leaf)?,
+            Some(leaf) => self.messages_with(leaf).show(leaf)?,
             None => return Ok(()),
         }
         self.forget_leaf(chat);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use store::{ChatId, ChatRow, MessageId, MessageRow, MessageState};
+use store::{ChatId, ChatRow, DraftPlace, MessageId, MessageRow, MessageState};
 
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::failure::{Failure, FailureCode};
@@ -36,7 +36,7 @@ impl ChatActor {
             chats,
             settings: self.settings.clone(),
             model: self.model.view(),
-            new_chat_draft: self.store.drafts().get(store::DraftPlace::NewChat)?,
+            new_chat_draft: self.store.drafts().get(DraftPlace::NewChat)?,
         })
     }
 
@@ -52,9 +52,10 @@ impl ChatActor {
 
     /// The shown branch of a chat, behind the message `after`.
     pub(super) fn view(&self, chat: ChatId, after: Option<MessageId>) -> Result<ChatView, Failure> {
-        let row = self.store.chats().get(chat)?;
+        let store = self.store_of(chat);
+        let row = store.chats().get(chat)?;
         let path = match self.unsaved.leaf(chat).or(row.leaf) {
-            Some(leaf) => self.store.messages().path_after(after, leaf)?,
+            Some(leaf) => store.messages().path_after(after, leaf)?,
             None => Vec::new(),
         };
         let after = path.first().and_then(|row| row.parent);
@@ -74,19 +75,20 @@ impl ChatActor {
             chat: self.summary(row),
             after,
             messages,
-            draft: self.store.drafts().get(store::DraftPlace::Chat(chat))?,
+            draft: store.drafts().get(DraftPlace::Chat(chat))?,
         })
     }
 
     /// One message as it is shown.
     pub(super) fn one_message(&self, row: MessageRow) -> Result<Message, Failure> {
-        let siblings = self.store.messages().children(row.chat, row.parent)?;
+        let messages = self.messages_with(row.id);
+        let siblings = messages.children(row.chat, row.parent)?;
         Ok(self.message(row, siblings))
     }
 
     fn siblings(&self, chat: ChatId) -> Result<Siblings, Failure> {
         let mut siblings = Siblings::new();
-        for (message, parent) in self.store.messages().tree(chat)? {
+        for (message, parent) in self.store_of(chat).messages().tree(chat)? {
             siblings.entry(parent).or_default().push(message);
         }
         Ok(siblings)

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use store::{ChatId, Store};
+use store::{ChatId, MessageId, MessageTable, Store};
 
 use crate::actor::answers::AnswerQueue;
 use crate::actor::model_slot::ModelSlot;
+use crate::actor::undo::UndoStack;
 use crate::actor::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureCode};
@@ -64,6 +65,9 @@ pub(crate) enum Request {
 
 pub(crate) struct ChatActor {
     pub store: Store,
+    /// The temporary chats.
+    pub(super) temporary: Store,
+    pub(super) undo: UndoStack,
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     pub(super) jobs: Sender<Job>,
@@ -99,6 +103,25 @@ impl DraftAhead {
 }
 
 impl ChatActor {
+    /// The store that has this chat.
+    pub(super) fn store_of(&self, chat: ChatId) -> &Store {
+        if chat.is_temporary() {
+            &self.temporary
+        } else {
+            &self.store
+        }
+    }
+
+    /// The messages of the store that has this message.
+    pub(super) fn messages_with(&self, message: MessageId) -> MessageTable<'_> {
+        let store = if message.is_temporary() {
+            &self.temporary
+        } else {
+            &self.store
+        };
+        store.messages()
+    }
+
     pub(super) fn submit_job(&self, job: Job) {
         self.queue_job(job);
         // After it was sent: the model thread clears the flag before it looks for a job.

@@ -17,9 +17,10 @@ impl ChatActor {
         resume: bool,
         info: &ModelInfo,
     ) -> Result<(TurnRequest, Progress), Failure> {
-        let mut path = self.store.messages().path(message)?;
+        let store = self.store_of(chat);
+        let mut path = store.messages().path(message)?;
         let row = path.pop().ok_or(StoreError::NotFound("message"))?;
-        let today = self.store.chats().get(chat)?.today;
+        let today = store.chats().get(chat)?.today;
         let thinking = row.thinks && info.can_think;
 
         let begun = !row.progress.text.is_empty() || row.progress.thinking.is_some();
@@ -61,9 +62,11 @@ impl ChatActor {
         thinking: bool,
         info: &ModelInfo,
     ) -> Result<TurnRequest, Failure> {
-        let row = chat.map(|chat| self.store.chats().get(chat)).transpose()?;
+        let row = chat
+            .map(|chat| self.store_of(chat).chats().get(chat))
+            .transpose()?;
         let mut path = match row.as_ref().and_then(|row| row.leaf) {
-            Some(leaf) => self.store.messages().path(leaf)?,
+            Some(leaf) => self.messages_with(leaf).path(leaf)?,
             None => Vec::new(),
         };
         let thinking = thinking && info.can_think;

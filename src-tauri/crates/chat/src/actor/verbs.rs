@@ -2,11 +2,12 @@
 
 use inference::Role;
 use store::{
-    ChatId, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, Store, StoreError,
-    WindowRow,
+    ChatId, ChatRow, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, Store,
+    StoreError, WindowRow,
 };
 
 use crate::actor::state::{CURRENT, ChatActor, DraftAhead};
+use crate::actor::undo::Revert;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
@@ -23,6 +24,9 @@ const NEW_CHAT: ChatId = ChatId(0);
 impl ChatActor {
     pub(crate) fn open_chat(&mut self, chat: ChatId) -> Result<ChatView, Failure> {
         let view = self.view(chat, None)?;
+        if chat.is_temporary() {
+            return Ok(view);
+        }
         if let Err(error) = self.store.settings().set(CURRENT, &chat.0.into()) {
             // It can be read all the same.
             tracing::warn!(%error, "which chat is open was not saved");
@@ -69,7 +73,8 @@ impl ChatActor {
         }
         let now = self.clock.now();
         let at = now.timestamp().as_second();
-        let (chat, before, answer) = self.store.transaction(|store| {
+        let store = chat.map_or(&self.store, |chat| self.store_of(chat));
+        let (chat, before, answer) = store.transaction(|store| {
             let (place, chat, parent) = match chat {
                 Some(chat) => (DraftPlace::Chat(chat), chat, store.chats().get(chat)?.leaf),
                 None => {
@@ -100,7 +105,7 @@ impl ChatActor {
         message: MessageId,
         thinking: bool,
     ) -> Result<ChatView, Failure> {
-        let row = self.store.messages().get(message)?;
+        let row = self.messages_with(message).get(message)?;
         self.refuse_change(row.chat)?;
         let asked = match row.role {
             Role::User | Role::System | Role::Tool => row.id,
@@ -109,7 +114,7 @@ impl ChatActor {
                 .ok_or_else(|| Failure::other("There is no message to answer."))?,
         };
         let at = self.now();
-        let answer = self.store.transaction(|store| {
+        let answer = self.store_of(row.chat).transaction(|store| {
             store.chats().touch(row.chat, at)?;
             Ok::<_, Failure>(
                 store
@@ -121,13 +126,13 @@ impl ChatActor {
     }
 
     pub(crate) fn continue_answer(&mut self, message: MessageId) -> Result<ChatView, Failure> {
-        let chat = self.store.messages().get(message)?.chat;
+        let chat = self.messages_with(message).get(message)?.chat;
         self.refuse_change(chat)?;
-        let row = self.store.messages().get(message)?;
+        let row = self.messages_with(message).get(message)?;
         if row.role != Role::Assistant || row.state == MessageState::Done {
             return Err(Failure::other("This answer is already complete."));
         }
-        self.store.transaction(|store| {
+        self.store_of(chat).transaction(|store| {
             store.messages().reopen(message)?;
             Ok::<_, Failure>(store.messages().show(message)?)
         })?;
@@ -141,13 +146,13 @@ impl ChatActor {
         answered: Option<bool>,
     ) -> Result<ChatView, Failure> {
         let text = message_text(text)?;
-        let row = self.store.messages().get(message)?;
+        let row = self.messages_with(message).get(message)?;
         self.refuse_change(row.chat)?;
         if answered.is_some() && row.role != Role::User {
             return Err(Failure::other("Only your own messages can be answered."));
         }
         let at = self.now();
-        let queued = self.store.transaction(|store| {
+        let queued = self.store_of(row.chat).transaction(|store| {
             let edited = NewMessage {
                 text,
                 role: row.role,
@@ -167,13 +172,13 @@ impl ChatActor {
     }
 
     pub(crate) fn show_sibling(&mut self, message: MessageId) -> Result<ChatView, Failure> {
-        let row = self.store.messages().get(message)?;
-        match self.store.messages().show(message) {
+        let row = self.messages_with(message).get(message)?;
+        match self.messages_with(message).show(message) {
             Ok(()) => self.forget_leaf(row.chat),
             Err(error) => {
                 // It can be read all the same.
                 tracing::warn!(%error, "which branch is shown was not saved");
-                let leaf = self.store.messages().leaf_below(message)?;
+                let leaf = self.messages_with(message).leaf_below(message)?;
                 self.keep_leaf(row.chat, leaf);
             }
         }
@@ -181,22 +186,49 @@ impl ChatActor {
     }
 
     pub(crate) fn rename(&mut self, chat: ChatId, title: &str) -> Result<ChatSummary, Failure> {
-        self.store.chats().rename(chat, &title::from_user(title)?)?;
-        self.emit_changed(chat)
+        let (title, before) = (title::from_user(title)?, self.chat_row(chat)?.title);
+        let revert = self.set_title(chat, &title)?;
+        self.record(format!("renamed “{before}”"), chat, revert);
+        Ok(self.summary(self.chat_row(chat)?))
     }
 
     pub(crate) fn delete(&mut self, chat: ChatId) -> Result<(), Failure> {
-        self.store.chats().get(chat)?;
-        self.store.chats().delete(chat, self.now())?;
-        self.stop(chat)?;
-        self.submit_job(Job::Forget(chat));
-        self.emit(ChatEvent::ChatRemoved { chat });
+        let title = self.chat_row(chat)?.title;
+        let revert = self.set_deleted(chat, true)?;
+        self.record(format!("deleted “{title}”"), chat, revert);
         Ok(())
     }
 
     pub(crate) fn restore(&mut self, chat: ChatId) -> Result<ChatSummary, Failure> {
-        self.store.chats().restore(chat)?;
-        self.emit_changed(chat)
+        let revert = self.set_deleted(chat, false)?;
+        let row = self.chat_row(chat)?;
+        self.record(format!("restored “{}”", row.title), chat, revert);
+        Ok(self.summary(row))
+    }
+
+    fn set_title(&mut self, chat: ChatId, title: &str) -> Result<Revert, Failure> {
+        let before = self.chat_row(chat)?.title;
+        self.store_of(chat).chats().rename(chat, title)?;
+        self.emit_changed(chat)?;
+        Ok(Revert::new(move |actor| actor.set_title(chat, &before)))
+    }
+
+    fn set_deleted(&mut self, chat: ChatId, deleted: bool) -> Result<Revert, Failure> {
+        let chats = self.store_of(chat).chats();
+        if deleted {
+            chats.delete(chat, self.now())?;
+            self.stop(chat)?;
+            self.submit_job(Job::Forget(chat));
+            self.emit(ChatEvent::ChatRemoved { chat });
+        } else {
+            chats.restore(chat)?;
+            self.emit_changed(chat)?;
+        }
+        Ok(Revert::new(move |actor| actor.set_deleted(chat, !deleted)))
+    }
+
+    fn chat_row(&self, chat: ChatId) -> Result<ChatRow, Failure> {
+        Ok(self.store_of(chat).chats().get(chat)?)
     }
 
     pub(crate) fn search(&self, query: &str) -> Result<Vec<SearchHit>, Failure> {
@@ -217,7 +249,8 @@ impl ChatActor {
             // A message is being typed: the model is there when it is sent.
             self.use_model();
         }
-        Ok(self.store.drafts().set(self.draft_place(chat)?, text)?)
+        let place = self.draft_place(chat)?;
+        Ok(self.store_with(place).drafts().set(place, text)?)
     }
 
     pub(crate) fn save_pastes(
@@ -227,13 +260,13 @@ impl ChatActor {
     ) -> Result<(), Failure> {
         refuse_too_large_together(pastes.iter().map(String::len))?;
         let place = self.draft_place(chat)?;
-        Ok(self.store.drafts().set_pastes(place, pastes)?)
+        Ok(self.store_with(place).drafts().set_pastes(place, pastes)?)
     }
 
     pub(crate) fn save_queue(&self, chat: ChatId, queue: &[QueuedMessage]) -> Result<(), Failure> {
         refuse_large_queue(queue)?;
         let place = self.draft_place(Some(chat))?;
-        Ok(self.store.drafts().set_queue(place, queue)?)
+        Ok(self.store_with(place).drafts().set_queue(place, queue)?)
     }
 
     /// Lets the model read what is written of a message, or of none what the chat has, while it has nothing else to do.
@@ -276,9 +309,16 @@ impl ChatActor {
 
     fn draft_place(&self, chat: Option<ChatId>) -> Result<DraftPlace, Failure> {
         Ok(match chat {
-            Some(chat) => DraftPlace::Chat(self.store.chats().get(chat)?.id),
+            Some(chat) => DraftPlace::Chat(self.chat_row(chat)?.id),
             None => DraftPlace::NewChat,
         })
+    }
+
+    fn store_with(&self, place: DraftPlace) -> &Store {
+        match place {
+            DraftPlace::NewChat => &self.store,
+            DraftPlace::Chat(chat) => self.store_of(chat),
+        }
     }
 
     pub(crate) fn save_settings(&mut self, settings: Settings) -> Result<Settings, Failure> {
@@ -300,7 +340,7 @@ impl ChatActor {
     }
 
     pub(super) fn emit_changed(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
-        let summary = self.summary(self.store.chats().get(chat)?);
+        let summary = self.summary(self.chat_row(chat)?);
         self.emit(ChatEvent::ChatChanged {
             chat: summary.clone(),
         });

@@ -19,6 +19,7 @@ mod sending;
 mod settings;
 mod shown;
 mod stopping;
+mod undoing;
 mod unloading;
 mod unsaved;
 mod wire;

@@ -1,4 +1,5 @@
-//! Keys of rows that other tables refer to.
+//! Keys of rows that other tables refer to. Those of temporary chats are in a range of their own, so that an id tells in
+//! which store its row is.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,3 +14,20 @@ pub struct ChatId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(transparent)]
 pub struct MessageId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
+
+/// The first id of a chat or a message in [`Store::temporary`](crate::Store::temporary); a JavaScript number holds it.
+pub(crate) const FIRST_TEMPORARY: i64 = 1 << 40;
+
+impl ChatId {
+    /// Whether the chat is never written to the disk.
+    pub fn is_temporary(self) -> bool {
+        self.0 >= FIRST_TEMPORARY
+    }
+}
+
+impl MessageId {
+    /// Whether the message is of a chat that is never written to the disk.
+    pub fn is_temporary(self) -> bool {
+        self.0 >= FIRST_TEMPORARY
+    }
+}

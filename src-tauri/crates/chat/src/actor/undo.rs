@@ -1,0 +1,114 @@
+//! Undo and redo.
+//!
+//! A verb that changes something does so by a method that returns a [`Revert`], and records it with [`ChatActor::record`].
+//! Reverting returns the [`Revert`] of the revert itself, so undo and redo are one mechanism. The stacks are in memory.
+
+use store::ChatId;
+
+use crate::actor::state::ChatActor;
+use crate::failure::Failure;
+use crate::view::Undone;
+
+/// Changes that can be undone.
+const MOST: usize = 100;
+
+/// Takes a change back.
+pub(crate) struct Revert(Box<Reverting>);
+
+type Reverting = dyn FnOnce(&mut ChatActor) -> Result<Revert, Failure> + Send;
+
+impl Revert {
+    pub(super) fn new(
+        act: impl FnOnce(&mut ChatActor) -> Result<Revert, Failure> + Send + 'static,
+    ) -> Revert {
+        Revert(Box::new(act))
+    }
+}
+
+struct Change {
+    /// What was done, as it goes on behind "Undone:", such as `deleted “Title”`.
+    label: String,
+    /// The chat that it concerns.
+    chat: Option<ChatId>,
+    revert: Revert,
+}
+
+/// What was changed and undone in this session, the latest last.
+#[derive(Default)]
+pub(crate) struct UndoStack {
+    done: Vec<Change>,
+    undone: Vec<Change>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Undo,
+    Redo,
+}
+
+impl ChatActor {
+    /// Keeps how a change is taken back. What was undone before cannot be redone any more.
+    pub(super) fn record(
+        &mut self,
+        label: impl Into<String>,
+        chat: impl Into<Option<ChatId>>,
+        revert: Revert,
+    ) {
+        self.undo.undone.clear();
+        self.undo.done.push(Change {
+            label: label.into(),
+            chat: chat.into(),
+            revert,
+        });
+        if self.undo.done.len() > MOST {
+            self.undo.done.remove(0);
+        }
+    }
+
+    /// Takes the last change back; `None`: there is none.
+    pub(crate) fn undo(&mut self) -> Result<Option<Undone>, Failure> {
+        self.take_back(Direction::Undo)
+    }
+
+    /// Makes the change again that was taken back last; `None`: there is none.
+    pub(crate) fn redo(&mut self) -> Result<Option<Undone>, Failure> {
+        self.take_back(Direction::Redo)
+    }
+
+    /// A change that cannot be taken back now, because a chat is busy or the disk is full, is dropped: it would stand in
+    /// the way of those before it.
+    fn take_back(&mut self, direction: Direction) -> Result<Option<Undone>, Failure> {
+        let from = match direction {
+            Direction::Undo => &mut self.undo.done,
+            Direction::Redo => &mut self.undo.undone,
+        };
+        let Some(Change {
+            label,
+            chat,
+            revert,
+        }) = from.pop()
+        else {
+            return Ok(None);
+        };
+        let revert = (revert.0)(self).map_err(|failure| {
+            let what = match direction {
+                Direction::Undo => "undone",
+                Direction::Redo => "done again",
+            };
+            Failure {
+                message: format!("This could not be {what}: {label}. {}", failure.message),
+                ..failure
+            }
+        })?;
+        let to = match direction {
+            Direction::Undo => &mut self.undo.undone,
+            Direction::Redo => &mut self.undo.done,
+        };
+        to.push(Change {
+            label: label.clone(),
+            chat,
+            revert,
+        });
+        Ok(Some(Undone { label, chat }))
+    }
+}
