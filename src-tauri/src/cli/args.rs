@@ -210,6 +210,14 @@ pub struct BenchArgs {
     /// Time a follow-up question in a chat of this length, in tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 0)]
     pub chat: u32,
+    /// Measure only how soon chats of these lengths, in tokens, answer when they are opened again, on the CPU
+    #[arg(
+        long,
+        value_name = "TOKENS",
+        value_delimiter = ',',
+        conflicts_with = "synthetic"
+    )]
+    pub reopen: Vec<u32>,
     /// Measure speculative decoding on texts that repeat the context and texts that do not
     #[arg(long)]
     pub lookup: bool,

@@ -1,8 +1,12 @@
 //! `goldcrest bench`: how fast a model runs here.
 
+mod reopening;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+
+use chat::{KvType, ModelChoice, ModelOptions};
 
 use ::bench::{BenchParams, BenchReport, GpuReport, Synthetic, synthetic};
 
@@ -22,6 +26,9 @@ pub fn run(args: &BenchArgs) -> Result<(), CliError> {
         lookup: args.lookup,
         repeats: usize::from(args.repeats),
     };
+    if !args.reopen.is_empty() {
+        return reopen(args);
+    }
     let report = open(args)?
         .run(|engine| ::bench::run(engine, &params))
         .map_err(|error| CliError::message(error.to_string()))?;
@@ -30,6 +37,43 @@ pub fn run(args: &BenchArgs) -> Result<(), CliError> {
     }
     let mut out = io::stdout().lock();
     write(&mut out, &report)?;
+    Ok(out.flush()?)
+}
+
+fn reopen(args: &BenchArgs) -> Result<(), CliError> {
+    let options = ModelOptions {
+        device: "cpu".to_owned(),
+        threads: args.place.threads.map(u32::from),
+        context_length: args.place.context,
+        kv_type: args.place.kv.unwrap_or(KvType::F16),
+        own_templates: Vec::new(),
+    };
+    let model = ModelChoice::File(load::file(args.model.as_deref())?);
+    let mut chats = Vec::new();
+    for &tokens in &args.reopen {
+        chats.push(reopening::measure(&model, &options, tokens)?);
+    }
+    if args.json {
+        return output::json(&chats);
+    }
+    let mut out = io::stdout().lock();
+    for it in &chats {
+        writeln!(
+            out,
+            "{} tokens: first token after {:.2} s cold; reopened {:.2} s, behind {:.2} s to restore {} tokens ({:.1} MB on the disk){}",
+            it.prompt,
+            it.cold_s,
+            it.reopened_s,
+            it.restore_s,
+            it.restored,
+            it.disk_bytes as f64 / 1e6,
+            if it.same_token {
+                ""
+            } else {
+                "; ANOTHER TOKEN than the cold run's"
+            }
+        )?;
+    }
     Ok(out.flush()?)
 }
 
