@@ -197,7 +197,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__bench)
-            opts="-m -p -n -d -r -t -c -h --model --synthetic --seed --without-matrices --chat --lookup --device --threads --context --kv --json --help"
+            opts="-m -p -n -d -r -t -c -h --model --synthetic --seed --without-matrices --chat --reopen --lookup --device --threads --context --kv --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -232,6 +232,10 @@ _goldcrest() {
                     return 0
                     ;;
                 --chat)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --reopen)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -106,6 +106,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s p -d 'Prom
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s n -d 'Tokens to generate' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s d -d 'Tokens in the KV cache before the measurement' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l chat -d 'Time a follow-up question in a chat of this length, in tokens' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l reopen -d 'Measure only how soon chats of these lengths, in tokens, answer when they are opened again, on the CPU' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s r -d 'Number of measurements; their medians are shown' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
