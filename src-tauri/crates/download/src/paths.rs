@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::disk::free_bytes;
 use crate::lock::{FileLock, LockError, is_at, make_folder, shared_file};
 use crate::request::{Destination, DownloadRequest, RequestError, is_commit};
 
@@ -160,17 +161,18 @@ impl DownloadPaths {
     /// Makes the names by which the cache leads to a content that is there, and returns the path by which it is opened.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// Where the folder cannot be written, and the path does not lead there already.
     pub fn link(&self, branch: Option<&str>) -> io::Result<PathBuf> {
-        if let Some(snapshot) = &self.snapshot {
-            if self.content.is_file() {
-                snapshot.point_to(&self.content, IfRefused::Copy, symlink)?;
-            }
-            snapshot.write_ref(branch)?;
-        } else {
+        let Some(snapshot) = &self.snapshot else {
             // The other name of the file, where the program ended between the two steps of `rename_to_free`.
             let _ = self.remove_incomplete();
+            return Ok(self.file());
+        };
+        if self.content.is_file() {
+            snapshot.point_to(&self.content, IfRefused::Copy, symlink)?;
         }
+        // A cache that cannot be written has no note of the branch, and all of the file.
+        let _ = snapshot.write_ref(branch);
         Ok(self.file())
     }
 
@@ -233,11 +235,7 @@ impl CachedFile {
             (Err(error), IfRefused::Move) if is_link_refused(&error) => {
                 fs::rename(content, &pointer)
             }
-            (Err(error), IfRefused::Copy) if is_link_refused(&error) => {
-                let copy = pointer.with_added_extension("incomplete");
-                fs::copy(content, &copy)?;
-                fs::rename(&copy, &pointer)
-            }
+            (Err(error), IfRefused::Copy) if is_link_refused(&error) => copy(content, &pointer),
             (linked, _) => linked,
         }
     }
@@ -279,6 +277,18 @@ fn rename_to_free(
         Err(_) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
         Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
     }
+}
+
+/// A second content, for which the disk needs room: where it has none, nothing stays of it.
+fn copy(content: &Path, to: &Path) -> io::Result<()> {
+    if free_bytes(to)? < fs::metadata(content)?.len() {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    let part = to.with_added_extension("incomplete");
+    let copied = fs::copy(content, &part).and_then(|_| fs::rename(&part, to));
+    copied.inspect_err(|_| {
+        let _ = fs::remove_file(&part);
+    })
 }
 
 /// Whether symbolic links cannot be made there, or not by this user.
@@ -433,6 +443,26 @@ mod tests {
         // A later link to a content that is not under `blobs/` leaves it there.
         paths.link(None).expect("nothing to link");
         assert_eq!(fs::read(paths.file()).expect("there"), b"content");
+    }
+
+    #[test]
+    fn a_copy_for_which_the_disk_has_no_room_is_not_begun() {
+        let hub = tempfile::tempdir().expect("a folder");
+        let paths = DownloadPaths::of(&request(hub.path(), "x.gguf")).expect("all is known");
+        let Some(snapshot) = &paths.snapshot else {
+            panic!("it is in the cache");
+        };
+        fs::create_dir_all(hub.path().join("models--owner--name/blobs")).expect("made");
+        let large = File::create(&paths.content).expect("made");
+        if large.set_len(1 << 43).is_err() {
+            return;
+        }
+        let refused = |_: &Path, _: &Path| Err(io::ErrorKind::PermissionDenied.into());
+        let full = snapshot.point_to(&paths.content, IfRefused::Copy, refused);
+        let kind = full.expect_err("eight terabytes").kind();
+        assert_eq!(kind, io::ErrorKind::StorageFull);
+        let folder = paths.file().parent().map(fs::read_dir).expect("a folder");
+        assert_eq!(folder.expect("made").count(), 0);
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
-use download::{HUB, hub_endpoint, is_loopback, parse_address};
-use ureq::http::{HeaderMap, Response};
+use download::{DownloadRequest, HUB, hub_endpoint, is_loopback, parse_address};
+use ureq::http::Response;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
 use url::Url;
 
 use crate::error::FetchError;
+use crate::headers::{Linked, header};
 use crate::retries::units;
 use crate::token;
 
@@ -21,12 +22,15 @@ const PROXY: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"
 const NO_HOST: &str = "there is no host of this name, or no network";
 
 /// What is asked of a server.
-#[derive(Debug, Clone, Default)]
-pub struct Question {
+#[derive(Debug, Clone)]
+pub struct Question<'r> {
+    /// The file, with which is compared what the hub says of it.
+    pub request: &'r DownloadRequest,
     /// The headers alone, which the first server of the hub sends.
     pub headers_only: bool,
-    /// From which byte on, and the entity tag by which the server knows what it sent before.
-    pub from: Option<(u64, Option<String>)>,
+    /// From which byte on. Without `If-Range`: the servers of one file may have several entity tags for it, and whether the
+    /// parts make the file is known by its hash.
+    pub from: Option<u64>,
 }
 
 /// What a server answered that was led to.
@@ -117,15 +121,16 @@ impl Client {
     /// asked.
     ///
     /// # Errors
-    /// Where no server answers, or one leads where nothing is asked.
-    pub fn ask(&self, url: &Url, question: &Question) -> Result<ServerAnswer, FetchError> {
+    /// Where no server answers, one leads where nothing is asked, or the hub says that its file is another one.
+    pub fn ask(&self, url: &Url, question: &Question<'_>) -> Result<ServerAnswer, FetchError> {
         let mut url = url.clone();
         let first = host(&url);
         let mut is_hub = true;
         for _ in 0..=REDIRECTS {
             is_hub &= self.is_hub(&url);
             let response = self.ask_once(&url, question, is_hub)?;
-            let is_answer = question.headers_only && is_linked(response.headers());
+            Linked::of(response.headers()).check(&host(&url), question.request)?;
+            let is_answer = question.headers_only && Linked::is_in(response.headers());
             let next = (response.status().is_redirection() && !is_answer)
                 .then(|| header(response.headers(), "location"))
                 .flatten();
@@ -158,7 +163,7 @@ impl Client {
     fn ask_once(
         &self,
         url: &Url,
-        question: &Question,
+        question: &Question<'_>,
         is_hub: bool,
     ) -> Result<Response<Body>, FetchError> {
         let mut request = if question.headers_only {
@@ -171,11 +176,8 @@ impl Client {
         if let Some(token) = self.token.as_ref().filter(|_| is_hub) {
             request = request.header("Authorization", token::authorization(token)?);
         }
-        if let Some((from, tag)) = &question.from {
+        if let Some(from) = question.from {
             request = request.header("Range", format!("bytes={from}-"));
-            if let Some(tag) = tag {
-                request = request.header("If-Range", tag);
-            }
         }
         let proxy = self.proxy.clone().filter(|_| self.is_proxied(url));
         request
@@ -198,16 +200,6 @@ fn is_in(host: &str, entry: &str) -> bool {
     let domain = entry.trim_start_matches('*').trim_start_matches('.');
     let before = host.strip_suffix(domain);
     entry == "*" || before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
-}
-
-/// Whether these headers are the hub's, which names size and hash of a file that another server sends.
-fn is_linked(headers: &HeaderMap) -> bool {
-    headers.contains_key("x-linked-etag")
-}
-
-/// A header as text.
-pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 /// A variable that is set to something.

@@ -1,7 +1,7 @@
 //! Why a download ends without its file. Each is a sentence for the user: what was wrong, where, and what to do.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use download::{AddressError, DownloadRequest, LockError, RequestError};
 
@@ -96,8 +96,6 @@ pub enum FetchError {
         found: String,
         expected: String,
     },
-    #[error("{host} sent more than the {expected} bytes of the file. Nothing of it was kept.")]
-    TooLong { host: String, expected: u64 },
     #[error(
         "{host} does not say the file's SHA-256, so the file cannot be verified. Choose a file on Hugging Face; `goldcrest fetch` takes the SHA-256 with --sha256."
     )]
@@ -126,6 +124,10 @@ pub enum FetchError {
         "{path} was removed or replaced by another program while it was written. Start the download again."
     )]
     Replaced { path: PathBuf },
+    #[error(
+        "{path} is gone: its drive was disconnected, or another program removed it. Connect the drive again, then resume the download."
+    )]
+    Lost { path: PathBuf },
     #[error("{} more are needed on the disk of {folder}, and {} are free. Free some space, then resume the download.", gigabytes(*needed), gigabytes(*free))]
     NoSpace {
         folder: PathBuf,
@@ -151,6 +153,19 @@ impl FetchError {
         )
     }
 
+    /// Why there is a wait for the next try, without the advice that a failure ends with.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Unreachable { host, reason } => format!("{host} cannot be reached: {reason}."),
+            Self::Stalled { host } => format!("{host} stopped sending."),
+            Self::CutOff { host } => format!("The connection to {host} broke off."),
+            Self::Busy { host, status, .. } => {
+                format!("{host} cannot send the file at the moment (HTTP {status}).")
+            }
+            error => error.to_string(),
+        }
+    }
+
     /// Whether the server was reached.
     pub fn has_answered(&self) -> bool {
         !matches!(self, Self::Unreachable { .. })
@@ -166,11 +181,20 @@ impl FetchError {
 
     /// Whether what was written stays: all of it, but where the failure shows that it is not of the file.
     pub fn can_resume(&self) -> bool {
-        !matches!(self, Self::WrongContent { .. } | Self::TooLong { .. })
+        !matches!(self, Self::WrongContent { .. })
+    }
+
+    /// The incomplete file is not at its path any more.
+    pub fn lost(path: &Path) -> Self {
+        let path = path.to_owned();
+        match path.symlink_metadata() {
+            Ok(_) => Self::Replaced { path },
+            Err(_) => Self::Lost { path },
+        }
     }
 
     /// A failure to write in a folder, or to make it.
-    pub fn writing(path: &std::path::Path, source: io::Error) -> Self {
+    pub fn writing(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -181,7 +205,7 @@ impl FetchError {
     }
 
     /// A lock that is not taken.
-    pub fn locking(path: &std::path::Path, error: LockError) -> Self {
+    pub fn locking(path: &Path, error: LockError) -> Self {
         match error {
             LockError::Held => Self::Held,
             LockError::File(source) => Self::writing(path, source),

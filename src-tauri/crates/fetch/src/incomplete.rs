@@ -40,9 +40,7 @@ impl Incomplete {
     ) -> Result<T, FetchError> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let file = file.as_mut().filter(|file| paths.is_incomplete(file));
-        let file = file.ok_or_else(|| FetchError::Replaced {
-            path: paths.incomplete().to_owned(),
-        })?;
+        let file = file.ok_or_else(|| FetchError::lost(paths.incomplete()))?;
         work(file).map_err(|error| FetchError::writing(paths.folder(), error))
     }
 
@@ -70,7 +68,7 @@ impl Incomplete {
                 let left = deadline.saturating_duration_since(Instant::now());
                 done = synced.recv_timeout(left).unwrap_or(done);
             }
-            output::emit(&DownloadEvent::Paused { done });
+            output::end(&DownloadEvent::Paused { done });
             process::exit(0);
         })
     }

@@ -6,6 +6,7 @@
 
 mod client;
 mod error;
+mod headers;
 mod incomplete;
 mod output;
 mod resolve;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
             let message = format!(
                 "goldcrest-fetch is started by Goldcrest, which asks for a file by a line of JSON: {error}"
             );
-            output::emit(&DownloadEvent::Failed {
+            output::end(&DownloadEvent::Failed {
                 message,
                 can_resume: true,
             });
@@ -54,12 +55,9 @@ fn main() -> ExitCode {
         paused.pause();
     });
     match run::run(request, &incomplete) {
-        Ok(done) => {
-            output::emit(&done);
-            ExitCode::SUCCESS
-        }
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::emit(&DownloadEvent::Failed {
+            output::end(&DownloadEvent::Failed {
                 message: error.to_string(),
                 can_resume: error.can_resume(),
             });

@@ -1,8 +1,12 @@
 //! Events on stdout, a line of JSON each.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use download::DownloadEvent;
+
+/// Whether the last event was written.
+static ENDED: AtomicBool = AtomicBool::new(false);
 
 /// A parent that does not read any more closes stdin too, which ends this program.
 pub fn emit(event: &DownloadEvent) {
@@ -10,5 +14,12 @@ pub fn emit(event: &DownloadEvent) {
         line.push(b'\n');
         let mut out = io::stdout().lock();
         let _ = out.write_all(&line).and_then(|()| out.flush());
+    }
+}
+
+/// The last event. A pause and an end of the download may come at once: the first one counts.
+pub fn end(event: &DownloadEvent) {
+    if !ENDED.swap(true, Ordering::SeqCst) {
+        emit(event);
     }
 }

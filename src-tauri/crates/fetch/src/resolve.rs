@@ -1,9 +1,10 @@
 //! What the hub says of a file before it is downloaded: its commit, size and SHA-256.
 
-use download::{Destination, DownloadRequest, is_commit, is_sha256};
+use download::{Destination, DownloadRequest, is_commit};
 
-use crate::client::{Client, Question, header};
+use crate::client::{Client, Question};
 use crate::error::FetchError;
+use crate::headers::{Linked, header};
 use crate::transfer::check_status;
 
 /// A request of which everything is known.
@@ -29,34 +30,21 @@ pub fn is_needed(request: &DownloadRequest) -> bool {
 pub fn resolve(client: &Client, mut request: DownloadRequest) -> Result<Resolved, FetchError> {
     let url = client.address(&request.url)?;
     let question = Question {
+        request: &request,
         headers_only: true,
         from: None,
     };
     let answer = client.ask(&url, &question)?;
     let host = answer.host();
     let headers = answer.response.headers();
-    let hash =
-        header(headers, "x-linked-etag").map(|tag| tag.trim_matches('"').to_ascii_lowercase());
-    let hash = hash.filter(|it| is_sha256(it));
-    if hash.is_none() {
+    let linked = Linked::of(headers);
+    if linked.sha256.is_none() {
         check_status(client, &answer)?;
     }
-    let bytes = header(headers, "x-linked-size").and_then(|it| it.parse().ok());
-    if let Some(error) = bytes.and_then(|found| FetchError::size(&host, found, &request)) {
-        return Err(error);
-    }
-    request.bytes = request.bytes.or(bytes);
-    match (request.hash().ok(), hash) {
-        (Some(expected), Some(found)) if expected != found => {
-            return Err(FetchError::Hash {
-                host,
-                found,
-                expected,
-            });
-        }
-        (None, None) => return Err(FetchError::NoHash { host }),
-        (None, found) => request.sha256 = found,
-        _ => {}
+    request.bytes = request.bytes.or(linked.bytes);
+    request.sha256 = request.sha256.or(linked.sha256);
+    if request.sha256.is_none() {
+        return Err(FetchError::NoHash { host });
     }
     let commit = header(headers, "x-repo-commit").filter(|it| is_commit(it));
     if let Some(commit) = commit.filter(|_| client.is_hub(&url)) {

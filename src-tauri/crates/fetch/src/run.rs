@@ -15,6 +15,7 @@ use crate::incomplete::Incomplete;
 use crate::output;
 use crate::resolve::{self, Resolved};
 use crate::retries::Retries;
+use crate::test_setting::test_setting;
 use crate::transfer::Transfer;
 
 /// Bytes that are hashed at once.
@@ -22,11 +23,14 @@ const PART: usize = 1 << 20;
 /// Between two reports.
 const REPORT: Duration = Duration::from_millis(250);
 
-/// Downloads a file, and returns the event that says so.
+/// Tests set it to a number of milliseconds: how long it takes from the file's name to the word that it is there.
+const NAMED_SETTING: &str = "GOLDCREST_FETCH_NAMED";
+
+/// Downloads a file, and says so.
 ///
 /// # Errors
 /// Why the file is not there; what was written is kept where a resume may use it.
-pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<DownloadEvent, FetchError> {
+pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<(), FetchError> {
     if request.sha256.is_some() {
         request.hash()?;
     }
@@ -50,17 +54,18 @@ pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<Download
     let paths = DownloadPaths::of(&request)?;
     let written = |error| FetchError::writing(paths.folder(), error);
     let lock = paths.take_lock();
-    let _lock = lock.map_err(|error| FetchError::locking(paths.folder(), error))?;
     let branch = branch.as_deref();
     if let Some(existing) = paths.existing() {
+        // Nothing has to be written, so that this may be a folder that cannot be, where no lock is taken.
         if is_content(&existing, &request, &expected).map_err(written)? {
             let file = paths.link(branch).map_err(written)?;
-            return done(file, expected).map_err(written);
+            return end(file, expected).map_err(written);
         }
         if paths.is_of_user() {
             return Err(FetchError::Exists { path: existing });
         }
     }
+    let _lock = lock.map_err(|error| FetchError::locking(paths.folder(), error))?;
     let file = paths.open_incomplete().map_err(written)?;
     let there = file.metadata().map_err(written)?.len();
     incomplete.open(file);
@@ -88,20 +93,29 @@ pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<Download
         is_second_round = true;
         transfer.begin_again()?;
     }
-    let published = incomplete.with(&paths, |_| match paths.publish(branch) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-        published => published.map(Some),
+    // A pause at this moment waits, and comes too late: the file is there.
+    let is_published = incomplete.with(&paths, |_| {
+        let file = match paths.publish(branch) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            published => published?,
+        };
+        if let Some(pause) = test_setting(NAMED_SETTING) {
+            thread::sleep(Duration::from_millis(pause));
+        }
+        end(file, expected).map(|()| true)
     })?;
-    let file = published.ok_or_else(|| FetchError::Exists { path: paths.file() })?;
-    done(file, expected).map_err(written)
+    match is_published {
+        true => Ok(()),
+        false => Err(FetchError::Exists { path: paths.file() }),
+    }
 }
 
 /// Receives until all is there, over as many connections as it takes.
 fn receive_all(transfer: &mut Transfer<'_>) -> Result<(), FetchError> {
     match transfer.request.bytes {
         Some(bytes) if transfer.done == bytes => return Ok(()),
-        Some(bytes) if transfer.done > bytes => transfer.begin_again()?,
-        _ => {}
+        Some(bytes) if transfer.done > bytes => return transfer.shorten(bytes),
+        total => transfer.check_space(total)?,
     }
     let mut retries = Retries::new(transfer.done);
     retry(&mut retries, || {
@@ -126,7 +140,7 @@ fn retry<T>(
             return Err(error);
         };
         output::emit(&DownloadEvent::Waiting {
-            message: error.to_string(),
+            message: error.reason(),
             seconds: pause.as_secs(),
         });
         thread::sleep(pause);
@@ -181,11 +195,13 @@ fn sha256(mut file: File) -> io::Result<String> {
     Ok(format!("{:x}", hash.finalize()))
 }
 
-fn done(file: PathBuf, sha256: String) -> io::Result<DownloadEvent> {
+/// Says that the file is there.
+fn end(file: PathBuf, sha256: String) -> io::Result<()> {
     let bytes = fs::metadata(&file)?.len();
-    Ok(DownloadEvent::Done {
+    output::end(&DownloadEvent::Done {
         file,
         sha256,
         bytes,
-    })
+    });
+    Ok(())
 }

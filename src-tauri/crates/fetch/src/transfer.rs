@@ -8,8 +8,9 @@ use ureq::Body;
 use ureq::http::{Response, StatusCode};
 use url::Url;
 
-use crate::client::{Client, Question, ServerAnswer, header, reading_failure, without_query};
+use crate::client::{Client, Question, ServerAnswer, reading_failure, without_query};
 use crate::error::FetchError;
+use crate::headers::header;
 use crate::incomplete::Incomplete;
 use crate::output;
 use crate::test_setting::test_setting;
@@ -34,10 +35,10 @@ pub struct Transfer<'a> {
     pub incomplete: &'a Incomplete,
     /// Bytes that are in the incomplete file.
     pub done: u64,
-    /// The strong entity tag of what this process has received.
-    tag: Option<String>,
     /// Whether the file consists of parts that came over several connections.
     pub is_pieced: bool,
+    /// Bytes of the disk that are left to other programs.
+    reserve: u64,
 }
 
 impl<'a> Transfer<'a> {
@@ -57,8 +58,8 @@ impl<'a> Transfer<'a> {
             paths,
             incomplete,
             done,
-            tag: None,
             is_pieced: done > 0,
+            reserve: test_setting(RESERVE_SETTING).unwrap_or(RESERVE),
         }
     }
 
@@ -69,8 +70,18 @@ impl<'a> Transfer<'a> {
     pub fn begin_again(&mut self) -> Result<(), FetchError> {
         self.incomplete.with(self.paths, |file| file.set_len(0))?;
         self.done = 0;
-        self.tag = None;
         self.is_pieced = false;
+        Ok(())
+    }
+
+    /// Drops what is there behind the file's size. The hash decides whether the rest is the file.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn shorten(&mut self, bytes: u64) -> Result<(), FetchError> {
+        self.incomplete
+            .with(self.paths, |file| file.set_len(bytes))?;
+        self.done = bytes;
         Ok(())
     }
 
@@ -80,8 +91,9 @@ impl<'a> Transfer<'a> {
     /// Why it ended before.
     pub fn receive(&mut self) -> Result<(), FetchError> {
         let mut question = Question {
+            request: self.request,
             headers_only: false,
-            from: (self.done > 0).then(|| (self.done, self.tag.clone())),
+            from: Some(self.done).filter(|done| *done > 0),
         };
         let mut answer = self.client.ask(self.url, &question)?;
         if question.from.is_some() {
@@ -90,7 +102,7 @@ impl<'a> Transfer<'a> {
                 // All is here. The hash decides whether it is the file.
                 return Ok(());
             }
-            let is_next = range.first == Some(self.done) && !self.has_changed(&answer.response);
+            let is_next = range.first == question.from;
             if status == StatusCode::RANGE_NOT_SATISFIABLE
                 || status == StatusCode::PARTIAL_CONTENT && !is_next
             {
@@ -101,13 +113,17 @@ impl<'a> Transfer<'a> {
         }
         check_status(self.client, &answer)?;
         let host = answer.host();
-        let total = self.begin(&host, &answer.response)?;
-        self.read(&host, answer.response, total)
+        let (first, total) = self.begin(&host, &answer.response)?;
+        self.read(&host, answer.response, first, total)
     }
 
-    /// Compares what the server is about to send with what was asked for, and returns the size of the whole file where it
-    /// says that.
-    fn begin(&mut self, host: &str, response: &Response<Body>) -> Result<Option<u64>, FetchError> {
+    /// Compares what the server is about to send with what was asked for, and returns where it begins and, where it says
+    /// that, the size of the whole file.
+    fn begin(
+        &mut self,
+        host: &str,
+        response: &Response<Body>,
+    ) -> Result<(u64, Option<u64>), FetchError> {
         let headers = response.headers();
         if header(headers, "content-type").is_some_and(|it| it.starts_with("text/html")) {
             return Err(FetchError::WebPage {
@@ -131,72 +147,54 @@ impl<'a> Transfer<'a> {
         if let Some(error) = total.and_then(|found| FetchError::size(host, found, self.request)) {
             return Err(error);
         }
-        match first {
-            Some(first) if first == self.done => self.is_pieced |= first > 0,
-            // It ignores the range, or its file is not the one that it began with.
-            Some(0) => self.begin_again()?,
-            _ => {
-                return Err(FetchError::CutOff {
-                    host: host.to_owned(),
-                });
-            }
-        }
-        self.tag = entity_tag(response).map(str::to_owned);
-        Ok(self.request.bytes.or(total))
+        // Where it ignores the range, what is there already is left out of what it sends.
+        let first = first.filter(|first| *first == self.done || *first == 0);
+        let first = first.ok_or_else(|| FetchError::CutOff {
+            host: host.to_owned(),
+        })?;
+        self.is_pieced |= self.done > 0;
+        Ok((first, self.request.bytes.or(total)))
     }
 
-    /// Whether the server's file is another than at the last connection.
-    fn has_changed(&self, response: &Response<Body>) -> bool {
-        match (self.tag.as_deref(), entity_tag(response)) {
-            (Some(before), Some(now)) => before != now,
-            _ => false,
-        }
-    }
-
+    /// Writes what is sent from the byte `first` on and is not there yet.
     fn read(
         &mut self,
         host: &str,
         response: Response<Body>,
+        first: u64,
         total: Option<u64>,
     ) -> Result<(), FetchError> {
         let mut body = response.into_body().into_reader();
         let mut part = vec![0; PART];
-        let mut speed = Speed::new(self.done);
-        let reserve = test_setting(RESERVE_SETTING).unwrap_or(RESERVE);
+        let mut at = first;
+        let mut speed = Speed::new(at);
         let mut checked = self.done;
-        self.check_space(total, reserve)?;
+        self.check_space(total)?;
         self.report(total, &speed);
-        loop {
+        // More than the file has is not read: the hash decides whether what is there is the file.
+        while total.is_none_or(|total| self.done < total) {
             let read = match body.read(&mut part) {
                 Ok(0) => break,
                 Ok(read) => read,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(reading_failure(host, error)),
             };
-            let done = self.done + read as u64;
-            if let Some(expected) = total.filter(|total| done > *total) {
-                return Err(FetchError::TooLong {
-                    host: host.to_owned(),
-                    expected,
-                });
-            }
-            self.incomplete.with(self.paths, |file| {
-                file.seek(SeekFrom::Start(self.done))?;
-                file.write_all(&part[..read])
-            })?;
-            self.done = done;
+            let ends = at + read as u64;
+            let ends = total.map_or(ends, |total| ends.min(total));
+            self.write(at, &part, ends)?;
+            at += read as u64;
             let is_due = speed.is_due();
             // However fast the line is, the reserve is not used up between two looks.
-            if is_due || done - checked > reserve / 4 {
-                self.check_space(total, reserve)?;
-                checked = done;
+            if is_due || self.done - checked > self.reserve / 4 {
+                self.check_space(total)?;
+                checked = self.done;
             }
             if is_due {
-                speed.add(done);
+                speed.add(at);
                 self.report(total, &speed);
             }
         }
-        speed.add(self.done);
+        speed.add(at);
         self.report(total, &speed);
         if total.is_some_and(|total| self.done < total) {
             return Err(FetchError::CutOff {
@@ -206,11 +204,29 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
+    /// Writes what goes on from what is there: `part` begins with the byte `at`, and counts up to `ends`.
+    fn write(&mut self, at: u64, part: &[u8], ends: u64) -> Result<(), FetchError> {
+        if ends <= self.done {
+            return Ok(());
+        }
+        let offset = |byte: u64| usize::try_from(byte - at).unwrap_or(part.len());
+        let part = &part[offset(self.done)..offset(ends)];
+        self.incomplete.with(self.paths, |file| {
+            file.seek(SeekFrom::Start(self.done))?;
+            file.write_all(part)
+        })?;
+        self.done = ends;
+        Ok(())
+    }
+
     /// Stops before the disk is full, which would hurt other programs.
-    fn check_space(&self, total: Option<u64>, reserve: u64) -> Result<(), FetchError> {
+    ///
+    /// # Errors
+    /// Where what is left of the file does not fit.
+    pub fn check_space(&self, total: Option<u64>) -> Result<(), FetchError> {
         let folder = self.paths.folder();
         let rest = total.unwrap_or(0).saturating_sub(self.done);
-        let needed = rest.saturating_add(reserve);
+        let needed = rest.saturating_add(self.reserve);
         match free_bytes(folder) {
             Ok(free) if free < needed => Err(FetchError::NoSpace {
                 folder: folder.to_owned(),
@@ -259,11 +275,6 @@ pub fn check_status(client: &Client, answer: &ServerAnswer) -> Result<(), FetchE
         }
         _ => FetchError::Status { host, status },
     })
-}
-
-/// The entity tag, where it is one by which a part can be asked for.
-fn entity_tag(response: &Response<Body>) -> Option<&str> {
-    header(response.headers(), "etag").filter(|it| it.starts_with('"'))
 }
 
 /// What `Content-Range` says of an answer.

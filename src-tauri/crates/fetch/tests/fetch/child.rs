@@ -36,6 +36,11 @@ pub struct Fetch {
 impl Fetch {
     /// Of the tests' file, of which all is known.
     pub fn new(url: &str) -> Self {
+        Self::of(url, content())
+    }
+
+    /// Of a file of this content, of which all is known.
+    pub fn of(url: &str, content: &[u8]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let request = DownloadRequest {
             url: url.to_owned(),
@@ -43,8 +48,8 @@ impl Fetch {
                 folder: folder.path().to_owned(),
                 file: "model.gguf".to_owned(),
             },
-            bytes: Some(content().len() as u64),
-            sha256: Some(sha256(content())),
+            bytes: Some(content.len() as u64),
+            sha256: Some(sha256(content)),
         };
         let home = folder.path().display().to_string();
         let variables = vec![
@@ -73,6 +78,11 @@ impl Fetch {
     pub fn into_hub(mut self, revision: &str) -> Self {
         self.request.bytes = None;
         self.request.sha256 = None;
+        self.into_cache(revision)
+    }
+
+    /// To the hub's cache.
+    pub fn into_cache(mut self, revision: &str) -> Self {
         self.request.destination = Destination::HubCache {
             hub: self.folder().join("hub"),
             repository: "owner/name".to_owned(),
@@ -119,6 +129,8 @@ impl Fetch {
 
     /// Lays down what an earlier run is to have left.
     pub fn left(self, bytes: &[u8]) -> Self {
+        let folder = self.incomplete().parent().map(fs::create_dir_all);
+        folder.expect("a folder").expect("made");
         fs::write(self.incomplete(), bytes).expect("written");
         self
     }

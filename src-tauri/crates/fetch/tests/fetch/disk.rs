@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use download::Destination;
+
 use crate::child::{Fetch, content};
 use crate::server::{Reply, Server};
 use crate::{End, check};
@@ -12,26 +14,46 @@ use crate::{End, check};
 #[path = "../../../skipped.rs"]
 mod skipped;
 
-/// A disk of this many kilobytes, as long as this lives.
-struct SmallDisk<'a>(&'a Path);
+/// A mounted folder, as long as this lives.
+struct Mount<'a>(&'a Path);
 
-impl<'a> SmallDisk<'a> {
-    fn mount(at: &'a Path, kilobytes: u32) -> Option<Self> {
-        fs::create_dir_all(at).expect("made");
+impl<'a> Mount<'a> {
+    /// A disk of this many kilobytes.
+    fn small_disk(at: &'a Path, kilobytes: u32) -> Option<Self> {
         let size = format!("size={kilobytes}k");
+        Self::mount(at, &["-t", "tmpfs", "-o", &size, "tmpfs"])
+    }
+
+    /// A folder once more at another place, as a drive that can be taken away.
+    fn drive(at: &'a Path, folder: &Path) -> Option<Self> {
+        Self::mount(at, &["--bind", &folder.display().to_string()])
+    }
+
+    /// A folder once more where nothing can be written.
+    fn read_only(at: &'a Path, folder: &Path) -> Option<Self> {
+        let drive = Self::drive(at, folder)?;
         let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at);
+        command.args(["-o", "remount,bind,ro"]).arg(at);
+        assert!(command.status().is_ok_and(|status| status.success()));
+        Some(drive)
+    }
+
+    fn mount(at: &'a Path, args: &[&str]) -> Option<Self> {
+        fs::create_dir_all(at).expect("made");
+        let mut command = Command::new("mount");
+        command.args(args).arg(at);
         let mounted = command.output().is_ok_and(|output| output.status.success());
         if !mounted {
-            skipped::skip("only root mounts a small disk");
+            skipped::skip("only root mounts a disk");
         }
         mounted.then_some(Self(at))
     }
 }
 
-impl Drop for SmallDisk<'_> {
+impl Drop for Mount<'_> {
     fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg(self.0).status();
+        // Whether or not something on it is open, as a drive that is pulled out.
+        let unmounted = Command::new("umount").arg("-l").arg(self.0).status();
         assert!(unmounted.is_ok_and(|status| status.success()));
     }
 }
@@ -46,7 +68,7 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     });
     let folder = tempfile::tempdir().expect("a folder");
     let disk = folder.path().join("disk");
-    let Some(_disk) = SmallDisk::mount(&disk, 128) else {
+    let Some(_disk) = Mount::small_disk(&disk, 128) else {
         return;
     };
     let all = |url: &str| Fetch::new(url).with("GOLDCREST_FETCH_RESERVE", "0");
@@ -56,6 +78,7 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
         &fetch,
         End::Kept("240.0 kB more are needed"),
     );
+    assert!(server.asked().is_empty(), "that is known before");
     assert_eq!(fs::metadata(fetch.incomplete()).map_or(0, |it| it.len()), 0);
     // Without a length nobody knows before.
     let fetch = all(&server.address("endless"))
@@ -70,7 +93,7 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     assert!(content().starts_with(&left) && !left.is_empty());
     drop(_disk);
 
-    let Some(_disk) = SmallDisk::mount(&disk, 300) else {
+    let Some(_disk) = Mount::small_disk(&disk, 300) else {
         return;
     };
     let fetch = all(&server.address("slow")).into_folder(&disk);
@@ -95,7 +118,7 @@ fn some_space_is_left_to_other_programs() {
     });
     let folder = tempfile::tempdir().expect("a folder");
     let disk = folder.path().join("disk");
-    let Some(_disk) = SmallDisk::mount(&disk, 300) else {
+    let Some(_disk) = Mount::small_disk(&disk, 300) else {
         return;
     };
     let reserved = |path: &str| {
@@ -116,6 +139,124 @@ fn some_space_is_left_to_other_programs() {
         End::Kept("100.0 kB more are needed"),
     );
     assert!(download::free_bytes(&disk).is_ok_and(|free| free > 10_000));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_drive_that_is_pulled_out_meanwhile_is_waited_for() {
+    let server = Server::new(|asked| match asked.before {
+        0 => Reply::file(content(), "a", asked).slowly(1_000),
+        _ => Reply::file(content(), "a", asked),
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let (real, drive) = (folder.path().join("real"), folder.path().join("drive"));
+    fs::create_dir(&real).expect("made");
+    let Some(mount) = Mount::drive(&drive, &real) else {
+        return;
+    };
+    let fetch = Fetch::new(&server.address("model.gguf")).into_folder(&drive.join("models"));
+    let mut running = fetch.start();
+    assert!(running.until_bytes(10_000));
+    drop(mount);
+    let ended = running.end();
+    assert!(
+        ended.sentence().contains("its drive was disconnected"),
+        "{ended:?}"
+    );
+    assert!(ended.can_resume());
+    crate::note("the drive is pulled out", &ended);
+    let left = fs::read_dir(&drive).expect("the folder below").count();
+    assert_eq!(left, 0, "nothing is written in its place");
+    let _mount = Mount::drive(&drive, &real).expect("as before");
+    check("resumed when the drive is there again", &fetch, End::File);
+    assert!(server.asked()[1].from().is_some_and(|from| from >= 10_000));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_cache_that_cannot_be_written_and_has_the_file_is_enough() {
+    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+    let server = Server::new(|asked| Reply::file(content(), "a", asked));
+    let address = server.address("model.gguf");
+    let cached = |hub: &Path, file: &str| {
+        let mut fetch = Fetch::new(&address);
+        fetch.request.destination = Destination::HubCache {
+            hub: hub.to_owned(),
+            repository: "owner/name".to_owned(),
+            revision: COMMIT.to_owned(),
+            file: file.to_owned(),
+        };
+        fetch
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (real, shown) = (folder.path().join("real"), folder.path().join("shown"));
+    assert!(cached(&real, "model.gguf").run().is_done());
+    fs::remove_dir_all(real.join(".locks")).expect("removed");
+    fs::remove_dir_all(real.join("models--owner--name/refs")).expect("removed");
+    let Some(_mount) = Mount::read_only(&shown, &real) else {
+        return;
+    };
+    let fetch = cached(&shown, "model.gguf");
+    check(
+        "a cache that cannot be written has the file",
+        &fetch,
+        End::File,
+    );
+    assert_eq!(server.asked().len(), 1);
+    let mut other = cached(&shown, "other.gguf");
+    other.request.sha256 = Some("0".repeat(64));
+    check(
+        "a cache that cannot be written has another file",
+        &other,
+        End::Kept("cannot be written"),
+    );
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_cache_without_rights_is_named_before_anything_is_asked() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let server = Server::new(|asked| Reply::file(content(), "a", asked));
+    let all = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+    };
+    let fetch = Fetch::new(&server.address("model.gguf")).into_cache(&"a".repeat(40));
+    // A program that every user may start, in a folder that every user may read.
+    let program = fetch.folder().join("goldcrest-fetch");
+    fs::copy(env!("CARGO_BIN_EXE_goldcrest-fetch"), &program).expect("copied");
+    all(&program, 0o755);
+    all(fetch.folder(), 0o755);
+    let is_root = fs::metadata("/proc/self").expect("there").uid() == 0;
+    let with = fetch.command();
+    let mut command = match is_root {
+        true => Command::new("setpriv"),
+        false => Command::new(&program),
+    };
+    if is_root {
+        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+        command.args(nobody).arg(&program);
+        if Command::new("setpriv").arg("--version").output().is_err() {
+            return skipped::skip("setpriv is not there");
+        }
+    }
+    let variables = with
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .envs(variables);
+    all(fetch.folder(), 0o555);
+    let ended = fetch.start_command(command).end();
+    all(fetch.folder(), 0o755);
+    let sentence = ended.sentence();
+    assert!(
+        sentence.contains("cannot be written: Permission denied"),
+        "{sentence}"
+    );
+    assert!(ended.can_resume() && server.asked().is_empty());
+    crate::note("a cache without rights", &ended);
 }
 
 #[test]

@@ -224,6 +224,38 @@ fn a_hash_or_a_size_that_the_hub_contradicts_is_refused_before_the_download() {
 }
 
 #[test]
+fn a_list_that_lies_costs_no_byte_of_the_file() {
+    let server = Server::new(hub);
+    let known = || {
+        Fetch::new(&FILE.replace("main", COMMIT))
+            .into_cache(COMMIT)
+            .with("HF_ENDPOINT", &server.address(""))
+    };
+    let refused = |case: &str, fetch: Fetch, words: &str| {
+        let half = &content()[..content().len() / 2];
+        let fetch = fetch.left(half);
+        let ended = fetch.run();
+        assert!(ended.sentence().contains(words), "{case}: {ended:?}");
+        assert!(ended.can_resume() && !fetch.file().exists(), "{case}");
+        assert_eq!(fs::read(fetch.incomplete()).expect("kept"), half, "{case}");
+        note(case, &ended);
+    };
+    let mut fetch = known();
+    fetch.request.sha256 = Some("0".repeat(64));
+    let words = format!("begins with {:.16} in place of 0000", sha256(content()));
+    refused("the SHA-256 of the list is wrong", fetch, &words);
+    let mut fetch = known();
+    fetch.request.bytes = Some(7_000_000);
+    let words = "has 240000 bytes, and the one that was asked for has 7000000";
+    refused("the size of the list is wrong", fetch, words);
+    // The hub alone was asked, and not the server to which it leads.
+    let paths: Vec<_> = server.asked().into_iter().map(|it| it.path).collect();
+    let of_hub = |path: &String| path.starts_with("/owner/name/resolve/");
+    assert!(paths.iter().all(of_hub) && paths.len() == 2, "{paths:?}");
+    crate::check("a list that is right", &known(), crate::End::File);
+}
+
+#[test]
 fn names_that_lead_out_of_their_folder_are_refused() {
     let folder = |file: &str| Destination::Folder {
         folder: "/tmp".into(),

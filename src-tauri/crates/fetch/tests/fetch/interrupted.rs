@@ -78,6 +78,20 @@ fn a_pause_ends_a_wait_for_the_network() {
 }
 
 #[test]
+fn a_pause_when_the_file_has_its_name_comes_too_late() {
+    let server = Server::new(|asked| Reply::file(content(), "a", asked));
+    let fetch = Fetch::new(&server.address("model.gguf")).with("GOLDCREST_FETCH_NAMED", "500");
+    let mut running = fetch.start();
+    while !fetch.file().exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    running.pause();
+    let ended = running.end();
+    assert!(ended.is_done(), "{ended:?}");
+    crate::note("paused when the file has its name", &ended);
+}
+
+#[test]
 fn a_download_killed_at_any_moment_is_resumed() {
     let server = slow();
     let fetch = Fetch::new(&server.address("model.gguf"));

@@ -1,19 +1,22 @@
 //! The downloader against a server that stalls, lies and breaks off: each case ends with the file, or with a sentence and
 //! no file.
 //!
-//! `cargo test -p fetch --test fetch -- --nocapture` prints the sentences as a table.
+//! The cases and their sentences are in `TRANSCRIPT.md`, which [`transcript`] compares with what happens.
 
 mod child;
 mod connections;
 mod disk;
 mod hub;
 mod interrupted;
+mod proxies;
 mod server;
 mod statuses;
 mod tls;
+mod transcript;
 
 use child::{Ended, Fetch, content, sha256};
 use server::{Reply, Server};
+use transcript::note;
 
 /// What a case has to end with.
 enum End {
@@ -51,12 +54,6 @@ fn check(case: &str, fetch: &Fetch, expected: End) -> Ended {
     }
     note(case, &ended);
     ended
-}
-
-/// A line of the table.
-#[expect(clippy::print_stdout, reason = "the table of cases, with --nocapture")]
-fn note(case: &str, ended: &Ended) {
-    println!("| {case} | {} |", ended.sentence());
 }
 
 #[test]

@@ -212,6 +212,25 @@ impl Server {
     }
 }
 
+/// Leads a connection on to a port of this computer, both ways, as a proxy does.
+pub fn tunnel(from: TcpStream, port: u16) {
+    let Ok(to) = TcpStream::connect(("127.0.0.1", port)) else {
+        return;
+    };
+    let ends = (
+        from.try_clone().expect("open"),
+        to.try_clone().expect("open"),
+    );
+    let pump = |mut from: TcpStream, mut to: TcpStream| {
+        // Either end may go away at any byte.
+        let _ = std::io::copy(&mut from, &mut to);
+        let _ = to.shutdown(std::net::Shutdown::Write);
+    };
+    let back = thread::spawn(move || pump(ends.1, ends.0));
+    pump(from, to);
+    let _ = back.join();
+}
+
 fn serve(
     mut stream: Box<dyn Connection>,
     reply: &dyn Fn(&Asked) -> Reply,

@@ -17,7 +17,7 @@ fn file(asked: &Asked) -> Reply {
 }
 
 /// A server of this name, and its certificate as PEM.
-fn encrypted(
+pub fn encrypted(
     name: &str,
     reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
 ) -> (Server, String) {
@@ -45,7 +45,15 @@ fn encrypted(
 
 /// A download from this server on a system that trusts this certificate alone.
 fn trusting(server: &Server, certificate: &str) -> Fetch {
-    let fetch = Fetch::new(&format!("https://localhost:{}/model.gguf", server.port()));
+    trusting_at(
+        &format!("https://localhost:{}/model.gguf", server.port()),
+        certificate,
+    )
+}
+
+/// The same from this address.
+pub fn trusting_at(url: &str, certificate: &str) -> Fetch {
+    let fetch = Fetch::new(url);
     let trusted = fetch.folder().join("trusted.pem");
     fs::write(&trusted, certificate).expect("written");
     let trusted = trusted.display().to_string();
