@@ -64,12 +64,15 @@ pub fn run(args: &FetchArgs) -> Result<(), CliError> {
         Some(DownloadEvent::Failed { message, .. }) => Err(CliError::message(message)),
         _ => {
             let kept = ::download::incomplete_bytes(&request).ok().flatten();
-            let kept = megabytes(kept.unwrap_or(0));
             let name = output::visible(request.file_name()).into_owned();
+            let kept = match kept {
+                Some(kept) => format!("{} MB of {name} are kept", megabytes(kept)),
+                None => format!("Nothing of {name} was downloaded yet"),
+            };
             // A terminal that is gone is no reason to fail.
             let _ = writeln!(
                 io::stderr(),
-                "goldcrest: stopped. {kept} MB of {name} are kept; the same command goes on from there."
+                "goldcrest: stopped. {kept}; the same command goes on from there."
             );
             Err(CliError::Interrupted)
         }
@@ -85,6 +88,7 @@ fn follow(
     request: &mut DownloadRequest,
 ) -> Option<DownloadEvent> {
     let mut shown = (0, 1);
+    let mut reason = None;
     loop {
         if cancel.load(Ordering::Relaxed) {
             download.pause();
@@ -100,7 +104,16 @@ fn follow(
                 shown = (done, total.unwrap_or(done).max(1));
                 bar.show(speed(done, total, bytes_per_second), shown.0, shown.1);
             }
-            Ok(DownloadEvent::Waiting { .. }) => bar.show("Connecting again", shown.0, shown.1),
+            Ok(DownloadEvent::Waiting { message, seconds }) => {
+                // Each reason once: a network may be gone for an hour.
+                if reason.as_ref() != Some(&message) {
+                    bar.clear();
+                    // A terminal that is gone is no reason to fail.
+                    let _ = writeln!(io::stderr(), "goldcrest: {}", output::visible(&message));
+                    reason = Some(message);
+                }
+                bar.show(format!("Next try in {seconds} s"), shown.0, shown.1);
+            }
             Ok(DownloadEvent::Verifying { done, total }) => bar.show("Verifying", done, total),
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,

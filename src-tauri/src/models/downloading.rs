@@ -295,8 +295,13 @@ impl Library {
                     seconds_left: seconds_left(done, total, bytes_per_second),
                 };
             }
-            DownloadEvent::Waiting { .. } => {
-                download.state = DownloadState::Waiting { done, total };
+            DownloadEvent::Waiting { message, seconds } => {
+                download.state = DownloadState::Waiting {
+                    done,
+                    total,
+                    message,
+                    seconds,
+                };
             }
             DownloadEvent::Verifying { done, total } => {
                 download.state = DownloadState::Verifying { done, total };

@@ -122,7 +122,7 @@ impl ActiveDownload {
     pub(super) fn progress(&self) -> (u64, Option<u64>) {
         match &self.state {
             DownloadState::Running { done, total, .. }
-            | DownloadState::Waiting { done, total }
+            | DownloadState::Waiting { done, total, .. }
             | DownloadState::Paused { done, total }
             | DownloadState::Failed { done, total, .. } => (*done, *total),
             DownloadState::Verifying { total, .. } => (*total, Some(*total)),

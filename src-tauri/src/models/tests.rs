@@ -442,8 +442,11 @@ fn a_download_that_is_no_model_is_said_and_not_opened() {
 fn a_download_shows_its_progress_is_paused_and_is_resumed() {
     let page = Page::open();
     let progress = r#"{"event":"progress","done":500,"total":1000,"bytesPerSecond":100.0}"#;
+    let waiting = r#"{"event":"waiting","message":"The proxy refused it.","seconds":30}"#;
     let paused = r#"{"event":"paused","done":600}"#;
-    page.fetch_by(&format!("echo '{progress}'; read pause; echo '{paused}'"));
+    page.fetch_by(&format!(
+        "echo '{progress}'; sleep 0.1; echo '{waiting}'; read pause; echo '{paused}'"
+    ));
     page.models.get(Q4_K_M.into()).expect("started");
     let running = DownloadState::Running {
         done: 500,
@@ -451,7 +454,14 @@ fn a_download_shows_its_progress_is_paused_and_is_resumed() {
         bytes_per_second: Some(100.0),
         seconds_left: Some(5),
     };
-    page.until(|list| list.entries[0].download.as_ref() == Some(&running));
+    // Why nothing comes in is shown, too.
+    let waiting = DownloadState::Waiting {
+        done: 500,
+        total: Some(1000),
+        message: "The proxy refused it.".into(),
+        seconds: 30,
+    };
+    page.until(|list| list.entries[0].download.as_ref() == Some(&waiting));
     // A second press does not start a second child.
     page.models.get(Q4_K_M.into()).expect("it goes on");
     page.models.pause(Q4_K_M.into()).expect("paused");
@@ -467,7 +477,7 @@ fn a_download_shows_its_progress_is_paused_and_is_resumed() {
             _ => false,
         })
     };
-    assert!(sent(&running) && sent(&paused), "{events:#?}");
+    assert!([running, waiting, paused].iter().all(sent), "{events:#?}");
 }
 
 #[test]

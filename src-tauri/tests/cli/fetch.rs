@@ -40,12 +40,17 @@ fn has_program() -> bool {
     is_built
 }
 
-fn fetch(folder: &Path, args: &[&str]) -> Command {
+fn command(folder: &Path) -> Command {
     let mut command = goldcrest();
     for variable in ["HTTPS_PROXY", "ALL_PROXY", "HF_TOKEN", "HF_ENDPOINT"] {
         command.env_remove(variable);
     }
     command.env("HF_HOME", folder.join("hf"));
+    command
+}
+
+fn fetch(folder: &Path, args: &[&str]) -> Command {
+    let mut command = command(folder);
     command.arg("fetch").args(args).arg("--folder").arg(folder);
     command
 }
@@ -108,6 +113,75 @@ fn what_is_not_downloaded_is_a_sentence() {
         assert_eq!(refused.trim().lines().count(), 1, "{refused}");
         assert!(!refused.contains("secret"), "{refused}");
     }
+}
+
+#[test]
+fn the_reason_is_said_while_the_connection_is_tried_again() {
+    if !has_program() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = "http://127.0.0.1:9/demo.gguf";
+    let mut command = fetch(folder.path(), &[address, "--sha256", DEMO_SHA256]);
+    command.env("GOLDCREST_FETCH_UNIT", "10");
+    let said = refusal(command.output().expect("the binary starts"), 1);
+    let reason = "goldcrest: 127.0.0.1 cannot be reached: the connection was refused.";
+    let lines: Vec<_> = said.lines().collect();
+    let [first, last] = lines[..] else {
+        panic!("each reason once, and the end: {said}");
+    };
+    assert_eq!(first, reason);
+    assert!(last.starts_with(reason) && last.ends_with("then resume the download."));
+}
+
+#[test]
+fn a_file_of_the_hub_goes_to_its_cache() {
+    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+    if !has_program() {
+        return;
+    }
+    let server = Server::new(|asked| {
+        if !asked.path.starts_with("/owner/name/resolve/") {
+            return Reply::file(&demo(), "a", asked);
+        }
+        let size = demo().len().to_string();
+        let headers = [
+            ("X-Linked-ETag", DEMO_SHA256),
+            ("X-Linked-Size", &size),
+            ("X-Repo-Commit", COMMIT),
+            ("Location", "/store/of/files"),
+            ("Content-Length", "0"),
+        ];
+        Reply::new(302, &headers, b"")
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let to_cache = |address: &str, more: &[&str]| {
+        let mut command = command(folder.path());
+        command.arg("fetch").arg(address).args(more);
+        command.env("HF_ENDPOINT", server.address(""));
+        command.output().expect("the binary starts")
+    };
+    let page = "https://huggingface.co/owner/name/blob/main/demo.gguf";
+    let repository = folder.path().join("hf/hub/models--owner--name");
+    let file = repository.join("snapshots").join(COMMIT).join("demo.gguf");
+    let said = stdout(to_cache(page, &[]));
+    assert_eq!(said.trim(), file.display().to_string());
+    assert_eq!(fs::read(&file).expect("a file"), demo());
+    let report = parsed(to_cache(page, &["--json"]));
+    let expected = json!({ "file": file, "bytes": demo().len(), "sha256": DEMO_SHA256 });
+    assert_eq!(report, expected);
+    // A known model whose list and the hub differ: nothing is downloaded.
+    let known = refusal(to_cache("SmolLM3-3B", &[]), 1);
+    assert!(
+        known.contains("There is no such file") || known.contains("asked for"),
+        "{known}"
+    );
+    assert!(
+        !folder
+            .path()
+            .join("hf/hub/models--ggml-org--SmolLM3-3B-GGUF/snapshots")
+            .exists()
+    );
 }
 
 #[cfg(unix)]

@@ -277,7 +277,11 @@ secondsLeft: number | null } |
 /**  Bytes that are here. */
 done: number; 
 /**  Bytes of the file. */
-total: number | null } | 
+total: number | null; 
+/**  Why, in a sentence. */
+message: string; 
+/**  Seconds from the failure to the next try. */
+seconds: number } | 
 /**  All bytes are here, and their SHA-256 is being computed. */
 { state: "verifying"; 
 /**  Bytes that were read. */

@@ -23,7 +23,13 @@ describe("how far a download is", () => {
     expect(progressWords({ state: "failed", ...at, message: "" })).toBe(
       "Stopped at 412 MB of 1.0 GB",
     );
-    expect(progressWords({ state: "waiting", ...at })).toBe("412 MB of 1.0 GB · connecting again");
+    const waiting = {
+      state: "waiting",
+      ...at,
+      message: "The server is busy.",
+      seconds: 30,
+    } as const;
+    expect(progressWords(waiting)).toBe("412 MB of 1.0 GB · next try within 30 s");
     expect(progressWords({ state: "verifying", ...at })).toBe(
       "Downloaded. Checking the file: 41 %",
     );
@@ -52,9 +58,10 @@ describe("what is read aloud of a download", () => {
     expect(spokenWords("A", running(600e6), paused)).toBe("Download of A paused.");
     expect(spokenWords("A", paused, paused)).toBeNull();
     expect(spokenWords("A", paused, running(600e6))).toBe("Downloading A.");
-    const waiting = { ...paused, state: "waiting" } as const;
+    const message = "The server is busy.";
+    const waiting = { ...paused, state: "waiting", message, seconds: 30 } as const;
     expect(spokenWords("A", running(600e6), waiting)).toBe(
-      "The connection is lost. Goldcrest tries to download A again.",
+      "The server is busy. Goldcrest tries to download A again.",
     );
     const failed = { ...paused, state: "failed", message: "The disk is full." } as const;
     expect(spokenWords("A", running(600e6), failed)).toBe(

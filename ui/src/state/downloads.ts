@@ -26,7 +26,7 @@ export function progressWords(download: DownloadState): string {
       return parts.filter(Boolean).join(" · ");
     }
     case "waiting":
-      return `${amount} · connecting again`;
+      return `${amount} · next try within ${timeLeft(download.seconds)}`;
     case "verifying":
       return `Downloaded. Checking the file: ${percentOf(here ?? 0)}`;
     case "paused":
@@ -70,7 +70,7 @@ export function spokenWords(
       return `${name}: ${quarter * 25} % downloaded${left}.`;
     }
     case "waiting":
-      return changed ? `The connection is lost. Goldcrest tries to download ${name} again.` : null;
+      return changed ? `${download.message} Goldcrest tries to download ${name} again.` : null;
     case "verifying":
       return changed ? `${name} is downloaded. Checking the file.` : null;
     case "paused":

@@ -133,6 +133,11 @@ pub enum DownloadState {
         /// Bytes of the file.
         #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
         total: Option<u64>,
+        /// Why, in a sentence.
+        message: String,
+        /// Seconds from the failure to the next try.
+        #[cfg_attr(feature = "specta", specta(type = u32))]
+        seconds: u64,
     },
     /// All bytes are here, and their SHA-256 is being computed.
     Verifying {

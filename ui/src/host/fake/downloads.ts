@@ -71,7 +71,12 @@ const shelf: ModelEntry[] = [
 export const downloads: Record<string, Script> = {
   "first-download": { ...downloading(running), firstStart: true, filled: false },
   download: downloading(running),
-  "download-waiting": downloading({ state: "waiting", ...at }),
+  "download-waiting": downloading({
+    state: "waiting",
+    ...at,
+    message: "huggingface.co cannot be reached: there is no host of this name, or no network.",
+    seconds: 30,
+  }),
   "download-verifying": downloading({ state: "verifying", ...at }),
   "download-paused": downloading({ state: "paused", ...at }),
   "download-failed": downloading({
