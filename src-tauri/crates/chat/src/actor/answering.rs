@@ -70,6 +70,8 @@ impl ChatActor {
         let (request, progress) = self.turn(chat, message, resume, info)?;
         let buffer = AnswerBuffer::new(progress, &info.fingerprint, self.timing.journal_after);
         let cancel = Arc::new(AtomicBool::new(false));
+        // It was written before, and is sent or discarded.
+        self.ahead_next = None;
         self.submit_job(Job::Answer {
             chat,
             request,

@@ -4,6 +4,7 @@ mod answering;
 mod answers;
 mod model_slot;
 mod opening;
+mod reading_ahead;
 mod saving;
 mod showing;
 mod state;
@@ -72,6 +73,7 @@ pub(crate) fn start(
         jobs,
         interrupt: Arc::clone(&interrupt),
         ahead: None,
+        ahead_next: None,
         settings,
         model: ModelSlot::default(),
         answers: AnswerQueue::default(),
@@ -176,6 +178,10 @@ impl ChatActor {
         self.unload_if_idle();
         if self.answers.busy() {
             return;
+        }
+        if let Err(failure) = self.read_next_ahead() {
+            // The chat may be gone meanwhile.
+            tracing::debug!(%failure, "a draft was not read ahead");
         }
         if self.purge_due <= Instant::now() {
             self.purge();

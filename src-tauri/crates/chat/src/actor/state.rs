@@ -75,6 +75,8 @@ pub(crate) struct ChatActor {
     pub(super) interrupt: Arc<AtomicBool>,
     /// What was last read ahead.
     pub(super) ahead: Option<DraftAhead>,
+    /// What is read ahead when the model has time for it.
+    pub(super) ahead_next: Option<DraftAhead>,
     pub(super) settings: Settings,
     pub(super) model: ModelSlot,
     pub(super) answers: AnswerQueue,
@@ -88,7 +90,7 @@ pub(crate) struct ChatActor {
 
 /// What is written of a message.
 pub(crate) struct DraftAhead {
-    pub(super) chat: ChatId,
+    pub(super) chat: Option<ChatId>,
     pub(super) text: String,
     pub(super) thinking: bool,
 }

@@ -6,7 +6,7 @@ use store::{
     StoreError, WindowRow,
 };
 
-use crate::actor::state::{CURRENT, ChatActor, DraftAhead};
+use crate::actor::state::{CURRENT, ChatActor};
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
 use crate::job::Job;
@@ -19,7 +19,7 @@ use crate::view::{ChatEvent, ChatSummary, ChatView, SearchHit};
 const HITS: u32 = 50;
 
 /// Stands for the chat that a first message will begin: SQLite counts from 1.
-const NEW_CHAT: ChatId = ChatId(0);
+pub(super) const NEW_CHAT: ChatId = ChatId(0);
 
 impl ChatActor {
     pub(crate) fn open_chat(&mut self, chat: ChatId) -> Result<ChatView, Failure> {
@@ -267,44 +267,6 @@ impl ChatActor {
         refuse_large_queue(queue)?;
         let place = self.draft_place(Some(chat))?;
         Ok(self.store_with(place).drafts().set_queue(place, queue)?)
-    }
-
-    /// Lets the model read what is written of a message, or of none what the chat has, while it has nothing else to do.
-    pub(crate) fn read_ahead(
-        &mut self,
-        chat: Option<ChatId>,
-        text: &str,
-        thinking: bool,
-    ) -> Result<(), Failure> {
-        refuse_too_large(text)?;
-        let text = text.trim_start_matches(['\n', '\r']).trim_end();
-        let idle = !self.answers.busy() && !self.model.opening();
-        let Some(info) = self
-            .model
-            .info()
-            .filter(|_| idle && self.settings.read_ahead)
-        else {
-            return Ok(());
-        };
-        let request = self.turn_of_draft(chat, text, thinking, info)?;
-        if request.conversation.messages.is_empty() {
-            return Ok(());
-        }
-        let chat = chat.unwrap_or(NEW_CHAT);
-        let job = Job::ReadAhead { chat, request };
-        let draft = DraftAhead {
-            chat,
-            text: text.to_owned(),
-            thinking,
-        };
-        // What is being read of its beginning is not read in vain.
-        if self.ahead.as_ref().is_some_and(|it| draft.continues(it)) {
-            self.queue_job(job);
-        } else {
-            self.submit_job(job);
-        }
-        self.ahead = Some(draft);
-        Ok(())
     }
 
     fn draft_place(&self, chat: Option<ChatId>) -> Result<DraftPlace, Failure> {

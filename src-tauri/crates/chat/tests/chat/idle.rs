@@ -5,7 +5,7 @@ use std::time::Duration;
 use chat::{ChatEvent, ChatId, MessageState, ModelChoice, Settings, Stage, Store, Timing};
 
 use crate::beside::Beside;
-use crate::scripted::{Bench, Script, TIMING, TODAY, texts};
+use crate::scripted::{Bench, Script, Step, TIMING, TODAY, texts};
 
 /// Without the erasure of what purged chats have left, which comes at every start.
 fn without_purge(script: &Script) -> Bench {
@@ -86,6 +86,41 @@ fn the_first_message_of_a_new_chat_is_read_ahead() {
         [resume(new, "Where are my"), ahead]
     );
     assert!(bench.chat.snapshot().unwrap().chats.is_empty());
+}
+
+#[test]
+fn a_chat_that_is_opened_while_the_model_loads_is_read_when_it_has() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    let (chat, before) = answered(&mut bench);
+    let loaded = script.slow_open();
+    bench.chat.open_model(ModelChoice::DemoModel).unwrap();
+    bench.chat.read_ahead(Some(chat), "What", true).unwrap();
+    bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
+    drop(loaded);
+    bench.until_ready();
+    // The last of them alone, and once.
+    let ahead = Beside::ReadAhead(chat, "Where".into());
+    script.beside().until(&ahead);
+    std::thread::sleep(5 * TIMING.idle_after);
+    let done = script.beside().at_least(before + 2);
+    let read = |it: &&Beside| matches!(it, Beside::ReadAhead(..));
+    let read: Vec<_> = done.iter().filter(read).collect();
+    assert_eq!(read, [&ahead], "{done:?}");
+}
+
+#[test]
+fn a_chat_that_is_opened_while_another_is_answered_is_read_afterwards() {
+    let script = Script::default();
+    let mut bench = without_purge(&script);
+    let (chat, _) = answered(&mut bench);
+    script.answer([Step::Wait, Step::Say("Yes.")]);
+    let go = script.go();
+    bench.chat.send(None, "Hello?", true).unwrap();
+    bench.chat.read_ahead(Some(chat), "", true).unwrap();
+    go.send(()).unwrap();
+    bench.until_ended();
+    script.beside().until(&Beside::ReadChat(chat, "Yes.".into()));
 }
 
 #[test]

@@ -1,0 +1,54 @@
+//! What the model reads before it is sent.
+
+use store::ChatId;
+
+use super::state::{ChatActor, DraftAhead};
+use super::verbs::NEW_CHAT;
+use crate::failure::Failure;
+use crate::job::Job;
+use crate::limits::refuse_too_large;
+
+impl ChatActor {
+    /// Lets the model read what is written of a message, or of none what the chat has, as soon as it has nothing else to do.
+    pub(crate) fn read_ahead(
+        &mut self,
+        chat: Option<ChatId>,
+        text: &str,
+        thinking: bool,
+    ) -> Result<(), Failure> {
+        refuse_too_large(text)?;
+        let text = text.trim_start_matches(['\n', '\r']).trim_end();
+        let draft = DraftAhead {
+            chat,
+            text: text.to_owned(),
+            thinking,
+        };
+        self.ahead_next = self.settings.read_ahead.then_some(draft);
+        self.read_next_ahead()
+    }
+
+    /// Reads what waits for that. While a model loads or an answer is written it goes on waiting.
+    pub(super) fn read_next_ahead(&mut self) -> Result<(), Failure> {
+        let is_free = !self.answers.busy() && !self.model.opening() && self.model.wanted.is_none();
+        let Some(info) = self.model.info().filter(|_| is_free) else {
+            return Ok(());
+        };
+        let Some(draft) = self.ahead_next.take() else {
+            return Ok(());
+        };
+        let request = self.turn_of_draft(draft.chat, &draft.text, draft.thinking, info)?;
+        if request.conversation.messages.is_empty() {
+            return Ok(());
+        }
+        let chat = draft.chat.unwrap_or(NEW_CHAT);
+        let job = Job::ReadAhead { chat, request };
+        // What is being read of its beginning is not read in vain.
+        if self.ahead.as_ref().is_some_and(|it| draft.continues(it)) {
+            self.queue_job(job);
+        } else {
+            self.submit_job(job);
+        }
+        self.ahead = Some(draft);
+        Ok(())
+    }
+}
