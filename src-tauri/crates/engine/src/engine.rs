@@ -9,9 +9,10 @@ use inference::{Conversation, Event, Finished, GenerateParams, KvType, Prompt};
 
 use crate::context::{Context, kv_bytes_per_token};
 use crate::model::config::Config;
+use crate::model::content::HashedWeights;
 use crate::model::evaluate::Pass;
 use crate::model::external::{ExternalModel, LogitsSource};
-use crate::model::weights;
+use crate::model::weights::{self, WeightSource};
 use crate::model_file::ModelFile;
 use crate::open_error::OpenError;
 use crate::options::LoadOptions;
@@ -40,6 +41,8 @@ pub struct Engine {
     kv: KvType,
     /// Whether all arithmetic is in f32.
     exact: bool,
+    /// The hash of the weights that were loaded, where all of them were read.
+    content: Option<String>,
     load_s: f64,
 }
 
@@ -70,12 +73,15 @@ impl Engine {
             ChatTemplate::of_file(file.chat_template.as_deref(), options.sandbox.clone());
         let wanted = Context::new(&file.config, &*file.weights, options)?;
         let config = file.config.for_context(wanted.tokens);
+        let hashed = Arc::new(HashedWeights::new(Arc::clone(&file.weights)));
+        let weights: Arc<dyn WeightSource + Send + Sync> = Arc::clone(&hashed) as _;
         let Placed {
             mut session,
             device,
             context,
             kv,
-        } = place(&config, &file.weights, options, wanted.tokens, progress)?;
+        } = place(&config, &weights, options, wanted.tokens, progress)?;
+        let content = hashed.content(&config);
         let full = kv_bytes_per_token(&config, kv).saturating_mul(context as u64);
         session.set_spare_memory(Box::new(move |used, parked| {
             let available = process::available().unwrap_or(0);
@@ -105,6 +111,7 @@ impl Engine {
             device,
             kv,
             exact: options.exact,
+            content,
             load_s,
         })
     }
@@ -132,6 +139,7 @@ impl Engine {
             device,
             kv: KvType::F32,
             exact: false,
+            content: None,
             load_s: file.read_s,
         }
     }
@@ -310,15 +318,16 @@ impl Engine {
         prompt.iter().rposition(|id| ends.contains(id))
     }
 
-    /// What the bits of the KV cache depend on beside the tokens, as a text that names it: the file, its rotary
-    /// embedding for this context, the storage type, and how the CPU computes. `None` where blocks of the cache cannot be
-    /// kept: on a GPU, whose passes depend on its speed, and where the file cannot be read.
+    /// What the bits of the KV cache depend on beside the tokens, as a text that names it: every byte of the weights as they
+    /// were loaded, the header, the rotary embedding for this context, the storage type, and how the CPU computes. `None`
+    /// where blocks of the cache cannot be kept: on a GPU, whose passes depend on its speed.
     pub fn kv_identity(&mut self) -> Option<String> {
         let block = self.session.block()?;
-        let content = self.file.content_hash()?;
+        let content = self.content.as_ref()?;
         Some(format!(
-            "goldcrest {} {KV_REVISION} {content} {} {:?} {:?} {} {} threads exact {} block {block}",
+            "goldcrest {} {KV_REVISION} {} {content} {} {:?} {:?} {} {} threads exact {} block {block}",
             env!("CARGO_PKG_VERSION"),
+            self.summary.fingerprint,
             self.kv.name(),
             self.config.shape,
             self.config.rope,
@@ -395,6 +404,37 @@ mod tests {
         for options in others {
             assert_ne!(identity(&fixture(), &options), ours, "{options:?}");
         }
+    }
+
+    #[test]
+    fn one_bit_of_the_weights_is_another_identity_and_another_time_is_not() {
+        let demo = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let demo = demo.join("../../../models/demo/demo-q4_k_m.gguf");
+        let options = LoadOptions {
+            threads: Some(2),
+            ..LoadOptions::default()
+        };
+        let ours = identity(&demo, &options);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("copy.gguf");
+        let bytes = std::fs::read(&demo).expect("read");
+        let changed = std::fs::metadata(&demo).expect("there").modified();
+        let changed = changed.expect("a time");
+        let write = |bytes: &[u8], at| {
+            std::fs::write(&path, bytes).expect("written");
+            let file = std::fs::File::options().append(true).open(&path);
+            file.expect("opened").set_modified(at).expect("set");
+        };
+        // In the middle of tensors, the size and the time as before.
+        for tenth in 6..10 {
+            let mut other = bytes.clone();
+            let at = other.len() * tenth / 10;
+            other[at] ^= 1;
+            write(&other, changed);
+            assert_ne!(identity(&path, &options), ours, "byte {at}");
+        }
+        write(&bytes, std::time::SystemTime::now());
+        assert_eq!(identity(&path, &options), ours, "copied");
     }
 
     #[test]

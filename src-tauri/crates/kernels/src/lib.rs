@@ -86,7 +86,7 @@ pub use error::{PackError, ShapeError};
 pub use inference::KvType;
 pub use level::{CpuLevel, CpuLevelError};
 pub use memory::reserve::{OutOfMemory, reserve};
-pub use memory::stored::{Stored, read_exact_at};
+pub use memory::stored::{ReadObserver, Stored, read_exact_at};
 pub use roofline::arithmetic::integer_rate;
 pub use roofline::bandwidth::read_bandwidth;
 pub use weights::block::{BlockType, Levels};

@@ -190,6 +190,7 @@ impl Gguf {
                 file,
                 start: info.data.start as u64,
                 len: info.data.len(),
+                observer: None,
             },
         };
         Some(TensorView {

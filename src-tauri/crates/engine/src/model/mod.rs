@@ -2,6 +2,7 @@
 
 pub mod activations;
 pub mod config;
+pub mod content;
 pub mod error;
 pub mod evaluate;
 pub mod external;

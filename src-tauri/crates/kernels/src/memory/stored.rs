@@ -8,6 +8,12 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
+/// Hears what is read of a file, from several threads at once.
+pub trait ReadObserver: Sync + std::fmt::Debug {
+    /// These bytes were read, which begin at `start` in the file.
+    fn read(&self, start: u64, bytes: &[u8]);
+}
+
 /// The bytes of a tensor, in memory or in a file.
 #[derive(Clone, Copy, Debug)]
 pub enum Stored<'a> {
@@ -21,6 +27,8 @@ pub enum Stored<'a> {
         start: u64,
         /// How many there are.
         len: usize,
+        /// Who hears what is read of them.
+        observer: Option<&'a dyn ReadObserver>,
     },
 }
 
@@ -51,7 +59,12 @@ impl<'a> Stored<'a> {
     {
         match *self {
             Stored::Memory(bytes) => Ok(&bytes[range]),
-            Stored::File { file, start, len } => {
+            Stored::File {
+                file,
+                start,
+                len,
+                observer,
+            } => {
                 assert!(
                     range.start <= range.end && range.end <= len,
                     "the range lies within the tensor"
@@ -62,7 +75,11 @@ impl<'a> Stored<'a> {
                     buffer.resize(count, 0);
                 }
                 let buffer = &mut buffer[..count];
-                read_exact_at(file, start + range.start as u64, buffer)?;
+                let start = start + range.start as u64;
+                read_exact_at(file, start, buffer)?;
+                if let Some(observer) = observer {
+                    observer.read(start, buffer);
+                }
                 Ok(buffer)
             }
         }
@@ -151,6 +168,7 @@ mod tests {
                 file: &file,
                 start: start as u64,
                 len,
+                observer: None,
             };
             assert_eq!(*stored.read().expect("it is there"), bytes[start..]);
             let from_file = cpu.pack_stored(ty, rows, cols, stored).expect("it fits");
@@ -164,6 +182,43 @@ mod tests {
         }
     }
 
+    /// Which bytes were read.
+    #[derive(Debug, Default)]
+    struct Ranges(std::sync::Mutex<Vec<(u64, usize)>>);
+
+    impl ReadObserver for Ranges {
+        fn read(&self, start: u64, bytes: &[u8]) {
+            let mut ranges = self.0.lock().expect("not poisoned");
+            ranges.push((start, bytes.len()));
+        }
+    }
+
+    #[test]
+    fn an_observer_hears_of_each_byte_of_a_matrix_once() {
+        let (ty, rows, cols) = (BlockType::Q8_0, 16 * 100 + 5, 512);
+        let len = ty.row_bytes(cols).expect("whole blocks") * rows;
+        let file = file("observed", &vec![1; len + 7]);
+        for threads in [1, 3] {
+            let heard = Ranges::default();
+            let stored = Stored::File {
+                file: &file,
+                start: 7,
+                len,
+                observer: Some(&heard),
+            };
+            let cpu = Cpu::new(threads, CpuLevel::best());
+            cpu.pack_stored(ty, rows, cols, stored).expect("it fits");
+            let mut ranges = heard.0.into_inner().expect("not poisoned");
+            ranges.sort_unstable();
+            let mut at = 7;
+            for (start, len) in ranges {
+                assert_eq!(start, at);
+                at += len as u64;
+            }
+            assert_eq!(at, 7 + len as u64);
+        }
+    }
+
     #[test]
     fn a_file_that_is_too_short_is_an_error() {
         let (ty, rows, cols) = (BlockType::Q8_0, 256, 2048);
@@ -173,6 +228,7 @@ mod tests {
             file: &file,
             start: 0,
             len,
+            observer: None,
         };
         let error = stored.read().expect_err("a byte is missing");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
