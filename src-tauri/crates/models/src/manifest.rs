@@ -33,6 +33,10 @@ pub struct KnownModel {
     pub repository: Option<String>,
     /// The commit of the repository, 40 hexadecimal digits; there with a repository.
     pub revision: Option<String>,
+    /// The public sources beside the repository that name the same size and SHA-256, for those who change the list. A test
+    /// of the list wants two.
+    #[serde(default)]
+    pub confirmed: Vec<String>,
 }
 
 /// Why a manifest is not used.
