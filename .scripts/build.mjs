@@ -1,10 +1,10 @@
 // npm run build: the packages that are shipped for this system.  Arguments go on to `tauri bundle`.
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageConfig } from "./linux-packages.mjs";
-import { executable, fail, must, packageCommand } from "./programs.mjs";
+import { fail, must, packageCommand } from "./programs.mjs";
 import { root } from "./root.mjs";
-import { builtApp, builtDownloader, hostTarget, targetFolder, tellOfFirstBuild } from "./rust.mjs";
+import { builtApp, builtDownloader, packedBeside, targetFolder, tellOfFirstBuild } from "./rust.mjs";
 import { prepareBuild } from "./setup.mjs";
 
 const { homepage } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -14,13 +14,10 @@ tellOfFirstBuild(app);
 const tauri = (...args) => must(...packageCommand("@tauri-apps/cli/tauri.js", ...args));
 tauri("build", "--no-bundle");
 const release = join(targetFolder(), "release");
-// tauri packs further programs by a name with the target, and takes that out of it.
 const downloader = builtDownloader("release");
 if (!existsSync(downloader)) fail(`${downloader} was not built`);
 const folder = join(release, "package");
-mkdirSync(folder, { recursive: true });
-copyFileSync(downloader, join(folder, executable(`goldcrest-fetch-${hostTarget()}`)));
-const config = { bundle: { externalBin: [join(folder, "goldcrest-fetch")] } };
+const config = { bundle: { externalBin: [packedBeside(downloader, folder)] } };
 if (process.platform === "linux")
   Object.assign(config.bundle, (await packageConfig([app, downloader], folder, homepage)).bundle);
 tauri("bundle", "--config", JSON.stringify(config), ...process.argv.slice(2));

@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { debDepends, neededBy, rpmDepends, withAddresses } from "./linux-packages.mjs";
 import { which } from "./programs.mjs";
 import { root } from "./root.mjs";
+import { packedBeside } from "./rust.mjs";
 
 const bundle = join(root, "src-tauri", "bundle");
 const lacks = (program) => (which(program) ? false : `there is no ${program}`);
@@ -89,6 +90,26 @@ test("the description for software centres is in order", { skip: lacks("appstrea
   assert.ok(pictures.length > 1);
   for (const [, name] of pictures)
     assert.ok(existsSync(join(root, "ui", "screenshots", name)), name);
+});
+
+test("both programs are built and packed, and the app finds the other one beside itself", () => {
+  const manifest = readFileSync(join(root, "src-tauri", "Cargo.toml"), "utf8");
+  assert.match(manifest, /^default-members = \["\.", "crates\/fetch"\]$/m);
+  const fetch = readFileSync(join(root, "src-tauri", "crates", "fetch", "Cargo.toml"), "utf8");
+  const [, name] = /\[\[bin\]\]\nname = "(.+)"/.exec(fetch);
+  const child = readFileSync(join(root, "src-tauri", "crates", "download", "src", "child.rs"), "utf8");
+  assert(child.includes(`format!("${name}{}"`), "the name that the app looks for");
+  const build = readFileSync(join(root, ".scripts", "build.mjs"), "utf8");
+  assert.match(build, /externalBin: \[packedBeside\(downloader, folder\)\]/);
+  // As tauri's bundler looks for it, and with the ending that Windows wants.
+  for (const ending of ["", ".exe"]) {
+    const folder = mkdtempSync(join(tmpdir(), "goldcrest-packed-"));
+    const built = join(folder, name + ending);
+    writeFileSync(built, "program");
+    const target = "x86_64-unknown-linux-gnu";
+    const listed = packedBeside(built, join(folder, "package"), target);
+    assert.equal(readFileSync(`${listed}-${target}${ending}`, "utf8"), "program");
+  }
 });
 
 test("what is packed names the version of the app", () => {

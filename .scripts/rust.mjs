@@ -1,8 +1,8 @@
 // The Rust toolchain: whether it can build the app, and what it has built.
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, dirname, join, parse } from "node:path";
 import { executable, fail, must, which } from "./programs.mjs";
 import { manifest } from "./root.mjs";
 
@@ -64,6 +64,17 @@ export const builtApp = (profile) => join(targetFolder(), profile, executable("g
 /** The program that downloads for it, which has to lie beside it. */
 export const builtDownloader = (profile) =>
   join(targetFolder(), profile, executable("goldcrest-fetch"));
+
+/**
+ * Lays a program where tauri packs it beside the app, and returns the name by which its configuration lists it: tauri looks for
+ * one with the target in its name, and takes that out of it.
+ */
+export function packedBeside(program, folder, target = hostTarget()) {
+  const { name, ext } = parse(program);
+  mkdirSync(folder, { recursive: true });
+  copyFileSync(program, join(folder, `${name}-${target}${ext}`));
+  return join(folder, name);
+}
 
 /** How the app is built as it ships, with the program that downloads for it: both are `default-members`. Tauri's own program sets the variable for packages: so nothing is built twice. */
 export const releaseBuild = {
