@@ -16,7 +16,8 @@ use engine::{
     TemplateSandbox,
 };
 
-use crate::{demo_model, power, sandbox, test_hooks};
+use crate::power::Power;
+use crate::{demo_model, sandbox, test_hooks};
 use kv_disk::KvDisk;
 pub use opened::load_options;
 use opened::{OpenedModel, device_info};
@@ -33,6 +34,8 @@ pub struct EngineModel {
     markers: Option<CrashMarkers>,
     /// Where KV caches outlive the app; without it prompts are read again.
     kv_disk: Option<KvDisk>,
+    /// On battery nothing is evaluated that nobody has asked for.
+    power: Power,
 }
 
 impl ModelHost for EngineModel {
@@ -126,7 +129,7 @@ impl ModelHost for EngineModel {
         let engine = &mut open.model.engine;
         let (ahead, settled) = read_ahead_of(engine, &prompt.ids, is_draft);
         let mut more = true;
-        while more && !power::is_on_battery() {
+        while more && !(self.power.0)() {
             let read = engine.session().read_ahead(ahead, settled, cancel);
             more = read
                 .inspect_err(|error| tracing::debug!(%error, "a message was not read ahead"))
@@ -141,7 +144,7 @@ impl ModelHost for EngineModel {
         };
         let Some(kv) = &open.kv else { return false };
         let session = open.model.engine.session();
-        let evaluates = evaluates && !power::is_on_battery();
+        let evaluates = evaluates && !(self.power.0)();
         let kept = session.keep(&mut disk.blocks(kv), evaluates, cancel);
         kept.inspect_err(|error| tracing::debug!(%error, "a KV cache was not kept"))
             .unwrap_or(false)
@@ -183,6 +186,7 @@ impl EngineModel {
             sandbox: sandbox.ok(),
             markers: Some(markers),
             kv_disk: None,
+            power: Power::default(),
         }
     }
 

@@ -3,8 +3,18 @@
 use std::fs;
 use std::path::Path;
 
+/// Asks whether it does; a test asks something else.
+#[derive(Clone, Copy)]
+pub struct Power(pub fn() -> bool);
+
+impl Default for Power {
+    fn default() -> Self {
+        Self(is_on_battery)
+    }
+}
+
 /// Whether it does, or that is not known: then nothing is computed that nobody has asked for.
-pub fn is_on_battery() -> bool {
+fn is_on_battery() -> bool {
     if cfg!(target_os = "linux") {
         is_on_battery_in(Path::new("/sys/class/power_supply"))
     } else {

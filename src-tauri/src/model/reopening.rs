@@ -148,6 +148,21 @@ fn the_tokens_that_are_read_ahead_are_those_of_the_sent_message() {
 }
 
 #[test]
+fn on_battery_nothing_is_read_ahead() {
+    let read = |on_battery: fn() -> bool| {
+        let folder = TempDir::new().expect("a folder");
+        let mut model = run(folder.path(), KvType::F16);
+        model.power = Power(on_battery);
+        let prompt = model.prompt(&conversation(&[]), &NEVER).expect("a prompt");
+        model.resume(CHAT, &prompt, &NEVER, &mut |_| {});
+        model.read_ahead(CHAT, &prompt, true, &NEVER);
+        answer(&mut model, &conversation(&[])).1
+    };
+    assert!(read(|| false) > 0);
+    assert_eq!(read(|| true), 0);
+}
+
+#[test]
 fn nothing_of_a_chat_that_was_deleted_is_kept() {
     let folder = TempDir::new().expect("a folder");
     let mut model = run(folder.path(), KvType::F16);
