@@ -1,6 +1,7 @@
 // From the first screen to a model of one's own, over the real `goldcrest-fetch` and a hub on this computer.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, lstatSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { createServer } from "node:http";
@@ -9,7 +10,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { App, binary, dataFolder, demoFile, root } from "./app.js";
 import { Display, until } from "./driver.js";
-import { isDriverPort, link, sockets } from "./processes.js";
+import { descendants, isDriverPort, link, sockets } from "./processes.js";
 
 let display;
 before(async () => (display = await Display.open()));
@@ -130,6 +131,70 @@ test("the first screen leads to the model; its download is paused, and resumed a
     return before === last;
   });
 });
+
+test("an app that is killed in the middle of a download resumes it at the next start", async (t) => {
+  const server = await hub(t);
+  const { data, env } = folders(t, server);
+  const app = await App.open(t, display, { data, env });
+  await app.click("button", "Get SmolLM3-3B");
+  const blobs = cached(data, official.repository, "blobs");
+  const part = () => join(blobs, readdirSync(blobs)[0]);
+  await app.until("bytes on the disk", () => existsSync(blobs) && statSync(part()).size > 2 << 20);
+  app.crash();
+  let last = -1;
+  const isStill = () => last === (last = statSync(part()).size);
+  await until(10_000, "the download to end with the app", async () => {
+    await sleep(500);
+    return isStill();
+  });
+
+  const again = await App.open(t, display, { data, env });
+  await again.click("button", /^Model:/);
+  const shown = /Paused at [\d.]+ MB of 1\.9 GB/;
+  await again.until("the pause", async () => shown.test(await again.text()));
+  const asked = server.asked.length;
+  await again.click("button", "Resume: SmolLM3-3B, Q4_K_M");
+  await again.until("a further request", () => server.asked.length > asked);
+  assert.equal(server.asked.at(-1).range, `bytes=${last}-`, "nothing is lost");
+  await again.until("more bytes on the disk", () => statSync(part()).size > last);
+  await again.close();
+});
+
+test(
+  "during a download goldcrest-fetch alone opens network sockets",
+  {
+    skip: spawnSync("strace", ["--version"]).error ? "there is no strace" : false,
+  },
+  async (t) => {
+    const server = await hub(t);
+    const { data, env } = folders(t, server);
+    const app = await App.open(t, display, { data, env });
+    await app.get("region", "Get a model");
+    // The app and WebKit's processes, with all that they start from now on.
+    const traced = [app.pid(), ...descendants(app.pid())].flatMap((pid) => ["-p", String(pid)]);
+    const log = join(data, "sockets");
+    const trace = ["-f", "-qq", "-Y", "-e", "trace=socket", "-o", log];
+    const strace = spawn("strace", [...trace, ...traced], { stdio: ["ignore", "ignore", "pipe"] });
+    t.after(() => strace.kill());
+    await sleep(1000);
+    if (strace.exitCode !== null) return t.skip("this user may not trace");
+    await app.click("button", "Get SmolLM3-3B");
+    await app.until("bytes on the screen", async () =>
+      /[3-9] MB of 1\.9 GB/.test(await app.text()),
+    );
+    await app.exact();
+    await app.ask("What is Goldcrest?");
+    await app.click("button", "Pause: SmolLM3-3B, Q4_K_M");
+    await app.until("the pause", async () => /Paused at/.test(await app.text()));
+    strace.kill("SIGINT");
+    await once(strace, "exit");
+    const traces = readFileSync(log, "utf8").split("\n");
+    const ofNetwork = traces.filter((line) => /socket\(AF_INET6?,/.test(line));
+    const others = ofNetwork.filter((line) => !/^\d+<goldcrest-fetch>/.test(line));
+    assert(ofNetwork.length > 0, "the download is traced");
+    assert.deepEqual(others, []);
+  },
+);
 
 test("a model of a typed address is downloaded, opened, and goes to the trash", async (t) => {
   const server = await hub(t);
