@@ -104,6 +104,16 @@ scene(
 );
 
 scene(
+  "a download that waits for the network says why, and when it is tried again",
+  { scene: "download-waiting" },
+  async (page) => {
+    await offer(page).getByText("huggingface.co cannot be reached").waitFor();
+    await offer(page).getByText("next try within 30 s").waitFor();
+    await button(page, "Pause: SmolLM3-3B, Q4_K_M").waitFor();
+  },
+);
+
+scene(
   "a download that failed says why, and goes on",
   { scene: "download-failed" },
   async (page) => {

@@ -219,6 +219,8 @@ const screens = {
   download: { scene: "download" },
   "download-paused": { scene: "download-paused" },
   "download-failed": { scene: "download-failed" },
+  "download-waiting": { scene: "download-waiting" },
+  "models-waiting": { scene: "download-waiting", act: models },
   "download-verifying": { scene: "download-verifying" },
   "download-card": {
     scene: "download",
@@ -351,6 +353,7 @@ for (const name of [
   "first-download",
   "first-found",
   "download-failed",
+  "download-waiting",
   "does-not-fit",
   "ejected",
   "models-found",
