@@ -19,8 +19,8 @@ use engine::{
 use crate::power::Power;
 use crate::{demo_model, sandbox, test_hooks};
 use kv_disk::KvDisk;
-pub use opened::load_options;
 use opened::{OpenedModel, device_info};
+pub use opened::{load_options, requested};
 
 /// At most one model, in memory once.
 #[derive(Default)]
@@ -229,18 +229,17 @@ impl EngineModel {
         }
         // The file is good. Two models may be more than the memory holds, so the old one goes first,
         // and comes back should the new one not find room.
-        let before = self.open.take().map(OpenedModel::into_parts);
+        let before = self.open.take().map(OpenedModel::close);
         let devices = self.devices.as_ref();
         match OpenedModel::new(file, choice, options, sandbox, devices, on_progress) {
             Ok(open) => Ok(self.open.insert(open).info.clone()),
             Err(failure) => {
-                if let Some((file, choice, options, sandbox)) = before {
-                    match OpenedModel::new(file, &choice, &options, sandbox, devices, &mut |_| {}) {
-                        Ok(open) => self.open = Some(open),
-                        Err(error) => {
-                            tracing::error!("could not reopen the previous model: {error}")
-                        }
+                match before.map(|before| before.reopen(devices)) {
+                    Some(Ok(open)) => self.open = Some(open),
+                    Some(Err(error)) => {
+                        tracing::error!("could not reopen the previous model: {error}");
                     }
+                    None => {}
                 }
                 Err(failure)
             }

@@ -21,6 +21,36 @@ pub(super) struct OpenedModel {
     pub(super) sandbox: Option<Arc<dyn TemplateSandbox>>,
     /// What its KV cache is kept under, where blocks of it can be kept.
     pub(super) kv: Option<KvModel>,
+    /// What its file held before and after it was loaded; `None` where that differs.
+    content: Option<String>,
+}
+
+/// A model that was closed: what is needed to open it once more.
+pub(super) struct ClosedModel {
+    file: ModelFile,
+    choice: ModelChoice,
+    options: chat::ModelOptions,
+    sandbox: Option<Arc<dyn TemplateSandbox>>,
+    content: Option<String>,
+}
+
+impl ClosedModel {
+    /// Opens it again: as it was, even where its file was removed or renamed meanwhile. Where the file was changed, its
+    /// weights are others than the header that was read, so all of it is read again.
+    ///
+    /// # Errors
+    /// A sentence for the user.
+    pub(super) fn reopen(self, devices: Option<&Devices>) -> Result<OpenedModel, Failure> {
+        let is_same = self.content.is_some() && self.content == self.file.content_hash();
+        let file = match self.file.path().filter(|_| !is_same) {
+            Some(path) => {
+                ModelFile::open(path).map_err(|error| refusal::of(&self.choice, &error))?
+            }
+            None => self.file,
+        };
+        let (options, sandbox) = (&self.options, self.sandbox);
+        OpenedModel::new(file, &self.choice, options, sandbox, devices, &mut |_| {})
+    }
 }
 
 impl OpenedModel {
@@ -54,8 +84,8 @@ impl OpenedModel {
             .map_err(|error| refusal::of(choice, &error))?;
         let info = info(&model, choice);
         // Where the file was changed meanwhile, it is not known what was loaded.
-        let is_same = content.is_some() && content == file.content_hash();
-        let kv = is_same.then(|| kv_model(&mut model.engine)).flatten();
+        let content = content.filter(|content| file.content_hash().as_ref() == Some(content));
+        let kv = content.as_ref().and_then(|_| kv_model(&mut model.engine));
         Ok(Self {
             model,
             info,
@@ -63,20 +93,19 @@ impl OpenedModel {
             options: options.clone(),
             sandbox,
             kv,
+            content,
         })
     }
 
-    /// What is needed to open it once more, without its weights.
-    pub(super) fn into_parts(
-        self,
-    ) -> (
-        ModelFile,
-        ModelChoice,
-        chat::ModelOptions,
-        Option<Arc<dyn TemplateSandbox>>,
-    ) {
-        let file = self.model.engine.file().clone();
-        (file, self.choice, self.options, self.sandbox)
+    /// Gives its memory back.
+    pub(super) fn close(self) -> ClosedModel {
+        ClosedModel {
+            file: self.model.engine.file().clone(),
+            choice: self.choice,
+            options: self.options,
+            sandbox: self.sandbox,
+            content: self.content,
+        }
     }
 
     /// Whether this very model is asked for, with nothing changed but whose own templates are used. Then its weights
@@ -135,7 +164,10 @@ impl OpenedModel {
 }
 
 /// The device that the environment asks for, or else the settings.
-pub(super) fn requested(options: &chat::ModelOptions) -> Result<DeviceRequest, Failure> {
+///
+/// # Errors
+/// When one of them is no device.
+pub fn requested(options: &chat::ModelOptions) -> Result<DeviceRequest, Failure> {
     let invalid = |error: devices::UnknownDevice| {
         Failure::new(FailureCode::Other, format!("Device: {error}."))
     };

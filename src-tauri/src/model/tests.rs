@@ -186,6 +186,71 @@ fn an_unknown_device_leaves_the_model_before_as_it_was() {
     assert!(model.info().is_some());
 }
 
+/// A model in a file of the user's, of the demo model's content.
+fn opened_copy() -> (TempDir, std::path::PathBuf, EngineModel) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mine.gguf");
+    std::fs::copy(demo_model::file().expect("there"), &file).expect("copied");
+    let mut model = EngineModel::default();
+    model
+        .open(&ModelChoice::File(file.clone()), &options(), &mut |_| {})
+        .expect("it opens");
+    (folder, file, model)
+}
+
+/// The same content under another name, in the header.
+fn renamed(file: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(file).expect("read");
+    let name = b"Demo model";
+    let at = bytes.windows(name.len()).position(|part| part == name);
+    let at = at.expect("it is named so");
+    bytes[at..at + name.len()].copy_from_slice(b"Demo modeX");
+    bytes
+}
+
+/// Another model does not open, though its file is good, so that the one before comes back.
+fn back_to_the_one_before(model: &mut EngineModel) -> ModelInfo {
+    let wrong = ModelOptions {
+        device: "abacus".into(),
+        ..options()
+    };
+    let refused = model.open(&ModelChoice::DemoModel, &wrong, &mut |_| {});
+    refused.expect_err("there is no such device");
+    model.info().expect("it is open again").clone()
+}
+
+#[test]
+fn the_model_before_comes_back_as_what_its_file_holds_by_then() {
+    let (_folder, file, mut model) = opened_copy();
+    let before = model.info().expect("open").clone();
+    let other = renamed(&file);
+    std::fs::write(&file, other).expect("written");
+    let now = back_to_the_one_before(&mut model);
+    assert_eq!(now.name, "Demo modeX", "not other weights under its name");
+    assert_ne!(now.fingerprint, before.fingerprint);
+}
+
+#[test]
+fn a_model_whose_file_is_removed_or_replaced_while_it_is_open_comes_back_as_it_was() {
+    let (folder, file, mut model) = opened_copy();
+    let before = model.info().expect("open").clone();
+    let other = folder.path().join("other");
+    std::fs::write(&other, renamed(&file)).expect("written");
+    std::fs::rename(&other, &file).expect("moved");
+    assert_eq!(back_to_the_one_before(&mut model), before);
+    // As on a drive that is unplugged.
+    std::fs::remove_file(&file).expect("removed");
+    let question = asked(vec![said(Role::User, "Who are you?", None)]);
+    let (text, ..) = answer(&mut model, &question);
+    assert!(!text.is_empty());
+    assert_eq!(back_to_the_one_before(&mut model), before);
+    // Only when it is opened again its path counts.
+    let choice = ModelChoice::File(file);
+    let gone = model.open(&choice, &options(), &mut |_| {});
+    assert_eq!(gone.expect_err("gone").code, FailureCode::MissingModel);
+    assert_eq!(model.info(), Some(&before), "the open one stays");
+}
+
 /// A sandbox whose templates write `Hi` until they have to write about something else.
 #[derive(Debug)]
 struct Moody;

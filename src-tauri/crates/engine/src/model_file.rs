@@ -1,6 +1,5 @@
 //! A model's file, read and checked, without its weights.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -91,12 +90,12 @@ impl ModelFile {
     }
 
     /// SHA-256 over the fingerprint, when the file was changed, and parts of each tensor: a model of the same header with
-    /// other weights has another one. `None` where it cannot be read.
+    /// other weights has another one. It is of the file that was opened, whatever its path leads to by now. `None` where
+    /// it cannot be read.
     pub fn content_hash(&self) -> Option<String> {
         let mut hash = Sha256::new().chain_update(&self.summary.fingerprint);
-        if let Some(path) = &self.path {
-            let changed = fs::metadata(path).and_then(|file| file.modified());
-            hash.update(format!("{:?}", changed.ok()?));
+        if let Some(changed) = self.weights.modified().ok()? {
+            hash.update(format!("{changed:?}"));
         }
         weights::sample(&*self.weights, &self.config, &mut |bytes| {
             hash.update(bytes)

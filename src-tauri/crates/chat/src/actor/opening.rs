@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::actor::model_slot::{ModelSlot, OpenReason, OpenRequest};
-use crate::actor::state::{ChatActor, MODEL};
+use crate::actor::state::{ChatActor, MODEL, MODEL_CONTENT};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::model_host::{ModelChoice, ModelInfo, Opening};
@@ -96,30 +96,42 @@ impl ChatActor {
         let Some(request) = self.model.opening.take() else {
             return;
         };
-        let before = self.model.open.take().map(|(choice, _)| choice);
+        let before = self.model.open.take();
         self.model.used = Instant::now();
         match result {
             Ok(()) => {
                 self.model.open = open.map(|info| (request.choice.clone(), info));
                 let ejected = self.model.ejected.take();
-                match request.reason {
-                    OpenReason::Fallback => {}
-                    OpenReason::Reload => self.model.error = self.replaced(ejected),
-                    _ => self.model.error = None,
+                let held = match request.reason {
+                    OpenReason::Start => self.remembered_content(),
+                    OpenReason::Again => before
+                        .filter(|(choice, _)| *choice == request.choice)
+                        .map(|(_, info)| info.fingerprint),
+                    OpenReason::Reload => ejected.map(|ejected| ejected.fingerprint),
+                    OpenReason::Given | OpenReason::Fallback | OpenReason::Asked => None,
+                };
+                if request.reason != OpenReason::Fallback {
+                    let replaced = held.and_then(|held| self.replaced(&held));
+                    self.model.error = replaced.map(Failure::other);
                 }
                 if matches!(request.reason, OpenReason::Asked | OpenReason::Given) {
                     self.remember(&request.choice);
                 }
+                self.remember_content();
             }
             Err(failure) => {
                 tracing::warn!(%failure, "a model did not open");
-                self.model.open = before.zip(open);
+                let held = before.as_ref().map(|(_, info)| info.fingerprint.clone());
+                self.model.open = before.map(|(choice, _)| choice).zip(open);
+                let replaced = held.and_then(|held| self.replaced(&held));
                 if request.reason == OpenReason::Reload {
                     self.model.ejected = None;
                 }
                 // Of two failures at the start, the first is the one that the user can mend.
                 if request.reason != OpenReason::Fallback {
-                    self.model.error = Some(failure);
+                    let message = [Some(failure.message), replaced];
+                    let message: Vec<_> = message.into_iter().flatten().collect();
+                    self.model.error = Some(Failure::new(failure.code, message.join(" ")));
                 }
                 if self.model.open.is_none()
                     && self.model.ejected.is_none()
@@ -161,17 +173,47 @@ impl ChatActor {
         }
     }
 
+    /// What to say where the file of the open model held something else before.
+    fn replaced(&self, held: &str) -> Option<String> {
+        let (choice, now) = self.model.open.as_ref()?;
+        // The demo model is another one after an update of the app.
+        let ModelChoice::File(file) = choice else {
+            return None;
+        };
+        (now.fingerprint != held).then(|| {
+            let name = file.file_name().unwrap_or(file.as_os_str());
+            let name = name.to_string_lossy();
+            format!("{name} was replaced since it was last opened: it is another model now.")
+        })
+    }
+
     fn remember(&self, choice: &ModelChoice) {
-        let kept = serde_json::to_value(choice)
-            .map_err(|error| error.to_string())
-            .and_then(|value| {
-                self.store
-                    .settings()
-                    .set(MODEL, &value)
-                    .map_err(|error| error.to_string())
-            });
-        if let Err(error) = kept {
-            tracing::warn!(error, "the choice of the model was not saved");
+        match serde_json::to_value(choice) {
+            Ok(value) => self.keep(MODEL, &value),
+            Err(error) => tracing::warn!(%error, "the choice of the model was not saved"),
+        }
+    }
+
+    /// What the file that is opened at the start holds.
+    fn remember_content(&self) {
+        let Some((choice, info)) = &self.model.open else {
+            return;
+        };
+        if self.remembered().is_ok_and(|it| it == *choice)
+            && self.remembered_content().as_ref() != Some(&info.fingerprint)
+        {
+            self.keep(MODEL_CONTENT, &info.fingerprint.clone().into());
+        }
+    }
+
+    fn remembered_content(&self) -> Option<String> {
+        let row = self.store.settings().get(MODEL_CONTENT).ok()??;
+        row.as_str().map(str::to_owned)
+    }
+
+    fn keep(&self, row: &str, value: &serde_json::Value) {
+        if let Err(error) = self.store.settings().set(row, value) {
+            tracing::warn!(%error, row, "what is opened at the start was not saved");
         }
     }
 }

@@ -54,6 +54,8 @@ impl Default for Timing {
 /// Rows in which the app remembers things for itself.
 pub(super) const CURRENT: &str = "app.current";
 pub(super) const MODEL: &str = "app.model";
+/// What the file of that model held when it was opened last.
+pub(super) const MODEL_CONTENT: &str = "app.model-content";
 
 /// What the actor receives.
 pub(crate) enum Request {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::actor::model_slot::{EjectedModel, OpenReason};
 use crate::actor::state::ChatActor;
-use crate::failure::{Failure, FailureCode};
+use crate::failure::Failure;
 use crate::job::Job;
 use crate::model_host::ModelChoice;
 use crate::view::ChatEvent;
@@ -70,22 +70,5 @@ impl ChatActor {
         self.emit(ChatEvent::Model {
             model: self.model.view(),
         });
-    }
-
-    /// What to say where the file of an unloaded model holds another one by now.
-    pub(super) fn replaced(&self, ejected: Option<EjectedModel>) -> Option<Failure> {
-        let (before, (choice, now)) = ejected.zip(self.model.open.as_ref())?;
-        let is_replaced = before.fingerprint != now.fingerprint;
-        is_replaced.then(|| {
-            let file = match choice {
-                ModelChoice::File(file) => file.file_name().map(|name| name.to_string_lossy()),
-                ModelChoice::DemoModel => None,
-            };
-            let message = format!(
-                "{} was replaced while it was not loaded: it is another model now.",
-                file.as_deref().unwrap_or(&now.name)
-            );
-            Failure::new(FailureCode::Other, message)
-        })
     }
 }

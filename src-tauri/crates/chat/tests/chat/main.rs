@@ -14,6 +14,7 @@ mod fitting;
 mod idle;
 mod opening;
 mod remembering;
+mod replaced;
 mod scripted;
 mod sending;
 mod settings;

@@ -9,11 +9,11 @@ use chat::{
 
 use crate::scripted::{Bench, Script, Step, TODAY, open};
 
-fn file(name: &str) -> ModelChoice {
+pub fn file(name: &str) -> ModelChoice {
     ModelChoice::File(name.into())
 }
 
-fn settled(bench: &mut Bench) -> ModelView {
+pub fn settled(bench: &mut Bench) -> ModelView {
     let settled = |event: &ChatEvent| matches!(event, ChatEvent::Model { model } if !model.status.is_opening());
     match bench.until(settled).pop() {
         Some(ChatEvent::Model { model }) => model,
@@ -30,7 +30,7 @@ fn has_failed(model: &ModelView) -> bool {
 }
 
 /// A file, and a bench over it whose model is the user's.
-fn with_mine() -> (tempfile::TempDir, PathBuf, Bench) {
+pub fn with_mine() -> (tempfile::TempDir, PathBuf, Bench) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
     let mut bench = Bench::on_file(&path, &Script::default());

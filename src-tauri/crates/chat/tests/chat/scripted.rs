@@ -238,6 +238,11 @@ impl ModelHost for Scripted {
         }
         assert!(!panics, "the loader broke");
         if bad {
+            // The one before is opened again, as what its file holds by now.
+            let held = self.script.0.lock().unwrap().fingerprint.clone();
+            if let Some((open, held)) = self.open.as_mut().zip(held) {
+                open.fingerprint = held;
+            }
             return Err(Failure::new(
                 FailureCode::BadModel,
                 format!("{model:?} is not a model"),

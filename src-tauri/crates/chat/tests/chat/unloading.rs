@@ -222,7 +222,7 @@ fn a_file_that_was_replaced_while_it_was_not_loaded_is_opened_with_a_word_about_
         (error.code, error.message.as_str()),
         (
             FailureCode::Other,
-            "mine.gguf was replaced while it was not loaded: it is another model now."
+            "mine.gguf was replaced since it was last opened: it is another model now."
         )
     );
     // Said once.

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use kernels::{BlockType, Stored, read_exact_at};
 
@@ -82,6 +83,17 @@ impl Gguf {
     /// The file it was opened from, if from a file.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// When the file was last changed, also where it goes by another name now or by none; `None` of an image in memory.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn modified(&self) -> io::Result<Option<SystemTime>> {
+        match &self.backing {
+            Backing::File(file) => file.metadata()?.modified().map(Some),
+            Backing::Memory(_) => Ok(None),
+        }
     }
 
     /// Size of the whole file in bytes.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::time::SystemTime;
 
 use gpu::{Layer, Weights};
 use kernels::{BlockType, Cpu, Matrix, Stored};
@@ -90,9 +91,20 @@ pub trait WeightSource {
     fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)>;
     /// The tensor.
     fn tensor(&self, name: &str) -> Option<Tensor<'_>>;
+    /// When it was last changed, where that may happen.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    fn modified(&self) -> io::Result<Option<SystemTime>> {
+        Ok(None)
+    }
 }
 
 impl WeightSource for Gguf {
+    fn modified(&self) -> io::Result<Option<SystemTime>> {
+        Gguf::modified(self)
+    }
+
     fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)> {
         let tensor = self.tensor_info(name)?;
         Some((tensor.ty, tensor.rows(), tensor.cols()))
