@@ -32,6 +32,7 @@ use crate::{reference_process, sandbox};
 use args::{
     AskArgs, BenchArgs, ChatArgs, DevicesArgs, FetchArgs, GpuCheckArgs, InspectArgs, LogitsArgs,
     ModelsArgs, QuantizeArgs, ReferenceLogitsArgs, RenderArgs, TokenizeArgs, VerifyArgs,
+    WindowArgs,
 };
 use output::CliError;
 
@@ -51,6 +52,8 @@ pub struct Cli {
     /// GGUF file to open in the window; of several the first
     #[arg(value_name = "FILE", value_parser = PathBufValueParser::new().try_map(given_file))]
     pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub window: WindowArgs,
 }
 
 /// The variables that are obeyed, each with what it takes.

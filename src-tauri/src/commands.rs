@@ -16,7 +16,7 @@ use tauri::{Runtime, State};
 use crate::desktop::{Desktop, link};
 use crate::events::Events;
 use crate::folders::Folders;
-use crate::model::context_options::{self, ContextOption};
+use crate::model::context_options::{self, ContextOptions};
 use crate::model_check::{CheckSubject, ModelChecker};
 use crate::models::Models;
 use crate::startup::Startup;
@@ -298,10 +298,10 @@ async fn reload_model(chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, Chat::reload_model).await
 }
 
-/// The lengths of context that the model can have, the shortest first; empty where there is none.
+/// The lengths of context that the model can have; none where there is no model.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn context_options(chat: State<'_, Chat>) -> Reply<Vec<ContextOption>> {
+async fn context_options(chat: State<'_, Chat>) -> Reply<Option<ContextOptions>> {
     let ChatSnapshot {
         model, settings, ..
     } = ask(&chat, Chat::snapshot).await?;

@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use serde::Serialize;
 
 /// Names the model's file.
 pub const MODEL: &str = "GOLDCREST_MODEL";
@@ -10,6 +13,69 @@ pub const MODEL: &str = "GOLDCREST_MODEL";
 pub const THREADS: &str = "GOLDCREST_THREADS";
 /// Length of the context in tokens.
 pub const CONTEXT: &str = "GOLDCREST_CONTEXT";
+
+/// The flags that the window was started with.
+static FLAGS: OnceLock<WindowFlags> = OnceLock::new();
+
+/// Flags of the window, which go before the environment. A start that finds an open window leaves it as it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WindowFlags {
+    /// CPU threads.
+    pub threads: Option<u32>,
+    /// Length of the context in tokens.
+    pub context: Option<u32>,
+}
+
+impl WindowFlags {
+    /// Has them obeyed until the app ends.
+    pub fn obey(self) {
+        let _ = FLAGS.set(self);
+    }
+
+    fn obeyed() -> WindowFlags {
+        FLAGS.get().copied().unwrap_or_default()
+    }
+}
+
+/// What a setting is, whatever the settings say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+pub struct Override {
+    /// The flag or the variable.
+    pub by: &'static str,
+    /// The value that it gives.
+    pub value: String,
+}
+
+/// The settings that the window cannot change in this session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+pub struct Overrides {
+    pub device: Option<Override>,
+    pub threads: Option<Override>,
+    pub context: Option<Override>,
+}
+
+impl Overrides {
+    /// Those of this session. A value that makes no sense overrides nothing.
+    pub fn of_session() -> Overrides {
+        let flags = WindowFlags::obeyed();
+        let number = |flag: Option<u32>, name, value: Result<Option<u32>, _>, variable| {
+            let by = if flag.is_some() { name } else { variable };
+            let value = value.ok().flatten()?.to_string();
+            Some(Override { by, value })
+        };
+        let device = device().and_then(|device| device.into_string().ok());
+        Overrides {
+            device: device.map(|value| Override {
+                by: devices::VARIABLE,
+                value,
+            }),
+            threads: number(flags.threads, "--threads", threads(), THREADS),
+            context: number(flags.context, "--context", context(), CONTEXT),
+        }
+    }
+}
 
 /// A variable has a value that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +108,10 @@ pub fn device() -> Option<OsString> {
 /// # Errors
 /// When the variable is not a number of threads.
 pub fn threads() -> Result<Option<u32>, BadVariable> {
-    number(THREADS, set(THREADS), 1..=chat::max_threads())
+    match WindowFlags::obeyed().threads {
+        Some(threads) => Ok(Some(threads)),
+        None => number(THREADS, set(THREADS), 1..=chat::max_threads()),
+    }
 }
 
 /// Length of the context in tokens.
@@ -50,7 +119,10 @@ pub fn threads() -> Result<Option<u32>, BadVariable> {
 /// # Errors
 /// When the variable is no length of a context.
 pub fn context() -> Result<Option<u32>, BadVariable> {
-    number(CONTEXT, set(CONTEXT), chat::CONTEXT_LENGTHS)
+    match WindowFlags::obeyed().context {
+        Some(context) => Ok(Some(context)),
+        None => number(CONTEXT, set(CONTEXT), chat::CONTEXT_LENGTHS),
+    }
 }
 
 /// The value of a variable that is not empty.

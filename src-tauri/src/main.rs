@@ -58,7 +58,10 @@ fn main() -> ExitCode {
             logging::to_stderr();
             cli::run(command)
         }
-        None => open_window(arguments.files),
+        None => {
+            arguments.window.flags().obey();
+            open_window(arguments.files)
+        }
     }
 }
 

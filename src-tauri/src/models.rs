@@ -5,10 +5,12 @@
 
 mod downloading;
 mod downloads;
+mod hashing;
 mod library;
 mod mailbox;
 mod places;
 mod removal;
+mod verifying;
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +27,7 @@ use library::Library;
 use mailbox::{Inbox, Mailbox, NoOwner};
 use removal::files_behind;
 
-pub use places::{ModelPlaces, machine_name};
+pub use places::{ModelPlaces, machine_name, settings_name};
 
 /// The handle to the owner. Clones ask the same one.
 #[derive(Clone)]

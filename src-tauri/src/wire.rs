@@ -10,6 +10,7 @@ use ::models::{DownloadState, ModelList};
 use chat::{ChatEvent, ChatSnapshot, GoodCopy};
 use serde::Serialize;
 
+use crate::environment::Overrides;
 use crate::model_check::ModelCheck;
 
 /// Why the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another
@@ -66,6 +67,8 @@ pub struct Snapshot {
     pub log_file: String,
     /// The most threads that may be set.
     pub max_threads: u32,
+    /// Settings that have no effect, because a flag or the environment goes before them.
+    pub overrides: Overrides,
     #[serde(flatten)]
     pub chat: ChatSnapshot,
 }
@@ -79,6 +82,7 @@ impl Snapshot {
             data_folder: text(data_folder),
             log_file: text(log_file),
             max_threads: chat::max_threads(),
+            overrides: Overrides::of_session(),
             chat,
         }
     }

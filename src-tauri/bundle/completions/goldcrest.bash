@@ -101,12 +101,28 @@ _goldcrest() {
 
     case "${cmd}" in
         goldcrest)
-            opts="-h -V --help --version ask chat inspect models tokenize render logits bench quantize verify fetch devices help"
+            opts="-t -c -h -V --threads --context --help --version ask chat inspect models tokenize render logits bench quantize verify fetch devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -357,7 +373,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__devices)
-            opts="-m -t -h --model --threads --check --json --help"
+            opts="-m -t -c -h --model --threads --context --check --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -376,6 +392,14 @@ _goldcrest() {
                     return 0
                     ;;
                 -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_goldcrest_global_optspecs
-    string join \n h/help V/version
+    string join \n t/threads= c/context= h/help V/version
 end
 
 function __fish_goldcrest_needs_command
@@ -24,6 +24,8 @@ function __fish_goldcrest_using_subcommand
     contains -- $cmd[1] $argv
 end
 
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else the setting]' -r
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -s c -l context -d 'Context length in tokens [default: GOLDCREST_CONTEXT, else the setting]' -r
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -s V -l version -d 'Print version'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "ask" -d 'Ask one question; the answer goes to stdout, the reasoning to stderr'
@@ -133,6 +135,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand fetch" -l json -d 'P
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand fetch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s m -l model -d 'GGUF file to run [default: GOLDCREST_MODEL, else the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s t -l threads -d 'CPU threads that a GPU has to beat [default: GOLDCREST_THREADS, else physical cores]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s c -l context -d 'Context length to state the memory for [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l check -d 'Clear the GPU check cache, then check and measure the GPUs again'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l json -d 'Print JSON'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s h -l help -d 'Print help'

@@ -8,6 +8,8 @@ use ::quantize::FileType;
 use clap::Args;
 use engine::KvType;
 
+use crate::environment::WindowFlags;
+
 /// Which model runs, and on what.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ModelArgs {
@@ -19,6 +21,27 @@ pub struct ModelArgs {
     pub own_template: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+/// How the model runs in the window, in place of its settings. A window that is open already stays as it is.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct WindowArgs {
+    /// CPU threads [default: GOLDCREST_THREADS, else the setting]
+    #[arg(long, short, value_name = "N", value_parser = threads)]
+    pub threads: Option<u16>,
+    /// Context length in tokens [default: GOLDCREST_CONTEXT, else the setting]
+    #[arg(long, short, value_name = "TOKENS", value_parser = context)]
+    pub context: Option<u32>,
+}
+
+impl WindowArgs {
+    /// The flags as the window obeys them.
+    pub fn flags(self) -> WindowFlags {
+        WindowFlags {
+            threads: self.threads.map(u32::from),
+            context: self.context,
+        }
+    }
 }
 
 /// On what the model runs.
@@ -308,6 +331,10 @@ pub struct DevicesArgs {
     /// CPU threads that a GPU has to beat [default: GOLDCREST_THREADS, else physical cores]
     #[arg(long, short, value_name = "N", value_parser = threads)]
     pub threads: Option<u16>,
+    /// Context length to state the memory for [default: GOLDCREST_CONTEXT, else as trained, in
+    /// at most half of the free memory]
+    #[arg(long, short, value_name = "TOKENS", value_parser = context)]
+    pub context: Option<u32>,
     /// Clear the GPU check cache, then check and measure the GPUs again
     #[arg(long)]
     pub check: bool,

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use ::devices::{DeviceRequest, Verdict, matrices};
-use engine::{ModelFile, Placement};
+use engine::{LoadOptions, ModelFile, ModelHeader, Placement};
+use figures::{count, tokens};
 use serde::Serialize;
 
 use super::args::DevicesArgs;
@@ -16,6 +17,9 @@ struct DeviceList {
     /// Where the model would run when nothing is asked for.
     automatic: String,
     reason: String,
+    context_tokens: usize,
+    memory_bytes: u64,
+    fits_memory: bool,
     gpus: Vec<Verdict>,
 }
 
@@ -23,6 +27,14 @@ pub fn run(args: &DevicesArgs) -> Result<(), CliError> {
     let path = load::file(args.model.as_deref())?;
     let file = ModelFile::open(&path).map_err(|error| CliError::file(&path, error))?;
     let threads = load::threads(args.threads)?;
+    let options = LoadOptions {
+        threads,
+        context: load::context(args.context)?,
+        ..LoadOptions::default()
+    };
+    let header = ModelHeader::open(&path).map_err(|error| CliError::file(&path, error))?;
+    let available = engine::process::available();
+    let memory = header.footprint.memory(&options, available);
     let machine = load::devices()
         .ok_or_else(|| CliError::message("there is no folder for the GPU check cache"))?;
     let verdicts = machine
@@ -36,6 +48,9 @@ pub fn run(args: &DevicesArgs) -> Result<(), CliError> {
             Placement::Gpu(gpu) => DeviceRequest::Gpu(gpu.id).to_string(),
         },
         reason: choice.reason.to_string(),
+        context_tokens: memory.tokens,
+        memory_bytes: memory.bytes,
+        fits_memory: memory.fits,
         gpus: verdicts,
     };
     if args.json {
@@ -48,6 +63,17 @@ pub fn run(args: &DevicesArgs) -> Result<(), CliError> {
 
 fn write(out: &mut impl Write, it: &DeviceList) -> io::Result<()> {
     writeln!(out, "automatic: {}. {}.", it.automatic, it.reason)?;
+    let megabytes = usize::try_from(it.memory_bytes >> 20).unwrap_or(usize::MAX);
+    let (megabytes, context) = (count(megabytes), tokens(it.context_tokens));
+    let fits = if it.fits_memory {
+        "fits"
+    } else {
+        "does not fit in the free memory"
+    };
+    writeln!(
+        out,
+        "{megabytes} MiB of memory with a context of {context}: {fits}"
+    )?;
     for verdict in &it.gpus {
         let gpu = &verdict.gpu;
         writeln!(

@@ -1,19 +1,21 @@
 //! `goldcrest models`: the known models and the files that are here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
+use std::path::Path;
 
 use ::models::{
     Authenticity, Bandwidth, EntrySources, Facts, Fit, FoundFile, Machine, Manifest, ModelEntry,
     ModelSearch,
 };
+use chat::Settings;
 use figures::{count, tokens};
 
 use super::args::{ModelsArgs, PlaceArgs};
 use super::load;
 use super::output::{self, CliError, visible};
 use crate::folders::Folders;
-use crate::models::{ModelPlaces, machine_name};
+use crate::models::{ModelPlaces, machine_name, settings_name};
 
 pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
     let folders = Folders::of_user()
@@ -21,7 +23,9 @@ pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
     let places = ModelPlaces::of_user(&folders);
     let manifest = Manifest::embedded();
     let mut facts = Facts::read(&places.facts_file());
-    let found = places.search(&ModelSearch::default(), None, &facts)();
+    // As the app searches it, and stores it beside what is known of files.
+    let folder = facts.folder().map(Path::to_owned);
+    let found = places.search(&ModelSearch::default(), folder.as_deref(), &facts)();
     check(&manifest, &found, &mut facts);
     let machine = machine(&places, &mut facts)?;
     let sources = EntrySources {
@@ -29,6 +33,9 @@ pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
         found: &found,
         facts: &facts,
         machine: &machine,
+        machine_name: &settings_name(&Settings::default().load_options()),
+        open: None,
+        hashing: &HashMap::new(),
         downloads: &BTreeMap::new(),
         endpoint: &places.endpoint,
     };
@@ -51,7 +58,7 @@ fn check(manifest: &Manifest, found: &[FoundFile], facts: &mut Facts) {
         if !is_candidate || is_hashed {
             continue;
         }
-        match ::models::sha256(&file.stamp) {
+        match ::models::sha256(&file.stamp, &mut |_| {}) {
             Ok(sha256) => facts.update(&file.stamp, |facts| facts.sha256 = sha256),
             Err(error) => tracing::warn!(file = %file.path.display(), %error, "not hashed"),
         }
@@ -73,6 +80,7 @@ fn machine(places: &ModelPlaces, facts: &mut Facts) -> Result<Machine, CliError>
     }
     Ok(Machine {
         bandwidth: facts.bandwidth(&name),
+        reached: facts.reached(&settings_name(&Settings::default().load_options())),
         available: engine::process::available(),
         options,
     })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chat::{Failure, ModelChoice, ModelStatus, Settings};
-use engine::{ContextCost, LoadOptions, context_costs};
+use engine::{ContextCost, ContextCosts, LoadOptions, context_costs};
 use serde::Serialize;
 
 use super::{file_of, opened, refusal};
@@ -24,8 +24,23 @@ pub struct ContextOption {
     pub kv_q8_bytes: u64,
     /// Whether it is longer than the model was trained for, so that YaRN is applied.
     pub stretched: bool,
-    /// Whether it fits in the free memory, with the KV type of the settings.
-    pub fits: bool,
+    /// Whether it fits in the free memory with a KV cache in f16.
+    pub fits_f16: bool,
+    /// The same with one in q8_0.
+    pub fits_q8: bool,
+}
+
+/// The lengths to choose from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ContextOptions {
+    /// The shortest first, the one that is set among them.
+    pub lengths: Vec<ContextOption>,
+    /// What is used where none is set, with a KV cache in f16.
+    pub automatic_f16: ContextOption,
+    /// The same with one in q8_0.
+    pub automatic_q8: ContextOption,
 }
 
 impl From<ContextCost> for ContextOption {
@@ -35,22 +50,36 @@ impl From<ContextCost> for ContextOption {
             kv_f16_bytes: cost.kv_f16_bytes,
             kv_q8_bytes: cost.kv_q8_bytes,
             stretched: cost.stretched,
-            fits: cost.fits,
+            fits_f16: cost.fits_f16,
+            fits_q8: cost.fits_q8,
         }
     }
 }
 
-/// The lengths that a model can have, the shortest first; none where there is no model.
+impl From<ContextCosts> for ContextOptions {
+    fn from(costs: ContextCosts) -> Self {
+        Self {
+            lengths: costs.lengths.into_iter().map(ContextOption::from).collect(),
+            automatic_f16: costs.automatic_f16.into(),
+            automatic_q8: costs.automatic_q8.into(),
+        }
+    }
+}
+
+/// The lengths that a model can have; none where there is no model.
 ///
 /// # Errors
 /// When its file cannot be read.
-pub fn of_model(status: &ModelStatus, settings: &Settings) -> Result<Vec<ContextOption>, Failure> {
-    let (file, is_loaded) = match status {
-        ModelStatus::None => return Ok(Vec::new()),
-        ModelStatus::Ready { model } => (&model.file, true),
+pub fn of_model(
+    status: &ModelStatus,
+    settings: &Settings,
+) -> Result<Option<ContextOptions>, Failure> {
+    let file = match status {
+        ModelStatus::None => return Ok(None),
+        ModelStatus::Ready { model } => &model.file,
         ModelStatus::Checking { model }
         | ModelStatus::Loading { model, .. }
-        | ModelStatus::Ejected { model } => (&model.file, false),
+        | ModelStatus::Ejected { model } => &model.file,
     };
     let choice = match file {
         Some(file) => ModelChoice::File(PathBuf::from(file)),
@@ -60,9 +89,9 @@ pub fn of_model(status: &ModelStatus, settings: &Settings) -> Result<Vec<Context
         allow_yarn: choice != ModelChoice::DemoModel,
         ..opened::load_options(&settings.load_options())
     };
-    let costs = context_costs(&file_of(&choice)?, &options, is_loaded)
+    let costs = context_costs(&file_of(&choice)?, &options)
         .map_err(|error| refusal::of(&choice, &error))?;
-    Ok(costs.into_iter().map(ContextOption::from).collect())
+    Ok(Some(costs.into()))
 }
 
 #[cfg(test)]
@@ -77,8 +106,11 @@ mod tests {
         let settings = Settings::default();
         let lengths = |status| {
             let options = of_model(&status, &settings).expect("it is read");
-            let lengths = options.iter().map(|it| (it.tokens, it.stretched, it.fits));
-            lengths.collect::<Vec<_>>()
+            let lengths = options.map_or_else(Vec::new, |options| options.lengths);
+            let facts = lengths
+                .iter()
+                .map(|it| (it.tokens, it.stretched, it.fits_f16));
+            facts.collect::<Vec<_>>()
         };
         assert_eq!(lengths(ModelStatus::None), []);
         let file = demo_model::file().expect("the demo model");

@@ -1,17 +1,17 @@
 //! The state of the models page: what is known, found, open and being downloaded.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use ::models::{
     Bandwidth, EntrySources, Facts, FileStamp, FoundFile, Machine, Manifest, ModelList, ModelPlace,
-    ModelSearch, id_of,
+    ModelSearch, OpenFile, WritingRate, id_of,
 };
 use chat::{AnswerStats, Chat, Failure, ModelChoice, ModelInfo, ModelStatus, Settings};
 
 use super::downloads::Downloads;
 use super::mailbox::Mailbox;
-use super::places::{ModelPlaces, machine_name};
+use super::places::{ModelPlaces, machine_name, settings_name};
+use super::hashing::Hashing;
 use crate::model::load_options;
 use crate::wire::ShellEvent;
 
@@ -37,8 +37,11 @@ pub(super) struct Library {
     scanning: bool,
     /// Something has changed since the search under way began: it may have missed that.
     scan_again: bool,
-    /// Files whose SHA-256 is to be computed, the one in work included.
-    to_hash: VecDeque<FileStamp>,
+    pub(super) hashing: Hashing,
+    /// The settings under which the open model was opened.
+    opened_under: String,
+    /// Whether the model that was opened last runs on a GPU.
+    on_gpu: bool,
     /// The machine whose memory bandwidth was asked for.
     bandwidth_asked: Option<String>,
     /// The list that the page has.
@@ -59,7 +62,7 @@ impl Library {
         places: ModelPlaces,
         on_event: Box<dyn Fn(ShellEvent) + Send>,
     ) -> Library {
-        Library {
+        let mut library = Library {
             facts: Facts::read(&places.facts_file()),
             downloads: Downloads::read(&places.data.join("downloads.json")),
             manifest: Manifest::embedded(),
@@ -69,7 +72,9 @@ impl Library {
             free_bytes: None,
             scanning: false,
             scan_again: false,
-            to_hash: VecDeque::new(),
+            hashing: Hashing::default(),
+            opened_under: String::new(),
+            on_gpu: false,
             bandwidth_asked: None,
             sent: None,
             mailbox,
@@ -77,7 +82,15 @@ impl Library {
             settings,
             places,
             on_event,
-        }
+        };
+        library.note_folder();
+        library
+    }
+
+    /// Commands search the folder of the settings, too.
+    fn note_folder(&mut self) {
+        let folder = self.set_folder().map(Path::to_owned);
+        self.facts.set_folder(folder.as_deref());
     }
 
     /// The list, and another search, unless one is under way.
@@ -103,11 +116,20 @@ impl Library {
     fn now(&self) -> ModelList {
         let listed = self.downloads.listed();
         let machine = self.machine();
+        let open = self.status.ready().and_then(|info| {
+            Some(OpenFile {
+                path: info.file.as_ref()?.into(),
+                context_length: info.context_length,
+            })
+        });
         let sources = EntrySources {
             manifest: &self.manifest,
             found: &self.found,
             facts: &self.facts,
             machine: &machine,
+            machine_name: &settings_name(&self.settings.load_options()),
+            open: open.as_ref(),
+            hashing: self.hashing.done(),
             downloads: &listed,
             endpoint: &self.places.endpoint,
         };
@@ -119,14 +141,15 @@ impl Library {
         }
     }
 
-    /// The memory of the open model counts as free: opening another gives it back.
     fn machine(&self) -> Machine {
-        let open = self.status.ready();
-        let taken = open.map_or(0, |open| open.file_bytes.saturating_add(open.kv_bytes));
-        let options = load_options(&self.settings.load_options());
+        let settings = self.settings.load_options();
+        let options = load_options(&settings);
+        let open = self.status.ready().filter(|open| !open.device.on_gpu);
+        let bandwidth = self.facts.bandwidth(&machine_name(&options));
         Machine {
-            bandwidth: self.facts.bandwidth(&machine_name(&options)),
-            available: engine::process::available().map(|free| free.saturating_add(taken)),
+            bandwidth: bandwidth.filter(|_| !self.on_gpu),
+            reached: self.facts.reached(&settings_name(&settings)),
+            available: (self.places.memory)(open.map_or(0, |open| open.file_bytes)),
             options,
         }
     }
@@ -145,6 +168,7 @@ impl Library {
     pub(super) fn settings_changed(&mut self, settings: Settings) {
         let moved = settings.download_folder != self.settings.download_folder;
         self.settings = settings;
+        self.note_folder();
         if moved {
             self.scan();
         }
@@ -152,9 +176,24 @@ impl Library {
         self.changed();
     }
 
-    /// The file is noted as opened once it is.
+    /// The file is noted as opened once it is. What fits, and how fast it would be, is forecast again, but not at each
+    /// step of loading: what a model takes is free once another one is opened.
     pub(super) fn model_changed(&mut self, status: ModelStatus) {
+        let is_step = match (&self.status, &status) {
+            (
+                ModelStatus::Loading { model: before, .. },
+                ModelStatus::Loading { model: now, .. },
+            ) => before == now,
+            _ => false,
+        };
         self.status = status;
+        if let Some(open) = self.status.ready() {
+            self.on_gpu = open.device.on_gpu;
+            self.opened_under = settings_name(&self.settings.load_options());
+        }
+        if !is_step {
+            self.changed();
+        }
         let Some(file) = self.open_file() else {
             return;
         };
@@ -194,7 +233,7 @@ impl Library {
         self.found.retain(|it| it.stamp.path != file.stamp.path);
         self.found.push(file);
         self.scan_again = self.scanning;
-        self.hash_next();
+        self.verify_found();
         self.changed();
     }
 
@@ -210,9 +249,21 @@ impl Library {
             return;
         };
         if let Some(found) = self.found.iter().find(|it| it.path == file) {
-            let stamp = found.stamp.clone();
-            self.facts
-                .update(&stamp, |facts| facts.tokens_per_second = Some(rate));
+            let (stamp, machine) = (found.stamp.clone(), self.opened_under.clone());
+            let header = found.header.as_ref().ok();
+            let reached = header.and_then(|it| Machine::reached_by(&it.footprint, rate));
+            if let Some(bytes_per_second) = reached {
+                self.facts.set_reached(Bandwidth {
+                    machine: machine.clone(),
+                    bytes_per_second,
+                });
+            }
+            self.facts.update(&stamp, |facts| {
+                facts.rate = Some(WritingRate {
+                    machine,
+                    tokens_per_second: rate,
+                });
+            });
             self.changed();
         }
     }
@@ -238,64 +289,11 @@ impl Library {
                 Ok(_) if library.scan_again => library.scan(),
                 Ok(ScanResult { found, free_bytes }) => {
                     (library.found, library.free_bytes) = (found, free_bytes);
-                    library.hash_next();
+                    library.verify_found();
                 }
                 Err(_) => {}
             }
             library.changed();
-        });
-    }
-
-    /// Computes the SHA-256 of the files that may be official, one after the other.
-    fn hash_next(&mut self) {
-        let is_waiting = !self.to_hash.is_empty();
-        for file in &self.found {
-            let is_candidate = self.manifest.has_size(file.stamp.bytes);
-            let is_hashed = self
-                .facts
-                .of(&file.stamp)
-                .is_some_and(|it| it.sha256.is_some());
-            if is_candidate && !is_hashed && !self.to_hash.contains(&file.stamp) {
-                self.to_hash.push_back(file.stamp.clone());
-            }
-        }
-        if !is_waiting {
-            self.hash_front();
-        }
-    }
-
-    fn hash_front(&mut self) {
-        let Some(stamp) = self.to_hash.front().cloned() else {
-            return;
-        };
-        let hashed = stamp.clone();
-        let hash = move || {
-            ::models::lower_priority();
-            ::models::sha256(&hashed)
-        };
-        self.mailbox.in_background(hash, move |library, hash| {
-            library.to_hash.pop_front();
-            match hash.flatten() {
-                Ok(Some(sha256)) => {
-                    library
-                        .facts
-                        .update(&stamp, |facts| facts.sha256 = Some(sha256));
-                    library.changed();
-                }
-                // The next search sees what has become of it.
-                Ok(None) => {
-                    tracing::info!(file = %stamp.path.display(), "changed while it was hashed")
-                }
-                Err(error) => {
-                    tracing::warn!(file = %stamp.path.display(), %error, "not hashed");
-                    let file = library.found.iter_mut().find(|file| file.stamp == stamp);
-                    if let Some(file) = file {
-                        file.header = Err(::models::unread(&error));
-                    }
-                    library.changed();
-                }
-            }
-            library.hash_front();
         });
     }
 
@@ -305,7 +303,8 @@ impl Library {
         let name = machine_name(&machine.options);
         let has_memory = machine.available.is_none_or(|free| free > BANDWIDTH_MEMORY);
         let is_asked = self.bandwidth_asked.as_ref() == Some(&name);
-        if is_asked || machine.bandwidth.is_some() || !has_memory {
+        let is_known = self.facts.bandwidth(&name).is_some();
+        if is_asked || is_known || self.on_gpu || !has_memory {
             return;
         }
         self.bandwidth_asked = Some(name.clone());

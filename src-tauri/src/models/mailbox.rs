@@ -1,6 +1,7 @@
 //! Requests to a thread that owns a state: each is a closure that the owner runs.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -47,7 +48,8 @@ impl<O: 'static> Mailbox<O> {
         answer.recv().map_err(|_| NoOwner)
     }
 
-    /// Does something slow on a thread of its own, and gives the result to the owner; an error where there is no thread.
+    /// Does something slow on a thread of its own, and gives the result to the owner; an error where there is no thread
+    /// for it, or it panicked: what waits for it goes on.
     pub fn in_background<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -67,9 +69,10 @@ impl<O: 'static> Mailbox<O> {
         // What is moved into a thread that does not start is lost: `then` follows.
         let (hand, handed) = channel::<F>();
         let started = builder.spawn(move || {
-            let result = work();
+            let result = catch_unwind(AssertUnwindSafe(work))
+                .map_err(|_| io::Error::other("of a failure in Goldcrest"));
             if let Ok(then) = handed.recv() {
-                mailbox.tell(move |owner| then(owner, Ok(result)));
+                mailbox.tell(move |owner| then(owner, result));
             }
         });
         match started {
@@ -95,7 +98,24 @@ impl<O> Inbox<O> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    #[test]
+    fn work_that_panics_comes_back_as_an_error() {
+        let (mailbox, inbox) = Mailbox::<Option<String>>::new();
+        let work = || -> u8 { panic!("as if by a bug") };
+        mailbox.in_background(work, |owner, result| {
+            *owner = result.err().map(|error| error.to_string());
+        });
+        thread::spawn(move || inbox.serve(None));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while mailbox.ask(|owner| owner.is_none()).expect("an owner") {
+            assert!(Instant::now() < deadline, "nothing came back");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
 
     #[test]
     fn work_without_a_thread_comes_back_as_an_error() {

@@ -10,9 +10,13 @@ use engine::LoadOptions;
 
 use crate::demo_model;
 use crate::folders::Folders;
+use crate::model::{load_options, requested};
 
 /// Finds the folders to be searched; it is given those of the app. It may wait for a network.
 type FindFolders = Arc<dyn Fn(&[PathBuf]) -> Vec<SearchFolder> + Send + Sync>;
+
+/// Tells how much memory is free.
+type FreeMemory = Box<dyn Fn(u64) -> Option<u64> + Send + Sync>;
 
 /// Finds a program.
 type FindProgram = Box<dyn Fn() -> io::Result<PathBuf> + Send + Sync>;
@@ -31,6 +35,9 @@ pub struct ModelPlaces {
     pub demo_model: Option<PathBuf>,
     /// The program that downloads.
     pub fetch: FindProgram,
+    /// Bytes of memory that are free once the open model is closed; it is given what that takes, for systems that do not
+    /// tell what a process holds.
+    pub memory: FreeMemory,
     /// Measures bytes per second from memory with this number of threads.
     pub bandwidth: fn(usize) -> f64,
 }
@@ -53,6 +60,7 @@ impl ModelPlaces {
             }),
             demo_model: demo_model::file(),
             fetch: Box::new(download::program),
+            memory: Box::new(engine::process::available_after_closing),
             bandwidth: engine::read_bandwidth,
         }
     }
@@ -93,6 +101,13 @@ impl ModelPlaces {
             found
         }
     }
+}
+
+/// Names the settings under which a model has written at a rate: on which device, by which CPU and with how many threads.
+/// Under others, it has another one.
+pub fn settings_name(settings: &chat::ModelOptions) -> String {
+    let device = requested(settings).map_or(settings.device.clone(), |device| device.to_string());
+    format!("{device}, {}", machine_name(&load_options(settings)))
 }
 
 /// Names what a memory bandwidth is measured on.

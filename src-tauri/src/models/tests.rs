@@ -5,7 +5,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -44,12 +44,13 @@ impl ModelHost for AnyModel {
             demo_model: file.is_none(),
             file,
             quantisation: "Q4_K_M".into(),
-            file_bytes: 1,
-            context_length: 4096,
+            file_bytes: 1_915_305_312,
+            context_length: 38_912,
             context_note: None,
             context_can_grow: false,
             longest_token: 9,
-            kv_bytes: 1,
+            // Of a full context, which takes memory only as it fills.
+            kv_bytes: 38_912 * 73_728,
             fingerprint: "f".into(),
             template: TemplateStatus {
                 used: TemplateChoice::BuiltIn,
@@ -96,6 +97,8 @@ struct Page {
     chat: Chat,
     events: Arc<Mutex<Vec<ShellEvent>>>,
     home: TempDir,
+    /// Bytes of memory that are free.
+    memory: Arc<AtomicU64>,
 }
 
 impl Drop for Page {
@@ -119,6 +122,7 @@ impl Page {
     /// The app over a home folder, as a start finds it.
     fn at(home: TempDir) -> Page {
         let events: Arc<Mutex<Vec<ShellEvent>>> = Arc::default();
+        let memory = Arc::new(AtomicU64::new(8 << 30));
         let (models, inbox) = Models::new();
         let observer = models.clone();
         let on_event = move |event| observer.observe(&event);
@@ -143,6 +147,10 @@ impl Page {
             }),
             demo_model: None,
             fetch: Box::new(|| Ok("/bin/false".into())),
+            memory: {
+                let memory = Arc::clone(&memory);
+                Box::new(move |_| Some(memory.load(Ordering::Relaxed)))
+            },
             bandwidth: |_| 40e9,
         };
         let settings = chat.snapshot().expect("a snapshot").settings;
@@ -155,6 +163,7 @@ impl Page {
             chat,
             events,
             home,
+            memory,
         }
     }
 

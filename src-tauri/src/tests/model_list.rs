@@ -20,6 +20,7 @@ pub fn start(chat: &Chat, events: &Events, data: &Path) -> Models {
         }),
         demo_model: None,
         fetch: Box::new(|| Err(std::io::ErrorKind::NotFound.into())),
+        memory: Box::new(|_| Some(8 << 30)),
         bandwidth: |_| 40e9,
     };
     let settings = chat.snapshot().expect("a snapshot").settings;

@@ -49,6 +49,58 @@ fn every_command_that_runs_a_model_takes_a_context() {
     let chat = ["chat", "--no-think", "--max-tokens", "3"];
     let chat = run_with_input(&[&chat[..], &["--context", "256"]].concat(), "Hi\n");
     assert!(!stdout(chat).trim().is_empty());
+
+    let demo_model = demo_model();
+    let verify = ["verify", demo_model.to_str().expect("UTF-8"), "-n", "300"];
+    let error = refusal(run([&verify[..], &["--context", "256"]].concat()), 2);
+    assert!(error.contains("300") && error.contains("256"), "{error}");
+
+    let devices = ["devices", "--json"];
+    let report = parsed(run([&devices[..], &["--context", "300"]].concat()));
+    assert_eq!(report["context_tokens"], 300);
+    let memory = |report: &Value| report["memory_bytes"].as_u64().expect("a number");
+    let all = parsed(run(devices));
+    assert!(memory(&report) < memory(&all), "{report} {all}");
+}
+
+#[test]
+fn every_command_that_runs_a_model_takes_threads() {
+    let demo_model = demo_model();
+    let model = demo_model.to_str().expect("UTF-8");
+    let bench = ["bench", "--json", "-p", "8", "-n", "0", "-r", "1"];
+    let verify = ["verify", "--json", "-n", "20", "--device", "cpu", model];
+    let logits = ["logits", "--tokens", "1,2"];
+    let commands: [&[&str]; 6] = [
+        &[&ASK[..], &["Hi"]].concat(),
+        &["chat", "--no-think", "--max-tokens", "1"],
+        &bench,
+        &verify,
+        &logits,
+        &["devices", "--json"],
+    ];
+    for command in commands {
+        let with = |threads: &str| run([command, &["--threads", threads]].concat());
+        let report = stdout(with("1"));
+        // Those that say on how many.
+        if command[0] == "ask" || command[0] == "bench" || command[0] == "verify" {
+            assert!(report.contains("\"threads\":1"), "{report}");
+        }
+        let error = refusal(with("0"), 2);
+        assert!(error.contains("--threads"), "{error}");
+    }
+}
+
+#[test]
+fn the_window_takes_them_too_and_so_does_the_terminal_in_its_place() {
+    let long = format!("{}\n", "word ".repeat(400));
+    let demo_model = demo_model();
+    let model = demo_model.to_str().expect("UTF-8");
+    let output = run_with_input(&["--context", "256", "--threads", "1", model], &long);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("No window opens here"), "{said}");
+    assert!(said.contains("256"), "{said}");
+    let error = refusal(run(["--context", "255", model]), 2);
+    assert!(error.contains("from 256"), "{error}");
 }
 
 #[test]

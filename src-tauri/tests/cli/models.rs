@@ -72,3 +72,22 @@ fn known_models_files_and_the_demo_model_are_listed_each_once() {
         "{text}"
     );
 }
+
+#[test]
+fn the_folder_of_downloads_that_is_set_in_the_app_is_searched_too() {
+    let home = tempfile::tempdir().expect("a folder");
+    let set = home.path().join("drive/models");
+    let own = set.join("SmolLM3-own.gguf");
+    fs::create_dir_all(&set).expect("made");
+    fs::create_dir_all(home.path().join("data")).expect("made");
+    fs::copy(demo_model(), &own).expect("copied");
+    let is_listed = || {
+        let report = parsed(models(home.path(), &["--json"]));
+        let entries = report.as_array().expect("a list").clone();
+        entries.iter().any(|entry| entry["file"] == json!(own))
+    };
+    assert!(!is_listed());
+    let facts = json!({ "bandwidth": null, "folder": set, "files": [] });
+    fs::write(home.path().join("data/models.json"), facts.to_string()).expect("written");
+    assert!(is_listed());
+}

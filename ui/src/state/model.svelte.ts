@@ -1,5 +1,5 @@
 import type {
-  ContextOption,
+  ContextOptions,
   Failure,
   Host,
   ModelInfo,
@@ -68,8 +68,8 @@ export class Model {
   }
 
   /** The context lengths that the open model can have. */
-  async contextOptions(): Promise<ContextOption[]> {
-    return (await this.notices.guard(this.host.contextOptions())) ?? [];
+  async contextOptions(): Promise<ContextOptions | null> {
+    return this.notices.guard(this.host.contextOptions());
   }
 }
 

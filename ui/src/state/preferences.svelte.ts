@@ -1,5 +1,5 @@
 import { defaultSettings } from "../host/defaults";
-import type { Host, SamplingSettings, Settings } from "../host/host";
+import type { Host, Overrides, SamplingSettings, Settings } from "../host/host";
 import type { Notices } from "./notices.svelte";
 
 const SAVE_AFTER_MS = 300;
@@ -11,6 +11,8 @@ export class Preferences {
   value = $state.raw<Settings>(defaultSettings);
   /** The most threads that this machine has a use for. */
   maxThreads = $state(1);
+  /** Settings that have no effect, because a flag or the environment goes before them. */
+  overrides = $state.raw<Overrides>({ device: null, threads: null, context: null });
   #timer: ReturnType<typeof setTimeout> | undefined;
   #refused = false;
   #saving = false;

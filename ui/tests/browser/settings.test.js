@@ -163,16 +163,53 @@ scene("each context length has its memory, before it is chosen", {}, async (page
   const context = page.getByRole("combobox", { name: "Context" });
   await soon(async () => assert.equal(await context.getByRole("option").count(), 7));
   const words = await context.getByRole("option").allInnerTexts();
-  assert.deepEqual(words.slice(0, 2), ["Automatic", "4,096 tokens · 302 MB (160 MB in 8-bit)"]);
+  assert.deepEqual(words.slice(0, 2), [
+    "Automatic · 32,768 tokens · 2.4 GB (1.3 GB in 8-bit)",
+    "4,096 tokens · 302 MB (160 MB in 8-bit)",
+  ]);
   assert.equal(
     words.at(-1),
     "131,072 tokens · 9.7 GB (5.1 GB in 8-bit) · longer than trained · does not fit",
   );
   await context.selectOption({ value: "16384" });
   await soon(async () => assert.equal((await saved(page)).contextLength, 16384));
-  await context.selectOption("Automatic");
+  const precision = page.getByText("8-bit uses half the memory");
+  await precision
+    .getByText("16-bit takes 1.2 GB for 16,384 tokens, 8-bit 642 MB for 16,384 tokens.")
+    .waitFor();
+  // What fits is that of the precision that is chosen, at once.
+  await page.getByRole("radio", { name: "8-bit" }).check({ force: true });
+  assert.equal(
+    (await context.getByRole("option").allInnerTexts()).at(-1),
+    "131,072 tokens · 9.7 GB (5.1 GB in 8-bit) · longer than trained",
+  );
+  await context.selectOption({ index: 0 });
   await soon(async () => assert.equal((await saved(page)).contextLength, null));
+  await precision
+    .getByText("16-bit takes 2.4 GB for 32,768 tokens, 8-bit 2.6 GB for 65,536 tokens.")
+    .waitFor();
 });
+
+scene(
+  "a setting that a flag or the environment overrides cannot be changed, and says why",
+  { scene: "overridden" },
+  async (page) => {
+    await open(page, "Model");
+    for (const [role, name, value, by] of [
+      ["combobox", "Device", "cpu", "GOLDCREST_DEVICE sets this to cpu."],
+      ["spinbutton", "Threads", "3", "GOLDCREST_THREADS sets this to 3."],
+      ["combobox", "Context", "5000", "--context sets this to 5000."],
+    ]) {
+      const control = page.getByRole(role, { name });
+      assert.equal(await control.isDisabled(), true, name);
+      assert.equal(await control.inputValue(), value);
+      const hint = await control.getAttribute("aria-describedby");
+      const words = await page.locator(`[id="${hint}"]`).innerText();
+      assert.ok(words.includes(`${by} Start Goldcrest without it to choose here.`), words);
+    }
+    assert.equal(await page.getByRole("radio", { name: "8-bit" }).isDisabled(), false);
+  },
+);
 
 scene(
   "a context length that is not among the choices stays",
@@ -240,7 +277,7 @@ scene("the model's page says what is used now, and why", {}, async (page) => {
   const words = await page.getByRole("tabpanel").innerText();
   assert.match(words, /Now: CPU, AVX-512 VNNI, 8 threads\. No GPU was found by a Vulkan/);
   assert.match(words, /Now: 40,960\. 131,072 tokens were requested, but 40,960 are used\./);
-  assert.match(words, /Now: up to 2\.4 GB, when the context is full\./);
+  assert.match(words, /16-bit takes 2\.4 GB for 32,768 tokens, 8-bit 2\.6 GB for 65,536 tokens\./);
 });
 
 scene("About names the version, the data folder and the log file", {}, async (page) => {

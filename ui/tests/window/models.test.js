@@ -61,6 +61,45 @@ test("a file that the app is started with is opened, and is the one from then on
   await lost.picture("lost-file");
 });
 
+test("the environment goes before the settings, a flag before it, and the settings say so", async (t) => {
+  const data = dataFolder(t);
+  const given = join(data, "given.gguf");
+  copyFileSync(demoFile, given);
+  const env = {
+    GOLDCREST_MODEL: given,
+    GOLDCREST_DEVICE: "cpu",
+    GOLDCREST_THREADS: "1",
+    GOLDCREST_CONTEXT: "1000",
+  };
+  const app = await App.open(t, display, { data, env, args: ["--context", "600"] });
+  const now = await app.until("the file to be opened", async () => {
+    const now = await model(app);
+    return now.state === "ready" && now;
+  });
+  assert.equal(now.file, given);
+  assert.equal(now.contextLength, 600);
+  assert.match(now.device.name, /\b1 thread\b/);
+  assert.deepEqual((await app.snapshot()).overrides, {
+    device: { by: "GOLDCREST_DEVICE", value: "cpu" },
+    threads: { by: "GOLDCREST_THREADS", value: "1" },
+    context: { by: "--context", value: "600" },
+  });
+  await app.session.press("\uE009", ",");
+  await app.click("tab", "Model");
+  await app.until("the reason in the settings", async () =>
+    (await app.text()).includes("GOLDCREST_THREADS sets this to 1."),
+  );
+  await app.picture("overridden");
+  await app.close();
+
+  const plain = await App.open(t, display, { data });
+  assert.deepEqual((await plain.snapshot()).overrides, {
+    device: null,
+    threads: null,
+    context: null,
+  });
+});
+
 for (const [what, bytes, says] of [
   [
     "truncated",

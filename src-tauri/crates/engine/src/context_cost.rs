@@ -4,7 +4,7 @@ use std::path::Path;
 
 use kernels::KvType;
 
-use crate::context::{context_bytes_per_token, fixed_bytes, kv_bytes_per_token, longest};
+use crate::context::{Context, context_bytes_per_token, fixed_bytes, kv_bytes_per_token, longest};
 use crate::gguf::Gguf;
 use crate::machine;
 use crate::model::config::Config;
@@ -27,28 +27,32 @@ pub struct ContextCost {
     pub kv_q8_bytes: u64,
     /// Whether it is longer than the model was trained for, so that YaRN is applied.
     pub stretched: bool,
-    /// Whether it fits in the free memory with the weights, in the requested type of KV cache.
-    pub fits: bool,
+    /// Whether it fits in the free memory with the weights and a KV cache in f16.
+    pub fits_f16: bool,
+    /// The same with one in q8_0.
+    pub fits_q8: bool,
 }
 
-/// What the context lengths of the model at `path` take, the shortest first, up to the longest that it supports. Only
-/// the header is read. `is_loaded`: the model is open in this process, and its memory counts as free, because it is
-/// released before the model is opened again.
+/// The lengths to choose from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextCosts {
+    /// The shortest first, up to the longest that the model supports, the requested one among them.
+    pub lengths: Vec<ContextCost>,
+    /// The length that is used without a request, with a KV cache in f16.
+    pub automatic_f16: ContextCost,
+    /// The same with one in q8_0.
+    pub automatic_q8: ContextCost,
+}
+
+/// What the context lengths of the model at `path` take. Only the header is read. What this process holds counts as free: the model that is open is closed before this one is opened.
 ///
 /// # Errors
 /// When the file is not a supported model.
-pub fn context_costs(
-    path: &Path,
-    options: &LoadOptions,
-    is_loaded: bool,
-) -> Result<Vec<ContextCost>, OpenError> {
+pub fn context_costs(path: &Path, options: &LoadOptions) -> Result<ContextCosts, OpenError> {
     let gguf = Gguf::open(path)?;
     let config = Config::from_gguf(&gguf)?;
     let weights_bytes = weights::packed_bytes(&gguf, &config);
-    let available = process::available().map(|free| {
-        let held = || process::allocated().unwrap_or(weights_bytes);
-        free.saturating_add(if is_loaded { held() } else { 0 })
-    });
+    let available = process::available_after_closing(0);
     Ok(costs(&config, weights_bytes, options, available))
 }
 
@@ -57,24 +61,45 @@ fn costs(
     weights_bytes: u64,
     options: &LoadOptions,
     available: Option<u64>,
-) -> Vec<ContextCost> {
-    let fixed = fixed_bytes(config, weights_bytes, machine::threads(options.threads));
-    let per_token = context_bytes_per_token(config, options.kv);
-    let needed = |tokens: usize| fixed.saturating_add(per_token.saturating_mul(tokens as u64));
-    let longest = longest(config, options);
-    let mut lengths = LENGTHS.map(|length| length.min(longest)).to_vec();
-    lengths.dedup();
+) -> ContextCosts {
+    let threads = machine::threads(options.threads);
+    let fixed = fixed_bytes(config, weights_bytes, threads);
+    let fits = |kv, tokens: usize| {
+        let per_token = context_bytes_per_token(config, kv);
+        let needed = fixed.saturating_add(per_token.saturating_mul(tokens as u64));
+        available.is_none_or(|available| needed <= available)
+    };
     let kv_bytes = |kv, tokens| kv_bytes_per_token(config, kv).saturating_mul(tokens as u64);
-    lengths
-        .into_iter()
-        .map(|tokens| ContextCost {
-            tokens,
-            kv_f16_bytes: kv_bytes(KvType::F16, tokens),
-            kv_q8_bytes: kv_bytes(KvType::Q8_0, tokens),
-            stretched: config.needs_yarn(tokens),
-            fits: available.is_none_or(|available| needed(tokens) <= available),
-        })
-        .collect()
+    let cost = |tokens| ContextCost {
+        tokens,
+        kv_f16_bytes: kv_bytes(KvType::F16, tokens),
+        kv_q8_bytes: kv_bytes(KvType::Q8_0, tokens),
+        stretched: config.needs_yarn(tokens),
+        fits_f16: fits(KvType::F16, tokens),
+        fits_q8: fits(KvType::Q8_0, tokens),
+    };
+    let automatic = |kv| {
+        let options = LoadOptions {
+            context: None,
+            kv,
+            ..options.clone()
+        };
+        let context = Context::of_weights(config, weights_bytes, &options, threads, available);
+        cost(context.map_or_else(
+            |_| Context::least(config, &options),
+            |context| context.tokens,
+        ))
+    };
+    let longest = longest(config, options);
+    let lengths = LENGTHS.into_iter().chain(options.context);
+    let mut lengths: Vec<_> = lengths.map(|length| length.min(longest)).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    ContextCosts {
+        lengths: lengths.into_iter().map(cost).collect(),
+        automatic_f16: automatic(KvType::F16),
+        automatic_q8: automatic(KvType::Q8_0),
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +111,7 @@ mod tests {
     const WEIGHTS: u64 = 1_915_305_312;
 
     fn costs_of(config: &Config, options: &LoadOptions, available: u64) -> Vec<ContextCost> {
-        costs(config, WEIGHTS, options, Some(available))
+        costs(config, WEIGHTS, options, Some(available)).lengths
     }
 
     #[test]
@@ -99,7 +124,7 @@ mod tests {
             assert_eq!(cost.kv_f16_bytes, cost.tokens as u64 * 72 * 1024);
             assert_eq!(cost.kv_q8_bytes, cost.tokens as u64 * 36 * 1024 * 34 / 32);
             assert_eq!(cost.stretched, cost.tokens > 65536);
-            assert!(cost.fits);
+            assert!(cost.fits_f16 && cost.fits_q8);
         }
         let longest = Config::smollm3_3b().for_context(131_072);
         let Scaling::Yarn(yarn) = longest.rope.scaling else {
@@ -115,18 +140,48 @@ mod tests {
     #[test]
     fn what_fits_depends_on_the_free_memory_and_the_kv_type() {
         let fitting = |kv, available| {
-            let options = LoadOptions {
-                kv,
-                ..LoadOptions::default()
+            let costs = costs_of(&Config::smollm3_3b(), &LoadOptions::default(), available);
+            let fits = |cost: &&ContextCost| match kv {
+                KvType::Q8_0 => cost.fits_q8,
+                _ => cost.fits_f16,
             };
-            let costs = costs_of(&Config::smollm3_3b(), &options, available);
-            costs.iter().rfind(|cost| cost.fits).map(|cost| cost.tokens)
+            costs.iter().rfind(fits).map(|cost| cost.tokens)
         };
         assert_eq!(fitting(KvType::F16, 0), None);
         // Beside the weights, scratch and a margin take some 0.5 GiB; 32,768 tokens take 2.25 GiB in f16, 65,536 take 2.39 in
         // q8_0.
         assert_eq!(fitting(KvType::F16, 5 << 30), Some(32768));
         assert_eq!(fitting(KvType::Q8_0, 5 << 30), Some(65536));
+    }
+
+    #[test]
+    fn a_length_of_the_users_own_and_the_automatic_one_have_their_memory_too() {
+        let config = Config::smollm3_3b();
+        let options = LoadOptions {
+            context: Some(20_000),
+            kv: KvType::Q8_0,
+            ..LoadOptions::default()
+        };
+        let costs = costs(&config, WEIGHTS, &options, Some(5 << 30));
+        let own = costs.lengths.iter().find(|cost| cost.tokens == 20_000);
+        assert_eq!(own.map(|cost| cost.kv_f16_bytes), Some(20_000 * 72 * 1024));
+        assert!(costs.lengths.is_sorted_by_key(|cost| cost.tokens));
+        // As opening decides without a request.
+        for (cost, kv) in [
+            (costs.automatic_f16, KvType::F16),
+            (costs.automatic_q8, KvType::Q8_0),
+        ] {
+            let options = LoadOptions {
+                context: None,
+                kv,
+                ..options.clone()
+            };
+            let threads = machine::threads(None);
+            let context = Context::of_weights(&config, WEIGHTS, &options, threads, Some(5 << 30));
+            assert_eq!(cost.tokens, context.expect("it fits").tokens);
+            assert!(cost.fits_f16 || kv == KvType::Q8_0);
+        }
+        assert!(costs.automatic_q8.tokens > costs.automatic_f16.tokens);
     }
 
     #[test]

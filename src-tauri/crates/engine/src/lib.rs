@@ -29,7 +29,7 @@ mod faulty_gpu;
 #[path = "../../skipped.rs"]
 mod skipped;
 
-pub use context_cost::{ContextCost, context_costs};
+pub use context_cost::{ContextCost, ContextCosts, context_costs};
 pub use engine::Engine;
 pub use gguf::{Gguf, GgufError};
 pub use inference::{

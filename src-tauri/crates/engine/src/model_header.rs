@@ -18,6 +18,10 @@ pub struct ModelHeader {
     pub name: String,
     /// The quantisation mix, such as `Q4_K_M`.
     pub quantisation: String,
+    /// `general.license`: what the file says of itself.
+    pub licence: Option<String>,
+    /// Address of the page that the file says it comes from.
+    pub source: Option<String>,
     /// The memory that the model takes.
     pub footprint: Footprint,
 }
@@ -35,6 +39,8 @@ impl ModelHeader {
         Ok(ModelHeader {
             name: summary::name(&gguf),
             quantisation: summary::quantisation(&gguf),
+            licence: short(&gguf, "general.license"),
+            source: SOURCES.iter().find_map(|key| page(&gguf, key)),
             footprint: Footprint {
                 weights_bytes: weights::packed_bytes(&gguf, &config),
                 bytes_per_token: weights::bytes_per_token(&gguf, &config),
@@ -86,27 +92,42 @@ impl Footprint {
             threads,
             available,
         );
-        let bytes_at = |tokens: usize| {
-            let cache = context_bytes_per_token(&self.config, options.kv);
-            fixed_bytes(&self.config, self.weights_bytes, threads)
-                .saturating_add(cache.saturating_mul(tokens as u64))
+        let (tokens, fits) = match context {
+            Ok(Context { tokens, .. }) => (tokens, true),
+            Err(_) => (Context::least(&self.config, options), false),
         };
-        match context {
-            Ok(Context { tokens, .. }) => ContextMemory {
-                tokens,
-                bytes: bytes_at(tokens),
-                fits: true,
-            },
-            Err(_) => {
-                let tokens = Context::least(&self.config, options);
-                ContextMemory {
-                    tokens,
-                    bytes: bytes_at(tokens),
-                    fits: false,
-                }
-            }
+        ContextMemory {
+            tokens,
+            bytes: self.bytes_at(tokens, options),
+            fits,
         }
     }
+
+    /// The memory of weights, KV cache and scratch with a context of `tokens`, in bytes.
+    pub fn bytes_at(&self, tokens: usize, options: &LoadOptions) -> u64 {
+        let cache = context_bytes_per_token(&self.config, options.kv);
+        fixed_bytes(&self.config, self.weights_bytes, threads(options.threads))
+            .saturating_add(cache.saturating_mul(tokens as u64))
+    }
+}
+
+/// Where a file may name the page that it comes from.
+const SOURCES: [&str; 4] = [
+    "general.repo_url",
+    "general.source.repo_url",
+    "general.url",
+    "general.source.url",
+];
+
+/// A text of the header that is short enough for a line.
+fn short(gguf: &Gguf, key: &str) -> Option<String> {
+    let text = gguf.str(key)?.trim();
+    let is_line = !text.is_empty() && text.len() <= 200 && !text.contains(char::is_control);
+    is_line.then(|| text.to_owned())
+}
+
+fn page(gguf: &Gguf, key: &str) -> Option<String> {
+    short(gguf, key).filter(|address| address.starts_with("https://"))
 }
 
 #[cfg(test)]
@@ -153,6 +174,25 @@ mod tests {
         assert!((72.0..76.0).contains(&per_token), "{per_token} KiB");
         assert!(of_context(tokens, KvType::Q8_0) < of_context(tokens, KvType::F16));
         assert!(of_context(1024, KvType::F16) > 1_915_305_312);
+    }
+
+    #[test]
+    fn a_file_names_its_licence_and_its_page_in_a_line_each() {
+        use crate::gguf::write::{Field, header};
+        let read = |key: &'static str, text: &str| {
+            let bytes = header([(key, Field::String(text.into()))].into_iter(), &[]);
+            let gguf = Gguf::from_bytes(bytes).expect("a header");
+            (short(&gguf, key), page(&gguf, key))
+        };
+        let licence = read("general.license", " apache-2.0 ");
+        assert_eq!(licence, (Some("apache-2.0".into()), None));
+        let page = "https://huggingface.co/me/it";
+        assert_eq!(read("general.url", page).1.as_deref(), Some(page));
+        for bad in ["", "two\nlines", &"a".repeat(201), "file:///etc/passwd"] {
+            assert_eq!(read("general.url", bad).1, None, "{bad}");
+        }
+        let header = fixture();
+        assert_eq!((header.licence, header.source), (None, None));
     }
 
     #[test]

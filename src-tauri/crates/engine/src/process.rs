@@ -13,6 +13,13 @@ pub fn available() -> Option<u64> {
     Some(free.min(cgroup_available().unwrap_or(u64::MAX)))
 }
 
+/// Memory that would be available if this process gave back what it has allocated: a model is closed before another one
+/// is opened. Where the system does not tell what that is, `open_bytes` of the open model count.
+pub fn available_after_closing(open_bytes: u64) -> Option<u64> {
+    let own = allocated().unwrap_or(open_bytes);
+    Some(available()?.saturating_add(own))
+}
+
 /// Peak resident memory of this process, in bytes.
 pub fn peak_resident() -> Option<u64> {
     field("/proc/self/status", "VmHWM:")
@@ -54,4 +61,25 @@ fn field(path: &str, name: &str) -> Option<u64> {
     let line = table.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
     kilobytes.checked_mul(1024)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_this_process_holds_counts_whether_or_not_it_is_used() {
+        let of_open = 1 << 60;
+        let before = available_after_closing(of_open).expect("Linux tells");
+        let mut system = System::new().expect("Linux tells");
+        system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+        assert!(before <= system.total_memory(), "{before}");
+        let held = vec![1u8; 256 << 20];
+        let with = available_after_closing(of_open).expect("Linux tells");
+        assert!(std::hint::black_box(&held).iter().all(|byte| *byte == 1));
+        // Other processes take and give memory meanwhile.
+        let difference = before.abs_diff(with);
+        assert!(allocated().is_some_and(|own| own > 256 << 20));
+        assert!(difference < 1 << 30, "{before} and {with}");
+    }
 }

@@ -1,15 +1,16 @@
 //! The entries of the models page, from all that is known.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 
-use engine::Footprint;
+use engine::{Footprint, ModelHeader};
 
 use crate::facts::Facts;
 use crate::forecast::Machine;
 use crate::manifest::{KnownModel, Manifest};
 use crate::places::ModelPlace;
 use crate::search::FoundFile;
+use crate::stamp::FileStamp;
 use crate::wire::{Authenticity, DownloadState, ModelEntry};
 
 /// The name under which the manifest describes the model whose shape is known without a file.
@@ -26,6 +27,15 @@ pub struct ListedDownload {
     pub state: DownloadState,
 }
 
+/// The model file that is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenFile {
+    /// Its path, as it was opened.
+    pub path: PathBuf,
+    /// Its context, in tokens.
+    pub context_length: usize,
+}
+
 /// All that the entries are made from.
 pub struct EntrySources<'a> {
     /// The known models.
@@ -36,6 +46,12 @@ pub struct EntrySources<'a> {
     pub facts: &'a Facts,
     /// This computer and the settings.
     pub machine: &'a Machine,
+    /// What rates are kept under: the device, the CPU and the threads that are set.
+    pub machine_name: &'a str,
+    /// The file that is open, if one is.
+    pub open: Option<&'a OpenFile>,
+    /// Files whose SHA-256 is computed or is to be, with the bytes that are read so far.
+    pub hashing: &'a HashMap<FileStamp, u64>,
     /// Downloads by the ids of their entries.
     pub downloads: &'a BTreeMap<String, ListedDownload>,
     /// The address of the hub, or of a mirror.
@@ -57,7 +73,10 @@ impl EntrySources<'_> {
         let mut entries = Vec::new();
         for known in self.manifest.downloadable() {
             let here = files.iter().filter(|(_, it)| it.known == Some(known));
-            let is_here = here.clone().any(|(file, _)| file.header.is_ok());
+            let is_here = here.clone().any(|(file, it)| {
+                // As long as it is not verified, it may turn out to be damaged, and its drive may not answer.
+                file.header.is_ok() && it.authenticity == Authenticity::Official
+            });
             // A download goes on, or waits, though a copy has turned up elsewhere.
             if !is_here || self.downloads.contains_key(&known.file) {
                 entries.push(self.known_entry(known));
@@ -106,8 +125,19 @@ impl EntrySources<'_> {
     fn found_entry(&self, file: &FoundFile, identity: &Identity<'_>) -> ModelEntry {
         let known = identity.known;
         let measured = self.facts.of(&file.stamp);
-        let measured = measured.and_then(|facts| facts.tokens_per_second);
+        let measured = measured.and_then(|facts| facts.measured(self.machine_name));
         let header = file.header.as_ref();
+        let forecast = |header: &ModelHeader| {
+            let footprint = &header.footprint;
+            match self.open.filter(|open| open.path == file.path) {
+                Some(OpenFile { context_length, .. }) => {
+                    (self.machine).forecast_open(footprint, *context_length, measured)
+                }
+                None => self.machine.forecast(footprint, measured),
+            }
+        };
+        let own_licence = || header.ok().and_then(|header| header.licence.clone());
+        let own_source = || header.ok().and_then(|header| header.source.clone());
         let named = || header.map_or_else(|_| file_stem(&file.path), |header| header.name.clone());
         ModelEntry {
             id: id_of(&file.path),
@@ -115,17 +145,19 @@ impl EntrySources<'_> {
             quantisation: header
                 .map_or_else(|_| String::new(), |header| header.quantisation.clone()),
             bytes: file.stamp.bytes,
-            licence: known.map(|known| known.licence.clone()),
-            source: known.and_then(KnownModel::page),
+            licence: known.map_or_else(own_licence, |known| Some(known.licence.clone())),
+            source: known
+                .and_then(KnownModel::page)
+                .or_else(|| page_of_cached(file))
+                .or_else(own_source),
             address: known.and_then(|known| known.address(self.endpoint)),
             file: Some(id_of(&file.path)),
             place: Some(file.place),
             authenticity: identity.authenticity,
+            verified_bytes: self.hashing.get(&file.stamp).copied(),
             problem: header.err().cloned(),
             note: identity.note.clone(),
-            forecast: header
-                .ok()
-                .map(|header| self.machine.forecast(&header.footprint, measured)),
+            forecast: header.ok().map(forecast),
             download: None,
             recommended: known.is_some() && known == self.manifest.recommended(),
         }
@@ -145,6 +177,7 @@ impl EntrySources<'_> {
             file: None,
             place: None,
             authenticity: Authenticity::Official,
+            verified_bytes: None,
             problem: None,
             note: None,
             forecast: footprint.map(|footprint| self.machine.forecast(&footprint, None)),
@@ -163,11 +196,12 @@ impl EntrySources<'_> {
             quantisation: String::new(),
             bytes: total_of(&download.state),
             licence: None,
-            source: None,
+            source: page_of_address(&download.url),
             address: Some(download.url.clone()),
             file: None,
             place: None,
             authenticity: Authenticity::Unlisted,
+            verified_bytes: None,
             problem: None,
             note: None,
             forecast: None,
@@ -202,6 +236,25 @@ fn total_of(state: &DownloadState) -> u64 {
         | DownloadState::Failed { total, .. } => total.unwrap_or(0),
         DownloadState::Verifying { total, .. } => *total,
     }
+}
+
+/// The page of the repository that an address leads into, on the hub or a mirror of it.
+fn page_of_address(address: &str) -> Option<String> {
+    let (page, _) = address.split_once("/resolve/")?;
+    Some(page.to_owned())
+}
+
+/// The page of the repository whose folder of the hub's cache a file is in: `models--OWNER--NAME`.
+fn page_of_cached(file: &FoundFile) -> Option<String> {
+    if file.place != ModelPlace::HuggingFace {
+        return None;
+    }
+    let folder = file.path.ancestors().find_map(|folder| {
+        let name = folder.file_name()?.to_str()?;
+        name.strip_prefix("models--")
+    });
+    let (owner, name) = folder?.split_once("--")?;
+    Some(format!("https://huggingface.co/{owner}/{name}"))
 }
 
 fn file_stem(path: &Path) -> String {

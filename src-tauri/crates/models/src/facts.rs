@@ -18,8 +18,9 @@ const MAX_FILES: usize = 200;
 pub struct FileFacts {
     /// Its SHA-256, once that is computed.
     pub sha256: Option<String>,
-    /// Tokens per second of its last long answer.
-    pub tokens_per_second: Option<f64>,
+    /// The rate of its last long answer.
+    #[serde(default)]
+    pub rate: Option<WritingRate>,
     /// The path by which it was opened, if it was.
     #[serde(default)]
     pub opened_as: Option<PathBuf>,
@@ -28,7 +29,16 @@ pub struct FileFacts {
     last_use: u64,
 }
 
-/// The memory bandwidth of this computer.
+/// A rate at which a model has written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WritingRate {
+    /// The device, the CPU and the threads that were asked for: under others the model has another rate.
+    pub machine: String,
+    /// Tokens per second.
+    pub tokens_per_second: f64,
+}
+
+/// How fast memory is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bandwidth {
     /// The CPU and the threads that it was measured with.
@@ -43,6 +53,8 @@ pub struct Facts {
     file: PathBuf,
     files: HashMap<FileStamp, FileFacts>,
     bandwidth: Option<Bandwidth>,
+    reached: Option<Bandwidth>,
+    folder: Option<PathBuf>,
     uses: u64,
 }
 
@@ -50,6 +62,10 @@ pub struct Facts {
 #[derive(Default, Serialize, Deserialize)]
 struct StoredFacts {
     bandwidth: Option<Bandwidth>,
+    #[serde(default)]
+    reached: Option<Bandwidth>,
+    #[serde(default)]
+    folder: Option<String>,
     files: Vec<StoredFile>,
 }
 
@@ -77,9 +93,9 @@ impl Facts {
                 .max()
                 .unwrap_or(0),
             files,
-            bandwidth: stored
-                .bandwidth
-                .filter(|bandwidth| bandwidth.bytes_per_second.is_finite()),
+            bandwidth: stored.bandwidth.filter(Bandwidth::is_sound),
+            reached: stored.reached.filter(Bandwidth::is_sound),
+            folder: stored.folder.map(PathBuf::from),
         }
     }
 
@@ -113,8 +129,31 @@ impl Facts {
 
     /// Bytes per second from memory, if they were measured with this `machine`.
     pub fn bandwidth(&self, machine: &str) -> Option<f64> {
-        let bandwidth = self.bandwidth.as_ref()?;
-        (bandwidth.machine == machine).then_some(bandwidth.bytes_per_second)
+        self.bandwidth.as_ref()?.of(machine)
+    }
+
+    /// Bytes per second that a model has read on this `machine` while it wrote, if the last one did so there.
+    pub fn reached(&self, machine: &str) -> Option<f64> {
+        self.reached.as_ref()?.of(machine)
+    }
+
+    /// Keeps what a model has reached.
+    pub fn set_reached(&mut self, reached: Bandwidth) {
+        self.reached = Some(reached);
+        self.save();
+    }
+
+    /// The folder of downloads that the user has set in the app, for commands, which do not read the settings.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Keeps that folder.
+    pub fn set_folder(&mut self, folder: Option<&Path>) {
+        if self.folder.as_deref() != folder {
+            self.folder = folder.map(Path::to_owned);
+            self.save();
+        }
     }
 
     /// Keeps a measurement.
@@ -134,9 +173,29 @@ impl Facts {
         let files = self.files.iter().filter_map(StoredFile::of);
         let stored = StoredFacts {
             bandwidth: self.bandwidth.clone(),
+            reached: self.reached.clone(),
+            folder: (self.folder.as_deref()).and_then(|path| path.to_str().map(str::to_owned)),
             files: files.collect(),
         };
         private::replace(&self.file, &serde_json::to_vec_pretty(&stored)?)
+    }
+}
+
+impl FileFacts {
+    /// Tokens per second of its last long answer, if that was written on this `machine`.
+    pub fn measured(&self, machine: &str) -> Option<f64> {
+        let rate = self.rate.as_ref()?;
+        (rate.machine == machine).then_some(rate.tokens_per_second)
+    }
+}
+
+impl Bandwidth {
+    fn of(&self, machine: &str) -> Option<f64> {
+        (self.machine == machine).then_some(self.bytes_per_second)
+    }
+
+    fn is_sound(&self) -> bool {
+        self.bytes_per_second.is_finite()
     }
 }
 
@@ -185,7 +244,11 @@ mod tests {
         let mut facts = Facts::read(&file);
         let old = stamp("/m.gguf", 1);
         facts.update(&old, |facts| facts.sha256 = Some("aa".into()));
-        facts.update(&old, |facts| facts.tokens_per_second = Some(12.5));
+        let rate = WritingRate {
+            machine: "cpu, 2 threads".into(),
+            tokens_per_second: 12.5,
+        };
+        facts.update(&old, |facts| facts.rate = Some(rate));
         facts.update(&stamp("/o.gguf", 1), |facts| {
             facts.opened_as = Some("/link.gguf".into());
         });
@@ -193,10 +256,18 @@ mod tests {
             machine: "cpu".into(),
             bytes_per_second: 4e10,
         });
+        facts.set_reached(Bandwidth {
+            machine: "cpu".into(),
+            bytes_per_second: 3e10,
+        });
+        facts.set_folder(Some(Path::new("/models")));
         let mut facts = Facts::read(&file);
         let known = facts.of(&old).expect("kept");
         assert_eq!(known.sha256.as_deref(), Some("aa"));
-        assert_eq!(known.tokens_per_second, Some(12.5));
+        assert_eq!(known.measured("cpu, 2 threads"), Some(12.5));
+        assert_eq!(known.measured("cpu, 4 threads"), None);
+        assert_eq!(facts.reached("cpu"), Some(3e10));
+        assert_eq!(facts.folder(), Some(Path::new("/models")));
         assert_eq!(
             facts.opened().collect::<Vec<_>>(),
             [Path::new("/link.gguf")]

@@ -1,6 +1,6 @@
 //! What running a model would take on this computer.
 
-use engine::{Footprint, LoadOptions};
+use engine::{ContextMemory, Footprint, LoadOptions};
 
 use crate::wire::{Fit, Forecast};
 
@@ -18,17 +18,56 @@ pub struct Machine {
     pub options: LoadOptions,
     /// Memory that is free, or would be once the open model is closed, in bytes.
     pub available: Option<u64>,
-    /// Bytes per second from memory with the threads of the settings.
+    /// Bytes per second from memory with the threads of the settings; none where models run on a GPU.
     pub bandwidth: Option<f64>,
+    /// Bytes of weights per second that the last model to write a long answer under these settings has read.
+    pub reached: Option<f64>,
 }
 
 impl Machine {
     /// The forecast of a model. `measured`: tokens per second that this very file has written.
     pub fn forecast(&self, footprint: &Footprint, measured: Option<f64>) -> Forecast {
-        let memory = footprint.memory(&self.options, self.available);
+        self.forecast_with(
+            footprint.memory(&self.options, self.available),
+            footprint,
+            measured,
+        )
+    }
+
+    /// The forecast of the model that is open with a context of `tokens`: that it fits is known.
+    pub fn forecast_open(
+        &self,
+        footprint: &Footprint,
+        tokens: usize,
+        measured: Option<f64>,
+    ) -> Forecast {
+        let memory = ContextMemory {
+            tokens,
+            bytes: footprint.bytes_at(tokens, &self.options),
+            fits: true,
+        };
+        self.forecast_with(memory, footprint, measured)
+    }
+
+    /// The bytes of weights that a model reads in a second at this rate; none of a small one, which caches hold.
+    pub fn reached_by(footprint: &Footprint, tokens_per_second: f64) -> Option<f64> {
         let per_token = footprint.bytes_per_token;
-        let estimated = (self.bandwidth.filter(|_| per_token > WITHIN_CACHES))
-            .map(|bandwidth| BANDWIDTH_SHARE * bandwidth / per_token as f64);
+        (per_token > WITHIN_CACHES).then(|| tokens_per_second * per_token as f64)
+    }
+
+    fn forecast_with(
+        &self,
+        memory: ContextMemory,
+        footprint: &Footprint,
+        measured: Option<f64>,
+    ) -> Forecast {
+        let per_token = footprint.bytes_per_token;
+        let expected = self.bandwidth.map(|bandwidth| BANDWIDTH_SHARE * bandwidth);
+        let estimated = (self
+            .reached
+            .or(expected)
+            .filter(|_| per_token > WITHIN_CACHES))
+        .map(|bytes_per_second| bytes_per_second / per_token as f64);
         let tokens_per_second = measured.or(estimated).filter(|rate| rate.is_finite());
         let fit = match tokens_per_second {
             _ if !memory.fits => Fit::DoesNotFit,
@@ -61,6 +100,7 @@ mod tests {
             },
             available: Some(available),
             bandwidth,
+            reached: None,
         }
     }
 
@@ -87,6 +127,37 @@ mod tests {
         assert_eq!(forecast.fit, Fit::DoesNotFit);
         assert_eq!(forecast.context_length, 1024);
         assert!(forecast.memory_bytes > Q4_K_M);
+    }
+
+    #[test]
+    fn the_open_model_has_the_context_that_it_was_opened_with_and_fits() {
+        let footprint = Footprint::of_smollm3_3b(Q4_K_M);
+        let open = machine(GB, Some(48e9)).forecast_open(&footprint, 38_912, None);
+        assert_eq!((open.context_length, open.fit), (38_912, Fit::Fits));
+        let same = machine(64 * GB, None);
+        let mut options = same.options.clone();
+        options.context = Some(38_912);
+        let same = Machine { options, ..same }.forecast(&footprint, None);
+        assert_eq!(open.memory_bytes, same.memory_bytes);
+    }
+
+    #[test]
+    fn what_another_model_has_reached_here_goes_before_the_bandwidth() {
+        let q8 = Footprint::of_smollm3_3b(2 * Q4_K_M);
+        let reached = Machine::reached_by(&Footprint::of_smollm3_3b(Q4_K_M), 40.0);
+        // As on a GPU, whose memory was not measured.
+        for bandwidth in [None, Some(48e9)] {
+            let machine = Machine {
+                reached,
+                ..machine(8 * GB, bandwidth)
+            };
+            let forecast = machine.forecast(&q8, None);
+            assert_eq!(forecast.tokens_per_second, Some(20.0));
+            assert!(!forecast.measured);
+        }
+        let mut small = Footprint::of_smollm3_3b(Q4_K_M);
+        small.bytes_per_token = 4_000_000;
+        assert_eq!(Machine::reached_by(&small, 900.0), None);
     }
 
     #[test]

@@ -10,11 +10,11 @@ use crate::stamp::FileStamp;
 const CHUNK: usize = 1 << 20;
 
 /// The SHA-256 of the file with this stamp in hexadecimal digits; `None` where the file is no longer the one of the
-/// stamp: a file that changes while it is read has no hash.
+/// stamp: a file that changes while it is read has no hash. `on_progress` is given the number of bytes that were read so far.
 ///
 /// # Errors
 /// When it cannot be read to its end.
-pub fn sha256(stamp: &FileStamp) -> io::Result<Option<String>> {
+pub fn sha256(stamp: &FileStamp, on_progress: &mut dyn FnMut(u64)) -> io::Result<Option<String>> {
     let mut file = File::open(&stamp.path)?;
     let is_same = |file: &File| {
         let opened = FileStamp::with(stamp.path.clone(), &file.metadata()?);
@@ -25,10 +25,15 @@ pub fn sha256(stamp: &FileStamp) -> io::Result<Option<String>> {
     }
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK];
+    let mut done = 0;
     loop {
         match file.read(&mut chunk)? {
             0 => break,
-            read => hash.update(&chunk[..read]),
+            read => {
+                hash.update(&chunk[..read]);
+                done += read as u64;
+                on_progress(done);
+            }
         }
     }
     // The open file, and the one that has its name now.
@@ -59,7 +64,7 @@ mod tests {
     }
 
     fn hash(stamp: &FileStamp) -> Option<String> {
-        sha256(stamp).expect("read")
+        sha256(stamp, &mut |_| {}).expect("read")
     }
 
     #[test]
@@ -72,13 +77,23 @@ mod tests {
     }
 
     #[test]
+    fn it_says_how_far_the_file_is_read() {
+        let (_folder, path) = file(&vec![7; 2 * CHUNK + 1]);
+        let stamp = FileStamp::of(&path).expect("there");
+        let mut steps = Vec::new();
+        sha256(&stamp, &mut |done| steps.push(done)).expect("read");
+        assert_eq!(steps.last(), Some(&stamp.bytes));
+        assert!(steps.len() > 2 && steps.is_sorted(), "{steps:?}");
+    }
+
+    #[test]
     fn a_file_that_changed_since_its_stamp_has_no_hash() {
         let (_folder, path) = file(b"abc");
         let stamp = FileStamp::of(&path).expect("there");
         fs::write(&path, b"abcd").expect("written");
         assert_eq!(hash(&stamp), None);
         fs::remove_file(&path).expect("removed");
-        assert!(sha256(&stamp).is_err());
+        assert!(sha256(&stamp, &mut |_| {}).is_err());
     }
 
     #[cfg(unix)]

@@ -14,8 +14,8 @@ mod search;
 mod stamp;
 mod wire;
 
-pub use entries::{EntrySources, ListedDownload, id_of};
-pub use facts::{Bandwidth, Facts, FileFacts};
+pub use entries::{EntrySources, ListedDownload, OpenFile, id_of};
+pub use facts::{Bandwidth, Facts, FileFacts, WritingRate};
 pub use forecast::Machine;
 pub use hash::{lower_priority, sha256};
 pub use manifest::{KnownModel, Manifest, ManifestError};

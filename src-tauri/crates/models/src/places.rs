@@ -71,15 +71,22 @@ impl UserFolders {
     pub fn of_user() -> Option<UserFolders> {
         let base = directories::BaseDirs::new()?;
         let user = directories::UserDirs::new();
+        let named = user.and_then(|user| user.download_dir().map(Path::to_owned));
         Some(UserFolders {
             home: base.home_dir().to_owned(),
             data: base.data_dir().to_owned(),
             local_data: base.data_local_dir().to_owned(),
             config: base.config_dir().to_owned(),
             cache: base.cache_dir().to_owned(),
-            downloads: user.and_then(|user| user.download_dir().map(Path::to_owned)),
+            downloads: downloads(named, base.home_dir()),
         })
     }
+}
+
+/// The folder of downloads that the desktop names, else the one of the usual name: a Linux desktop names none until the
+/// user's folders were set up.
+fn downloads(named: Option<PathBuf>, home: &Path) -> Option<PathBuf> {
+    named.or_else(|| Some(home.join("Downloads")).filter(|usual| usual.is_dir()))
 }
 
 /// A folder to be searched, with the folders below it.
@@ -274,6 +281,17 @@ mod tests {
         ] {
             assert_eq!(paths(&home, place, &[]), expected, "{place:?}");
         }
+    }
+
+    #[test]
+    fn without_a_folder_that_the_desktop_names_downloads_is_the_one_of_that_name() {
+        let home = tempfile::tempdir().expect("made");
+        let named = home.path().join("Téléchargements");
+        assert_eq!(downloads(None, home.path()), None);
+        let usual = home.path().join("Downloads");
+        fs::create_dir(&usual).expect("made");
+        assert_eq!(downloads(None, home.path()), Some(usual));
+        assert_eq!(downloads(Some(named.clone()), home.path()), Some(named));
     }
 
     #[test]

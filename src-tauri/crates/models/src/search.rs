@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use engine::{ConfigError, GgufError, ModelHeader, OpenError};
 
 use crate::places::{ModelPlace, SearchFolder};
-use crate::stamp::FileStamp;
+use crate::stamp::{FileStamp, drive_of};
 
 /// A SmolLM3 file on this computer.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub struct FoundFile {
     pub place: ModelPlace,
     /// The file behind the path.
     pub stamp: FileStamp,
+    /// The drive that it lies on, by its number of this session; 0 where drives have none.
+    pub drive: u64,
     /// What its header says, or why it cannot be opened, in a sentence.
     pub header: Result<ModelHeader, String>,
 }
@@ -142,6 +145,7 @@ impl ModelSearch {
         Some(FoundFile {
             path: path.to_owned(),
             place,
+            drive: drive_of(&stamp.path),
             stamp,
             header,
         })
@@ -161,7 +165,10 @@ impl ModelSearch {
         let started = thread::Builder::new()
             .name("models".to_owned())
             .spawn(move || {
-                look(&search, &found);
+                // A folder in which it panics is searched again, like any other.
+                if catch_unwind(AssertUnwindSafe(|| look(&search, &found))).is_err() {
+                    tracing::error!("the search of {} failed", key.display());
+                }
                 // Before the sender is dropped, which ends the search: the next one may begin at once.
                 search.unfinished().remove(&key);
                 drop(found);

@@ -47,6 +47,20 @@ impl FileStamp {
     }
 }
 
+/// The drive that the file at `path` lies on, by a number that is valid until the system is started again; 0 where drives
+/// have none.
+pub(crate) fn drive_of(path: &Path) -> u64 {
+    #[cfg(unix)]
+    return path
+        .metadata()
+        .map_or(0, |file| std::os::unix::fs::MetadataExt::dev(&file));
+    #[cfg(not(unix))]
+    return {
+        let _ = path;
+        0
+    };
+}
+
 #[cfg(unix)]
 fn inode(metadata: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::ino(metadata)

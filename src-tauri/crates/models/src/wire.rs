@@ -46,6 +46,9 @@ pub struct ModelEntry {
     pub place: Option<ModelPlace>,
     /// Whether it is the file that the manifest describes.
     pub authenticity: Authenticity,
+    /// Bytes that are verified so far, while its SHA-256 is computed or waits for that.
+    #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
+    pub verified_bytes: Option<u64>,
     /// Why it cannot be opened, in a sentence.
     pub problem: Option<String>,
     /// What else there is to know of it, in a sentence.
@@ -85,7 +88,7 @@ pub struct Forecast {
     pub fit: Fit,
     /// Tokens that it writes per second.
     pub tokens_per_second: Option<f64>,
-    /// Whether that was measured with this very file, or is estimated from the memory bandwidth.
+    /// Whether that was measured with this very file under the present settings, or is estimated.
     pub measured: bool,
 }
 

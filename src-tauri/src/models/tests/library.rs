@@ -171,6 +171,9 @@ fn a_folder_that_is_set_while_a_search_is_under_way_is_searched() {
     // Without another request.
     let id = ::models::id_of(&file);
     until_sent(&page, |list| list.entries.iter().any(|it| it.id == id));
+    // `goldcrest models` searches it, too.
+    let known = ::models::Facts::read(&page.home.path().join("data/models.json"));
+    assert_eq!(known.folder(), Some(folder.as_path()));
 }
 
 #[test]
@@ -225,4 +228,140 @@ fn an_estimate_is_made_for_the_threads_that_are_set() {
         ..Settings::default()
     });
     page.until(has_estimate);
+}
+
+/// What the list says of the model that newcomers are offered.
+fn offered(list: &ModelList) -> ::models::Forecast {
+    let forecast = list.entries[0].forecast.clone();
+    forecast.expect("its shape is known")
+}
+
+#[test]
+fn the_context_that_a_forecast_has_does_not_grow_with_a_cache_that_is_empty() {
+    let page = Page::open();
+    page.opened(None);
+    let before = offered(&page.models.list().expect("a list"));
+    let file = page.downloads().join("mine.gguf");
+    fs::copy(fixture(), &file).expect("copied");
+    page.found(&file);
+    page.chat
+        .open_model(ModelChoice::File(file.clone()))
+        .expect("asked");
+    page.opened(Some(&file));
+    // Its own entry has the context that it was opened with, as its card has.
+    let list = page.until(|list| {
+        let open = list.entries.iter().find(|it| it.file.is_some());
+        let forecast = open.and_then(|it| it.forecast.as_ref());
+        forecast.is_some_and(|it| it.context_length == 38_912)
+    });
+    assert_eq!(offered(&list).context_length, before.context_length);
+    assert_eq!(offered(&list).memory_bytes, before.memory_bytes);
+}
+
+#[test]
+fn what_fits_is_said_again_when_the_model_was_loaded_or_unloaded() {
+    let page = Page::open();
+    page.opened(None);
+    let set = |bytes: u64| page.memory.store(bytes, Ordering::Relaxed);
+    set(1 << 30);
+    let list = page.models.list().expect("a list");
+    assert_eq!(offered(&list).fit, ::models::Fit::DoesNotFit);
+    until_sent(&page, |list| !list.scanning);
+    page.events.lock().expect("not poisoned").clear();
+    set(8 << 30);
+    page.chat.eject_model().expect("ejected");
+    // Without another request.
+    until_sent(&page, |list| offered(list).fit == ::models::Fit::Fits);
+    page.events.lock().expect("not poisoned").clear();
+    set(1 << 30);
+    page.chat.reload_model().expect("asked");
+    until_sent(&page, |list| offered(list).fit == ::models::Fit::DoesNotFit);
+}
+
+#[test]
+fn a_drive_that_does_not_answer_delays_no_file_on_another_and_no_download() {
+    let page = Page::open();
+    // Opening it waits for a writer, as a file does on a network that is gone.
+    let hung = page.home.path().join("hung.gguf");
+    let made = std::process::Command::new("mkfifo").arg(&hung).status();
+    assert!(made.expect("run").success());
+    let gone = page.home.path().join("gone.gguf");
+    let [hung_id, gone_id] = [&hung, &gone].map(|path| ::models::id_of(path));
+    for (drive, path) in [(1, hung.clone()), (2, gone)] {
+        page.models.0.tell(move |library| {
+            let found = ::models::ModelSearch::default().file(fixture(), ModelPlace::Downloads);
+            let mut found = found.expect("a model");
+            found.stamp.bytes = library.manifest.by_file(Q4_K_M).expect("known").bytes;
+            found.stamp.path.clone_from(&path);
+            (found.path, found.drive) = (path, drive);
+            library.add(found);
+        });
+    }
+    until_sent(&page, |list| {
+        let of = |id: &str| list.entries.iter().find(|it| it.id == id);
+        let is_hung = of(&hung_id).is_some_and(|it| {
+            it.authenticity == Authenticity::Unchecked && it.verified_bytes == Some(0)
+        });
+        let is_said = of(&gone_id).is_some_and(|it| it.problem.is_some());
+        is_hung && is_said && list.entries[0].id == Q4_K_M
+    });
+    // Its thread ends.
+    drop(fs::OpenOptions::new().write(true).open(hung));
+}
+
+#[test]
+fn a_search_that_panics_is_followed_by_another() {
+    let page = Page::open();
+    let file = page.downloads().join("mine.gguf");
+    fs::copy(fixture(), &file).expect("copied");
+    let panics = AtomicBool::new(true);
+    let folder = SearchFolder {
+        place: ModelPlace::Downloads,
+        path: page.downloads(),
+        depth: 0,
+    };
+    let find = Arc::new(move |_: &[PathBuf]| {
+        assert!(!panics.swap(false, Ordering::Relaxed), "as if by a bug");
+        vec![folder.clone()]
+    });
+    page.models
+        .0
+        .tell(move |library| library.places.folders = find);
+    page.found(&file);
+}
+
+#[test]
+fn a_rate_is_measured_under_the_settings_of_its_answer_only() {
+    let page = Page::open();
+    let file = page.downloads().join("mine.gguf");
+    fs::copy(fixture(), &file).expect("copied");
+    page.found(&file);
+    page.chat
+        .open_model(ModelChoice::File(file.clone()))
+        .expect("asked");
+    page.opened(Some(&file));
+    let stats = chat::AnswerStats {
+        figures: engine::Stats {
+            tokens: 100,
+            tokens_per_second: 12.5,
+            ..engine::Stats::default()
+        },
+        model: "tiny".into(),
+        device: "CPU".into(),
+    };
+    page.models.0.tell(move |library| library.answered(&stats));
+    let id = ::models::id_of(&file);
+    let is_measured = |list: &ModelList| {
+        let entry = list.entries.iter().find(|it| it.id == id);
+        let forecast = entry.and_then(|it| it.forecast.as_ref());
+        forecast.is_some_and(|it| it.measured && it.tokens_per_second == Some(12.5))
+    };
+    page.until(is_measured);
+    page.models.settings_changed(Settings {
+        device: "cpu".into(),
+        ..Settings::default()
+    });
+    assert!(!is_measured(&page.models.list().expect("a list")));
+    page.models.settings_changed(Settings::default());
+    assert!(is_measured(&page.models.list().expect("a list")));
 }

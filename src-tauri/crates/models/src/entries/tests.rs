@@ -3,6 +3,7 @@
 use engine::{LoadOptions, ModelHeader};
 
 use super::*;
+use crate::facts::WritingRate;
 use crate::stamp::FileStamp;
 use crate::wire::Fit;
 
@@ -13,6 +14,8 @@ struct Sources {
     found: Vec<FoundFile>,
     facts: Facts,
     downloads: BTreeMap<String, ListedDownload>,
+    open: Option<OpenFile>,
+    hashing: HashMap<FileStamp, u64>,
     _folder: tempfile::TempDir,
 }
 
@@ -24,6 +27,8 @@ impl Sources {
             found: Vec::new(),
             facts: Facts::read(&folder.path().join("models.json")),
             downloads: BTreeMap::new(),
+            open: None,
+            hashing: HashMap::new(),
             _folder: folder,
         }
     }
@@ -33,12 +38,16 @@ impl Sources {
             options: LoadOptions::default(),
             available: None,
             bandwidth: Some(40e9),
+            reached: None,
         };
         let sources = EntrySources {
             manifest: &self.manifest,
             found: &self.found,
             facts: &self.facts,
             machine: &machine,
+            machine_name: "auto, 2 threads",
+            open: self.open.as_ref(),
+            hashing: &self.hashing,
             downloads: &self.downloads,
             endpoint: "https://huggingface.co",
         };
@@ -59,6 +68,7 @@ impl Sources {
         self.found.push(FoundFile {
             path: path.into(),
             place,
+            drive: 1,
             stamp: stamp.clone(),
             header: ModelHeader::open(Path::new(fixture)).map_err(|error| error.to_string()),
         });
@@ -101,7 +111,15 @@ fn a_file_is_official_only_by_size_and_hash() {
     };
     let (unchecked, is_offered) = entry(&sources);
     assert_eq!(unchecked.authenticity, Authenticity::Unchecked);
-    assert_eq!((unchecked.name.as_str(), is_offered), ("SmolLM3-3B", false));
+    assert_eq!(
+        (unchecked.name.as_str(), is_offered),
+        ("SmolLM3-3B", true),
+        "it can be downloaded for as long as that takes"
+    );
+    assert_eq!(unchecked.verified_bytes, None);
+    sources.hashing.insert(stamp.clone(), 7);
+    assert_eq!(entry(&sources).0.verified_bytes, Some(7));
+    sources.hashing.clear();
 
     sources
         .facts
@@ -118,6 +136,10 @@ fn a_file_is_official_only_by_size_and_hash() {
     let (other, is_offered) = entry(&sources);
     assert_eq!(other.authenticity, Authenticity::Unlisted);
     assert!(is_offered && !other.recommended && other.licence.is_none());
+    assert_eq!(
+        other.source, None,
+        "its path in the cache names no repository"
+    );
     let note = other.note.expect("a sentence");
     assert!(note.contains(Q4_K_M) && note.contains("SHA-256"), "{note}");
     assert_eq!(other.problem, None, "it opens all the same");
@@ -141,6 +163,14 @@ fn a_file_that_cannot_be_read_leaves_the_model_to_be_downloaded() {
     assert_eq!(entries[1].id, "/SmolLM3-Q4_K_M.gguf");
 }
 
+/// A slow rate that was measured on a machine.
+fn rate(machine: &str) -> Option<WritingRate> {
+    Some(WritingRate {
+        machine: machine.to_owned(),
+        tokens_per_second: 3.0,
+    })
+}
+
 #[test]
 fn a_measured_rate_goes_before_the_estimate() {
     let mut sources = Sources::new();
@@ -153,13 +183,55 @@ fn a_measured_rate_goes_before_the_estimate() {
     assert!(!forecast(&sources).measured);
     sources
         .facts
-        .update(&stamp, |facts| facts.tokens_per_second = Some(3.0));
+        .update(&stamp, |facts| facts.rate = rate("auto, 2 threads"));
     let measured = forecast(&sources);
     assert_eq!(
         (measured.tokens_per_second, measured.measured),
         (Some(3.0), true)
     );
     assert_eq!(measured.fit, Fit::Slow);
+    // Under other settings it would have another one.
+    sources
+        .facts
+        .update(&stamp, |facts| facts.rate = rate("gpu, 2 threads"));
+    assert!(!forecast(&sources).measured);
+}
+
+#[test]
+fn the_open_file_has_its_context_and_another_the_one_that_it_would_have() {
+    let mut sources = Sources::new();
+    for path in ["/a.gguf", "/b.gguf"] {
+        sources.add(path, 7, ModelPlace::Downloads);
+    }
+    sources.open = Some(OpenFile {
+        path: "/b.gguf".into(),
+        context_length: 1234,
+    });
+    let entries = sources.entries();
+    let length = |id: &str| {
+        let entry = entries.iter().find(|entry| entry.id == id).expect("found");
+        entry.forecast.as_ref().expect("sound").context_length
+    };
+    assert_eq!((length("/a.gguf"), length("/b.gguf")), (4096, 1234));
+}
+
+#[test]
+fn other_files_have_the_licence_and_the_page_that_are_known_of_them() {
+    let mut sources = Sources::new();
+    sources.add("/a.gguf", 7, ModelPlace::Downloads);
+    let header = sources.found[0].header.as_mut().expect("sound");
+    header.licence = Some("mit".into());
+    header.source = Some("https://example.org/a".into());
+    let cached = "/hub/models--me--it--v2/snapshots/1/b.gguf";
+    sources.add(cached, 8, ModelPlace::HuggingFace);
+    let entries = sources.entries();
+    let of = |id: &str| {
+        let entry = entries.iter().find(|entry| entry.id == id).expect("found");
+        (entry.licence.as_deref(), entry.source.as_deref())
+    };
+    assert_eq!(of("/a.gguf"), (Some("mit"), Some("https://example.org/a")));
+    let page = "https://huggingface.co/me/it--v2";
+    assert_eq!(of(cached), (None, Some(page)));
 }
 
 #[test]
@@ -169,7 +241,7 @@ fn downloads_are_shown_with_their_models_and_typed_addresses_on_their_own() {
         done: 5,
         total: Some(10),
     };
-    let url = "https://example.org/x/Mine-Q8_0.gguf";
+    let url = "https://huggingface.co/me/it/resolve/main/Mine-Q8_0.gguf";
     for (id, file) in [(Q4_K_M, Q4_K_M), (url, "Mine-Q8_0.gguf")] {
         let download = ListedDownload {
             file: file.to_owned(),
@@ -186,6 +258,10 @@ fn downloads_are_shown_with_their_models_and_typed_addresses_on_their_own() {
     let typed = entries.iter().find(|it| it.id == url).expect("listed");
     assert_eq!((typed.name.as_str(), typed.bytes), ("Mine-Q8_0", 10));
     assert_eq!(typed.address.as_deref(), Some(url));
+    assert_eq!(
+        typed.source.as_deref(),
+        Some("https://huggingface.co/me/it")
+    );
 }
 
 #[test]

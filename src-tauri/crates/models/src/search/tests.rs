@@ -212,6 +212,11 @@ fn settings_that_do_not_answer_are_waited_for_once() {
         thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(search.folders(Vec::new), Some(Vec::new()));
+    assert_eq!(search.folders(|| panic!("as if by a bug")), None);
+    while !search.unfinished().is_empty() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(search.folders(Vec::new), Some(Vec::new()));
 }
 
 #[test]
