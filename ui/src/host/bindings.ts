@@ -54,8 +54,8 @@ export const commands = {
 	ejectModel: () => __TAURI_INVOKE<null>("eject_model"),
 	/**  Loads the model that was unloaded. */
 	reloadModel: () => __TAURI_INVOKE<null>("reload_model"),
-	/**  The lengths of context that the model can have, the shortest first; empty where there is none. */
-	contextOptions: () => __TAURI_INVOKE<ContextOption[]>("context_options"),
+	/**  The lengths of context that the model can have; none where there is no model. */
+	contextOptions: () => __TAURI_INVOKE<ContextOptions | null>("context_options"),
 	/**
 	 *  Compares a model of the models page, or the open one, with an independent program in a child process; how far that is
 	 *  comes as events. False where no model is open.
@@ -244,8 +244,20 @@ export type ContextOption = {
 	kvQ8Bytes: number,
 	/**  Whether it is longer than the model was trained for, so that YaRN is applied. */
 	stretched: boolean,
-	/**  Whether it fits in the free memory, with the KV type of the settings. */
-	fits: boolean,
+	/**  Whether it fits in the free memory with a KV cache in f16. */
+	fitsF16: boolean,
+	/**  The same with one in q8_0. */
+	fitsQ8: boolean,
+};
+
+/**  The lengths to choose from. */
+export type ContextOptions = {
+	/**  The shortest first, the one that is set among them. */
+	lengths: ContextOption[],
+	/**  What is used where none is set, with a KV cache in f16. */
+	automaticF16: ContextOption,
+	/**  The same with one in q8_0. */
+	automaticQ8: ContextOption,
 };
 
 /**  Where a model computes, and why there. */
@@ -363,7 +375,7 @@ export type Forecast = {
 	fit: Fit,
 	/**  Tokens that it writes per second. */
 	tokensPerSecond: number | null,
-	/**  Whether that was measured with this very file, or is estimated from the memory bandwidth. */
+	/**  Whether that was measured with this very file under the present settings, or is estimated. */
 	measured: boolean,
 };
 
@@ -496,6 +508,8 @@ export type ModelEntry = {
 	place: ModelPlace | null,
 	/**  Whether it is the file that the manifest describes. */
 	authenticity: Authenticity,
+	/**  Bytes that are verified so far, while its SHA-256 is computed or waits for that. */
+	verifiedBytes: number | null,
 	/**  Why it cannot be opened, in a sentence. */
 	problem: string | null,
 	/**  What else there is to know of it, in a sentence. */
@@ -610,6 +624,21 @@ export type Omitted = {
 	messages: number,
 	/**  Answers sent without their thinking. */
 	thinking: number,
+};
+
+/**  What a setting is, whatever the settings say. */
+export type Override = {
+	/**  The flag or the variable. */
+	by: string,
+	/**  The value that it gives. */
+	value: string,
+};
+
+/**  The settings that the window cannot change in this session. */
+export type Overrides = {
+	device: Override | null,
+	threads: Override | null,
+	context: Override | null,
 };
 
 /**  A message that waits for the answer before it. */
@@ -757,6 +786,8 @@ export type Snapshot = {
 	logFile: string,
 	/**  The most threads that may be set. */
 	maxThreads: number,
+	/**  Settings that have no effect, because a flag or the environment goes before them. */
+	overrides: Overrides,
 } & ChatSnapshot;
 
 /**  The steps of an answer. */

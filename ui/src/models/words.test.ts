@@ -2,17 +2,29 @@ import { describe, expect, it } from "vitest";
 import { onDisk, q4 } from "../state/models.fixture";
 import {
   authenticityWords,
+  automaticWords,
   contextHint,
   contextWords,
   faultWords,
   fileName,
   memoryWords,
   placeWords,
+  precisionHint,
   serverOf,
   speedWords,
   suitWords,
   warningWords,
 } from "./words";
+
+/** A length of context that only fits in 8 bits. */
+const long = {
+  tokens: 131072,
+  kvF16Bytes: 9.66e9,
+  kvQ8Bytes: 5.13e9,
+  stretched: true,
+  fitsF16: false,
+  fitsQ8: true,
+};
 
 it("names a file by the last part of its path, on every system", () => {
   const paths = ["/models/a/b.gguf", "C:\\Models\\b.gguf", "b.gguf"];
@@ -97,6 +109,8 @@ describe("what is said of a model before it is here", () => {
     expect(placeWords(q4)).toBeNull();
     expect(authenticityWords(file)).toBe("Official file");
     expect(authenticityWords({ ...file, authenticity: "unchecked" })).toBe("Not verified yet");
+    const verifying = { ...file, authenticity: "unchecked", verifiedBytes: q4.bytes / 2 } as const;
+    expect(authenticityWords(verifying)).toBe("Checking the file: 50 %");
     expect(authenticityWords({ ...file, authenticity: "unlisted" })).toBe("Not an official file");
     expect(authenticityWords({ ...q4, authenticity: "unlisted" })).toBeNull();
     expect(serverOf(q4)).toBe("huggingface.co");
@@ -107,12 +121,33 @@ describe("what is said of a model before it is here", () => {
   });
 
   it("has the memory of a context length, and what speaks against it", () => {
-    const option = { tokens: 131072, kvF16Bytes: 9.66e9, kvQ8Bytes: 5.13e9 };
-    expect(contextWords({ ...option, stretched: false, fits: true })).toBe(
+    expect(contextWords({ ...long, stretched: false }, "q8_0")).toBe(
       "131,072 tokens · 9.7 GB (5.1 GB in 8-bit)",
     );
-    expect(contextWords({ ...option, stretched: true, fits: false })).toBe(
+    expect(contextWords(long, "f16")).toBe(
       "131,072 tokens · 9.7 GB (5.1 GB in 8-bit) · longer than trained · does not fit",
+    );
+  });
+
+  it("has the memory of the automatic context, and of each precision", () => {
+    const short = { ...long, tokens: 8192, kvF16Bytes: 6.04e8, kvQ8Bytes: 3.21e8 };
+    const f16 = { ...short, stretched: false, fitsF16: true };
+    const options = { lengths: [f16, long], automaticF16: f16, automaticQ8: long };
+    expect(automaticWords(null, "f16")).toBe("Automatic");
+    expect(automaticWords(options, "f16")).toBe(
+      "Automatic · 8,192 tokens · 604 MB (321 MB in 8-bit)",
+    );
+    expect(automaticWords(options, "q8_0")).toContain("131,072 tokens");
+    const precision = (length: number | null): string =>
+      precisionHint(options, length).split(". ").at(-1) ?? "";
+    expect(precision(null)).toBe(
+      "16-bit takes 604 MB for 8,192 tokens, 8-bit 5.1 GB for 131,072 tokens.",
+    );
+    expect(precision(8192)).toBe(
+      "16-bit takes 604 MB for 8,192 tokens, 8-bit 321 MB for 8,192 tokens.",
+    );
+    expect(precisionHint(null, null)).toBe(
+      "8-bit uses half the memory and is slightly less precise.",
     );
   });
 });

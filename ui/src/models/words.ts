@@ -1,13 +1,17 @@
+import { percentOf } from "../state/downloads";
 import { remedy } from "../state/failures";
 import type {
   Agreement,
   ContextOption,
+  ContextOptions,
   Failure,
   Forecast,
+  KvType,
   ModelCheck,
   ModelEntry,
   ModelInfo,
   ModelStatus,
+  Override,
 } from "../state/types";
 import { count, rate, size, tokens } from "../text/figures";
 
@@ -143,12 +147,21 @@ export function serverOf({ address }: ModelEntry): string | null {
   return address !== null && URL.canParse(address) ? new URL(address).host : null;
 }
 
+/** An address without what it begins with: huggingface.co/ggml-org/SmolLM3-3B-GGUF. */
+export const addressWords = (url: string): string => url.replace(/^https?:\/\//u, "");
+
 /** Whether a file is the manifest's; null where that says nothing yet. */
-export function authenticityWords({ authenticity, file }: ModelEntry): string | null {
-  if (authenticity === "official") return "Official file";
-  if (file === null) return null;
-  return authenticity === "unchecked" ? "Not verified yet" : "Not an official file";
+export function authenticityWords(entry: ModelEntry): string | null {
+  if (entry.authenticity === "official") return "Official file";
+  if (entry.file === null) return null;
+  if (entry.authenticity === "unlisted") return "Not an official file";
+  const done = verifiedShare(entry);
+  return done === null ? "Not verified yet" : `Checking the file: ${percentOf(done)}`;
 }
+
+/** The share of a file that is verified so far, from 0 to 1; null where it is not being verified. */
+export const verifiedShare = ({ verifiedBytes, bytes }: ModelEntry): number | null =>
+  verifiedBytes === null || bytes === 0 ? null : Math.min(1, verifiedBytes / bytes);
 
 /** Why a model that is to be downloaded may disappoint on this computer; null where it should not. */
 export function warningWords(entry: ModelEntry, freeBytes: number | null): string | null {
@@ -170,18 +183,41 @@ export function suitWords({ forecast }: ModelEntry): string | null {
 }
 
 /** A context length and its memory: 131,072 tokens · 9.0 GB (4.8 GB in 8-bit). */
-export function contextWords({
-  tokens: length,
-  kvF16Bytes,
-  kvQ8Bytes,
-  stretched,
-  fits,
-}: ContextOption): string {
+export function contextWords(option: ContextOption, kvType: KvType): string {
+  const { tokens: length, kvF16Bytes, kvQ8Bytes, stretched } = option;
   const parts = [
     tokens(length),
     `${size(kvF16Bytes)} (${size(kvQ8Bytes)} in 8-bit)`,
     stretched && "longer than trained",
-    !fits && "does not fit",
+    !fitsIn(option, kvType) && "does not fit",
   ];
   return parts.filter(Boolean).join(" · ");
 }
+
+const fitsIn = ({ fitsF16, fitsQ8 }: ContextOption, kvType: KvType): boolean =>
+  kvType === "q8_0" ? fitsQ8 : fitsF16;
+
+/** The length that is used where none is set. */
+const automatic = ({ automaticF16, automaticQ8 }: ContextOptions, kvType: KvType): ContextOption =>
+  kvType === "q8_0" ? automaticQ8 : automaticF16;
+
+/** Automatic · 32,768 tokens · 2.4 GB (1.3 GB in 8-bit). */
+export const automaticWords = (options: ContextOptions | null, kvType: KvType): string =>
+  options === null
+    ? "Automatic"
+    : `Automatic · ${contextWords(automatic(options, kvType), kvType)}`;
+
+/** What each precision means, and takes with the length that is set or with its automatic one. */
+export function precisionHint(options: ContextOptions | null, length: number | null): string {
+  const what = "8-bit uses half the memory and is slightly less precise.";
+  if (options === null) return what;
+  const set = options.lengths.find((option) => option.tokens === length);
+  const [f16, q8] = set ? [set, set] : [options.automaticF16, options.automaticQ8];
+  const full = (option: ContextOption, bytes: number): string =>
+    `${size(bytes)} for ${tokens(option.tokens)}`;
+  return `${what} 16-bit takes ${full(f16, f16.kvF16Bytes)}, 8-bit ${full(q8, q8.kvQ8Bytes)}.`;
+}
+
+/** Why a setting cannot be changed: GOLDCREST_THREADS sets this to 8. Start Goldcrest without it to choose here. */
+export const overrideWords = ({ by, value }: Override): string =>
+  `${by} sets this to ${value}. Start Goldcrest without it to choose here.`;

@@ -1,14 +1,23 @@
-/** Copies text; older web views without the clipboard interface take the selection's way. */
-export async function copyText(text: string): Promise<void> {
+/** Copies text; whether it did. Older web views without the clipboard interface take the selection's way. */
+export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
+    return true;
   } catch {
-    const area = document.createElement("textarea");
-    area.value = text;
-    area.className = "unseen";
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
+    return copySelected(text);
   }
+}
+
+/** Behind a modal dialog nothing can be selected: there the dialog holds the text. */
+function copySelected(text: string): boolean {
+  const focused = document.activeElement;
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "unseen";
+  ([...document.querySelectorAll("dialog:modal")].at(-1) ?? document.body).append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  if (focused instanceof HTMLElement) focused.focus();
+  return copied;
 }

@@ -115,6 +115,7 @@ export class App {
     this.chats.take(snapshot.chats);
     this.preferences.value = snapshot.settings;
     this.preferences.maxThreads = snapshot.maxThreads;
+    this.preferences.overrides = snapshot.overrides;
     this.model.take(snapshot.model);
     this.composer.thinking = snapshot.settings.thinking;
     this.composer.start(snapshot.newChatDraft);
@@ -274,6 +275,7 @@ export class App {
     switch (event.type) {
       case "model":
         this.model.take(event.model);
+        this.models.followModel();
         break;
       case "chatChanged":
         this.chats.put(event.chat);

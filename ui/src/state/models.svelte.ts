@@ -1,11 +1,17 @@
 import type { Host, HostEvent, ModelEntry, ModelList } from "../host/host";
+import { copyText } from "../parts/clipboard";
 import { withoutBidiControls } from "../text/bidi";
 import { spokenWords } from "./downloads";
 import type { Model } from "./model.svelte";
 import { reason, type Notices } from "./notices.svelte";
 
-/** What a new user is offered: to download a model, or to open one that is on this computer. */
-export type ModelOffer = { way: "get" | "open"; entry: ModelEntry };
+/** What a new user is offered: to download a model, or to open the official file that is on this computer. */
+export type ModelOffer = {
+  way: "get" | "open";
+  entry: ModelEntry;
+  /** Beside a download: a file that is here, which is verified just now, or is not the official one. */
+  found: ModelEntry | null;
+};
 
 /** The models that are on this computer or can be downloaded, and the page that lists them. */
 export class Models {
@@ -17,6 +23,8 @@ export class Models {
   /** What is read aloud of the downloads. */
   spoken = $state("");
   #lists = 0;
+  /** A model that came in, until it is open. */
+  #arrived: { name: string; file: string } | null = null;
 
   constructor(
     private readonly host: Host,
@@ -39,23 +47,22 @@ export class Models {
   /** What a new user is offered; null before the list is there. */
   readonly offer = $derived.by((): ModelOffer | null => {
     const coming = this.#entries.find(isComing);
-    if (coming) return { way: "get", entry: coming };
-    const wanted = this.toDownload.find(({ recommended }) => recommended);
-    if (wanted?.download) return { way: "get", entry: wanted };
+    if (coming) return { way: "get", entry: coming, found: null };
+    const wanted = this.toDownload.find(({ recommended }) => recommended) ?? null;
+    if (wanted?.download) return { way: "get", entry: wanted, found: null };
     const files = this.here.filter(
-      ({ place, problem, note, authenticity }) =>
-        place !== "demo-model" &&
-        problem === null &&
-        note === null &&
-        // It may turn out to be damaged.
-        authenticity !== "unchecked",
+      ({ place, problem, note }) => place !== "demo-model" && problem === null && note === null,
     );
-    const fitting = files.filter(({ forecast }) => forecast?.fit !== "does-not-fit");
-    const found = best(fitting);
-    if (found) return { way: "open", entry: found };
-    if (wanted) return { way: "get", entry: wanted };
-    const large = best(files);
-    return large && { way: "open", entry: large };
+    // One that is not verified may turn out to be damaged.
+    const whole = files.filter(({ authenticity }) => authenticity !== "unchecked");
+    const fitting = whole.filter(({ forecast }) => forecast?.fit !== "does-not-fit");
+    const official = best(fitting.filter(({ authenticity }) => authenticity === "official"));
+    const isSlower = official?.forecast?.fit === "slow" && wanted?.forecast?.fit === "fits";
+    if (official && !isSlower) return { way: "open", entry: official, found: null };
+    const verifying = best(files.filter(({ verifiedBytes }) => verifiedBytes !== null));
+    if (wanted) return { way: "get", entry: wanted, found: verifying ?? best(fitting) };
+    const other = best(fitting) ?? best(whole);
+    return other && { way: "open", entry: other, found: null };
   });
 
   /** Whether this is the model that is open, being opened, or unloaded. */
@@ -132,6 +139,12 @@ export class Models {
     else await this.#ask(this.host.openModel(id));
   }
 
+  /** Copies the address that a model is downloaded from. */
+  async copyAddress({ address }: ModelEntry): Promise<void> {
+    if (await copyText(address ?? "")) this.#say("The address is copied.");
+    else this.outcome = { text: "The address could not be copied.", tone: "error" };
+  }
+
   /** Has a file chosen, and shows the chat that goes on with it. */
   async pick(): Promise<void> {
     if (await this.#ask(this.host.pickModel())) this.close();
@@ -197,10 +210,31 @@ export class Models {
   #takeFile({ id, file, opens }: Extract<HostEvent, { type: "downloaded" }>): void {
     const entry = this.#entries.find((each) => each.id === id || each.file === file);
     const name = entry?.name ?? withoutBidiControls(id);
-    const done = `${name} is downloaded and verified.${opens ? " Opening it now." : ""}`;
-    if (this.shown) this.#say(done);
-    else if (opens) this.notices.show(done);
+    const done = `${name} is downloaded and verified.`;
+    if (opens) {
+      this.#tell(`${done} Opening it now.`);
+      this.#arrived = { name, file };
+      this.followModel();
+    } else if (this.shown) this.#say(done);
     else this.notices.show(done, { label: "Open", run: () => void this.#openFile(file) });
+  }
+
+  /** The model has changed: one that came in may be open now. Why it is not is said in the chat, which the page hides. */
+  followModel(): void {
+    const arrived = this.#arrived;
+    const { status, error, open } = this.model;
+    if (!arrived || status.state === "loading" || status.state === "checking") return;
+    if (open?.file === arrived.file) this.#tell(`You are now talking to ${arrived.name}.`);
+    else if (error && this.shown) this.outcome = { text: error.message, tone: "error" };
+    // It is still to be opened.
+    else if (!error && (open?.demoModel ?? true)) return;
+    this.#arrived = null;
+  }
+
+  /** Says something where it is seen. */
+  #tell(text: string): void {
+    if (this.shown) this.#say(text);
+    else this.notices.show(text);
   }
 
   async #openFile(file: string): Promise<void> {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ModelEntry } from "../host/host";
 import type { FakeHost } from "../host/fake/fake";
 import { downloads } from "../host/fake/downloads";
-import { demoModel, loading, ready } from "../host/fake/library";
+import { big, demoModel, loading, ready } from "../host/fake/library";
 import { demoEntry, onDisk, q4, q8, refuse } from "../host/fake/models";
 import type { App } from "./app.svelte";
 import { start } from "./started.fixture";
@@ -27,11 +27,29 @@ const unfit = q4.forecast && ({ ...q4.forecast, fit: "does-not-fit" } as const);
 test("a new user is offered the recommended model, or a file that is there", async () => {
   expect(offered((await withModels(q8, q4)).app)).toEqual(["get", q4.id]);
   expect(offered((await withModels(file, q8)).app)).toEqual(["open", file.id]);
-  expect(offered((await withModels(q4, onDisk(q8, "/m/q8.gguf", "jan"))).app)).toEqual([
+  const fast = { ...q8, forecast: q4.forecast };
+  expect(offered((await withModels(q4, onDisk(fast, "/m/q8.gguf", "jan"))).app)).toEqual([
     "open",
     "/m/q8.gguf",
   ]);
   expect(offered((await withModels()).app)).toEqual([]);
+});
+
+test("a slow file, and one of somebody else's making, are offered beside the download", async () => {
+  const beside = async (...entries: ModelEntry[]): Promise<(string | undefined)[]> => {
+    const { offer } = (await withModels(...entries)).app.models;
+    return [offer?.way, offer?.entry.id, offer?.found?.id];
+  };
+  const slow = onDisk(q8, "/m/q8.gguf", "jan");
+  expect(slow.forecast?.fit).toBe("slow");
+  expect(await beside(q4, slow)).toEqual(["get", q4.id, slow.id]);
+  const tuned = { ...onDisk(q4, "/m/tuned.gguf", "lm-studio"), recommended: false };
+  const unlisted = { ...tuned, authenticity: "unlisted" } as const;
+  expect(await beside(q4, unlisted)).toEqual(["get", q4.id, unlisted.id]);
+  // With nothing to get, each is what there is.
+  expect(await beside(slow)).toEqual(["open", slow.id, undefined]);
+  expect(await beside(unlisted)).toEqual(["open", unlisted.id, undefined]);
+  expect(await beside(file, unlisted, slow)).toEqual(["open", file.id, undefined]);
 });
 
 test("a file that cannot be opened or does not fit is not offered before one that can", async () => {
@@ -45,13 +63,21 @@ test("a file that cannot be opened or does not fit is not offered before one tha
   expect(offered((await withModels(other, official)).app)).toEqual(["open", official.id]);
 });
 
-test("a file that is damaged, or not verified yet, is not offered", async () => {
+test("a file that is damaged is not offered", async () => {
   const note = "It has the size of the official file, but not its content.";
   const damaged = { ...file, authenticity: "unlisted", recommended: false, note } as const;
   expect(offered((await withModels(damaged, q4)).app)).toEqual(["get", q4.id]);
   expect(offered((await withModels(damaged)).app)).toEqual([]);
-  const { app, host } = await withModels({ ...file, authenticity: "unchecked" });
-  expect(offered(app)).toEqual([]);
+});
+
+test("a file that is being verified is shown with the download until that is done", async () => {
+  const verifying = { ...file, authenticity: "unchecked", verifiedBytes: 0 } as const;
+  const { app, host } = await withModels(q4, verifying);
+  expect(offered(app)).toEqual(["get", q4.id]);
+  expect(app.models.offer?.found?.id).toBe(file.id);
+  host.setList({ entries: [q4, { ...verifying, verifiedBytes: null }, demoEntry] });
+  expect(offered(app)).toEqual(["get", q4.id]);
+  expect(app.models.offer?.found).toBeNull();
   host.setList({ entries: [file, demoEntry] });
   expect(offered(app)).toEqual(["open", file.id]);
 });
@@ -84,6 +110,7 @@ test("a download runs, pauses, goes on where it was, and the chat goes on with i
   expect(app.models.downloading).toBeNull();
   expect(notices(app)).toEqual(["SmolLM3-3B is downloaded and verified. Opening it now."]);
   await vi.advanceTimersByTimeAsync(3000);
+  expect(notices(app)).toContain("You are now talking to SmolLM3-3B.");
   const here = app.models.here.find(({ recommended }) => recommended);
   expect(here && app.models.isCurrent(here)).toBe(true);
   expect(host.calls.map(([name]) => name)).toEqual(["getModel", "pauseDownload", "getModel"]);
@@ -100,12 +127,38 @@ test("with another model open, a file that came in waits to be opened", async ()
   expect(host.calls.at(-1)?.[0]).toBe("openModel");
 });
 
+test("a model that came in and does not open is not said to be in use", async () => {
+  const { app, host } = await withModels(q4);
+  app.models.show();
+  const path = "/m/new.gguf";
+  const came = (): void => {
+    host.emit({ type: "model", model: loading({ ...big, file: path }, 0) });
+    host.emit({ type: "downloaded", id: q4.id, file: path, opens: true });
+  };
+  came();
+  expect(app.models.outcome?.text).toContain("Opening it now.");
+  const error = { code: "other", message: "It needs 2.5 GB of memory." } as const;
+  host.emit({ type: "model", model: { ...ready(demoModel), error } });
+  expect(app.models.outcome).toEqual({ text: error.message, tone: "error" });
+  host.emit({ type: "model", model: ready({ ...big, file: path }) });
+  expect(app.models.outcome?.tone).toBe("error");
+  // In the chat a banner says it.
+  app.models.close();
+  came();
+  host.emit({ type: "model", model: { ...ready(demoModel), error } });
+  expect(app.model.fault?.message).toBe(error.message);
+  host.emit({ type: "model", model: ready({ ...big, file: path }) });
+  expect(notices(app)).toEqual(["SmolLM3-3B is downloaded and verified. Opening it now."]);
+});
+
 test("the models page itself says that a file came in", async () => {
   const { app } = await withModels(q4);
   app.models.show();
   await app.models.get(q4);
-  await vi.advanceTimersByTimeAsync(12_000);
+  await vi.advanceTimersByTimeAsync(11_000);
   expect(app.models.outcome?.text).toContain("SmolLM3-3B is downloaded and verified.");
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(app.models.outcome?.text).toBe("You are now talking to SmolLM3-3B.");
   expect(notices(app)).toEqual([]);
 });
 

@@ -1,6 +1,6 @@
 // The way to a real model: the first screen, a download, and the models page.
 import assert from "node:assert/strict";
-import { ask, answered, button, calls, message, scenes, soon } from "./window.js";
+import { ask, answered, button, calls, chats, message, scenes, soon } from "./window.js";
 
 const scene = scenes();
 
@@ -50,6 +50,7 @@ scene(
     await pace(page, 20, 10);
     await card.getByRole("button", { name: "Resume: SmolLM3-3B, Q4_K_M" }).click();
     await page.getByText("SmolLM3-3B is downloaded and verified. Opening it now.").waitFor();
+    await page.getByText("You are now talking to SmolLM3-3B.").waitFor();
     await page
       .getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU", exact: true })
       .waitFor();
@@ -90,6 +91,10 @@ scene(
         ),
       );
       assert.deepEqual(await message(page).boundingBox(), box, "nothing jumps");
+      if (download.state === "verifying") {
+        const checking = button(page, "Checking…: SmolLM3-3B, Q4_K_M");
+        assert.equal(await checking.getAttribute("aria-disabled"), "true");
+      }
       const now = await offer(page).getByRole("button").first().boundingBox();
       assert.deepEqual([now.x, now.y], [place.x, place.y]);
     }
@@ -136,6 +141,50 @@ scene(
   },
 );
 
+scene(
+  "a file that is found is shown while it is checked, and offered when it is",
+  { scene: "first-checking" },
+  async (page) => {
+    await offer(page)
+      .getByText("SmolLM3-3B was found on this computer (Downloads). Checking the file: 42 %")
+      .waitFor();
+    const bar = offer(page).getByRole("progressbar", { name: "Checking SmolLM3-3B, Q4_K_M" });
+    assert.equal(Number(await bar.getAttribute("value")).toFixed(2), "0.42");
+    // Whatever its drive does, the model can be downloaded.
+    await button(page, "Get SmolLM3-3B").waitFor();
+    assert.equal(await page.locator(".offer .button.main").count(), 0);
+    await openModels(page);
+    const here = dialog(page).getByRole("list", { name: "On this computer" });
+    await here.getByText("Checking the file: 42 %").waitFor();
+    await page.keyboard.press("Escape");
+    await page.evaluate(() => {
+      const { entries } = window.stage.list;
+      const checked = { ...entries[1], authenticity: "official", verifiedBytes: null };
+      window.stage.setList({ entries: [checked, ...entries.slice(2)] });
+    });
+    await button(page, "Open SmolLM3-3B, Q4_K_M").click();
+    await page.getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU" }).waitFor();
+  },
+);
+
+scene(
+  "a file of somebody else's making does not take the place of the download",
+  { scene: "first-other" },
+  async (page) => {
+    await button(page, "Get SmolLM3-3B").waitFor();
+    await offer(page)
+      .getByText(
+        "SmolLM3-3B-notes, Q4_K_M is on this computer, too (LM Studio). It is not the official file.",
+      )
+      .waitFor();
+    await button(page, "Open SmolLM3-3B-notes, Q4_K_M").click();
+    assert.deepEqual(
+      (await calls(page, "openModel", "getModel")).map(([name]) => name),
+      ["openModel"],
+    );
+  },
+);
+
 for (const [name, words] of [
   ["does-not-fit", "It needs 2.5 GB of memory, which is more than this computer has free."],
   ["no-room", "Its download needs 1.9 GB on the disk, and 1.2 GB are free."],
@@ -159,7 +208,7 @@ scene("the models page has the facts of each model, in words", { scene: "found" 
   const facts = async (name) => (await row(page, name).innerText()).replace(/\s+/gu, " ");
   assert.match(
     await facts("SmolLM3-3B Q4_K_M"),
-    /1\.9 GB · Fits · about 9 tokens\/s \(estimated\) · 3\.3 GB of memory at 16,384 tokens Official file Apache-2\.0 LM Studio/u,
+    /1\.9 GB · Fits · about 9 tokens\/s \(estimated\) · 3\.3 GB of memory at 16,384 tokens Official file Apache-2\.0 huggingface\.co\/ggml-org\/SmolLM3-3B-GGUF LM Studio/u,
   );
   const large = "smollm3-3b-finetuned-on-seven-years-of-my-own-notes-and-letters F16";
   assert.match(await facts(large), /Does not fit .* Not an official file Jan It needs 7\.6 GB/u);
@@ -209,6 +258,7 @@ scene(
         /SmolLM3-Q4_K_M\.gguf$/u,
       ),
     );
+    await dialog(page).getByRole("status").getByText("The address is copied.").waitFor();
     await chosen("Open its page…");
     await page.getByText("This is the page that the model comes from.").waitFor();
     assert.equal(await page.getByText("The model wrote this address").count(), 0);
@@ -228,6 +278,40 @@ scene(
     ]);
   },
 );
+
+scene(
+  "an address is copied without the clipboard interface, or it is said that it was not",
+  { scene: "demoModel" },
+  async (page) => {
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new Error("there is none"));
+    });
+    await openModels(page);
+    const copy = async () => {
+      await button(page, "More for SmolLM3-3B, Q4_K_M").click();
+      await page.getByRole("menuitem", { name: "Copy address" }).click();
+    };
+    await copy();
+    await dialog(page).getByRole("status").getByText("The address is copied.").waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    assert.match(copied, /SmolLM3-Q4_K_M\.gguf$/u);
+    assert.equal(await focused(page), "More for SmolLM3-3B, Q4_K_M");
+    await page.evaluate(() => (document.execCommand = () => false));
+    await copy();
+    await dialog(page).getByRole("alert").getByText("The address could not be copied.").waitFor();
+  },
+);
+
+scene("a new chat looks again at what there is room for", { scene: "demoModel" }, async (page) => {
+  await offer(page).getByText("Fits this computer").waitFor();
+  // As where the disk filled up meanwhile; no event tells of it.
+  await page.evaluate(() => (window.stage.list.freeBytes = 1_210_000_000));
+  await chats(page).getByText("A story about a small bird").click();
+  await offer(page).waitFor({ state: "detached" });
+  await page.keyboard.press("Control+n");
+  await offer(page).getByText("and 1.2 GB are free").waitFor();
+});
 
 scene("the open model is unloaded and loaded again", {}, async (page) => {
   await openModels(page);

@@ -226,6 +226,8 @@ const screens = {
     scene: "download",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
   },
+  "first-checking": { scene: "first-checking" },
+  "first-other": { scene: "first-other" },
   "does-not-fit": { scene: "does-not-fit" },
   "no-room": { scene: "no-room" },
   ejected: { scene: "ejected" },
@@ -293,6 +295,14 @@ const screens = {
       await page.getByRole("tab", { name: "Model" }).click();
     },
   },
+  "settings-model-overridden": {
+    scene: "overridden",
+    height: 1000,
+    act: async (page) => {
+      await page.keyboard.press("Control+,");
+      await page.getByRole("tab", { name: "Model" }).click();
+    },
+  },
   "settings-answers-own": {
     height: 1000,
     act: async (page) => {
@@ -352,6 +362,9 @@ for (const name of [
   "first-start",
   "first-download",
   "first-found",
+  "first-checking",
+  "first-other",
+  "settings-model-overridden",
   "download-failed",
   "download-waiting",
   "does-not-fit",

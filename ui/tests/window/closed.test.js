@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { App, binary, dataFolder, SLOW } from "./app.js";
+import { App, binary, dataFolder, demoFile, SLOW } from "./app.js";
 import { Display, until } from "./driver.js";
 import { descendants, isDriverPort, link, sockets } from "./processes.js";
 
@@ -104,6 +106,28 @@ test("no process of the app has a socket on the network while it answers", async
     found.filter((socket) => !isDrivers(socket)),
     [],
   );
+});
+
+test("no process of the app has a socket on the network while it searches for models", async (t) => {
+  const data = dataFolder(t);
+  const downloads = join(data, "Downloads");
+  mkdirSync(downloads);
+  for (let file = 0; file < 5000; file++) writeFileSync(join(downloads, `${file}.txt`), "");
+  copyFileSync(demoFile, join(downloads, "SmolLM3-found.gguf"));
+  const app = await App.open(t, display, { data, env: { HOME: data, XDG_CONFIG_HOME: data } });
+  const pid = app.pid();
+  const isDrivers = isDriverPort(pid);
+  let searches = 0;
+  await app.until("five searches, with the file", async () => {
+    const list = await app.invoke("list_models");
+    const found = list.entries.some(({ name, place }) => name && place === "downloads");
+    if (list.scanning) searches += 1;
+    assert.deepEqual(
+      sockets(pid).filter((socket) => !isDrivers(socket)),
+      [],
+    );
+    return searches >= 5 && found;
+  });
 });
 
 test("without a driver there is no socket at all", async (t) => {

@@ -67,6 +67,17 @@ const shelf: ModelEntry[] = [
   },
 ];
 
+/** A model of somebody else's making, which fits. */
+const tuned: ModelEntry = {
+  ...onDisk(q4, "~/.lmstudio/models/me/it/SmolLM3-3B-notes.gguf", "lm-studio"),
+  name: "SmolLM3-3B-notes",
+  licence: "mit",
+  source: "https://huggingface.co/me/SmolLM3-3B-notes",
+  address: null,
+  authenticity: "unlisted",
+  recommended: false,
+};
+
 /** What the models page and the way to a real model can show. */
 export const downloads: Record<string, Script> = {
   "first-download": { ...downloading(running), firstStart: true, filled: false },
@@ -85,6 +96,24 @@ export const downloads: Record<string, Script> = {
     message: "The connection was lost, and huggingface.co did not answer again. Try again later.",
   }),
   "first-found": { ...list(...shelf.slice(0, 1), q8), firstStart: true, filled: false },
+  "first-checking": {
+    ...list(
+      q4,
+      {
+        ...onDisk(q4, "~/Downloads/SmolLM3-Q4_K_M.gguf", "downloads"),
+        authenticity: "unchecked",
+        verifiedBytes: 805_300_000,
+      },
+      q8,
+    ),
+    firstStart: true,
+    filled: false,
+  },
+  "first-other": {
+    ...list(q4, tuned, q8),
+    firstStart: true,
+    filled: false,
+  },
   found: list(...shelf, q8),
   "does-not-fit": list(
     { ...q4, forecast: small },

@@ -6,6 +6,7 @@ import type {
   Message,
   ModelList,
   ModelView,
+  Overrides,
   QueuedMessage,
   SearchHit,
   Settings,
@@ -27,6 +28,7 @@ export type Script = {
   /** Tokens (words, here) a second. */
   rate?: number;
   firstStart?: boolean;
+  overrides?: Overrides;
   filled?: boolean;
   exchanges?: number;
   /** Exchanges of the newest chat, where it has more than the others. */
@@ -75,6 +77,7 @@ export class FakeHost extends FakeModelHost implements Host {
       model: this.model,
       models: {},
       settings: {},
+      overrides: { device: null, threads: null, context: null },
       readingMs: 500,
       pauseAt: Infinity,
       problem: null,
@@ -154,6 +157,7 @@ export class FakeHost extends FakeModelHost implements Host {
       model: this.model,
       newChatDraft: this.#newDraft,
       maxThreads: 16,
+      overrides: this.#script.overrides,
     });
   }
 

@@ -1,5 +1,6 @@
 import type {
   ContextOption,
+  ContextOptions,
   DownloadState,
   Failure,
   HostEvent,
@@ -24,6 +25,7 @@ export const demoEntry: ModelEntry = {
   file: "/usr/lib/goldcrest/demo-q4_k_m.gguf",
   place: "demo-model",
   authenticity: "official",
+  verifiedBytes: null,
   problem: null,
   note: null,
   forecast: {
@@ -174,20 +176,24 @@ export class FakeModelHost {
     if (status.state === "ejected") this.#load(status.model.demoModel ? demoModel : big);
   }
 
-  contextOptions(): Promise<ContextOption[]> {
+  contextOptions(): Promise<ContextOptions | null> {
     const { status } = this.model;
-    const isDemo = status.state !== "none" && status.model.demoModel;
-    const all = isDemo ? [2048] : [4096, 8192, 16384, 32768, 65536, 131072];
-    const lengths = status.state === "none" ? [] : all;
-    return this.reply(
-      lengths.map((tokens) => ({
-        tokens,
-        kvF16Bytes: tokens * 73_728,
-        kvQ8Bytes: tokens * 39_168,
-        stretched: tokens > 65536,
-        fits: tokens <= 65536,
-      })),
-    );
+    if (status.state === "none") return this.reply(null);
+    const { demoModel } = status.model;
+    const lengths = demoModel ? [2048] : [4096, 8192, 16384, 32768, 65536, 131072];
+    const option = (tokens: number): ContextOption => ({
+      tokens,
+      kvF16Bytes: tokens * 73_728,
+      kvQ8Bytes: tokens * 39_168,
+      stretched: tokens > 65536,
+      fitsF16: tokens <= 65536,
+      fitsQ8: true,
+    });
+    return this.reply({
+      lengths: lengths.map(option),
+      automaticF16: option(demoModel ? 2048 : 32768),
+      automaticQ8: option(demoModel ? 2048 : 65536),
+    });
   }
 
   /** What the next checks of the model find, and how long a step of theirs takes. */
@@ -249,7 +255,7 @@ export class FakeModelHost {
       quantisation: "",
       bytes: 0,
       licence: null,
-      source: null,
+      source: url.split("/resolve/")[0] ?? null,
       address: url,
       authenticity: "unchecked",
       forecast: null,

@@ -37,6 +37,13 @@ const scenes: Record<string, Script> = {
   },
   ...downloads,
   "own-settings": { settings: { contextLength: 12345, unloadMinutes: 45 } },
+  overridden: {
+    overrides: {
+      device: { by: "GOLDCREST_DEVICE", value: "cpu" },
+      threads: { by: "GOLDCREST_THREADS", value: "3" },
+      context: { by: "--context", value: "5000" },
+    },
+  },
   ejected: { model: { status: { state: "ejected", model: unopened(big) }, error: null } },
   none: { filled: false, model: { status: { state: "none" }, error: null } },
   damaged: { problem: damaged },
