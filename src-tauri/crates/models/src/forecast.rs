@@ -52,7 +52,7 @@ impl Machine {
     /// The bytes of weights that a model reads in a second at this rate; none of a small one, which caches hold.
     pub fn reached_by(footprint: &Footprint, tokens_per_second: f64) -> Option<f64> {
         let per_token = footprint.bytes_per_token;
-        (per_token > WITHIN_CACHES).then(|| tokens_per_second * per_token as f64)
+        (per_token > WITHIN_CACHES).then_some(tokens_per_second * per_token as f64)
     }
 
     fn forecast_with(

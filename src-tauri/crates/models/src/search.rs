@@ -64,7 +64,7 @@ pub struct ModelSearch {
 #[derive(Debug, Clone, PartialEq)]
 enum HeaderRead {
     /// A SmolLM3 model.
-    Sound(ModelHeader),
+    Sound(Box<ModelHeader>),
     /// A SmolLM3 model, or a file that is named so, with the reason why it cannot be opened.
     Unsound(String),
     /// Something else.
@@ -138,7 +138,7 @@ impl ModelSearch {
         path.to_str()?;
         let stamp = FileStamp::of(path).ok()?;
         let header = match self.header(path, &stamp) {
-            HeaderRead::Sound(header) => Ok(header),
+            HeaderRead::Sound(header) => Ok(*header),
             HeaderRead::Unsound(problem) => Err(problem),
             HeaderRead::Other => return None,
         };
@@ -259,7 +259,7 @@ fn each_once(mut found: Vec<FoundFile>) -> Vec<FoundFile> {
 /// What the file is; an error where the system does not give its content.
 fn read_header(path: &Path) -> io::Result<HeaderRead> {
     Ok(match ModelHeader::open(path) {
-        Ok(header) => HeaderRead::Sound(header),
+        Ok(header) => HeaderRead::Sound(Box::new(header)),
         Err(OpenError::Gguf(GgufError::Io(error))) => return Err(error),
         Err(OpenError::Config(ConfigError::Architecture(_))) => HeaderRead::Other,
         // Before the architecture is read, only the name says what it was to be: a file that was cut off, say.
