@@ -111,23 +111,23 @@ impl ModelHost for EngineModel {
     ) {
         let Some(open) = &mut self.open else { return };
         let session = open.model.engine.session();
-        let (ids, label) = (&prompt.ids, chat.0.cast_unsigned());
+        let (ids, settled, label) = (&prompt.ids, prompt.settled, chat.0.cast_unsigned());
         match self.kv_disk.as_mut().zip(open.kv.as_ref()) {
             Some((disk, kv)) => {
                 let mut blocks = disk.blocks(kv);
-                session.resume(ids, label, Some(&mut blocks), cancel, on_progress);
+                session.resume(ids, settled, label, Some(&mut blocks), cancel, on_progress);
             }
-            None => session.resume(ids, label, None, cancel, on_progress),
+            None => session.resume(ids, settled, label, None, cancel, on_progress),
         }
     }
 
-    fn read_ahead(&mut self, _: ChatId, prompt: &Prompt, is_draft: bool, cancel: &AtomicBool) {
+    fn read_ahead(&mut self, _: ChatId, prompt: &Prompt, cancel: &AtomicBool) {
         let Some(open) = &mut self.open else { return };
         if prompt.ids.len() >= open.info.context_length {
             return;
         }
         let engine = &mut open.model.engine;
-        let (ahead, settled) = read_ahead_of(engine, &prompt.ids, is_draft);
+        let (ahead, settled) = (read_ahead_of(engine, &prompt.ids), prompt.settled);
         let mut more = true;
         while more && !(self.power.0)() {
             let read = engine.session().read_ahead(ahead, settled, cancel);
@@ -247,16 +247,9 @@ impl EngineModel {
     }
 }
 
-/// The tokens of a prompt that the answer to a longer one can use, without those that the template adds for the answer,
-/// and how many of them are of the chat.
-fn read_ahead_of<'a>(engine: &Engine, ids: &'a [u32], is_draft: bool) -> (&'a [u32], usize) {
-    let ahead = &ids[..engine.last_turn_end(ids).unwrap_or(ids.len())];
-    let settled = if is_draft {
-        engine.last_turn_end(ahead).unwrap_or(0)
-    } else {
-        ahead.len()
-    };
-    (ahead, settled)
+/// The tokens of a prompt that the answer to a longer one can use, without those that the template adds for the answer.
+fn read_ahead_of<'a>(engine: &Engine, ids: &'a [u32]) -> &'a [u32] {
+    &ids[..engine.last_turn_end(ids).unwrap_or(ids.len())]
 }
 
 fn no_model() -> Failure {

@@ -132,19 +132,17 @@ fn the_tokens_that_are_read_ahead_are_those_of_the_sent_message() {
     let mut model = run(nowhere.path(), KvType::F16);
     let mut prompt = |turns: &[&str]| {
         let prompt = model.prompt(&conversation(turns), &NEVER);
-        prompt.expect("a prompt").ids
+        prompt.expect("a prompt")
     };
     let chat = prompt(&["It is a list."]);
     let draft = prompt(&["It is a list.", "How long"]);
     let sent = prompt(&["It is a list.", "How long is it?"]);
     let engine = &model.open.as_ref().expect("open").model.engine;
-    let (ahead, settled) = read_ahead_of(engine, &draft, true);
-    assert_eq!(sent[..ahead.len()], *ahead);
-    assert!(ahead.len() > settled, "of the draft, too");
-    assert_eq!(
-        (&ahead[..settled], settled),
-        read_ahead_of(engine, &chat, false)
-    );
+    let ahead = read_ahead_of(engine, &draft.ids);
+    assert_eq!(sent.ids[..ahead.len()], *ahead);
+    assert!(ahead.len() > draft.settled, "of the draft, too");
+    assert_eq!(&ahead[..draft.settled], read_ahead_of(engine, &chat.ids));
+    assert_eq!([chat.settled, sent.settled], [draft.settled; 2]);
 }
 
 #[test]

@@ -74,16 +74,9 @@ pub trait ModelHost: Send {
     ) {
     }
 
-    /// Reads as much of a prompt of `chat` as the answer to a longer one can use. `is_draft`: its last message is not sent
-    /// yet. Returns within 100 ms once `cancel` is set.
-    fn read_ahead(
-        &mut self,
-        _chat: ChatId,
-        _prompt: &Prompt,
-        _is_draft: bool,
-        _cancel: &AtomicBool,
-    ) {
-    }
+    /// Reads as much of a prompt of `chat` as the answer to a longer one can use; a question at its end is not sent yet.
+    /// Returns within 100 ms once `cancel` is set.
+    fn read_ahead(&mut self, _chat: ChatId, _prompt: &Prompt, _cancel: &AtomicBool) {}
 
     /// Does one step of what waits for idle time: what was read of the chats is kept for the next start. `evaluates`: also
     /// what takes the model longer than writing to a disk. False when nothing is left to do. Returns within 100 ms once

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use inference::{Event, Role};
+use inference::Event;
 use store::ChatId;
 
 use crate::failure::{Failure, FailureCode};
@@ -179,9 +179,7 @@ fn read_ahead(
         let make = &mut |conversation: &_| host.prompt(conversation, cancel);
         let (prompt, _) = fit::fit(request, limits, make)?;
         host.resume(chat, &prompt, cancel, &mut |_| {});
-        let last = request.conversation.messages.last();
-        let is_draft = last.is_some_and(|turn| turn.role == Role::User);
-        host.read_ahead(chat, &prompt, is_draft, cancel);
+        host.read_ahead(chat, &prompt, cancel);
     }
     Ok(())
 }

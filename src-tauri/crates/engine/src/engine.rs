@@ -271,7 +271,7 @@ impl Engine {
         self.session.truncate(0);
         let _complete = self
             .session
-            .prefill(tokens, &AtomicBool::new(false), &mut |_| {})?;
+            .prefill(tokens, 0, &AtomicBool::new(false), &mut |_| {})?;
         Ok(vec![self.session.logits(0).to_vec()])
     }
 

@@ -16,6 +16,9 @@ pub enum Part {
 pub struct Prompt {
     /// The token ids.
     pub ids: Vec<u32>,
+    /// Number of leading ids that are of the conversation before its last question, and were there before it was asked; 0
+    /// where there are none.
+    pub settled: usize,
     /// What the first generated token belongs to: thinking where the prompt ends inside of it.
     pub starts_in: Part,
 }
@@ -26,6 +29,7 @@ impl Prompt {
     pub fn of_ids(ids: Vec<u32>) -> Self {
         Prompt {
             ids,
+            settled: 0,
             starts_in: Part::Answer,
         }
     }

@@ -10,7 +10,8 @@ use chat::{
     TemplateChoice, TemplateStatus,
 };
 use inference::{
-    Conversation, Event, Finished, GenerateParams, Part, Prompt, Sampling, Stats, StopReason, Turn,
+    Conversation, Event, Finished, GenerateParams, Part, Prompt, Role, Sampling, Stats, StopReason,
+    Turn,
 };
 use jiff::civil::Date;
 
@@ -179,6 +180,11 @@ impl Script {
     pub fn beside(&self) -> BesideLog {
         self.0.lock().unwrap().beside.clone()
     }
+    fn ends_with_question(&self, prompt: &Prompt) -> bool {
+        let conversation = &self.0.lock().unwrap().prompted[prompt.ids[0] as usize];
+        let last = conversation.messages.last();
+        last.is_some_and(|turn| turn.role == Role::User)
+    }
     fn last_words(&self, prompt: &Prompt) -> String {
         let conversation = &self.0.lock().unwrap().prompted[prompt.ids[0] as usize];
         let last = conversation.messages.last();
@@ -316,9 +322,9 @@ impl ModelHost for Scripted {
         beside.push_held(Beside::Resume(chat, words), cancel);
     }
 
-    fn read_ahead(&mut self, chat: ChatId, prompt: &Prompt, is_draft: bool, cancel: &AtomicBool) {
+    fn read_ahead(&mut self, chat: ChatId, prompt: &Prompt, cancel: &AtomicBool) {
         let words = self.script.last_words(prompt);
-        let ahead = if is_draft {
+        let ahead = if self.script.ends_with_question(prompt) {
             Beside::ReadAhead(chat, words)
         } else {
             Beside::ReadChat(chat, words)

@@ -77,7 +77,7 @@ impl Generator<'_> {
             seed: params.sampling.seed.unwrap_or_else(random_seed),
             ..Stats::default()
         };
-        if self.prefill(ids, &mut stats, cancel, on_event)? == Pass::Cancelled {
+        if self.prefill(prompt, &mut stats, cancel, on_event)? == Pass::Cancelled {
             return Ok(Finished {
                 reason: StopReason::Cancelled,
                 stats,
@@ -92,17 +92,18 @@ impl Generator<'_> {
 
     fn prefill(
         &mut self,
-        prompt: &[u32],
+        prompt: &Prompt,
         stats: &mut Stats,
         cancel: &AtomicBool,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Pass, DeviceError> {
+        let (ids, settled) = (&prompt.ids, prompt.settled);
         let mut cached = None;
-        let pass = self.session.prefill(prompt, cancel, &mut |done| {
+        let pass = self.session.prefill(ids, settled, cancel, &mut |done| {
             let cached = *cached.get_or_insert(done);
             on_event(Event::Prefill {
                 done,
-                total: prompt.len(),
+                total: ids.len(),
                 cached,
             });
         });

@@ -15,6 +15,16 @@ pub(crate) struct Sequence {
     pub(crate) kept: usize,
     /// What the caller calls the conversation.
     pub(crate) label: u64,
+    /// What was read ahead behind the canonical positions.
+    pub(crate) split: Option<Split>,
+}
+
+/// Positions that are those of a cold run of a prompt whose passes end at `at`, within a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Split {
+    pub(crate) at: usize,
+    /// They end there: at `at`, or whole blocks behind it.
+    pub(crate) end: usize,
 }
 
 impl Sequence {
@@ -37,6 +47,13 @@ impl Sequence {
         self.settled = self.settled.min(len);
         self.canonical = self.canonical.min(len / block * block);
         self.kept = self.kept.min(self.canonical);
+        self.split = self.split.filter(|split| split.at <= len).map(|split| {
+            let blocks = (split.end.min(len) - split.at) / block;
+            Split {
+                end: split.at + blocks * block,
+                ..split
+            }
+        });
     }
 
     /// Whether a block of this many tokens is not kept yet, which `evaluates` or is canonical already.

@@ -112,24 +112,28 @@ impl Session {
     }
 
     /// Prefill: makes the cache hold exactly `prompt` and computes the logits after it, evaluating only new tokens.
-    /// `progress` is called with the number of tokens in the cache, first with the length of the common prefix.
+    /// `progress` is called with the number of tokens in the cache, first with the length of the common prefix. `settled`
+    /// is [`Prompt::settled`](inference::Prompt::settled): a pass ends there, so that what is read ahead until then, before
+    /// there is a question, is what a cold run computes.
     ///
     /// When cancelled or failed, the tokens evaluated so far stay in the cache.
     pub fn prefill(
         &mut self,
         prompt: &[u32],
+        settled: usize,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(usize),
     ) -> Result<Pass, DeviceError> {
         self.select(prompt);
+        let split = self.split(prompt.len(), settled);
         let reused = self.reused(prompt);
         self.truncate(reused);
         progress(self.sequence.tokens.len());
         while self.sequence.tokens.len() < prompt.len() {
             let at = self.sequence.tokens.len();
-            let rest = &prompt[at..];
-            let chunk = &rest[..self.pass_over(rest.len())];
-            let want = if chunk.len() == rest.len() {
+            let until = split.filter(|split| at < *split).unwrap_or(prompt.len());
+            let chunk = &prompt[at..at + self.pass_over(until - at)];
+            let want = if at + chunk.len() == prompt.len() {
                 Want::Last
             } else {
                 Want::Nothing
@@ -143,6 +147,14 @@ impl Session {
             progress(self.sequence.tokens.len());
         }
         Ok(Pass::Complete)
+    }
+
+    /// Where a pass over a prompt of `len` tokens ends though its block does not: behind the `settled` ones. `None` where
+    /// they end with a block, or so much comes after them that whole blocks, which can be kept, are worth more.
+    fn split(&mut self, len: usize, settled: usize) -> Option<usize> {
+        let block = self.block()?;
+        let whole = settled / block * block;
+        (settled > whole && len - whole < LONG_PROMPT * block).then_some(settled)
     }
 
     /// Tokens of the next pass where `rest` are left: whole blocks, as far as there are any.
@@ -415,6 +427,7 @@ impl Session {
         self.cached = 0;
         self.sequence.canonical = 0;
         self.sequence.kept = 0;
+        self.sequence.split = None;
         self.failure = Some(error.to_string());
         Ok(())
     }

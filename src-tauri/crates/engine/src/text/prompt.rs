@@ -266,6 +266,21 @@ impl PromptDraft<'_> {
             ids.insert(0, start);
         }
         let starts_in = think::part_after(self.tokenizer, &ids);
-        Some(Prompt { ids, starts_in })
+        Some(Prompt {
+            settled: self.settled(&ids),
+            ids,
+            starts_in,
+        })
+    }
+
+    /// See [`Prompt::settled`]: up to the end of the last answer.
+    fn settled(&self, ids: &[u32]) -> usize {
+        let ends = self.tokenizer.turn_ends();
+        let end = |ids: &[u32]| ids.iter().rposition(|id| ends.contains(id)).unwrap_or(0);
+        match self.conversation.messages.last() {
+            Some(turn) if turn.open => 0,
+            Some(turn) if turn.role == Role::Assistant => end(ids),
+            _ => end(&ids[..end(ids)]),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Sequences beside the current one: in memory, and as blocks that outlive the session.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Session;
@@ -7,7 +8,7 @@ use crate::model::error::DeviceError;
 use crate::model::evaluate::{Pass, Want};
 use crate::model::kv_cache::KvCache;
 use crate::run::kv_blocks::KvBlocks;
-use crate::run::sequence::{ParkedSequence, Sequence};
+use crate::run::sequence::{ParkedSequence, Sequence, Split};
 
 /// Tokens that are evaluated again rather than kept in a sequence of their own.
 const NEGLIGIBLE: usize = 64;
@@ -24,10 +25,11 @@ impl Session {
     /// before stays in memory, as far as there is room. From now on the current one is of the conversation `label`.
     ///
     /// `progress` is called with the number of leading tokens that are taken up, block by block. When cancelled, the rest
-    /// is left out.
+    /// is left out. `settled`: see [`Session::prefill`].
     pub fn resume(
         &mut self,
         prompt: &[u32],
+        settled: usize,
         label: u64,
         blocks: Option<&mut dyn KvBlocks>,
         cancel: &AtomicBool,
@@ -41,7 +43,8 @@ impl Session {
             (self.sequence.label, self.sequence.kept) = (label, 0);
         }
         if let Some(blocks) = blocks {
-            self.restore(prompt, blocks, cancel, progress);
+            let whole = self.whole_blocks(prompt.len(), settled);
+            self.restore(&prompt[..whole], blocks, cancel, progress);
         }
     }
 
@@ -94,22 +97,27 @@ impl Session {
         !self.sequence.has_draft() && others + self.kv_bytes() as u64 <= room
     }
 
-    /// Continues the current sequence, which shares most with `prompt`, by blocks of `prompt`. Positions in memory that
+    /// Number of leading tokens of a prompt that a cold run evaluates in whole blocks from the start on, without the last
+    /// token, which is always evaluated for its logits.
+    fn whole_blocks(&mut self, len: usize, settled: usize) -> usize {
+        let until = self.split(len, settled).unwrap_or(len.saturating_sub(1));
+        self.block().map_or(0, |block| until / block * block)
+    }
+
+    /// Continues the current sequence, which a prompt goes on from, by blocks of `whole`, its whole blocks. Positions in memory that
     /// are not canonical are replaced, so that the result is that of a cold run.
     fn restore(
         &mut self,
-        prompt: &[u32],
+        whole: &[u32],
         blocks: &mut dyn KvBlocks,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(usize),
     ) {
         let Some(block) = self.block() else { return };
-        let common = self.sequence.common(prompt);
-        // The last token is always evaluated, for its logits.
-        let whole = prompt.len().saturating_sub(1) / block * block;
+        let common = self.sequence.tokens.len();
         let next = common / block * block + block;
         let label = self.sequence.label;
-        if next > whole || !blocks.holds(label, &prompt[..next]) {
+        if next > whole.len() || !blocks.holds(label, &whole[..next]) {
             return;
         }
         let start = self.sequence.canonical.min(common) / block * block;
@@ -117,7 +125,7 @@ impl Session {
         let Some(mut cache) = self.kv_cache().map(|kv| kv.prefix(start)) else {
             return;
         };
-        blocks.load(&prompt[..whole], start, &mut |bytes| {
+        blocks.load(whole, start, &mut |bytes| {
             if cancel.load(Ordering::Relaxed) {
                 return false;
             }
@@ -134,11 +142,12 @@ impl Session {
         let Some(kv) = self.kv_cache() else { return };
         *kv = cache;
         self.sequence = Sequence {
-            tokens: prompt[..restored].to_vec(),
+            tokens: whole[..restored].to_vec(),
             canonical: restored,
             settled: restored,
             kept: self.sequence.kept.min(start),
             label,
+            split: None,
         };
         self.cached = restored;
         tracing::debug!(restored, common, "KV cache restored");
@@ -186,8 +195,8 @@ impl Session {
     }
 
     /// Evaluates a block of a prompt that is not sent yet, as a cold run does; its first `settled` tokens are of the
-    /// conversation, those behind them of a draft. False when cancelled, or no whole block is left. What is cancelled, or
-    /// of a draft that changes, costs nothing.
+    /// conversation, those behind them of a draft. The last block of the conversation may be a part of one. False when
+    /// cancelled, or no whole block is left. What is cancelled, or of a draft that changes, costs nothing.
     ///
     /// # Errors
     /// When the device fails.
@@ -200,11 +209,47 @@ impl Session {
         let Some(block) = self.block() else {
             return Ok(false);
         };
-        let is_left = self.sequence.canonical + block <= prompt.len();
-        let more = is_left && self.canonicalise(prompt, block, cancel)? == Pass::Complete;
+        let canonical = self.sequence.canonical.min(self.sequence.common(prompt));
+        let more = match self.split(prompt.len(), settled) {
+            Some(split) if canonical >= split / block * block => {
+                self.read_behind(prompt, split, block, cancel)?
+            }
+            _ if canonical + block > prompt.len() => false,
+            _ => self.canonicalise(prompt, block, cancel)? == Pass::Complete,
+        };
         let settled = settled.min(self.sequence.common(prompt));
         self.sequence.settled = self.sequence.settled.max(settled);
         Ok(more)
+    }
+
+    /// Evaluates what comes next of a prompt whose passes end at `split`: the rest of the conversation behind its whole
+    /// blocks, then a block of the draft. False when cancelled, or no whole block is left.
+    fn read_behind(
+        &mut self,
+        prompt: &[u32],
+        split: usize,
+        block: usize,
+        cancel: &AtomicBool,
+    ) -> Result<bool, DeviceError> {
+        let common = self.sequence.common(prompt);
+        let (start, end) = match self.sequence.split {
+            Some(read) if read.at == split && read.end <= common => (read.end, read.end + block),
+            _ => (split / block * block, split),
+        };
+        if end > prompt.len() || self.evaluate_again(prompt, start..end, cancel)? != Pass::Complete
+        {
+            return Ok(false);
+        }
+        let Sequence {
+            canonical,
+            kept,
+            split: read,
+            ..
+        } = &mut self.sequence;
+        *canonical = split / block * block;
+        *kept = (*kept).min(*canonical);
+        *read = Some(Split { at: split, end });
+        Ok(true)
     }
 
     /// Evaluates the block of `prompt` behind the canonical positions, which are the same there. Where that is cancelled
@@ -218,10 +263,28 @@ impl Session {
         let common = self.sequence.common(prompt);
         let start = self.sequence.canonical.min(common) / block * block;
         let end = start + block;
+        let pass = self.evaluate_again(prompt, start..end, cancel)?;
+        if pass == Pass::Complete {
+            self.sequence.canonical = end;
+            self.sequence.split = None;
+        }
+        Ok(pass)
+    }
+
+    /// Evaluates the positions `span` of `prompt`, whatever is there; behind whole segments, what the sequence has in common
+    /// with the prompt stays. Where that is cancelled or fails, the sequence is as before.
+    fn evaluate_again(
+        &mut self,
+        prompt: &[u32],
+        span: Range<usize>,
+        cancel: &AtomicBool,
+    ) -> Result<Pass, DeviceError> {
+        let common = self.sequence.common(prompt);
+        let (start, end) = (span.start, span.end);
         let Some(before) = self.kv_cache().map(|kv| kv.prefix(usize::MAX)) else {
             return Ok(Pass::Complete);
         };
-        let pass = self.evaluate_canonical(start, &prompt[start..end], cancel);
+        let pass = self.evaluate_canonical(start, &prompt[span], cancel);
         let Some(kv) = self.kv_cache() else {
             return pass;
         };
@@ -229,7 +292,7 @@ impl Session {
             *kv = before;
             return pass;
         }
-        if common >= end {
+        if common >= end && end.is_multiple_of(KvCache::SEGMENT) {
             kv.append_rest_of(&before);
         } else {
             let Sequence {
@@ -244,11 +307,10 @@ impl Session {
             *kept = start.min(*kept);
             self.cached = end;
         }
-        self.sequence.canonical = end;
         Ok(Pass::Complete)
     }
 
-    /// The passes of a cold run over a block that begins at `start`.
+    /// The passes of a cold run over a block, or the rest of a conversation, that begins at `start`.
     fn evaluate_canonical(
         &mut self,
         start: usize,

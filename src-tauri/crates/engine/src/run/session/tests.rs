@@ -146,7 +146,7 @@ fn tokens(seed: u32, count: u32) -> Vec<u32> {
 
 fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
     let mut cached = None;
-    let pass = session.prefill(prompt, &NEVER, &mut |done| {
+    let pass = session.prefill(prompt, 0, &NEVER, &mut |done| {
         cached.get_or_insert(done);
     });
     assert_eq!(pass.expect("no failure"), Pass::Complete);
@@ -280,7 +280,7 @@ fn the_cache_is_valid_after_cancel() {
                     cancel.store(true, Ordering::Relaxed);
                 });
                 let pass = session
-                    .prefill(&prompt, &cancel, &mut |_| {})
+                    .prefill(&prompt, 0, &cancel, &mut |_| {})
                     .expect("no failure");
                 cancelled += usize::from(pass == Pass::Cancelled);
             });

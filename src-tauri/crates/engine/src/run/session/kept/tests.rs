@@ -92,8 +92,13 @@ fn tokens(seed: u32, count: u32) -> Vec<u32> {
 
 /// The logits after `prompt`, and how much of it was in the cache.
 fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
+    read_after(session, prompt, 0)
+}
+
+/// As [`read`], of a prompt whose first `settled` tokens are of the conversation.
+fn read_after(session: &mut Session, prompt: &[u32], settled: usize) -> (Vec<f32>, usize) {
     let mut cached = None;
-    let pass = session.prefill(prompt, &NEVER, &mut |done| {
+    let pass = session.prefill(prompt, settled, &NEVER, &mut |done| {
         cached.get_or_insert(done);
     });
     assert_eq!(pass.expect("no failure"), Pass::Complete);
@@ -112,8 +117,19 @@ fn converse(session: &mut Session, prompt: &[u32], answer: &[u32]) {
 
 /// Takes up what is kept; the progress.
 fn resume(session: &mut Session, prompt: &[u32], label: u64, kept: &mut Kept) -> Vec<usize> {
+    resume_after(session, prompt, 0, label, kept)
+}
+
+/// As [`resume`], of a prompt whose first `settled` tokens are of the conversation.
+fn resume_after(
+    session: &mut Session,
+    prompt: &[u32],
+    settled: usize,
+    label: u64,
+    kept: &mut Kept,
+) -> Vec<usize> {
     let mut progress = Vec::new();
-    session.resume(prompt, label, Some(kept), &NEVER, &mut |done| {
+    session.resume(prompt, settled, label, Some(kept), &NEVER, &mut |done| {
         progress.push(done);
     });
     progress
@@ -228,6 +244,77 @@ fn a_chat_that_is_taken_up_again_goes_on_as_a_cold_run_does() {
 }
 
 #[test]
+fn what_is_behind_the_last_block_is_read_before_there_is_a_question_as_a_cold_run_reads_it() {
+    for model in [
+        Model::usual(),
+        Model {
+            kv: KvType::Q8_0,
+            ..Model::usual()
+        },
+        Model {
+            chunk: 32,
+            ..Model::usual()
+        },
+        Model {
+            chunk: 2 * BLOCK,
+            ..Model::usual()
+        },
+    ] {
+        let chat = tokens(1, 300);
+        let mut kept = Kept::default();
+        let mut session = model.session();
+        converse(&mut session, &chat[..140], &chat[140..]);
+        keep_all(&mut session, &mut kept);
+        // A question that is short, one with whole blocks, and one so long that whole blocks are worth more.
+        for (question, cached) in [(9, 300), (130, 300), (467, 300), (469, 256)] {
+            let prompt = [&chat[..], &tokens(2, question)].concat();
+            let (cold, _) = read_after(&mut model.session(), &prompt, 300);
+            let mut again = model.session();
+            resume_after(&mut again, &chat, 300, 7, &mut kept);
+            read_ahead(&mut again, &chat, 300);
+            assert_eq!(again.tokens(), chat);
+            resume_after(&mut again, &prompt, 300, 7, &mut kept);
+            let (found, there) = read_after(&mut again, &prompt, 300);
+            assert_eq!(there, cached, "{question}");
+            assert!(found == cold, "{question}: other bits");
+            // The same where the question was read ahead while it was written, and was another one before.
+            let mut ahead = model.session();
+            resume_after(&mut ahead, &chat, 300, 7, &mut kept);
+            let other = [&chat[..], &tokens(3, 480)].concat();
+            for draft in [&other, &prompt] {
+                resume_after(&mut ahead, draft, 300, 7, &mut kept);
+                read_ahead(&mut ahead, draft, 300);
+            }
+            resume_after(&mut ahead, &prompt, 300, 7, &mut kept);
+            assert!(
+                read_after(&mut ahead, &prompt, 300).0 == cold,
+                "{question}: other bits of what was read ahead"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_was_read_ahead_of_a_question_is_not_taken_for_another_ones() {
+    let chat = tokens(1, 300);
+    let model = Model::usual();
+    let mut kept = Kept::default();
+    let mut session = model.session();
+    // The whole first prompt is kept, its question within the third block.
+    let first = [&chat[..], &tokens(2, 100)].concat();
+    read(&mut session, &first);
+    keep_all(&mut session, &mut kept);
+    assert_eq!(kept.blocks.len(), 3);
+    // Asked again, its passes end at the conversation's end: the third block is no part of them.
+    let (cold, _) = read_after(&mut model.session(), &first, 300);
+    let mut again = model.session();
+    resume_after(&mut again, &first, 300, 7, &mut kept);
+    let (found, cached) = read_after(&mut again, &first, 300);
+    assert_eq!(cached, 256);
+    assert!(found == cold, "other bits");
+}
+
+#[test]
 fn blocks_that_are_missing_or_of_another_length_are_evaluated() {
     let chat = tokens(1, 400);
     let mut kept = Kept::default();
@@ -293,7 +380,7 @@ fn several_chats_stay_in_memory_within_a_budget() {
         let mut session = Model::usual().session();
         session.set_spare_memory(Box::new(move |_, _| bytes));
         for (label, chat) in [(1, &first), (2, &second)] {
-            session.resume(chat, label, None, &NEVER, &mut |_| {});
+            session.resume(chat, 0, label, None, &NEVER, &mut |_| {});
             read(&mut session, chat);
         }
         session
@@ -301,12 +388,12 @@ fn several_chats_stay_in_memory_within_a_budget() {
     let next = |chat: &[u32]| [chat, &[9]].concat();
     let mut session = budget(1 << 30);
     for chat in [&first, &second, &first] {
-        session.resume(&next(chat), 1, None, &NEVER, &mut |_| {});
+        session.resume(&next(chat), 0, 1, None, &NEVER, &mut |_| {});
         assert_eq!(read(&mut session, &next(chat)).1, 300);
         session.truncate(300);
     }
     let mut session = budget(1000);
-    session.resume(&next(&first), 1, None, &NEVER, &mut |_| {});
+    session.resume(&next(&first), 0, 1, None, &NEVER, &mut |_| {});
     assert_eq!(read(&mut session, &next(&first)).1, 0, "it had no room");
     // Those of a chat that is erased go.
     let mut session = budget(1 << 30);
@@ -346,7 +433,7 @@ fn a_draft_is_read_ahead_as_a_cold_run_reads_it() {
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
     converse(&mut session, &chat[..100], &chat[100..]);
     read_ahead(&mut session, &with(&draft[..200]), 300);
-    assert_eq!(session.tokens().len(), 384);
+    assert_eq!(session.tokens().len(), 428);
     // A draft is not kept: it may change.
     let mut kept = Kept::default();
     keep_all(&mut session, &mut kept);
@@ -355,10 +442,10 @@ fn a_draft_is_read_ahead_as_a_cold_run_reads_it() {
     let more = session.read_ahead(&with(&draft[..400]), 300, &ALWAYS);
     assert!(!more.expect("no failure"), "cancelled");
     let sent = with(&draft[..260]);
-    let (found, cached) = read(&mut session, &sent);
-    assert_eq!(cached, 384);
+    let (found, cached) = read_after(&mut session, &sent, 300);
+    assert_eq!(cached, 428);
     assert!(
-        found == read(&mut Model::usual().session(), &sent).0,
+        found == read_after(&mut Model::usual().session(), &sent, 300).0,
         "other bits"
     );
     // Another one is sent instead: what the chat has stays.
@@ -381,7 +468,7 @@ fn taking_up_a_chat_tells_how_far_it_is_and_can_be_cancelled() {
     let mut session = Model::usual().session();
     read(&mut session, &tokens(2, 700));
     let mut progress = Vec::new();
-    session.resume(&chat, 7, Some(&mut kept), &ALWAYS, &mut |done| {
+    session.resume(&chat, 0, 7, Some(&mut kept), &ALWAYS, &mut |done| {
         progress.push(done);
     });
     assert_eq!(progress, Vec::<usize>::new());
@@ -409,9 +496,9 @@ fn without_evaluation_only_what_is_canonical_is_kept() {
     let (first, second) = (tokens(1, 300), tokens(2, 300));
     let mut session = Model::usual().session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
-    session.resume(&first, 1, None, &NEVER, &mut |_| {});
+    session.resume(&first, 0, 1, None, &NEVER, &mut |_| {});
     read(&mut session, &first);
-    session.resume(&second, 2, None, &NEVER, &mut |_| {});
+    session.resume(&second, 0, 2, None, &NEVER, &mut |_| {});
     converse(&mut session, &second[..150], &second[150..]);
     let mut kept = Kept::default();
     while session.keep(&mut kept, false, &NEVER).expect("no failure") {}
@@ -425,14 +512,14 @@ fn what_is_read_ahead_of_the_chat_is_kept_and_a_draft_stays_current() {
     let prompt = [&chat[..], &draft].concat();
     let mut session = Model::usual().session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
-    session.resume(&other, 1, None, &NEVER, &mut |_| {});
+    session.resume(&other, 0, 1, None, &NEVER, &mut |_| {});
     read(&mut session, &other);
-    session.resume(&prompt, 2, None, &NEVER, &mut |_| {});
+    session.resume(&prompt, 0, 2, None, &NEVER, &mut |_| {});
     read_ahead(&mut session, &prompt, 300);
     let mut kept = Kept::default();
     keep_all(&mut session, &mut kept);
     assert_eq!(kept.labels, [(2, 128), (2, 256)]);
-    assert_eq!(session.tokens(), &prompt[..512]);
+    assert_eq!(session.tokens(), &prompt[..556]);
     // Once it is sent, the others are kept as well.
     read(&mut session, &prompt);
     keep_all(&mut session, &mut kept);
@@ -445,7 +532,7 @@ fn the_current_chat_stays_where_there_is_no_room_to_keep_another() {
     let mut session = Model::usual().session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
     for (label, chat) in [(1, &first), (2, &second)] {
-        session.resume(chat, label, None, &NEVER, &mut |_| {});
+        session.resume(chat, 0, label, None, &NEVER, &mut |_| {});
         read(&mut session, chat);
     }
     let room = session.parked.bytes();
@@ -458,7 +545,7 @@ fn the_current_chat_stays_where_there_is_no_room_to_keep_another() {
         (&second[..], room)
     );
     // Nor does one that has no room push the others out.
-    session.resume(&[7], 3, None, &NEVER, &mut |_| {});
+    session.resume(&[7], 0, 3, None, &NEVER, &mut |_| {});
     assert_eq!(session.parked.bytes(), room);
 }
 
@@ -466,7 +553,7 @@ fn the_current_chat_stays_where_there_is_no_room_to_keep_another() {
 fn nothing_of_a_chat_that_is_erased_stays_in_memory() {
     let chat = tokens(1, 300);
     let mut session = Model::usual().session();
-    session.resume(&chat, 1, None, &NEVER, &mut |_| {});
+    session.resume(&chat, 0, 1, None, &NEVER, &mut |_| {});
     read(&mut session, &chat);
     session.retain(|label| label == 1);
     assert_eq!(session.tokens(), chat);
