@@ -60,7 +60,7 @@ fn reopen(args: &BenchArgs) -> Result<(), CliError> {
     for it in &chats {
         writeln!(
             out,
-            "{} tokens: first token after {:.2} s cold; reopened {:.2} s, behind {:.2} s to restore {} tokens ({:.1} MB on the disk){}",
+            "{} tokens: first token after {:.2} s cold, {:.2} s reopened; opening took {:.2} s for {} tokens ({:.1} MB on the disk){}",
             it.prompt,
             it.cold_s,
             it.reopened_s,

@@ -19,7 +19,7 @@ pub struct Reopening {
     pub prompt: usize,
     /// Seconds where nothing of the chat was kept, and all of it is read.
     pub cold_s: f64,
-    /// Seconds to take the blocks up from the disk, when the chat is opened.
+    /// Seconds to take the blocks up from the disk and to read what is behind them, when the chat is opened.
     pub restore_s: f64,
     /// Seconds when that is done.
     pub reopened_s: f64,
@@ -51,6 +51,7 @@ pub fn measure(
     let mut second = App::open(model, options, folder.path())?;
     let started = Instant::now();
     second.model.resume(CHAT, &before, &NEVER, &mut |_| {});
+    second.model.read_ahead(CHAT, &before, &NEVER);
     let restore_s = started.elapsed().as_secs_f64();
     let reopened = second.first_token(&chat(tokens, Some(QUESTION)))?;
     Ok(Reopening {

@@ -104,8 +104,8 @@ impl Session {
         self.block().map_or(0, |block| until / block * block)
     }
 
-    /// Continues the current sequence, which a prompt goes on from, by blocks of `whole`, its whole blocks. Positions in memory that
-    /// are not canonical are replaced, so that the result is that of a cold run.
+    /// Continues the current sequence, which a prompt goes on from, by blocks of `whole`, its whole blocks. Positions in
+    /// memory that are not canonical are replaced, so that the result is that of a cold run.
     fn restore(
         &mut self,
         whole: &[u32],
