@@ -153,7 +153,7 @@ fn on_battery_nothing_is_read_ahead() {
         model.power = Power(on_battery);
         let prompt = model.prompt(&conversation(&[]), &NEVER).expect("a prompt");
         model.resume(CHAT, &prompt, &NEVER, &mut |_| {});
-        model.read_ahead(CHAT, &prompt, true, &NEVER);
+        model.read_ahead(CHAT, &prompt, &NEVER);
         answer(&mut model, &conversation(&[])).1
     };
     assert!(read(|| false) > 0);
