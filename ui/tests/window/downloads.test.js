@@ -184,6 +184,8 @@ test(
     );
     await app.exact();
     await app.ask("What is Goldcrest?");
+    await app.session.press("\uE009", "\uE008", "m");
+    await app.get("dialog", "Models");
     await app.click("button", "Pause: SmolLM3-3B, Q4_K_M");
     await app.until("the pause", async () => /Paused at/.test(await app.text()));
     strace.kill("SIGINT");
