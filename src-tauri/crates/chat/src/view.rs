@@ -187,6 +187,8 @@ pub struct SearchHit {
     pub title: String,
     /// The message; `None`: it is in the title.
     pub message: Option<MessageId>,
+    /// Whether the snippet is from what the model thought.
+    pub in_thinking: bool,
     /// Plain text around the hit; the hits stand between U+E000 and U+E001.
     pub snippet: String,
     /// Unix seconds of the message or the chat.

@@ -1,4 +1,4 @@
-//! How long searching and journaling take in a store of 100,000 messages: `cargo bench -p store`.
+//! How long searching, journaling and purging take in a store of 100,000 messages: `cargo bench -p store`.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,15 +6,16 @@
     reason = "prints a measurement"
 )]
 
+#[path = "search/texts.rs"]
+mod texts;
+
 use std::time::{Duration, Instant};
 
-use store::{MessageId, MessageState, NewMessage, Progress, Role, Store, StoreError};
+use store::{ChatId, MessageId, MessageState, NewMessage, Progress, Role, Store, StoreError};
+use texts::{Language, Random};
 
-const CHATS: usize = 1_000;
-const MESSAGES: usize = 100;
-const WORDS: usize = 60;
-/// Words of the language. The n-th most common one has a share of about 1/n.
-const VOCABULARY: f64 = 50_000.0;
+const CHATS: usize = 10_000;
+const MESSAGES: usize = 10;
 const REPEATS: usize = 21;
 
 fn main() {
@@ -23,53 +24,39 @@ fn main() {
     let store = Store::open(&path).unwrap();
     let begun = Instant::now();
     let last = fill(&store);
+    let filled = begun.elapsed();
     println!(
-        "filled {} messages in {:.1?}",
+        "filled {CHATS} chats with {} messages in {filled:.1?}, {:.2} ms a message",
         CHATS * MESSAGES,
-        begun.elapsed()
+        filled.as_secs_f64() * 1e3 / (CHATS * MESSAGES) as f64
     );
     println!(
         "file: {} MB",
         std::fs::metadata(&path).unwrap().len() / 1_000_000
     );
 
-    let common = [word(0), word(1), word(2)];
-    let queries = [
-        common[0][..1].to_owned(),
-        common[0][..2].to_owned(),
-        common[0][..4].to_owned(),
-        common[0].clone(),
-        common.join(" "),
-        format!("{} {} {}", common[0], word(5_000), &common[1][..3]),
-        word(5_000),
-        word(49_999),
-        "nowhere".to_owned(),
-        // Within words.
-        common[0][1..4].to_owned(),
-        word(5_000)[1..].to_owned(),
-        format!("{} {}", &word(49_999)[1..], &word(5_000)[1..]),
-        format!("\"{} {}\"", common[0], common[1]),
-    ];
-    for query in queries {
+    println!("\n| query | | median | longest | hits |\n|---|---|---|---|---|");
+    for (what, query) in queries() {
         let mut hits = 0;
-        let time = median(|| hits = store.search().find(&query, 50).unwrap().len());
-        println!("search {query:?}: {time:.2?}, {hits} hits");
+        let (median, longest) = times(|| hits = store.search().find(&query, 50).unwrap().len());
+        let (median, longest) = (milliseconds(median), milliseconds(longest));
+        println!("| {what} | `{query}` | {median} | {longest} | {hits} |");
     }
+
     let mut progress = Progress {
         text: "word ".repeat(10_000),
         tokens: vec![100_000; 10_000],
         ..Progress::default()
     };
-    let time = median(|| {
+    let (time, _) = times(|| {
         progress.text.push_str("word ");
         progress.tokens.push(100_000);
         store.messages().journal(last, &progress).unwrap();
     });
-    println!("journal an answer of 10,000 tokens: {time:.2?}");
-    println!(
-        "list {CHATS} chats: {:.2?}",
-        median(|| assert_eq!(store.chats().list().unwrap().len(), CHATS))
-    );
+    println!("\njournal an answer of 10,000 tokens: {time:.2?}");
+    let (time, _) = times(|| assert_eq!(store.chats().list().unwrap().len(), CHATS));
+    println!("list {CHATS} chats: {time:.2?}");
+    purge(&store);
     let copied = Instant::now();
     store::daily_copy(&path, "2026-03-05").unwrap();
     println!("the day's copy: {:.1?}", copied.elapsed());
@@ -79,71 +66,130 @@ fn main() {
     println!("open: {:.2?}", opened.elapsed());
 }
 
-/// Chats whose words are as unevenly common as those of a language. Returns an answer that is being
-/// written.
-fn fill(store: &Store) -> MessageId {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = move || {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        random >> 33
-    };
-    let mut sentence = || {
-        let words =
-            (0..WORDS).map(|_| word(VOCABULARY.powf(next() as f64 / 2_f64.powi(31)) as u64 - 1));
-        words.collect::<Vec<_>>().join(" ")
-    };
-    let made = store.transaction(|store| {
-        let mut parent = None;
-        for n in 0..CHATS {
-            let chat = store
-                .chats()
-                .create(&format!("Chat {n}"), "2026-03-05", 1)?;
-            parent = None;
-            for m in 0..MESSAGES {
-                let role = if m % 2 == 0 {
-                    Role::User
-                } else {
-                    Role::Assistant
-                };
-                let last = n + 1 == CHATS && m + 1 == MESSAGES;
-                let state = if last {
-                    MessageState::Writing
-                } else {
-                    MessageState::Done
-                };
-                let text = &sentence();
-                let message = NewMessage {
-                    chat,
-                    parent,
-                    role,
-                    state,
-                    text,
-                    thinks: false,
-                    created_at: 1,
-                };
-                parent = Some(store.messages().add(&message)?);
-            }
+/// What is searched for, by length: of a common word, of a rare one, and of other kinds.
+fn queries() -> Vec<(String, String)> {
+    let mut queries = Vec::new();
+    for (what, word) in [("common", "question"), ("rare", &texts::rare_word())] {
+        for length in [1, 2, 3, 5, 8] {
+            let typed: String = word.chars().take(length).collect();
+            queries.push((format!("{what}, {length}"), typed));
         }
-        Ok::<_, StoreError>(parent)
-    });
-    made.unwrap().unwrap()
-}
-
-/// The word of a rank: two to five syllables, the same each time.
-fn word(rank: u64) -> String {
-    let mut digits = (rank + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-    let mut word = String::new();
-    for _ in 0..2 + digits % 4 {
-        word.push(char::from(b"bcdfghjklmnprstvwz"[(digits % 18) as usize]));
-        word.push(char::from(b"aeiou"[(digits / 18 % 5) as usize]));
-        digits = digits / 90 + rank;
     }
-    word
+    for letter in ["e", "z", "п", "水", "7"] {
+        queries.push(("one letter".to_owned(), letter.to_owned()));
+    }
+    for (what, query) in [
+        ("two common words", "question answer"),
+        ("common and rare", &format!("the {}", texts::rare_word())),
+        ("the second word begins", "question a"),
+        ("three words, one begins", "water because w"),
+        ("within common words", "estio"),
+        ("within words, rarely", "quen"),
+        ("within two words", "estio nswe"),
+        ("in quotes", "\"question answer\""),
+        ("no hit", "nowherever"),
+        ("no hit of common parts", "ingthe"),
+        ("no hit of two words", "question nowherever"),
+        ("no hit of one letter", "ж"),
+        ("Cyrillic", "вопрос"),
+        ("Chinese", "水问题"),
+        (
+            "a sentence",
+            "how do I answer the question about water in the world",
+        ),
+    ] {
+        queries.push((what.to_owned(), query.to_owned()));
+    }
+    queries
 }
 
-fn median(mut act: impl FnMut()) -> Duration {
+/// Chats in several languages. Returns an answer that is being written.
+fn fill(store: &Store) -> MessageId {
+    let mut random = Random::default();
+    let mut last = None;
+    // As in the app, where each message is a transaction of its own; a hundred of them are one here, for time's sake.
+    for some in (0..CHATS).collect::<Vec<_>>().chunks(100) {
+        let made = store.transaction(|store| {
+            for n in some {
+                let language = Language::of(*n);
+                let title = language.sentence(&mut random, 5);
+                let chat = store.chats().create(&title, "2026-03-05", *n as i64)?;
+                last = Some(fill_chat(
+                    store,
+                    chat,
+                    language,
+                    &mut random,
+                    n + 1 == CHATS,
+                )?);
+            }
+            Ok::<_, StoreError>(())
+        });
+        made.unwrap();
+    }
+    last.unwrap()
+}
+
+/// Questions of 20 words and answers of 120, every second one with 150 words of thinking.
+fn fill_chat(
+    store: &Store,
+    chat: ChatId,
+    language: Language,
+    random: &mut Random,
+    is_last: bool,
+) -> Result<MessageId, StoreError> {
+    let mut parent = None;
+    for m in 0..MESSAGES {
+        let asks = m % 2 == 0;
+        let writes = is_last && m + 1 == MESSAGES;
+        let text = language.sentence(random, if asks { 20 } else { 120 });
+        let message = store.messages().add(&NewMessage {
+            chat,
+            parent,
+            role: if asks { Role::User } else { Role::Assistant },
+            state: if asks {
+                MessageState::Done
+            } else {
+                MessageState::Writing
+            },
+            text: if asks { &text } else { "" },
+            thinks: false,
+            created_at: 1,
+        })?;
+        if !asks && !writes {
+            let progress = Progress {
+                text,
+                thinking: (m % 4 == 1).then(|| language.sentence(random, 150)),
+                ..Progress::default()
+            };
+            store.messages().journal(message, &progress)?;
+            store
+                .messages()
+                .end(message, MessageState::Done, None, None)?;
+        }
+        parent = Some(message);
+    }
+    Ok(parent.unwrap())
+}
+
+/// What the index costs whoever deletes: the oldest chats, for a second.
+fn purge(store: &Store) {
+    let chats = store.chats().list().unwrap();
+    let oldest: Vec<ChatId> = chats.iter().rev().take(50).map(|chat| chat.id).collect();
+    for chat in &oldest {
+        store.chats().delete(*chat, 1).unwrap();
+    }
+    let begun = Instant::now();
+    while store.chats().purge(2, Duration::from_millis(50)).unwrap() {}
+    let each = begun.elapsed() / (oldest.len() * MESSAGES) as u32;
+    println!("purge a message: {each:.2?}");
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
+/// The median and the longest time.
+fn times(mut act: impl FnMut()) -> (Duration, Duration) {
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..REPEATS {
         let begun = Instant::now();
@@ -151,5 +197,5 @@ fn median(mut act: impl FnMut()) -> Duration {
         times.push(begun.elapsed());
     }
     times.sort();
-    times[REPEATS / 2]
+    (times[REPEATS / 2], times[REPEATS - 1])
 }

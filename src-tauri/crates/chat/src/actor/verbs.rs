@@ -237,6 +237,7 @@ impl ChatActor {
             chat: row.chat,
             title: row.title,
             message: row.message,
+            in_thinking: row.in_thinking,
             snippet: row.snippet,
             at: row.at,
         };

@@ -5,133 +5,24 @@
 //! keep them in step with the tables. An answer is indexed when it has ended, so that journaling does
 //! not index it repeatedly.
 
+mod index;
 mod query;
+mod snippet;
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 
 use crate::deadline::{self, Deadline};
 use crate::error::StoreError;
-use crate::migrate::Step;
 use crate::table::id::ChatId;
 use crate::table::id::MessageId;
 
+pub(crate) use index::{STEPS, delete_securely};
 use query::{Term, quoted, terms};
-
-pub(crate) const STEPS: &[Step] = &[WORDS, PARTS];
-
-const WORDS: Step = Step {
-    version: 1,
-    sql: "CREATE VIRTUAL TABLE chat_search USING fts5 (
-              title, content = 'chat', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3'
-          );
-          CREATE TRIGGER chat_search_insert AFTER INSERT ON chat BEGIN
-              INSERT INTO chat_search (rowid, title) VALUES (new.id, new.title);
-          END;
-          CREATE TRIGGER chat_search_update AFTER UPDATE OF title ON chat BEGIN
-              INSERT INTO chat_search (chat_search, rowid, title) VALUES ('delete', old.id, old.title);
-              INSERT INTO chat_search (rowid, title) VALUES (new.id, new.title);
-          END;
-          CREATE TRIGGER chat_search_delete AFTER DELETE ON chat BEGIN
-              INSERT INTO chat_search (chat_search, rowid, title) VALUES ('delete', old.id, old.title);
-          END;
-
-          CREATE VIRTUAL TABLE message_search USING fts5 (
-              text, thinking,
-              content = 'message', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3'
-          );
-          CREATE TRIGGER message_search_insert AFTER INSERT ON message WHEN new.state <> 'writing' BEGIN
-              INSERT INTO message_search (rowid, text, thinking) VALUES (new.id, new.text, new.thinking);
-          END;
-          CREATE TRIGGER message_search_update AFTER UPDATE OF text, thinking, state ON message
-          WHEN old.state <> 'writing' OR new.state <> 'writing' BEGIN
-              INSERT INTO message_search (message_search, rowid, text, thinking)
-                  SELECT 'delete', old.id, old.text, old.thinking WHERE old.state <> 'writing';
-              INSERT INTO message_search (rowid, text, thinking)
-                  SELECT new.id, new.text, new.thinking WHERE new.state <> 'writing';
-          END;
-          CREATE TRIGGER message_search_delete AFTER DELETE ON message WHEN old.state <> 'writing' BEGIN
-              INSERT INTO message_search (message_search, rowid, text, thinking)
-                  VALUES ('delete', old.id, old.text, old.thinking);
-          END;",
-};
-
-// Not by 'rebuild', which would index answers that are still being written.
-const PARTS: Step = Step {
-    version: 3,
-    sql: "CREATE VIRTUAL TABLE chat_part_search USING fts5 (
-              title, content = 'chat', content_rowid = 'id', tokenize = 'trigram remove_diacritics 1'
-          );
-          CREATE TRIGGER chat_part_search_insert AFTER INSERT ON chat BEGIN
-              INSERT INTO chat_part_search (rowid, title) VALUES (new.id, new.title);
-          END;
-          CREATE TRIGGER chat_part_search_update AFTER UPDATE OF title ON chat BEGIN
-              INSERT INTO chat_part_search (chat_part_search, rowid, title) VALUES ('delete', old.id, old.title);
-              INSERT INTO chat_part_search (rowid, title) VALUES (new.id, new.title);
-          END;
-          CREATE TRIGGER chat_part_search_delete AFTER DELETE ON chat BEGIN
-              INSERT INTO chat_part_search (chat_part_search, rowid, title) VALUES ('delete', old.id, old.title);
-          END;
-          INSERT INTO chat_part_search (rowid, title) SELECT id, title FROM chat;
-
-          CREATE VIRTUAL TABLE message_part_search USING fts5 (
-              text, thinking,
-              content = 'message', content_rowid = 'id', tokenize = 'trigram remove_diacritics 1'
-          );
-          CREATE TRIGGER message_part_search_insert AFTER INSERT ON message WHEN new.state <> 'writing' BEGIN
-              INSERT INTO message_part_search (rowid, text, thinking) VALUES (new.id, new.text, new.thinking);
-          END;
-          CREATE TRIGGER message_part_search_update AFTER UPDATE OF text, thinking, state ON message
-          WHEN old.state <> 'writing' OR new.state <> 'writing' BEGIN
-              INSERT INTO message_part_search (message_part_search, rowid, text, thinking)
-                  SELECT 'delete', old.id, old.text, old.thinking WHERE old.state <> 'writing';
-              INSERT INTO message_part_search (rowid, text, thinking)
-                  SELECT new.id, new.text, new.thinking WHERE new.state <> 'writing';
-          END;
-          CREATE TRIGGER message_part_search_delete AFTER DELETE ON message WHEN old.state <> 'writing' BEGIN
-              INSERT INTO message_part_search (message_part_search, rowid, text, thinking)
-                  VALUES ('delete', old.id, old.text, old.thinking);
-          END;
-          INSERT INTO message_part_search (rowid, text, thinking)
-              SELECT id, text, thinking FROM message WHERE state <> 'writing';",
-};
-
-/// Has deleted content leave the index at once, where FTS5 would keep its words until it merges.
-/// The option is stored in the file.
-pub(crate) fn delete_securely(db: &Connection) -> rusqlite::Result<()> {
-    for index in [
-        "chat_search",
-        "message_search",
-        "chat_part_search",
-        "message_part_search",
-    ] {
-        let is_set: bool = db.query_row(
-            &format!(
-                "SELECT EXISTS (SELECT 1 FROM {index}_config WHERE k = 'secure-delete' AND v = 1)"
-            ),
-            [],
-            |row| row.get(0),
-        )?;
-        if !is_set {
-            db.execute(
-                &format!("INSERT INTO {index} ({index}, rank) VALUES ('secure-delete', 1)"),
-                [],
-            )?;
-        }
-    }
-    Ok(())
-}
-
-/// Makes the tables in which the text around a hit is looked for, in memory and for this connection.
-pub(crate) fn prepare(db: &Connection) -> rusqlite::Result<()> {
-    db.pragma_update(None, "temp_store", "MEMORY")?;
-    db.execute_batch(
-        "CREATE VIRTUAL TABLE temp.excerpt USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2');
-         CREATE VIRTUAL TABLE temp.part_excerpt USING fts5 (text, tokenize = 'trigram remove_diacritics 1')",
-    )
-}
+use snippet::Snippets;
+pub(crate) use snippet::prepare;
 
 /// A place where something was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,6 +33,8 @@ pub struct SearchRow {
     pub title: String,
     /// The message; `None`: it is in the title.
     pub message: Option<MessageId>,
+    /// Whether the snippet is from the message's thinking.
+    pub in_thinking: bool,
     /// Text around the hit; the hits stand between U+E000 and U+E001.
     pub snippet: String,
     /// Unix seconds of the message, or of the chat's last one.
@@ -154,6 +47,7 @@ impl SearchRow {
             chat: ChatId(row.get(0)?),
             title: row.get(1)?,
             message: row.get::<_, Option<i64>>(2)?.map(MessageId),
+            in_thinking: false,
             snippet: row.get(3)?,
             at: row.get(4)?,
         })
@@ -162,10 +56,6 @@ impl SearchRow {
 
 /// How long a search may take: other requests to the store wait meanwhile.
 const LIMIT: Duration = Duration::from_millis(250);
-/// Characters of a text that FTS5's `snippet` gets at a time. Its time grows with the square of the
-/// hits, and nothing interrupts it: a text of 15 KB with 5,000 hits takes a third of a second.
-const PART: usize = 2000;
-
 /// The search.
 pub struct Search<'s> {
     pub(crate) db: &'s Connection,
@@ -257,9 +147,13 @@ impl Search<'_> {
         self.rows(found, &sql, matching, limit)?;
         for row in &mut found[before..] {
             if let Some(message) = row.message
-                && let Some(snippet) = self.snippet_of(message, matching)?
+                && let Some((snippet, in_thinking)) =
+                    matching
+                        .snippets
+                        .of_message(self.db, self.deadline, message)?
             {
                 row.snippet = snippet;
+                row.in_thinking = in_thinking;
             }
         }
         Ok(())
@@ -289,51 +183,6 @@ impl Search<'_> {
         }
         Ok(())
     }
-
-    /// Text around the first hit in a message; `None`: there is no time to look for it.
-    fn snippet_of(
-        &self,
-        message: MessageId,
-        matching: &Matching,
-    ) -> rusqlite::Result<Option<String>> {
-        let (text, thinking) = self
-            .db
-            .prepare_cached("SELECT text, thinking FROM message WHERE id = ?1")?
-            .query_row([message.0], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
-            })?;
-        for whole in [Some(text), thinking].into_iter().flatten() {
-            let mut rest = whole.as_str();
-            while !rest.is_empty() && !self.deadline.has_passed() {
-                let is_first = rest.len() == whole.len();
-                let part = first_part(rest);
-                rest = &rest[part.len()..];
-                if let Some(snippet) = self.snippet(part, matching)? {
-                    return Ok(Some(with_ellipses(snippet, is_first, rest.is_empty())));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Text around the hits in this text; `None`: it has none.
-    fn snippet(&self, text: &str, matching: &Matching) -> rusqlite::Result<Option<String>> {
-        let table = matching.excerpt;
-        let insert = format!("INSERT OR REPLACE INTO temp.{table} (rowid, text) VALUES (1, ?1)");
-        self.db.prepare_cached(&insert)?.execute([text])?;
-        let shown = matching.shown;
-        let read = format!("SELECT {shown} FROM temp.{table} WHERE {table} MATCH ?1");
-        let shown: Option<String> = self
-            .db
-            .prepare_cached(&read)?
-            .query_row([&matching.any], |row| row.get(0))
-            .optional()?;
-        Ok(shown.map(|shown| {
-            matching
-                .cut
-                .map_or_else(|| shown.clone(), |cut| cut(&shown))
-        }))
-    }
 }
 
 /// What was found so far.
@@ -351,12 +200,7 @@ struct Matching {
     all: String,
     /// What has to match in the index of words besides.
     others: Option<String>,
-    /// What is marked in a snippet.
-    any: String,
-    /// The table that makes the snippets, and how.
-    excerpt: &'static str,
-    shown: &'static str,
-    cut: Option<fn(&str) -> String>,
+    snippets: Snippets,
 }
 
 impl Matching {
@@ -368,10 +212,7 @@ impl Matching {
             message_index: "message_search",
             all: each.join(" "),
             others: None,
-            any: each.join(" OR "),
-            excerpt: "excerpt",
-            shown: "snippet(excerpt, 0, char(0xE000), char(0xE001), '…', 16)",
-            cut: None,
+            snippets: Snippets::of_words(terms),
         }
     }
 
@@ -388,10 +229,7 @@ impl Matching {
             message_index: "message_part_search",
             all: each.join(" "),
             others: (!others.is_empty()).then(|| others.join(" ")),
-            any: each.join(" OR "),
-            excerpt: "part_excerpt",
-            shown: "highlight(part_excerpt, 0, char(0xE000), char(0xE001))",
-            cut: Some(around_first_hit),
+            snippets: Snippets::of_parts(&parts),
         })
     }
 
@@ -410,59 +248,6 @@ impl Matching {
             ),
         }
     }
-}
-
-/// Characters before the first hit, and from there on, that are shown of a text.
-const BEFORE: usize = 40;
-const FROM: usize = 120;
-
-/// The words around the first hit of a text whose hits are marked.
-fn around_first_hit(marked: &str) -> String {
-    let hit = marked.find('\u{E000}').unwrap_or(0);
-    let start = marked[..hit]
-        .char_indices()
-        .rev()
-        .nth(BEFORE)
-        .map_or(0, |(at, _)| at);
-    let end = marked[hit..]
-        .char_indices()
-        .nth(FROM)
-        .map_or(marked.len(), |(at, _)| hit + at);
-    let start = match marked[start..hit].find(char::is_whitespace) {
-        Some(blank) if start > 0 => start + blank,
-        _ => start,
-    };
-    let end = match marked[hit..end].rfind(char::is_whitespace) {
-        Some(blank) if end < marked.len() => hit + blank,
-        _ => end,
-    };
-    let begin = if start > 0 { "…" } else { "" };
-    let rest = if end < marked.len() { "…" } else { "" };
-    format!("{begin}{}{rest}", marked[start..end].trim())
-}
-
-/// What is left of a text up to the last blank in its first [`PART`] characters.
-fn first_part(text: &str) -> &str {
-    let Some((end, _)) = text.char_indices().nth(PART) else {
-        return text;
-    };
-    let blank = text[..end].rfind(char::is_whitespace);
-    &text[..blank.filter(|at| *at > 0).unwrap_or(end)]
-}
-
-/// Marks where text was left out, beside where FTS5 has done so.
-fn with_ellipses(snippet: String, is_first: bool, is_last: bool) -> String {
-    let begin = if is_first || snippet.starts_with('…') {
-        ""
-    } else {
-        "…"
-    };
-    let end = if is_last || snippet.ends_with('…') {
-        ""
-    } else {
-        "…"
-    };
-    format!("{begin}{snippet}{end}")
 }
 
 #[cfg(test)]
@@ -509,51 +294,10 @@ mod tests {
         let store = filled(1)?;
         let chat = store.chats().list()?[0].id;
         let (message, _) = store.messages().tree(chat)?[0];
-        let matching = Matching::words(&terms("goldcrest"));
-        let snippet = || store.search().snippet_of(message, &matching);
-        assert!(snippet()?.is_some_and(|text| text.contains('\u{E000}')));
+        let snippets = Snippets::of_words(&terms("goldcrest"));
+        let snippet = || snippets.of_message(&store.db, &store.deadline, message);
+        assert!(snippet()?.is_some_and(|(text, _)| text.contains('\u{E000}')));
         assert_eq!(store.deadline.within(Duration::ZERO, snippet)?, None);
         Ok(())
-    }
-
-    #[test]
-    fn the_words_around_a_hit_are_whole() {
-        let text = format!(
-            "{}p\u{E000}lanet\u{E001} {}",
-            "before ".repeat(30),
-            "after ".repeat(60)
-        );
-        let shown = around_first_hit(&text);
-        assert!(shown.starts_with("…before before"), "{shown}");
-        assert!(
-            shown.contains("before p\u{E000}lanet\u{E001} after"),
-            "{shown}"
-        );
-        assert!(
-            shown.ends_with("after…") && shown.chars().count() < 170,
-            "{shown}"
-        );
-        assert_eq!(
-            around_first_hit("p\u{E000}lanet\u{E001}s"),
-            "p\u{E000}lanet\u{E001}s"
-        );
-        let long = format!("{}\u{E000}x\u{E001}{}", "ü".repeat(500), "ü".repeat(500));
-        assert!(around_first_hit(&long).chars().count() < 170);
-    }
-
-    #[test]
-    fn a_text_is_looked_through_in_parts_that_end_at_a_blank() {
-        let parts = |mut text: &str| {
-            let mut parts = Vec::new();
-            while !text.is_empty() {
-                parts.push(first_part(text).chars().count());
-                text = &text[first_part(text).len()..];
-            }
-            parts
-        };
-        assert_eq!(parts(&"ü".repeat(2000)), [2000]);
-        assert_eq!(parts(&"ü".repeat(2001)), [2000, 1]);
-        assert_eq!(parts(&format!("ab {}", "ü".repeat(2000))), [2, 2000, 1]);
-        assert_eq!(parts(&"abc ".repeat(600)), [1999, 401]);
     }
 }
