@@ -23,6 +23,7 @@ fn export(file: &Path) {
         .semantic_types(semantics)
         .disable_serde_phases()
         .constant("defaultSettings", chat::Settings::default())
+        .constant("slashCommands", chat::SLASH_COMMANDS)
         .export(Typescript::default().header(HEADER), file)
         .expect("the types can be written as TypeScript");
 }

@@ -130,7 +130,7 @@ pub struct AskArgs {
     pub prompt: String,
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct ChatArgs {
     #[command(flatten)]
     pub model: ModelArgs,

@@ -22,14 +22,14 @@ pub enum Input {
 }
 
 impl Input {
-    /// Reads what is typed where input and output are a terminal. `commands` are completed by the Tab key.
-    pub fn new(commands: &'static [(&'static str, &'static str)]) -> Result<Self, CliError> {
+    /// Reads what is typed where input and output are a terminal. The names of `commands` are completed by the Tab key.
+    pub fn new(commands: impl Iterator<Item = &'static str>) -> Result<Self, CliError> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Ok(Self::Piped);
         }
         let config = Config::builder().auto_add_history(true).build();
         let mut editor = Editor::with_history(config, MemHistory::new()).map_err(unreadable)?;
-        editor.set_helper(Some(Commands(commands)));
+        editor.set_helper(Some(Commands(commands.collect())));
         Ok(Self::Terminal(Box::new(editor)))
     }
 
@@ -77,14 +77,16 @@ fn joined(lines: &str) -> String {
     lines.replace("\\\n", "\n")
 }
 
-/// The commands of a conversation, each with what it does.
-pub struct Commands(&'static [(&'static str, &'static str)]);
+/// The names of the commands of a conversation.
+pub struct Commands(Vec<&'static str>);
 
 impl Commands {
     fn beginning_with(&self, typed: &str) -> Vec<String> {
-        let fits = |name: &&str| typed.starts_with('/') && name.starts_with(typed);
-        let names = self.0.iter().map(|(name, _)| *name);
-        names.filter(fits).map(str::to_owned).collect()
+        let Some(typed) = typed.strip_prefix('/') else {
+            return Vec::new();
+        };
+        let fits = self.0.iter().filter(|name| name.starts_with(typed));
+        fits.map(|name| format!("/{name}")).collect()
     }
 }
 
@@ -126,10 +128,7 @@ mod tests {
 
     #[test]
     fn a_command_is_completed_from_its_beginning_alone() {
-        let commands = Commands(&[
-            ("/new", "start a new chat"),
-            ("/no_think", "answer at once"),
-        ]);
+        let commands = Commands(vec!["new", "no_think"]);
         assert_eq!(commands.beginning_with("/n"), ["/new", "/no_think"]);
         assert_eq!(commands.beginning_with("/no"), ["/no_think"]);
         for other in ["", "n", "what is /n", "/x"] {

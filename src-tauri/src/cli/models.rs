@@ -17,10 +17,21 @@ use super::output::{self, CliError, visible};
 use crate::folders::Folders;
 use crate::models::{ModelPlaces, machine_name, settings_name};
 
-pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
+/// The model files on this computer.
+pub fn here() -> Result<Vec<FoundFile>, CliError> {
+    let places = places()?;
+    let facts = Facts::read(&places.facts_file());
+    Ok(places.search(&ModelSearch::default(), None, &facts)())
+}
+
+fn places() -> Result<ModelPlaces, CliError> {
     let folders = Folders::of_user()
         .ok_or_else(|| CliError::message("no home folder was found; set GOLDCREST_DATA_DIR"))?;
-    let places = ModelPlaces::of_user(&folders);
+    Ok(ModelPlaces::of_user(&folders))
+}
+
+pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
+    let places = places()?;
     let manifest = Manifest::embedded();
     let mut facts = Facts::read(&places.facts_file());
     // As the app searches it, and stores it beside what is known of files.

@@ -12,6 +12,34 @@ fn chat_goes_on_without_a_terminal() {
     assert!(!output.contains('\x1b'));
 }
 
+#[test]
+fn every_command_of_the_table_does_something_in_the_terminal() {
+    let help = stdout(run_with_input(&["chat"], "/help\n"));
+    let names: Vec<&str> = help
+        .lines()
+        .filter_map(|line| line.strip_prefix('/')?.split_whitespace().next())
+        .collect();
+    assert!(names.contains(&"new") && names.contains(&"quit"), "{help}");
+    for name in names {
+        let input = format!("/no_think {QUESTION}\n/{name}\n");
+        let output = run_with_input(&["chat", "--max-tokens", "4"], &input);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{name}: {errors}");
+        assert!(!errors.contains("no command"), "{name}: {errors}");
+    }
+}
+
+#[test]
+fn a_message_that_begins_with_a_slash_is_answered_and_an_unknown_command_is_not() {
+    let question = "/etc/hosts is what?";
+    let answer = stdout(run(["ask", "--temperature", "0", "--no-think", question]));
+    let input = format!("/no_think\n/nonsense\n{question}\n");
+    let output = run_with_input(&["chat", "--temperature", "0"], &input);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("There is no command /nonsense"), "{errors}");
+    assert_eq!(stdout(output).trim(), answer.trim());
+}
+
 /// Runs a conversation in a terminal of its own. Each of the keys are typed once the text before them is shown.
 #[cfg(target_os = "linux")]
 fn typed(steps: &[(&str, &str)]) -> String {
@@ -48,7 +76,7 @@ fn typed(steps: &[(&str, &str)]) -> String {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_line_in_the_terminal_is_completed_edited_and_comes_back() {
-    const LIST: &str = "start a new chat";
+    const LIST: &str = "Start a new chat";
     const PROMPT: &str = "› ";
     let completed = typed(&[(PROMPT, "/h\t\r/quit\r")]);
     assert_eq!(completed.matches(LIST).count(), 1, "{completed}");

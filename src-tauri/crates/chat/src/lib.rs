@@ -21,6 +21,7 @@ mod model_host;
 mod model_thread;
 mod reading;
 mod settings;
+mod slash;
 mod text;
 mod title;
 mod view;
@@ -35,6 +36,7 @@ pub use model_host::{
     TemplateStatus,
 };
 pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};
+pub use slash::{SLASH_COMMANDS, SlashCommand, SlashName, SlashPlace, Typed};
 pub use store::{
     ChatId, Copy, Draft, DraftPlace, GoodCopy, MessageId, MessageState, QueuedMessage, Store,
     StoreError, WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside,

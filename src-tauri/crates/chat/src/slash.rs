@@ -1,0 +1,264 @@
+//! The commands that are typed in place of a message: one table, for the window and for the terminal.
+
+use serde::Serialize;
+
+/// A command that is typed behind a slash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+pub struct SlashCommand {
+    /// Which one it is, and its name behind the slash.
+    pub name: SlashName,
+    /// What may follow the name; in brackets, where it may be left out.
+    pub argument: Option<&'static str>,
+    /// What it does.
+    pub does: &'static str,
+    /// Where it works.
+    pub place: SlashPlace,
+}
+
+/// Where a command works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "snake_case")]
+pub enum SlashPlace {
+    /// In the window alone.
+    Window,
+    /// In `goldcrest chat` alone.
+    Terminal,
+    /// In both.
+    Both,
+}
+
+macro_rules! names {
+    ($($(#[$doc:meta])+ $name:ident = $text:literal),+ $(,)?) => {
+        /// The name of a command.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+        #[cfg_attr(feature = "specta", derive(specta::Type))]
+        pub enum SlashName {
+            $($(#[$doc])+ #[serde(rename = $text)] $name),+
+        }
+
+        impl SlashName {
+            /// As it is typed, without the slash.
+            pub const fn text(self) -> &'static str {
+                match self {
+                    $(SlashName::$name => $text),+
+                }
+            }
+        }
+    };
+}
+
+names! {
+    /// A new chat.
+    New = "new",
+    /// A new chat in place of this one.
+    Clear = "clear",
+    /// With thinking.
+    Think = "think",
+    /// Without thinking.
+    NoThink = "no_think",
+    /// The last answer again.
+    Regenerate = "regenerate",
+    /// More of the last answer.
+    Continue = "continue",
+    /// Another model.
+    Model = "model",
+    /// What is in use.
+    Status = "status",
+    /// Other colours.
+    Theme = "theme",
+    /// The settings.
+    Settings = "settings",
+    /// This list.
+    Help = "help",
+    /// The end.
+    Quit = "quit",
+}
+
+/// All commands, those that are used most first.
+pub const SLASH_COMMANDS: [SlashCommand; 12] = [
+    both(SlashName::New, None, "Start a new chat"),
+    both(SlashName::Clear, None, "Start over with an empty chat"),
+    both(
+        SlashName::Think,
+        Some("[MESSAGE]"),
+        "Think before answering",
+    ),
+    both(
+        SlashName::NoThink,
+        Some("[MESSAGE]"),
+        "Answer without thinking",
+    ),
+    both(SlashName::Regenerate, None, "Write the last answer again"),
+    both(SlashName::Continue, None, "Go on with the last answer"),
+    both(
+        SlashName::Model,
+        Some("[NAME]"),
+        "Show the models, or open one by its name",
+    ),
+    both(
+        SlashName::Status,
+        None,
+        "Show the model, the device and the context in use",
+    ),
+    window(
+        SlashName::Theme,
+        Some("system|light|dark"),
+        "Change the colours",
+    ),
+    window(SlashName::Settings, None, "Open the settings"),
+    both(SlashName::Help, None, "List the commands and the keys"),
+    SlashCommand {
+        name: SlashName::Quit,
+        argument: None,
+        does: "Leave",
+        place: SlashPlace::Terminal,
+    },
+];
+
+const fn both(name: SlashName, argument: Option<&'static str>, does: &'static str) -> SlashCommand {
+    SlashCommand {
+        name,
+        argument,
+        does,
+        place: SlashPlace::Both,
+    }
+}
+
+const fn window(
+    name: SlashName,
+    argument: Option<&'static str>,
+    does: &'static str,
+) -> SlashCommand {
+    SlashCommand {
+        place: SlashPlace::Window,
+        ..both(name, argument, does)
+    }
+}
+
+/// What was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Typed<'t> {
+    /// A message; of one that begins with two slashes and the name of a command, one slash is left out.
+    Message(&'t str),
+    /// A command, with what stands behind its name.
+    Command(SlashName, &'t str),
+    /// A command that does not take what stands behind its name.
+    Extra(&'static SlashCommand),
+    /// A name that no command of the terminal has.
+    Unknown(&'t str),
+}
+
+impl SlashCommand {
+    /// The commands of the terminal.
+    pub fn in_terminal() -> impl Iterator<Item = &'static SlashCommand> {
+        let here = |command: &&SlashCommand| command.place != SlashPlace::Window;
+        SLASH_COMMANDS.iter().filter(here)
+    }
+
+    /// As it is listed, with what may follow its name.
+    pub fn usage(&self) -> String {
+        let argument = self.argument.map(|argument| format!(" {argument}"));
+        format!("/{}{}", self.name.text(), argument.unwrap_or_default())
+    }
+
+    /// Reads what was typed in the terminal. A path is no command, nor is what follows a blank.
+    pub fn read(text: &str) -> Typed<'_> {
+        let Some(rest) = text.strip_prefix('/') else {
+            return Typed::Message(text.trim());
+        };
+        if let Some(escaped) = rest.strip_prefix('/') {
+            return match named(word(escaped)) {
+                Some(_) => Typed::Message(rest.trim_end()),
+                None => Typed::Message(text.trim_end()),
+            };
+        }
+        let typed = word(rest);
+        let is_name = |c: char| c.is_ascii_alphabetic() || c == '_' || c == '-';
+        if typed.is_empty() || !typed.chars().all(is_name) {
+            return Typed::Message(text.trim_end());
+        }
+        let argument = rest[typed.len()..].trim();
+        match named(typed) {
+            None => Typed::Unknown(typed),
+            Some(command) if command.argument.is_none() && !argument.is_empty() => {
+                Typed::Extra(command)
+            }
+            Some(command) => Typed::Command(command.name, argument),
+        }
+    }
+}
+
+fn word(text: &str) -> &str {
+    text.split(char::is_whitespace).next().unwrap_or_default()
+}
+
+/// The command of the terminal with this name, in whatever case; a hyphen is as good as an underscore.
+fn named(typed: &str) -> Option<&'static SlashCommand> {
+    let typed = typed.to_ascii_lowercase().replace('-', "_");
+    SlashCommand::in_terminal().find(|command| command.name.text() == typed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read_with_what_stands_behind_them() {
+        for (text, name, argument) in [
+            ("/new", SlashName::New, ""),
+            ("/NEW \n", SlashName::New, ""),
+            ("/no-think", SlashName::NoThink, ""),
+            (
+                "/think  Why is it so?\nSay more. ",
+                SlashName::Think,
+                "Why is it so?\nSay more.",
+            ),
+            ("/model my model.gguf", SlashName::Model, "my model.gguf"),
+        ] {
+            assert_eq!(
+                SlashCommand::read(text),
+                Typed::Command(name, argument),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_message_may_begin_with_a_slash() {
+        for (text, message) in [
+            ("/etc/hosts is what?", "/etc/hosts is what?"),
+            ("/", "/"),
+            ("/ alone", "/ alone"),
+            ("/2 is half", "/2 is half"),
+            ("/élan", "/élan"),
+            ("// a comment", "// a comment"),
+            ("//todo: mend", "//todo: mend"),
+            ("//new is a command", "/new is a command"),
+            (" /new", "/new"),
+            ("What is /new?", "What is /new?"),
+        ] {
+            assert_eq!(SlashCommand::read(text), Typed::Message(message), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_is_said_to_be_none() {
+        assert_eq!(SlashCommand::read("/ne now"), Typed::Unknown("ne"));
+        // It works in the window alone.
+        assert_eq!(SlashCommand::read("/theme dark"), Typed::Unknown("theme"));
+        assert!(
+            matches!(SlashCommand::read("/new car"), Typed::Extra(command) if command.name == SlashName::New)
+        );
+    }
+
+    #[test]
+    fn no_two_commands_have_one_name() {
+        for (at, command) in SLASH_COMMANDS.iter().enumerate() {
+            let same = |other: &SlashCommand| other.name == command.name;
+            assert_eq!(SLASH_COMMANDS.iter().position(same), Some(at));
+            assert!(!command.does.ends_with('.'), "{}", command.does);
+        }
+    }
+}
