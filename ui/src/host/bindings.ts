@@ -85,6 +85,8 @@ export const commands = {
 /* Constants */
 export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"sendWith":"enter","zoom":100,"showStats":true,"downloadFolder":null} as const;
 
+export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":null,"does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
+
 /* Types */
 /**  Which of the two results are right. */
 export type Agreement = 
@@ -713,6 +715,8 @@ export type SearchHit = {
 	title: string,
 	/**  The message; `None`: it is in the title. */
 	message: MessageId | null,
+	/**  Whether the snippet is from what the model thought. */
+	inThinking: boolean,
 	/**  Plain text around the hit; the hits stand between U+E000 and U+E001. */
 	snippet: string,
 	/**  Unix seconds of the message or the chat. */

@@ -20,12 +20,12 @@ import { Model } from "./model.svelte";
 import { ModelChecking } from "./model-check.svelte";
 import { Models } from "./models.svelte";
 import { type Notice, Notices } from "./notices.svelte";
+import { Palette } from "./palette.svelte";
 import { Preferences } from "./preferences.svelte";
 import { Queue } from "./queue.svelte";
 import { Search } from "./search.svelte";
-
-export const settingsPages = ["General", "Answers", "Model", "Keyboard", "About"] as const;
-export type SettingsPage = (typeof settingsPages)[number];
+import type { SettingsPage } from "./settings-pages";
+import { Slash } from "./slash.svelte";
 
 export type ShownPaste = { name: string; text: string; remove: () => void };
 
@@ -47,6 +47,8 @@ export class App {
   readonly composer: Composer;
   readonly queue: Queue;
   readonly search: Search;
+  readonly palette: Palette;
+  readonly slash: Slash;
   readonly disk: Disk;
   /** The window is too narrow for a sidebar beside the chat: it lies over it, and only for a moment. */
   narrow = $state(false);
@@ -72,6 +74,8 @@ export class App {
     this.composer = new Composer(host, this.notices);
     this.queue = new Queue(host, this.notices);
     this.search = new Search(host, this.notices);
+    this.palette = new Palette(host, this);
+    this.slash = new Slash(this);
     this.disk = new Disk(host, () => {
       this.composer.resave();
       this.queue.resave();
@@ -97,6 +101,7 @@ export class App {
   readonly dialogOpen = $derived.by(
     () =>
       this.settingsPage !== null ||
+      this.palette.shown ||
       this.models.shown ||
       this.link !== null ||
       this.shownPaste !== null,
@@ -137,6 +142,23 @@ export class App {
     this.composer.focus();
   }
 
+  /** Leaves the chat for an empty one, and says where it is: nothing is lost by that. */
+  startOver(): void {
+    const { chat } = this;
+    this.newChat();
+    if (!chat) return;
+    const back = { label: "Go back", run: () => void this.openChat(chat.id) };
+    this.notices.show(`“${chat.title}” stays in the list.`, back);
+  }
+
+  /** Has answers thought about or not from now on, the one to `message` first, if there is one. */
+  setThinking(thinking: boolean, message: string): void {
+    this.composer.thinking = thinking;
+    if (message === "") return;
+    this.composer.write(message);
+    void this.send();
+  }
+
   async openChat(id: number, message: number | null = null, query = ""): Promise<void> {
     if (id !== this.conversation.chat) {
       this.announcer.clear();
@@ -153,8 +175,8 @@ export class App {
   }
 
   /** Opens what a search has found: a chat, or one of its messages. */
-  openHit(chat: number, message: number | null): void {
-    void this.openChat(chat, message, this.search.answered);
+  openHit(chat: number, message: number | null, query = this.search.answered): void {
+    void this.openChat(chat, message, query);
   }
 
   /** From the models page to the settings of all models. */
@@ -196,6 +218,7 @@ export class App {
   /** Sends what is written, or has it wait while an answer is written. */
   async send(): Promise<void> {
     const { composer, conversation } = this;
+    if (this.slash.take()) return;
     if (composer.empty || conversation.busy) return;
     // Out of the box at once: what is typed while the message is on its way is another one.
     const taken = composer.take();

@@ -31,6 +31,7 @@ export class Conversation {
 
   readonly last = $derived(this.entries.at(-1));
   readonly lastQuestion = $derived(this.entries.findLast((entry) => entry.role === "user"));
+  readonly lastAnswer = $derived(this.entries.findLast((entry) => entry.role === "assistant"));
 
   constructor(
     private readonly host: Host,

@@ -1,9 +1,14 @@
 import type { Host, HostEvent, ModelEntry, ModelList } from "../host/host";
 import { copyText } from "../parts/clipboard";
 import { withoutBidiControls } from "../text/bidi";
+import { fold } from "../text/query";
 import { spokenWords } from "./downloads";
 import type { Model } from "./model.svelte";
 import { reason, type Notices } from "./notices.svelte";
+
+/** The name of a model with its quantisation. */
+export const wholeName = ({ name, quantisation }: ModelEntry): string =>
+  `${name} ${quantisation}`.trim();
 
 /** What a new user is offered: to download a model, or to open the official file that is on this computer. */
 export type ModelOffer = {
@@ -143,6 +148,30 @@ export class Models {
   async copyAddress({ address }: ModelEntry): Promise<void> {
     if (await copyText(address ?? "")) this.#say("The address is copied.");
     else this.outcome = { text: "The address could not be copied.", tone: "error" };
+  }
+
+  /** The models on this computer that are called so; where none is, those that have the words in their names. */
+  named(words: string): ModelEntry[] {
+    const wanted = fold(words.trim());
+    const called = this.here.filter((entry) => fold(wholeName(entry)) === wanted);
+    if (called.length > 0) return called;
+    const file = ({ file }: ModelEntry): string => file?.split(/[\\/]/u).at(-1) ?? "";
+    return this.here.filter((entry) => fold(`${wholeName(entry)} ${file(entry)}`).includes(wanted));
+  }
+
+  /** Opens the model of a name; where there are several, or none, the page shows which there are. */
+  async openNamed(name: string): Promise<void> {
+    if (this.list === null) await this.refresh();
+    const [found, another] = this.named(name);
+    if (found && !another) {
+      await this.open(found);
+      return;
+    }
+    this.show();
+    const text = another
+      ? `Several models have “${name}” in their names. Open the one that you mean.`
+      : `No model on this computer is called “${name}”.`;
+    this.outcome = { text, tone: "plain" };
   }
 
   /** Has a file chosen, and shows the chat that goes on with it. */

@@ -8,7 +8,14 @@ afterEach(() => vi.useRealTimers());
 
 test("the title of a hit cannot be reordered", async () => {
   const host = new FakeHost();
-  const hit = { chat: 1, message: 2, title: "good\u202Efugg.exe", snippet: "", at: 0 };
+  const hit = {
+    chat: 1,
+    message: 2,
+    title: "good\u202Efugg.exe",
+    inThinking: false,
+    snippet: "",
+    at: 0,
+  };
   host.search = () => Promise.resolve([hit]);
   const search = new Search(host, new Notices());
   search.ask("good");

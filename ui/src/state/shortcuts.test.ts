@@ -18,7 +18,7 @@ const press = (
     },
     app,
     inText,
-  )?.does;
+  )?.name;
 
 const app = new App(new FakeHost());
 
@@ -89,11 +89,11 @@ test("keys of the find bar mean something only in a chat, and the web view never
   expect(shortcutFor(keys, chat, true)).toBeUndefined();
   expect(isReserved(keys)).toBe(true);
   await chat.openChat(first?.id ?? 0);
-  expect(shortcutFor(keys, chat, true)?.does).toBe("Find in this chat");
+  expect(shortcutFor(keys, chat, true)?.name).toBe("Find in this chat");
   const next = { ...keys, metaKey: false, key: "F3" };
-  expect(shortcutFor(next, chat, true)?.does).toBe("Next match");
-  expect(shortcutFor({ ...next, shiftKey: true }, chat, true)?.does).toBe("Previous match");
-  expect(shortcutFor({ ...keys, key: "G", shiftKey: true }, chat, true)?.does).toBe(
+  expect(shortcutFor(next, chat, true)?.name).toBe("Next match");
+  expect(shortcutFor({ ...next, shiftKey: true }, chat, true)?.name).toBe("Previous match");
+  expect(shortcutFor({ ...keys, key: "G", shiftKey: true }, chat, true)?.name).toBe(
     "Previous match",
   );
   expect(isReserved({ ...keys, key: "n" })).toBe(false);

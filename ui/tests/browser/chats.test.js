@@ -104,7 +104,7 @@ scene(
 );
 
 scene("search finds as one types; a hit opens its chat at the message", {}, async (page) => {
-  await page.keyboard.press("Control+k");
+  await page.keyboard.press("Control+Shift+F");
   await page.keyboard.type("spruce");
   const hits = page.getByRole("list", { name: "Search results" });
   await hits.getByText("A story about a small bird").waitFor();
@@ -123,7 +123,7 @@ scene("search finds as one types; a hit opens its chat at the message", {}, asyn
 });
 
 scene("Enter in the search opens the first hit at its message", {}, async (page) => {
-  await page.keyboard.press("Control+k");
+  await page.keyboard.press("Control+Shift+F");
   await page.keyboard.type("spruce");
   const box = page.getByRole("searchbox", { name: "Search all chats" });
   const hits = page.getByRole("list", { name: "Search results" });

@@ -257,7 +257,7 @@ scene(
     await page.keyboard.press("Control+b");
     await page.mouse.click(600, 300);
     await sidebar.waitFor({ state: "detached" });
-    await page.keyboard.press("Control+k");
+    await page.keyboard.press("Control+Shift+F");
     await page.keyboard.type("bird");
     await page.getByRole("list", { name: "Search results" }).getByRole("button").first().click();
     await sidebar.waitFor({ state: "detached" });

@@ -91,7 +91,7 @@ const screens = {
   },
   search: {
     act: async (page) => {
-      await page.keyboard.press("Control+k");
+      await page.keyboard.press("Control+Shift+F");
       await page.keyboard.type("bird");
       await page
         .getByRole("list", { name: "Search results" })
@@ -103,7 +103,7 @@ const screens = {
   "search-hit": {
     scene: "long",
     act: async (page) => {
-      await page.keyboard.press("Control+k");
+      await page.keyboard.press("Control+Shift+F");
       const hits = page.getByRole("list", { name: "Search results" });
       await page.keyboard.type("money doubles");
       await hits.locator("mark").first().waitFor();

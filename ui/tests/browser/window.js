@@ -53,6 +53,8 @@ export class Stand {
     pause = 0,
     /** Messages of the newest chat; 0: as many as the scene has. */
     messages = 0,
+    /** Chats besides those of the scene. */
+    more = 0,
     /** What is there once the page is. */
     first = ["textbox", { name: "Message" }],
     width = 1100,
@@ -68,7 +70,7 @@ export class Stand {
       if (message.type() === "error") page.faults.push(message.text());
     });
     const { port } = this.server.httpServer.address();
-    const query = new URLSearchParams({ scene, rate, reading, pause, messages });
+    const query = new URLSearchParams({ scene, rate, reading, pause, messages, more });
     await page.goto(`http://127.0.0.1:${port}/?${query}`);
     await page.getByRole(...first).waitFor();
     await page.evaluate(() => document.fonts.ready);

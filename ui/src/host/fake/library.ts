@@ -213,6 +213,11 @@ export class Library {
     return chat;
   }
 
+  /** Adds this many older chats without messages. */
+  fill(count: number): void {
+    for (let n = 1; n <= count; n++) this.create(`Chat ${n}`, 1_700_000_000 - n);
+  }
+
   /** Adds a message below the shown branch, or below `parent`, and shows it. */
   add(chat: FakeChat, role: Message["role"], fields: Partial<Message>): Message {
     const message: Message = {

@@ -11,12 +11,13 @@ export function find(chats: FakeChat[], query: string): SearchHit[] {
     const { id: chat, title, updatedAt } = summary;
     if (matches(title, wanted)) {
       const snippet = excerpt(title, wanted);
-      titles.push({ chat, title, message: null, snippet, at: updatedAt });
+      titles.push({ chat, title, message: null, inThinking: false, snippet, at: updatedAt });
     }
-    for (const { id: message, text, createdAt: at } of messages) {
-      if (matches(text, wanted)) {
-        hits.push({ chat, title, message, snippet: excerpt(text, wanted), at });
-      }
+    for (const { id: message, text, thinking, createdAt: at } of messages) {
+      if (!matches(`${text} ${thinking ?? ""}`, wanted)) continue;
+      const inThinking = places(text, wanted).length === 0;
+      const snippet = excerpt(inThinking ? (thinking ?? "") : text, wanted);
+      hits.push({ chat, title, message, inThinking, snippet, at });
     }
   }
   return [...titles.reverse(), ...hits.reverse()];

@@ -110,5 +110,6 @@ export function openStage(query: string): FakeHost {
   if (reading !== null) script.readingMs = Number(reading);
   window.sanitise = sanitise;
   window.stage = new FakeHost(script);
+  window.stage.library.fill(Number(asked.get("more") ?? 0));
   return window.stage;
 }

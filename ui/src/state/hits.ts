@@ -1,9 +1,9 @@
-import type { SearchHit } from "../state/types";
+import type { SearchHit } from "../host/host";
 import { places, terms } from "../text/query";
-import { type Part, parts, partsAt } from "./snippet";
+import { type Part, parts, partsAt } from "../text/snippet";
 
-/** One place in a chat; without parts the title alone matches. */
-export type HitLine = { message: number | null; parts: Part[] };
+/** One place in a chat, and when it was written; without parts the title alone matches. */
+export type HitLine = { message: number | null; at: number; inThinking: boolean; parts: Part[] };
 
 export type HitGroup = { chat: number; title: Part[]; at: number; lines: HitLine[] };
 
@@ -11,7 +11,7 @@ export type HitGroup = { chat: number; title: Part[]; at: number; lines: HitLine
 export function groupHits(hits: SearchHit[], query: string): HitGroup[] {
   const wanted = terms(query);
   const groups = new Map<number, HitGroup>();
-  for (const { chat, title, message, snippet, at } of hits) {
+  for (const { chat, title, message, inThinking, snippet, at } of hits) {
     const known = groups.get(chat);
     const group = known ?? { chat, title: partsAt(title, places(title, wanted)), at, lines: [] };
     if (!known) groups.set(chat, group);
@@ -19,8 +19,8 @@ export function groupHits(hits: SearchHit[], query: string): HitGroup[] {
     const repeats = message === null || sameWords(found, title);
     const titleLine = group.lines.find((line) => line.parts.length === 0);
     if (repeats && titleLine) titleLine.message ??= message;
-    else if (repeats) group.lines.unshift({ message, parts: [] });
-    else group.lines.push({ message, parts: found });
+    else if (repeats) group.lines.unshift({ message, at, inThinking: false, parts: [] });
+    else group.lines.push({ message, at, inThinking, parts: found });
   }
   return [...groups.values()];
 }

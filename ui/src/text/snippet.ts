@@ -1,5 +1,5 @@
-import { plainText } from "../text/plain";
-import { texAsText } from "../text/tex";
+import { plainText } from "./plain";
+import { texAsText } from "./tex";
 
 /** A part of a text, and whether it matches the search. */
 export type Part = { text: string; hit: boolean };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { groupHits } from "./hits";
-import { parts, partsAt } from "./snippet";
+import { parts, partsAt } from "../text/snippet";
 
 test("hits are separated from the text around them", () => {
   expect(parts("a \uE000small\uE001 bird, \uE000small\uE001\nand gold")).toEqual([
@@ -44,6 +44,7 @@ const hit = (chat: number, message: number | null, title: string, snippet: strin
   chat,
   message,
   title,
+  inThinking: false,
   snippet,
   at,
 });

@@ -1,0 +1,270 @@
+import type { SlashName } from "../host/slash";
+import { copyText } from "../parts/clipboard";
+import type { App } from "./app.svelte";
+import { settingsPages } from "./settings-pages";
+import { showStatus } from "./status";
+
+/** What a person can have the window do, whichever way: by keys, from the command palette, or behind a slash. */
+export type Command = {
+  name: string;
+  /** Other words by which the palette finds it. */
+  keywords?: string;
+  /** As the person reads it; "Ctrl" stands for ⌘ on a Mac. */
+  keys?: string;
+  /** Other keys for the same. */
+  also?: string;
+  /** The slash command that does the same. */
+  slash?: SlashName;
+  /** `argument`: what stands behind the slash command. */
+  run: (app: App, argument: string) => unknown;
+  /** When it can be done; always, where this is left out. `inText`: its keys could move or mark text. */
+  when?: (app: App, inText: boolean) => boolean;
+  /** What a slash command says where it cannot. */
+  otherwise?: string;
+  /** Not in the palette: it has a meaning only by its keys, or behind its slash. */
+  unlisted?: true;
+  /** Its keys work in dialogs, too: in all of them, or when this says so. */
+  inDialogs?: true | ((app: App) => boolean);
+  /** The web view must not have these keys, even where they mean nothing: it may bring its own find bar. */
+  reserved?: true;
+};
+
+const hasMessages = (app: App): boolean => app.conversation.entries.length > 0;
+const canAct = ({ conversation }: App): boolean =>
+  conversation.lastAnswer !== undefined && !conversation.writing;
+const notInText = (_: App, inText: boolean): boolean => !inText;
+
+export const commands: readonly Command[] = [
+  {
+    name: "New chat",
+    keywords: "start begin conversation",
+    keys: "Ctrl+N",
+    slash: "new",
+    run: (app) => app.newChat(),
+  },
+  {
+    name: "Search chats, messages and commands",
+    keys: "Ctrl+K",
+    run: (app) => (app.palette.shown ? app.palette.close() : app.palette.open()),
+    unlisted: true,
+    inDialogs: (app) => app.palette.shown,
+    reserved: true,
+  },
+  {
+    name: "Search in the sidebar",
+    keywords: "filter list chats find",
+    keys: "Ctrl+Shift+F",
+    run: (app) => app.searchChats(),
+    reserved: true,
+  },
+  {
+    name: "Find in this chat",
+    keywords: "search",
+    keys: "Ctrl+F",
+    run: (app) => app.findInChat(),
+    when: hasMessages,
+    reserved: true,
+  },
+  {
+    name: "Next match",
+    keys: "Ctrl+G",
+    also: "F3",
+    run: (app) => app.find.step(1),
+    when: hasMessages,
+    unlisted: true,
+    reserved: true,
+  },
+  {
+    name: "Previous match",
+    keys: "Ctrl+Shift+G",
+    also: "Shift+F3",
+    run: (app) => app.find.step(-1),
+    when: hasMessages,
+    unlisted: true,
+    reserved: true,
+  },
+  {
+    name: "Undo the last change",
+    keywords: "back revert restore",
+    keys: "Ctrl+Z",
+    run: (app) => app.undo(),
+    when: notInText,
+  },
+  {
+    name: "Redo the last change",
+    keywords: "again",
+    keys: "Ctrl+Shift+Z",
+    run: (app) => app.redo(),
+    when: notInText,
+  },
+  {
+    name: "Show or hide the sidebar",
+    keywords: "chats list panel",
+    keys: "Ctrl+B",
+    run: (app) => app.toggleSidebar(),
+  },
+  {
+    name: "Models",
+    keywords: "open get download choose",
+    keys: "Ctrl+Shift+M",
+    slash: "model",
+    run: (app, name) => {
+      if (name !== "") void app.models.openNamed(name);
+      else if (app.models.shown) app.models.close();
+      else app.models.show();
+    },
+    inDialogs: (app) => app.models.shown && app.link === null,
+  },
+  {
+    name: "Settings",
+    keywords: "preferences options",
+    keys: "Ctrl+,",
+    slash: "settings",
+    run: (app) => (app.settingsPage = "General"),
+  },
+  {
+    name: "Previous chat",
+    keywords: "above",
+    keys: "Shift+ArrowUp",
+    run: (app) => app.openNeighbour(-1),
+    when: notInText,
+  },
+  {
+    name: "Next chat",
+    keywords: "below",
+    keys: "Shift+ArrowDown",
+    run: (app) => app.openNeighbour(1),
+    when: notInText,
+  },
+  ...([true, false] as const).map((thinking): Command => ({
+    name: thinking ? "Think before answering" : "Answer without thinking",
+    keywords: "thinking reasoning mode",
+    slash: thinking ? "think" : "no_think",
+    run: (app, message) => app.setThinking(thinking, message),
+    when: (app) => app.mayThink,
+    otherwise: "This model does not think.",
+  })),
+  {
+    name: "Write the last answer again",
+    keywords: "regenerate retry another",
+    slash: "regenerate",
+    run: ({ conversation, thinking }) =>
+      conversation.lastAnswer && conversation.regenerate(conversation.lastAnswer, thinking),
+    when: canAct,
+    otherwise: "There is no finished answer in this chat.",
+  },
+  {
+    name: "Go on with the last answer",
+    keywords: "continue resume",
+    slash: "continue",
+    run: ({ conversation }) =>
+      conversation.lastAnswer && conversation.continue(conversation.lastAnswer),
+    when: canAct,
+    otherwise: "There is no finished answer in this chat.",
+  },
+  {
+    name: "Copy the last answer",
+    keywords: "clipboard",
+    keys: "Ctrl+Shift+C",
+    run: ({ conversation }) => copyText(conversation.lastAnswer?.text ?? ""),
+    when: ({ conversation }) => (conversation.lastAnswer?.text ?? "") !== "",
+    reserved: true,
+  },
+  {
+    name: "Start over with an empty chat",
+    slash: "clear",
+    run: (app) => app.startOver(),
+    unlisted: true,
+  },
+  {
+    name: "Delete this chat",
+    keywords: "remove bin",
+    run: (app) => app.chat && app.removeChat(app.chat),
+    when: (app) => app.chat !== undefined,
+  },
+  {
+    name: "Status: model, device and context",
+    keywords: "info tokens memory offline",
+    slash: "status",
+    run: (app) => showStatus(app),
+  },
+  {
+    name: "Open a model file",
+    keywords: "gguf choose load",
+    run: (app) => app.models.pick(),
+  },
+  {
+    name: "Unload the model",
+    keywords: "eject free memory",
+    run: (app) => app.models.eject(),
+    when: (app) => app.model.open !== null && !app.conversation.writing,
+  },
+  ...(["system", "light", "dark"] as const).map((theme): Command => ({
+    name: `Colours: ${theme === "system" ? "as the system has them" : theme}`,
+    keywords: "theme appearance mode",
+    run: (app) => app.preferences.change({ theme }),
+    when: (app) => app.preferences.value.theme !== theme,
+  })),
+  {
+    name: "Colours",
+    slash: "theme",
+    run: (app, theme) => {
+      const wanted = (["system", "light", "dark"] as const).find((each) => each === theme);
+      if (wanted) app.preferences.change({ theme: wanted });
+    },
+    unlisted: true,
+  },
+  {
+    name: "Zoom in",
+    keywords: "larger text",
+    keys: "Ctrl+Plus",
+    run: (app) => app.preferences.zoom(1),
+    inDialogs: true,
+  },
+  {
+    name: "Zoom out",
+    keywords: "smaller text",
+    keys: "Ctrl+Minus",
+    run: (app) => app.preferences.zoom(-1),
+    inDialogs: true,
+  },
+  {
+    name: "Zoom back to 100 %",
+    keywords: "reset text size",
+    keys: "Ctrl+0",
+    run: (app) => app.preferences.zoom(0),
+    inDialogs: true,
+  },
+  {
+    name: "Stop the answer, or close a search",
+    keys: "Escape",
+    run: (app) =>
+      app.conversation.writing
+        ? void app.conversation.stop()
+        : app.find.shown
+          ? app.find.close()
+          : app.search.ask(""),
+    when: (app) =>
+      (app.conversation.writing || app.find.shown || app.search.active) && !app.model.cardOpen,
+    unlisted: true,
+  },
+  {
+    name: "Stop the answer",
+    run: (app) => app.conversation.stop(),
+    when: (app) => app.conversation.writing,
+  },
+  {
+    name: "Keys and slash commands",
+    keywords: "help shortcuts keyboard list",
+    keys: "Ctrl+Slash",
+    slash: "help",
+    run: (app) => (app.settingsPage = "Keyboard"),
+  },
+  ...settingsPages
+    .filter((page) => page !== "General" && page !== "Keyboard")
+    .map((page): Command => ({
+      name: `Settings: ${page}`,
+      keywords: "preferences options",
+      run: (app) => (app.settingsPage = page),
+    })),
+];

@@ -1,0 +1,255 @@
+import type { ChatSummary, Host, SearchHit } from "../host/host";
+import { withoutBidiControls } from "../text/bidi";
+import { fold, places, terms } from "../text/query";
+import { type Part, partsAt } from "../text/snippet";
+import type { App } from "./app.svelte";
+import { commands, type Command } from "./commands";
+import { groupHits, type HitGroup, type HitLine } from "./hits";
+import { reason } from "./notices.svelte";
+
+/** A line of the palette that can be chosen. `key` stays the same while more is found. */
+export type Row = { key: string } & (
+  | { type: "chat"; chat: ChatSummary }
+  | { type: "command"; command: Command; name: Part[] }
+  | { type: "hit"; group: HitGroup; line: HitLine; first: boolean }
+  | { type: "more"; group: HitGroup; count: number }
+);
+
+export type Section = { name: string; rows: Row[] };
+
+/** Chats that are shown before anything is typed. */
+const RECENT = 8;
+/** Commands among other things. */
+const FEW_COMMANDS = 5;
+/** Places that are shown of a chat until it is asked for the others. */
+const FIRST_PLACES = 3;
+/** A page, for the keys that go through the list by pages. */
+const PAGE = 8;
+/** So long the commands wait for the chats, that all come at once. */
+const PATIENCE_MS = 150;
+
+/**
+ * Chats, messages and commands in one list. What is listed answers one query as a whole, and what comes late is put
+ * below it, so that nothing moves under the hand; what answers an earlier query is dropped.
+ */
+export class Palette {
+  shown = $state(false);
+  query = $state("");
+  sections = $state.raw<Section[]>([]);
+  /** The key of the row that Enter chooses. */
+  active = $state<string | null>(null);
+  /** Why the chats could not be searched. */
+  fault = $state<string | null>(null);
+  /** The query that the list answers, and whether it answers it in full. */
+  #listed = $state("");
+  #whole = $state(true);
+  #hits: SearchHit[] = [];
+  #unfolded: number[] = [];
+  #looking = false;
+  /** Enter was pressed before there was an answer. */
+  #chosen = false;
+  #late: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly host: Host,
+    private readonly app: App,
+  ) {}
+
+  readonly rows = $derived(this.sections.flatMap(({ rows }) => rows));
+  /** What is said of the list. */
+  readonly words = $derived.by(() => {
+    if (this.query.trim() === "" || this.#listed !== this.query || !this.#whole) return "";
+    const found = this.rows.filter(({ type }) => type !== "more").length;
+    if (found === 0) return `Nothing found for “${this.query.trim()}”`;
+    return found === 1 ? "1 result" : `${found} results`;
+  });
+
+  open(query = ""): void {
+    this.shown = true;
+    this.ask(query);
+  }
+
+  close(): void {
+    this.shown = false;
+    this.#chosen = false;
+    clearTimeout(this.#late);
+  }
+
+  ask(query: string): void {
+    this.query = query;
+    this.#chosen = false;
+    clearTimeout(this.#late);
+    if (query.trim() === "") {
+      this.#list(query, [], true);
+      return;
+    }
+    this.#late = setTimeout(() => this.#list(query, [], false), PATIENCE_MS);
+    void this.#look();
+  }
+
+  /** Goes `step` rows on; past an end it goes round. */
+  step(step: 1 | -1): void {
+    this.#go((at, count) => (at + step + count) % count);
+  }
+
+  /** Goes a page on, up to the end. */
+  page(step: 1 | -1): void {
+    this.#go((at, count) => Math.min(Math.max(at + step * PAGE, 0), count - 1));
+  }
+
+  toEnd(end: "first" | "last"): void {
+    this.#go((_, count) => (end === "first" ? 0 : count - 1));
+  }
+
+  /** Chooses the active row, as soon as the list answers what is typed. */
+  enter(): void {
+    if (this.#listed !== this.query) {
+      this.#chosen = true;
+      return;
+    }
+    const row = this.rows.find(({ key }) => key === this.active);
+    if (row) this.choose(row);
+  }
+
+  choose(row: Row): void {
+    const { app } = this;
+    if (row.type === "more") {
+      this.#unfold(row.group);
+      return;
+    }
+    this.close();
+    switch (row.type) {
+      case "chat":
+        void app.openChat(row.chat.id);
+        break;
+      case "command":
+        row.command.run(app, "");
+        break;
+      case "hit":
+        app.openHit(row.group.chat, row.line.message, this.#listed);
+        break;
+      default:
+        row satisfies never;
+    }
+  }
+
+  /** Asks for one query at a time: while one is looked for, only the last of those that follow counts. */
+  async #look(): Promise<void> {
+    if (this.#looking) return;
+    this.#looking = true;
+    while (
+      this.shown &&
+      this.query.trim() !== "" &&
+      !(this.#listed === this.query && this.#whole)
+    ) {
+      const { query } = this;
+      let fault: string | null = null;
+      const hits = await this.host.search(query).catch((error: unknown) => {
+        fault = reason(error);
+        return [];
+      });
+      if (query !== this.query) continue;
+      clearTimeout(this.#late);
+      this.#list(query, hits, true);
+      this.fault = fault;
+    }
+    this.#looking = false;
+  }
+
+  #list(query: string, hits: SearchHit[], whole: boolean): void {
+    const before = this.active;
+    const same = query === this.#listed;
+    this.#listed = query;
+    this.#whole = whole;
+    this.#hits = hits.map((hit) => ({ ...hit, title: withoutBidiControls(hit.title) }));
+    this.#unfolded = [];
+    this.fault = null;
+    this.#arrange();
+    // Of the same words the list only grows.
+    const stays = same && this.rows.some(({ key }) => key === before);
+    this.active = stays ? before : (this.rows[0]?.key ?? null);
+    if (this.#chosen && this.active !== null) {
+      this.#chosen = false;
+      this.enter();
+    }
+  }
+
+  #arrange(): void {
+    const query = this.#listed;
+    const sections =
+      query.trim() === ""
+        ? [
+            { name: "Recent chats", rows: this.#recent() },
+            { name: "Commands", rows: this.#commands("") },
+          ]
+        : [
+            { name: "Commands", rows: this.#commands(query).slice(0, FEW_COMMANDS) },
+            { name: "Chats and messages", rows: this.#found(query) },
+          ];
+    this.sections = sections.filter(({ rows }) => rows.length > 0);
+  }
+
+  /** The chats that were written in last, but for the one that is open: Enter goes back to the one before. */
+  #recent(): Row[] {
+    const { chats, conversation } = this.app;
+    const others = chats.list.slice(0, RECENT + 1).filter(({ id }) => id !== conversation.chat);
+    return others
+      .slice(0, RECENT)
+      .map((chat): Row => ({ key: `chat-${chat.id}`, type: "chat", chat }));
+  }
+
+  #commands(query: string): Row[] {
+    const wanted = terms(query);
+    // As if the palette were closed already: commands do not run in dialogs.
+    return commands
+      .filter(
+        (command) =>
+          !command.unlisted &&
+          fits(
+            command,
+            wanted.map(({ text }) => fold(text)),
+          ),
+      )
+      .filter(({ when }) => when?.(this.app, false) ?? true)
+      .map((command): Row => {
+        const name = partsAt(command.name, places(command.name, wanted));
+        return { key: `command-${command.name}`, type: "command", command, name };
+      });
+  }
+
+  #found(query: string): Row[] {
+    return groupHits(this.#hits, query).flatMap((group) => {
+      const all = group.lines.map((line, at): Row => ({
+        key: `hit-${group.chat}-${line.message}`,
+        type: "hit",
+        group,
+        line,
+        first: at === 0,
+      }));
+      if (all.length <= FIRST_PLACES || this.#unfolded.includes(group.chat)) return all;
+      const count = all.length - FIRST_PLACES;
+      const more: Row = { key: `more-${group.chat}`, type: "more", group, count };
+      return [...all.slice(0, FIRST_PLACES), more];
+    });
+  }
+
+  /** The first of the places that were left out takes the place of what stood for them. */
+  #unfold({ chat, lines }: HitGroup): void {
+    this.#unfolded = [...this.#unfolded, chat];
+    this.#arrange();
+    this.active = `hit-${chat}-${lines[FIRST_PLACES]?.message}`;
+  }
+
+  #go(to: (at: number, count: number) => number): void {
+    const { rows } = this;
+    if (rows.length === 0) return;
+    const at = rows.findIndex(({ key }) => key === this.active);
+    this.active = rows[to(at, rows.length)]?.key ?? null;
+  }
+}
+
+/** Whether all words begin a word of the command's name, or of those by which it is found. */
+function fits({ name, keywords = "" }: Command, words: string[]): boolean {
+  const known = fold(`${name} ${keywords}`).split(/[^\p{L}\p{N}]+/u);
+  return words.every((word) => known.some((each) => each.startsWith(word)));
+}

@@ -1,0 +1,218 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { FakeHost } from "../host/fake/fake";
+import type { SearchHit } from "../host/host";
+import { App } from "./app.svelte";
+import { commands } from "./commands";
+import type { Row } from "./palette.svelte";
+
+let host: FakeHost;
+let app: App;
+
+beforeEach(async () => {
+  vi.useFakeTimers();
+  host = new FakeHost();
+  app = new App(host);
+  const started = app.start();
+  await vi.advanceTimersByTimeAsync(200);
+  await started;
+});
+afterEach(() => vi.useRealTimers());
+
+const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(100);
+
+async function typed(query: string): Promise<void> {
+  app.palette.ask(query);
+  await settled();
+}
+
+const names = (): string[] => app.palette.sections.map(({ name }) => name);
+
+function words(row: Row | undefined): string {
+  switch (row?.type) {
+    case "chat":
+      return row.chat.title;
+    case "command":
+      return row.command.name;
+    case "hit":
+      return [...row.group.title, ...row.line.parts].map(({ text }) => text).join("");
+    case "more":
+      return `${row.count} more`;
+    case undefined:
+      return "";
+  }
+}
+
+const hit = (chat: number, message: number | null, title = "Birds"): SearchHit => ({
+  chat,
+  message,
+  title,
+  inThinking: false,
+  snippet: `the \uE000bird\uE001 ${message}`,
+  at: 1,
+});
+
+/** Has the answers to searches come when the test says so. */
+function held(): Map<string, (hits: SearchHit[]) => void> {
+  const answers = new Map<string, (hits: SearchHit[]) => void>();
+  host.search = (query) => new Promise((resolve) => answers.set(query, resolve));
+  return answers;
+}
+
+test("before anything is typed there are the recent chats, without the open one, and the commands", async () => {
+  const [first, second] = app.chats.list;
+  await app.openChat(first?.id ?? 0);
+  app.palette.open();
+  expect(names()).toEqual(["Recent chats", "Commands"]);
+  expect(words(app.palette.rows[0])).toBe(second?.title);
+  expect(app.palette.active).toBe(app.palette.rows[0]?.key);
+  app.palette.enter();
+  await settled();
+  expect(app.conversation.chat).toBe(second?.id);
+  expect(app.palette.shown).toBe(false);
+});
+
+test("commands are found by the beginnings of their words, and run", async () => {
+  app.palette.open();
+  await typed("theme dark");
+  expect(words(app.palette.rows[0])).toBe("Colours: dark");
+  app.palette.enter();
+  expect(app.preferences.value.theme).toBe("dark");
+  app.palette.open();
+  await typed("theme dark");
+  expect(app.palette.sections.some(({ name }) => name === "Commands")).toBe(false);
+});
+
+test("a command that opens a dialog is there though the palette is one", async () => {
+  app.palette.open();
+  await typed("models");
+  app.palette.enter();
+  expect(app.models.shown).toBe(true);
+});
+
+test("chats and messages are grouped, and a hit leads to its message", async () => {
+  app.palette.open();
+  await typed("spruce");
+  expect(names()).toEqual(["Chats and messages"]);
+  const [row] = app.palette.rows;
+  expect(words(row)).toMatch(/A story about a small bird.*spruce/u);
+  app.palette.enter();
+  await settled();
+  expect(app.chat?.title).toBe("A story about a small bird");
+  expect(app.conversation.sought).not.toBeNull();
+});
+
+test("what answers an earlier query is dropped, and no more than two are asked at once", async () => {
+  const answers = held();
+  app.palette.open();
+  for (const query of ["b", "bi", "bird"]) app.palette.ask(query);
+  await settled();
+  expect([...answers.keys()]).toEqual(["b"]);
+  answers.get("b")?.([hit(1, 1)]);
+  await settled();
+  expect(app.palette.rows.some(({ type }) => type === "hit")).toBe(false);
+  expect([...answers.keys()]).toEqual(["b", "bird"]);
+  answers.get("bird")?.([hit(1, 2)]);
+  await settled();
+  expect(app.palette.rows.map(({ key }) => key)).toEqual(["hit-1-2"]);
+});
+
+test("Enter waits for the answer to what is typed", async () => {
+  const answers = held();
+  const opened = vi.spyOn(app, "openHit");
+  app.palette.open();
+  app.palette.ask("bird");
+  app.palette.enter();
+  await settled();
+  expect(app.palette.shown).toBe(true);
+  answers.get("bird")?.([hit(3, 7)]);
+  await settled();
+  expect(opened).toHaveBeenCalledWith(3, 7, "bird");
+});
+
+test("typing on takes an Enter back", async () => {
+  const answers = held();
+  app.palette.open();
+  app.palette.ask("bird");
+  app.palette.enter();
+  app.palette.ask("birds");
+  answers.get("bird")?.([hit(3, 7)]);
+  await settled();
+  answers.get("birds")?.([hit(3, 7)]);
+  await settled();
+  expect(app.palette.shown).toBe(true);
+});
+
+test("where the chats take long the commands come first, and nothing moves when the chats come", async () => {
+  const answers = held();
+  app.palette.open();
+  await typed("settings");
+  expect(app.palette.rows).not.toHaveLength(0);
+  await vi.advanceTimersByTimeAsync(200);
+  app.palette.step(1);
+  const { active } = app.palette;
+  const before = app.palette.rows.map(({ key }) => key);
+  expect(before.length).toBeGreaterThan(1);
+  answers.get("settings")?.([hit(1, 2)]);
+  await settled();
+  expect(app.palette.rows.map(({ key }) => key)).toEqual([...before, "hit-1-2"]);
+  expect(app.palette.active).toBe(active);
+});
+
+test("the keys go through all rows, round the ends, by pages and to the ends", () => {
+  app.palette.open();
+  const { palette } = app;
+  const { rows } = palette;
+  const at = (): number => rows.findIndex(({ key }) => key === palette.active);
+  palette.step(-1);
+  expect(at()).toBe(rows.length - 1);
+  palette.step(1);
+  expect(at()).toBe(0);
+  palette.page(1);
+  expect(at()).toBe(8);
+  palette.page(-1);
+  palette.page(-1);
+  expect(at()).toBe(0);
+  palette.toEnd("last");
+  expect(at()).toBe(rows.length - 1);
+  palette.page(1);
+  expect(at()).toBe(rows.length - 1);
+});
+
+test("of a chat with many places three are shown, and the others when they are asked for", async () => {
+  host.search = () => Promise.resolve([1, 2, 3, 4, 5].map((message) => hit(1, message)));
+  app.palette.open();
+  await typed("bird");
+  expect(app.palette.rows.map(({ key }) => key)).toEqual([
+    "hit-1-1",
+    "hit-1-2",
+    "hit-1-3",
+    "more-1",
+  ]);
+  app.palette.toEnd("last");
+  app.palette.enter();
+  expect(app.palette.shown).toBe(true);
+  expect(app.palette.rows).toHaveLength(5);
+  expect(app.palette.active).toBe("hit-1-4");
+});
+
+test("nothing found is said, and a search that fails says why", async () => {
+  app.palette.open();
+  await typed("xylophone");
+  expect(app.palette.words).toBe("Nothing found for “xylophone”");
+  host.search = () => Promise.reject(new Error("The disk is gone."));
+  await typed("xylo");
+  expect(app.palette.fault).toBe("Error: The disk is gone.");
+  await typed("");
+  expect(app.palette.fault).toBeNull();
+});
+
+test("the title of a hit cannot be reordered", async () => {
+  host.search = () => Promise.resolve([hit(1, 1, "good\u202Efugg.exe")]);
+  app.palette.open();
+  await typed("good");
+  expect(words(app.palette.rows[0])).toContain("goodfugg.exe");
+});
+
+test("no two commands have the same name", () => {
+  expect(new Set(commands.map(({ name }) => name)).size).toBe(commands.length);
+});

@@ -1,0 +1,176 @@
+import { type SlashCommand, slashCommands } from "../host/slash";
+import type { App } from "./app.svelte";
+import { commands } from "./commands";
+import { wholeName } from "./models.svelte";
+
+export { slashCommands };
+
+/** What the menu offers: a command, or what may stand behind one. */
+export type SlashChoice = {
+  /** What the box holds once it is chosen. */
+  text: string;
+  /** Behind it: what may follow. */
+  argument: string;
+  does: string;
+  /** It can be run as it is. */
+  ready: boolean;
+};
+
+/** What was typed in place of a message. */
+type Typed =
+  | { type: "message"; text: string }
+  | { type: "command"; command: SlashCommand; argument: string }
+  | { type: "refused"; why: string };
+
+/** The commands that are typed behind a slash: the menu of them, and what they do. */
+export class Slash {
+  #at = $state(0);
+  /** The menu was closed: what is typed is a message, whatever it begins with. */
+  #dismissed = $state(false);
+
+  constructor(private readonly app: App) {}
+
+  readonly choices = $derived.by((): SlashChoice[] => {
+    const { text } = this.app.composer;
+    return this.#dismissed || !text.startsWith("/") ? [] : this.#choicesFor(text);
+  });
+  /** The place of the choice that Enter takes. */
+  readonly at = $derived.by(() => Math.min(this.#at, this.choices.length - 1));
+
+  /** What is typed has changed. */
+  typed(text: string): void {
+    this.#at = 0;
+    if (!text.startsWith("/")) this.#dismissed = false;
+  }
+
+  dismiss(): void {
+    this.#dismissed = true;
+  }
+
+  /** Goes to the next choice; past an end it goes round. */
+  step(step: 1 | -1): void {
+    const { length } = this.choices;
+    if (length > 0) this.#at = (this.at + step + length) % length;
+  }
+
+  goTo(at: number): void {
+    this.#at = at;
+  }
+
+  /** Writes a choice into the box, to be gone on with. */
+  complete(choice: SlashChoice): void {
+    this.#at = 0;
+    this.app.composer.write(choice.argument === "" ? choice.text : `${choice.text} `);
+    this.app.composer.focus();
+  }
+
+  /** Runs a choice, or writes it into the box where something has to follow it. */
+  choose(choice: SlashChoice): void {
+    if (!choice.ready) {
+      this.complete(choice);
+      return;
+    }
+    this.app.composer.write(choice.text);
+    this.take();
+  }
+
+  /** Takes a command out of the box and runs it; false: what the box holds is a message. */
+  take(): boolean {
+    const { composer } = this.app;
+    const typed = this.#dismissed ? null : read(composer.text);
+    this.#dismissed = false;
+    if (typed === null || typed.type === "message") {
+      if (typed && typed.text !== composer.text) composer.write(typed.text);
+      return false;
+    }
+    if (typed.type === "refused") {
+      this.#refuse(typed.why);
+      return true;
+    }
+    const { command, argument } = typed;
+    const does = commands.find(({ slash }) => slash === command.name);
+    if (does?.when?.(this.app, false) === false) {
+      this.#refuse(does.otherwise ?? "");
+      return true;
+    }
+    // Gone before it runs: the command may open another chat, which has a text of its own.
+    composer.write("");
+    composer.flush();
+    does?.run(this.app, argument);
+    return true;
+  }
+
+  /** Says why something is no command; the text stays, and may be sent as it is. */
+  #refuse(why: string): void {
+    const send = (): void => {
+      this.#dismissed = true;
+      void this.app.send();
+    };
+    this.app.notices.show(why, { label: "Send as a message", run: send });
+  }
+
+  #choicesFor(text: string): SlashChoice[] {
+    const typed = /^\/([A-Za-z_-]*)(?:([ \t]+)([^\n]*))?$/u.exec(text);
+    if (!typed) return [];
+    const [, name = "", blank = "", rest = ""] = typed;
+    if (blank === "") {
+      const begun = slashCommands.filter((command) => command.name.startsWith(plain(name)));
+      return begun.map((command) => ({
+        text: `/${command.name}`,
+        argument: command.argument ?? "",
+        does: command.does,
+        ready: !isRequired(command),
+      }));
+    }
+    const command = named(name);
+    if (!command) return [];
+    return this.#argumentsOf(command)
+      .filter((argument) => argument.toLowerCase().startsWith(rest.toLowerCase()))
+      .map((argument) => ({
+        text: `/${command.name} ${argument}`,
+        argument: "",
+        does: "",
+        ready: true,
+      }));
+  }
+
+  /** What can stand behind a command, where that is known. */
+  #argumentsOf({ name, argument }: SlashCommand): string[] {
+    if (name === "model") return [...new Set(this.app.models.here.map(wholeName))];
+    return options(argument);
+  }
+}
+
+/** The words of which one has to stand behind a command. */
+const options = (argument: string | null): string[] =>
+  argument?.includes("|") ? argument.split("|") : [];
+
+const isRequired = ({ argument }: SlashCommand): boolean =>
+  argument !== null && !argument.startsWith("[");
+
+const plain = (name: string): string => name.toLowerCase().replaceAll("-", "_");
+
+const named = (name: string): SlashCommand | undefined =>
+  slashCommands.find((command) => command.name === plain(name));
+
+/** Reads what was typed. A path is no command, nor is what follows a blank. */
+export function read(text: string): Typed {
+  const [, slashes = "", name = "", rest = ""] =
+    /^(\/{1,2})([A-Za-z_-]+)(?:\s+([^]*))?$/u.exec(text) ?? [];
+  if (name === "") return { type: "message", text };
+  const command = named(name);
+  // Two slashes stand for one that is meant.
+  if (slashes === "//") return { type: "message", text: command ? text.slice(1) : text };
+  if (!command) return { type: "refused", why: `There is no command /${name}.` };
+  const argument = rest.trim();
+  if (argument !== "" && command.argument === null)
+    return { type: "refused", why: `/${command.name} takes nothing behind it.` };
+  const wanted = options(command.argument);
+  if (wanted.length > 0 && !wanted.includes(argument.toLowerCase()))
+    return { type: "refused", why: `/${command.name} takes one of these: ${wanted.join(", ")}.` };
+  return {
+    type: "command",
+    command,
+    argument: wanted.length > 0 ? argument.toLowerCase() : argument,
+  };
+}
