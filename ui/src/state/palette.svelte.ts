@@ -198,23 +198,24 @@ export class Palette {
       .map((chat): Row => ({ key: `chat-${chat.id}`, type: "chat", chat }));
   }
 
+  /** The commands that can be done now: those whose names have the words come before those that go by them, too. */
   #commands(query: string): Row[] {
     const wanted = terms(query);
-    // As if the palette were closed already: commands do not run in dialogs.
-    return commands
-      .filter(
-        (command) =>
-          !command.unlisted &&
-          fits(
-            command,
-            wanted.map(({ text }) => fold(text)),
-          ),
-      )
-      .filter(({ when }) => when?.(this.app, false) ?? true)
-      .map((command): Row => {
-        const name = partsAt(command.name, places(command.name, wanted));
-        return { key: `command-${command.name}`, type: "command", command, name };
-      });
+    const words = wanted.map(({ text }) => fold(text));
+    const able = commands.filter(
+      ({ unlisted, when }) => !unlisted && (when?.(this.app, false) ?? true),
+    );
+    const named = able.filter(({ name }) => haveWords(name, words));
+    const others = able.filter(
+      (command) =>
+        !named.includes(command) &&
+        query.trim().length > 1 &&
+        haveWords(`${command.name} ${command.keywords ?? ""}`, words),
+    );
+    return [...named, ...others].map((command): Row => {
+      const name = partsAt(command.name, places(command.name, wanted));
+      return { key: `command-${command.name}`, type: "command", command, name };
+    });
   }
 
   #found(query: string): Row[] {
@@ -248,8 +249,8 @@ export class Palette {
   }
 }
 
-/** Whether all words begin a word of the command's name, or of those by which it is found. */
-function fits({ name, keywords = "" }: Command, words: string[]): boolean {
-  const known = fold(`${name} ${keywords}`).split(/[^\p{L}\p{N}]+/u);
+/** Whether each of the words begins a word of a text. */
+function haveWords(text: string, words: string[]): boolean {
+  const known = fold(text).split(/[^\p{L}\p{N}]+/u);
   return words.every((word) => known.some((each) => each.startsWith(word)));
 }

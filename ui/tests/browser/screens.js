@@ -19,6 +19,13 @@ async function models(page) {
   await page.getByRole("dialog", { name: "Models" }).waitFor();
 }
 
+/** Opens the palette, with what it finds. */
+async function palette(page, words) {
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type(words);
+  await page.waitForTimeout(300);
+}
+
 const screens = {
   "first-start": { scene: "first" },
   "slow-start": { scene: "slow-start", first: ["status"], act: (page) => page.waitForTimeout(900) },
@@ -112,6 +119,21 @@ const screens = {
       await page.waitForFunction(() => CSS.highlights.get("found")?.size > 0);
     },
   },
+  palette: {
+    act: async (page) => {
+      await chat(page, "A story about a small bird");
+      await page.keyboard.press("Control+k");
+    },
+  },
+  "palette-search": {
+    scene: "long",
+    act: (page) => palette(page, "compound"),
+  },
+  "palette-thinking": { act: (page) => palette(page, "s") },
+  "palette-nothing": { act: (page) => palette(page, "xylophone") },
+  slash: { act: (page) => page.keyboard.type("/") },
+  "slash-argument": { act: (page) => page.keyboard.type("/theme ") },
+  "slash-unknown": { act: (page) => ask(page, "/foo is what?") },
   find: {
     scene: "long",
     act: async (page) => {
@@ -383,6 +405,9 @@ for (const name of [
   "model-missing",
   "menu-message",
   "search-hit",
+  "palette",
+  "palette-search",
+  "slash",
   "find",
   "right-to-left",
   "disk-full",
