@@ -30,8 +30,8 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
     }
     while let Some(line) = input.read()? {
         match terminal.take(line.trim_end()) {
-            Ok(Next::Read) => {}
-            Ok(Next::Leave) => break,
+            Ok(AfterLine::Read) => {}
+            Ok(AfterLine::Leave) => break,
             // A question that failed is no reason to leave; an output that is gone is.
             Err(CliError::Message(message)) => note(&message)?,
             Err(error) => return Err(error),
@@ -47,7 +47,7 @@ fn note(text: &str) -> Result<(), CliError> {
 
 /// What follows a line.
 #[derive(Debug, PartialEq, Eq)]
-enum Next {
+enum AfterLine {
     Read,
     Leave,
 }
@@ -74,11 +74,11 @@ impl TerminalChat {
     }
 
     /// Does what a line says.
-    fn take(&mut self, line: &str) -> Result<Next, CliError> {
+    fn take(&mut self, line: &str) -> Result<AfterLine, CliError> {
         match SlashCommand::read(line) {
             Typed::Message("") => {}
             Typed::Message(text) => self.say(text)?,
-            Typed::Command(SlashName::Quit, _) | Typed::Unknown("exit") => return Ok(Next::Leave),
+            Typed::Command(SlashName::Quit, _) | Typed::Unknown("exit") => return Ok(AfterLine::Leave),
             Typed::Command(name, argument) => self.command(name, argument)?,
             Typed::Extra(command) => {
                 note(&format!(
@@ -91,7 +91,7 @@ impl TerminalChat {
                  behind a blank."
             ))?,
         }
-        Ok(Next::Read)
+        Ok(AfterLine::Read)
     }
 
     fn command(&mut self, name: SlashName, argument: &str) -> Result<(), CliError> {
@@ -372,7 +372,7 @@ mod tests {
 
     fn take(chat: &mut TerminalChat, line: &str) {
         let next = chat.take(line).expect("it is done");
-        assert_eq!(next, Next::Read, "{line}");
+        assert_eq!(next, AfterLine::Read, "{line}");
     }
 
     #[test]
@@ -440,6 +440,6 @@ mod tests {
         assert!(chat.conversation.messages.is_empty());
         take(&mut chat, " /foo");
         assert_eq!(chat.conversation.messages[0].text, "/foo");
-        assert!(matches!(chat.take("/quit"), Ok(Next::Leave)));
+        assert!(matches!(chat.take("/quit"), Ok(AfterLine::Leave)));
     }
 }

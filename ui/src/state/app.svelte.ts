@@ -74,14 +74,16 @@ export class App {
     this.composer = new Composer(host, this.notices);
     this.queue = new Queue(host, this.notices);
     this.search = new Search(host, this.notices);
-    this.palette = new Palette(host, this);
-    this.slash = new Slash(this);
+    this.palette = new Palette(host, this.chats, this.conversation);
+    this.slash = new Slash(this.composer, this.models, this.notices);
     this.disk = new Disk(host, () => {
       this.composer.resave();
       this.queue.resave();
       this.preferences.resave();
     });
     this.notices.onfail = (error) => this.disk.report(error);
+    this.palette.onopen = (chat, message, query) => void this.openChat(chat, message, query);
+    this.slash.onsend = () => void this.send();
     // The cursor cannot go where the sidebar lies over it.
     this.composer.onfocus = () => (this.#drawerOpen = false);
   }
@@ -175,8 +177,8 @@ export class App {
   }
 
   /** Opens what a search has found: a chat, or one of its messages. */
-  openHit(chat: number, message: number | null, query = this.search.answered): void {
-    void this.openChat(chat, message, query);
+  openHit(chat: number, message: number | null): void {
+    void this.openChat(chat, message, this.search.answered);
   }
 
   /** From the models page to the settings of all models. */

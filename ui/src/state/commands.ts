@@ -268,3 +268,22 @@ export const commands: readonly Command[] = [
       run: (app) => (app.settingsPage = page),
     })),
 ];
+
+const canRun = ({ when }: Command, app: App): boolean => when?.(app, false) ?? true;
+
+/** Has the palette list the commands, and the message box run those behind a slash. */
+export function offerCommands(app: App): void {
+  app.palette.commands = () =>
+    commands
+      .filter((command) => !command.unlisted && canRun(command, app))
+      .map(({ name, keywords = "", keys, slash, run }) => {
+        return { name, keywords, keys, slash, run: () => void run(app, "") };
+      });
+  const behind = (name: SlashName): Command | undefined =>
+    commands.find(({ slash }) => slash === name);
+  app.slash.refusal = (name) => {
+    const command = behind(name);
+    return command && !canRun(command, app) ? (command.otherwise ?? "") : null;
+  };
+  app.slash.run = (name, argument) => void behind(name)?.run(app, argument);
+}

@@ -2,15 +2,25 @@ import type { ChatSummary, Host, SearchHit } from "../host/host";
 import { withoutBidiControls } from "../text/bidi";
 import { fold, places, terms } from "../text/query";
 import { type Part, partsAt } from "../text/snippet";
-import type { App } from "./app.svelte";
-import { commands, type Command } from "./commands";
+import type { Chats } from "./chats.svelte";
+import type { Conversation } from "./conversation.svelte";
 import { groupHits, type HitGroup, type HitLine } from "./hits";
 import { reason } from "./notices.svelte";
+
+/** What can be done now. */
+export type PaletteCommand = {
+  name: string;
+  /** Other words by which it is found. */
+  keywords: string;
+  keys: string | undefined;
+  slash: string | undefined;
+  run: () => void;
+};
 
 /** A line of the palette that can be chosen. `key` stays the same while more is found. */
 export type Row = { key: string } & (
   | { type: "chat"; chat: ChatSummary }
-  | { type: "command"; command: Command; name: Part[] }
+  | { type: "command"; command: PaletteCommand; name: Part[] }
   | { type: "hit"; group: HitGroup; line: HitLine; first: boolean }
   | { type: "more"; group: HitGroup; count: number }
 );
@@ -26,7 +36,7 @@ const FIRST_PLACES = 3;
 /** A page, for the keys that go through the list by pages. */
 const PAGE = 8;
 /** So long the commands wait for the chats, that all come at once. */
-const PATIENCE_MS = 150;
+const COMMANDS_AFTER_MS = 150;
 
 /**
  * Chats, messages and commands in one list. What is listed answers one query as a whole, and what comes late is put
@@ -49,10 +59,15 @@ export class Palette {
   /** Enter was pressed before there was an answer. */
   #chosen = false;
   #late: ReturnType<typeof setTimeout> | undefined;
+  /** The commands that can be run. */
+  commands: () => PaletteCommand[] = () => [];
+  /** Opens a chat, at a message where a search for `query` led there. */
+  onopen: (chat: number, message: number | null, query: string) => void = () => undefined;
 
   constructor(
     private readonly host: Host,
-    private readonly app: App,
+    private readonly chats: Chats,
+    private readonly conversation: Conversation,
   ) {}
 
   readonly rows = $derived(this.sections.flatMap(({ rows }) => rows));
@@ -83,7 +98,7 @@ export class Palette {
       this.#list(query, [], true);
       return;
     }
-    this.#late = setTimeout(() => this.#list(query, [], false), PATIENCE_MS);
+    this.#late = setTimeout(() => this.#list(query, [], false), COMMANDS_AFTER_MS);
     void this.#look();
   }
 
@@ -112,7 +127,6 @@ export class Palette {
   }
 
   choose(row: Row): void {
-    const { app } = this;
     if (row.type === "more") {
       this.#unfold(row.group);
       return;
@@ -120,13 +134,13 @@ export class Palette {
     this.close();
     switch (row.type) {
       case "chat":
-        void app.openChat(row.chat.id);
+        this.onopen(row.chat.id, null, "");
         break;
       case "command":
-        row.command.run(app, "");
+        row.command.run();
         break;
       case "hit":
-        app.openHit(row.group.chat, row.line.message, this.#listed);
+        this.onopen(row.group.chat, row.line.message, this.#listed);
         break;
       default:
         row satisfies never;
@@ -191,26 +205,24 @@ export class Palette {
 
   /** The chats that were written in last, but for the one that is open: Enter goes back to the one before. */
   #recent(): Row[] {
-    const { chats, conversation } = this.app;
+    const { chats, conversation } = this;
     const others = chats.list.slice(0, RECENT + 1).filter(({ id }) => id !== conversation.chat);
     return others
       .slice(0, RECENT)
       .map((chat): Row => ({ key: `chat-${chat.id}`, type: "chat", chat }));
   }
 
-  /** The commands that can be done now: those whose names have the words come before those that go by them, too. */
+  /** Commands whose names have the words come before those that are found by other words. */
   #commands(query: string): Row[] {
     const wanted = terms(query);
     const words = wanted.map(({ text }) => fold(text));
-    const able = commands.filter(
-      ({ unlisted, when }) => !unlisted && (when?.(this.app, false) ?? true),
-    );
+    const able = this.commands();
     const named = able.filter(({ name }) => haveWords(name, words));
     const others = able.filter(
       (command) =>
         !named.includes(command) &&
         query.trim().length > 1 &&
-        haveWords(`${command.name} ${command.keywords ?? ""}`, words),
+        haveWords(`${command.name} ${command.keywords}`, words),
     );
     return [...named, ...others].map((command): Row => {
       const name = partsAt(command.name, places(command.name, wanted));

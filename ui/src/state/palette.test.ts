@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
 import type { SearchHit } from "../host/host";
 import { App } from "./app.svelte";
-import { commands } from "./commands";
+import { commands, offerCommands } from "./commands";
 import type { Row } from "./palette.svelte";
 
 let host: FakeHost;
@@ -12,6 +12,7 @@ beforeEach(async () => {
   vi.useFakeTimers();
   host = new FakeHost();
   app = new App(host);
+  offerCommands(app);
   const started = app.start();
   await vi.advanceTimersByTimeAsync(200);
   await started;
@@ -118,7 +119,7 @@ test("what answers an earlier query is dropped, and no more than two are asked a
 
 test("Enter waits for the answer to what is typed", async () => {
   const answers = held();
-  const opened = vi.spyOn(app, "openHit");
+  const opened = vi.spyOn(app.palette, "onopen");
   app.palette.open();
   app.palette.ask("bird");
   app.palette.enter();

@@ -1,7 +1,7 @@
-import { type SlashCommand, slashCommands } from "../host/slash";
-import type { App } from "./app.svelte";
-import { commands } from "./commands";
-import { wholeName } from "./models.svelte";
+import { type SlashCommand, slashCommands, type SlashName } from "../host/slash";
+import type { Composer } from "./composer.svelte";
+import { type Models, wholeName } from "./models.svelte";
+import type { Notices } from "./notices.svelte";
 
 export { slashCommands };
 
@@ -28,10 +28,20 @@ export class Slash {
   /** The menu was closed: what is typed is a message, whatever it begins with. */
   #dismissed = $state(false);
 
-  constructor(private readonly app: App) {}
+  /** Why a command cannot be run now, or null. */
+  refusal: (name: SlashName) => string | null = () => null;
+  run: (name: SlashName, argument: string) => void = () => undefined;
+  /** Sends what the box holds. */
+  onsend: () => void = () => undefined;
+
+  constructor(
+    private readonly composer: Composer,
+    private readonly models: Models,
+    private readonly notices: Notices,
+  ) {}
 
   readonly choices = $derived.by((): SlashChoice[] => {
-    const { text } = this.app.composer;
+    const { text } = this.composer;
     return this.#dismissed || !text.startsWith("/") ? [] : this.#choicesFor(text);
   });
   /** The place of the choice that Enter takes. */
@@ -60,8 +70,8 @@ export class Slash {
   /** Writes a choice into the box, to be gone on with. */
   complete(choice: SlashChoice): void {
     this.#at = 0;
-    this.app.composer.write(choice.argument === "" ? choice.text : `${choice.text} `);
-    this.app.composer.focus();
+    this.composer.write(choice.argument === "" ? choice.text : `${choice.text} `);
+    this.composer.focus();
   }
 
   /** Runs a choice, or writes it into the box where something has to follow it. */
@@ -70,13 +80,13 @@ export class Slash {
       this.complete(choice);
       return;
     }
-    this.app.composer.write(choice.text);
+    this.composer.write(choice.text);
     this.take();
   }
 
   /** Takes a command out of the box and runs it; false: what the box holds is a message. */
   take(): boolean {
-    const { composer } = this.app;
+    const { composer } = this;
     const typed = this.#dismissed ? null : read(composer.text);
     this.#dismissed = false;
     if (typed === null || typed.type === "message") {
@@ -88,15 +98,15 @@ export class Slash {
       return true;
     }
     const { command, argument } = typed;
-    const does = commands.find(({ slash }) => slash === command.name);
-    if (does?.when?.(this.app, false) === false) {
-      this.#refuse(does.otherwise ?? "");
+    const refusal = this.refusal(command.name);
+    if (refusal !== null) {
+      this.#refuse(refusal);
       return true;
     }
     // Gone before it runs: the command may open another chat, which has a text of its own.
     composer.write("");
     composer.flush();
-    does?.run(this.app, argument);
+    this.run(command.name, argument);
     return true;
   }
 
@@ -104,9 +114,9 @@ export class Slash {
   #refuse(why: string): void {
     const send = (): void => {
       this.#dismissed = true;
-      void this.app.send();
+      this.onsend();
     };
-    this.app.notices.show(why, { label: "Send as a message", run: send });
+    this.notices.show(why, { label: "Send as a message", run: send });
   }
 
   #choicesFor(text: string): SlashChoice[] {
@@ -136,7 +146,7 @@ export class Slash {
 
   /** What can stand behind a command, where that is known. */
   #argumentsOf({ name, argument }: SlashCommand): string[] {
-    if (name === "model") return [...new Set(this.app.models.here.map(wholeName))];
+    if (name === "model") return [...new Set(this.models.here.map(wholeName))];
     return options(argument);
   }
 }

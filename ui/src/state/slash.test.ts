@@ -1,7 +1,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
 import { App } from "./app.svelte";
-import { commands } from "./commands";
+import { commands, offerCommands } from "./commands";
 import { read, slashCommands } from "./slash.svelte";
 
 let host: FakeHost;
@@ -10,6 +10,7 @@ let app: App;
 beforeEach(async () => {
   host = new FakeHost({ rate: 4000, readingMs: 0 });
   app = new App(host);
+  offerCommands(app);
   await app.start();
 });
 
