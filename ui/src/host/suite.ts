@@ -334,7 +334,7 @@ export const hostCases: HostCase[] = [
       const { view } = await stage.answered(`${stage.questions.short.text} ${word}`);
       const [question] = view.messages;
       const hit = (await host.search(word)).find(({ message }) => message === question?.id);
-      equal(hit?.chat, view.chat.id, "the chat");
+      equal([hit?.chat, hit?.inThinking], [view.chat.id, false], "the chat, and where in it");
       holds(!!hit?.snippet.includes(`\uE000${word}\uE001`), "the snippet marks the word");
       await host.deleteChat(view.chat.id);
       equal(await host.search(word), [], "after it was deleted");

@@ -6,6 +6,7 @@ import { Display } from "./driver.js";
 const CONTROL = "\uE009";
 const ENTER = "\uE007";
 const F2 = "\uE032";
+const SHIFT = "\uE008";
 
 let display;
 before(async () => (display = await Display.open()));
@@ -58,10 +59,19 @@ test("what was said is found again by the keyboard alone", async (t) => {
   await app.until("an empty chat", async () => !(await app.isThere("log", "Conversation")));
 
   await app.session.press(CONTROL, "k");
-  const box = await app.get("searchbox", "Search all chats");
+  const box = await app.get("combobox", "Search chats, messages and commands");
   await app.session.type(box, "runs language");
-  const results = await app.get("list", "Search results");
+  const results = await app.get("listbox", "Results");
   await app.until("a hit", async () => (await app.text(results)).includes("language model"));
+  await app.session.press(ENTER);
+  await app.until("the chat", async () => (await app.conversation()).includes("your own computer"));
+
+  await app.session.type(await app.get("textbox", "Message"), `/new${ENTER}`);
+  await app.until("an empty chat", async () => !(await app.isThere("log", "Conversation")));
+  await app.session.press(CONTROL, SHIFT, "f");
+  await app.session.type(await app.get("searchbox", "Search all chats"), "runs language");
+  const hits = await app.get("list", "Search results");
+  await app.until("a hit", async () => (await app.text(hits)).includes("language model"));
   await app.session.press(ENTER);
   await app.until("the chat", async () => (await app.conversation()).includes("your own computer"));
 });

@@ -65,7 +65,8 @@ pub struct Search<'s> {
 impl Search<'_> {
     /// Finds what has all words of `query`, in any order and each as the beginning of a word, then
     /// what has them within words; in quotes, words stand together as they are. Titles come first,
-    /// then messages, the latest first, at most `limit` of each. Deleted chats are excluded.
+    /// those of the chats that were written in last before others, then messages, the latest first, at
+    /// most `limit` of each. Deleted chats are excluded.
     ///
     /// The query is text: but for quotes, nothing in it is syntax. Its first 32 words in its first
     /// 512 characters count; those of one or two characters are beginnings only. What is not found
@@ -117,11 +118,16 @@ impl Search<'_> {
         limit: u32,
     ) -> rusqlite::Result<()> {
         let (index, also) = (matching.title_index, matching.also("chat_search"));
+        // Only those that are shown are highlighted: a letter is in most of the titles.
         let sql = format!(
             "SELECT chat.id, chat.title, NULL, highlight({index}, 0, char(0xE000), char(0xE001)), chat.updated_at
              FROM {index} JOIN chat ON chat.id = {index}.rowid
-             WHERE {index} MATCH ?1 AND chat.deleted_at IS NULL AND {also}
-             ORDER BY {index}.rowid DESC LIMIT ?2"
+             WHERE {index} MATCH ?1 AND {index}.rowid IN (
+                 SELECT chat.id FROM {index} JOIN chat ON chat.id = {index}.rowid
+                 WHERE {index} MATCH ?1 AND chat.deleted_at IS NULL AND {also}
+                 ORDER BY chat.updated_at DESC, chat.id DESC LIMIT ?2
+             )
+             ORDER BY chat.updated_at DESC, chat.id DESC"
         );
         self.rows(found, &sql, matching, limit)
     }
@@ -238,8 +244,9 @@ impl Matching {
         match self.others {
             // The parameter has to stand in each statement.
             None => "?3 IS NULL".to_owned(),
+            // The plus has SQLite look each hit up in the list, and not ask the index for each of the list.
             Some(_) => format!(
-                "{} IN (SELECT rowid FROM {words} WHERE {words} MATCH ?3)",
+                "+{} IN (SELECT rowid FROM {words} WHERE {words} MATCH ?3)",
                 if words == "chat_search" {
                     "chat.id"
                 } else {

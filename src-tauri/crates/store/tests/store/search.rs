@@ -214,6 +214,62 @@ fn titles_come_first_and_then_the_latest_messages() {
 }
 
 #[test]
+fn the_chat_that_was_written_in_last_comes_first() {
+    let store = Store::in_memory().unwrap();
+    let chats = ["Goldcrest one", "Goldcrest two", "Goldcrest three"].map(|title| {
+        let (id, _) = chat(&store, title, "?");
+        id
+    });
+    store.chats().touch(chats[1], 200).unwrap();
+    let titles = |query: &str, limit: u32| -> Vec<String> {
+        let found = store.search().find(query, limit).unwrap();
+        found.into_iter().map(|row| row.title).collect()
+    };
+    let all = ["Goldcrest two", "Goldcrest three", "Goldcrest one"];
+    assert_eq!(titles("gold", 9), all);
+    assert_eq!(titles("oldcrest", 9), all, "within words, too");
+    assert_eq!(titles("g", 2), all[..2], "no more than were asked for");
+}
+
+#[test]
+fn what_is_found_in_the_thinking_says_so() {
+    let store = Store::in_memory().unwrap();
+    let (id, asked) = chat(&store, "x", "regulus?");
+    let message = answer(&store, id, asked);
+    let progress = Progress {
+        text: "A bird.".into(),
+        thinking: Some("The regulus is a goldcrest.".into()),
+        ..Progress::default()
+    };
+    store.messages().journal(message, &progress).unwrap();
+    store
+        .messages()
+        .end(message, MessageState::Done, None, None)
+        .unwrap();
+    let found = store.search().find("regulus", 9).unwrap();
+    let places: Vec<_> = found.iter().map(|row| (row.message, row.in_thinking)).collect();
+    assert_eq!(places, [(Some(message), true), (Some(asked), false)]);
+    assert!(found[0].snippet.contains("\u{E000}regulus\u{E001} is"));
+}
+
+#[test]
+fn one_letter_finds_all_that_begins_with_it() {
+    let store = Store::in_memory().unwrap();
+    let (id, first) = chat(&store, "x", "Zebra und Öl");
+    let second = say(&store, id, Some(first), "ζέβρα, 水の問題, 7 zoos");
+    for (query, messages) in [
+        ("z", vec![Some(second), Some(first)]),
+        ("o", vec![Some(first)]),
+        ("ζ", vec![Some(second)]),
+        ("水", vec![Some(second)]),
+        ("7", vec![Some(second)]),
+        ("q", vec![]),
+    ] {
+        assert_eq!(found(&store, query), messages, "{query}");
+    }
+}
+
+#[test]
 fn a_snippet_shows_the_hit_in_a_long_text() {
     let store = Store::in_memory().unwrap();
     let text = format!("{} needle {}", "hay ".repeat(500), "hay ".repeat(500));

@@ -9,8 +9,9 @@ use crate::table::id::MessageId;
 /// Characters of a text that FTS5's `snippet` gets at a time. Its time grows with the square of the
 /// hits, and nothing interrupts it: a text of 15 KB with 5,000 hits takes a third of a second.
 const PART: usize = 2000;
-/// The same of the beginning of a text, where what is common is found already.
-const FIRST_PART: usize = 400;
+/// The same of the beginning of a text, where what is common is found already, and of trigrams, of which
+/// there is one for each character.
+const SMALL_PART: usize = 400;
 
 /// Makes the tables in which the text around a hit is looked for, in memory and for this connection.
 pub(crate) fn prepare(db: &Connection) -> rusqlite::Result<()> {
@@ -29,6 +30,8 @@ pub(super) struct Snippets {
     table: &'static str,
     shown: &'static str,
     cut: Option<fn(&str) -> String>,
+    /// Characters that the table gets at a time, behind the beginning.
+    part: usize,
     /// Of each term letters and digits that stand together wherever it does, in lower case; empty
     /// where that is not as simple.
     needles: Vec<String>,
@@ -43,6 +46,7 @@ impl Snippets {
             table: "excerpt",
             shown: "snippet(excerpt, 0, char(0xE000), char(0xE001), '…', 16)",
             cut: None,
+            part: PART,
             needles: terms.iter().map(needle).collect(),
         }
     }
@@ -55,6 +59,7 @@ impl Snippets {
             table: "part_excerpt",
             shown: "highlight(part_excerpt, 0, char(0xE000), char(0xE001))",
             cut: Some(around_first_hit),
+            part: SMALL_PART,
             needles: terms.iter().map(|term| needle(term)).collect(),
         }
     }
@@ -77,7 +82,7 @@ impl Snippets {
             let mut rest = whole.as_str();
             while !rest.is_empty() && !deadline.has_passed() {
                 let is_first = rest.len() == whole.len();
-                let part = first_part(rest, if is_first { FIRST_PART } else { PART });
+                let part = first_part(rest, if is_first { SMALL_PART } else { self.part });
                 rest = &rest[part.len()..];
                 if let Some(snippet) = self.of_text(db, part)? {
                     let snippet = with_ellipses(snippet, is_first, rest.is_empty());
