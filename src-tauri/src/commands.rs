@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use ::models::ModelList;
 use chat::{
-    Chat, ChatId, ChatSnapshot, ChatSummary, ChatView, Failure, MessageId, ModelChoice,
-    QueuedMessage, SearchHit, Settings, Undone,
+    Chat, ChatId, ChatSnapshot, ChatSummary, ChatView, ContextUsage, Failure, MessageId,
+    ModelChoice, QueuedMessage, SearchHit, Settings, Undone,
 };
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
@@ -224,6 +224,44 @@ async fn read_ahead(
     chat: State<'_, Chat>,
 ) -> Reply<()> {
     ask(&chat, move |chat| chat.read_ahead(id, text, thinking)).await
+}
+
+/// What the next prompt would take of the context, with `text` and `pasted` tokens of texts that go with it; none while
+/// no model is open.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn context_usage(
+    id: Option<ChatId>,
+    text: String,
+    pasted: u32,
+    thinking: bool,
+    chat: State<'_, Chat>,
+) -> Reply<Option<ContextUsage>> {
+    ask(&chat, move |chat| {
+        chat.context_usage(id, text, pasted, thinking)
+    })
+    .await
+}
+
+/// The number of tokens of each text; none while no model is open.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn count_tokens(texts: Vec<String>, chat: State<'_, Chat>) -> Reply<Option<Vec<u32>>> {
+    ask(&chat, move |chat| chat.count_tokens(&texts)).await
+}
+
+/// Begins a new chat with a summary of this one.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn start_summary(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatView> {
+    ask(&chat, move |chat| chat.start_summary(id)).await
+}
+
+/// Has the next answer read what this one left out.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn read_again(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
+    ask(&chat, move |chat| chat.read_again(message)).await
 }
 
 #[tauri::command]

@@ -1,6 +1,7 @@
 //! The engine as chat's `ModelHost`.
 
 pub mod context_options;
+mod counter;
 mod kv_disk;
 mod opened;
 mod refusal;
@@ -9,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use chat::{ChatId, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening};
+use chat::{
+    ChatId, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening, PromptCounter,
+};
 use devices::{CrashMarkers, Devices, Work};
 use engine::{
     Conversation, Engine, Event, Finished, GenerateError, GenerateParams, ModelFile, Prompt,
@@ -18,6 +21,7 @@ use engine::{
 
 use crate::power::Power;
 use crate::{demo_model, sandbox, test_hooks};
+use counter::{BlocksOnDisk, EngineCounter, SequencesInMemory};
 use kv_disk::KvDisk;
 use opened::{OpenedModel, device_info};
 pub use opened::{load_options, requested};
@@ -36,6 +40,8 @@ pub struct EngineModel {
     kv_disk: Option<KvDisk>,
     /// On battery nothing is evaluated that nobody has asked for.
     power: Power,
+    /// What is in memory, for [`EngineCounter`].
+    in_memory: SequencesInMemory,
 }
 
 impl ModelHost for EngineModel {
@@ -70,6 +76,7 @@ impl ModelHost for EngineModel {
 
     fn close(&mut self) {
         self.open = None;
+        self.note_sequences();
     }
 
     fn info(&self) -> Option<&ModelInfo> {
@@ -99,6 +106,7 @@ impl ModelHost for EngineModel {
         });
         // A GPU that has failed has left the model to the CPU.
         open.info.device = device_info(&open.model);
+        self.note_sequences();
         finished.map_err(|error| generation(&error))
     }
 
@@ -135,6 +143,7 @@ impl ModelHost for EngineModel {
                 .inspect_err(|error| tracing::debug!(%error, "a message was not read ahead"))
                 .unwrap_or(false);
         }
+        self.note_sequences();
     }
 
     fn work_while_idle(&mut self, evaluates: bool, cancel: &AtomicBool) -> bool {
@@ -161,6 +170,7 @@ impl ModelHost for EngineModel {
             let session = open.model.engine.session();
             session.retain(|label| label != chat.0.cast_unsigned());
         }
+        self.note_sequences();
     }
 
     fn retain_chats(&mut self, chats: &[ChatId]) {
@@ -172,6 +182,23 @@ impl ModelHost for EngineModel {
         if let Some(disk) = &mut self.kv_disk {
             disk.retain(&chats);
         }
+        self.note_sequences();
+    }
+
+    fn counter(&self) -> Option<Arc<dyn PromptCounter>> {
+        let open = self.open.as_ref()?;
+        let disk = self.kv_disk.as_ref().zip(open.kv.as_ref());
+        let disk = disk.map(|(disk, model)| BlocksOnDisk {
+            folder: disk.folder(),
+            identity: model.identity.clone(),
+            block: model.block,
+        });
+        self.note_sequences();
+        Some(Arc::new(EngineCounter {
+            encoder: open.model.engine.message_encoder(),
+            memory: self.in_memory.clone(),
+            disk,
+        }))
     }
 }
 
@@ -187,6 +214,7 @@ impl EngineModel {
             markers: Some(markers),
             kv_disk: None,
             power: Power::default(),
+            in_memory: SequencesInMemory::default(),
         }
     }
 
@@ -196,6 +224,13 @@ impl EngineModel {
             kv_disk: KvDisk::open(folder),
             ..self
         }
+    }
+
+    /// Lets the counting thread know what is in memory now.
+    fn note_sequences(&self) {
+        let open = self.open.as_ref();
+        let sequences = open.map(|open| open.model.engine.sequences());
+        self.in_memory.set(sequences.into_iter().flatten());
     }
 
     /// Where the chat template of the file with this fingerprint runs, if the user wants the file's own.

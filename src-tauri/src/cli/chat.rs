@@ -78,7 +78,9 @@ impl TerminalChat {
         match SlashCommand::read(line) {
             Typed::Message("") => {}
             Typed::Message(text) => self.say(text)?,
-            Typed::Command(SlashName::Quit, _) | Typed::Unknown("exit") => return Ok(AfterLine::Leave),
+            Typed::Command(SlashName::Quit, _) | Typed::Unknown("exit") => {
+                return Ok(AfterLine::Leave);
+            }
             Typed::Command(name, argument) => self.command(name, argument)?,
             Typed::Extra(command) => {
                 note(&format!(
@@ -109,7 +111,10 @@ impl TerminalChat {
             SlashName::Status => self.status(),
             SlashName::Help => Ok(help(&mut io::stdout())?),
             // These are read in the window alone, and by the caller.
-            SlashName::Theme | SlashName::Settings | SlashName::Quit => Ok(()),
+            SlashName::Summarize
+            | SlashName::Theme
+            | SlashName::Settings
+            | SlashName::Quit => Ok(()),
         }
     }
 

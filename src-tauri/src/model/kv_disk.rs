@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use engine::KvBlocks;
-use kv_store::{BlockKey, KvStore, KvStoreError};
+use kv_store::{BlockKey, KvBlockFolder, KvStore, KvStoreError};
 
 /// Bytes that all chats may take together: some 58,000 tokens of SmolLM3-3B in f16.
 const BUDGET: u64 = 4 << 30;
@@ -29,6 +29,11 @@ impl KvDisk {
             store: store.ok()?,
             paused_until: None,
         })
+    }
+
+    /// The folder of the blocks, for other threads.
+    pub(super) fn folder(&self) -> KvBlockFolder {
+        self.store.blocks()
     }
 
     /// The blocks of a model.

@@ -169,3 +169,44 @@ fn nothing_of_a_chat_that_was_deleted_is_kept() {
     keep_all(&mut model);
     assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn the_counter_knows_what_need_not_be_read_in_memory_and_on_the_disk() {
+    let folder = TempDir::new().expect("a folder");
+    let asked = conversation(&["It is a list.", "How long is it?"]);
+    let counted = |model: &EngineModel| {
+        let counter = model.counter().expect("a model is open");
+        let frame = counter.frame(&asked).expect("a frame");
+        let mut ids = frame.head.clone();
+        for (at, turn) in asked.messages.iter().enumerate() {
+            let around = match turn.role {
+                Role::Assistant => &frame.answer,
+                _ => &frame.user,
+            };
+            if at > 0 {
+                ids.extend(&around.opening);
+            }
+            ids.extend(counter.message(&frame, turn).ids);
+        }
+        ids.extend(&frame.tail);
+        let cached = counter.cached(&ids);
+        (ids, cached)
+    };
+    let mut model = run(folder.path(), KvType::F16);
+    let (ids, cached) = counted(&model);
+    assert_eq!(ids, model.prompt(&asked, &NEVER).expect("a prompt").ids);
+    assert_eq!(cached, 0);
+    let (_, reused) = answer(&mut model, &asked);
+    assert_eq!(reused, 0);
+    assert_eq!(counted(&model).1, ids.len(), "all of it is in memory");
+    keep_all(&mut model);
+    drop(model);
+
+    let mut model = run(folder.path(), KvType::F16);
+    let (_, cached) = counted(&model);
+    assert!(cached >= 512, "{cached} on the disk");
+    let (_, reused) = answer(&mut model, &asked);
+    assert_eq!(cached, reused);
+    model.close();
+    assert!(model.counter().is_none());
+}

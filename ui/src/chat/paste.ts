@@ -1,20 +1,24 @@
 import { count } from "../text/figures";
 
-/** Bytes of text that a token stands for, about; the model itself counts only what is sent. */
+/** Bytes of text that a token stands for, about: until the model has counted. */
 const BYTES_PER_TOKEN = 4;
 
-/** What a long text is said to be: its size, about how many tokens, and whether a context of `room` can hold it. */
+/** What a long text is said to be: its size, its tokens, and whether a message with `room` tokens can hold it. */
 export function pasteFacts(
   text: string,
-  room: number,
+  counted: number | null,
+  room: number | null,
 ): { size: string; tokens: string; fits: boolean } {
   const bytes = new TextEncoder().encode(text).length;
-  const tokens = Math.ceil(bytes / BYTES_PER_TOKEN);
+  const tokens = counted ?? Math.ceil(bytes / BYTES_PER_TOKEN);
   const step = 10 ** Math.max(0, String(tokens).length - 3);
   return {
     size: sizeOf(bytes),
-    tokens: `about ${count(Math.round(tokens / step) * step)} tokens`,
-    fits: room === 0 || tokens <= room,
+    tokens:
+      counted === null
+        ? `about ${count(Math.round(tokens / step) * step)} tokens`
+        : `${count(tokens)} tokens`,
+    fits: room === null || tokens <= room,
   };
 }
 

@@ -15,6 +15,7 @@ function entry(id: number, role: "user" | "assistant", text: string): Entry {
     stats: null,
     error: null,
     omitted: null,
+    readFrom: null,
     siblings: [id],
     seq: 0,
     createdAt: 0,

@@ -41,6 +41,17 @@ export const commands = {
 	search: (query: string) => __TAURI_INVOKE<SearchHit[]>("search", { query }),
 	/**  What is written of the next message of a chat, or of a new one, to be read while the model has nothing else to do. */
 	readAhead: (id: ChatId | null, text: string, thinking: boolean) => __TAURI_INVOKE<null>("read_ahead", { id, text, thinking }),
+	/**
+	 *  What the next prompt would take of the context, with `text` and `pasted` tokens of texts that go with it; none while
+	 *  no model is open.
+	 */
+	contextUsage: (id: ChatId | null, text: string, pasted: number, thinking: boolean) => __TAURI_INVOKE<ContextUsage | null>("context_usage", { id, text, pasted, thinking }),
+	/**  The number of tokens of each text; none while no model is open. */
+	countTokens: (texts: string[]) => __TAURI_INVOKE<number[] | null>("count_tokens", { texts }),
+	/**  Begins a new chat with a summary of this one. */
+	startSummary: (id: ChatId) => __TAURI_INVOKE<ChatView>("start_summary", { id }),
+	/**  Has the next answer read what this one left out. */
+	readAgain: (message: MessageId) => __TAURI_INVOKE<ChatView>("read_again", { message }),
 	saveDraft: (id: ChatId | null, text: string) => __TAURI_INVOKE<null>("save_draft", { id, text }),
 	savePastes: (id: ChatId | null, pastes: string[]) => __TAURI_INVOKE<null>("save_pastes", { id, pastes }),
 	saveQueue: (id: ChatId, queue: QueuedMessage[]) => __TAURI_INVOKE<null>("save_queue", { id, queue }),
@@ -85,7 +96,7 @@ export const commands = {
 /* Constants */
 export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"sendWith":"enter","zoom":100,"showStats":true,"downloadFolder":null} as const;
 
-export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":null,"does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
+export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":null,"does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"window"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
 
 /* Types */
 /**  Which of the two results are right. */
@@ -198,6 +209,8 @@ export type ChatSummary = {
 	updatedAt: number,
 	/**  Whether an answer is being written, or waits to be. */
 	writing: boolean,
+	/**  The chat of which it began with a summary, if it did. */
+	continues: ChatId | null,
 };
 
 /**  An open chat. */
@@ -260,6 +273,36 @@ export type ContextOptions = {
 	automaticF16: ContextOption,
 	/**  The same with one in q8_0. */
 	automaticQ8: ContextOption,
+};
+
+/**  What the next prompt of a chat would take of the model's context, in tokens. */
+export type ContextUsage = {
+	/**  The context. */
+	context: number,
+	/**  Of it, what is kept free for the answer. */
+	reserved: number,
+	/**  The instructions, with what the model's protocol adds. */
+	instructions: number,
+	/**  The chat, without its thinking. */
+	chat: number,
+	/**  What the answers have thought. */
+	thinking: number,
+	/**  Texts that were pasted to the draft, as the window has counted them. */
+	pasted: number,
+	/**  The draft. */
+	message: number,
+	/**  Of all these, what the model has read before. */
+	cached: number,
+	/**  What would be left out, so that the rest fits. */
+	omitted: Omitted | null,
+	/**  Of the answer that is being written: the tokens that were generated when this was counted. */
+	written: number | null,
+	/**  What all would take if nothing were left out. */
+	whole: number,
+	/**  The same without earlier thinking. */
+	withoutThinking: number,
+	/**  What a message and its pasted texts may take, with all of the chat left out. */
+	messageRoom: number,
 };
 
 /**  Where a model computes, and why there. */
@@ -430,6 +473,8 @@ export type Message = {
 	 *  it.
 	 */
 	omitted: Omitted | null,
+	/**  Where the model began to read for it, where that was not at the start. */
+	readFrom: ReadFrom | null,
 	/**  Unix seconds. */
 	createdAt: number,
 	/**  All messages that follow the same parent, oldest first, this one included. */
@@ -651,6 +696,16 @@ export type QueuedMessage = {
 	pastes: string[],
 	/**  Whether its answer is to be thought about. */
 	thinking: boolean,
+};
+
+/**  Where the model began to read for an answer. */
+export type ReadFrom = {
+	/**  The first message that it was given; `None`: all were. */
+	message: MessageId | null,
+	/**  The first message that it was given with its thinking; `None`: all were. */
+	thinking: MessageId | null,
+	/**  The user wants all to be read again for the next answer. */
+	again: boolean,
 };
 
 /**  Who speaks. */

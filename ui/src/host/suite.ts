@@ -356,6 +356,49 @@ export const hostCases: HostCase[] = [
     },
   },
   {
+    name: "what the context is filled with is counted, also while an answer is written",
+    async run(stage) {
+      const { host } = stage;
+      const empty = await host.contextUsage(null, "", 0, false);
+      if (!empty) throw new Error("no model is open");
+      holds(empty.instructions > 0 && empty.context > empty.reserved, "a new chat");
+      equal([empty.chat, empty.message], [0, 0], "nothing was said");
+      const [tokens] = (await host.countTokens(["A text of some words."])) ?? [];
+      holds(tokens !== undefined && tokens > 0, "a text");
+      const draft = await host.contextUsage(null, "A text of some words.", 40, false);
+      equal([draft?.message, draft?.pasted], [tokens, 40], "a draft");
+
+      const { view } = await stage.underWay();
+      const { id } = view.chat;
+      const written = await host.contextUsage(id, "", 0, false);
+      holds((written?.chat ?? 0) > 0 && typeof written?.written === "number", "what is written");
+      await host.stop(id);
+      await stage.ended(last(view).id);
+      const ended = await host.contextUsage(id, "", 0, false);
+      equal(ended?.written, null, "it has ended");
+      holds((ended?.cached ?? 0) > 0, "it was read");
+    },
+  },
+  {
+    name: "a new chat begins with a summary of another, which is undone",
+    async run(stage) {
+      const { host } = stage;
+      const { view } = await stage.answered();
+      const started = await host.startSummary(view.chat.id);
+      equal(started.chat.continues, view.chat.id, "where it comes from");
+      const [question, summary] = started.messages;
+      holds(question?.text.includes(view.chat.title) ?? false, "the question names the chat");
+      if (!summary) throw new Error("no summary");
+      equal(summary.thinks, false, "it is not thought about");
+      await host.stop(started.chat.id);
+      await stage.ended(summary.id);
+      holds((await host.undo())?.label.startsWith("started “") ?? false, "the change");
+      await refused(host.openChat(started.chat.id));
+      await host.openChat(view.chat.id);
+      await refused(host.startSummary(started.chat.id));
+    },
+  },
+  {
     name: "settings are kept as they were saved",
     async run({ host }) {
       const { settings } = await host.snapshot();

@@ -11,6 +11,7 @@ import type {
 import { Announcer } from "./announcer.svelte";
 import { Chats } from "./chats.svelte";
 import { Composer, whole } from "./composer.svelte";
+import { Context } from "./context.svelte";
 import { Conversation } from "./conversation.svelte";
 import { Find } from "./find.svelte";
 import { ContextMenu } from "./menu.svelte";
@@ -45,6 +46,7 @@ export class App {
   readonly checking: ModelChecking;
   readonly preferences: Preferences;
   readonly composer: Composer;
+  readonly context: Context;
   readonly queue: Queue;
   readonly search: Search;
   readonly palette: Palette;
@@ -72,6 +74,7 @@ export class App {
     this.checking = new ModelChecking(host, this.notices);
     this.preferences = new Preferences(host, this.notices);
     this.composer = new Composer(host, this.notices);
+    this.context = new Context(host, this.conversation, this.model);
     this.queue = new Queue(host, this.notices);
     this.search = new Search(host, this.notices);
     this.palette = new Palette(host, this.chats, this.conversation);
@@ -234,6 +237,19 @@ export class App {
     const sent = await conversation.send(whole(taken), this.thinking);
     if (sent === null) composer.putBack(taken);
     else if (conversation.chat === sent) composer.settle(sent);
+  }
+
+  /** Goes on in a new chat, which begins with a summary of this one. */
+  async startWithSummary(): Promise<void> {
+    const { conversation, composer } = this;
+    if (conversation.chat === null || conversation.busy) return;
+    const started = await conversation.startSummary();
+    if (started === null || conversation.chat !== started) return;
+    this.announcer.clear();
+    this.find.close();
+    this.search.opened = null;
+    composer.move(started);
+    composer.focus();
   }
 
   /** Sends the first message that waits in a chat. It goes on waiting where it is refused. */

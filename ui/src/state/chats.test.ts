@@ -10,7 +10,14 @@ const at = (day: number, hour: number, month = 10): number =>
   new Date(2026, month, day, hour).getTime() / 1000;
 
 function chat(id: number, updatedAt: number): ChatSummary {
-  return { id, title: `Chat ${id}`, createdAt: updatedAt, updatedAt, writing: false };
+  return {
+    id,
+    title: `Chat ${id}`,
+    createdAt: updatedAt,
+    updatedAt,
+    writing: false,
+    continues: null,
+  };
 }
 
 beforeEach(() => vi.useFakeTimers({ now }));

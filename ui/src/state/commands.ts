@@ -163,6 +163,14 @@ export const commands: readonly Command[] = [
     otherwise: "There is no finished answer in this chat.",
   },
   {
+    name: "Start a new chat with a summary",
+    keywords: "summarize continue context full long",
+    slash: "summarize",
+    run: (app) => app.startWithSummary(),
+    when: ({ conversation }) => conversation.lastAnswer !== undefined && !conversation.busy,
+    otherwise: "There is nothing to sum up in this chat yet.",
+  },
+  {
     name: "Copy the last answer",
     keywords: "clipboard",
     keys: "Ctrl+Shift+C",

@@ -1,3 +1,4 @@
+import { tick } from "svelte";
 import type { ChatView, Draft, Host, HostEvent, Message } from "../host/host";
 import { places, terms, type Term } from "../text/query";
 import type { Writing } from "./composer.svelte";
@@ -32,6 +33,21 @@ export class Conversation {
   readonly last = $derived(this.entries.at(-1));
   readonly lastQuestion = $derived(this.entries.findLast((entry) => entry.role === "user"));
   readonly lastAnswer = $derived(this.entries.findLast((entry) => entry.role === "assistant"));
+  /** Where the model began to read for the last answer: the places of the first message, and of the first one with its
+   *  thinking. Null: it was given all, or will be. */
+  readonly reading = $derived.by((): { message: number; thinking: number } | null => {
+    const from = this.lastAnswer?.readFrom;
+    if (!from || from.again) return null;
+    const place = (id: number | null): number =>
+      id === null
+        ? 0
+        : Math.max(
+            0,
+            this.entries.findIndex((entry) => entry.id === id),
+          );
+    const message = place(from.message);
+    return { message, thinking: Math.max(message, place(from.thinking)) };
+  });
 
   constructor(
     private readonly host: Host,
@@ -69,6 +85,28 @@ export class Conversation {
     }
     this.sought = message;
     return view.draft;
+  }
+
+  /** Brings the message into view from which on the model has read. */
+  async showReading(): Promise<void> {
+    const { reading } = this;
+    const first = reading && this.entries[reading.message || reading.thinking];
+    if (!first) return;
+    this.sought = null;
+    this.soughtTerms = [];
+    await tick();
+    this.sought = first.id;
+  }
+
+  /** Has the next answer read again what was left out. */
+  readAgain(entry: Entry): Promise<boolean> {
+    return this.#act(() => this.host.readAgain(entry.id));
+  }
+
+  /** Begins a new chat with a summary of this one; null when it was refused. */
+  startSummary(): Promise<number | null> {
+    const { chat } = this;
+    return chat === null ? Promise.resolve(null) : this.#ask(() => this.host.startSummary(chat));
   }
 
   /** The chat that the message was sent to; null when it was refused. */

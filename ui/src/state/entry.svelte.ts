@@ -4,6 +4,7 @@ import type {
   Message,
   MessageState,
   Omitted,
+  ReadFrom,
   Role,
   Stage,
 } from "../host/host";
@@ -34,6 +35,8 @@ export class Entry {
   error = $state.raw<Failure | null>(null);
   /** What the model was not given, for want of context. */
   omitted = $state.raw<Omitted | null>(null);
+  /** Where the model began to read for it. */
+  readFrom = $state.raw<ReadFrom | null>(null);
   siblings = $state.raw<number[]>([]);
   stage = $state.raw<Stage>({ name: "waiting" });
   /** Tokens of the prompt, once it is read. */
@@ -87,6 +90,7 @@ export class Entry {
     this.stats = message.stats;
     this.error = message.error;
     this.omitted = message.omitted;
+    this.readFrom = message.readFrom;
     this.siblings = message.siblings;
     this.#seq = message.seq;
     this.thinkingSince = null;

@@ -18,6 +18,7 @@ const thought: Message = {
   stats: null,
   error: null,
   omitted: null,
+  readFrom: null,
   createdAt: 0,
   siblings: [1],
   seq: 3,

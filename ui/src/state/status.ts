@@ -10,8 +10,7 @@ export function showStatus(app: App): void {
     app.notices.show(`${name} is ${ejected ? "unloaded" : known ? "loading" : "open"}.`, details);
     return;
   }
-  const stats = app.conversation.lastAnswer?.stats;
-  const used = stats ? stats.promptTokens + stats.tokens : 0;
+  const { used } = app.context;
   app.notices.show(
     `${open.name} on ${open.device.name}. ` +
       `Context: ${count(used)} of ${tokens(open.contextLength)}. Offline: no network is used.`,

@@ -35,7 +35,7 @@ scene("a long paste is a chip, which is looked at and sent", {}, async (page) =>
   await paste(page, LONG);
   assert.equal(await message(page).inputValue(), "short", "nothing of it is in the box");
   await pastes(page).getByText("Pasted text, 35 KB").waitFor();
-  await pastes(page).getByText("about 8,750 tokens").waitFor();
+  await pastes(page).getByText("8,750 tokens").waitFor();
   await pastes(page)
     .getByRole("button", { name: /Pasted text/ })
     .click();
@@ -55,7 +55,7 @@ scene("a paste that the model cannot read says so, and can be taken away", {}, a
   await message(page).focus();
   await paste(page, "word ".repeat(200_000));
   await pastes(page).getByText("Pasted text, 1 MB").waitFor();
-  await pastes(page).getByText("about 250,000 tokens, too long for this model").waitFor();
+  await pastes(page).getByText("250,000 tokens, too long for this model").waitFor();
   await pastes(page)
     .getByRole("button", { name: /Pasted text/ })
     .click();

@@ -49,8 +49,6 @@ scene(
     assert.match(said, /1,112 tokens, 138 of them thinking/);
     assert.match(said, /34 of 48 drafted tokens accepted/);
     assert.match(said, /Seed\s+7$/);
-    const gauge = page.getByRole("img", { name: /^Context:/ });
-    assert.equal(await gauge.getAttribute("aria-label"), "Context: 1,512 of 32,768 tokens (5 %)");
   },
 );
 
@@ -245,20 +243,6 @@ scene("what is read, and how far, is said before an answer", { reading: 60_000 }
   await log(page)
     .getByText(/^Reading your message: [\d,]+ of 2,040 tokens, \d+ (s|min) left$/)
     .waitFor();
-});
-
-scene("the gauge shows how full the context is, and warns near its end", {}, async (page) => {
-  const gauge = page.getByRole("img", { name: /^Context:/ });
-  const full = () => gauge.locator("circle.full").count();
-  await openWith(page, { stats: { promptTokens: 26_000, tokens: 100 } });
-  assert.equal(await gauge.getAttribute("title"), "Context: 26,100 of 32,768 tokens (80 %)");
-  assert.equal(await full(), 0);
-  await page.evaluate(async () => {
-    const { model } = (await window.stage.snapshot()).model.status;
-    const status = { state: "ready", model: { ...model, contextLength: 30_000 } };
-    window.stage.emit({ type: "model", model: { status, error: null } });
-  });
-  await soon(async () => assert.equal(await full(), 1));
 });
 
 scene("code is copied whole, at the top level and in a list", { rate: 20_000 }, async (page) => {

@@ -96,6 +96,54 @@ const screens = {
       await message(page).press("ArrowUp");
     },
   },
+  context: {
+    act: async (page) => {
+      await chat(page, "How does compound interest work?");
+      await message(page).fill("And what if I add $50 every month?");
+      await page.waitForTimeout(300);
+      await page.getByRole("button", { name: /^Context/ }).click();
+    },
+  },
+  "context-new-chat": {
+    act: (page) => page.getByRole("button", { name: /^Context/ }).click(),
+  },
+  "context-unknown": {
+    scene: "none",
+    act: (page) => page.getByRole("button", { name: /^Context/ }).click(),
+  },
+  "context-nearly-full": {
+    context: 1040,
+    act: async (page) => {
+      await chat(page, "How does compound interest work?");
+      await button(page, "Put this notice aside").waitFor();
+    },
+  },
+  "context-left-out": {
+    rate: 4000,
+    context: 880,
+    act: async (page) => {
+      await chat(page, "How does compound interest work?");
+      await ask(
+        page,
+        "And what if I add $50 every month, for the same ten years, at the end of it?",
+      );
+      await answered(page);
+      await button(page, "Show where it begins").click();
+      await page.waitForTimeout(500);
+    },
+  },
+  "summary-chat": {
+    rate: 4000,
+    context: 1040,
+    act: async (page) => {
+      await chat(page, "How does compound interest work?");
+      await page
+        .getByRole("form", { name: "Composer" })
+        .getByRole("button", { name: "Start a new chat with a summary" })
+        .click();
+      await answered(page);
+    },
+  },
   search: {
     act: async (page) => {
       await page.keyboard.press("Control+Shift+F");
@@ -391,6 +439,10 @@ for (const name of [
   "download-waiting",
   "does-not-fit",
   "ejected",
+  "context",
+  "context-nearly-full",
+  "context-left-out",
+  "summary-chat",
   "models-found",
   "models-download",
   "models-failed",

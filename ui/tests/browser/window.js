@@ -55,6 +55,8 @@ export class Stand {
     messages = 0,
     /** Chats besides those of the scene. */
     more = 0,
+    /** Tokens of context; 0: as many as the scene's model has. */
+    context: contextLength = 0,
     /** What is there once the page is. */
     first = ["textbox", { name: "Message" }],
     width = 1100,
@@ -70,7 +72,10 @@ export class Stand {
       if (message.type() === "error") page.faults.push(message.text());
     });
     const { port } = this.server.httpServer.address();
-    const query = new URLSearchParams({ scene, rate, reading, pause, messages, more });
+    const query = new URLSearchParams({
+      ...{ scene, rate, reading, pause, messages, more },
+      context: contextLength,
+    });
     await page.goto(`http://127.0.0.1:${port}/?${query}`);
     await page.getByRole(...first).waitFor();
     await page.evaluate(() => document.fonts.ready);

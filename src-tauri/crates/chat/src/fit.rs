@@ -1,24 +1,23 @@
 //! How a conversation that is too long for the context is cut.
 //!
 //! Everything that is cut makes the model read again from there on, so cutting is rare and goes
-//! deep: past [`THINKING_SHARE`] of the context, the thinking of all answers but the last one goes
-//! at once; past the context less room for an answer, the oldest turns go until the rest takes
-//! [`KEPT_SHARE`]. What was cut for one answer stays cut for the next, as long as the whole is too
-//! long.
+//! deep: past 70 % of the context, the thinking of all answers but the last one goes at once; past
+//! the context less room for an answer, the oldest turns go until the rest takes 60 %
+//! ([`cut`]). What was cut for one answer stays cut for the next, as long as the whole is too
+//! long, or until the user asks for it.
+
+pub(crate) mod cut;
 
 use std::borrow::Cow;
 
 use figures::{count, tokens};
-use inference::{Conversation, GenerateParams, Prompt, Role, Turn};
+use inference::{Conversation, GenerateParams, Prompt, Turn};
 use store::{MessageId, OmittedRow};
 
 use crate::failure::{Failure, FailureCode};
 use crate::model_host::ModelInfo;
+use cut::{Cut, CutTurn, Room};
 
-/// The share of the context, in percent, from which on earlier thinking is left out.
-const THINKING_SHARE: usize = 70;
-/// The share that is left when turns are left out.
-const KEPT_SHARE: usize = 60;
 /// Tokens kept free for an answer whose length has no limit; at most a quarter of the context.
 const RESERVED_TOKENS: usize = 1024;
 /// Of these, what a continued answer gets at least, even when it has used them: this share of the
@@ -71,28 +70,26 @@ pub(crate) struct TurnRequest {
     pub ids: Vec<MessageId>,
     /// What the answer before this one left out.
     pub before: OmittedRow,
+    /// Nothing is left out before it has to be.
+    pub whole: bool,
+    /// The number of messages at the start that are those of a chat of which a summary is asked for.
+    pub summed_up: usize,
 }
 
 impl TurnRequest {
     /// Whether the last message is a partial answer to be continued.
     fn resumes(&self) -> bool {
-        self.conversation
-            .messages
-            .last()
-            .is_some_and(|turn| turn.open)
+        let begun = |turn: &Turn| {
+            let thought = turn.thinking.as_ref().is_some_and(|text| !text.is_empty());
+            turn.open && (thought || !turn.text.is_empty())
+        };
+        self.conversation.messages.last().is_some_and(begun)
     }
 }
 
 /// What was left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Truncation(pub OmittedRow);
-
-/// Where the history begins, and where its thinking begins: indices into the whole history.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Cut {
-    messages: usize,
-    thinking: usize,
-}
 
 /// Prompts of one conversation after different cuts, each of which is made once.
 struct Prompts<'a> {
@@ -156,12 +153,7 @@ pub(crate) fn fit(
     limits: Limits,
     make: &mut dyn FnMut(&Conversation) -> Result<Prompt, Failure>,
 ) -> Result<(Prompt, Truncation), Failure> {
-    let TurnRequest {
-        conversation,
-        ids,
-        before,
-        ..
-    } = request;
+    let conversation = &request.conversation;
     let mut prompts = Prompts {
         conversation,
         limits,
@@ -170,45 +162,23 @@ pub(crate) fn fit(
     };
     let context = limits.context;
     let limit = context - reserved(request, context, &mut prompts)?;
-    let comfortable = (context * THINKING_SHARE / 100).min(limit);
-    let history = &conversation.messages;
-
-    let mut cut = Cut::default();
-    let mut tokens = if history.len() > 2 && bytes(conversation) > context * USUAL_TOKEN {
-        usize::MAX
-    } else {
-        prompts.tokens(cut)?
+    let history: Vec<CutTurn> = conversation.messages.iter().map(CutTurn::from).collect();
+    let before = cut_of(&request.before, &request.ids);
+    // Then it is not counted as a whole before the rest was tried.
+    let mut hopeless = history.len() > 2 && bytes(conversation) > context * USUAL_TOKEN;
+    let room = Room {
+        context,
+        limit,
+        whole: request.whole,
     };
-    if tokens > comfortable {
-        let index = |id: Option<MessageId>| {
-            id.and_then(|id| ids.iter().position(|other| *other == id))
-                .unwrap_or(0)
-        };
-        cut = Cut {
-            messages: index(before.kept_from),
-            thinking: index(before.thinking_from),
-        };
-        if cut != Cut::default() {
-            tokens = prompts.tokens(cut)?;
+    let (cut, tokens) = cut::choose(&history, before, room, &mut |cut| {
+        if std::mem::take(&mut hopeless) {
+            return Ok(usize::MAX);
         }
-    }
-    if tokens > comfortable {
-        let last_answer = history
-            .iter()
-            .rposition(|message| message.role == Role::Assistant)
-            .unwrap_or(0);
-        let thinks = |message: &Turn| message.thinking.is_some();
-        if history[cut.thinking.min(last_answer)..last_answer]
-            .iter()
-            .any(thinks)
-        {
-            cut.thinking = last_answer;
-            tokens = prompts.tokens(cut)?;
-        }
-    }
-    if tokens > limit {
-        cut.messages = oldest_kept(history, cut, context * KEPT_SHARE / 100, &mut prompts)?;
-        tokens = prompts.tokens(cut)?;
+        prompts.tokens(cut)
+    })?;
+    if request.summed_up > 0 && cut.messages >= request.summed_up {
+        return Err(nothing_summed_up(limits.remedy));
     }
     if tokens > limit {
         return Err(if request.resumes() {
@@ -222,46 +192,40 @@ pub(crate) fn fit(
     Ok((prompts.take(cut)?, truncation))
 }
 
+/// The cut that left this out of the messages with these ids.
+pub(crate) fn cut_of(omitted: &OmittedRow, ids: &[MessageId]) -> Cut {
+    let index = |id: Option<MessageId>| {
+        id.and_then(|id| ids.iter().position(|other| *other == id))
+            .unwrap_or(0)
+    };
+    Cut {
+        messages: index(omitted.kept_from),
+        thinking: index(omitted.thinking_from),
+    }
+}
+
+/// The tokens of a context that are kept free for a new answer.
+pub(crate) fn reserved_for_answer(max_tokens: Option<usize>, context: usize) -> usize {
+    max_tokens.unwrap_or(RESERVED_TOKENS).min(context / 4)
+}
+
 /// The tokens kept free for what is to be written. An answer that is continued has used some.
 fn reserved(
     request: &TurnRequest,
     context: usize,
     prompts: &mut Prompts<'_>,
 ) -> Result<usize, Failure> {
-    let most = request.params.max_tokens.unwrap_or(RESERVED_TOKENS);
-    let reserved = most.min(context / 4);
+    let reserved = reserved_for_answer(request.params.max_tokens, context);
+    if request.summed_up > 0 {
+        // The shorter the summary, the more of the chat it is of.
+        return Ok(reserved / 2);
+    }
     if !request.resumes() {
         return Ok(reserved);
     }
     let written = prompts.tokens_of_partial()?;
     let least = (context / SHARE_TO_CONTINUE).clamp(1, TOKENS_TO_CONTINUE);
     Ok(reserved.saturating_sub(written).max(least.min(reserved)))
-}
-
-/// The first turn from which on all the rest has at most `target` tokens, or else the last turn.
-fn oldest_kept(
-    history: &[Turn],
-    cut: Cut,
-    target: usize,
-    prompts: &mut Prompts<'_>,
-) -> Result<usize, Failure> {
-    let users = history
-        .iter()
-        .enumerate()
-        .skip(cut.messages)
-        .filter(|(_, message)| message.role == Role::User);
-    let starts: Vec<usize> = users.map(|(at, _)| at).collect();
-    let (mut low, mut high) = (0, starts.len().saturating_sub(1));
-    while low < high {
-        let middle = (low + high) / 2;
-        let messages = starts[middle];
-        if prompts.tokens(Cut { messages, ..cut })? <= target {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    Ok(starts.get(low).copied().unwrap_or(cut.messages))
 }
 
 /// No text has fewer tokens than this.
@@ -348,6 +312,21 @@ fn too_long(needed: usize, counted: bool, limit: usize, remedy: Remedy) -> Failu
         format!(
             "This message is too long: {needed}, and this model has room for {}. {advice}",
             count(limit)
+        ),
+    )
+}
+
+fn nothing_summed_up(remedy: Remedy) -> Failure {
+    let advice = match remedy {
+        Remedy::LargerModel => " Open a larger model first.",
+        Remedy::LongerContext => " Choose a larger context in the settings first.",
+        Remedy::Nothing => "",
+    };
+    Failure::new(
+        FailureCode::Other,
+        format!(
+            "The last question of that chat and its answer are longer than this model can read, so it cannot sum \
+             them up.{advice}"
         ),
     )
 }

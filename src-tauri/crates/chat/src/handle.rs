@@ -7,8 +7,10 @@ use store::{ChatId, MessageId, QueuedMessage, Store, WindowRow};
 
 use crate::actor::{self, AtEnd, ChatActor, Request, Timing};
 use crate::clock::{Clock, SystemClock};
+use crate::context::ContextUsage;
 use crate::failure::{Failure, FailureCode};
-use crate::model_host::{ModelChoice, ModelHost};
+use crate::limits::refuse_too_large_together;
+use crate::model_host::{ModelChoice, ModelHost, PromptCounter};
 use crate::settings::Settings;
 use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, SearchHit, Undone};
 
@@ -177,6 +179,51 @@ impl Chat {
         self.ask(move |actor| actor.search(&query))
     }
 
+    /// What the next prompt of a chat, or of a new one, would take of the context, with `draft` and `pasted` tokens of
+    /// texts that go with it. Waits for no answer; `None`: no model is open.
+    pub fn context_usage(
+        &self,
+        chat: Option<ChatId>,
+        draft: impl Into<String>,
+        pasted: u32,
+        thinking: bool,
+    ) -> Result<Option<ContextUsage>, Failure> {
+        let draft: String = draft.into();
+        for afresh in [false, true] {
+            let draft = draft.clone();
+            let count = move |actor: &mut ChatActor| {
+                actor.count_context(chat, &draft, pasted, thinking, afresh)
+            };
+            let Some(counted) = self.ask(count)? else {
+                return Ok(None);
+            };
+            if let Some(usage) = counted.recv().unwrap_or_else(|_| Err(closed()))? {
+                return Ok(Some(usage));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Begins a new chat with a summary of this one, written by the model from it.
+    pub fn start_summary(&self, of: ChatId) -> Result<ChatView, Failure> {
+        self.ask(move |actor| actor.start_summary(of))
+    }
+
+    /// Has the next answer read what this one left out, as far as it fits.
+    pub fn read_again(&self, answer: MessageId) -> Result<ChatView, Failure> {
+        self.ask(move |actor| actor.read_again(answer))
+    }
+
+    /// The tokens that each text has, counted on the caller's thread; `None`: no model is open.
+    pub fn count_tokens(&self, texts: &[String]) -> Result<Option<Vec<u32>>, Failure> {
+        refuse_too_large_together(texts.iter().map(String::len))?;
+        let counter = self.ask(|actor| Ok(actor.prompt_counter()))?;
+        let count = |text: &String, counter: &dyn PromptCounter| {
+            u32::try_from(counter.count(text)).unwrap_or(u32::MAX)
+        };
+        Ok(counter.map(|counter| texts.iter().map(|text| count(text, &*counter)).collect()))
+    }
+
     /// Keeps what is typed and not sent; `None`: where a new chat begins.
     pub fn save_draft(&self, chat: Option<ChatId>, text: impl Into<String>) -> Result<(), Failure> {
         let text: String = text.into();
@@ -260,15 +307,16 @@ impl Chat {
             // An error means that nobody waits for the answer any more.
             let _ = reply.send(answer);
         }));
-        let closed = || {
-            Failure::new(
-                FailureCode::Store,
-                "Goldcrest is closing or has stopped working. The log has details.",
-            )
-        };
         self.mailbox.send(request).map_err(|_| closed())?;
         answer.recv().unwrap_or_else(|_| Err(closed()))
     }
+}
+
+fn closed() -> Failure {
+    Failure::new(
+        FailureCode::Store,
+        "Goldcrest is closing or has stopped working. The log has details.",
+    )
 }
 
 /// Dropped with the last handle.

@@ -9,7 +9,7 @@ use store::ChatId;
 
 use crate::failure::Failure;
 use crate::fit::{Truncation, TurnRequest};
-use crate::model_host::{ModelChoice, ModelInfo, ModelOptions, Opening};
+use crate::model_host::{ModelChoice, ModelInfo, ModelOptions, Opening, PromptCounter};
 use crate::reading::Reading;
 use crate::view::AnswerStats;
 
@@ -44,6 +44,7 @@ pub(crate) enum Report {
     Opened {
         result: Result<(), Failure>,
         open: Option<Box<ModelInfo>>,
+        counter: Option<Arc<dyn PromptCounter>>,
     },
     Truncated(Truncation),
     Reading(Reading),

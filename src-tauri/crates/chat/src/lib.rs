@@ -3,7 +3,8 @@
 //! [`Chat`] is the handle: each verb is a request to the *actor*, a thread that owns the [`Store`]
 //! and answers at once. The actor keeps the queue of answers and hands one job at a time to the
 //! *model thread*, which owns the [`ModelHost`] and reports back what it reads and writes. Nothing
-//! is locked, and all that is shared are two flags: one cancels an answer, one ends idle work.
+//! is locked, and all that is shared are two flags: one cancels an answer, one ends idle work. How
+//! full the context is, a third thread counts.
 //!
 //! The model itself is behind [`ModelHost`]: this crate knows no engine, and tests script one.
 
@@ -12,6 +13,8 @@
 mod actor;
 mod answer_buffer;
 mod clock;
+mod context;
+mod counting;
 mod failure;
 mod fit;
 mod handle;
@@ -28,12 +31,13 @@ mod view;
 
 pub use actor::{AtEnd, Timing};
 pub use clock::{Clock, SystemClock};
+pub use context::ContextUsage;
 pub use failure::{Failure, FailureCode};
 pub use handle::Chat;
 pub use inference::{KvType, MIN_TEMPERATURE, Role, Sampling};
 pub use model_host::{
-    Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, TemplateChoice,
-    TemplateStatus,
+    Device, EncodedMessage, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening,
+    PromptCounter, TemplateChoice, TemplateStatus,
 };
 pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};
 pub use slash::{SLASH_COMMANDS, SlashCommand, SlashName, SlashPlace, Typed};
@@ -44,5 +48,5 @@ pub use store::{
 };
 pub use view::{
     AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Message, ModelStatus, ModelView,
-    Omitted, SearchHit, Stage, Undone, UnopenedModel,
+    Omitted, ReadFrom, SearchHit, Stage, Undone, UnopenedModel,
 };

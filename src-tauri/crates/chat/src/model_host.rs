@@ -1,9 +1,12 @@
 //! What chat asks of a model. The shell implements it over the engine; tests script it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use inference::{Conversation, Event, Finished, GenerateParams, KvType, Prompt, Sampling};
+use inference::{
+    Conversation, Event, Finished, GenerateParams, KvType, Prompt, PromptFrame, Sampling, Turn,
+};
 use serde::{Deserialize, Serialize};
 use store::ChatId;
 
@@ -93,6 +96,35 @@ pub trait ModelHost: Send {
 
     /// Erases what is kept of all chats but these.
     fn retain_chats(&mut self, _chats: &[ChatId]) {}
+
+    /// Counts prompts of the model that is open; `None`: how full the context is, is not shown.
+    fn counter(&self) -> Option<Arc<dyn PromptCounter>> {
+        None
+    }
+}
+
+/// Counts prompts message by message beside the model thread, while that may be at work.
+pub trait PromptCounter: Send + Sync {
+    /// What the model's prompts have around the messages of a conversation, which has none here.
+    fn frame(&self, conversation: &Conversation) -> Result<PromptFrame, Failure>;
+
+    /// A message as it stands in a prompt of this frame.
+    fn message(&self, frame: &PromptFrame, turn: &Turn) -> EncodedMessage;
+
+    /// The number of tokens of a text.
+    fn count(&self, text: &str) -> usize;
+
+    /// How many of a prompt's first tokens need not be read: their keys and values are in memory, or on the disk.
+    fn cached(&self, prompt: &[u32]) -> usize;
+}
+
+/// A message as it stands in a prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EncodedMessage {
+    /// The ids.
+    pub ids: Vec<u32>,
+    /// How many of them are thinking, tags included.
+    pub thinking: usize,
 }
 
 /// Which model to open.

@@ -55,6 +55,10 @@ pub(crate) fn run(
                 report(Report::Opened {
                     result: result.map(drop),
                     open: open.ok().flatten().map(Box::new),
+                    counter: catch_panic(FailureCode::Other, || Ok(host.counter()))
+                        .0
+                        .ok()
+                        .flatten(),
                 });
             }
             Job::Close => {

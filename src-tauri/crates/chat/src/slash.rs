@@ -62,6 +62,8 @@ names! {
     Regenerate = "regenerate",
     /// More of the last answer.
     Continue = "continue",
+    /// A new chat that begins with a summary of this one.
+    Summarize = "summarize",
     /// Another model.
     Model = "model",
     /// What is in use.
@@ -77,7 +79,7 @@ names! {
 }
 
 /// All commands, those that are used most first.
-pub const SLASH_COMMANDS: [SlashCommand; 12] = [
+pub const SLASH_COMMANDS: [SlashCommand; 13] = [
     both(SlashName::New, None, "Start a new chat"),
     both(SlashName::Clear, None, "Start over with an empty chat"),
     both(
@@ -92,6 +94,11 @@ pub const SLASH_COMMANDS: [SlashCommand; 12] = [
     ),
     both(SlashName::Regenerate, None, "Write the last answer again"),
     both(SlashName::Continue, None, "Go on with the last answer"),
+    window(
+        SlashName::Summarize,
+        None,
+        "Start a new chat with a summary of this one",
+    ),
     both(
         SlashName::Model,
         Some("[NAME]"),

@@ -46,6 +46,8 @@ pub struct ChatSummary {
     pub updated_at: i64,
     /// Whether an answer is being written, or waits to be.
     pub writing: bool,
+    /// The chat of which it began with a summary, if it did.
+    pub continues: Option<ChatId>,
 }
 
 /// An open chat.
@@ -91,6 +93,8 @@ pub struct Message {
     /// What of the conversation the model was not given, when its context was too small for all of
     /// it.
     pub omitted: Option<Omitted>,
+    /// Where the model began to read for it, where that was not at the start.
+    pub read_from: Option<ReadFrom>,
     /// Unix seconds.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub created_at: i64,
@@ -156,7 +160,7 @@ fn camel_case(key: &str) -> String {
 }
 
 /// What was left out of a prompt, so that it fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct Omitted {
@@ -174,6 +178,19 @@ pub struct Undone {
     pub label: String,
     /// The chat that it concerns.
     pub chat: Option<ChatId>,
+}
+
+/// Where the model began to read for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ReadFrom {
+    /// The first message that it was given; `None`: all were.
+    pub message: Option<MessageId>,
+    /// The first message that it was given with its thinking; `None`: all were.
+    pub thinking: Option<MessageId>,
+    /// The user wants all to be read again for the next answer.
+    pub again: bool,
 }
 
 /// A place where a search found something.

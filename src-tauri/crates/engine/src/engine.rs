@@ -21,6 +21,7 @@ use crate::process;
 use crate::run::generate::{GenerateError, Generator};
 use crate::run::session::Session;
 use crate::summary::ModelSummary;
+use crate::text::prompt::messages::MessageEncoder;
 use crate::text::prompt::{PromptError, encode_prompt};
 use crate::text::template::{ChatTemplate, TemplateSandbox};
 use crate::text::tokenizer::Tokenizer;
@@ -34,7 +35,7 @@ pub struct Engine {
     /// The configuration for the context in use, with YaRN where it needs it.
     config: Config,
     session: Session,
-    template: ChatTemplate,
+    template: Arc<ChatTemplate>,
     summary: ModelSummary,
     device: ActiveDevice,
     /// Storage type of keys and values.
@@ -106,7 +107,7 @@ impl Engine {
             file: file.clone(),
             config,
             session,
-            template,
+            template: Arc::new(template),
             summary,
             device,
             kv,
@@ -134,7 +135,7 @@ impl Engine {
             file: file.clone(),
             config: file.config.clone(),
             session: Session::new(Box::new(model)),
-            template,
+            template: Arc::new(template),
             summary,
             device,
             kv: KvType::F32,
@@ -186,8 +187,9 @@ impl Engine {
 
     /// Sets the sandbox of an unknown chat template; without one, the built-in template replaces it.
     pub fn set_sandbox(&mut self, sandbox: Option<Arc<dyn TemplateSandbox>>) {
-        self.template = ChatTemplate::of_file(self.file.chat_template.as_deref(), sandbox);
-        self.summary.set_template(&self.template);
+        let template = ChatTemplate::of_file(self.file.chat_template.as_deref(), sandbox);
+        self.summary.set_template(&template);
+        self.template = Arc::new(template);
     }
 
     /// The prompt of `conversation`.
@@ -208,6 +210,11 @@ impl Engine {
         cancel: &AtomicBool,
     ) -> Result<Prompt, PromptError> {
         encode_prompt(conversation, &self.template, &self.file.tokenizer, cancel)
+    }
+
+    /// Encodes messages as [`Engine::prompt`] does, for any thread.
+    pub fn message_encoder(&self) -> MessageEncoder {
+        MessageEncoder::new(Arc::clone(&self.template), Arc::clone(&self.file.tokenizer))
     }
 
     /// Memory of the KV cache now, in bytes.
@@ -335,6 +342,11 @@ impl Engine {
             self.device.threads,
             self.exact,
         ))
+    }
+
+    /// The tokens of the sequences in memory, the current one first.
+    pub fn sequences(&self) -> impl Iterator<Item = &[u32]> {
+        self.session.sequences()
     }
 
     /// The current sequence and those beside it.

@@ -33,8 +33,8 @@ pub use context_cost::{ContextCost, ContextCosts, context_costs};
 pub use engine::Engine;
 pub use gguf::{Gguf, GgufError};
 pub use inference::{
-    Conversation, Event, Finished, GenerateParams, KvType, Part, Prompt, Role, Sampling, Stats,
-    StopReason, Turn,
+    Conversation, Event, Finished, GenerateParams, KvType, Part, Prompt, PromptFrame, Role,
+    Sampling, Stats, StopReason, Turn,
 };
 pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
 pub use kernels::{CpuLevel, CpuLevelError, read_bandwidth};
@@ -48,6 +48,7 @@ pub use placement::{ActiveDevice, GpuFit};
 pub use run::generate::GenerateError;
 pub use run::kv_blocks::KvBlocks;
 pub use summary::ModelSummary;
+pub use text::prompt::messages::MessageEncoder;
 pub use text::prompt::{PromptError, encode_prompt};
 pub use text::template::{
     Capabilities, ChatTemplate, TemplateError, TemplateSandbox, TemplateUse, render_template,

@@ -8,11 +8,13 @@
 mod answer;
 mod conversation;
 mod device;
+mod frame;
 mod params;
 mod prompt;
 
 pub use answer::{Event, Finished, Stats, StopReason};
 pub use conversation::{Conversation, Role, Turn};
 pub use device::{DeviceRequest, UnknownDevice};
+pub use frame::{MessageFrame, PromptFrame};
 pub use params::{GenerateParams, KvType, MIN_TEMPERATURE, Sampling};
 pub use prompt::{Part, Prompt};

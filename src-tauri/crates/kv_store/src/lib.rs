@@ -13,4 +13,4 @@ mod key;
 mod store;
 
 pub use key::BlockKey;
-pub use store::{KvStore, KvStoreError};
+pub use store::{KvBlockFolder, KvStore, KvStoreError};

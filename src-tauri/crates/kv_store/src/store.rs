@@ -54,6 +54,17 @@ pub struct KvStore {
     of_chats: HashMap<u64, HashSet<BlockKey>>,
 }
 
+/// The folder of the blocks, to ask what is held while another thread has the [`KvStore`].
+#[derive(Clone)]
+pub struct KvBlockFolder(PathBuf);
+
+impl KvBlockFolder {
+    /// Whether there is a file for the block.
+    pub fn holds(&self, key: &BlockKey) -> bool {
+        self.0.join(key.to_string()).is_file()
+    }
+}
+
 /// A block's file.
 struct StoredBlock {
     path: PathBuf,
@@ -98,6 +109,11 @@ impl KvStore {
     /// Whether there is a file for the block.
     pub fn holds(&self, key: &BlockKey) -> bool {
         self.path(key).is_file()
+    }
+
+    /// The folder of the blocks, for other threads.
+    pub fn blocks(&self) -> KvBlockFolder {
+        KvBlockFolder(self.blocks.clone())
     }
 
     /// Passes the content of a sequence's blocks from the one at `first` on to `each`, up to the first that is not held in

@@ -77,6 +77,16 @@ Nobody who has held one quite believes this. It lands on the first hedge it meet
 *Small*, it turns out, is not the same as *slight*.`,
 };
 
+const summary: Scripted = {
+  asked: /^Sum up our chat/,
+  thinking: "",
+  text: `We looked at how compound interest grows an amount of $1,000.
+
+- **Found**: after twenty years it is $1,806 at 3 % and $2,653 at 5 %; the last ten years add more than the first ten.
+- **Code**: \`balance(principal, rate, years)\` gives \`principal * (1 + rate) ** years\`.
+- **Still open**: what a monthly deposit adds, and what a fee of 1 % takes.`,
+};
+
 const plain: Scripted = {
   asked: /./,
   thinking:
@@ -100,5 +110,5 @@ export function answerTo(question: string): { thinking: string; text: string } {
   if (echo?.[1]) return { thinking: plain.thinking, text: echo[1] };
   const length = /(\d+) tokens/.exec(question);
   if (length) return long(Number(length[1]));
-  return [...guide, rich, story].find((each) => each.asked.test(question)) ?? plain;
+  return [summary, ...guide, rich, story].find((each) => each.asked.test(question)) ?? plain;
 }

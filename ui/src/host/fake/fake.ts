@@ -1,6 +1,7 @@
 import type {
   ChatSummary,
   ChatView,
+  ContextUsage,
   Draft,
   Host,
   Message,
@@ -19,6 +20,7 @@ import type {
 } from "../host";
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
+import { leftOut, tokensOf, usageOf } from "./context";
 import { find } from "./search";
 import { big, type FakeChat, Library, noDraft, ready, stats } from "./library";
 import { FakeModelHost, refuse } from "./models";
@@ -50,6 +52,9 @@ export type Script = {
 };
 
 const FLUSH_MS = 50;
+
+/** The tokens of an answer. */
+const words = (part: string): string[] => part.match(/\S{0,15}\s|\S{1,15}/gu) ?? [];
 
 /**
  * A host without a model: it answers from a script, at a chosen speed, and keeps nothing.
@@ -327,6 +332,54 @@ export class FakeHost extends FakeModelHost implements Host {
     return Promise.resolve(null);
   }
 
+  contextUsage(id: number | null, text: string, pasted: number): Promise<ContextUsage | null> {
+    const { status } = this.model;
+    if (status.state !== "ready") return Promise.resolve(null);
+    const chat = id === null ? undefined : this.#open(id);
+    if (id !== null && !chat) return noChat();
+    const branch = chat ? this.library.branch(chat) : [];
+    const last = branch.at(-1);
+    const written =
+      last?.state === "writing" ? words(last.text + (last.thinking ?? "")).length : null;
+    return this.reply(usageOf(branch, text, pasted, written, status.model));
+  }
+
+  countTokens(texts: string[]): Promise<number[] | null> {
+    return this.reply(this.model.status.state === "ready" ? texts.map(tokensOf) : null);
+  }
+
+  startSummary(id: number): Promise<ChatView> {
+    const of = this.#open(id);
+    if (!of) return noChat();
+    if (!this.library.branch(of).some(({ role }) => role === "assistant"))
+      return refuse("other", "There is nothing to sum up in this chat yet.");
+    const { title } = of.summary;
+    const chat = this.library.create(`${title} (continued)`, this.#now());
+    chat.summary = { ...chat.summary, continues: id };
+    this.#undo.record(`started “${chat.summary.title}”`, chat.summary.id, () =>
+      this.#setDeleted(chat, true),
+    );
+    this.#current = chat.summary.id;
+    const text = `Sum up our chat “${title}”, so that we can go on here: what it is about, what we found or decided, and what is still open. Keep the names, figures and code that matter.`;
+    this.library.add(chat, "user", { text, createdAt: this.#now() });
+    return this.#answer(chat, null, false);
+  }
+
+  readAgain(id: number): Promise<ChatView> {
+    const found = this.library.find(id);
+    if (!found) return refuse("other", "This message is not there any more.");
+    if (this.#running.has(found.chat.summary.id)) return busy();
+    const { chat, message } = found;
+    const title = `read all of “${chat.summary.title}” again`;
+    this.#undo.record(title, chat.summary.id, this.#setAgain(message, true));
+    return this.reply(this.#view(chat, message.parent));
+  }
+
+  #setAgain(message: Message, again: boolean): Revert {
+    if (message.readFrom) message.readFrom = { ...message.readFrom, again };
+    return () => this.#setAgain(message, !again);
+  }
+
   saveDraft(id: number | null, text: string): Promise<null> {
     if (this.full) return noRoom();
     this.calls.push(["saveDraft", id, text]);
@@ -380,8 +433,11 @@ export class FakeHost extends FakeModelHost implements Host {
 
   /** Answers the last message of the shown branch; returns the branch behind `after`. */
   #answer(chat: FakeChat, after: number | null, thinks: boolean): Promise<ChatView> {
-    const question = this.library.branch(chat).at(-1)?.text ?? "";
+    const branch = this.library.branch(chat);
+    const question = branch.at(-1)?.text ?? "";
+    const { status } = this.model;
     const message = this.library.add(chat, "assistant", {
+      ...(status.state === "ready" && leftOut(branch, status.model)),
       state: "writing",
       thinks,
       thinking: thinks ? "" : null,
@@ -402,7 +458,6 @@ export class FakeHost extends FakeModelHost implements Host {
     rest: { thinking: string; text: string },
     question = "",
   ): void {
-    const words = (part: string): string[] => part.match(/\S{0,15}\s|\S{1,15}/gu) ?? [];
     const thoughts = words(rest.thinking);
     const answer = words(rest.text);
     const breakAt = /\b(fail|crash|limit)\b/.test(question) ? thoughts.length + 12 : Infinity;

@@ -203,7 +203,14 @@ export class Library {
 
   create(title: string, at: number): FakeChat {
     const chat: FakeChat = {
-      summary: { id: this.id(), title, createdAt: at, updatedAt: at, writing: false },
+      summary: {
+        id: this.id(),
+        title,
+        createdAt: at,
+        updatedAt: at,
+        writing: false,
+        continues: null,
+      },
       messages: [],
       leaf: null,
       draft: noDraft(),
@@ -232,6 +239,7 @@ export class Library {
       stats: null,
       error: null,
       omitted: null,
+      readFrom: null,
       createdAt: chat.summary.updatedAt,
       siblings: [],
       seq: 0,

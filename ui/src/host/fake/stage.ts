@@ -15,7 +15,7 @@ import { downloads } from "./downloads";
 
 /**
  * What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`, a newest chat of
- * `messages=`.
+ * `messages=`, a model with a context of `context=` tokens.
  */
 const scenes: Record<string, Script> = {
   usual: {},
@@ -106,6 +106,8 @@ export function openStage(query: string): FakeHost {
   if (pauseAt > 0) script.pauseAt = pauseAt;
   const messages = Number(asked.get("messages"));
   if (messages > 0) script.longest = Math.ceil(messages / 2);
+  const contextLength = Number(asked.get("context"));
+  if (contextLength > 0) script.model = ready({ ...big, contextLength });
   const reading = asked.get("reading");
   if (reading !== null) script.readingMs = Number(reading);
   window.sanitise = sanitise;

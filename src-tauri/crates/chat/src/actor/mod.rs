@@ -2,12 +2,15 @@
 
 mod answering;
 mod answers;
+mod context;
+mod counted;
 mod model_slot;
 mod opening;
 mod reading_ahead;
 mod saving;
 mod showing;
 mod state;
+mod summary;
 mod turn;
 mod undo;
 mod unloading;
@@ -33,6 +36,7 @@ pub(crate) use self::state::{ChatActor, Request};
 use self::undo::UndoStack;
 use self::unsaved::Unsaved;
 use crate::clock::Clock;
+use crate::counting;
 use crate::failure::{Failure, FailureCode};
 use crate::job::{Job, Report};
 use crate::model_host::{ModelChoice, ModelHost};
@@ -64,6 +68,7 @@ pub(crate) fn start(
         Instant::now() + timing.purge_after,
         Instant::now() + timing.copy_after,
     );
+    let (counting, to_count) = channel();
     let actor = ChatActor {
         store,
         temporary: Store::temporary()?,
@@ -78,6 +83,8 @@ pub(crate) fn start(
         model: ModelSlot::default(),
         answers: AnswerQueue::default(),
         unsaved: Unsaved::default(),
+        counting,
+        counted: None,
         timing,
         purge_due,
         copy_due,
@@ -103,6 +110,10 @@ pub(crate) fn start(
                 let _ = reports.send(Request::Report(report));
             });
         })
+        .map_err(failed)?;
+    let counting_thread = thread::Builder::new().name("counting".into());
+    counting_thread
+        .spawn(move || counting::run(&to_count))
         .map_err(failed)?;
     let actor_thread = thread::Builder::new().name("actor".into());
     actor_thread
@@ -154,7 +165,14 @@ impl ChatActor {
     fn report(&mut self, report: Report) {
         match report {
             Report::Progress(progress) => self.opening(progress),
-            Report::Opened { result, open } => self.opened(result, open.map(|info| *info)),
+            Report::Opened {
+                result,
+                open,
+                counter,
+            } => {
+                self.model.counter = counter;
+                self.opened(result, open.map(|info| *info));
+            }
             Report::Truncated(truncation) => self.truncated(truncation),
             Report::Reading(reading) => self.reading(reading),
             Report::Token { id, text, part, at } => self.token(at, id, &text, part),

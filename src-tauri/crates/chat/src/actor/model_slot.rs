@@ -1,13 +1,16 @@
 //! The model that is open, and the one that is being opened.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::failure::Failure;
-use crate::model_host::{ModelChoice, ModelInfo, Opening};
+use crate::model_host::{ModelChoice, ModelInfo, Opening, PromptCounter};
 use crate::view::{ModelStatus, ModelView, UnopenedModel};
 
 pub(crate) struct ModelSlot {
     pub(super) open: Option<(ModelChoice, ModelInfo)>,
+    /// Counts prompts of the one that is open.
+    pub(super) counter: Option<Arc<dyn PromptCounter>>,
     /// What was open until it was unloaded. It is opened again when it is needed.
     pub(super) ejected: Option<EjectedModel>,
     /// When the model was last needed: opened, asked, or about to be asked.
@@ -26,6 +29,7 @@ impl Default for ModelSlot {
     fn default() -> ModelSlot {
         ModelSlot {
             open: None,
+            counter: None,
             ejected: None,
             used: Instant::now(),
             opening: None,

@@ -79,6 +79,7 @@ impl ChatActor {
                 OpenReason::Asked | OpenReason::Given | OpenReason::Reload
             ),
         });
+        self.model.counter = None;
         self.model.progress = Opening::Loading(0.0);
         self.model.tried = Some(request.choice.clone());
         self.model.opening = Some(request);

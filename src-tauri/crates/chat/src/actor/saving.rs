@@ -32,6 +32,8 @@ impl ChatActor {
 
     /// Saves how an answer ended, and tells the window, unless its chat was deleted meanwhile.
     pub(super) fn settle(&mut self, end: AnswerEnd) {
+        // It may have grown above others.
+        self.counted = None;
         if let Some(failure) = &end.failure {
             // Its sentence may quote the chat: a template raises errors in words of its own.
             tracing::warn!(code = failure.code.name(), "an answer failed");

@@ -7,7 +7,7 @@ use store::{ChatId, ChatRow, DraftPlace, MessageId, MessageRow, MessageState};
 
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::failure::{Failure, FailureCode};
-use crate::view::{AnswerStats, ChatSnapshot, ChatSummary, ChatView, Message, Omitted};
+use crate::view::{AnswerStats, ChatSnapshot, ChatSummary, ChatView, Message, Omitted, ReadFrom};
 
 /// Below this number of messages the siblings of each are queried; from it on, those of the whole chat at once.
 const FEW: usize = 50;
@@ -47,6 +47,7 @@ impl ChatActor {
             title: row.title,
             created_at: row.created_at,
             updated_at: row.updated_at,
+            continues: row.continues,
         }
     }
 
@@ -113,6 +114,12 @@ impl ChatActor {
             messages: row.omitted.messages,
             thinking: row.omitted.thinking,
         };
+        let omits = omitted != Omitted::default();
+        let read_from = ReadFrom {
+            message: row.omitted.kept_from,
+            thinking: row.omitted.thinking_from,
+            again: row.read_again,
+        };
         Message {
             id: row.id,
             parent: row.parent,
@@ -124,7 +131,8 @@ impl ChatActor {
             state: row.state,
             stats: row.stats.and_then(AnswerStats::from_stored),
             error,
-            omitted: (omitted.messages > 0 || omitted.thinking > 0).then_some(omitted),
+            omitted: omits.then_some(omitted),
+            read_from: omits.then_some(read_from),
             created_at: row.created_at,
             siblings,
             seq,

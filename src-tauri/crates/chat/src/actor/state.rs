@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use store::{ChatId, MessageId, MessageTable, Store};
 
 use crate::actor::answers::AnswerQueue;
+use crate::actor::counted::CountedBranch;
 use crate::actor::model_slot::ModelSlot;
 use crate::actor::undo::UndoStack;
 use crate::actor::unsaved::Unsaved;
 use crate::clock::Clock;
+use crate::counting::CountRequest;
 use crate::failure::{Failure, FailureCode};
 use crate::job::{Job, Report};
 use crate::settings::Settings;
@@ -83,6 +85,8 @@ pub(crate) struct ChatActor {
     pub(super) model: ModelSlot,
     pub(super) answers: AnswerQueue,
     pub(super) unsaved: Unsaved,
+    pub(super) counting: Sender<CountRequest>,
+    pub(super) counted: Option<CountedBranch>,
     pub(super) timing: Timing,
     pub(super) purge_due: Instant,
     pub(super) copy_due: Instant,

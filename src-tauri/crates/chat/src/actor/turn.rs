@@ -3,6 +3,7 @@
 use inference::{Conversation, GenerateParams, Role, Turn};
 use store::{ChatId, MessageId, MessageRow, Progress, StoreError};
 
+use crate::actor::counted::LastCut;
 use crate::actor::state::ChatActor;
 use crate::failure::Failure;
 use crate::fit::TurnRequest;
@@ -20,20 +21,28 @@ impl ChatActor {
         let store = self.store_of(chat);
         let mut path = store.messages().path(message)?;
         let row = path.pop().ok_or(StoreError::NotFound("message"))?;
-        let today = store.chats().get(chat)?.today;
-        let thinking = row.thinks && info.can_think;
+        let mut today = store.chats().get(chat)?.today;
+        let mut thinking = row.thinks && info.can_think;
+        // A summary begins behind an empty thinking, so that the header stays that of the chat that it is of.
+        let mut skips_thinking = false;
+        let mut summed_up = 0;
+        if let Some(leaf) = path.last().and_then(|question| question.prompt_leaf) {
+            let source = self.summary_source(leaf)?;
+            skips_thinking = !thinking && source.thinks && info.can_think;
+            thinking |= skips_thinking;
+            today = source.today;
+            summed_up = source.path.iter().filter(|row| says(row)).count();
+            path.splice(0..0, source.path);
+        }
 
         let begun = !row.progress.text.is_empty() || row.progress.thinking.is_some();
         let resume = resume && begun;
-        // An answer goes on with what it was begun with.
-        let before = if resume {
-            Some(row.omitted)
-        } else {
-            let answer = path.iter().rfind(|row| row.role == Role::Assistant);
-            answer.map(|row| row.omitted)
-        };
-        // An answer without text says nothing: it failed, or was stopped before it began.
-        path.retain(|row| !row.progress.text.is_empty());
+        let mut cut = LastCut::of(&path);
+        if resume {
+            // An answer goes on with what it was begun with.
+            cut.omitted = row.omitted;
+        }
+        path.retain(says);
         let in_history =
             |row: &MessageRow, thinking| history_turn(row, thinking, &info.fingerprint);
         let mut messages: Vec<_> = path.iter().map(|row| in_history(row, thinking)).collect();
@@ -44,12 +53,21 @@ impl ChatActor {
                 ..in_history(&row, true)
             });
             ids.push(row.id);
+        } else if skips_thinking {
+            messages.push(Turn {
+                open: true,
+                thinking: Some(String::new()),
+                ..Turn::new(Role::Assistant, "")
+            });
+            ids.push(row.id);
         }
         let request = TurnRequest {
             conversation: self.conversation(&today, messages, thinking),
             params: self.params(info),
             ids,
-            before: before.unwrap_or_default(),
+            before: cut.omitted,
+            whole: cut.whole,
+            summed_up,
         };
         Ok((request, row.progress))
     }
@@ -70,9 +88,8 @@ impl ChatActor {
             None => Vec::new(),
         };
         let thinking = thinking && info.can_think;
-        let answer = path.iter().rfind(|row| row.role == Role::Assistant);
-        let before = answer.map(|row| row.omitted);
-        path.retain(|row| !row.progress.text.is_empty());
+        let cut = LastCut::of(&path);
+        path.retain(says);
         let in_history = |row: &MessageRow| history_turn(row, thinking, &info.fingerprint);
         let mut messages: Vec<_> = path.iter().map(in_history).collect();
         let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
@@ -87,11 +104,18 @@ impl ChatActor {
             conversation: self.conversation(&today, messages, thinking),
             params: self.params(info),
             ids,
-            before: before.unwrap_or_default(),
+            before: cut.omitted,
+            whole: cut.whole,
+            summed_up: 0,
         })
     }
 
-    fn conversation(&self, today: &str, messages: Vec<Turn>, thinking: bool) -> Conversation {
+    pub(super) fn conversation(
+        &self,
+        today: &str,
+        messages: Vec<Turn>,
+        thinking: bool,
+    ) -> Conversation {
         let instructions = Some(self.settings.instructions.trim().to_owned());
         Conversation {
             messages,
@@ -102,7 +126,7 @@ impl ChatActor {
         }
     }
 
-    fn params(&self, info: &ModelInfo) -> GenerateParams {
+    pub(super) fn params(&self, info: &ModelInfo) -> GenerateParams {
         let settings = &self.settings;
         GenerateParams {
             sampling: settings.sampling_changes.over(&info.sampling),
@@ -112,9 +136,15 @@ impl ChatActor {
     }
 }
 
+/// Whether something of it is in the history. An answer without text says nothing: it failed, or was stopped before it
+/// began.
+fn says(row: &MessageRow) -> bool {
+    !row.progress.text.is_empty()
+}
+
 /// A message as the model gets it. Without thinking mode, what it thought earlier is left out: its
 /// template would put an empty block beside it.
-fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Turn {
+pub(super) fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Turn {
     let progress = &row.progress;
     let stripped = !thinking && progress.thinking.is_some();
     let same_model = progress.model.as_deref() == Some(model);

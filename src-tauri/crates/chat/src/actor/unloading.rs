@@ -62,6 +62,7 @@ impl ChatActor {
         let Some((choice, info)) = self.model.open.take() else {
             return;
         };
+        self.model.counter = None;
         self.model.ejected = Some(EjectedModel {
             choice,
             fingerprint: info.fingerprint,

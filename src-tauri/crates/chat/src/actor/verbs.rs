@@ -160,6 +160,9 @@ impl ChatActor {
                 ..user(row.chat, row.parent, at)
             };
             let edited = store.messages().add(&edited)?;
+            if let Some(leaf) = row.prompt_leaf {
+                store.messages().set_prompt_leaf(edited, leaf)?;
+            }
             store.chats().touch(row.chat, at)?;
             let queued =
                 answered.map(|thinks| store.messages().add(&answer(row.chat, edited, thinks, at)));
@@ -213,7 +216,7 @@ impl ChatActor {
         Ok(Revert::new(move |actor| actor.set_title(chat, &before)))
     }
 
-    fn set_deleted(&mut self, chat: ChatId, deleted: bool) -> Result<Revert, Failure> {
+    pub(super) fn set_deleted(&mut self, chat: ChatId, deleted: bool) -> Result<Revert, Failure> {
         let chats = self.store_of(chat).chats();
         if deleted {
             chats.delete(chat, self.now())?;
@@ -311,7 +314,7 @@ impl ChatActor {
     }
 
     /// What is written next builds on what the chat's rows say, so they have to be final.
-    fn refuse_change(&mut self, chat: ChatId) -> Result<(), Failure> {
+    pub(super) fn refuse_change(&mut self, chat: ChatId) -> Result<(), Failure> {
         match self.answers.of_chat(chat) {
             Some(_) => Err(Failure::busy()),
             None => self.refuse_if_unsaved(chat),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chat::{
     ChatId, Device, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening,
-    TemplateChoice, TemplateStatus,
+    PromptCounter, TemplateChoice, TemplateStatus,
 };
 use inference::{
     Conversation, Event, Finished, GenerateParams, Part, Prompt, Role, Sampling, Stats, StopReason,
@@ -18,6 +18,7 @@ use jiff::civil::Date;
 pub use crate::bench::Bench;
 use crate::beside::{Beside, BesideLog};
 pub use crate::clocks::{SteppingClock, TIMING, TODAY};
+use crate::counter::CounterLog;
 pub use crate::shown::{last_row, open, texts};
 
 /// Longer than anything here takes, and short enough to fail.
@@ -100,6 +101,8 @@ struct Inner {
     stuck: Option<Receiver<()>>,
     slow_drop: Option<Receiver<()>>,
     beside: BesideLog,
+    counter: CounterLog,
+    last_prompt: usize,
 }
 
 impl Script {
@@ -176,6 +179,10 @@ impl Script {
     pub fn prompted(&self) -> Vec<Conversation> {
         self.0.lock().unwrap().prompted.clone()
     }
+    /// Tokens of the prompt that was generated from last.
+    pub fn last_prompt(&self) -> usize {
+        self.0.lock().unwrap().last_prompt
+    }
     /// What the model does beside answering.
     pub fn beside(&self) -> BesideLog {
         self.0.lock().unwrap().beside.clone()
@@ -184,6 +191,10 @@ impl Script {
         let conversation = &self.0.lock().unwrap().prompted[prompt.ids[0] as usize];
         let last = conversation.messages.last();
         last.is_some_and(|turn| turn.role == Role::User)
+    }
+    /// What counts the model's prompts.
+    pub fn counter(&self) -> CounterLog {
+        self.0.lock().unwrap().counter.clone()
     }
     fn last_words(&self, prompt: &Prompt) -> String {
         let conversation = &self.0.lock().unwrap().prompted[prompt.ids[0] as usize];
@@ -353,6 +364,11 @@ impl ModelHost for Scripted {
         self.script.beside().push(step);
     }
 
+    fn counter(&self) -> Option<Arc<dyn PromptCounter>> {
+        self.open.as_ref()?;
+        Some(Arc::new(self.script.counter()))
+    }
+
     /// A token a word, and ten for the header.
     fn prompt(
         &mut self,
@@ -390,6 +406,7 @@ impl ModelHost for Scripted {
             let mut inner = self.script.0.lock().unwrap();
             let conversation = inner.prompted[prompt.ids[0] as usize].clone();
             inner.turns.push(Asked::new(conversation, params));
+            inner.last_prompt = prompt.ids.len();
             let steps = if inner.answers.is_empty() {
                 vec![Step::Say("Yes.")]
             } else {

@@ -2,7 +2,7 @@
 
 use chat::{
     AnswerStats, ChatEvent, ChatId, ChatSummary, Failure, FailureCode, Message, MessageId,
-    MessageState, ModelStatus, ModelView, Omitted, Role, Settings, Stage, UnopenedModel,
+    MessageState, ModelStatus, ModelView, Omitted, ReadFrom, Role, Settings, Stage, UnopenedModel,
 };
 use inference::Stats;
 use serde_json::{Value, json};
@@ -25,6 +25,7 @@ fn summary() -> ChatSummary {
         created_at: 4_294_967_296,
         updated_at: 1_700_000_003,
         writing: true,
+        continues: Some(ChatId(3)),
     }
 }
 
@@ -61,6 +62,11 @@ fn a_message_has_a_value_for_every_field() {
             messages: 3,
             thinking: 2,
         }),
+        read_from: Some(ReadFrom {
+            message: Some(MessageId(2)),
+            thinking: None,
+            again: true,
+        }),
         created_at: 1_700_000_001,
         siblings: vec![MessageId(5), MessageId(7)],
         seq: 9,
@@ -81,6 +87,7 @@ fn a_message_has_a_value_for_every_field() {
         },
         "error": { "code": "too-long", "message": "It is too long." },
         "omitted": { "messages": 3, "thinking": 2 },
+        "readFrom": { "message": 2, "thinking": null, "again": true },
         "createdAt": 1_700_000_001,
         "siblings": [5, 7],
         "seq": 9,
@@ -99,7 +106,7 @@ fn a_message_has_a_value_for_every_field() {
 fn every_event_has_a_type_of_its_own() {
     let (chat, message) = (ChatId(4), MessageId(7));
     let shown_summary = json!({
-        "id": 4, "title": "Colours", "createdAt": 4_294_967_296_i64, "updatedAt": 1_700_000_003, "writing": true,
+        "id": 4, "title": "Colours", "createdAt": 4_294_967_296_i64, "updatedAt": 1_700_000_003, "writing": true, "continues": 3,
     });
     let error = json!({ "code": "too-long", "message": "It is too long." });
     for (event, expected) in [

@@ -92,6 +92,11 @@ impl ParkedSequences {
         self.0.iter().position(unkept)
     }
 
+    /// The tokens of each.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = &[u32]> {
+        self.0.iter().map(|parked| &*parked.sequence.tokens)
+    }
+
     /// Memory of one in bytes.
     pub(crate) fn bytes_of(&self, at: usize) -> u64 {
         self.0[at].cache.bytes() as u64

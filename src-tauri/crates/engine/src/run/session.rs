@@ -99,6 +99,11 @@ impl Session {
         &self.sequence.tokens
     }
 
+    /// The tokens of the sequences in memory, the current one first.
+    pub fn sequences(&self) -> impl Iterator<Item = &[u32]> {
+        std::iter::once(self.tokens()).chain(self.parked.tokens())
+    }
+
     /// Logits `[vocab]` after the last token of [`Session::read`] (row 0), or after each token of
     /// [`Session::step`].
     pub fn logits(&mut self, row: usize) -> &mut [f32] {

@@ -1,6 +1,7 @@
 //! From a conversation to a prompt: chat template, injection guard, tokenizer.
 
 mod guard;
+pub mod messages;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -171,13 +172,7 @@ impl PromptDraft<'_> {
             .iter()
             .enumerate()
             .map(|(index, turn)| {
-                let (role, content) = match turn.role {
-                    Role::System => ("system", self.guard.protocol(&turn.text)),
-                    Role::User => ("user", self.guard.content(&turn.text)),
-                    Role::Tool => ("tool", self.guard.content(&turn.text)),
-                    Role::Assistant => ("assistant", self.answer_content(index, turn, verbatim)),
-                };
-                json!({"role": role, "content": content})
+                json!({"role": turn.role.name(), "content": self.content(index, turn, verbatim)})
             })
             .collect();
         let [begin, end] = self.tokenizer.boundary_texts();
@@ -208,6 +203,14 @@ impl PromptDraft<'_> {
         context
     }
 
+    fn content(&self, index: usize, turn: &Turn, verbatim: &BTreeSet<usize>) -> String {
+        match turn.role {
+            Role::System => self.guard.protocol(&turn.text),
+            Role::User | Role::Tool => self.guard.content(&turn.text),
+            Role::Assistant => self.answer_content(index, turn, verbatim),
+        }
+    }
+
     /// The content of an answer: a placeholder for its ids, or its thinking in tags and its text.
     fn answer_content(&self, index: usize, turn: &Turn, verbatim: &BTreeSet<usize>) -> String {
         let open = self.open_answer() == Some(index);
@@ -219,7 +222,12 @@ impl PromptDraft<'_> {
                 .thinking
                 .as_deref()
                 .map(|thinking| thinking.trim_matches('\n'));
-            match thinking.filter(|thinking| !thinking.is_empty() && self.conversation.thinking) {
+            match thinking.filter(|_| self.conversation.thinking) {
+                // It is begun with an empty thinking, so that it goes on with the answer.
+                Some("") if open && text.is_empty() => {
+                    format!("{}\n\n{}\n", think::OPEN, think::CLOSE)
+                }
+                Some("") | None => text,
                 Some(thinking) if open && text.is_empty() => {
                     format!("{}\n{}", think::OPEN, self.guard.content(thinking))
                 }
@@ -227,7 +235,6 @@ impl PromptDraft<'_> {
                     let thinking = self.guard.content(thinking);
                     format!("{}\n{thinking}\n{}\n{text}", think::OPEN, think::CLOSE)
                 }
-                None => text,
             }
         };
         if open {
@@ -238,6 +245,22 @@ impl PromptDraft<'_> {
 
     /// The prompt of these segments; `None` if cancelled.
     fn assemble(&self, segments: &[Segment], answers: &[Option<Vec<u32>>]) -> Option<Prompt> {
+        let mut ids = self.encoded(segments, answers)?;
+        if let Some(start) = self.tokenizer.prompt_start()
+            && ids.first() != Some(&start)
+        {
+            ids.insert(0, start);
+        }
+        let starts_in = think::part_after(self.tokenizer, &ids);
+        Some(Prompt {
+            settled: self.settled(&ids),
+            ids,
+            starts_in,
+        })
+    }
+
+    /// The ids of these segments; `None` if cancelled.
+    fn encoded(&self, segments: &[Segment], answers: &[Option<Vec<u32>>]) -> Option<Vec<u32>> {
         let mut ids = Vec::new();
         for segment in segments {
             match segment {
@@ -260,17 +283,7 @@ impl PromptDraft<'_> {
                 Segment::AnswerEnd => {}
             }
         }
-        if let Some(start) = self.tokenizer.prompt_start()
-            && ids.first() != Some(&start)
-        {
-            ids.insert(0, start);
-        }
-        let starts_in = think::part_after(self.tokenizer, &ids);
-        Some(Prompt {
-            settled: self.settled(&ids),
-            ids,
-            starts_in,
-        })
+        Some(ids)
     }
 
     /// See [`Prompt::settled`]: up to the end of the last answer.

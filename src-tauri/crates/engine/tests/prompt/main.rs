@@ -13,6 +13,7 @@ use jiff::civil::Date;
 use serde_json::json;
 
 mod answers;
+mod messages;
 
 const TODAY: Date = Date::constant(2026, 3, 5);
 

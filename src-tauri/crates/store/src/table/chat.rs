@@ -9,7 +9,9 @@ use crate::migrate::Step;
 use crate::table::id::{ChatId, MessageId};
 
 // AUTOINCREMENT: the id of a chat that was purged is never given to another.
-pub(crate) const STEPS: &[Step] = &[Step {
+pub(crate) const STEPS: &[Step] = &[CREATE, CONTINUES];
+
+const CREATE: Step = Step {
     version: 1,
     sql: "CREATE TABLE chat (
               id         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -21,7 +23,13 @@ pub(crate) const STEPS: &[Step] = &[Step {
               deleted_at INTEGER
           ) STRICT;
           CREATE INDEX chat_latest ON chat (updated_at DESC, id DESC) WHERE deleted_at IS NULL;",
-}];
+};
+
+// The other chat may be purged.
+const CONTINUES: Step = Step {
+    version: 4,
+    sql: "ALTER TABLE chat ADD COLUMN continues INTEGER;",
+};
 
 /// A chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,9 +46,11 @@ pub struct ChatRow {
     pub created_at: i64,
     /// Unix seconds of the last message.
     pub updated_at: i64,
+    /// The chat of which it began with a summary.
+    pub continues: Option<ChatId>,
 }
 
-const COLUMNS: &str = "id, title, today, leaf, created_at, updated_at";
+const COLUMNS: &str = "id, title, today, leaf, created_at, updated_at, continues";
 
 impl ChatRow {
     fn read(row: &Row<'_>) -> rusqlite::Result<ChatRow> {
@@ -51,6 +61,7 @@ impl ChatRow {
             leaf: row.get::<_, Option<i64>>(3)?.map(MessageId),
             created_at: row.get(4)?,
             updated_at: row.get(5)?,
+            continues: row.get::<_, Option<i64>>(6)?.map(ChatId),
         })
     }
 }
@@ -113,6 +124,11 @@ impl ChatTable<'_> {
             chat,
             title,
         )
+    }
+
+    /// Says that a chat begins with a summary of another one.
+    pub fn set_continues(&self, chat: ChatId, of: ChatId) -> Result<(), StoreError> {
+        self.change("UPDATE chat SET continues = ?2 WHERE id = ?1", chat, of.0)
     }
 
     /// Moves a chat to the top of the list.

@@ -16,7 +16,9 @@ use crate::table::id::{ChatId, MessageId};
 
 // No cascade along `parent`: SQLite would recurse once per message, and it does so 1,000 times at
 // most. Messages are deleted with their chat, and the key is checked then.
-pub(crate) const STEPS: &[Step] = &[Step {
+pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT];
+
+const CREATE: Step = Step {
     version: 1,
     sql: "CREATE TABLE message (
               id               INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -46,7 +48,14 @@ pub(crate) const STEPS: &[Step] = &[Step {
           CREATE INDEX message_shown ON message (shown);
           CREATE INDEX chat_leaf ON chat (leaf);
           CREATE INDEX message_writing ON message (id) WHERE state = 'writing';",
-}];
+};
+
+// `prompt_leaf` refers to another chat, which may be purged: an id is never given twice.
+const CONTEXT: Step = Step {
+    version: 4,
+    sql: "ALTER TABLE message ADD COLUMN prompt_leaf INTEGER;
+          ALTER TABLE message ADD COLUMN read_again INTEGER NOT NULL DEFAULT 0;",
+};
 
 /// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -122,6 +131,10 @@ pub struct MessageRow {
     pub error: Option<ErrorRow>,
     /// What its prompt left out.
     pub omitted: OmittedRow,
+    /// Of a question: the leaf of the branch of another chat that its answers are given from.
+    pub prompt_leaf: Option<MessageId>,
+    /// What its prompt left out is read again for the next answer.
+    pub read_again: bool,
     /// Unix seconds.
     pub created_at: i64,
 }
@@ -184,7 +197,7 @@ pub struct OmittedRow {
 
 const COLUMNS: &str = "message.id, message.chat, message.parent, role, state, text, thinking, thinking_ms, tokens, \
      model, thinks, stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, \
-     message.created_at";
+     message.created_at, prompt_leaf, read_again";
 
 /// From a message down to where its branch was last left, or along the latest messages.
 const DOWN: &str = "WITH RECURSIVE down (id, depth) AS (
@@ -231,6 +244,8 @@ impl MessageRow {
                 thinking: row.get(17)?,
             },
             created_at: row.get(18)?,
+            prompt_leaf: id(19)?,
+            read_again: row.get(20)?,
         })
     }
 }
@@ -447,6 +462,22 @@ impl MessageTable<'_> {
                 omitted.messages,
                 omitted.thinking,
             ))?;
+        Ok(())
+    }
+
+    /// Sets the branch of another chat that the answers to a question are given from.
+    pub fn set_prompt_leaf(&self, question: MessageId, leaf: MessageId) -> Result<(), StoreError> {
+        self.db
+            .prepare_cached("UPDATE message SET prompt_leaf = ?2 WHERE id = ?1")?
+            .execute((question.0, leaf.0))?;
+        Ok(())
+    }
+
+    /// Sets whether what the prompt of an answer left out is read again for the next one.
+    pub fn set_read_again(&self, answer: MessageId, again: bool) -> Result<(), StoreError> {
+        self.db
+            .prepare_cached("UPDATE message SET read_again = ?2 WHERE id = ?1")?
+            .execute((answer.0, again))?;
         Ok(())
     }
 

@@ -1,0 +1,163 @@
+//! How full the context is, and what was left out of it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+use inference::Turn;
+use store::{ChatId, MessageId, MessageRow};
+
+use crate::actor::counted::{CountedBranch, LastCut};
+use crate::actor::state::ChatActor;
+use crate::actor::summary::SummarySource;
+use crate::actor::turn::history_turn;
+use crate::actor::undo::Revert;
+use crate::context::ContextUsage;
+use crate::counting::{CountRequest, CountedPlace};
+use crate::failure::Failure;
+use crate::fit::Limits;
+use crate::limits::refuse_too_large;
+use crate::model_host::{ModelInfo, PromptCounter};
+use crate::view::ChatView;
+
+/// Gets `None` where messages are missing: then all are to be counted afresh.
+pub(crate) type CountReply = Receiver<Result<Option<ContextUsage>, Failure>>;
+
+impl ChatActor {
+    /// Has it counted what the next prompt of a chat, or of a new one, takes; `None`: no model is open.
+    pub(crate) fn count_context(
+        &mut self,
+        chat: Option<ChatId>,
+        draft: &str,
+        pasted: u32,
+        thinking: bool,
+        afresh: bool,
+    ) -> Result<Option<CountReply>, Failure> {
+        refuse_too_large(draft)?;
+        let Some((info, counter)) = self.model.info().zip(self.model.counter.clone()) else {
+            return Ok(None);
+        };
+        let row = chat.map(|chat| self.store_of(chat).chats().get(chat));
+        let row = row.transpose()?;
+        let leaf = row
+            .as_ref()
+            .and_then(|row| self.unsaved.leaf(row.id).or(row.leaf));
+        let summary = leaf.and_then(|leaf| self.summary_under_way(leaf));
+        let thinking = summary.as_ref().map_or(thinking, |of| of.thinks) && info.can_think;
+        let place = CountedPlace {
+            chat,
+            model: info.fingerprint.clone(),
+            thinking,
+        };
+        let before = self.counted.take();
+        let before = before.filter(|it| it.place == place && !afresh && summary.is_none());
+        let mut path = match leaf {
+            Some(leaf) => {
+                let known = before.as_ref().and_then(|it| it.up_to);
+                self.messages_with(leaf).path_after(known, leaf)?
+            }
+            None => Vec::new(),
+        };
+        let after = path.first().and_then(|row| row.parent);
+        let mut cut = match before {
+            Some(before) if after.is_some() => before.cut,
+            _ => LastCut::default(),
+        };
+        let (last, others) = path.split_last().unzip();
+        others
+            .unwrap_or_default()
+            .iter()
+            .for_each(|row| cut.pass(row));
+        let up_to = last.and_then(|row| row.parent);
+        let counted = CountedBranch {
+            place: place.clone(),
+            up_to,
+            cut,
+        };
+        let written = last.and_then(|row| self.answers.buffer(row.id));
+        let written = written.map(|buffer| buffer.tokens);
+        if let Some(last) = last.filter(|_| written != Some(0)) {
+            cut.pass(last);
+        }
+        let is_summary = summary.is_some();
+        let today = match summary {
+            Some(of) => {
+                path.splice(0..0, of.path);
+                of.today
+            }
+            None => row.map(|row| row.today).unwrap_or_default(),
+        };
+        let (reply, replied) = channel();
+        let request = CountRequest {
+            counter,
+            place,
+            conversation: self.conversation(&today, Vec::new(), thinking),
+            limits: Limits::of(info),
+            max_tokens: self.params(info).max_tokens,
+            after,
+            messages: path
+                .iter()
+                .map(|row| (row.id, self.counted_turn(row, thinking, info)))
+                .collect(),
+            before: cut.omitted,
+            whole: cut.whole,
+            written: written.filter(|tokens| *tokens > 0),
+            draft: draft.trim_start_matches(['\n', '\r']).trim_end().to_owned(),
+            pasted: pasted as usize,
+            reply,
+        };
+        // Behind a summary only the summary itself goes on.
+        self.counted = (!is_summary).then_some(counted);
+        if self.counting.send(request).is_err() {
+            tracing::error!("the counting thread has ended");
+        }
+        Ok(Some(replied))
+    }
+
+    /// What the answer is given from that is being written at the end of a branch, where that is a summary.
+    fn summary_under_way(&self, leaf: MessageId) -> Option<SummarySource> {
+        self.answers.buffer(leaf)?;
+        let messages = self.messages_with(leaf);
+        let question = messages.get(leaf).ok()?.parent?;
+        let of = messages.get(question).ok()?.prompt_leaf?;
+        self.summary_source(of).ok()
+    }
+
+    /// Whether what an answer left out is read again for the next one.
+    pub(crate) fn read_again(&mut self, answer: MessageId) -> Result<ChatView, Failure> {
+        let row = self.messages_with(answer).get(answer)?;
+        self.refuse_change(row.chat)?;
+        let revert = self.set_read_again(answer, true)?;
+        let title = self.store_of(row.chat).chats().get(row.chat)?.title;
+        self.record(format!("read all of “{title}” again"), row.chat, revert);
+        self.view(row.chat, row.parent)
+    }
+
+    fn set_read_again(&mut self, answer: MessageId, again: bool) -> Result<Revert, Failure> {
+        self.messages_with(answer).set_read_again(answer, again)?;
+        self.counted = None;
+        Ok(Revert::new(move |actor| {
+            actor.set_read_again(answer, !again)
+        }))
+    }
+
+    /// A message as the next prompt has it; `None`: it has nothing of it.
+    fn counted_turn(&self, row: &MessageRow, thinking: bool, info: &ModelInfo) -> Option<Turn> {
+        let Some(buffer) = self.answers.buffer(row.id) else {
+            let says = !row.progress.text.is_empty();
+            return says.then(|| history_turn(row, thinking, &info.fingerprint));
+        };
+        let progress = buffer.flushed(Instant::now());
+        let row = MessageRow {
+            progress,
+            ..row.clone()
+        };
+        let begun = buffer.tokens > 0 || !row.progress.text.is_empty();
+        begun.then(|| history_turn(&row, thinking, &info.fingerprint))
+    }
+
+    /// Counts tokens of texts on the caller's thread; `None`: no model is open.
+    pub(crate) fn prompt_counter(&self) -> Option<Arc<dyn PromptCounter>> {
+        self.model.counter.clone()
+    }
+}

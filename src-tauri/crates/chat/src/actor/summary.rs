@@ -1,0 +1,124 @@
+//! A new chat that goes on from another one, with a summary of it.
+//!
+//! The summary is asked for by a message of the new chat, and written from the branch of the other one, so that what the
+//! model has read of it is used. From then on the new chat has no more than the summary.
+
+use inference::Role;
+use store::{ChatId, MessageId, MessageRow, MessageState, NewMessage, StoreError};
+
+use crate::actor::state::{CURRENT, ChatActor};
+use crate::actor::undo::Revert;
+use crate::failure::Failure;
+use crate::view::ChatView;
+use crate::{text, title};
+
+/// What the titles of such chats end with.
+const CONTINUED: &str = " (continued)";
+
+/// Characters of the title before it, which may be as long as a title gets.
+const MOST: usize = 150;
+
+/// The chat that a summary is of.
+pub(super) struct SummarySource {
+    pub path: Vec<MessageRow>,
+    /// The date in its prompts.
+    pub today: String,
+    /// Whether its last answer was thought about: the header of its prompts says so.
+    pub thinks: bool,
+}
+
+impl ChatActor {
+    pub(crate) fn start_summary(&mut self, of: ChatId) -> Result<ChatView, Failure> {
+        self.refuse_if_unsaved(of)?;
+        let row = self.store_of(of).chats().get(of)?;
+        let path = match row.leaf {
+            Some(leaf) => self.messages_with(leaf).path(leaf)?,
+            None => Vec::new(),
+        };
+        let is_answer = |row: &MessageRow| {
+            row.role == Role::Assistant
+                && (!row.progress.text.is_empty() || self.answers.has(row.id))
+        };
+        let leaf = path.last().filter(|_| path.iter().any(is_answer));
+        let leaf = leaf
+            .map(|row| row.id)
+            .ok_or_else(|| Failure::other("There is nothing to sum up in this chat yet."))?;
+        let now = self.clock.now();
+        let at = now.timestamp().as_second();
+        let title = title_after(&row.title)?;
+        let (chat, answer) = self.store_of(of).transaction(|store| {
+            let chat = store.chats().create(&title, &now.date().to_string(), at)?;
+            store.chats().set_continues(chat, of)?;
+            let question = NewMessage {
+                chat,
+                parent: None,
+                role: Role::User,
+                state: MessageState::Done,
+                text: &question(&row.title),
+                thinks: false,
+                created_at: at,
+            };
+            let asked = store.messages().add(&question)?;
+            store.messages().set_prompt_leaf(asked, leaf)?;
+            let answer = store.messages().add(&NewMessage {
+                parent: Some(asked),
+                role: Role::Assistant,
+                state: MessageState::Writing,
+                text: "",
+                ..question
+            })?;
+            if !chat.is_temporary() {
+                store.settings().set(CURRENT, &chat.0.into())?;
+            }
+            Ok::<_, Failure>((chat, answer))
+        })?;
+        let revert = Revert::new(move |actor| actor.set_deleted(chat, true));
+        self.record(format!("started “{title}”"), chat, revert);
+        self.queue_answer(chat, None, answer, false)
+    }
+
+    /// What the answer to a question with this `prompt_leaf` is given from.
+    pub(super) fn summary_source(&self, leaf: MessageId) -> Result<SummarySource, Failure> {
+        let messages = self.messages_with(leaf);
+        let chat = messages.get(leaf).map_err(|error| match error {
+            StoreError::NotFound(_) => Failure::other(
+                "The chat that this sums up was deleted, so the summary cannot be written from it any more. \
+                 Restore that chat first.",
+            ),
+            error => error.into(),
+        })?;
+        let path = messages.path(leaf)?;
+        let answer = path.iter().rfind(|row| row.role == Role::Assistant);
+        Ok(SummarySource {
+            today: self.store_of(chat.chat).chats().get(chat.chat)?.today,
+            thinks: answer.is_some_and(|row| row.thinks),
+            path,
+        })
+    }
+}
+
+/// The user reads it, and the model is asked by it.
+fn question(title: &str) -> String {
+    format!(
+        "Sum up our chat “{title}”, so that we can go on here: what it is about, what we found or decided, and what \
+         is still open. Keep the names, figures and code that matter."
+    )
+}
+
+fn title_after(title: &str) -> Result<String, Failure> {
+    let before = title.strip_suffix(CONTINUED).unwrap_or(title);
+    title::from_user(&format!("{}{CONTINUED}", text::cut(before, MOST)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_title_says_once_that_it_goes_on() {
+        let title = |before| title_after(before).expect("a title");
+        assert_eq!(title("Goldcrests"), "Goldcrests (continued)");
+        assert_eq!(title("Goldcrests (continued)"), "Goldcrests (continued)");
+        assert!(title(&"é".repeat(200)).ends_with("… (continued)"));
+    }
+}

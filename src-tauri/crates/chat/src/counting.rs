@@ -1,0 +1,155 @@
+//! The thread that counts what a context is filled with, beside the model: it waits for no answer and delays none.
+//!
+//! It keeps the tokens of the branch that it was last asked about, so that one more word costs no more in a long chat.
+
+mod branch;
+mod request;
+
+use std::sync::mpsc::Receiver;
+
+use inference::{PromptFrame, Role, Turn};
+
+use self::branch::Branch;
+pub(crate) use self::request::{CountRequest, CountedPlace};
+use crate::context::ContextUsage;
+use crate::failure::Failure;
+use crate::fit;
+use crate::fit::cut::{self, Cut, CutTurn, Room};
+use crate::view::Omitted;
+
+/// Runs until the actor lets go of `requests`.
+pub(crate) fn run(requests: &Receiver<CountRequest>) {
+    let mut branch = Branch::default();
+    while let Ok(request) = requests.recv() {
+        let counted = count(&request, &mut branch);
+        // An error means that nobody waits for it any more.
+        let _ = request.reply.send(counted);
+    }
+}
+
+fn count(request: &CountRequest, branch: &mut Branch) -> Result<Option<ContextUsage>, Failure> {
+    branch.extend(request)?;
+    let Some(frame) = branch.frame() else {
+        return Ok(None);
+    };
+    let draft = (!request.draft.is_empty() || request.pasted > 0).then(|| {
+        let turn = Turn::new(Role::User, request.draft.as_str());
+        request.counter.message(frame, &turn).ids
+    });
+    let counted = NextPrompt {
+        request,
+        branch,
+        frame,
+        draft,
+    };
+    counted.usage().map(Some)
+}
+
+/// A branch with what is written of the next message.
+struct NextPrompt<'a> {
+    request: &'a CountRequest,
+    branch: &'a Branch,
+    frame: &'a PromptFrame,
+    draft: Option<Vec<u32>>,
+}
+
+impl NextPrompt<'_> {
+    fn usage(&self) -> Result<ContextUsage, Failure> {
+        let CountRequest {
+            limits,
+            max_tokens,
+            before,
+            whole,
+            pasted,
+            written,
+            ..
+        } = self.request;
+        let context = limits.context;
+        let reserved = fit::reserved_for_answer(*max_tokens, context);
+        let room = Room {
+            context,
+            limit: context - reserved,
+            whole: *whole,
+        };
+        let mut history: Vec<CutTurn> = self.branch.turns().collect();
+        let last_answer = history
+            .iter()
+            .rposition(|turn| turn.role == Role::Assistant);
+        if self.draft.is_some() {
+            let role = Role::User;
+            history.push(CutTurn {
+                role,
+                thinks: false,
+            });
+        }
+        let before = fit::cut_of(before, &self.branch.ids());
+        let cut = match written {
+            Some(_) => before,
+            None => cut::choose(&history, before, room, &mut |cut| Ok(self.tokens(cut)))?.0,
+        };
+        let parts = self.branch.parts(cut, self.request);
+        let draft = self.message();
+        let frame = self.frame.head.len() + self.frame.tail.len();
+        let thoughtless = Cut {
+            thinking: last_answer.unwrap_or(0),
+            ..Cut::default()
+        };
+        let all = frame + parts.chat + parts.thinking + draft + pasted;
+        let cached = match written {
+            Some(_) => all,
+            None => self.request.counter.cached(&self.prompt(cut)),
+        };
+        let omitted = self.branch.omitted(cut);
+        Ok(ContextUsage {
+            context: tokens(context),
+            reserved: tokens(reserved),
+            instructions: tokens(frame),
+            chat: tokens(parts.chat),
+            thinking: tokens(parts.thinking),
+            pasted: tokens(*pasted),
+            message: tokens(draft),
+            cached: tokens(cached.min(all)),
+            omitted: (omitted != Omitted::default()).then_some(omitted),
+            written: *written,
+            whole: tokens(self.tokens(Cut::default())),
+            without_thinking: tokens(self.tokens(thoughtless)),
+            message_room: tokens(room.limit.saturating_sub(frame)),
+        })
+    }
+
+    /// Tokens of the prompt after this cut.
+    fn tokens(&self, cut: Cut) -> usize {
+        let parts = self.branch.parts(cut, self.request);
+        let frame = self.frame.head.len() + self.frame.tail.len();
+        frame + parts.chat + parts.thinking + self.message() + self.request.pasted
+    }
+
+    /// Tokens of the draft, with what opens it.
+    fn message(&self) -> usize {
+        let opening = match self.branch.is_empty() {
+            true => 0,
+            false => self.frame.user.opening.len(),
+        };
+        self.draft.as_ref().map_or(0, |ids| ids.len() + opening)
+    }
+
+    /// The prompt after this cut, without what was pasted, as ids.
+    fn prompt(&self, cut: Cut) -> Vec<u32> {
+        let mut ids = self.frame.head.clone();
+        self.branch.append(cut, self.request, &mut ids);
+        if let Some(draft) = &self.draft {
+            if !self.branch.is_empty() {
+                ids.extend(&self.frame.user.opening);
+            }
+            ids.extend(draft);
+        }
+        if self.request.pasted == 0 {
+            ids.extend(&self.frame.tail);
+        }
+        ids
+    }
+}
+
+fn tokens(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,70 @@
+//! Counts as the scripted model does: a token a word, and ten for the header.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use chat::{EncodedMessage, Failure, PromptCounter};
+use inference::{Conversation, MessageFrame, PromptFrame, Turn};
+
+/// How often it was asked for what, and how much of a prompt is cached.
+#[derive(Clone, Default)]
+pub struct CounterLog(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    messages: AtomicUsize,
+    frames: AtomicUsize,
+    cached: AtomicUsize,
+}
+
+impl CounterLog {
+    /// How many messages were encoded.
+    pub fn messages(&self) -> usize {
+        self.0.messages.load(Ordering::Relaxed)
+    }
+    pub fn frames(&self) -> usize {
+        self.0.frames.load(Ordering::Relaxed)
+    }
+    pub fn set_cached(&self, tokens: usize) {
+        self.0.cached.store(tokens, Ordering::Relaxed);
+    }
+}
+
+fn ids(text: &str) -> impl Iterator<Item = u32> {
+    text.split_whitespace().map(|word| {
+        let mut hash = DefaultHasher::new();
+        word.hash(&mut hash);
+        u32::try_from(hash.finish() >> 32).expect("32 bits")
+    })
+}
+
+impl PromptCounter for CounterLog {
+    fn frame(&self, conversation: &Conversation) -> Result<PromptFrame, Failure> {
+        self.0.frames.fetch_add(1, Ordering::Relaxed);
+        Ok(PromptFrame {
+            thinking: conversation.thinking,
+            head: vec![0; 10],
+            tail: Vec::new(),
+            user: MessageFrame::default(),
+            answer: MessageFrame::default(),
+        })
+    }
+
+    fn message(&self, _: &PromptFrame, turn: &Turn) -> EncodedMessage {
+        self.0.messages.fetch_add(1, Ordering::Relaxed);
+        let thinking: Vec<u32> = ids(turn.thinking.as_deref().unwrap_or_default()).collect();
+        EncodedMessage {
+            thinking: thinking.len(),
+            ids: thinking.into_iter().chain(ids(&turn.text)).collect(),
+        }
+    }
+
+    fn count(&self, text: &str) -> usize {
+        ids(text).count()
+    }
+
+    fn cached(&self, prompt: &[u32]) -> usize {
+        self.0.cached.load(Ordering::Relaxed).min(prompt.len())
+    }
+}

@@ -1,0 +1,70 @@
+//! Counts prompts beside the model thread, and tells what of them need not be read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chat::{EncodedMessage, Failure, PromptCounter};
+use engine::{Conversation, MessageEncoder, PromptFrame, Turn};
+use kv_store::{BlockKey, KvBlockFolder};
+
+/// The tokens of the sequences in the model's memory, as the model thread last left them.
+#[derive(Clone, Default)]
+pub(super) struct SequencesInMemory(Arc<Mutex<Vec<Vec<u32>>>>);
+
+impl SequencesInMemory {
+    pub(super) fn set<'a>(&self, sequences: impl Iterator<Item = &'a [u32]>) {
+        let sequences = sequences.map(<[u32]>::to_vec).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sequences;
+    }
+
+    fn longest_common(&self, prompt: &[u32]) -> usize {
+        let sequences = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let common = |tokens: &Vec<u32>| {
+            let pairs = tokens.iter().zip(prompt);
+            pairs.take_while(|(a, b)| a == b).count()
+        };
+        sequences.iter().map(common).max().unwrap_or(0)
+    }
+}
+
+/// Where blocks of the KV cache are on the disk.
+pub(super) struct BlocksOnDisk {
+    pub(super) folder: KvBlockFolder,
+    /// See [`super::kv_disk::KvModel`].
+    pub(super) identity: String,
+    /// Tokens of a block.
+    pub(super) block: usize,
+}
+
+/// Counts by the tokenizer of the model that is open.
+pub(super) struct EngineCounter {
+    pub(super) encoder: MessageEncoder,
+    pub(super) memory: SequencesInMemory,
+    pub(super) disk: Option<BlocksOnDisk>,
+}
+
+impl PromptCounter for EngineCounter {
+    fn frame(&self, conversation: &Conversation) -> Result<PromptFrame, Failure> {
+        let frame = self.encoder.frame(conversation);
+        frame.map_err(|error| Failure::other(error.to_string()))
+    }
+
+    fn message(&self, frame: &PromptFrame, turn: &Turn) -> EncodedMessage {
+        let ids = self.encoder.message(frame, turn);
+        let thinking = self.encoder.thinking_of(&ids);
+        EncodedMessage { ids, thinking }
+    }
+
+    fn count(&self, text: &str) -> usize {
+        self.encoder.count(text)
+    }
+
+    fn cached(&self, prompt: &[u32]) -> usize {
+        let in_memory = self.memory.longest_common(prompt);
+        let Some(disk) = &self.disk else {
+            return in_memory;
+        };
+        let keys = BlockKey::chain(&disk.identity, prompt, disk.block);
+        let held = keys.iter().take_while(|key| disk.folder.holds(key)).count();
+        in_memory.max(held * disk.block)
+    }
+}

@@ -1,0 +1,97 @@
+import type { ContextUsage, Message, ModelInfo } from "../host";
+
+const CHARACTERS_PER_TOKEN = 4;
+const HEADER = 220;
+
+export const tokensOf = (text: string): number => Math.ceil(text.length / CHARACTERS_PER_TOKEN);
+
+/** What the next prompt leaves out, as places in the branch. */
+type Cut = { messages: number; thinking: number };
+
+const reservedOf = ({ contextLength }: ModelInfo): number =>
+  Math.min(1024, Math.floor(contextLength / 4));
+
+function taken(branch: Message[], cut: Cut): { chat: number; thinking: number } {
+  let [chat, thinking] = [0, 0];
+  for (const [at, message] of branch.entries()) {
+    if (at < cut.messages) continue;
+    chat += tokensOf(message.text);
+    if (at >= cut.thinking) thinking += tokensOf(message.thinking ?? "");
+  }
+  return { chat, thinking };
+}
+
+/** Leaves out earlier thinking, then the oldest turns, until the rest fits; all is read again where that was asked for. */
+function cutOf(branch: Message[], draft: number, model: ModelInfo): Cut {
+  const limit = model.contextLength - reservedOf(model);
+  const size = (cut: Cut): number => {
+    const { chat, thinking } = taken(branch, cut);
+    return HEADER + chat + thinking + draft;
+  };
+  const last = branch.findLast((message) => message.role === "assistant");
+  const place = (id: number | null | undefined): number =>
+    Math.max(
+      0,
+      branch.findIndex((message) => message.id === id),
+    );
+  const whole: Cut = { messages: 0, thinking: 0 };
+  const before = last?.readFrom?.again
+    ? whole
+    : { messages: place(last?.readFrom?.message), thinking: place(last?.readFrom?.thinking) };
+  let cut = size(whole) > limit ? before : whole;
+  if (size(cut) > limit && last) cut = { ...cut, thinking: branch.indexOf(last) };
+  if (size(cut) <= limit) return cut;
+  const starts = branch.flatMap(({ role }, at) => (role === "user" ? [at] : []));
+  if (draft > 0) starts.push(branch.length);
+  const fits = (messages: number): boolean =>
+    size({ ...cut, messages }) <= model.contextLength * 0.6;
+  return { ...cut, messages: starts.find(fits) ?? starts.at(-1) ?? 0 };
+}
+
+function omittedBy({ messages, thinking }: Cut, branch: Message[]): Message["omitted"] {
+  const between = branch.slice(messages, thinking);
+  const thought = between.filter((message) => message.thinking !== null).length;
+  return messages === 0 && thought === 0 ? null : { messages, thinking: thought };
+}
+
+/** What an answer to a branch is not given, as its message says it. */
+export function leftOut(
+  branch: Message[],
+  model: ModelInfo,
+): Pick<Message, "omitted" | "readFrom"> {
+  const cut = cutOf(branch, 0, model);
+  const omitted = omittedBy(cut, branch);
+  const id = (at: number): number | null => (at === 0 ? null : (branch[at]?.id ?? null));
+  const readFrom = { message: id(cut.messages), thinking: id(cut.thinking), again: false };
+  return { omitted, readFrom: omitted && readFrom };
+}
+
+export function usageOf(
+  branch: Message[],
+  text: string,
+  pasted: number,
+  written: number | null,
+  model: ModelInfo,
+): ContextUsage {
+  const message = tokensOf(text.trim());
+  const cut = cutOf(branch, message + pasted, model);
+  const { chat, thinking } = taken(branch, cut);
+  const reserved = reservedOf(model);
+  const all = HEADER + chat + thinking + message + pasted;
+  const whole = taken(branch, { messages: 0, thinking: 0 });
+  return {
+    context: model.contextLength,
+    reserved,
+    instructions: HEADER,
+    chat,
+    thinking,
+    pasted,
+    message,
+    cached: branch.length > 0 ? all - message - pasted : 0,
+    omitted: omittedBy(cut, branch),
+    written,
+    whole: HEADER + whole.chat + whole.thinking + message + pasted,
+    withoutThinking: HEADER + whole.chat + message + pasted,
+    messageRoom: model.contextLength - reserved - HEADER,
+  };
+}

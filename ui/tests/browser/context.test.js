@@ -1,0 +1,130 @@
+// How full the model's context is, and what can be done about it.
+import assert from "node:assert/strict";
+import { answered, ask, button, chats, ENDLESS, log, message, scenes, soon } from "./window.js";
+
+const scene = scenes();
+const gauge = (page) => page.getByRole("button", { name: /^Context:/ });
+const card = (page) => page.getByRole("dialog", { name: "Context" });
+const composer = (page) => page.getByRole("form", { name: "Composer" });
+const TITLE = "How does compound interest work?";
+const openChat = (page) => chats(page).getByText(TITLE).click();
+
+/** The tokens of a part, as the card has them. */
+async function tokens(page, part) {
+  const row = card(page).getByRole("row", { name: new RegExp(`^${part}`) });
+  return Number((await row.getByRole("cell").first().innerText()).replaceAll(",", ""));
+}
+
+scene(
+  "the gauge is there in a new chat, and its parts open by Enter and close by Escape",
+  {},
+  async (page) => {
+    await gauge(page).and(page.getByLabel("Context: 220 of 32,768 tokens (1 %)")).waitFor();
+    await message(page).fill("x".repeat(400));
+    await gauge(page).and(page.getByLabel("Context: 320 of 32,768 tokens (1 %)")).waitFor();
+    await gauge(page).focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await tokens(page, "Instructions"), 220);
+    assert.equal(await tokens(page, "This message"), 100);
+    assert.equal(await tokens(page, "Free"), 32_768 - 320 - 1024);
+    assert.equal(await tokens(page, "To be read"), 320);
+    await page.keyboard.press("Escape");
+    await card(page).waitFor({ state: "hidden" });
+    assert.ok(await gauge(page).evaluate((button) => button === document.activeElement));
+  },
+);
+
+scene("it grows while an answer is written", { rate: 60 }, async (page) => {
+  await ask(page, ENDLESS);
+  await gauge(page).click();
+  await soon(async () => assert.ok((await tokens(page, "Thinking")) > 20));
+  const before = await tokens(page, "Chat");
+  await soon(async () => assert.ok((await tokens(page, "Chat")) > before + 50));
+  assert.equal(await tokens(page, "To be read"), 0);
+});
+
+scene("without a model it says why it shows nothing", { scene: "none" }, async (page) => {
+  await gauge(page).click();
+  await card(page).getByText("counted once a model is loaded").waitFor();
+});
+
+scene(
+  "a chat that is nearly full offers a way on, and is left alone once that is put aside",
+  { context: 1040 },
+  async (page) => {
+    await openChat(page);
+    await composer(page).getByText("This chat takes 87 % of what the model can read.").waitFor();
+    assert.equal(await gauge(page).locator("circle.full").count(), 1);
+    await button(page, "Larger context…").click();
+    await page.getByRole("dialog", { name: "Settings" }).waitFor();
+    await page.keyboard.press("Escape");
+    await button(page, "Put this notice aside").click();
+    await message(page).fill("And then?");
+    await page.waitForTimeout(400);
+    assert.equal(await composer(page).getByText("of what the model can read").count(), 0);
+  },
+);
+
+scene("a message that cannot fit says so while it is written", { context: 1040 }, async (page) => {
+  await message(page).fill("x".repeat(3000));
+  await composer(page)
+    .getByText("This message is too long: 750 tokens, and there is room for 560.")
+    .waitFor();
+  await message(page).fill("x".repeat(300));
+  await composer(page).getByText("too long").waitFor({ state: "hidden" });
+});
+
+scene(
+  "a new chat begins with a summary, and leads back to the one before",
+  { context: 1040, rate: 4000 },
+  async (page) => {
+    await openChat(page);
+    await composer(page).getByRole("button", { name: "Start a new chat with a summary" }).click();
+    await answered(page);
+    await log(page).getByText(`Sum up our chat “${TITLE}”`).waitFor();
+    await log(page).getByText("Still open", { exact: true }).waitFor();
+    await page.getByRole("heading", { name: `${TITLE} (continued)` }).waitFor();
+    await log(page)
+      .getByRole("button", { name: `Goes on from “${TITLE}”` })
+      .click();
+    await page.getByRole("heading", { name: TITLE, exact: true }).waitFor();
+  },
+);
+
+scene(
+  "what an answer was not given is shown, and can be read again where it fits",
+  { context: 800, rate: 4000 },
+  async (page) => {
+    await openChat(page);
+    await ask(page, "And what if I add $50 every month, for the same ten years, at the end of it?");
+    await answered(page);
+    await log(page).getByText("It did not see the first 2 messages.").waitFor();
+    const line = log(page).getByRole("separator").getByText("The model reads from here");
+    await line.waitFor();
+    await button(page, "Show where it begins").click();
+    await soon(async () => assert.ok(await line.isVisible()));
+    assert.equal(await log(page).locator(".unread").count(), 2);
+
+    await button(page, "Read them again").click();
+    await log(page)
+      .getByText(/^All of it takes [\d,]+ tokens, and there is room for 600\./)
+      .waitFor();
+    assert.equal(await line.count(), 1);
+    await page.evaluate(() => {
+      const { status } = window.stage.model;
+      const model = { ...status.model, contextLength: 4096 };
+      window.stage.model = { status: { state: "ready", model }, error: null };
+      window.stage.emit({ type: "model", model: window.stage.model });
+    });
+    await gauge(page)
+      .and(page.getByLabel(/of 4,096 tokens/))
+      .waitFor();
+    await button(page, "Read them again").click();
+    await log(page).getByText("The next answer reads all of it again.").waitFor();
+    assert.equal(await line.count(), 0);
+    await button(page, "Send").focus();
+    await log(page).focus();
+    await page.keyboard.press("Control+z");
+    await line.waitFor();
+  },
+);
