@@ -180,7 +180,7 @@ mod tests {
     fn a_file_names_its_licence_and_its_page_in_a_line_each() {
         use crate::gguf::write::{Field, header};
         let read = |key: &'static str, text: &str| {
-            let bytes = header([(key, Field::String(text.into()))].into_iter(), &[]);
+            let bytes = header([(key, Field::String(text.into()))], &[]);
             let gguf = Gguf::from_bytes(bytes).expect("a header");
             (short(&gguf, key), page(&gguf, key))
         };

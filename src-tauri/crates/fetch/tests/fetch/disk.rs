@@ -21,12 +21,12 @@ impl<'a> Mount<'a> {
     /// A disk of this many kilobytes.
     fn small_disk(at: &'a Path, kilobytes: u32) -> Option<Self> {
         let size = format!("size={kilobytes}k");
-        Self::mount(at, &["-t", "tmpfs", "-o", &size, "tmpfs"])
+        Self::mounted(at, &["-t", "tmpfs", "-o", &size, "tmpfs"])
     }
 
     /// A folder once more at another place, as a drive that can be taken away.
     fn drive(at: &'a Path, folder: &Path) -> Option<Self> {
-        Self::mount(at, &["--bind", &folder.display().to_string()])
+        Self::mounted(at, &["--bind", &folder.display().to_string()])
     }
 
     /// A folder once more where nothing can be written.
@@ -38,7 +38,7 @@ impl<'a> Mount<'a> {
         Some(drive)
     }
 
-    fn mount(at: &'a Path, args: &[&str]) -> Option<Self> {
+    fn mounted(at: &'a Path, args: &[&str]) -> Option<Self> {
         fs::create_dir_all(at).expect("made");
         let mut command = Command::new("mount");
         command.args(args).arg(at);
