@@ -45,6 +45,7 @@ const CANDIDATES = {
   status: "[role=status], output",
   switch: "button, input, [role=switch]",
   menuitem: "[role=menuitem]",
+  tab: "[role=tab]",
   link: "a",
 };
 
