@@ -37,6 +37,8 @@ const CANDIDATES = {
   searchbox: "[type=search], [role=searchbox]",
   textbox: "textarea, input, [contenteditable], [role=textbox]",
   list: "ul, ol, [role=list]",
+  combobox: "select, [role=combobox]",
+  listbox: "[role=listbox]",
   log: "[role=log]",
   region: "section, details, [role=region]",
   group: "fieldset, details, [role=group]",
