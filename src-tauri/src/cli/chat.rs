@@ -14,6 +14,10 @@ use super::interrupt::Interrupt;
 use super::output::{CliError, visible};
 use super::{load, models};
 
+/// The user reads it, and the model is asked by it.
+const SUMMARY: &str = "Sum up our chat, so that we can go on here: what it is about, what we found or decided, and what is \
+    still open. Keep the names, figures and code that matter.";
+
 const KEYS: &str = "Ctrl+C stops an answer, Ctrl+D leaves. On a terminal, Up and Down recall earlier lines, Tab completes a \
     command, and a \\ at the end continues in the next line. A line that begins with a blank is a message, whatever it \
     begins with.";
@@ -102,6 +106,11 @@ impl TerminalChat {
                 self.begin();
                 note("A new chat.")
             }
+            SlashName::Temp => {
+                self.begin();
+                note("A temporary chat: like all chats in the terminal, it is not written to disk.")
+            }
+            SlashName::Summarize => self.summarize(),
             SlashName::Think => self.think(true, argument),
             SlashName::NoThink => self.think(false, argument),
             SlashName::Regenerate => self.regenerate(),
@@ -111,10 +120,7 @@ impl TerminalChat {
             SlashName::Status => self.status(),
             SlashName::Help => Ok(help(&mut io::stdout())?),
             // These are read in the window alone, and by the caller.
-            SlashName::Summarize
-            | SlashName::Theme
-            | SlashName::Settings
-            | SlashName::Quit => Ok(()),
+            SlashName::Theme | SlashName::Settings | SlashName::Quit => Ok(()),
         }
     }
 
@@ -191,6 +197,21 @@ impl TerminalChat {
             None => answer,
         });
         answered
+    }
+
+    /// Goes on with no more of the chat than a summary, which is written from all of it.
+    fn summarize(&mut self) -> Result<(), CliError> {
+        let messages = &self.conversation.messages;
+        if !messages.iter().any(|turn| turn.role == Role::Assistant) {
+            return note("There is nothing to sum up in this chat yet.");
+        }
+        let thinking = std::mem::replace(&mut self.conversation.thinking, false);
+        let summed_up = self.say(SUMMARY);
+        self.conversation.thinking = thinking;
+        summed_up?;
+        let before = self.conversation.messages.len() - 2;
+        self.conversation.messages.drain(..before);
+        note("A new chat, which begins with this summary.")
     }
 
     /// Takes the last answer out of the conversation, if it ends with one.
@@ -422,6 +443,28 @@ mod tests {
         assert_eq!(chat.conversation.messages[0].text, "Hi");
         take(&mut chat, "/clear");
         assert!(chat.conversation.messages.is_empty());
+    }
+
+    #[test]
+    fn a_chat_goes_on_with_its_summary_alone() {
+        let mut chat = short(5);
+        take(&mut chat, "/summarize");
+        assert!(
+            chat.conversation.messages.is_empty(),
+            "there is nothing yet"
+        );
+        take(&mut chat, "/no_think What is Goldcrest?");
+        take(&mut chat, "/think");
+        take(&mut chat, "/summarize");
+        let roles: Vec<Role> = chat
+            .conversation
+            .messages
+            .iter()
+            .map(|turn| turn.role)
+            .collect();
+        assert_eq!(roles, [Role::User, Role::Assistant]);
+        assert_eq!(chat.conversation.messages[0].text, SUMMARY);
+        assert!(chat.conversation.thinking, "as before");
     }
 
     #[test]

@@ -54,6 +54,8 @@ names! {
     New = "new",
     /// A new chat in place of this one.
     Clear = "clear",
+    /// A temporary chat.
+    Temp = "temp",
     /// With thinking.
     Think = "think",
     /// Without thinking.
@@ -62,10 +64,10 @@ names! {
     Regenerate = "regenerate",
     /// More of the last answer.
     Continue = "continue",
-    /// A new chat that begins with a summary of this one.
-    Summarize = "summarize",
     /// Another model.
     Model = "model",
+    /// A new chat with a summary.
+    Summarize = "summarize",
     /// What is in use.
     Status = "status",
     /// Other colours.
@@ -79,9 +81,13 @@ names! {
 }
 
 /// All commands, those that are used most first.
-pub const SLASH_COMMANDS: [SlashCommand; 13] = [
+pub const SLASH_COMMANDS: [SlashCommand; 14] = [
     both(SlashName::New, None, "Start a new chat"),
     both(SlashName::Clear, None, "Start over with an empty chat"),
+    terminal(
+        SlashName::Temp,
+        "Start a temporary chat, which is never written to disk",
+    ),
     both(
         SlashName::Think,
         Some("[MESSAGE]"),
@@ -94,7 +100,7 @@ pub const SLASH_COMMANDS: [SlashCommand; 13] = [
     ),
     both(SlashName::Regenerate, None, "Write the last answer again"),
     both(SlashName::Continue, None, "Go on with the last answer"),
-    window(
+    both(
         SlashName::Summarize,
         None,
         "Start a new chat with a summary of this one",
@@ -116,12 +122,7 @@ pub const SLASH_COMMANDS: [SlashCommand; 13] = [
     ),
     window(SlashName::Settings, None, "Open the settings"),
     both(SlashName::Help, None, "List the commands and the keys"),
-    SlashCommand {
-        name: SlashName::Quit,
-        argument: None,
-        does: "Leave",
-        place: SlashPlace::Terminal,
-    },
+    terminal(SlashName::Quit, "Leave"),
 ];
 
 const fn both(name: SlashName, argument: Option<&'static str>, does: &'static str) -> SlashCommand {
@@ -141,6 +142,13 @@ const fn window(
     SlashCommand {
         place: SlashPlace::Window,
         ..both(name, argument, does)
+    }
+}
+
+const fn terminal(name: SlashName, does: &'static str) -> SlashCommand {
+    SlashCommand {
+        place: SlashPlace::Terminal,
+        ..both(name, None, does)
     }
 }
 

@@ -244,9 +244,11 @@ impl Matching {
         match self.others {
             // The parameter has to stand in each statement.
             None => "?3 IS NULL".to_owned(),
-            // The plus has SQLite look each hit up in the list, and not ask the index for each of the list.
+            // Where they are nowhere, SQLite sees that before it looks for the rest. The plus has it look each hit up in
+            // the list, and not ask the index for each of the list.
             Some(_) => format!(
-                "+{} IN (SELECT rowid FROM {words} WHERE {words} MATCH ?3)",
+                "EXISTS (SELECT 1 FROM {words} WHERE {words} MATCH ?3)
+                 AND +{} IN (SELECT rowid FROM {words} WHERE {words} MATCH ?3)",
                 if words == "chat_search" {
                     "chat.id"
                 } else {

@@ -85,7 +85,7 @@ const PARTS: Step = Step {
 // The beginnings of one letter are indexed, too: to gather all words that begin with a letter takes longer the more words
 // there are. FTS5 has no way to add that to an index.
 const LETTERS: Step = Step {
-    version: 3,
+    version: 4,
     sql: "DROP TABLE chat_search;
           CREATE VIRTUAL TABLE chat_search USING fts5 (
               title, content = 'chat', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2', prefix = '1 2 3'
