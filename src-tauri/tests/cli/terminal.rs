@@ -76,7 +76,7 @@ fn typed(steps: &[(&str, &str)]) -> String {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_line_in_the_terminal_is_completed_edited_and_comes_back() {
-    const LIST: &str = "Start a new chat";
+    const LIST: &str = "Answer without thinking";
     const PROMPT: &str = "› ";
     let completed = typed(&[(PROMPT, "/h\t\r/quit\r")]);
     assert_eq!(completed.matches(LIST).count(), 1, "{completed}");
