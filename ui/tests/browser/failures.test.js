@@ -100,26 +100,6 @@ scene(
   },
 );
 
-scene(
-  "the gauge is there while the first answer is written, and after it was edited",
-  { pause: 40 },
-  async (page) => {
-    const gauge = page.getByRole("img", { name: /^Context:/ });
-    assert.equal(await gauge.count(), 0);
-    await ask(page, "How does compound interest work?");
-    await gauge.waitFor();
-    await page.evaluate(() => window.stage.resume());
-    await answered(page);
-    await page.evaluate(() => {
-      for (const { messages } of window.stage.library.chats.values())
-        for (const message of messages) message.stats = null;
-    });
-    await chats(page).getByText("Sourdough").click();
-    await log(page).waitFor();
-    await gauge.waitFor();
-  },
-);
-
 scene("a title that is seen whole has no tooltip", { width: 1100 }, async (page) => {
   const title = (text) => chats(page).locator(".title").filter({ hasText: text });
   for (const [text, tooltip] of [
