@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chat::{EncodedMessage, Failure, PromptCounter};
-use engine::{Conversation, MessageEncoder, PromptFrame, Turn};
+use engine::{Conversation, MessageEncoder, PromptFrame, Turn, restorable};
 use kv_store::{BlockKey, KvBlockFolder};
 
 /// The tokens of the sequences in the model's memory, as the model thread last left them.
@@ -58,12 +58,13 @@ impl PromptCounter for EngineCounter {
         self.encoder.count(text)
     }
 
-    fn cached(&self, prompt: &[u32]) -> usize {
+    fn cached(&self, prompt: &[u32], settled: usize) -> usize {
         let in_memory = self.memory.longest_common(prompt);
         let Some(disk) = &self.disk else {
             return in_memory;
         };
-        let keys = BlockKey::chain(&disk.identity, prompt, disk.block);
+        let restorable = restorable(prompt.len(), settled, disk.block);
+        let keys = BlockKey::chain(&disk.identity, &prompt[..restorable], disk.block);
         let held = keys.iter().take_while(|key| disk.folder.holds(key)).count();
         in_memory.max(held * disk.block)
     }

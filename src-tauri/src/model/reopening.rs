@@ -178,6 +178,7 @@ fn the_counter_knows_what_need_not_be_read_in_memory_and_on_the_disk() {
         let counter = model.counter().expect("a model is open");
         let frame = counter.frame(&asked).expect("a frame");
         let mut ids = frame.head.clone();
+        let mut settled = 0;
         for (at, turn) in asked.messages.iter().enumerate() {
             let around = match turn.role {
                 Role::Assistant => &frame.answer,
@@ -187,9 +188,12 @@ fn the_counter_knows_what_need_not_be_read_in_memory_and_on_the_disk() {
                 ids.extend(&around.opening);
             }
             ids.extend(counter.message(&frame, turn).ids);
+            if turn.role == Role::Assistant {
+                settled = ids.len();
+            }
         }
         ids.extend(&frame.tail);
-        let cached = counter.cached(&ids);
+        let cached = counter.cached(&ids, settled);
         (ids, cached)
     };
     let mut model = run(folder.path(), KvType::F16);

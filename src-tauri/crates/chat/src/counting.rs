@@ -97,7 +97,10 @@ impl NextPrompt<'_> {
         let all = frame + parts.chat + parts.thinking + draft + pasted;
         let cached = match written {
             Some(_) => all,
-            None => self.request.counter.cached(&self.prompt(cut)),
+            None => {
+                let (prompt, settled) = self.prompt(cut);
+                self.request.counter.cached(&prompt, settled)
+            }
         };
         let omitted = self.branch.omitted(cut);
         Ok(ContextUsage {
@@ -133,10 +136,11 @@ impl NextPrompt<'_> {
         self.draft.as_ref().map_or(0, |ids| ids.len() + opening)
     }
 
-    /// The prompt after this cut, without what was pasted, as ids.
-    fn prompt(&self, cut: Cut) -> Vec<u32> {
+    /// The prompt after this cut, without what was pasted, as ids, and how many of them were there before the draft.
+    fn prompt(&self, cut: Cut) -> (Vec<u32>, usize) {
         let mut ids = self.frame.head.clone();
         self.branch.append(cut, self.request, &mut ids);
+        let settled = ids.len();
         if let Some(draft) = &self.draft {
             if !self.branch.is_empty() {
                 ids.extend(&self.frame.user.opening);
@@ -146,7 +150,7 @@ impl NextPrompt<'_> {
         if self.request.pasted == 0 {
             ids.extend(&self.frame.tail);
         }
-        ids
+        (ids, settled)
     }
 }
 

@@ -114,8 +114,9 @@ pub trait PromptCounter: Send + Sync {
     /// The number of tokens of a text.
     fn count(&self, text: &str) -> usize;
 
-    /// How many of a prompt's first tokens need not be read: their keys and values are in memory, or on the disk.
-    fn cached(&self, prompt: &[u32]) -> usize;
+    /// How many of a prompt's first tokens need not be read: their keys and values are in memory, or on the disk. The first
+    /// `settled` are of the conversation up to its last answer.
+    fn cached(&self, prompt: &[u32], settled: usize) -> usize;
 }
 
 /// A message as it stands in a prompt.

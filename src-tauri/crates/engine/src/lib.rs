@@ -47,6 +47,7 @@ pub use options::{GpuPlacement, LoadOptions, Placement};
 pub use placement::{ActiveDevice, GpuFit};
 pub use run::generate::GenerateError;
 pub use run::kv_blocks::KvBlocks;
+pub use run::session::restorable;
 pub use summary::ModelSummary;
 pub use text::prompt::messages::MessageEncoder;
 pub use text::prompt::{PromptError, encode_prompt};

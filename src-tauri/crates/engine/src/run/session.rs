@@ -19,6 +19,19 @@ use crate::run::sequence::{ParkedSequences, Sequence};
 /// are canonical, and none is evaluated again to be kept.
 const LONG_PROMPT: usize = 4;
 
+/// See [`Session::split`]; blocks of `block` tokens.
+fn split_of(len: usize, settled: usize, block: usize) -> Option<usize> {
+    let whole = settled / block * block;
+    (settled > whole && len - whole < LONG_PROMPT * block).then_some(settled)
+}
+
+/// The number of leading tokens of a prompt of `len`, `settled` of them of the conversation before its last question, that
+/// can be restored from blocks of `block` tokens. The last token is always evaluated for its logits.
+pub fn restorable(len: usize, settled: usize, block: usize) -> usize {
+    let until = split_of(len, settled, block).unwrap_or(len.saturating_sub(1));
+    until / block * block
+}
+
 /// Monotonic time in seconds.
 type PassClock = Box<dyn Fn() -> f64 + Send>;
 
@@ -157,9 +170,7 @@ impl Session {
     /// Where a pass over a prompt of `len` tokens ends though its block does not: behind the `settled` ones. `None` where
     /// they end with a block, or so much comes after them that whole blocks, which can be kept, are worth more.
     fn split(&mut self, len: usize, settled: usize) -> Option<usize> {
-        let block = self.block()?;
-        let whole = settled / block * block;
-        (settled > whole && len - whole < LONG_PROMPT * block).then_some(settled)
+        split_of(len, settled, self.block()?)
     }
 
     /// Tokens of the next pass where `rest` are left: whole blocks, as far as there are any.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Session;
+use super::{Session, restorable};
 use crate::model::error::DeviceError;
 use crate::model::evaluate::{Pass, Want};
 use crate::model::kv_cache::KvCache;
@@ -100,8 +100,8 @@ impl Session {
     /// Number of leading tokens of a prompt that a cold run evaluates in whole blocks from the start on, without the last
     /// token, which is always evaluated for its logits.
     fn whole_blocks(&mut self, len: usize, settled: usize) -> usize {
-        let until = self.split(len, settled).unwrap_or(len.saturating_sub(1));
-        self.block().map_or(0, |block| until / block * block)
+        self.block()
+            .map_or(0, |block| restorable(len, settled, block))
     }
 
     /// Continues the current sequence, which a prompt goes on from, by blocks of `whole`, its whole blocks. Positions in
