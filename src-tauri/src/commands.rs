@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use ::models::ModelList;
 use chat::{
-    Chat, ChatId, ChatSnapshot, ChatSummary, ChatView, ContextUsage, Failure, MessageId,
-    ModelChoice, QueuedMessage, SearchHit, Settings, Undone,
+    Chat, ChatId, ChatSnapshot, ChatSummary, ChatView, ContextUsage, Failure, LengthWish,
+    MessageId, ModelChoice, QueuedMessage, SearchHit, Settings, Undone,
 };
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
@@ -142,8 +142,35 @@ async fn send_queued(
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn regenerate(message: MessageId, thinking: bool, chat: State<'_, Chat>) -> Reply<ChatView> {
-    ask(&chat, move |chat| chat.regenerate(message, thinking)).await
+async fn regenerate(
+    message: MessageId,
+    thinking: bool,
+    length: Option<LengthWish>,
+    chat: State<'_, Chat>,
+) -> Reply<ChatView> {
+    ask(&chat, move |chat| {
+        chat.regenerate(message, thinking, length)
+    })
+    .await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn delete_message(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
+    ask(&chat, move |chat| chat.delete_message(message)).await
+}
+
+/// Makes a new chat of the branch up to this message.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn fork_chat(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
+    ask(&chat, move |chat| chat.fork(message)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn answer_now(id: ChatId, chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, move |chat| chat.answer_now(id)).await
 }
 
 #[tauri::command]

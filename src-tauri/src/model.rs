@@ -16,7 +16,7 @@ use chat::{
 use devices::{CrashMarkers, Devices, Work};
 use engine::{
     Conversation, Engine, Event, Finished, GenerateError, GenerateParams, ModelFile, Prompt,
-    TemplateSandbox,
+    Signals, TemplateSandbox,
 };
 
 use crate::power::Power;
@@ -96,18 +96,37 @@ impl ModelHost for EngineModel {
         &mut self,
         prompt: &Prompt,
         params: &GenerateParams,
-        cancel: &AtomicBool,
+        signals: Signals<'_>,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, Failure> {
         let devices = self.devices.as_ref();
         let open = self.open.as_mut().ok_or_else(no_model)?;
         let finished = open.model.run(devices, |engine| {
-            engine.generate(prompt, params, cancel, on_event)
+            engine.generate(prompt, params, signals, on_event)
         });
         // A GPU that has failed has left the model to the CPU.
         open.info.device = device_info(&open.model);
         self.note_sequences();
         finished.map_err(|error| generation(&error))
+    }
+
+    fn generate_aside(
+        &mut self,
+        prompt: &Prompt,
+        params: &GenerateParams,
+        cancel: &AtomicBool,
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Option<Finished>, Failure> {
+        let open = self.open.as_mut().ok_or_else(no_model)?;
+        let before = open.model.engine.session().tokens().len();
+        if !prompt.ids.starts_with(open.model.engine.session().tokens()) {
+            return Ok(None);
+        }
+        let finished = self.generate(prompt, params, cancel.into(), on_event);
+        if let Some(open) = &mut self.open {
+            open.model.engine.session().truncate(before);
+        }
+        finished.map(Some)
     }
 
     fn resume(
@@ -320,5 +339,7 @@ mod on_gpu;
 mod reopening;
 #[cfg(test)]
 mod requests;
+#[cfg(test)]
+mod steering;
 #[cfg(test)]
 mod tests;

@@ -419,9 +419,10 @@ mod tests {
             .expect("saved");
         drop(store);
         let mut bytes = fs::read(database).expect("read");
-        let at = bytes.windows(64).position(|part| part == [b'-'; 64]);
-        let at = at.expect("the text") + 8192;
-        bytes[at..at + 8192].fill(0xff);
+        // A page of the text alone, which begins with the number of the next one.
+        let is_of_text = |page: &&mut [u8]| page[4..].iter().all(|byte| *byte == b'-');
+        let page = bytes.chunks_mut(4096).find(is_of_text);
+        page.expect("the text").fill(0xff);
         fs::write(database, bytes).expect("written");
     }
 

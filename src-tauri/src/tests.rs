@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use chat::{
     Chat, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, Store,
 };
-use engine::{Conversation, Event, Finished, GenerateParams, Prompt};
+use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Signals};
 use serde_json::{Value, json};
 use tauri::ipc::{CallbackFn, Channel, InvokeBody};
 use tauri::test::{INVOKE_KEY, MockRuntime, get_ipc_response, mock_builder};
@@ -61,7 +61,7 @@ impl ModelHost for NoModel {
         &mut self,
         _: &Prompt,
         _: &GenerateParams,
-        _: &AtomicBool,
+        _: Signals<'_>,
         _: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, Failure> {
         Err(Failure::new(FailureCode::Other, "there is none"))

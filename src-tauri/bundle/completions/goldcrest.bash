@@ -131,7 +131,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__ask)
-            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --no-think --system --max-tokens --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --json --help"
+            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -178,6 +178,10 @@ _goldcrest() {
                     return 0
                     ;;
                 --max-tokens)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --thinking-budget)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -291,7 +295,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__chat)
-            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --no-think --system --max-tokens --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --help"
+            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -338,6 +342,10 @@ _goldcrest() {
                     return 0
                     ;;
                 --max-tokens)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --thinking-budget)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -48,6 +48,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s c -l context
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s s -l system -d 'Instructions that replace the default ones' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l max-tokens -d 'Most tokens of an answer' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l thinking-budget -d 'Most tokens of reasoning; then the answer begins' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l temperature -d 'Temperature; 0 always takes the likeliest token' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-p -d 'Keep the likeliest tokens up to this total probability' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-k -d 'Keep the K likeliest tokens; 0 keeps all' -r
@@ -66,6 +67,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s c -l contex
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s s -l system -d 'Instructions that replace the default ones' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l max-tokens -d 'Most tokens of an answer' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l thinking-budget -d 'Most tokens of reasoning; then the answer begins' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l temperature -d 'Temperature; 0 always takes the likeliest token' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-p -d 'Keep the likeliest tokens up to this total probability' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-k -d 'Keep the K likeliest tokens; 0 keeps all' -r

@@ -24,6 +24,8 @@ impl AnswerArgs {
                 ..usual
             },
             max_tokens: self.max_tokens.map(|tokens| tokens as usize),
+            thinking_budget: self.thinking_budget.map(|tokens| tokens as usize),
+            goes_on: false,
             lookup: !self.no_lookup,
         }
     }
@@ -185,6 +187,7 @@ mod tests {
             no_think: true,
             system: Some("Be brief.".to_owned()),
             max_tokens: Some(33),
+            thinking_budget: Some(44),
             temperature: Some(1.25),
             top_p: Some(0.75),
             top_k: Some(17),
@@ -205,6 +208,7 @@ mod tests {
         };
         assert_eq!(given.sampling, expected);
         assert_eq!((given.max_tokens, given.lookup), (Some(33), false));
+        assert_eq!((given.thinking_budget, given.goes_on), (Some(44), false));
         let conversation = flags.conversation();
         assert_eq!(conversation.instructions.as_deref(), Some("Be brief."));
         assert!(!conversation.thinking);
@@ -213,6 +217,7 @@ mod tests {
         let given = plain.params(usual.clone());
         assert_eq!(given.sampling, usual);
         assert_eq!((given.max_tokens, given.lookup), (None, true));
+        assert_eq!(given.thinking_budget, None);
         let conversation = plain.conversation();
         assert!(conversation.thinking && conversation.instructions.is_none());
     }

@@ -94,6 +94,9 @@ pub struct AnswerArgs {
     /// Most tokens of an answer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: Option<u32>,
+    /// Most tokens of reasoning; then the answer begins
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub thinking_budget: Option<u32>,
     /// Temperature; 0 always takes the likeliest token
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub temperature: Option<f32>,

@@ -4,7 +4,8 @@ use std::io::{self, Read};
 use std::sync::atomic::AtomicBool;
 
 use engine::{
-    ActiveDevice, CpuLevel, Engine, Finished, ModelFile, Role, StopReason, Turn, machine,
+    ActiveDevice, CpuLevel, Engine, Finished, ModelFile, Role, StopReason, ThinkingCut, Turn,
+    machine,
 };
 use serde::Serialize;
 
@@ -26,6 +27,8 @@ struct AnswerReport<'a> {
     cached_tokens: usize,
     tokens: usize,
     thinking_tokens: usize,
+    /// Why the thinking was ended before the model ended it.
+    thinking_cut: Option<ThinkingCut>,
     prefill_tok_s: f64,
     decode_tok_s: f64,
     first_token_s: f64,
@@ -148,6 +151,7 @@ fn report<'a>(
         cached_tokens: stats.cached_tokens,
         tokens: stats.tokens,
         thinking_tokens: stats.thinking_tokens,
+        thinking_cut: stats.thinking_cut,
         prefill_tok_s: stats.read_per_second,
         decode_tok_s: stats.tokens_per_second,
         first_token_s: stats.first_token_ms / 1000.0,
@@ -200,6 +204,7 @@ mod tests {
             cached_tokens: 40,
             tokens: 23,
             thinking_tokens: 7,
+            thinking_cut: Some(ThinkingCut::Budget),
             first_token_ms: 1250.0,
             tokens_per_second: 16.25,
             read_per_second: 84.5,
@@ -226,6 +231,7 @@ mod tests {
                 "cached_tokens": 40,
                 "tokens": 23,
                 "thinking_tokens": 7,
+                "thinking_cut": "budget",
                 "prefill_tok_s": 84.5,
                 "decode_tok_s": 16.25,
                 "first_token_s": 1.25,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use chat::{SlashCommand, SlashName, Typed};
-use engine::{Conversation, Finished, Role, StopReason, Turn};
+use engine::{Conversation, Finished, GenerateParams, Role, StopReason, Turn};
 use figures::{count, tokens};
 
 use super::answer::{Stream, generate};
@@ -166,15 +166,8 @@ impl TerminalChat {
         answered
     }
 
-    /// Goes on with an answer that was stopped or reached its length limit.
+    /// Goes on with the last answer.
     fn go_on(&mut self) -> Result<(), CliError> {
-        if self
-            .ended
-            .as_ref()
-            .is_some_and(|it| it.reason == StopReason::EndOfTurn)
-        {
-            return note("The last answer is already complete.");
-        }
         let Some(answer) = self.take_answer() else {
             return note("There is no answer yet.");
         };
@@ -223,7 +216,16 @@ impl TerminalChat {
     /// Adds an answer.
     fn answer(&mut self) -> Result<(), CliError> {
         let usual = self.model.engine().summary().sampling.clone();
-        let params = self.args.answer.params(usual);
+        let goes_on = self
+            .conversation
+            .messages
+            .last()
+            .is_some_and(|turn| turn.open);
+        let was_complete = |it: &Finished| it.reason == StopReason::EndOfTurn;
+        let params = GenerateParams {
+            goes_on: goes_on && self.ended.as_ref().is_some_and(was_complete),
+            ..self.args.answer.params(usual)
+        };
         let (model, conversation) = (&mut self.model, &self.conversation);
         let mut stream = Stream::new(false);
         let (answered, _) = self.interrupt.during(|cancel| {
@@ -232,12 +234,7 @@ impl TerminalChat {
         let (answer, finished) = answered?;
         // Blanks around an answer are not part of it, but those where one is gone on with are.
         let mut text = answer.text.as_str();
-        if !self
-            .conversation
-            .messages
-            .last()
-            .is_some_and(|turn| turn.open)
-        {
+        if !goes_on {
             text = text.trim_start();
         }
         if finished.reason == StopReason::EndOfTurn {
@@ -420,6 +417,21 @@ mod tests {
         take(&mut chat, "/continue");
         assert_eq!(chat.conversation.messages, whole.conversation.messages);
         assert_eq!(chat.conversation.messages.len(), 2);
+    }
+
+    #[test]
+    fn a_complete_answer_goes_on() {
+        let mut chat = short(200);
+        take(&mut chat, "Hello!");
+        let ended = chat.ended.as_ref().map(|it| it.reason);
+        assert_eq!(ended, Some(StopReason::EndOfTurn));
+        let before = chat.conversation.messages[1].text.clone();
+        take(&mut chat, "/continue");
+        let after = &chat.conversation.messages[1].text;
+        assert!(
+            after.len() > before.len() && after.starts_with(&before),
+            "{after:?}"
+        );
     }
 
     #[test]

@@ -75,6 +75,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
                     sampling: sampling.over(&info.sampling),
                     max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
                     lookup: settings.lookup,
+                    ..GenerateParams::default()
                 };
                 let today = conversation.today;
                 let label = format!("{question} on {today}, thinking: {thinking}");
@@ -105,7 +106,7 @@ fn answer(
     let never = AtomicBool::new(false);
     let prompt = model.prompt(conversation, &never).expect("a prompt");
     let finish = model
-        .generate(&prompt, params, &never, &mut |event| {
+        .generate(&prompt, params, (&never).into(), &mut |event| {
             if let Event::Token { piece, part, .. } = event {
                 match part {
                     Part::Thinking => thought.push_str(piece),

@@ -47,7 +47,7 @@ impl ModelHost for SlowModel {
         &mut self,
         _: &Prompt,
         _: &GenerateParams,
-        _: &AtomicBool,
+        _: Signals<'_>,
         _: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, Failure> {
         unreachable!("no model is open")

@@ -63,7 +63,7 @@ fn answer(model: &mut EngineModel, conversation: &Conversation) -> (Vec<u32>, us
         ..GenerateParams::default()
     };
     let mut ids = Vec::new();
-    let finished = model.generate(&prompt, &params, &NEVER, &mut |event| {
+    let finished = model.generate(&prompt, &params, (&NEVER).into(), &mut |event| {
         if let Event::Token { id, .. } = event {
             ids.push(id);
         }

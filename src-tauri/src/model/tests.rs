@@ -78,7 +78,7 @@ fn pieces(model: &mut EngineModel, asked: &Asked) -> (Pieces, Finished) {
     let prompt = model.prompt(&asked.conversation, &never).expect("a prompt");
     let mut pieces = Vec::new();
     let finished = model
-        .generate(&prompt, &asked.params, &never, &mut |event| {
+        .generate(&prompt, &asked.params, (&never).into(), &mut |event| {
             if let Event::Token { id, piece, part } = event {
                 pieces.push((id, piece.to_owned(), part));
             }

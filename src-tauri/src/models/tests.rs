@@ -14,7 +14,7 @@ use chat::{
     Device, ModelHost, ModelInfo, ModelOptions, ModelStatus, Opening, Store, TemplateChoice,
     TemplateStatus,
 };
-use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Sampling};
+use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Sampling, Signals};
 use tempfile::TempDir;
 
 use super::*;
@@ -84,7 +84,7 @@ impl ModelHost for AnyModel {
         &mut self,
         _: &Prompt,
         _: &GenerateParams,
-        _: &AtomicBool,
+        _: Signals<'_>,
         _: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, Failure> {
         Err(Failure::other("it writes nothing"))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use chat::{Device, TemplateChoice, TemplateStatus};
-use engine::{KvType, Part, Role, Sampling, Stats, StopReason, Turn};
+use engine::{KvType, Part, Role, Sampling, Stats, StopReason, ThinkingCut, Turn};
 
 use super::*;
 
@@ -29,6 +29,7 @@ pub fn unusual_settings() -> Value {
             "seed": 4_294_967_295_u32,
         },
         "maxTokens": 33,
+        "thinkingBudget": 77,
         "lookup": false,
         "readAhead": false,
         "instructions": "Be brief.",
@@ -36,6 +37,7 @@ pub fn unusual_settings() -> Value {
         "sendWith": "ctrl-enter",
         "zoom": 150,
         "showStats": false,
+        "modelTitles": true,
         "downloadFolder": std::env::temp_dir(),
     })
 }
@@ -107,6 +109,7 @@ pub fn figures() -> Stats {
         cached_tokens: 40,
         tokens: 4,
         thinking_tokens: 1,
+        thinking_cut: Some(ThinkingCut::Budget),
         first_token_ms: 1235.0,
         tokens_per_second: 16.25,
         read_per_second: 84.5,
@@ -181,7 +184,7 @@ impl ModelHost for Recorder {
         &mut self,
         _: &Prompt,
         params: &GenerateParams,
-        cancel: &AtomicBool,
+        Signals { cancel, .. }: Signals<'_>,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, Failure> {
         let prompted = self.prompted.lock().expect("not poisoned");
@@ -258,6 +261,7 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
             "cachedTokens": 40,
             "tokens": 4,
             "thinkingTokens": 1,
+            "thinkingCut": "budget",
             "firstTokenMs": 1235.0,
             "tokensPerSecond": 16.25,
             "readPerSecond": 84.5,
@@ -403,6 +407,8 @@ fn second_turn(today: jiff::civil::Date) -> Asked {
                 seed: Some(4_294_967_295),
             },
             max_tokens: Some(33),
+            thinking_budget: Some(77),
+            goes_on: false,
             lookup: false,
         },
     }

@@ -11,6 +11,7 @@ function entry(id: number, role: "user" | "assistant", text: string): Entry {
     thinking: null,
     thinkingMs: null,
     thinks: false,
+    length: null,
     state: "done",
     stats: null,
     error: null,

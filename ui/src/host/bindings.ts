@@ -25,7 +25,11 @@ export const commands = {
 	send: (id: ChatId | null, text: string, thinking: boolean) => __TAURI_INVOKE<ChatView>("send", { id, text, thinking }),
 	/**  Sends the first message of the queue, as `text`: `rest` is the queue from now on, and the draft stays. */
 	sendQueued: (id: ChatId, text: string, thinking: boolean, rest: QueuedMessage[]) => __TAURI_INVOKE<ChatView>("send_queued", { id, text, thinking, rest }),
-	regenerate: (message: MessageId, thinking: boolean) => __TAURI_INVOKE<ChatView>("regenerate", { message, thinking }),
+	regenerate: (message: MessageId, thinking: boolean, length: LengthWish | null) => __TAURI_INVOKE<ChatView>("regenerate", { message, thinking, length }),
+	deleteMessage: (message: MessageId) => __TAURI_INVOKE<ChatView>("delete_message", { message }),
+	/**  Makes a new chat of the branch up to this message. */
+	forkChat: (message: MessageId) => __TAURI_INVOKE<ChatView>("fork_chat", { message }),
+	answerNow: (id: ChatId) => __TAURI_INVOKE<null>("answer_now", { id }),
 	continueAnswer: (message: MessageId) => __TAURI_INVOKE<ChatView>("continue_answer", { message }),
 	/**  `answer`: the edited question is answered, with thinking or without. */
 	editMessage: (message: MessageId, text: string, answer: boolean | null) => __TAURI_INVOKE<ChatView>("edit_message", { message, text, answer }),
@@ -94,7 +98,7 @@ export const commands = {
 };
 
 /* Constants */
-export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"sendWith":"enter","zoom":100,"showStats":true,"downloadFolder":null} as const;
+export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"thinkingBudget":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"sendWith":"enter","zoom":100,"showStats":true,"modelTitles":false,"downloadFolder":null} as const;
 
 export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"temp","argument":null,"does":"Start a temporary chat, which is never written to disk","place":"terminal"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":null,"does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
 
@@ -446,6 +450,13 @@ export type KvType =
 /**  8-bit integers, with an f16 scale for every 32 values: about half the memory. */
 "q8_0";
 
+/**  How long an answer was asked to be, beside its question. */
+export type LengthWish = 
+/**  Shorter than usual. */
+"shorter" | 
+/**  Longer than usual. */
+"longer";
+
 /**  A message as it is shown. */
 export type Message = {
 	/**  Its id. */
@@ -462,6 +473,8 @@ export type Message = {
 	thinkingMs: number | null,
 	/**  Whether it was asked to think. */
 	thinks: boolean,
+	/**  How long it was asked to be. */
+	length: LengthWish | null,
 	/**  How far it is. */
 	state: MessageState,
 	/**  What it took. */
@@ -805,6 +818,8 @@ export type Settings = {
 	samplingChanges: SamplingSettings,
 	/**  The most tokens of one answer; `None`: until the context is full. */
 	maxTokens: number | null,
+	/**  The most tokens of thinking, behind which the answer begins; `None`: as many as the model likes. */
+	thinkingBudget: number | null,
 	/**  Prompt-lookup speculative decoding. */
 	lookup: boolean,
 	/**  Whether a message is read while it is written. */
@@ -819,6 +834,8 @@ export type Settings = {
 	zoom: number,
 	/**  Whether the line of figures under an answer is shown. */
 	showStats: boolean,
+	/**  Whether the model makes the titles of new chats, while it has nothing else to do. */
+	modelTitles: boolean,
 	/**  The folder into which models are downloaded; `None`: the cache of the Hugging Face hub. */
 	downloadFolder: string | null,
 };
@@ -906,6 +923,8 @@ export type Stats = {
 	tokens: number,
 	/**  Of these, tokens of thinking. */
 	thinkingTokens: number,
+	/**  Why the thinking was ended; `None`: the model ended it, or did not think. */
+	thinkingCut: ThinkingCut | null,
 	/**  Time from the start to the first token, in milliseconds. */
 	firstTokenMs: number,
 	/**  Tokens generated per second, the first one not counted. */
@@ -947,6 +966,13 @@ export type Theme =
 "light" | 
 /**  Dark. */
 "dark";
+
+/**  Why the thinking of an answer was ended before the model ended it. */
+export type ThinkingCut = 
+/**  It had [`thinking_budget`](crate::GenerateParams::thinking_budget) tokens. */
+"budget" | 
+/**  [`answer_now`](crate::Signals::answer_now) was set. */
+"answer-now";
 
 /**  A change that was undone, or made again. */
 export type Undone = {

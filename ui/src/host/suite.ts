@@ -197,8 +197,10 @@ export const hostCases: HostCase[] = [
       const [question] = view.messages;
       if (!question) throw new Error("no question");
       await refused(host.send(view.chat.id, questions.short.text, false));
-      await refused(host.regenerate(answer, false));
+      await refused(host.regenerate(answer, false, null));
       await refused(host.continueAnswer(answer));
+      await refused(host.deleteMessage(answer));
+      await refused(host.forkChat(answer));
       await host.stop(view.chat.id);
       const stopped = await stage.ended(answer);
       equal(stopped.state, "stopped", "its end");
@@ -226,10 +228,74 @@ export const hostCases: HostCase[] = [
     },
   },
   {
-    name: "a whole answer cannot be continued",
+    name: "a whole answer goes on, and undoing gives it back what it had",
     async run(stage) {
-      const { answer } = await stage.answered();
-      await refused(stage.host.continueAnswer(answer.id));
+      const { host } = stage;
+      const { view, answer } = await stage.answered();
+      const from = stage.events.length;
+      await host.continueAnswer(answer.id);
+      const longer = await stage.ended(answer.id, from);
+      holds(longer.text.length > answer.text.length, "there is more of it");
+      holds(longer.text.startsWith(answer.text), "behind what was there");
+      equal((await host.undo())?.chat, view.chat.id, "the chat of what was undone");
+      const back = last(await host.openChat(view.chat.id));
+      equal([back.text, back.state, back.stats], [answer.text, "done", answer.stats], "as before");
+      const [question] = view.messages;
+      if (question) await refused(host.continueAnswer(question.id));
+    },
+  },
+  {
+    name: "a deleted message is gone with what follows it until that is undone",
+    async run(stage) {
+      const { host, questions } = stage;
+      const { view, answer } = await stage.answered();
+      const sent = await host.send(view.chat.id, questions.short.text, false);
+      await stage.ended(last(sent).id);
+      const left = await host.deleteMessage(answer.id);
+      equal([left.after, left.messages.length], [answer.parent, 0], "what is left behind it");
+      const open = async (): Promise<number[]> =>
+        (await host.openChat(view.chat.id)).messages.map(({ id }) => id);
+      equal(await open(), [answer.parent], "the branch");
+      await refused(host.showSibling(answer.id));
+      equal((await host.undo())?.label, "deleted an answer", "what was undone");
+      equal((await open()).length, 4, "all of it is back");
+      await host.redo();
+      equal(await open(), [answer.parent], "and gone again");
+    },
+  },
+  {
+    name: "a branch becomes a chat of its own",
+    async run(stage) {
+      const { host } = stage;
+      const { view, answer } = await stage.answered();
+      const copy = await host.forkChat(answer.id);
+      holds(copy.chat.id !== view.chat.id, "it is another chat");
+      holds(copy.chat.title.endsWith(" (copy)"), "its title says so");
+      const said = copy.messages.map(({ role, text }) => [role, text]);
+      equal(
+        said,
+        [
+          ["user", view.messages[0]?.text],
+          ["assistant", answer.text],
+        ],
+        "its messages",
+      );
+      equal(last(copy).stats, answer.stats, "the answer's figures");
+      await host.undo();
+      await refused(host.openChat(copy.chat.id));
+    },
+  },
+  {
+    name: "an answer of another length says that it was asked for, and undoing removes it",
+    async run(stage) {
+      const { host } = stage;
+      const { view, answer } = await stage.answered();
+      const shorter = last(await host.regenerate(answer.id, false, "shorter"));
+      equal([shorter.length, answer.length], ["shorter", null], "the wish");
+      equal((await stage.ended(shorter.id)).length, "shorter", "to the end");
+      await host.undo();
+      const back = last(await host.openChat(view.chat.id));
+      equal([back.id, back.siblings], [answer.id, [answer.id]], "the answer from before");
     },
   },
   {
@@ -237,7 +303,7 @@ export const hostCases: HostCase[] = [
     async run(stage) {
       const { host } = stage;
       const { view, answer } = await stage.answered();
-      const second = last(await host.regenerate(answer.id, false));
+      const second = last(await host.regenerate(answer.id, false, null));
       equal(second.siblings, [answer.id, second.id], "its versions");
       equal(second.parent, answer.parent, "what it answers");
       await stage.ended(second.id);
@@ -256,7 +322,7 @@ export const hostCases: HostCase[] = [
       const sent = await host.send(view.chat.id, questions.short.text, false);
       equal([sent.after, sent.messages.length], [answer.id, 2], "a message is added");
       await stage.ended(last(sent).id);
-      const again = await host.regenerate(answer.id, false);
+      const again = await host.regenerate(answer.id, false, null);
       equal([again.after, again.messages.length], [question.id, 1], "another answer");
       await stage.ended(last(again).id);
       const back = await host.showSibling(answer.id);
@@ -414,7 +480,9 @@ export const hostCases: HostCase[] = [
       const nowhere = 987_654_321;
       await refused(host.openChat(nowhere));
       await refused(host.send(nowhere, "Hello", false));
-      await refused(host.regenerate(nowhere, false));
+      await refused(host.regenerate(nowhere, false, null));
+      await refused(host.deleteMessage(nowhere));
+      await refused(host.forkChat(nowhere));
       await refused(host.showSibling(nowhere));
       await refused(host.renameChat(nowhere, "Title"));
       await refused(host.deleteChat(nowhere));

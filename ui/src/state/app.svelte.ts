@@ -17,6 +17,7 @@ import { Find } from "./find.svelte";
 import { ContextMenu } from "./menu.svelte";
 import { Disk } from "./disk.svelte";
 import { endWords } from "./endings";
+import type { Entry } from "./entry.svelte";
 import { Model } from "./model.svelte";
 import { ModelChecking } from "./model-check.svelte";
 import { Models } from "./models.svelte";
@@ -24,6 +25,7 @@ import { type Notice, Notices } from "./notices.svelte";
 import { Palette } from "./palette.svelte";
 import { Preferences } from "./preferences.svelte";
 import { Queue } from "./queue.svelte";
+import { rereadBy } from "./reread";
 import { Search } from "./search.svelte";
 import type { SettingsPage } from "./settings-pages";
 import { Slash } from "./slash.svelte";
@@ -63,6 +65,8 @@ export class App {
   /** A pasted text that is looked at, and how to remove it. */
   shownPaste = $state.raw<ShownPaste | null>(null);
   #firstStart = $state(false);
+  /** The chat whose answer is stopped so that what waits is sent. */
+  #sendsAfterStop: number | null = null;
   about = $state.raw({ version: "", dataFolder: "", logFile: "" });
 
   constructor(private readonly host: Host) {
@@ -98,6 +102,10 @@ export class App {
   readonly mayThink = $derived.by(() => this.model.open?.canThink ?? true);
   /** What the thinking switch shows, and what is asked for. */
   readonly thinking = $derived.by(() => this.composer.thinking && this.mayThink);
+  /** What the model would read again because the switch stands otherwise than for the last answer. */
+  readonly reread = $derived.by(() =>
+    rereadBy(this.conversation.entries, this.thinking, this.model.open?.name ?? null),
+  );
   /** A new chat leads with the way to a real model. */
   readonly offersModel = $derived.by(
     () => (this.model.known?.demoModel ?? true) && this.conversation.chat === null,
@@ -264,6 +272,30 @@ export class App {
     });
   }
 
+  /** Stops the answer that is being written, and sends the first message that waits instead. */
+  async sendNow(chat: number): Promise<void> {
+    if (!this.conversation.writing) return this.sendQueued(chat);
+    this.#sendsAfterStop = chat;
+    await this.conversation.stop();
+  }
+
+  /** Makes a new chat of the branch up to a message, and opens it. */
+  async fork(entry: Entry): Promise<void> {
+    const view = await this.notices.guard(this.host.forkChat(entry.id));
+    if (view) await this.openChat(view.chat.id);
+  }
+
+  /** Deletes a message with what follows it. */
+  async deleteMessage(entry: Entry): Promise<void> {
+    const { conversation } = this;
+    if (conversation.writing || !(await conversation.delete(entry))) return;
+    this.composer.focus();
+    this.notices.show(entry.role === "user" ? "Deleted the message" : "Deleted the answer", {
+      label: "Undo",
+      run: () => void this.undo(),
+    });
+  }
+
   /** Takes a message that waits back into the box. */
   editQueued(chat: number, message: QueuedMessage): void {
     const { text, pastes, thinking } = message;
@@ -346,13 +378,18 @@ export class App {
         if (event.type === "ended") this.disk.report(event.message.error);
         this.#speak(event);
         this.conversation.receive(event);
-        // After a failure or a stop the person sees first what there is.
-        if (event.type === "ended" && ["done", "limit"].includes(event.message.state))
-          void this.sendQueued(event.chat);
+        if (event.type === "ended") this.#sendNext(event.chat, event.message.state);
         break;
       default:
         event satisfies never;
     }
+  }
+
+  /** After a failure or a stop the person sees first what there is, unless it was stopped to send what waits. */
+  #sendNext(chat: number, state: Message["state"]): void {
+    const wanted = this.#sendsAfterStop === chat;
+    if (wanted) this.#sendsAfterStop = null;
+    if (wanted || ["done", "limit"].includes(state)) void this.sendQueued(chat);
   }
 
   #speak(event: Extract<HostEvent, { type: "stage" | "delta" | "ended" }>): void {

@@ -147,12 +147,28 @@ export const commands: readonly Command[] = [
   {
     name: "Write the last answer again",
     keywords: "regenerate retry another",
+    keys: "Ctrl+R",
     slash: "regenerate",
     run: ({ conversation, thinking }) =>
       conversation.lastAnswer && conversation.regenerate(conversation.lastAnswer, thinking),
     when: canAct,
     otherwise: "There is no finished answer in this chat.",
+    reserved: true,
   },
+  ...(["shorter", "longer"] as const).map((length): Command => ({
+    name: `Write the last answer again, ${length}`,
+    keywords: "regenerate retry another length brief detail",
+    run: ({ conversation, thinking }) =>
+      conversation.lastAnswer && conversation.regenerate(conversation.lastAnswer, thinking, length),
+    when: canAct,
+  })),
+  ...([true, false] as const).map((thinking): Command => ({
+    name: `Write the last answer again, ${thinking ? "with" : "without"} thinking`,
+    keywords: "regenerate retry another mode",
+    run: ({ conversation }) =>
+      conversation.lastAnswer && conversation.regenerate(conversation.lastAnswer, thinking),
+    when: (app) => app.mayThink && canAct(app),
+  })),
   {
     name: "Go on with the last answer",
     keywords: "continue resume",
@@ -169,6 +185,20 @@ export const commands: readonly Command[] = [
     run: (app) => app.startWithSummary(),
     when: ({ conversation }) => conversation.lastAnswer !== undefined && !conversation.busy,
     otherwise: "There is nothing to sum up in this chat yet.",
+  },
+  {
+    name: "Answer now, while the model thinks",
+    keywords: "end stop thinking skip",
+    keys: "Ctrl+Enter",
+    run: ({ conversation }) => conversation.answerNow(),
+    when: ({ conversation, composer }, inText) =>
+      conversation.pondering && composer.empty && !inText,
+  },
+  {
+    name: "Copy this chat into a new one",
+    keywords: "fork branch duplicate",
+    run: (app) => app.conversation.last && app.fork(app.conversation.last),
+    when: (app) => hasMessages(app) && !app.conversation.writing,
   },
   {
     name: "Copy the last answer",

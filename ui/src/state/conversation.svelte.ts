@@ -1,5 +1,5 @@
 import { tick } from "svelte";
-import type { ChatView, Draft, Host, HostEvent, Message } from "../host/host";
+import type { ChatView, Draft, Host, HostEvent, LengthWish, Message } from "../host/host";
 import { places, terms, type Term } from "../text/query";
 import type { Writing } from "./composer.svelte";
 import { Entry } from "./entry.svelte";
@@ -31,6 +31,8 @@ export class Conversation {
   #visit = 0;
 
   readonly last = $derived(this.entries.at(-1));
+  /** The model thinks before the answer that is shown last. */
+  readonly pondering = $derived(this.last?.pondering ?? false);
   readonly lastQuestion = $derived(this.entries.findLast((entry) => entry.role === "user"));
   readonly lastAnswer = $derived(this.entries.findLast((entry) => entry.role === "assistant"));
   /** Where the model began to read for the last answer: the places of the first message, and of the first one with its
@@ -119,8 +121,20 @@ export class Conversation {
     return (await this.#ask(request)) !== null;
   }
 
-  regenerate(entry: Entry, thinking: boolean): Promise<boolean> {
-    return this.#act(() => this.host.regenerate(entry.id, thinking));
+  /** Another answer beside this one, of a length that is wished for. */
+  regenerate(entry: Entry, thinking: boolean, length: LengthWish | null = null): Promise<boolean> {
+    return this.#act(() => this.host.regenerate(entry.id, thinking, length));
+  }
+
+  /** Deletes a message with what follows it. */
+  delete(entry: Entry): Promise<boolean> {
+    return this.#act(() => this.host.deleteMessage(entry.id));
+  }
+
+  /** Has the answer begin that is still being thought about. */
+  async answerNow(): Promise<void> {
+    if (this.chat === null || !this.pondering) return;
+    await this.notices.guard(this.host.answerNow(this.chat));
   }
 
   continue(entry: Entry): Promise<boolean> {

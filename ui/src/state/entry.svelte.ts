@@ -1,6 +1,7 @@
 import type {
   AnswerStats,
   Failure,
+  LengthWish,
   Message,
   MessageState,
   Omitted,
@@ -27,6 +28,8 @@ export class Entry {
   readonly role: Role;
   readonly createdAt: number;
   readonly thinks: boolean;
+  /** How long it was asked to be. */
+  readonly length: LengthWish | null;
   text = $state("");
   thinking = $state("");
   thinkingMs = $state<number | null>(null);
@@ -55,6 +58,7 @@ export class Entry {
     this.role = message.role;
     this.createdAt = message.createdAt;
     this.thinks = message.thinks;
+    this.length = message.length;
     this.absorb(message);
   }
 

@@ -14,6 +14,7 @@ const thought: Message = {
   thinking: "Hm",
   thinkingMs: 2000,
   thinks: true,
+  length: null,
   state: "writing",
   stats: null,
   error: null,

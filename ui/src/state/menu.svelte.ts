@@ -2,7 +2,14 @@ import type { Attachment } from "svelte/attachments";
 
 export type MenuItem = { label: string; run: () => void; danger?: boolean; disabled?: boolean };
 
-export type OpenMenu = { groups: MenuItem[][]; x: number; y: number; byKey: boolean };
+export type OpenMenu = {
+  groups: MenuItem[][];
+  x: number;
+  y: number;
+  /** Where it ends if there is no room below `y`; at `y`, where it is left out. */
+  above?: number;
+  byKey: boolean;
+};
 
 /** The menu of what lies under the pointer, or of what has the focus. */
 export class ContextMenu {
@@ -13,9 +20,14 @@ export class ContextMenu {
 
   /** Has an element offer these items, after those of what lies in it. */
   offers(items: (target: Element) => MenuItem[]): Attachment<HTMLElement> {
+    return this.offersGroups((target) => [items(target)]);
+  }
+
+  /** The same with several groups of items. */
+  offersGroups(groups: (target: Element) => MenuItem[][]): Attachment<HTMLElement> {
     return (element) => {
       const onmenu = ({ target }: Event): void => {
-        if (target instanceof Element) this.#offered.push(items(target));
+        if (target instanceof Element) this.#offered.push(...groups(target));
       };
       element.addEventListener("contextmenu", onmenu);
       return () => element.removeEventListener("contextmenu", onmenu);
@@ -33,6 +45,14 @@ export class ContextMenu {
   pass(): void {
     this.#offered = [];
     this.shown = null;
+  }
+
+  /** Opens these items below a button that was pressed. A press by the keyboard has no detail. */
+  openBelow({ currentTarget, detail }: UIEvent, groups: MenuItem[][]): void {
+    if (!(currentTarget instanceof Element)) return;
+    const { left, top, bottom } = currentTarget.getBoundingClientRect();
+    const shown = groups.filter((items) => items.length > 0);
+    this.shown = { groups: shown, x: left, y: bottom + 4, above: top - 4, byKey: detail === 0 };
   }
 
   /** Asks for the menu of an element, as the pointer would. */

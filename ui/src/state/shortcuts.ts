@@ -8,11 +8,12 @@ export type Shortcut = Command & { keys: string };
 
 export const shortcuts = commands.filter((command): command is Shortcut => !!command.keys);
 
-/** What Enter and the arrows do in the message box, for the list in the settings. */
+/** Keys that mean something in one place only, for the list in the settings. */
 export const boxKeys = [
   { keys: "Shift+Enter", name: "New line in the message" },
   { keys: "ArrowUp", name: "Edit the last message, from the empty box" },
   { keys: "Slash", name: "Slash commands, from the empty box" },
+  { keys: "Ctrl+Shift+Backspace", name: "Delete the message whose buttons have the focus" },
 ];
 
 /** What the keys mean; `inText` while the cursor stands in text that they could move or mark. */

@@ -12,6 +12,7 @@ export type {
   FailureCode,
   Forecast,
   KvType,
+  LengthWish,
   MessageState,
   ModelCheck,
   ModelEntry,

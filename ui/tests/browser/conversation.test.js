@@ -11,6 +11,7 @@ import {
   resume,
   scenes,
   soon,
+  regenerate,
 } from "./window.js";
 
 const scene = scenes();
@@ -39,11 +40,12 @@ scene(
     const thinking = log(page).getByRole("group", { name: "Thinking" });
     await thinking.getByText(/Thinking… \d+ s/).waitFor();
     await thinking.getByText("They ask about the app itself.").waitFor();
-    await thinking.getByRole("button").click();
+    const fold = thinking.getByRole("button", { name: /^(Thinking|Thought)/ });
+    await fold.click();
     await resume(page);
     await answered(page);
     assert.match(await thinking.innerText(), /Thought [\s\S]*best\./, "it stays open");
-    await thinking.getByRole("button").click();
+    await fold.click();
     await thinking.getByText("They ask").waitFor({ state: "detached" });
   },
 );
@@ -197,7 +199,7 @@ scene("the message box grows to about eight lines, then scrolls", {}, async (pag
 scene("versions: regenerate, turn back, edit by ArrowUp", { rate: 4000 }, async (page) => {
   await ask(page, "Tell me a story");
   await answered(page);
-  await button(page, "Regenerate").click();
+  await regenerate(page);
   await page.getByText("2/2").waitFor();
   await answered(page);
   await button(page, "Previous version").click();

@@ -11,6 +11,7 @@ import {
   message,
   scenes,
   soon,
+  regenerate,
 } from "./window.js";
 
 const scene = scenes();
@@ -111,7 +112,7 @@ scene("only the last answer can be continued", { scene: "long" }, async (page) =
 scene("while an answer is written, nothing else of its chat can be changed", {}, async (page) => {
   await ask(page, "Tell me a story");
   await answered(page);
-  await button(page, "Regenerate").click();
+  await regenerate(page);
   await page.getByText("2/2").waitFor();
   await answered(page);
   assert(await button(page, "Next version").isDisabled(), "the last version has none after it");
@@ -186,10 +187,10 @@ scene("a model that cannot think is not asked to", {}, async (page) => {
   const toggle = button(page, "Thinking").last();
   await soon(async () => assert(await toggle.isDisabled()));
   assert.equal(await toggle.getAttribute("aria-pressed"), "false");
-  assert.equal(
-    await button(page, "Regenerate").getAttribute("title"),
-    "Regenerate without thinking",
-  );
+  await button(page, "Regenerate").click();
+  const items = page.getByRole("menu").getByRole("menuitem");
+  assert.deepEqual(await items.allTextContents(), ["Regenerate", "Shorter", "Longer"]);
+  await page.keyboard.press("Escape");
   await button(page, "Edit message").click();
   await button(page, "Save and answer").click();
   await soon(async () => assert.equal((await calls(page, "editMessage"))[0]?.[3], false));

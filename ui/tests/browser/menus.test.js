@@ -20,6 +20,25 @@ const ownMenu = (locator) =>
     element.dispatchEvent(new MouseEvent("contextmenu", { bubbles: true, cancelable: true })),
   );
 
+const QUESTION = [
+  "Copy message",
+  "Edit message",
+  "New chat from here",
+  "Delete message and what follows",
+];
+const ANSWER = [
+  "Copy answer",
+  "Edit answer",
+  "Regenerate",
+  "Shorter",
+  "Longer",
+  "Without thinking",
+  "With thinking",
+  "Continue",
+  "New chat from here",
+  "Delete answer and what follows",
+];
+
 scene("a chat's menu renames and deletes it", {}, async (page) => {
   const row = chats(page).getByText(SOURDOUGH);
   await row.click({ button: "right" });
@@ -37,12 +56,12 @@ scene("a chat's menu renames and deletes it", {}, async (page) => {
 scene("a message's menu copies, edits and regenerates it", {}, async (page) => {
   await open(page);
   await log(page).locator(".bubble").click({ button: "right" });
-  assert.deepEqual(await items(page), ["Copy message", "Edit message"]);
+  assert.deepEqual(await items(page), QUESTION);
   await item(page, "Edit message").click();
   await page.getByRole("textbox", { name: "Edit message text" }).press("Escape");
   const answer = log(page).locator(".answer p").first();
   await answer.click({ button: "right" });
-  assert.deepEqual(await items(page), ["Copy answer", "Edit answer", "Regenerate"]);
+  assert.deepEqual(await items(page), ANSWER);
   await item(page, "Regenerate").click();
   await log(page).getByText("2/2").waitFor();
 });
@@ -60,12 +79,7 @@ scene("marked text can be copied and searched for", {}, async (page) => {
     return { x, y };
   });
   await page.mouse.click(x + 5, y + 5, { button: "right" });
-  assert.deepEqual(await items(page), [
-    "Copy",
-    "Search chats for “sourdough”",
-    "Copy message",
-    "Edit message",
-  ]);
+  assert.deepEqual(await items(page), ["Copy", "Search chats for “sourdough”", ...QUESTION]);
   await item(page, "Search chats for “sourdough”").click();
   const search = page.getByRole("searchbox");
   assert.equal(await search.inputValue(), "sourdough");
@@ -135,7 +149,7 @@ scene("the keyboard reaches a message's menu from its actions", {}, async (page)
   await open(page);
   await button(page, "Copy answer").focus();
   await page.keyboard.press("ContextMenu");
-  assert.deepEqual(await items(page), ["Copy answer", "Edit answer", "Regenerate"]);
+  assert.deepEqual(await items(page), ANSWER);
 });
 
 scene("a menu closes by a press elsewhere, and lies within the window", {}, async (page) => {

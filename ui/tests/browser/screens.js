@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { answered, ask, button, chats, message, Stand } from "./window.js";
+import { answered, ask, button, chats, message, Stand, regenerate } from "./window.js";
 
 const out = join(dirname(fileURLToPath(import.meta.url)), "..", "out", "screens");
 
@@ -86,8 +86,51 @@ const screens = {
     act: async (page) => {
       await ask(page, "Tell me a story");
       await answered(page);
-      await button(page, "Regenerate").click();
+      await regenerate(page);
       await answered(page);
+    },
+  },
+  "regenerate-menu": {
+    rate: 4000,
+    act: async (page) => {
+      await ask(page, "Tell me a story");
+      await answered(page);
+      await button(page, "Regenerate").click();
+    },
+  },
+  "message-menu": {
+    rate: 4000,
+    act: async (page) => {
+      await ask(page, "Tell me a story");
+      await answered(page);
+      await button(page, "More").last().click();
+    },
+  },
+  "answer-now": {
+    pause: 12,
+    act: async (page) => {
+      await ask(page, QUESTION);
+      await button(page, "Answer now").waitFor();
+      await message(page).fill("And then as a graph?");
+      await message(page).press("Enter");
+    },
+  },
+  "mode-cost": {
+    rate: 4000,
+    act: async (page) => {
+      await chat(page, "How does compound interest work?");
+      await button(page, "Thinking").last().click();
+      await message(page).fill("And over 30 years?");
+    },
+  },
+  "message-deleted": {
+    rate: 4000,
+    act: async (page) => {
+      await ask(page, "Tell me a story");
+      await answered(page);
+      await button(page, "More").last().click();
+      await page.getByRole("menuitem", { name: /^Delete/ }).click();
+      await button(page, "Undo").waitFor();
     },
   },
   editing: {
@@ -460,6 +503,9 @@ for (const name of [
   "palette",
   "palette-search",
   "slash",
+  "regenerate-menu",
+  "answer-now",
+  "mode-cost",
   "find",
   "right-to-left",
   "disk-full",

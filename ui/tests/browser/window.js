@@ -141,6 +141,12 @@ export async function ask(page, text) {
   await page.getByRole("button", { name: "Send" }).click();
 }
 
+/** Answers the last question once more. */
+export async function regenerate(page, how = "Regenerate") {
+  await button(page, "Regenerate").last().click();
+  await page.getByRole("menuitem", { name: how, exact: true }).click();
+}
+
 /** Waits until nothing is being written. */
 export async function answered(page) {
   await page.getByRole("button", { name: "Send" }).waitFor({ timeout: 30_000 });

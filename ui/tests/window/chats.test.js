@@ -81,6 +81,7 @@ test("Regenerate makes a sibling, and the first answer is a step away", async (t
   await app.exact();
   const first = await app.ask("What is Goldcrest?");
   await app.click("button", "Regenerate");
+  await app.click("menuitem", "Regenerate");
   const second = await app.until("the second answer", async () => {
     const last = (await app.openChat()).messages.at(-1);
     return last.id !== first.id && last.state !== "writing" && last;

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use store::{ChatId, MessageId, QueuedMessage, Store, WindowRow};
+use store::{ChatId, LengthWish, MessageId, QueuedMessage, Store, WindowRow};
 
-use crate::actor::{self, AtEnd, ChatActor, Request, Timing};
+use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack, Timing};
 use crate::clock::{Clock, SystemClock};
 use crate::context::ContextUsage;
 use crate::failure::{Failure, FailureCode};
@@ -13,6 +15,10 @@ use crate::limits::refuse_too_large_together;
 use crate::model_host::{ModelChoice, ModelHost, PromptCounter};
 use crate::settings::Settings;
 use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, SearchHit, Undone};
+
+/// How long undoing waits for an answer that it stops, and how often it asks.
+const STOPS_WITHIN: Duration = Duration::from_secs(10);
+const STOP_PAUSE: Duration = Duration::from_millis(10);
 
 /// All that a window can ask for. Clones ask the same actor.
 ///
@@ -114,12 +120,17 @@ impl Chat {
         self.ask(move |actor| actor.send_queued(chat, &text, thinking, &rest))
     }
 
-    /// Queues another answer beside this one; of a user's message: another answer to it.
-    pub fn regenerate(&self, message: MessageId, thinking: bool) -> Result<ChatView, Failure> {
-        self.ask(move |actor| actor.regenerate(message, thinking))
+    /// Queues another answer beside this one; of a user's message: another answer to it. `length`: how long it is to be.
+    pub fn regenerate(
+        &self,
+        message: MessageId,
+        thinking: bool,
+        length: Option<LengthWish>,
+    ) -> Result<ChatView, Failure> {
+        self.ask(move |actor| actor.regenerate(message, thinking, length))
     }
 
-    /// Goes on with an answer that did not come to its end, in the same message.
+    /// Goes on with an answer, in the same message.
     pub fn continue_answer(&self, message: MessageId) -> Result<ChatView, Failure> {
         self.ask(move |actor| actor.continue_answer(message))
     }
@@ -139,6 +150,27 @@ impl Chat {
     /// Shows the branch through this message, down to where it was left.
     pub fn show_sibling(&self, message: MessageId) -> Result<ChatView, Failure> {
         self.ask(move |actor| actor.show_sibling(message))
+    }
+
+    /// Deletes a message with what follows it, which can be undone for 30 days. Another version is shown, or the branch ends
+    /// before it.
+    pub fn delete_message(&self, message: MessageId) -> Result<ChatView, Failure> {
+        self.ask(move |actor| actor.delete_message(message))
+    }
+
+    /// Makes a new chat of the branch from its root to this message.
+    pub fn fork(&self, message: MessageId) -> Result<ChatView, Failure> {
+        let mut fork = self.ask(move |actor| actor.begin_fork(message))?;
+        while !fork.is_whole() {
+            fork = self.ask(move |actor| actor.go_on_with_fork(fork))?;
+        }
+        self.ask(move |actor| actor.end_fork(&fork))
+    }
+
+    /// Ends the thinking of the answer that is being written in a chat, and has the answer itself begin. Where nothing is
+    /// being thought this is no error.
+    pub fn answer_now(&self, chat: ChatId) -> Result<(), Failure> {
+        self.ask(move |actor| actor.answer_now(chat))
     }
 
     /// Stops the answer of a chat, wherever it is. What is written stays. Nothing to stop is no
@@ -165,12 +197,12 @@ impl Chat {
 
     /// Takes the last change back; `None`: there is none.
     pub fn undo(&self) -> Result<Option<Undone>, Failure> {
-        self.ask(|actor| actor.undo())
+        self.take_back(ChatActor::undo)
     }
 
     /// Makes the change again that was taken back last; `None`: there is none.
     pub fn redo(&self) -> Result<Option<Undone>, Failure> {
-        self.ask(|actor| actor.redo())
+        self.take_back(ChatActor::redo)
     }
 
     /// Finds words in titles, texts and thinking.
@@ -292,6 +324,21 @@ impl Chat {
         sent.ok()
             .and_then(|()| wait.recv().ok())
             .unwrap_or(AtEnd::Stopped)
+    }
+
+    /// Waits until a change can be taken back.
+    fn take_back(
+        &self,
+        act: fn(&mut ChatActor) -> Result<TakenBack, Failure>,
+    ) -> Result<Option<Undone>, Failure> {
+        let deadline = Instant::now() + STOPS_WITHIN;
+        loop {
+            match self.ask(act)? {
+                TakenBack::Done(undone) => return Ok(undone),
+                TakenBack::Later if Instant::now() < deadline => thread::sleep(STOP_PAUSE),
+                TakenBack::Later => return Err(Failure::busy()),
+            }
+        }
     }
 
     fn ask<T: Send + 'static>(

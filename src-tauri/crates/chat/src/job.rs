@@ -24,11 +24,15 @@ pub(crate) enum Job {
         chat: ChatId,
         request: TurnRequest,
         cancel: Arc<AtomicBool>,
+        /// Ends its thinking.
+        answer_now: Arc<AtomicBool>,
     },
     /// Closes the model. Nothing is reported: what follows waits for it in the queue.
     Close,
     /// A message that is not sent yet, to be read while nothing else is to do. A later one replaces it.
     ReadAhead { chat: ChatId, request: TurnRequest },
+    /// A question for the title of a chat, to be answered while nothing else is to do. A later one replaces it.
+    Title { chat: ChatId, request: TurnRequest },
     /// A chat could not be saved because the disk is full.
     MakeRoom,
     /// This chat was deleted.
@@ -37,7 +41,8 @@ pub(crate) enum Job {
     RetainChats(Vec<ChatId>),
 }
 
-/// What the model thread tells the actor. It is about the job that runs, but for [`Report::IdleWorkPanicked`].
+/// What the model thread tells the actor. It is about the job that runs, but for [`Report::Titled`] and
+/// [`Report::IdleWorkPanicked`].
 pub(crate) enum Report {
     Progress(Opening),
     /// The job of opening is over; `open` is the model that there is now.
@@ -61,6 +66,11 @@ pub(crate) enum Report {
         panicked: bool,
         /// The model as it is now.
         open: Option<Box<ModelInfo>>,
+    },
+    /// The answer to [`Job::Title`].
+    Titled {
+        chat: ChatId,
+        title: String,
     },
     /// The model could not be trusted any more and was closed while it had no job.
     IdleWorkPanicked,

@@ -3,8 +3,8 @@
 //! [`Chat`] is the handle: each verb is a request to the *actor*, a thread that owns the [`Store`]
 //! and answers at once. The actor keeps the queue of answers and hands one job at a time to the
 //! *model thread*, which owns the [`ModelHost`] and reports back what it reads and writes. Nothing
-//! is locked, and all that is shared are two flags: one cancels an answer, one ends idle work. How
-//! full the context is, a third thread counts.
+//! is locked, and all that is shared are three flags: one cancels an answer, one ends its thinking,
+//! one ends idle work. How full the context is, a third thread counts.
 //!
 //! The model itself is behind [`ModelHost`]: this crate knows no engine, and tests script one.
 
@@ -42,9 +42,9 @@ pub use model_host::{
 pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};
 pub use slash::{SLASH_COMMANDS, SlashCommand, SlashName, SlashPlace, Typed};
 pub use store::{
-    ChatId, Copy, Draft, DraftPlace, GoodCopy, MessageId, MessageState, QueuedMessage, Store,
-    StoreError, WindowRow, check, daily_copy, forget_check, good_copies, has_room, name_aside,
-    restore_copy, start_empty,
+    ChatId, Copy, Draft, DraftPlace, GoodCopy, LengthWish, MessageId, MessageState, QueuedMessage,
+    Store, StoreError, WindowRow, check, daily_copy, forget_check, good_copies, has_room,
+    name_aside, restore_copy, start_empty,
 };
 pub use view::{
     AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Message, ModelStatus, ModelView,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use inference::{
-    Conversation, Event, Finished, GenerateParams, KvType, Prompt, PromptFrame, Sampling, Turn,
+    Conversation, Event, Finished, GenerateParams, KvType, Prompt, PromptFrame, Sampling, Signals,
+    Turn,
 };
 use serde::{Deserialize, Serialize};
 use store::ChatId;
@@ -53,8 +54,8 @@ pub trait ModelHost: Send {
         cancel: &AtomicBool,
     ) -> Result<Prompt, Failure>;
 
-    /// Generates an answer, and returns within 100 ms once `cancel` is set, also while it reads the
-    /// prompt.
+    /// Generates an answer, and returns within 100 ms once `signals.cancel` is set, also while it reads the
+    /// prompt. Once `signals.answer_now` is set, the answer follows what was thought so far.
     ///
     /// Every generated token is reported once and in order, except the end of turn, which is not
     /// reported. The ids reported are stored and come back as [`Turn::ids`](inference::Turn::ids).
@@ -62,9 +63,22 @@ pub trait ModelHost: Send {
         &mut self,
         prompt: &Prompt,
         params: &GenerateParams,
-        cancel: &AtomicBool,
+        signals: Signals<'_>,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, Failure>;
+
+    /// As [`ModelHost::generate`], but what is kept of the chats is as before: the next prompt of the chat that was
+    /// answered last finds all that it would have found. `None` where that cannot be, because `prompt` does not go on from
+    /// that chat.
+    fn generate_aside(
+        &mut self,
+        _prompt: &Prompt,
+        _params: &GenerateParams,
+        _cancel: &AtomicBool,
+        _on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Option<Finished>, Failure> {
+        Ok(None)
+    }
 
     /// Before a prompt of `chat` is generated from, or read ahead: takes up again what was read of it before. Calls
     /// `on_progress` with the number of tokens that are there. Returns within 100 ms once `cancel` is set.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use inference::Event;
+use inference::{Event, Part, Signals, StopReason};
 use store::ChatId;
 
 use crate::failure::{Failure, FailureCode};
@@ -30,6 +30,7 @@ pub(crate) fn run(
     let mut idle = IdleWork {
         after: idle_after,
         ahead: None,
+        title: None,
         remains: false,
     };
     let mut rate = ReadingRate::default();
@@ -69,10 +70,16 @@ pub(crate) fn run(
                 chat,
                 request,
                 cancel,
+                answer_now,
             } => {
                 // It was written before, and is sent or discarded.
                 idle.ahead = None;
-                let answer = || answer(host.as_mut(), chat, &request, &cancel, &mut rate, report);
+                idle.title = None;
+                let signals = Signals {
+                    cancel: &cancel,
+                    answer_now: &answer_now,
+                };
+                let answer = || answer(host.as_mut(), chat, &request, signals, &mut rate, report);
                 let (result, panicked) = catch_panic(FailureCode::Other, answer);
                 let open = host.info().filter(|_| !panicked).map(named).map(Box::new);
                 report(Report::Ended {
@@ -83,9 +90,11 @@ pub(crate) fn run(
                 idle.remains = !panicked;
             }
             Job::ReadAhead { chat, request } => idle.ahead = Some((chat, request)),
+            Job::Title { chat, request } => idle.title = Some((chat, request)),
             Job::MakeRoom => log_panic(|| host.make_room()),
             Job::Forget(chat) => {
                 idle.ahead = idle.ahead.filter(|(of, _)| *of != chat);
+                idle.title = idle.title.filter(|(of, _)| *of != chat);
                 log_panic(|| host.forget(chat));
             }
             // What is kept after a panic is erased the next time.
@@ -100,6 +109,8 @@ struct IdleWork {
     /// How long no job has come before it begins, but for a message to be read ahead.
     after: Duration,
     ahead: Option<(ChatId, TurnRequest)>,
+    /// A question for a title.
+    title: Option<(ChatId, TurnRequest)>,
     /// Whether the host may have something left to do.
     remains: bool,
 }
@@ -115,7 +126,7 @@ impl IdleWork {
     ) -> Option<Job> {
         loop {
             if self.ahead.is_none() {
-                if !self.remains {
+                if !self.remains && self.title.is_none() {
                     return jobs.recv().ok();
                 }
                 match jobs.recv_timeout(self.after) {
@@ -124,7 +135,7 @@ impl IdleWork {
                     Err(RecvTimeoutError::Disconnected) => return None,
                 }
             }
-            while self.ahead.is_some() || self.remains {
+            while self.ahead.is_some() || self.title.is_some() || self.remains {
                 // In this order: a job that comes from now on sets it.
                 interrupt.store(false, Ordering::SeqCst);
                 match jobs.try_recv() {
@@ -138,7 +149,7 @@ impl IdleWork {
 
     /// Before the model goes: keeps what needs no evaluation, for a short time.
     fn end(&mut self, host: &mut dyn ModelHost) {
-        self.ahead = None;
+        (self.ahead, self.title) = (None, None);
         let deadline = Instant::now() + END_WITHIN;
         while self.remains && Instant::now() < deadline {
             let keep = || Ok(host.work_while_idle(false, &AtomicBool::new(false)));
@@ -149,12 +160,19 @@ impl IdleWork {
 
     fn step(&mut self, host: &mut dyn ModelHost, cancel: &AtomicBool, report: &dyn Fn(Report)) {
         let ahead = self.ahead.take();
-        let step = || match &ahead {
-            Some((chat, request)) => {
+        let title = self.title.take_if(|_| ahead.is_none());
+        let step = || match (&ahead, &title) {
+            (Some((chat, request)), _) => {
                 read_ahead(host, *chat, request, cancel)?;
                 Ok(true)
             }
-            None => Ok(host.work_while_idle(true, cancel)),
+            (None, Some((chat, request))) => {
+                if let Some(title) = make_title(host, request, cancel)? {
+                    report(Report::Titled { chat: *chat, title });
+                }
+                Ok(true)
+            }
+            (None, None) => Ok(host.work_while_idle(true, cancel)),
         };
         // Nobody waits for it, and what has failed is done when it is needed.
         let (step, panicked) = catch_panic(FailureCode::Other, step);
@@ -165,6 +183,7 @@ impl IdleWork {
         } else if cancel.load(Ordering::SeqCst) {
             // It goes on, unless the job ends or replaces it.
             self.ahead = ahead;
+            self.title = self.title.take().or(title);
         }
         self.remains = step
             .inspect_err(|failure| tracing::debug!(%failure, "idle work failed"))
@@ -188,6 +207,29 @@ fn read_ahead(
     Ok(())
 }
 
+/// The answer to a question for a title, which is no part of the chat. `None` where it was cancelled, or the model is
+/// about another chat by now.
+fn make_title(
+    host: &mut dyn ModelHost,
+    request: &TurnRequest,
+    cancel: &AtomicBool,
+) -> Result<Option<String>, Failure> {
+    let prompt = host.prompt(&request.conversation, cancel)?;
+    let mut title = String::new();
+    let finished = host.generate_aside(&prompt, &request.params, cancel, &mut |event| {
+        if let Event::Token {
+            piece,
+            part: Part::Answer,
+            ..
+        } = event
+        {
+            title.push_str(piece);
+        }
+    })?;
+    let is_whole = finished.is_some_and(|finished| finished.reason != StopReason::Cancelled);
+    Ok(is_whole.then_some(title))
+}
+
 fn close(host: &mut dyn ModelHost) {
     // After a panic of a driver the model is gone all the same.
     log_panic(|| host.close());
@@ -197,13 +239,14 @@ fn answer(
     host: &mut dyn ModelHost,
     chat: ChatId,
     request: &TurnRequest,
-    cancel: &AtomicBool,
+    signals: Signals<'_>,
     rate: &mut ReadingRate,
     report: &dyn Fn(Report),
 ) -> Result<GeneratedAnswer, Failure> {
     let Some(limits) = host.info().map(Limits::of) else {
         return Err(Failure::new(FailureCode::Other, "No model is open."));
     };
+    let cancel = signals.cancel;
     let (prompt, truncation) = fit::fit(request, limits, &mut |conversation| {
         host.prompt(conversation, cancel)
     })?;
@@ -218,24 +261,29 @@ fn answer(
         }));
     });
     rate.restart();
-    let finished = host.generate(&prompt, &request.params, cancel, &mut |event| match event {
-        Event::Prefill {
-            done,
-            total,
-            cached,
-        } => report(Report::Reading(rate.progress(
-            Instant::now(),
-            done,
-            total,
-            cached,
-        ))),
-        Event::Token { id, piece, part } => report(Report::Token {
-            id,
-            text: piece.to_owned(),
-            part,
-            at: Instant::now(),
-        }),
-    })?;
+    let finished = host.generate(
+        &prompt,
+        &request.params,
+        signals,
+        &mut |event| match event {
+            Event::Prefill {
+                done,
+                total,
+                cached,
+            } => report(Report::Reading(rate.progress(
+                Instant::now(),
+                done,
+                total,
+                cached,
+            ))),
+            Event::Token { id, piece, part } => report(Report::Token {
+                id,
+                text: piece.to_owned(),
+                part,
+                at: Instant::now(),
+            }),
+        },
+    )?;
     Ok(GeneratedAnswer {
         reason: finished.reason,
         stats: AnswerStats::new(finished.stats, host.info()),

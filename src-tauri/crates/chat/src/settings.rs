@@ -35,6 +35,8 @@ pub struct Settings {
     pub sampling_changes: SamplingSettings,
     /// The most tokens of one answer; `None`: until the context is full.
     pub max_tokens: Option<u32>,
+    /// The most tokens of thinking, behind which the answer begins; `None`: as many as the model likes.
+    pub thinking_budget: Option<u32>,
     /// Prompt-lookup speculative decoding.
     pub lookup: bool,
     /// Whether a message is read while it is written.
@@ -49,6 +51,8 @@ pub struct Settings {
     pub zoom: u32,
     /// Whether the line of figures under an answer is shown.
     pub show_stats: bool,
+    /// Whether the model makes the titles of new chats, while it has nothing else to do.
+    pub model_titles: bool,
     /// The folder into which models are downloaded; `None`: the cache of the Hugging Face hub.
     pub download_folder: Option<String>,
 }
@@ -65,6 +69,7 @@ impl Default for Settings {
             own_templates: Vec::new(),
             sampling_changes: SamplingSettings::default(),
             max_tokens: None,
+            thinking_budget: None,
             lookup: true,
             read_ahead: true,
             instructions: String::new(),
@@ -72,6 +77,7 @@ impl Default for Settings {
             send_with: SendWith::Enter,
             zoom: 100,
             show_stats: true,
+            model_titles: false,
             download_folder: None,
         }
     }
@@ -217,6 +223,12 @@ impl Settings {
         within(
             "Maximum answer length",
             self.max_tokens.unwrap_or(1),
+            1,
+            1 << 20,
+        )?;
+        within(
+            "Thinking budget",
+            self.thinking_budget.unwrap_or(1),
             1,
             1 << 20,
         )?;

@@ -6,6 +6,8 @@ use crate::failure::Failure;
 const MADE: usize = 60;
 /// Characters of a title that a user gives.
 const GIVEN: usize = 200;
+/// Words of a title that a model makes. It is asked for six.
+const MOST_WORDS: usize = 8;
 
 /// The first line of a message that says something, cut at a word.
 pub(crate) fn from_message(text: &str) -> String {
@@ -43,6 +45,34 @@ pub(crate) fn from_user(title: &str) -> Result<String, Failure> {
     }
 }
 
+/// What a copy of a chat is called.
+pub(crate) fn of_copy(title: &str) -> String {
+    const MARK: &str = " (copy)";
+    let title = title.strip_suffix(MARK).unwrap_or(title);
+    let title: String = title.chars().take(GIVEN - MARK.len()).collect();
+    format!("{title}{MARK}")
+}
+
+/// The title in a model's answer; `None` where it has none.
+pub(crate) fn from_model(answer: &str) -> Option<String> {
+    let line = answer.lines().map(one_line).find(|line| !line.is_empty())?;
+    let line = match without_marks(&line).split_once(':') {
+        Some((label, rest)) if label.eq_ignore_ascii_case("title") => without_marks(rest),
+        _ => without_marks(&line),
+    };
+    let words: Vec<&str> = line.split_whitespace().take(MOST_WORDS).collect();
+    let title = from_message(&words.join(" "));
+    title.chars().any(char::is_alphanumeric).then_some(title)
+}
+
+/// Without quotes and Markdown around it, and without a full stop.
+fn without_marks(line: &str) -> &str {
+    let is_mark = |c: char| "*_`\"'“”„«»‘’ ".contains(c);
+    line.trim_start_matches(['#', '>', '-', ' '])
+        .trim_start_matches(is_mark)
+        .trim_end_matches(|c| is_mark(c) || c == '.')
+}
+
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || c.is_control())
@@ -75,6 +105,38 @@ mod tests {
         assert_eq!(from_message(&exact), format!("{}…", "x".repeat(60)));
         let word = "ü".repeat(80);
         assert_eq!(from_message(&word), format!("{}…", "ü".repeat(60)));
+    }
+
+    #[test]
+    fn a_model_s_title_is_one_short_plain_line() {
+        for (answer, title) in [
+            ("Weight of the Goldcrest", Some("Weight of the Goldcrest")),
+            (
+                "\n**Title:** \"Small birds.\"\n\nIt is",
+                Some("Small birds"),
+            ),
+            ("„Kleine Vögel“", Some("Kleine Vögel")),
+            ("# What's up?", Some("What's up?")),
+            ("C#: a first program", Some("C#: a first program")),
+            (
+                "one two three four five six seven eight nine ten",
+                Some("one two three four five six seven eight"),
+            ),
+            ("\u{7}Bell\u{0} and\tTab", Some("Bell and Tab")),
+            ("\"…\"", None),
+            ("", None),
+        ] {
+            assert_eq!(from_model(answer).as_deref(), title, "{answer:?}");
+        }
+        let endless = from_model(&"x".repeat(1_000_000));
+        assert_eq!(endless.map(|title| title.chars().count()), Some(61));
+    }
+
+    #[test]
+    fn a_copy_is_called_one() {
+        assert_eq!(of_copy("Birds"), "Birds (copy)");
+        assert_eq!(of_copy("Birds (copy)"), "Birds (copy)");
+        assert!(from_user(&of_copy(&"ü".repeat(200))).is_ok());
     }
 
     #[test]

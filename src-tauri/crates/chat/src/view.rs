@@ -3,7 +3,7 @@
 use inference::{Role, Stats};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{ChatId, Draft, MessageId, MessageState};
+use store::{ChatId, Draft, LengthWish, MessageId, MessageState};
 
 use crate::failure::Failure;
 use crate::model_host::ModelInfo;
@@ -84,6 +84,8 @@ pub struct Message {
     pub thinking_ms: Option<u32>,
     /// Whether it was asked to think.
     pub thinks: bool,
+    /// How long it was asked to be.
+    pub length: Option<LengthWish>,
     /// How far it is.
     pub state: MessageState,
     /// What it took.
@@ -398,6 +400,7 @@ mod tests {
                 cached_tokens: 40,
                 tokens: 23,
                 thinking_tokens: 7,
+                thinking_cut: None,
                 first_token_ms: 1235.0,
                 tokens_per_second: 16.25,
                 read_per_second: 84.5,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use inference::{Conversation, Event, Finished, GenerateParams, KvType, Prompt};
+use inference::{Conversation, Event, Finished, GenerateParams, KvType, Prompt, Signals};
 
 use crate::context::{Context, kv_bytes_per_token};
 use crate::model::config::Config;
@@ -233,15 +233,15 @@ impl Engine {
     }
 
     /// Generates after `prompt` until the turn ends. The common prefix of `prompt` and the cached sequence is not
-    /// evaluated again. `cancel` is polled several times per layer, also during prefill.
+    /// evaluated again. `signals` may be a flag that cancels, which is polled several times per layer, also during prefill.
     ///
     /// # Errors
     /// When the prompt is empty or fills the context, or the device fails.
-    pub fn generate(
+    pub fn generate<'s>(
         &mut self,
         prompt: &Prompt,
         params: &GenerateParams,
-        cancel: &AtomicBool,
+        signals: impl Into<Signals<'s>>,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, GenerateError> {
         let Engine {
@@ -256,7 +256,7 @@ impl Engine {
             tokenizer: &file.tokenizer,
             context: summary.context_length,
         }
-        .run(prompt, params, cancel, on_event);
+        .run(prompt, params, signals.into(), on_event);
         if let Some(reason) = session.failure() {
             *device = ActiveDevice {
                 failure: Some(reason.to_owned()),

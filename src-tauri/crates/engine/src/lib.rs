@@ -34,7 +34,7 @@ pub use engine::Engine;
 pub use gguf::{Gguf, GgufError};
 pub use inference::{
     Conversation, Event, Finished, GenerateParams, KvType, Part, Prompt, PromptFrame, Role,
-    Sampling, Stats, StopReason, Turn,
+    Sampling, Signals, Stats, StopReason, ThinkingCut, Turn,
 };
 pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
 pub use kernels::{CpuLevel, CpuLevelError, read_bandwidth};

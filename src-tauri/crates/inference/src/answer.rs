@@ -40,6 +40,17 @@ pub enum StopReason {
     Cancelled,
 }
 
+/// Why the thinking of an answer was ended before the model ended it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum ThinkingCut {
+    /// It had [`thinking_budget`](crate::GenerateParams::thinking_budget) tokens.
+    Budget,
+    /// [`answer_now`](crate::Signals::answer_now) was set.
+    AnswerNow,
+}
+
 /// The figures of an answer; of one that was continued, those of its last part.
 ///
 /// Stored and sent in camel case.
@@ -59,6 +70,8 @@ pub struct Stats {
     /// Of these, tokens of thinking.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub thinking_tokens: usize,
+    /// Why the thinking was ended; `None`: the model ended it, or did not think.
+    pub thinking_cut: Option<ThinkingCut>,
     /// Time from the start to the first token, in milliseconds.
     pub first_token_ms: f64,
     /// Tokens generated per second, the first one not counted.

@@ -11,10 +11,12 @@ mod device;
 mod frame;
 mod params;
 mod prompt;
+mod signals;
 
-pub use answer::{Event, Finished, Stats, StopReason};
+pub use answer::{Event, Finished, Stats, StopReason, ThinkingCut};
 pub use conversation::{Conversation, Role, Turn};
 pub use device::{DeviceRequest, UnknownDevice};
 pub use frame::{MessageFrame, PromptFrame};
 pub use params::{GenerateParams, KvType, MIN_TEMPERATURE, Sampling};
 pub use prompt::{Part, Prompt};
+pub use signals::Signals;

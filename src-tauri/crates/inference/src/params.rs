@@ -95,6 +95,10 @@ pub struct GenerateParams {
     pub sampling: Sampling,
     /// Most tokens to generate; `None` leaves it to the context.
     pub max_tokens: Option<usize>,
+    /// Most tokens of thinking, behind which the answer begins; `None` leaves it to the model.
+    pub thinking_budget: Option<usize>,
+    /// The first token may not end the turn: an answer that was complete goes on.
+    pub goes_on: bool,
     /// Speculative decoding by prompt lookup: text that repeats the context is drafted from it and verified several
     /// tokens at once, where that is measured to pay. The answer is the same either way.
     pub lookup: bool,

@@ -34,10 +34,11 @@ pub use integrity::{check, forget_check};
 pub use open::has_room;
 pub use recovery::{name_aside, restore_copy, start_empty};
 pub use table::chat::{ChatRow, ChatTable};
+pub use table::deleted::Purged;
 pub use table::draft::{Draft, DraftPlace, DraftTable, QueuedMessage};
 pub use table::id::{ChatId, MessageId};
 pub use table::message::{
-    ErrorRow, MessageRow, MessageState, MessageTable, NewMessage, OmittedRow, Progress,
+    ErrorRow, LengthWish, MessageRow, MessageState, MessageTable, NewMessage, OmittedRow, Progress,
 };
 pub use table::search::{Search, SearchRow};
 pub use table::setting::SettingTable;

@@ -129,11 +129,13 @@ impl App {
         let prompt = self.prompt(conversation)?;
         self.model.resume(CHAT, &prompt, &NEVER, &mut |_| {});
         let mut id = None;
-        let finished = self.model.generate(&prompt, &params, &NEVER, &mut |event| {
-            if let Event::Token { id: token, .. } = event {
-                id = Some(token);
-            }
-        });
+        let finished = self
+            .model
+            .generate(&prompt, &params, (&NEVER).into(), &mut |event| {
+                if let Event::Token { id: token, .. } = event {
+                    id = Some(token);
+                }
+            });
         let stats = finished
             .map_err(|failure| CliError::message(failure.message))?
             .stats;

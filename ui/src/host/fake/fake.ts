@@ -16,6 +16,8 @@ import type {
   StartProblem,
   StartState,
   Failure,
+  LengthWish,
+  ThinkingCut,
   Undone,
 } from "../host";
 import { defaultSettings } from "../defaults";
@@ -69,6 +71,8 @@ export class FakeHost extends FakeModelHost implements Host {
   #running = new Map<number, () => void>();
   #newDraft = noDraft();
   #current: number | null = null;
+  /** Chats whose answer was asked for while the model thinks. */
+  readonly #answersNow = new Set<number>();
   #undo = new FakeUndo();
 
   constructor(script: Script = {}) {
@@ -222,24 +226,78 @@ export class FakeHost extends FakeModelHost implements Host {
     return { ...view, draft: structuredClone(draft) };
   }
 
-  regenerate(id: number, thinking: boolean): Promise<ChatView> {
+  regenerate(id: number, thinking: boolean, length: LengthWish | null): Promise<ChatView> {
+    this.calls.push(["regenerate", id, thinking, length]);
     const found = this.library.find(id);
     if (!found) return refuse("other", "This message is not there any more.");
-    if (this.#running.has(found.chat.summary.id)) return busy();
-    const asked = found.message.parent;
-    found.chat.leaf = asked;
-    return this.#answer(found.chat, asked, thinking);
+    const { chat, message } = found;
+    if (this.#running.has(chat.summary.id)) return busy();
+    this.#recordTree("regenerated an answer", chat);
+    const asked = message.role === "user" ? message.id : message.parent;
+    chat.leaf = asked;
+    return this.#answer(chat, asked, thinking, length);
+  }
+
+  /** Before the tree is changed: undoing brings it back, and stops what is written. */
+  #recordTree(label: string, chat: FakeChat): void {
+    const { messages, leaf } = chat;
+    const before = [...messages];
+    this.#undo.record(label, chat.summary.id, () => {
+      this.#running.get(chat.summary.id)?.();
+      return this.library.setTree(chat, before, leaf);
+    });
+  }
+
+  deleteMessage(id: number): Promise<ChatView> {
+    this.calls.push(["deleteMessage", id]);
+    const found = this.library.find(id);
+    if (!found) return refuse("other", "This message is not there any more.");
+    const { chat, message } = found;
+    if (this.#running.has(chat.summary.id)) return busy();
+    const what = message.role === "user" ? `“${message.text.slice(0, 60)}”` : "an answer";
+    const revert = this.library.remove(chat, message);
+    this.#undo.record(`deleted ${what}`, chat.summary.id, revert);
+    return this.reply(this.#view(chat, message.parent));
+  }
+
+  forkChat(id: number): Promise<ChatView> {
+    this.calls.push(["forkChat", id]);
+    const found = this.library.find(id);
+    if (!found) return refuse("other", "This message is not there any more.");
+    const { chat } = found;
+    if (this.#running.has(chat.summary.id)) return busy();
+    const copy = this.library.create(`${chat.summary.title} (copy)`, this.#now());
+    const branch = this.library.branch({ ...chat, leaf: id });
+    for (const { role, ...message } of branch) {
+      const { leaf } = copy;
+      this.library.add(copy, role, { ...message, id: this.library.id(), parent: leaf });
+    }
+    this.#undo.record(`made a new chat of “${chat.summary.title}”`, copy.summary.id, () =>
+      this.#setDeleted(copy, true),
+    );
+    this.emit({ type: "chatChanged", chat: copy.summary });
+    return this.reply(this.#view(copy));
+  }
+
+  answerNow(id: number): Promise<null> {
+    this.calls.push(["answerNow", id]);
+    this.#answersNow.add(id);
+    return Promise.resolve(null);
   }
 
   continueAnswer(id: number): Promise<ChatView> {
     const found = this.library.find(id);
     if (!found) return refuse("other", "This message is not there any more.");
     if (this.#running.has(found.chat.summary.id)) return busy();
-    if (found.message.state === "done") {
-      return refuse("other", "This answer is already complete.");
-    }
-    found.message.state = "writing";
-    found.message.error = null;
+    const { message } = found;
+    if (message.role === "user") return refuse("other", "Only an answer can go on.");
+    this.#undo.record(
+      "continued an answer",
+      found.chat.summary.id,
+      this.#putBack(found.chat, message, { ...message }),
+    );
+    message.state = "writing";
+    message.error = null;
     const rest = {
       thinking: "",
       text: " And so it goes on from where it stopped, to the end of the thought.",
@@ -248,12 +306,23 @@ export class FakeHost extends FakeModelHost implements Host {
     return this.reply(this.#view(found.chat, found.message.parent));
   }
 
+  #putBack(chat: FakeChat, message: Message, before: Message): Revert {
+    return () => {
+      this.#running.get(chat.summary.id)?.();
+      const now = { ...message };
+      Object.assign(message, before);
+      return this.#putBack(chat, message, now);
+    };
+  }
+
   editMessage(id: number, text: string, answer: boolean | null): Promise<ChatView> {
     this.calls.push(["editMessage", id, text, answer]);
     const found = this.library.find(id);
     if (!found) return refuse("other", "This message is not there any more.");
     const { chat, message } = found;
     if (this.#running.has(chat.summary.id)) return busy();
+    const what = message.role === "user" ? `“${message.text.slice(0, 60)}”` : "an answer";
+    this.#recordTree(`edited ${what}`, chat);
     this.library.add(chat, message.role, { ...message, id: this.library.id(), text });
     return answer === null
       ? this.reply(this.#view(chat, message.parent))
@@ -432,7 +501,12 @@ export class FakeHost extends FakeModelHost implements Host {
   }
 
   /** Answers the last message of the shown branch; returns the branch behind `after`. */
-  #answer(chat: FakeChat, after: number | null, thinks: boolean): Promise<ChatView> {
+  #answer(
+    chat: FakeChat,
+    after: number | null,
+    thinks: boolean,
+    length: LengthWish | null = null,
+  ): Promise<ChatView> {
     const branch = this.library.branch(chat);
     const question = branch.at(-1)?.text ?? "";
     const { status } = this.model;
@@ -440,6 +514,7 @@ export class FakeHost extends FakeModelHost implements Host {
       ...(status.state === "ready" && leftOut(branch, status.model)),
       state: "writing",
       thinks,
+      length,
       thinking: thinks ? "" : null,
       createdAt: this.#now(),
     });
@@ -465,6 +540,7 @@ export class FakeHost extends FakeModelHost implements Host {
     let begun = Date.now();
     let sent = 0;
     let thoughtUntil = begun;
+    let thinkingCut: ThinkingCut | null = null;
     this.#setWriting(chat, true);
 
     const enter = (stage: Stage): void =>
@@ -482,6 +558,7 @@ export class FakeHost extends FakeModelHost implements Host {
           ...stats,
           tokens: sent,
           thinkingTokens: Math.min(sent, thoughts.length),
+          thinkingCut,
           firstTokenMs: readingMs,
           tokensPerSecond: sent / Math.max(seconds, 0.05),
         },
@@ -500,6 +577,15 @@ export class FakeHost extends FakeModelHost implements Host {
         return;
       }
       if (status.state === "ready" && !status.model.canThink) thoughts.length = 0;
+      const { thinkingBudget } = this.#settings;
+      if (thinkingBudget !== null && sent >= thinkingBudget && sent < thoughts.length) {
+        thinkingCut = "budget";
+        thoughts.length = sent;
+      }
+      if (this.#answersNow.delete(chat.summary.id) && sent < thoughts.length) {
+        thinkingCut = "answer-now";
+        thoughts.length = sent;
+      }
       const elapsed = Date.now() - begun;
       if (elapsed < readingMs) {
         const total = 2040;

@@ -10,6 +10,7 @@ import type {
   UnopenedModel,
 } from "../host";
 import { answerTo } from "./answers";
+import type { Revert } from "./undo";
 
 /** The chats and models that the scripted host starts with. */
 
@@ -110,6 +111,7 @@ export const stats: AnswerStats = {
   cachedTokens: 812,
   tokens: 412,
   thinkingTokens: 138,
+  thinkingCut: null,
   firstTokenMs: 312,
   tokensPerSecond: 23.4,
   readPerSecond: 184,
@@ -235,6 +237,7 @@ export class Library {
       thinking: null,
       thinkingMs: null,
       thinks: false,
+      length: null,
       state: "done",
       stats: null,
       error: null,
@@ -273,6 +276,34 @@ export class Library {
     return path
       .reverse()
       .map((message) => ({ ...message, siblings: [...(siblings.get(place(message)) ?? [])] }));
+  }
+
+  /** A message with all that follows it. */
+  below(chat: FakeChat, message: number): Set<number> {
+    const ids = new Set([message]);
+    for (const { id, parent } of chat.messages) if (ids.has(parent ?? 0)) ids.add(id);
+    return ids;
+  }
+
+  /** Gives a chat other messages; returns how that is taken back. */
+  setTree(chat: FakeChat, messages: Message[], leaf: number | null): Revert {
+    const before = [chat.messages, chat.leaf] as const;
+    chat.messages = messages;
+    chat.leaf = leaf;
+    return () => this.setTree(chat, ...before);
+  }
+
+  /** Removes a message with what follows it; another version is shown, or what comes before it. */
+  remove(chat: FakeChat, message: Message): Revert {
+    const gone = this.below(chat, message.id);
+    const left = chat.messages.filter(({ id }) => !gone.has(id));
+    const others = left.filter(
+      ({ parent, role }) => parent === message.parent && role === message.role,
+    );
+    const other = others.findLast(({ id }) => id < message.id) ?? others[0];
+    const revert = this.setTree(chat, left, message.parent);
+    if (other) chat.leaf = this.leafBelow(chat, other.id);
+    return revert;
   }
 
   /** The newest leaf below `message`. */

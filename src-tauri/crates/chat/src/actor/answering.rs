@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use inference::{Part, StopReason};
 use store::{ChatId, MessageId, MessageState, OmittedRow};
 
-use crate::actor::answers::{ActiveAnswer, WaitingAnswer};
+use crate::actor::answers::{ActiveAnswer, AnswerStart, WaitingAnswer};
 use crate::actor::state::{ChatActor, check_if_failed};
 use crate::actor::unsaved::AnswerEnd;
 use crate::answer_buffer::AnswerBuffer;
@@ -26,12 +26,12 @@ impl ChatActor {
         chat: ChatId,
         after: Option<MessageId>,
         message: MessageId,
-        resume: bool,
+        start: AnswerStart,
     ) -> Result<ChatView, Failure> {
         self.answers.waiting.push_back(WaitingAnswer {
             chat,
             message,
-            resume,
+            start,
         });
         self.emit_changed(chat)?;
         self.emit(ChatEvent::Stage {
@@ -65,23 +65,25 @@ impl ChatActor {
         let WaitingAnswer {
             chat,
             message,
-            resume,
+            start,
         } = *waiting;
-        let (request, progress) = self.turn(chat, message, resume, info)?;
+        let (request, progress) = self.turn(chat, message, start, info)?;
         let buffer = AnswerBuffer::new(progress, &info.fingerprint, self.timing.journal_after);
-        let cancel = Arc::new(AtomicBool::new(false));
+        let [cancel, answer_now] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         // It was written before, and is sent or discarded.
         self.ahead_next = None;
         self.submit_job(Job::Answer {
             chat,
             request,
             cancel: Arc::clone(&cancel),
+            answer_now: Arc::clone(&answer_now),
         });
         let cancelled = MessageState::Stopped;
         self.answers.active = Some(ActiveAnswer {
             chat,
             message,
             cancel,
+            answer_now,
             buffer,
             cancelled,
             unsaved: None,
@@ -213,6 +215,8 @@ impl ChatActor {
         });
         if panicked {
             self.reopen_model();
+        } else if state == MessageState::Done {
+            self.ask_for_title(active.chat, active.message);
         }
     }
 
@@ -226,6 +230,16 @@ impl ChatActor {
             active.cancel.store(true, Ordering::Relaxed);
         }
         self.take_waiting(|waiting| waiting.chat == chat, MessageState::Stopped);
+        Ok(())
+    }
+
+    /// Ends the thinking of the answer that is being written in a chat.
+    pub(crate) fn answer_now(&mut self, chat: ChatId) -> Result<(), Failure> {
+        if let Some(active) = self.answers.active.as_ref()
+            && active.chat == chat
+        {
+            active.answer_now.store(true, Ordering::Relaxed);
+        }
         Ok(())
     }
 

@@ -19,14 +19,26 @@ pub(crate) struct AnswerQueue {
 pub(super) struct WaitingAnswer {
     pub(super) chat: ChatId,
     pub(super) message: MessageId,
-    /// Whether it goes on with what the row has.
-    pub(super) resume: bool,
+    pub(super) start: AnswerStart,
+}
+
+/// What an answer begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswerStart {
+    /// Nothing.
+    New,
+    /// What its row has.
+    Resumed,
+    /// What its row has, which was complete.
+    GoesOn,
 }
 
 pub(super) struct ActiveAnswer {
     pub(super) chat: ChatId,
     pub(super) message: MessageId,
     pub(super) cancel: Arc<AtomicBool>,
+    /// Ends its thinking.
+    pub(super) answer_now: Arc<AtomicBool>,
     pub(super) buffer: AnswerBuffer,
     /// How it ends when it was cancelled.
     pub(super) cancelled: MessageState,

@@ -10,7 +10,7 @@ use store::{ChatId, MessageId, MessageRow};
 use crate::actor::counted::{CountedBranch, LastCut};
 use crate::actor::state::ChatActor;
 use crate::actor::summary::SummarySource;
-use crate::actor::turn::history_turn;
+use crate::actor::turn::{asking_for, history_turn};
 use crate::actor::undo::Revert;
 use crate::context::ContextUsage;
 use crate::counting::{CountRequest, CountedPlace};
@@ -87,6 +87,7 @@ impl ChatActor {
             }
             None => row.map(|row| row.today).unwrap_or_default(),
         };
+        let lengths = path.iter().skip(1).map(|row| row.length).chain([None]);
         let (reply, replied) = channel();
         let request = CountRequest {
             counter,
@@ -97,7 +98,11 @@ impl ChatActor {
             after,
             messages: path
                 .iter()
-                .map(|row| (row.id, self.counted_turn(row, thinking, info)))
+                .zip(lengths)
+                .map(|(row, length)| {
+                    let turn = self.counted_turn(row, thinking, info);
+                    (row.id, turn.map(|turn| asking_for(length, turn)))
+                })
                 .collect(),
             before: cut.omitted,
             whole: cut.whole,

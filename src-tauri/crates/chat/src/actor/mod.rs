@@ -4,6 +4,7 @@ mod answering;
 mod answers;
 mod context;
 mod counted;
+mod forking;
 mod model_slot;
 mod opening;
 mod reading_ahead;
@@ -11,12 +12,15 @@ mod saving;
 mod showing;
 mod state;
 mod summary;
+mod titling;
+mod tree;
 mod turn;
 mod undo;
 mod unloading;
 mod unsaved;
 mod verbs;
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -27,12 +31,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
-use store::{Copy, GoodCopy, Store, StoreError};
+use store::{ChatId, Copy, GoodCopy, Purged, Store, StoreError};
 
 use self::answers::AnswerQueue;
 use self::model_slot::ModelSlot;
 pub use self::state::{AtEnd, Timing};
 pub(crate) use self::state::{ChatActor, Request};
+pub(crate) use self::undo::TakenBack;
 use self::undo::UndoStack;
 use self::unsaved::Unsaved;
 use crate::clock::Clock;
@@ -184,6 +189,7 @@ impl ChatActor {
                 self.moved(open.map(|info| *info));
                 self.ended(result, panicked);
             }
+            Report::Titled { chat, title } => self.titled(chat, &title),
             Report::IdleWorkPanicked => self.reopen_model(),
         }
     }
@@ -212,26 +218,41 @@ impl ChatActor {
 
     /// Removes some of what was deleted long ago.
     fn purge(&mut self) {
-        let expired = self.clock.now().timestamp().as_second() - BIN;
-        let pause = match self.store.chats().purge(expired, PURGING) {
+        let pause = match self.purge_some() {
             Ok(true) => PURGE_PAUSE,
             Ok(false) => {
-                self.retain_chats();
+                self.retain_chats(&BTreeSet::new());
                 DAY
             }
             // With a full disk the chats can still be read.
             Err(error) => {
-                tracing::warn!(%error, "expired chats were not purged");
+                tracing::warn!(%error, "what expired was not purged");
                 DAY
             }
         };
         self.purge_due = Instant::now() + pause;
     }
 
-    /// What the model thread keeps of chats goes with them.
-    fn retain_chats(&self) {
+    /// Whether there is more.
+    fn purge_some(&self) -> Result<bool, StoreError> {
+        let expired = self.now() - BIN;
+        if self.store.chats().purge(expired, PURGING)? {
+            return Ok(true);
+        }
+        let Purged { chats, more } = self.store.messages().purge(expired, PURGING)?;
+        if !chats.is_empty() {
+            self.retain_chats(&chats);
+        }
+        Ok(more)
+    }
+
+    /// What the model thread keeps of chats goes with them, and with messages of chats that are `changed`.
+    fn retain_chats(&self, changed: &BTreeSet<ChatId>) {
         match self.store.chats().ids_of_all() {
-            Ok(chats) => self.submit_job(Job::RetainChats(chats)),
+            Ok(mut chats) => {
+                chats.retain(|chat| !changed.contains(chat));
+                self.submit_job(Job::RetainChats(chats));
+            }
             Err(error) => tracing::warn!(%error, "KV caches of purged chats were not erased"),
         }
     }

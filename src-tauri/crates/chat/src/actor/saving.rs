@@ -39,7 +39,7 @@ impl ChatActor {
             tracing::warn!(code = failure.code.name(), "an answer failed");
             self.after_failure(failure);
         }
-        let (message, seq) = (end.message, end.seq);
+        let (chat, message, seq) = (end.chat, end.message, end.seq);
         if let Err(error) = self.save_end(&end) {
             tracing::error!(%error, "the end of an answer was not saved; will retry");
             let reason = error.into();
@@ -47,7 +47,7 @@ impl ChatActor {
             self.unsaved.ends.push(UnsavedEnd { end, reason });
             self.retry_later();
         }
-        self.emit_ended(message, seq);
+        self.emit_ended(chat, message, seq);
     }
 
     fn save_end(&self, end: &AnswerEnd) -> Result<(), StoreError> {
@@ -62,7 +62,15 @@ impl ChatActor {
         })
     }
 
-    fn emit_ended(&self, message: MessageId, seq: u32) {
+    fn emit_ended(&self, chat: ChatId, message: MessageId, seq: u32) {
+        // First that nothing is written any more: whoever receives the end may send the next message at once.
+        match self.store_of(chat).chats().get(chat) {
+            Ok(row) => self.emit(ChatEvent::ChatChanged {
+                chat: self.summary(row),
+            }),
+            Err(StoreError::NotFound(_)) => return,
+            Err(error) => tracing::error!(%error, "a chat cannot be shown"),
+        }
         let row = match self.messages_with(message).get(message) {
             Ok(row) => row,
             Err(StoreError::NotFound(_)) => return,
@@ -71,11 +79,6 @@ impl ChatActor {
                 return;
             }
         };
-        let chat = row.chat;
-        // First that nothing is written any more: whoever receives the end may send the next message at once.
-        if let Err(failure) = self.emit_changed(chat) {
-            tracing::error!(%failure, "a chat cannot be shown");
-        }
         match self.one_message(row) {
             Ok(message) => self.emit(ChatEvent::Ended {
                 chat,
@@ -108,7 +111,10 @@ impl ChatActor {
         let mut ends = std::mem::take(&mut self.unsaved.ends).into_iter();
         while let Some(mut unsaved) = ends.next() {
             let Err(error) = self.save_end(&unsaved.end) else {
-                saved.push((unsaved.end.message, unsaved.end.seq));
+                let AnswerEnd {
+                    chat, message, seq, ..
+                } = unsaved.end;
+                saved.push((chat, message, seq));
                 continue;
             };
             unsaved.reason = error.into();
@@ -126,9 +132,9 @@ impl ChatActor {
             failed
         });
         self.unsaved.leaves = leaves;
-        for (message, seq) in saved {
+        for (chat, message, seq) in saved {
             tracing::info!(message = message.0, "the end of an answer is saved now");
-            self.emit_ended(message, seq);
+            self.emit_ended(chat, message, seq);
         }
         self.unsaved.due = None;
         if self.unsaved.ends.is_empty() && self.unsaved.leaves.is_empty() {

@@ -55,11 +55,12 @@ impl ChatActor {
     pub(super) fn view(&self, chat: ChatId, after: Option<MessageId>) -> Result<ChatView, Failure> {
         let store = self.store_of(chat);
         let row = store.chats().get(chat)?;
-        let path = match self.unsaved.leaf(chat).or(row.leaf) {
+        let leaf = self.unsaved.leaf(chat).or(row.leaf);
+        let path = match leaf.filter(|_| leaf != after) {
             Some(leaf) => store.messages().path_after(after, leaf)?,
             None => Vec::new(),
         };
-        let after = path.first().and_then(|row| row.parent);
+        let after = path.first().map_or(after, |row| row.parent);
         let messages = if path.len() < FEW {
             let shown = path.into_iter().map(|row| self.one_message(row));
             shown.collect::<Result<_, Failure>>()?
@@ -128,6 +129,7 @@ impl ChatActor {
             thinking: row.progress.thinking,
             thinking_ms: row.progress.thinking_ms,
             thinks: row.thinks,
+            length: row.length,
             state: row.state,
             stats: row.stats.and_then(AnswerStats::from_stored),
             error,

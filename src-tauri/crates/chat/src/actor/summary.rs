@@ -6,6 +6,7 @@
 use inference::Role;
 use store::{ChatId, MessageId, MessageRow, MessageState, NewMessage, StoreError};
 
+use crate::actor::answers::AnswerStart;
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
@@ -74,7 +75,7 @@ impl ChatActor {
         })?;
         let revert = Revert::new(move |actor| actor.set_deleted(chat, true));
         self.record(format!("started “{title}”"), chat, revert);
-        self.queue_answer(chat, None, answer, false)
+        self.queue_answer(chat, None, answer, AnswerStart::New)
     }
 
     /// What the answer to a question with this `prompt_leaf` is given from.

@@ -1,8 +1,9 @@
 //! From the rows of a branch to what the model is asked.
 
 use inference::{Conversation, GenerateParams, Role, Turn};
-use store::{ChatId, MessageId, MessageRow, Progress, StoreError};
+use store::{ChatId, LengthWish, MessageId, MessageRow, Progress, StoreError};
 
+use crate::actor::answers::AnswerStart;
 use crate::actor::counted::LastCut;
 use crate::actor::state::ChatActor;
 use crate::failure::Failure;
@@ -10,12 +11,12 @@ use crate::fit::TurnRequest;
 use crate::model_host::ModelInfo;
 
 impl ChatActor {
-    /// What to ask for an answer, and what the answer has so far. `resume`: it goes on with that.
+    /// What to ask for an answer, and what the answer has so far.
     pub(super) fn turn(
         &self,
         chat: ChatId,
         message: MessageId,
-        resume: bool,
+        start: AnswerStart,
         info: &ModelInfo,
     ) -> Result<(TurnRequest, Progress), Failure> {
         let store = self.store_of(chat);
@@ -36,21 +37,19 @@ impl ChatActor {
         }
 
         let begun = !row.progress.text.is_empty() || row.progress.thinking.is_some();
-        let resume = resume && begun;
+        let resume = start != AnswerStart::New && begun;
         let mut cut = LastCut::of(&path);
         if resume {
             // An answer goes on with what it was begun with.
             cut.omitted = row.omitted;
         }
         path.retain(says);
-        let in_history =
-            |row: &MessageRow, thinking| history_turn(row, thinking, &info.fingerprint);
-        let mut messages: Vec<_> = path.iter().map(|row| in_history(row, thinking)).collect();
+        let mut messages = history(&path, row.length, thinking, &info.fingerprint);
         let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
         if resume {
             messages.push(Turn {
                 open: true,
-                ..in_history(&row, true)
+                ..history_turn(&row, true, &info.fingerprint)
             });
             ids.push(row.id);
         } else if skips_thinking {
@@ -63,7 +62,10 @@ impl ChatActor {
         }
         let request = TurnRequest {
             conversation: self.conversation(&today, messages, thinking),
-            params: self.params(info),
+            params: GenerateParams {
+                goes_on: resume && start == AnswerStart::GoesOn,
+                ..self.params(info)
+            },
             ids,
             before: cut.omitted,
             whole: cut.whole,
@@ -90,8 +92,7 @@ impl ChatActor {
         let thinking = thinking && info.can_think;
         let cut = LastCut::of(&path);
         path.retain(says);
-        let in_history = |row: &MessageRow| history_turn(row, thinking, &info.fingerprint);
-        let mut messages: Vec<_> = path.iter().map(in_history).collect();
+        let mut messages = history(&path, None, thinking, &info.fingerprint);
         let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
         if !text.is_empty() {
             messages.push(Turn::new(Role::User, text));
@@ -131,6 +132,8 @@ impl ChatActor {
         GenerateParams {
             sampling: settings.sampling_changes.over(&info.sampling),
             max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
+            thinking_budget: settings.thinking_budget.map(|tokens| tokens as usize),
+            goes_on: false,
             lookup: settings.lookup,
         }
     }
@@ -140,6 +143,42 @@ impl ChatActor {
 /// began.
 fn says(row: &MessageRow) -> bool {
     !row.progress.text.is_empty()
+}
+
+/// The messages of a branch as the model gets them: each question with how long its answer was asked to be. `length`: of
+/// the answer that comes next.
+fn history(
+    path: &[MessageRow],
+    length: Option<LengthWish>,
+    thinking: bool,
+    model: &str,
+) -> Vec<Turn> {
+    let lengths = path.iter().skip(1).map(|row| row.length).chain([length]);
+    path.iter()
+        .zip(lengths)
+        .map(|(row, length)| asking_for(length, history_turn(row, thinking, model)))
+        .collect()
+}
+
+/// A question with how long its answer was asked to be.
+pub(super) fn asking_for(length: Option<LengthWish>, question: Turn) -> Turn {
+    match length {
+        Some(length) => Turn {
+            text: format!("{}\n\n{}", question.text, in_words(length)),
+            ..question
+        },
+        None => question,
+    }
+}
+
+/// The same words in every later prompt of the branch, so that its KV cache matches.
+fn in_words(length: LengthWish) -> &'static str {
+    match length {
+        LengthWish::Shorter => "Keep the answer short, and in the language of this message.",
+        LengthWish::Longer => {
+            "Answer at length and in more detail, and in the language of this message."
+        }
+    }
 }
 
 /// A message as the model gets it. Without thinking mode, what it thought earlier is left out: its

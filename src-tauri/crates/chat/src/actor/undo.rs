@@ -3,7 +3,7 @@
 //! A verb that changes something does so by a method that returns a [`Revert`], and records it with [`ChatActor::record`].
 //! Reverting returns the [`Revert`] of the revert itself, so undo and redo are one mechanism. The stacks are in memory.
 
-use store::ChatId;
+use store::{ChatId, MessageId};
 
 use crate::actor::state::ChatActor;
 use crate::failure::Failure;
@@ -25,11 +25,23 @@ impl Revert {
     }
 }
 
+/// What came of undoing.
+pub(crate) enum TakenBack {
+    /// The change; `None`: there was none.
+    Done(Option<Undone>),
+    /// An answer of it was being written, and is stopped: once it has ended, the change can be taken back.
+    Later,
+}
+
 struct Change {
     /// What was done, as it goes on behind "Undone:", such as `deleted “Title”`.
     label: String,
     /// The chat that it concerns.
     chat: Option<ChatId>,
+    /// Whether it is one of the chat's messages, which wait for their answer to end.
+    in_branch: bool,
+    /// The answer that it has the model write.
+    answer: Option<MessageId>,
     revert: Revert,
 }
 
@@ -58,6 +70,8 @@ impl ChatActor {
         self.undo.done.push(Change {
             label: label.into(),
             chat: chat.into(),
+            in_branch: false,
+            answer: None,
             revert,
         });
         if self.undo.done.len() > MOST {
@@ -65,30 +79,57 @@ impl ChatActor {
         }
     }
 
-    /// Takes the last change back; `None`: there is none.
-    pub(crate) fn undo(&mut self) -> Result<Option<Undone>, Failure> {
+    /// As [`record`](Self::record), of a change of messages. `answer`: the one that it has the model write, which taking it
+    /// back stops. While another is written, it cannot be taken back.
+    pub(super) fn record_in_branch(
+        &mut self,
+        label: impl Into<String>,
+        chat: ChatId,
+        answer: Option<MessageId>,
+        revert: Revert,
+    ) {
+        self.record(label, chat, revert);
+        if let Some(last) = self.undo.done.last_mut() {
+            (last.in_branch, last.answer) = (true, answer);
+        }
+    }
+
+    /// Takes the last change back.
+    pub(crate) fn undo(&mut self) -> Result<TakenBack, Failure> {
         self.take_back(Direction::Undo)
     }
 
-    /// Makes the change again that was taken back last; `None`: there is none.
-    pub(crate) fn redo(&mut self) -> Result<Option<Undone>, Failure> {
+    /// Makes the change again that was taken back last.
+    pub(crate) fn redo(&mut self) -> Result<TakenBack, Failure> {
         self.take_back(Direction::Redo)
     }
 
     /// A change that cannot be taken back now, because a chat is busy or the disk is full, is dropped: it would stand in
     /// the way of those before it.
-    fn take_back(&mut self, direction: Direction) -> Result<Option<Undone>, Failure> {
+    fn take_back(&mut self, direction: Direction) -> Result<TakenBack, Failure> {
         let from = match direction {
             Direction::Undo => &mut self.undo.done,
             Direction::Redo => &mut self.undo.undone,
         };
+        if let Some(last) = from.last().filter(|last| last.in_branch)
+            && let Some(chat) = last.chat
+            && let Some(writing) = self.answers.of_chat(chat)
+        {
+            if last.answer != Some(writing) {
+                return Err(Failure::busy());
+            }
+            self.stop(chat)?;
+            return Ok(TakenBack::Later);
+        }
         let Some(Change {
             label,
             chat,
+            in_branch,
+            answer,
             revert,
         }) = from.pop()
         else {
-            return Ok(None);
+            return Ok(TakenBack::Done(None));
         };
         let revert = (revert.0)(self).map_err(|failure| {
             let what = match direction {
@@ -107,8 +148,10 @@ impl ChatActor {
         to.push(Change {
             label: label.clone(),
             chat,
+            in_branch,
+            answer,
             revert,
         });
-        Ok(Some(Undone { label, chat }))
+        Ok(TakenBack::Done(Some(Undone { label, chat })))
     }
 }

@@ -6,6 +6,7 @@ use store::{
     StoreError, WindowRow,
 };
 
+use crate::actor::answers::AnswerStart;
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
@@ -97,95 +98,7 @@ impl ChatActor {
             taken(store, place)?;
             Ok::<_, Failure>((chat, parent, answer))
         })?;
-        self.queue_answer(chat, before, answer, false)
-    }
-
-    pub(crate) fn regenerate(
-        &mut self,
-        message: MessageId,
-        thinking: bool,
-    ) -> Result<ChatView, Failure> {
-        let row = self.messages_with(message).get(message)?;
-        self.refuse_change(row.chat)?;
-        let asked = match row.role {
-            Role::User | Role::System | Role::Tool => row.id,
-            Role::Assistant => row
-                .parent
-                .ok_or_else(|| Failure::other("There is no message to answer."))?,
-        };
-        let at = self.now();
-        let answer = self.store_of(row.chat).transaction(|store| {
-            store.chats().touch(row.chat, at)?;
-            Ok::<_, Failure>(
-                store
-                    .messages()
-                    .add(&answer(row.chat, asked, thinking, at))?,
-            )
-        })?;
-        self.queue_answer(row.chat, Some(asked), answer, false)
-    }
-
-    pub(crate) fn continue_answer(&mut self, message: MessageId) -> Result<ChatView, Failure> {
-        let chat = self.messages_with(message).get(message)?.chat;
-        self.refuse_change(chat)?;
-        let row = self.messages_with(message).get(message)?;
-        if row.role != Role::Assistant || row.state == MessageState::Done {
-            return Err(Failure::other("This answer is already complete."));
-        }
-        self.store_of(chat).transaction(|store| {
-            store.messages().reopen(message)?;
-            Ok::<_, Failure>(store.messages().show(message)?)
-        })?;
-        self.queue_answer(row.chat, row.parent, message, true)
-    }
-
-    pub(crate) fn edit_message(
-        &mut self,
-        message: MessageId,
-        text: &str,
-        answered: Option<bool>,
-    ) -> Result<ChatView, Failure> {
-        let text = message_text(text)?;
-        let row = self.messages_with(message).get(message)?;
-        self.refuse_change(row.chat)?;
-        if answered.is_some() && row.role != Role::User {
-            return Err(Failure::other("Only your own messages can be answered."));
-        }
-        let at = self.now();
-        let queued = self.store_of(row.chat).transaction(|store| {
-            let edited = NewMessage {
-                text,
-                role: row.role,
-                thinks: answered.unwrap_or(row.thinks),
-                ..user(row.chat, row.parent, at)
-            };
-            let edited = store.messages().add(&edited)?;
-            if let Some(leaf) = row.prompt_leaf {
-                store.messages().set_prompt_leaf(edited, leaf)?;
-            }
-            store.chats().touch(row.chat, at)?;
-            let queued =
-                answered.map(|thinks| store.messages().add(&answer(row.chat, edited, thinks, at)));
-            Ok::<_, Failure>(queued.transpose()?)
-        })?;
-        match queued {
-            Some(answer) => self.queue_answer(row.chat, row.parent, answer, false),
-            None => self.view(row.chat, row.parent),
-        }
-    }
-
-    pub(crate) fn show_sibling(&mut self, message: MessageId) -> Result<ChatView, Failure> {
-        let row = self.messages_with(message).get(message)?;
-        match self.messages_with(message).show(message) {
-            Ok(()) => self.forget_leaf(row.chat),
-            Err(error) => {
-                // It can be read all the same.
-                tracing::warn!(%error, "which branch is shown was not saved");
-                let leaf = self.messages_with(message).leaf_below(message)?;
-                self.keep_leaf(row.chat, leaf);
-            }
-        }
-        self.view(row.chat, row.parent)
+        self.queue_answer(chat, before, answer, AnswerStart::New)
     }
 
     pub(crate) fn rename(&mut self, chat: ChatId, title: &str) -> Result<ChatSummary, Failure> {
@@ -230,7 +143,7 @@ impl ChatActor {
         Ok(Revert::new(move |actor| actor.set_deleted(chat, !deleted)))
     }
 
-    fn chat_row(&self, chat: ChatId) -> Result<ChatRow, Failure> {
+    pub(super) fn chat_row(&self, chat: ChatId) -> Result<ChatRow, Failure> {
         Ok(self.store_of(chat).chats().get(chat)?)
     }
 
@@ -329,7 +242,7 @@ fn refuse_large_queue(queue: &[QueuedMessage]) -> Result<(), Failure> {
     refuse_too_large_together(queue.iter().map(bytes))
 }
 
-fn message_text(text: &str) -> Result<&str, Failure> {
+pub(super) fn message_text(text: &str) -> Result<&str, Failure> {
     refuse_too_large(text)?;
     match text.trim_start_matches(['\n', '\r']).trim_end() {
         text if text.trim().is_empty() => Err(Failure::other("The message is empty.")),
@@ -337,7 +250,7 @@ fn message_text(text: &str) -> Result<&str, Failure> {
     }
 }
 
-fn user<'a>(chat: ChatId, parent: Option<MessageId>, created_at: i64) -> NewMessage<'a> {
+pub(super) fn user<'a>(chat: ChatId, parent: Option<MessageId>, created_at: i64) -> NewMessage<'a> {
     NewMessage {
         chat,
         parent,
@@ -349,7 +262,12 @@ fn user<'a>(chat: ChatId, parent: Option<MessageId>, created_at: i64) -> NewMess
     }
 }
 
-fn answer<'a>(chat: ChatId, question: MessageId, thinks: bool, created_at: i64) -> NewMessage<'a> {
+pub(super) fn answer<'a>(
+    chat: ChatId,
+    question: MessageId,
+    thinks: bool,
+    created_at: i64,
+) -> NewMessage<'a> {
     let parent = Some(question);
     NewMessage {
         chat,

@@ -14,6 +14,8 @@ pub enum Beside {
     ReadAhead(ChatId, String),
     /// A chat with these last words, of whose next message nothing is written.
     ReadChat(ChatId, String),
+    /// A question that is no part of a chat.
+    Aside(String),
     Idle,
     Interrupted,
     /// What needs no evaluation, before the model goes.

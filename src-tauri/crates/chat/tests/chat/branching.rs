@@ -13,7 +13,7 @@ fn another_answer_is_a_sibling() {
     let first = view.messages[1].id;
 
     bench.script.answer([Step::Say("Five grams.")]);
-    let view = bench.chat.regenerate(first, false).unwrap();
+    let view = bench.chat.regenerate(first, false, None).unwrap();
     let second = view.messages[0].id;
     assert_eq!(view.messages[0].siblings, [first, second]);
     assert!(!view.messages[0].thinks);
@@ -78,7 +78,10 @@ fn an_edit_can_be_saved_without_an_answer_and_answered_later() {
         .unwrap();
     assert_eq!(texts(&view), ["How old?"]);
     assert!(!view.chat.writing);
-    let view = bench.chat.regenerate(view.messages[0].id, true).unwrap();
+    let view = bench
+        .chat
+        .regenerate(view.messages[0].id, true, None)
+        .unwrap();
     assert_eq!(texts(&view), [""]);
     assert_eq!(bench.until_ended().state, MessageState::Done);
 }
@@ -113,7 +116,7 @@ fn going_back_to_a_branch_goes_to_where_it_was_left() {
     assert_eq!(texts(&deep), ["A", "Yes.", "B", "Yes.", "C", "Yes."]);
     // In the first branch, an older answer is the one shown last.
     let last = deep.messages[5].id;
-    bench.chat.regenerate(last, true).unwrap();
+    bench.chat.regenerate(last, true, None).unwrap();
     bench.until_ended();
     bench.chat.show_sibling(last).unwrap();
 
@@ -138,7 +141,7 @@ fn a_verb_returns_the_branch_from_where_it_is_another() {
     let sent = bench.chat.send(Some(chat), "C", true).unwrap();
     assert_eq!((texts(&sent), sent.after), (vec!["C", ""], Some(ids[3])));
     bench.until_ended();
-    let again = bench.chat.regenerate(ids[3], true).unwrap();
+    let again = bench.chat.regenerate(ids[3], true, None).unwrap();
     assert_eq!((texts(&again), again.after), (vec![""], Some(ids[2])));
     bench.until_ended();
     let edited = bench.chat.edit_message(ids[2], "D", None).unwrap();
@@ -158,11 +161,11 @@ fn a_chat_that_writes_can_be_looked_through_but_not_changed() {
     let view = bench.ask(None, "A");
     let (chat, asked, answer) = (view.chat.id, view.messages[0].id, view.messages[1].id);
     bench.script.answer([Step::Say("partial"), Step::Wait]);
-    bench.chat.regenerate(answer, true).unwrap();
+    bench.chat.regenerate(answer, true, None).unwrap();
     bench.until_delta();
 
     assert_eq!(
-        bench.chat.regenerate(answer, true).unwrap_err().code,
+        bench.chat.regenerate(answer, true, None).unwrap_err().code,
         FailureCode::Other
     );
     assert_eq!(
@@ -190,7 +193,7 @@ fn continuing_an_answer_shows_its_branch() {
         .script
         .answer([Step::Say("Six "), Step::End(StopReason::MaxTokens)]);
     let first = bench.ask(None, "How heavy?").messages[1].id;
-    bench.chat.regenerate(first, true).unwrap();
+    bench.chat.regenerate(first, true, None).unwrap();
     bench.until_ended();
 
     bench.script.answer([Step::Say("grams.")]);

@@ -33,7 +33,10 @@ fn a_chat_in_which_something_is_written_becomes_the_latest() {
     assert_eq!(titles(&bench), ["Two", "One"]);
     bench.ask(Some(one.chat.id), "More");
     assert_eq!(titles(&bench), ["One", "Two"], "a message");
-    bench.chat.regenerate(two.messages[1].id, true).unwrap();
+    bench
+        .chat
+        .regenerate(two.messages[1].id, true, None)
+        .unwrap();
     bench.until_ended();
     assert_eq!(titles(&bench), ["Two", "One"], "another answer");
     bench
@@ -108,7 +111,7 @@ fn deleting_can_be_undone() {
     );
     let message = view.messages[1].id;
     assert_eq!(
-        bench.chat.regenerate(message, true).unwrap_err().code,
+        bench.chat.regenerate(message, true, None).unwrap_err().code,
         FailureCode::Other
     );
 

@@ -120,7 +120,9 @@ fn a_chat_that_is_opened_while_another_is_answered_is_read_afterwards() {
     bench.chat.read_ahead(Some(chat), "", true).unwrap();
     go.send(()).unwrap();
     bench.until_ended();
-    script.beside().until(&Beside::ReadChat(chat, "Yes.".into()));
+    script
+        .beside()
+        .until(&Beside::ReadChat(chat, "Yes.".into()));
 }
 
 #[test]

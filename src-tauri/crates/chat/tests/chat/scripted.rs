@@ -10,8 +10,8 @@ use chat::{
     PromptCounter, TemplateChoice, TemplateStatus,
 };
 use inference::{
-    Conversation, Event, Finished, GenerateParams, Part, Prompt, Role, Sampling, Stats, StopReason,
-    Turn,
+    Conversation, Event, Finished, GenerateParams, Part, Prompt, Role, Sampling, Signals, Stats,
+    StopReason, ThinkingCut, Turn,
 };
 use jiff::civil::Date;
 
@@ -37,6 +37,8 @@ pub enum Step {
     Sleep(u64),
     /// Goes on when the test says so, or when it is cancelled.
     Wait,
+    /// Thinks until the answer is asked for.
+    ThinkOn(&'static str),
     /// Tokens that come though it was cancelled.
     LastWords(&'static [&'static str]),
     /// Hears of no cancel: it goes on when the sender of [`Script::stuck`] is dropped.
@@ -55,6 +57,8 @@ pub struct Asked {
     pub today: Date,
     pub sampling: Sampling,
     pub max_tokens: Option<usize>,
+    pub thinking_budget: Option<usize>,
+    pub goes_on: bool,
     pub lookup: bool,
     /// Whether the last of the history is to be continued.
     pub resume: bool,
@@ -70,6 +74,8 @@ impl Asked {
             today: conversation.today,
             sampling: params.sampling.clone(),
             max_tokens: params.max_tokens,
+            thinking_budget: params.thinking_budget,
+            goes_on: params.goes_on,
             lookup: params.lookup,
         }
     }
@@ -103,6 +109,7 @@ struct Inner {
     beside: BesideLog,
     counter: CounterLog,
     last_prompt: usize,
+    title: Option<&'static str>,
 }
 
 impl Script {
@@ -200,6 +207,10 @@ impl Script {
         let conversation = &self.0.lock().unwrap().prompted[prompt.ids[0] as usize];
         let last = conversation.messages.last();
         last.map_or(String::new(), |turn| turn.text.clone())
+    }
+    /// What the models say when they are asked for a title; without it they are about another chat.
+    pub fn title(&self, title: &'static str) {
+        self.0.lock().unwrap().title = Some(title);
     }
     /// Making a prompt takes until it is cancelled.
     pub fn slow_prompt(&self) {
@@ -343,6 +354,36 @@ impl ModelHost for Scripted {
         self.script.beside().push_held(ahead, cancel);
     }
 
+    fn generate_aside(
+        &mut self,
+        prompt: &Prompt,
+        params: &GenerateParams,
+        cancel: &AtomicBool,
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Option<Finished>, Failure> {
+        let Some(title) = self.script.0.lock().unwrap().title else {
+            return Ok(None);
+        };
+        assert_eq!(params.thinking_budget, Some(0));
+        let question = self.script.last_words(prompt);
+        self.script
+            .beside()
+            .push_held(Beside::Aside(question), cancel);
+        let part = Part::Answer;
+        on_event(Event::Token {
+            id: 1,
+            piece: title,
+            part,
+        });
+        let reason = if cancel.load(Ordering::Relaxed) {
+            StopReason::Cancelled
+        } else {
+            StopReason::EndOfTurn
+        };
+        let stats = Stats::default();
+        Ok(Some(Finished { reason, stats }))
+    }
+
     fn work_while_idle(&mut self, evaluates: bool, cancel: &AtomicBool) -> bool {
         if evaluates {
             return self.script.beside().idle(cancel);
@@ -399,7 +440,7 @@ impl ModelHost for Scripted {
         &mut self,
         prompt: &Prompt,
         params: &GenerateParams,
-        cancel: &AtomicBool,
+        Signals { cancel, answer_now }: Signals<'_>,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, Failure> {
         let (steps, go, stuck) = {
@@ -420,6 +461,7 @@ impl ModelHost for Scripted {
             open.device.reason = "The GPU failed.".into();
         }
         let mut tokens = 0;
+        let mut thinking_cut = None;
         let mut reason = StopReason::EndOfTurn;
         for step in steps {
             let heeds_cancel = !matches!(step, Step::LastWords(_) | Step::Panic);
@@ -439,6 +481,17 @@ impl ModelHost for Scripted {
                     piece: text,
                     part: Part::Thinking,
                 }),
+                Step::ThinkOn(text) => {
+                    on_event(Event::Token {
+                        id,
+                        piece: text,
+                        part: Part::Thinking,
+                    });
+                    while !answer_now.load(Ordering::Relaxed) && !cancel.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    thinking_cut = Some(ThinkingCut::AnswerNow);
+                }
                 Step::Say(text) => on_event(Event::Token {
                     id,
                     piece: text,
@@ -480,7 +533,10 @@ impl ModelHost for Scripted {
                     break;
                 }
             }
-            tokens += u32::from(matches!(step, Step::Think(_) | Step::Say(_) | Step::Tag(_)));
+            tokens += u32::from(matches!(
+                step,
+                Step::Think(_) | Step::ThinkOn(_) | Step::Say(_) | Step::Tag(_)
+            ));
         }
         // A cancel during the last step counts too.
         if cancel.load(Ordering::Relaxed) {
@@ -489,6 +545,7 @@ impl ModelHost for Scripted {
         let stats = Stats {
             prompt_tokens: 10,
             tokens: tokens as usize,
+            thinking_cut,
             first_token_ms: 1.0,
             tokens_per_second: 10.0,
             read_per_second: 100.0,

@@ -27,6 +27,7 @@ fn settings_survive_a_restart() {
             ..SamplingSettings::default()
         },
         max_tokens: Some(100),
+        thinking_budget: Some(50),
         lookup: !Settings::default().lookup,
         read_ahead: !Settings::default().read_ahead,
         instructions: "Be brief.".into(),
@@ -34,6 +35,7 @@ fn settings_survive_a_restart() {
         send_with: SendWith::CtrlEnter,
         zoom: 150,
         show_stats: false,
+        model_titles: true,
     };
     assert_eq!(
         bench.chat.save_settings(settings.clone()).unwrap(),
@@ -58,7 +60,9 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ..Settings::default()
     };
     bench.chat.save_settings(good.clone()).unwrap();
-    let wrong: [Wrong; 34] = [
+    let wrong: [Wrong; 36] = [
+        ("Thinking budget", |s| s.thinking_budget = Some(0)),
+        ("Thinking budget", |s| s.thinking_budget = Some(u32::MAX)),
         ("Temperature", |s| {
             s.sampling_changes.temperature = Some(-0.1)
         }),

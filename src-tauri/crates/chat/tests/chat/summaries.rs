@@ -124,7 +124,7 @@ fn a_turn_that_fills_the_context_alone_is_not_summed_up_from_nothing() {
     let other = chat::ModelChoice::File("other.gguf".into());
     bench.chat.open_model(other).unwrap();
     bench.until_ready();
-    bench.chat.regenerate(failed.id, false).unwrap();
+    bench.chat.regenerate(failed.id, false, None).unwrap();
     assert_eq!(bench.until_ended().state, MessageState::Done);
 }
 
@@ -146,10 +146,10 @@ fn a_summary_that_was_stopped_or_failed_is_written_again_from_the_chat() {
     assert_eq!(asked.history[0].text, "How heavy?");
 
     bench.script.answer([Step::Fail("The device is gone.")]);
-    bench.chat.regenerate(summary.id, false).unwrap();
+    bench.chat.regenerate(summary.id, false, None).unwrap();
     let failed = bench.until_ended();
     assert_eq!(failed.state, MessageState::Failed);
-    bench.chat.regenerate(failed.id, false).unwrap();
+    bench.chat.regenerate(failed.id, false, None).unwrap();
     assert_eq!(bench.until_ended().state, MessageState::Done);
     assert_eq!(bench.script.last_turn().history[0].text, "How heavy?");
 
@@ -177,13 +177,13 @@ fn without_the_other_chat_the_summary_stays_and_is_not_written_again() {
     bench.ask(Some(chat), "Go on");
 
     let summary = view.messages.last().unwrap();
-    bench.chat.regenerate(summary.id, false).unwrap();
+    bench.chat.regenerate(summary.id, false, None).unwrap();
     let failed = bench.until_ended();
     let error = failed.error.unwrap();
     assert_eq!(error.code, FailureCode::Other);
     assert!(error.message.contains("was deleted"), "{}", error.message);
     bench.chat.restore(of).unwrap();
-    bench.chat.regenerate(failed.id, false).unwrap();
+    bench.chat.regenerate(failed.id, false, None).unwrap();
     assert_eq!(bench.until_ended().state, MessageState::Done);
 }
 

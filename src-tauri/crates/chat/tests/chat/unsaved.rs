@@ -62,7 +62,7 @@ fn an_answer_that_cannot_be_saved_is_stopped_and_saved_when_that_is_possible() {
     for refused in [
         bench.chat.send(Some(chat), "Sure?", true),
         bench.chat.continue_answer(ended.id),
-        bench.chat.regenerate(ended.id, true),
+        bench.chat.regenerate(ended.id, true, None),
     ] {
         assert_eq!(refused.unwrap_err().code, FailureCode::Store);
     }
@@ -284,7 +284,10 @@ fn chats_can_be_read_though_nothing_can_be_written() {
     bench.script.answer([Step::Say("Six grams.")]);
     let first = bench.ask(None, "How heavy?");
     bench.script.answer([Step::Say("Five grams.")]);
-    bench.chat.regenerate(first.messages[1].id, true).unwrap();
+    bench
+        .chat
+        .regenerate(first.messages[1].id, true, None)
+        .unwrap();
     bench.until_ended();
     let second = bench.ask(None, "How long?");
     faults::refuse_writes(&path, &TABLES).unwrap();
@@ -321,7 +324,7 @@ fn a_shown_branch_that_could_not_be_saved_is_saved_later() {
     let (_folder, path, mut bench) = on_file();
     let first = bench.ask(None, "How heavy?");
     let (chat, answer) = (first.chat.id, first.messages[1].id);
-    bench.chat.regenerate(answer, true).unwrap();
+    bench.chat.regenerate(answer, true, None).unwrap();
     bench.until_ended();
     faults::refuse_writes(&path, &TABLES).unwrap();
     bench.chat.show_sibling(answer).unwrap();
@@ -339,7 +342,7 @@ fn a_branch_that_is_shown_later_takes_the_place_of_one_that_could_not_be_saved()
     let mut bench = Bench::timed(Store::open(&path).unwrap(), &script, TODAY, UNHURRIED);
     let view = bench.ask(None, "How heavy?");
     let (chat, first) = (view.chat.id, view.messages[1].id);
-    let second = bench.chat.regenerate(first, true).unwrap().messages[0].id;
+    let second = bench.chat.regenerate(first, true, None).unwrap().messages[0].id;
     bench.until_ended();
     faults::refuse_writes(&path, &TABLES).unwrap();
     bench.chat.show_sibling(first).unwrap();

@@ -1,10 +1,11 @@
 //! What the window gets, as JSON: the names and the values that the page is written against.
 
 use chat::{
-    AnswerStats, ChatEvent, ChatId, ChatSummary, Failure, FailureCode, Message, MessageId,
-    MessageState, ModelStatus, ModelView, Omitted, ReadFrom, Role, Settings, Stage, UnopenedModel,
+    AnswerStats, ChatEvent, ChatId, ChatSummary, Failure, FailureCode, LengthWish, Message,
+    MessageId, MessageState, ModelStatus, ModelView, Omitted, ReadFrom, Role, Settings, Stage,
+    UnopenedModel,
 };
-use inference::Stats;
+use inference::{Stats, ThinkingCut};
 use serde_json::{Value, json};
 
 /// As it goes over the channel, where a float has the digits of its own precision.
@@ -37,6 +38,7 @@ fn a_message_has_a_value_for_every_field() {
             cached_tokens: 40,
             tokens: 23,
             thinking_tokens: 7,
+            thinking_cut: Some(ThinkingCut::AnswerNow),
             first_token_ms: 1235.5,
             tokens_per_second: 16.25,
             read_per_second: 84.5,
@@ -55,6 +57,7 @@ fn a_message_has_a_value_for_every_field() {
         thinking: Some("Hm.".into()),
         thinking_ms: Some(1250),
         thinks: true,
+        length: Some(LengthWish::Shorter),
         state: MessageState::Failed,
         stats: Some(stats),
         error: Some(failure()),
@@ -79,9 +82,11 @@ fn a_message_has_a_value_for_every_field() {
         "thinking": "Hm.",
         "thinkingMs": 1250,
         "thinks": true,
+        "length": "shorter",
         "state": "failed",
         "stats": {
-            "promptTokens": 101, "cachedTokens": 40, "tokens": 23, "thinkingTokens": 7, "firstTokenMs": 1235.5,
+            "promptTokens": 101, "cachedTokens": 40, "tokens": 23, "thinkingTokens": 7, "thinkingCut": "answer-now",
+            "firstTokenMs": 1235.5,
             "tokensPerSecond": 16.25, "readPerSecond": 84.5, "draftedTokens": 6, "acceptedTokens": 5, "seed": 77,
             "model": "Mine", "device": "CPU",
         },

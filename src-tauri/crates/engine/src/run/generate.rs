@@ -3,15 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use inference::{Event, Finished, GenerateParams, Part, Prompt, Stats, StopReason};
+use inference::{Event, Finished, GenerateParams, Part, Prompt, Signals, Stats, StopReason};
 
 use crate::model::error::DeviceError;
 use crate::model::evaluate::Pass;
 use crate::run::random::random_seed;
-use crate::run::sampler::Sampler;
+use crate::run::sampler::{Sampler, suppress};
 use crate::run::session::Session;
 use crate::run::speculative::Speculator;
-use crate::text::think::PartTracker;
+use crate::run::thinking_end::ThinkingEnd;
+use crate::text::think::{self, PartTracker};
 use crate::text::tokenizer::Tokenizer;
 
 /// Error of generating an answer.
@@ -58,7 +59,7 @@ impl Generator<'_> {
         &mut self,
         prompt: &Prompt,
         params: &GenerateParams,
-        cancel: &AtomicBool,
+        signals: Signals<'_>,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, GenerateError> {
         let ids = &prompt.ids;
@@ -77,7 +78,7 @@ impl Generator<'_> {
             seed: params.sampling.seed.unwrap_or_else(random_seed),
             ..Stats::default()
         };
-        if self.prefill(prompt, &mut stats, cancel, on_event)? == Pass::Cancelled {
+        if self.prefill(prompt, &mut stats, signals.cancel, on_event)? == Pass::Cancelled {
             return Ok(Finished {
                 reason: StopReason::Cancelled,
                 stats,
@@ -86,7 +87,7 @@ impl Generator<'_> {
         let evaluated = stats.prompt_tokens - stats.cached_tokens;
         stats.read_per_second = rate(evaluated, started.elapsed().as_secs_f64());
         let starts_in = prompt.starts_in;
-        let reason = self.answer(starts_in, params, &mut stats, started, cancel, on_event)?;
+        let reason = self.answer(starts_in, params, &mut stats, started, signals, on_event)?;
         Ok(Finished { reason, stats })
     }
 
@@ -117,7 +118,7 @@ impl Generator<'_> {
         params: &GenerateParams,
         stats: &mut Stats,
         started: Instant,
-        cancel: &AtomicBool,
+        signals: Signals<'_>,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<StopReason, DeviceError> {
         let mut sampler = Sampler::new(params.sampling.clone(), stats.seed)
@@ -128,18 +129,43 @@ impl Generator<'_> {
         let mut recent = self.session.tokens().to_vec();
         let lookup = params.lookup && self.session.batch_limit() > 1;
         let mut speculator = Speculator::new(lookup);
-        let on_device = !lookup && self.session.samples_on_device(&sampler)?;
+        let mut on_device = !lookup && self.session.samples_on_device(&sampler)?;
+        let mut thinking =
+            ThinkingEnd::new(self.tokenizer, params.thinking_budget, signals.answer_now);
         let mut sampled = None;
         let reason = loop {
             if stats.tokens >= max_tokens {
                 break StopReason::MaxTokens;
             }
-            if cancel.load(Ordering::Relaxed) {
+            if signals.cancel.load(Ordering::Relaxed) {
                 break StopReason::Cancelled;
             }
-            let id = sampled
-                .take()
-                .unwrap_or_else(|| sampler.sample(speculator.logits(self.session), &recent));
+            if thinking.begins(&parts, stats.thinking_tokens, recent.last().copied()) {
+                // The model may not think again.
+                if let Some(open) = self.tokenizer.special(think::OPEN) {
+                    sampler.suppress(open);
+                }
+                if on_device {
+                    self.session.truncate(recent.len());
+                    on_device = self.session.samples_on_device(&sampler)?;
+                }
+            }
+            let forced = thinking.next();
+            let id = if let Some(id) = forced {
+                // Drops what was sampled in its place, and the pass over that.
+                if sampled.take().is_some() {
+                    self.session.truncate(recent.len());
+                }
+                id
+            } else if let Some(id) = sampled.take() {
+                id
+            } else {
+                let logits = speculator.logits(self.session);
+                if params.goes_on && stats.tokens == 0 {
+                    suppress(logits, self.tokenizer.turn_ends());
+                }
+                sampler.sample(logits, &recent)
+            };
             if self.tokenizer.turn_ends().contains(&id) {
                 break StopReason::EndOfTurn;
             }
@@ -148,7 +174,11 @@ impl Generator<'_> {
             if stats.tokens == 1 {
                 stats.first_token_ms = started.elapsed().as_secs_f64() * 1000.0;
             }
-            let part = parts.part(id);
+            let mut part = parts.part(id);
+            if forced.is_some() && parts.is_thinking() {
+                // Of the end, not of what was thought.
+                part = Part::Control;
+            }
             stats.thinking_tokens += usize::from(part == Part::Thinking);
             on_event(Event::Token {
                 id,
@@ -162,16 +192,21 @@ impl Generator<'_> {
                 break StopReason::MaxTokens;
             }
             if on_device {
-                let more = recent.len() + 1 < self.context && stats.tokens + 1 < max_tokens;
+                let more = recent.len() + 1 < self.context
+                    && stats.tokens + 1 < max_tokens
+                    && !thinking.is_under_way();
                 sampled = Some(self.session.step_on_device(id, &mut sampler, more)?);
                 continue;
             }
             // The last token of a context or an answer is not evaluated.
             let max_draft = (self.context - recent.len()).min(max_tokens - stats.tokens) - 1;
-            if speculator.advance(self.session, &recent, max_draft, cancel)? == Pass::Cancelled {
+            if speculator.advance(self.session, &recent, max_draft, signals.cancel)?
+                == Pass::Cancelled
+            {
                 break StopReason::Cancelled;
             }
         };
+        stats.thinking_cut = thinking.cut();
         (stats.drafted_tokens, stats.accepted_tokens) = (speculator.drafted, speculator.accepted);
         self.session.truncate(recent.len());
         let decoding = started.elapsed().as_secs_f64() - stats.first_token_ms / 1000.0;

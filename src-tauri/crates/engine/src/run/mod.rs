@@ -10,3 +10,4 @@ pub mod scripted;
 mod sequence;
 pub mod session;
 pub mod speculative;
+mod thinking_end;

@@ -48,6 +48,13 @@ impl Sampler {
         self
     }
 
+    /// Never samples this token from now on.
+    pub fn suppress(&mut self, id: u32) {
+        if let Err(at) = self.suppressed.binary_search(&id) {
+            self.suppressed.insert(at, id);
+        }
+    }
+
     /// The parameters of sampling.
     pub fn sampling(&self) -> &Sampling {
         &self.sampling
@@ -75,7 +82,7 @@ impl Sampler {
 
     /// As [`Sampler::sample`], with a uniform draw that was made before.
     pub fn sample_with(&mut self, logits: &mut [f32], recent: &[u32], u: f64) -> u32 {
-        self.suppress(logits);
+        suppress(logits, &self.suppressed);
         self.penalise(logits, recent);
         let peak = maximum(logits);
         let chosen = if peak == f32::NEG_INFINITY {
@@ -87,14 +94,6 @@ impl Sampler {
             self.draw(u)
         };
         chosen.unwrap_or_else(|| self.first_allowed())
-    }
-
-    fn suppress(&self, logits: &mut [f32]) {
-        for &id in &self.suppressed {
-            if let Some(logit) = logits.get_mut(id as usize) {
-                *logit = f32::NEG_INFINITY;
-            }
-        }
     }
 
     /// The first token that is not suppressed, for logits that are all NaN or −∞.
@@ -222,6 +221,15 @@ impl Sampler {
             }
         }
         self.candidates.last().map(|candidate| candidate.id)
+    }
+}
+
+/// Has none of `ids` be sampled from these logits.
+pub(crate) fn suppress(logits: &mut [f32], ids: &[u32]) {
+    for &id in ids {
+        if let Some(logit) = logits.get_mut(id as usize) {
+            *logit = f32::NEG_INFINITY;
+        }
     }
 }
 

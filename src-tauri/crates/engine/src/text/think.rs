@@ -29,6 +29,11 @@ impl<'a> PartTracker<'a> {
         }
     }
 
+    /// Whether the thinking is open.
+    pub fn is_thinking(&self) -> bool {
+        self.current == Part::Thinking
+    }
+
     /// The part that the next token belongs to.
     pub fn part(&mut self, id: u32) -> Part {
         if Some(id) == self.open {

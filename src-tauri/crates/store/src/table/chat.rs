@@ -66,6 +66,12 @@ impl ChatRow {
     }
 }
 
+/// Has what was purged leave the WAL too.
+pub(super) fn empty_wal(db: &Connection) {
+    // While another connection reads, this does nothing, and closing the file does it.
+    let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+}
+
 /// The chats.
 pub struct ChatTable<'s> {
     pub(crate) db: &'s Connection,
@@ -188,10 +194,7 @@ impl ChatTable<'_> {
         }
         transaction.commit()?;
         if !expired.is_empty() {
-            // While another connection reads, this does nothing, and closing the file does it.
-            let _ = self
-                .db
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            empty_wal(self.db);
         }
         Ok(false)
     }

@@ -7,16 +7,17 @@
 use inference::Role;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::StoreError;
 use crate::migrate::Step;
+use crate::table::deleted::IS_DELETED;
 use crate::table::id::{ChatId, MessageId};
 
 // No cascade along `parent`: SQLite would recurse once per message, and it does so 1,000 times at
 // most. Messages are deleted with their chat, and the key is checked then.
-pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT];
+pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT, LENGTH];
 
 const CREATE: Step = Step {
     version: 1,
@@ -55,6 +56,11 @@ const CONTEXT: Step = Step {
     version: 4,
     sql: "ALTER TABLE message ADD COLUMN prompt_leaf INTEGER;
           ALTER TABLE message ADD COLUMN read_again INTEGER NOT NULL DEFAULT 0;",
+};
+
+const LENGTH: Step = Step {
+    version: 4,
+    sql: "ALTER TABLE message ADD COLUMN length_wish TEXT CHECK (length_wish IN ('shorter', 'longer'));",
 };
 
 /// The state of a message.
@@ -108,6 +114,22 @@ stored_by_name!(MessageState {
     Failed = "failed"
 });
 
+/// How long an answer was asked to be, beside its question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum LengthWish {
+    /// Shorter than usual.
+    Shorter,
+    /// Longer than usual.
+    Longer,
+}
+
+stored_by_name!(LengthWish {
+    Shorter = "shorter",
+    Longer = "longer"
+});
+
 /// A message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageRow {
@@ -125,6 +147,8 @@ pub struct MessageRow {
     pub progress: Progress,
     /// Whether it was asked to think.
     pub thinks: bool,
+    /// How long it was asked to be.
+    pub length: Option<LengthWish>,
     /// Statistics of the generation, as JSON.
     pub stats: Option<Value>,
     /// Why it failed.
@@ -197,13 +221,14 @@ pub struct OmittedRow {
 
 const COLUMNS: &str = "message.id, message.chat, message.parent, role, state, text, thinking, thinking_ms, tokens, \
      model, thinks, stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, \
-     message.created_at, prompt_leaf, read_again";
+     message.created_at, prompt_leaf, read_again, length_wish";
 
 /// From a message down to where its branch was last left, or along the latest messages.
 const DOWN: &str = "WITH RECURSIVE down (id, depth) AS (
          SELECT ?1, 0
          UNION ALL
-         SELECT coalesce(shown, (SELECT max(id) FROM message AS child WHERE child.parent = message.id)),
+         SELECT coalesce(shown, (SELECT max(id) FROM message AS child WHERE child.parent = message.id
+                                 AND id NOT IN (SELECT message FROM deleted_message))),
                 depth + 1
          FROM down JOIN message ON message.id = down.id
      )";
@@ -231,6 +256,7 @@ impl MessageRow {
                 model: row.get(9)?,
             },
             thinks: row.get(10)?,
+            length: row.get(21)?,
             stats: row
                 .get::<_, Option<String>>(11)?
                 .and_then(|json| serde_json::from_str(&json).ok()),
@@ -270,11 +296,11 @@ pub struct MessageTable<'s> {
 }
 
 impl MessageTable<'_> {
-    /// A message of a chat that is not deleted.
+    /// A message that is not deleted, nor its chat.
     pub fn get(&self, message: MessageId) -> Result<MessageRow, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM message JOIN chat ON chat.id = message.chat
-             WHERE message.id = ?1 AND chat.deleted_at IS NULL"
+             WHERE message.id = ?1 AND chat.deleted_at IS NULL AND NOT {IS_DELETED}"
         );
         let row = self
             .db
@@ -315,20 +341,21 @@ impl MessageTable<'_> {
         chat: ChatId,
         parent: Option<MessageId>,
     ) -> Result<Vec<MessageId>, StoreError> {
-        let mut read = self.db.prepare_cached(
-            "SELECT id FROM message WHERE chat = ?1 AND parent IS ?2 ORDER BY id",
-        )?;
+        let mut read = self.db.prepare_cached(&format!(
+            "SELECT id FROM message WHERE chat = ?1 AND parent IS ?2 AND NOT {IS_DELETED} ORDER BY id"
+        ))?;
         let rows = read.query_map((chat.0, parent.map(|id| id.0)), |row| {
             row.get(0).map(MessageId)
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Every message of a chat with its parent, oldest first: the shape of the tree.
+    /// Every message of a chat with its parent, oldest first: the shape of the tree. What follows a deleted message is
+    /// left out with it.
     pub fn tree(&self, chat: ChatId) -> Result<Vec<(MessageId, Option<MessageId>)>, StoreError> {
-        let mut read = self
-            .db
-            .prepare_cached("SELECT id, parent FROM message WHERE chat = ?1 ORDER BY id")?;
+        let mut read = self.db.prepare_cached(&format!(
+            "SELECT id, parent FROM message WHERE chat = ?1 AND NOT {IS_DELETED} ORDER BY id"
+        ))?;
         let rows = read.query_map([chat.0], |row| {
             Ok((
                 MessageId(row.get(0)?),
@@ -374,7 +401,8 @@ impl MessageTable<'_> {
         self.db
             .prepare_cached(
                 "WITH RECURSIVE up (id, parent) AS (
-                     SELECT id, parent FROM message WHERE id = ?1
+                     SELECT id, parent FROM message
+                     WHERE id = ?1 AND id NOT IN (SELECT message FROM deleted_message)
                      UNION ALL
                      SELECT message.id, message.parent FROM up JOIN message ON message.id = up.parent
                  )
@@ -384,7 +412,8 @@ impl MessageTable<'_> {
         let shown = self
             .db
             .prepare_cached(&format!(
-                "{DOWN} UPDATE chat SET leaf = ({LEAF}) WHERE id = (SELECT chat FROM message WHERE id = ?1)"
+                "{DOWN} UPDATE chat SET leaf = ({LEAF})
+                 WHERE id = (SELECT chat FROM message WHERE id = ?1 AND NOT {IS_DELETED})"
             ))?
             .execute([message.0])?;
         if shown == 0 {
@@ -446,6 +475,50 @@ impl MessageTable<'_> {
     /// Marks an answer as being written again.
     pub fn reopen(&self, message: MessageId) -> Result<(), StoreError> {
         self.end(message, MessageState::Writing, None, None)
+    }
+
+    /// Keeps how long an answer is asked to be.
+    pub fn set_length(&self, message: MessageId, length: LengthWish) -> Result<(), StoreError> {
+        self.db
+            .prepare_cached("UPDATE message SET length_wish = ?2 WHERE id = ?1")?
+            .execute((message.0, length))?;
+        Ok(())
+    }
+
+    /// Gives an answer that was continued what it had before.
+    pub fn put_back(&self, row: &MessageRow) -> Result<(), StoreError> {
+        self.journal(row.id, &row.progress)?;
+        self.db
+            .prepare_cached("UPDATE message SET stats = NULL WHERE id = ?1")?
+            .execute([row.id.0])?;
+        self.end(row.id, row.state, row.stats.as_ref(), row.error.as_ref())?;
+        self.omit(row.id, &row.omitted)
+    }
+
+    /// Copies a message into another chat, below `parent`. What its prompt left out, it names by messages of its own chat:
+    /// that is for [`MessageTable::omit`].
+    pub fn copy(
+        &self,
+        message: MessageId,
+        chat: ChatId,
+        parent: Option<MessageId>,
+    ) -> Result<MessageId, StoreError> {
+        let copied = self
+            .db
+            .prepare_cached(&format!(
+                "INSERT INTO message (chat, parent, role, state, text, thinks, thinking, thinking_ms, tokens, model,
+                     stats, error_code, error_message, omitted_messages, omitted_thinking, created_at, length_wish,
+                     prompt_leaf, read_again)
+                 SELECT ?2, ?3, role, state, text, thinks, thinking, thinking_ms, tokens, model,
+                     stats, error_code, error_message, omitted_messages, omitted_thinking, created_at, length_wish,
+                     prompt_leaf, read_again
+                 FROM message WHERE id = ?1 AND NOT {IS_DELETED}"
+            ))?
+            .execute((message.0, chat.0, parent.map(|id| id.0)))?;
+        if copied == 0 {
+            return Err(StoreError::NotFound("message"));
+        }
+        Ok(MessageId(self.db.last_insert_rowid()))
     }
 
     /// Keeps what the prompt of an answer left out.

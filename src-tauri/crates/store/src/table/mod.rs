@@ -1,6 +1,7 @@
 //! The tables: in each module the schema steps, the row, the reads and the writes.
 
 pub(crate) mod chat;
+pub(crate) mod deleted;
 pub(crate) mod draft;
 pub(crate) mod id;
 pub(crate) mod message;
@@ -15,6 +16,7 @@ pub(crate) fn steps() -> Vec<Step> {
     [
         chat::STEPS,
         message::STEPS,
+        deleted::STEPS,
         setting::STEPS,
         draft::STEPS,
         window::STEPS,

@@ -16,6 +16,7 @@ use rusqlite::{Connection, Row};
 
 use crate::deadline::{self, Deadline};
 use crate::error::StoreError;
+use crate::table::deleted::IS_DELETED;
 use crate::table::id::ChatId;
 use crate::table::id::MessageId;
 
@@ -66,7 +67,7 @@ impl Search<'_> {
     /// Finds what has all words of `query`, in any order and each as the beginning of a word, then
     /// what has them within words; in quotes, words stand together as they are. Titles come first,
     /// those of the chats that were written in last before others, then messages, the latest first, at
-    /// most `limit` of each. Deleted chats are excluded.
+    /// most `limit` of each. Deleted chats and messages are excluded.
     ///
     /// The query is text: but for quotes, nothing in it is syntax. Its first 32 words in its first
     /// 512 characters count; those of one or two characters are beginnings only. What is not found
@@ -147,7 +148,7 @@ impl Search<'_> {
              FROM {index}
              JOIN message ON message.id = {index}.rowid
              JOIN chat ON chat.id = message.chat
-             WHERE {index} MATCH ?1 AND chat.deleted_at IS NULL AND {also}
+             WHERE {index} MATCH ?1 AND chat.deleted_at IS NULL AND NOT {IS_DELETED} AND {also}
              ORDER BY {index}.rowid DESC LIMIT ?2"
         );
         self.rows(found, &sql, matching, limit)?;

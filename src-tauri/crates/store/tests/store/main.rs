@@ -5,6 +5,7 @@
 mod chats;
 mod copies;
 mod crashing;
+mod deleting;
 mod drafts;
 mod messages;
 mod modes;

@@ -247,7 +247,10 @@ fn what_is_found_in_the_thinking_says_so() {
         .end(message, MessageState::Done, None, None)
         .unwrap();
     let found = store.search().find("regulus", 9).unwrap();
-    let places: Vec<_> = found.iter().map(|row| (row.message, row.in_thinking)).collect();
+    let places: Vec<_> = found
+        .iter()
+        .map(|row| (row.message, row.in_thinking))
+        .collect();
     assert_eq!(places, [(Some(message), true), (Some(asked), false)]);
     assert!(found[0].snippet.contains("\u{E000}regulus\u{E001} is"));
 }

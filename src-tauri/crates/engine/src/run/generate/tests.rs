@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use inference::Sampling;
+use inference::{Sampling, ThinkingCut};
 
 use super::*;
 use crate::gguf::Gguf;
-use crate::run::scripted::Scripted;
+use crate::run::scripted::{Scripted, SelfSampling};
 
 fn tokenizer() -> Tokenizer {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tokenizer.gguf");
@@ -35,6 +35,16 @@ fn generate_after(
     says: Vec<u32>,
     params: &GenerateParams,
 ) -> (Generated, Finished) {
+    generate_with(prompt, says, params, &AtomicBool::new(false))
+}
+
+/// The same with a flag that asks for the answer.
+fn generate_with(
+    prompt: &Prompt,
+    says: Vec<u32>,
+    params: &GenerateParams,
+    answer_now: &AtomicBool,
+) -> (Generated, Finished) {
     let tokenizer = tokenizer();
     let (read, vocab) = (prompt.ids.len(), tokenizer.vocabulary_size());
     let dot = tokenizer.encode(".", true)[0];
@@ -53,7 +63,12 @@ fn generate_after(
         context: 256,
     };
     let mut generated = Generated::default();
-    let finished = generator.run(prompt, params, &AtomicBool::new(false), &mut |event| {
+    let never = AtomicBool::new(false);
+    let signals = Signals {
+        cancel: &never,
+        answer_now,
+    };
+    let finished = generator.run(prompt, params, signals, &mut |event| {
         if let Event::Token { id, piece, part } = event {
             generated.ids.push(id);
             match part {
@@ -76,6 +91,7 @@ fn params(temperature: f32, lookup: bool) -> GenerateParams {
         },
         max_tokens: Some(30),
         lookup,
+        ..GenerateParams::default()
     }
 }
 
@@ -139,6 +155,143 @@ fn thinking_that_the_prompt_has_opened_is_thinking() {
     assert_eq!(finished.stats.tokens, generated.ids.len());
 }
 
+#[derive(Clone, Copy)]
+enum Where {
+    Host,
+    Device,
+}
+
+/// What a model says that thinks until its thinking is ended, with a sentence of text then.
+fn thinks_on(sampler: Where, answer_now: usize, params: &GenerateParams) -> (Generated, Finished) {
+    let tokenizer = tokenizer();
+    let prompt = Prompt::of_ids(tokenizer.encode("abc abc abc", true));
+    let close = tokenizer.special(think::CLOSE).expect("a tag");
+    let [think, y, dot] = ["<think>", "y", "."].map(|text| tokenizer.encode(text, true)[0]);
+    let (begin, vocab) = (prompt.ids.len(), tokenizer.vocabulary_size());
+    let end = tokenizer.turn_ends()[0];
+    let logits = move |tokens: &[u32]| {
+        let mut logits = vec![0.0; vocab];
+        let said = &tokens[begin..];
+        // After the end it would think again, if it could.
+        logits[think as usize] = if said.is_empty() || said.contains(&close) {
+            90.0
+        } else {
+            0.0
+        };
+        let next = match said.iter().position(|&id| id == close) {
+            None => dot,
+            Some(at) if said.len() < at + 5 => y,
+            Some(_) => end,
+        };
+        logits[next as usize] = 80.0;
+        logits
+    };
+    let model = Scripted::new(logits, |_| {});
+    let mut session = match sampler {
+        Where::Host => Session::new(Box::new(model)),
+        Where::Device => Session::new(Box::new(SelfSampling::new(model))),
+    };
+    let mut generator = Generator {
+        session: &mut session,
+        tokenizer: &tokenizer,
+        context: 256,
+    };
+    let (never, now) = (AtomicBool::new(false), AtomicBool::new(false));
+    let signals = Signals {
+        cancel: &never,
+        answer_now: &now,
+    };
+    let mut generated = Generated::default();
+    let finished = generator.run(&prompt, params, signals, &mut |event| {
+        if let Event::Token { id, piece, part } = event {
+            generated.ids.push(id);
+            now.store(generated.ids.len() >= answer_now, Ordering::Relaxed);
+            match part {
+                Part::Thinking => generated.thinking.push_str(piece),
+                Part::Answer => generated.answer.push_str(piece),
+                Part::Control => {}
+            }
+        }
+    });
+    let held = session.tokens()[begin..].to_vec();
+    assert_eq!(held, generated.ids, "the cache has what was reported");
+    (generated, finished.expect("no failure"))
+}
+
+#[test]
+fn thinking_ends_when_the_answer_is_asked_for_and_the_answer_goes_on_from_there() {
+    let tokenizer = tokenizer();
+    for (sampler, lookup) in [
+        (Where::Host, false),
+        (Where::Host, true),
+        (Where::Device, false),
+    ] {
+        let (generated, finished) = thinks_on(sampler, 6, &params(0.0, lookup));
+        let encode = |text| tokenizer.encode(text, true);
+        let dots = encode(".").repeat(5);
+        let written = [encode("<think>"), dots, encode("\n</think>\nyyy")].concat();
+        assert_eq!(generated.ids, written);
+        assert_eq!(
+            (&*generated.thinking, &*generated.answer),
+            (".....", "\nyyy")
+        );
+        assert_eq!(finished.reason, StopReason::EndOfTurn);
+        assert_eq!(finished.stats.thinking_cut, Some(ThinkingCut::AnswerNow));
+        assert_eq!(finished.stats.thinking_tokens, 5);
+        assert_eq!(finished.stats.tokens, written.len());
+    }
+}
+
+#[test]
+fn thinking_has_no_more_tokens_than_its_budget() {
+    let budget = |tokens| GenerateParams {
+        thinking_budget: Some(tokens),
+        ..params(0.0, false)
+    };
+    let each = |tokens| [(Where::Host, tokens), (Where::Device, tokens)];
+    for (sampler, tokens) in [0, 1, 9].into_iter().flat_map(each) {
+        let (generated, finished) = thinks_on(sampler, usize::MAX, &budget(tokens));
+        assert_eq!(generated.thinking, ".".repeat(tokens));
+        assert_eq!(generated.answer, "\nyyy");
+        assert_eq!(finished.stats.thinking_tokens, tokens);
+        assert_eq!(finished.stats.thinking_cut, Some(ThinkingCut::Budget));
+    }
+    let text = "<think>\nHm\n</think>\nyes<|im_end|>";
+    let (generated, finished) = generate(text, &budget(20));
+    assert_eq!(
+        (&*generated.thinking, finished.stats.thinking_cut),
+        ("\nHm\n", None)
+    );
+}
+
+#[test]
+fn the_answer_is_asked_for_in_vain_where_nothing_is_thought() {
+    let tokenizer = tokenizer();
+    let prompt = Prompt::of_ids(tokenizer.encode("abc abc abc", true));
+    let says = tokenizer.encode("yes<|im_end|>", true);
+    let now = AtomicBool::new(true);
+    let (generated, finished) = generate_with(&prompt, says, &params(0.0, false), &now);
+    assert_eq!(
+        (&*generated.answer, finished.stats.thinking_cut),
+        ("yes", None)
+    );
+}
+
+#[test]
+fn an_answer_that_goes_on_does_not_end_with_its_first_token() {
+    for temperature in [0.0, 0.7] {
+        for lookup in [false, true] {
+            let goes_on = GenerateParams {
+                goes_on: true,
+                ..params(temperature, lookup)
+            };
+            let (generated, finished) = generate("<|im_end|>a<|im_end|>", &goes_on);
+            assert_eq!(generated.answer, ".a");
+            assert_eq!(finished.reason, StopReason::EndOfTurn);
+        }
+    }
+}
+
 #[test]
 fn a_character_that_the_prompt_has_begun_comes_whole() {
     let tokenizer = tokenizer();
@@ -182,7 +335,7 @@ fn the_figures_of_an_answer_are_those_of_its_passes() {
         (99, &[(99, 99), (100, 99)]),
     ] {
         let mut generated = Vec::new();
-        let finished = generator.run(&prompt, &params, &never, &mut |event| {
+        let finished = generator.run(&prompt, &params, (&never).into(), &mut |event| {
             if let Event::Prefill {
                 done,
                 total,

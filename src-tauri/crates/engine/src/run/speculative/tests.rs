@@ -244,7 +244,8 @@ fn answer(
         context: 512,
     };
     let prompt = Prompt::of_ids(prompt.to_vec());
-    let finished = generator.run(&prompt, params, &AtomicBool::new(false), &mut |event| {
+    let never = AtomicBool::new(false);
+    let finished = generator.run(&prompt, params, (&never).into(), &mut |event| {
         if let Event::Token { id, .. } = event {
             ids.push(id);
         }
@@ -267,6 +268,7 @@ fn params(temperature: f32, seed: u64, max_tokens: Option<usize>, lookup: bool) 
         },
         max_tokens,
         lookup,
+        ..GenerateParams::default()
     }
 }
 

@@ -57,6 +57,7 @@ fn answer(
         },
         max_tokens: Some(200),
         lookup,
+        ..GenerateParams::default()
     };
     let mut ids = Vec::new();
     let never = AtomicBool::new(false);

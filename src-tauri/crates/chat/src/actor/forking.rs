@@ -1,0 +1,101 @@
+//! A branch becomes a chat of its own.
+//!
+//! A long branch is copied a part at a time, because the search indices take their time for each message, and others wait
+//! meanwhile. Until the copy is whole, its chat is a deleted one: what a crash leaves of it is purged.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use store::{ChatId, MessageId, OmittedRow};
+
+use crate::actor::state::ChatActor;
+use crate::actor::undo::Revert;
+use crate::failure::Failure;
+use crate::title;
+use crate::view::ChatView;
+
+/// How long others wait for a part.
+const PART: Duration = Duration::from_millis(30);
+
+/// A chat that is being made of a branch.
+pub(crate) struct Fork {
+    source: ChatId,
+    chat: ChatId,
+    /// The branch, root first.
+    branch: Vec<(MessageId, OmittedRow)>,
+    /// What is copied of it.
+    copies: HashMap<MessageId, MessageId>,
+    last: Option<MessageId>,
+}
+
+impl Fork {
+    pub fn is_whole(&self) -> bool {
+        self.copies.len() == self.branch.len()
+    }
+}
+
+impl ChatActor {
+    pub(crate) fn begin_fork(&mut self, message: MessageId) -> Result<Fork, Failure> {
+        let source = self.messages_with(message).get(message)?.chat;
+        self.refuse_change(source)?;
+        let row = self.chat_row(source)?;
+        let at = self.now();
+        let path = self.messages_with(message).path(message)?;
+        let chat = self.store_of(source).transaction(|store| {
+            let chats = store.chats();
+            let chat = chats.create(&title::of_copy(&row.title), &row.today, at)?;
+            if let Some(of) = row.continues {
+                chats.set_continues(chat, of)?;
+            }
+            chats.delete(chat, at)?;
+            Ok::<_, Failure>(chat)
+        })?;
+        Ok(Fork {
+            source,
+            chat,
+            branch: path.into_iter().map(|row| (row.id, row.omitted)).collect(),
+            copies: HashMap::new(),
+            last: None,
+        })
+    }
+
+    /// Copies some of it.
+    pub(crate) fn go_on_with_fork(&mut self, mut fork: Fork) -> Result<Fork, Failure> {
+        let end = Instant::now() + PART;
+        self.store_of(fork.source).transaction(|store| {
+            while !fork.is_whole() && Instant::now() < end {
+                let (message, omitted) = fork.branch[fork.copies.len()];
+                let copy = store.messages().copy(message, fork.chat, fork.last)?;
+                let copied =
+                    |id: Option<MessageId>| id.and_then(|id| fork.copies.get(&id).copied());
+                if omitted != OmittedRow::default() {
+                    let omitted = OmittedRow {
+                        kept_from: copied(omitted.kept_from),
+                        thinking_from: copied(omitted.thinking_from),
+                        ..omitted
+                    };
+                    store.messages().omit(copy, &omitted)?;
+                }
+                fork.copies.insert(message, copy);
+                fork.last = Some(copy);
+            }
+            Ok::<_, Failure>(())
+        })?;
+        Ok(fork)
+    }
+
+    pub(crate) fn end_fork(&mut self, fork: &Fork) -> Result<ChatView, Failure> {
+        let chat = fork.chat;
+        self.store_of(chat).transaction(|store| {
+            if let Some(last) = fork.last {
+                store.messages().show(last)?;
+            }
+            Ok::<_, Failure>(store.chats().restore(chat)?)
+        })?;
+        let source = self.chat_row(fork.source)?.title;
+        self.emit_changed(chat)?;
+        let revert = Revert::new(move |actor| actor.set_deleted(chat, true));
+        self.record(format!("made a new chat of “{source}”"), chat, revert);
+        self.view(chat, None)
+    }
+}

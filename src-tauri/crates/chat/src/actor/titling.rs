@@ -1,0 +1,80 @@
+//! Titles that the model makes.
+
+use inference::{GenerateParams, Sampling};
+use store::{ChatId, MessageId};
+
+use crate::actor::state::ChatActor;
+use crate::failure::Failure;
+use crate::job::Job;
+use crate::model_host::ModelInfo;
+use crate::title;
+
+const QUESTION: &str = "Give this chat a title of at most six words, in the language of my messages. \
+     Answer with the title alone.";
+/// Messages of a chat whose title is still sought: an answer may have kept the model from the first try.
+const FIRST_MESSAGES: usize = 4;
+const MAX_TOKENS: usize = 32;
+
+impl ChatActor {
+    /// Has the model make a title of a chat that has its first answer, when it has nothing else to do.
+    pub(super) fn ask_for_title(&mut self, chat: ChatId, answer: MessageId) {
+        match self.title_job(chat, answer) {
+            Ok(Some(job)) => self.queue_job(job),
+            Ok(None) => {}
+            Err(failure) => tracing::warn!(%failure, "no title was asked for"),
+        }
+    }
+
+    fn title_job(&self, chat: ChatId, answer: MessageId) -> Result<Option<Job>, Failure> {
+        // The demo model answers with a sentence of its guide.
+        let wanted = |info: &&ModelInfo| self.settings.model_titles && !info.demo_model;
+        let Some(info) = self.model.info().filter(wanted) else {
+            return Ok(None);
+        };
+        let path = self.messages_with(answer).path(answer)?;
+        let row = self.chat_row(chat)?;
+        let Some(answer) = path.last().filter(|_| path.len() <= FIRST_MESSAGES) else {
+            return Ok(None);
+        };
+        if row.leaf != Some(answer.id) || !self.has_first_title(chat)? {
+            return Ok(None);
+        }
+        let mut request = self.turn_of_draft(Some(chat), QUESTION, answer.thinks, info)?;
+        request.params = GenerateParams {
+            sampling: Sampling {
+                temperature: 0.0,
+                ..request.params.sampling
+            },
+            max_tokens: Some(MAX_TOKENS),
+            thinking_budget: Some(0),
+            ..GenerateParams::default()
+        };
+        Ok(Some(Job::Title { chat, request }))
+    }
+
+    /// The model has made a title. One that the user gave meanwhile stays.
+    pub(super) fn titled(&mut self, chat: ChatId, answer: &str) {
+        let titled = || {
+            if let Some(title) = title::from_model(answer)
+                && self.has_first_title(chat)?
+            {
+                self.store_of(chat).chats().rename(chat, &title)?;
+                self.emit_changed(chat)?;
+            }
+            Ok::<_, Failure>(())
+        };
+        if let Err(failure) = titled() {
+            tracing::warn!(%failure, "a title was not kept");
+        }
+    }
+
+    /// Whether a chat has the title that was made of its first message.
+    fn has_first_title(&self, chat: ChatId) -> Result<bool, Failure> {
+        let messages = self.store_of(chat).messages();
+        let Some(first) = messages.children(chat, None)?.first().copied() else {
+            return Ok(false);
+        };
+        let first = messages.get(first)?.progress.text;
+        Ok(self.chat_row(chat)?.title == title::from_message(&first))
+    }
+}

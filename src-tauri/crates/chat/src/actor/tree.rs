@@ -1,0 +1,239 @@
+//! The tree of messages: other answers, other versions, and what is deleted.
+
+use inference::Role;
+use store::{ChatId, LengthWish, MessageId, MessageRow, MessageState, NewMessage};
+
+use crate::actor::answers::AnswerStart;
+use crate::actor::state::ChatActor;
+use crate::actor::undo::Revert;
+use crate::actor::verbs::{answer, message_text, user};
+use crate::failure::Failure;
+use crate::title;
+use crate::view::ChatView;
+
+/// Messages that were added: a version or an answer, and the last of what was added below it.
+#[derive(Clone, Copy)]
+struct Added {
+    chat: ChatId,
+    first: MessageId,
+    last: MessageId,
+}
+
+impl ChatActor {
+    pub(crate) fn regenerate(
+        &mut self,
+        message: MessageId,
+        thinking: bool,
+        length: Option<LengthWish>,
+    ) -> Result<ChatView, Failure> {
+        let row = self.messages_with(message).get(message)?;
+        self.refuse_change(row.chat)?;
+        let asked = match row.role {
+            Role::User | Role::System | Role::Tool => row.id,
+            Role::Assistant => row
+                .parent
+                .ok_or_else(|| Failure::other("There is no message to answer."))?,
+        };
+        let (chat, at, before) = (row.chat, self.now(), self.chat_row(row.chat)?.leaf);
+        let again = self.store_of(chat).transaction(|store| {
+            store.chats().touch(chat, at)?;
+            let again = store.messages().add(&answer(chat, asked, thinking, at))?;
+            if let Some(length) = length {
+                store.messages().set_length(again, length)?;
+            }
+            Ok::<_, Failure>(again)
+        })?;
+        let added = Added {
+            chat,
+            first: again,
+            last: again,
+        };
+        // Its question may be counted with another wish.
+        self.counted = None;
+        self.record_added(
+            "regenerated an answer".to_owned(),
+            added,
+            before,
+            Some(again),
+        );
+        self.queue_answer(chat, Some(asked), again, AnswerStart::New)
+    }
+
+    pub(crate) fn continue_answer(&mut self, message: MessageId) -> Result<ChatView, Failure> {
+        let chat = self.messages_with(message).get(message)?.chat;
+        self.refuse_change(chat)?;
+        let row = self.messages_with(message).get(message)?;
+        if row.role != Role::Assistant {
+            return Err(Failure::other("Only an answer can go on."));
+        }
+        let start = match row.state {
+            MessageState::Done => AnswerStart::GoesOn,
+            _ => AnswerStart::Resumed,
+        };
+        self.store_of(chat).transaction(|store| {
+            store.messages().reopen(message)?;
+            Ok::<_, Failure>(store.messages().show(message)?)
+        })?;
+        let parent = row.parent;
+        let revert = Revert::new(move |actor| actor.put_back(row));
+        self.record_in_branch("continued an answer", chat, Some(message), revert);
+        self.queue_answer(chat, parent, message, start)
+    }
+
+    /// Gives an answer back what it had.
+    fn put_back(&mut self, row: MessageRow) -> Result<Revert, Failure> {
+        self.refuse_change(row.chat)?;
+        let now = self.messages_with(row.id).get(row.id)?;
+        self.store_of(row.chat)
+            .transaction(|store| store.messages().put_back(&row))?;
+        self.counted = None;
+        Ok(Revert::new(move |actor| actor.put_back(now)))
+    }
+
+    pub(crate) fn edit_message(
+        &mut self,
+        message: MessageId,
+        text: &str,
+        answered: Option<bool>,
+    ) -> Result<ChatView, Failure> {
+        let text = message_text(text)?;
+        let row = self.messages_with(message).get(message)?;
+        self.refuse_change(row.chat)?;
+        if answered.is_some() && row.role != Role::User {
+            return Err(Failure::other("Only your own messages can be answered."));
+        }
+        let (chat, at, before) = (row.chat, self.now(), self.chat_row(row.chat)?.leaf);
+        let label = format!("edited {}", described(&row));
+        let (edited, queued) = self.store_of(chat).transaction(|store| {
+            let edited = NewMessage {
+                text,
+                role: row.role,
+                thinks: answered.unwrap_or(row.thinks),
+                ..user(chat, row.parent, at)
+            };
+            let edited = store.messages().add(&edited)?;
+            if let Some(leaf) = row.prompt_leaf {
+                store.messages().set_prompt_leaf(edited, leaf)?;
+            }
+            store.chats().touch(chat, at)?;
+            let queued =
+                answered.map(|thinks| store.messages().add(&answer(chat, edited, thinks, at)));
+            Ok::<_, Failure>((edited, queued.transpose()?))
+        })?;
+        let added = Added {
+            chat,
+            first: edited,
+            last: queued.unwrap_or(edited),
+        };
+        self.record_added(label, added, before, queued);
+        match queued {
+            Some(answer) => self.queue_answer(chat, row.parent, answer, AnswerStart::New),
+            None => self.view(chat, row.parent),
+        }
+    }
+
+    pub(crate) fn show_sibling(&mut self, message: MessageId) -> Result<ChatView, Failure> {
+        let row = self.messages_with(message).get(message)?;
+        match self.messages_with(message).show(message) {
+            Ok(()) => self.forget_leaf(row.chat),
+            Err(error) => {
+                // It can be read all the same.
+                tracing::warn!(%error, "which branch is shown was not saved");
+                let leaf = self.messages_with(message).leaf_below(message)?;
+                self.keep_leaf(row.chat, leaf);
+            }
+        }
+        self.view(row.chat, row.parent)
+    }
+
+    pub(crate) fn delete_message(&mut self, message: MessageId) -> Result<ChatView, Failure> {
+        let row = self.messages_with(message).get(message)?;
+        let revert = self.set_message_deleted(row.chat, message, true, None)?;
+        let label = format!("deleted {}", described(&row));
+        self.record_in_branch(label, row.chat, None, revert);
+        self.view(row.chat, row.parent)
+    }
+
+    fn set_message_deleted(
+        &mut self,
+        chat: ChatId,
+        message: MessageId,
+        deleted: bool,
+        leaf: Option<MessageId>,
+    ) -> Result<Revert, Failure> {
+        let before = self.hide(chat, message, deleted, leaf)?;
+        Ok(Revert::new(move |actor| {
+            actor.set_message_deleted(chat, message, !deleted, before)
+        }))
+    }
+
+    /// Hides a message with what follows it, or brings it back; then shows the branch that ends with `leaf`. Returns the
+    /// end of the branch from before.
+    fn hide(
+        &mut self,
+        chat: ChatId,
+        message: MessageId,
+        hidden: bool,
+        leaf: Option<MessageId>,
+    ) -> Result<Option<MessageId>, Failure> {
+        self.refuse_change(chat)?;
+        let (at, before) = (self.now(), self.chat_row(chat)?.leaf);
+        self.store_of(chat).transaction(|store| {
+            let messages = store.messages();
+            if hidden {
+                messages.delete(message, at)?;
+            } else {
+                messages.undelete(message)?;
+            }
+            leaf.map_or(Ok(()), |leaf| messages.show(leaf))
+        })?;
+        self.counted = None;
+        Ok(before)
+    }
+
+    /// Records that messages were added where the branch ended with `before`. `answer`: the one that is being written of
+    /// them.
+    fn record_added(
+        &mut self,
+        label: String,
+        added: Added,
+        before: Option<MessageId>,
+        answer: Option<MessageId>,
+    ) {
+        let revert = Revert::new(move |actor| actor.take_away(added, before));
+        self.record_in_branch(label, added.chat, answer, revert);
+    }
+
+    /// Hides what was added. Where the chat went on from it, it stays, and the branch from before is shown.
+    fn take_away(&mut self, added: Added, leaf: Option<MessageId>) -> Result<Revert, Failure> {
+        let Added { chat, first, last } = added;
+        let messages = self.messages_with(first);
+        let children = |of| messages.children(chat, Some(of));
+        let goes_on = !children(last)?.is_empty() || first != last && children(first)? != [last];
+        if let Some(leaf) = leaf.filter(|_| goes_on) {
+            return self.show_branch(chat, leaf);
+        }
+        let before = self.hide(chat, first, true, leaf)?;
+        Ok(Revert::new(move |actor| actor.bring_back(added, before)))
+    }
+
+    fn bring_back(&mut self, added: Added, leaf: Option<MessageId>) -> Result<Revert, Failure> {
+        let before = self.hide(added.chat, added.first, false, leaf)?;
+        Ok(Revert::new(move |actor| actor.take_away(added, before)))
+    }
+
+    fn show_branch(&mut self, chat: ChatId, leaf: MessageId) -> Result<Revert, Failure> {
+        self.refuse_change(chat)?;
+        let before = self.chat_row(chat)?.leaf.unwrap_or(leaf);
+        self.messages_with(leaf).show(leaf)?;
+        Ok(Revert::new(move |actor| actor.show_branch(chat, before)))
+    }
+}
+
+/// A message as it goes on behind what was done to it.
+fn described(row: &MessageRow) -> String {
+    match row.role {
+        Role::Assistant => "an answer".to_owned(),
+        _ => format!("“{}”", title::from_message(&row.progress.text)),
+    }
+}

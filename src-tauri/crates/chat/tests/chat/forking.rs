@@ -1,0 +1,285 @@
+//! A branch that becomes a chat of its own, and messages that are deleted.
+
+use chat::{LengthWish, MessageState, Store};
+
+use crate::beside::Beside;
+use crate::scripted::{Bench, Script, Step, texts};
+
+#[test]
+fn a_branch_becomes_a_chat_of_its_own_whose_prompt_is_the_same() {
+    let mut bench = Bench::new();
+    bench.script.answer([
+        Step::Tag(7),
+        Step::Think("Hm."),
+        Step::Tag(8),
+        Step::Say("Six."),
+    ]);
+    let chat = bench.ask(None, "How heavy?").chat.id;
+    let whole = bench.ask(Some(chat), "And a wren?");
+    bench.ask(Some(chat), "More");
+    let fork = bench.chat.fork(whole.messages[3].id).unwrap();
+    assert_ne!(fork.chat.id, chat);
+    assert_eq!(fork.chat.title, "How heavy? (copy)");
+    assert_eq!(texts(&fork), ["How heavy?", "Six.", "And a wren?", "Yes."]);
+    let without = |message: &chat::Message| chat::Message {
+        id: chat::MessageId(0),
+        parent: None,
+        siblings: Vec::new(),
+        ..message.clone()
+    };
+    let all = |messages: &[chat::Message]| messages.iter().map(without).collect::<Vec<_>>();
+    assert_eq!(
+        all(&fork.messages),
+        all(&whole.messages),
+        "thinking and figures"
+    );
+
+    bench.ask(Some(chat), "Sure?");
+    bench.ask(Some(fork.chat.id), "Sure?");
+    let turns = bench.script.turns();
+    let [original, copied] = &turns[turns.len() - 2..] else {
+        panic!("two turns");
+    };
+    // The original has one exchange more.
+    assert_eq!(original.history[..4], copied.history[..4]);
+    assert_eq!(
+        copied.history[1].ids.as_deref(),
+        Some(&[7, 101, 8, 103][..])
+    );
+    assert_eq!(original.today, copied.today);
+
+    assert_eq!(texts(&bench.chat.open_chat(chat).unwrap()).len(), 8);
+    let undone = bench.chat.undo().unwrap().unwrap();
+    assert_eq!(undone.label, "made a new chat of “How heavy?”");
+    assert!(bench.chat.open_chat(fork.chat.id).is_err());
+    bench.chat.redo().unwrap();
+    assert_eq!(
+        bench.chat.open_chat(fork.chat.id).unwrap().messages.len(),
+        6
+    );
+}
+
+#[test]
+fn a_long_branch_is_copied_while_others_are_served() {
+    let mut bench = Bench::new();
+    let chat = bench.ask(None, "0").chat.id;
+    let mut last = bench.chat.open_chat(chat).unwrap().messages[1].id;
+    for at in 1..300 {
+        let view = bench.ask(Some(chat), &format!("{at} {}", "words ".repeat(40)));
+        last = view.messages.last().unwrap().id;
+    }
+    let other = bench.chat.clone();
+    let copies = std::thread::spawn(move || other.fork(last).unwrap());
+    let mut slowest = std::time::Duration::ZERO;
+    while !copies.is_finished() {
+        let before = std::time::Instant::now();
+        bench.chat.save_draft(Some(chat), "x").unwrap();
+        slowest = slowest.max(before.elapsed());
+    }
+    assert_eq!(copies.join().unwrap().messages.len(), 600);
+    assert!(
+        slowest < std::time::Duration::from_millis(400),
+        "{slowest:?}"
+    );
+    let chats = bench.chat.snapshot().unwrap().chats;
+    assert_eq!(chats.len(), 2);
+}
+
+#[test]
+fn what_is_not_there_or_not_done_is_not_copied() {
+    let mut bench = Bench::new();
+    assert!(bench.chat.fork(chat::MessageId(77)).is_err());
+    let (view, go) = bench.begin_first();
+    let refused = bench.chat.fork(view.messages[1].id).unwrap_err();
+    assert!(refused.message.contains("still being written"), "{refused}");
+    drop(go);
+    assert_eq!(bench.chat.snapshot().unwrap().chats.len(), 1);
+}
+
+#[test]
+fn a_deleted_message_takes_what_follows_and_undoing_brings_it_back() {
+    let mut bench = Bench::new();
+    let chat = bench.ask(None, "A").chat.id;
+    let whole = bench.ask(Some(chat), "B");
+    let view = bench.chat.delete_message(whole.messages[2].id).unwrap();
+    assert_eq!(view.after, Some(whole.messages[1].id));
+    assert_eq!(texts(&bench.chat.open_chat(chat).unwrap()), ["A", "Yes."]);
+    assert!(bench.chat.search("B").unwrap().is_empty());
+    bench.ask(Some(chat), "C");
+    let history = bench.script.last_turn().history;
+    let said: Vec<_> = history.iter().map(|turn| turn.text.as_str()).collect();
+    assert_eq!(said, ["A", "Yes.", "C"]);
+    let shown = bench.chat.open_chat(chat).unwrap();
+    assert_eq!(shown.messages[2].siblings.len(), 1, "not counted any more");
+
+    let undone = bench.chat.undo().unwrap().unwrap();
+    assert_eq!(undone.label, "deleted “B”");
+    let back = bench.chat.open_chat(chat).unwrap();
+    assert_eq!(texts(&back), texts(&whole));
+    assert_eq!(back.messages[2].siblings.len(), 2);
+    bench.chat.redo().unwrap();
+    assert_eq!(
+        texts(&bench.chat.open_chat(chat).unwrap()),
+        ["A", "Yes.", "C", "Yes."]
+    );
+}
+
+#[test]
+fn the_last_message_of_a_chat_can_be_deleted_and_the_chat_goes_on() {
+    let mut bench = Bench::new();
+    let view = bench.ask(None, "A");
+    let empty = bench.chat.delete_message(view.messages[0].id).unwrap();
+    assert!(empty.messages.is_empty() && empty.after.is_none());
+    let again = bench.ask(Some(view.chat.id), "B");
+    assert_eq!(texts(&again), ["B", "Yes."]);
+    bench.chat.undo().unwrap();
+    let back = bench.chat.open_chat(view.chat.id).unwrap();
+    assert_eq!(texts(&back), ["A", "Yes."]);
+    assert_eq!(back.messages[0].siblings.len(), 2);
+}
+
+#[test]
+fn a_deleted_message_is_purged_after_thirty_days_with_what_was_read_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    let view = bench.ask(None, "A");
+    let (chat, answer) = (view.chat.id, view.messages[1].id);
+    bench.chat.delete_message(answer).unwrap();
+    bench.chat.shutdown();
+    let again = |now, retained: &[chat::ChatId]| {
+        let script = Script::default();
+        let mut bench = Bench::start(Store::open(&path).unwrap(), &script, now);
+        bench.until_ready();
+        let retain = Beside::Retain(retained.to_vec());
+        script.beside().until(&retain);
+        bench.chat.shutdown();
+        let store = Store::open(&path).unwrap();
+        store.messages().undelete(answer).is_ok()
+    };
+    // Undeleting it is the look; a later start purges nothing of it then.
+    assert!(again("2026-04-03T12:00:00+00:00[UTC]", &[chat]));
+    let store = Store::open(&path).unwrap();
+    store.messages().delete(answer, 1_772_712_000).unwrap();
+    drop(store);
+    assert!(!again("2026-04-05T12:00:00+00:00[UTC]", &[]));
+}
+
+#[test]
+fn while_an_answer_is_written_nothing_is_deleted_and_the_deletion_before_can_still_be_undone() {
+    let mut bench = Bench::new();
+    let chat = bench.ask(None, "A").chat.id;
+    let whole = bench.ask(Some(chat), "B");
+    bench.chat.delete_message(whole.messages[2].id).unwrap();
+    bench.script.answer([Step::Say("partial"), Step::Wait]);
+    bench.chat.send(Some(chat), "C", true).unwrap();
+    bench.until_delta();
+    for refused in [
+        bench.chat.delete_message(whole.messages[0].id).map(|_| ()),
+        bench.chat.undo().map(|_| ()),
+    ] {
+        assert!(refused.unwrap_err().message.contains("still being written"));
+    }
+    bench.chat.stop(chat).unwrap();
+    bench.until_ended();
+    assert_eq!(bench.chat.undo().unwrap().unwrap().label, "deleted “B”");
+}
+
+#[test]
+fn a_regenerated_answer_is_undone_also_while_it_is_written() {
+    let mut bench = Bench::new();
+    let view = bench.ask(None, "A");
+    let (chat, first) = (view.chat.id, view.messages[1].id);
+    bench.script.answer([Step::Say("partial"), Step::Wait]);
+    bench.chat.regenerate(first, true, None).unwrap();
+    bench.until_delta();
+    let undone = bench.chat.undo().unwrap().unwrap();
+    assert_eq!(
+        (undone.label.as_str(), undone.chat),
+        ("regenerated an answer", Some(chat))
+    );
+    let back = bench.chat.open_chat(chat).unwrap();
+    assert_eq!(
+        (texts(&back), back.chat.writing),
+        (vec!["A", "Yes."], false)
+    );
+    assert_eq!(back.messages[1].siblings, [first]);
+    bench.chat.redo().unwrap();
+    let again = bench.chat.open_chat(chat).unwrap();
+    assert_eq!(texts(&again), ["A", "partial"]);
+    assert_eq!(again.messages[1].state, MessageState::Stopped);
+}
+
+#[test]
+fn an_edit_is_undone_and_what_came_after_it_is_kept() {
+    let mut bench = Bench::new();
+    let view = bench.ask(None, "A");
+    let (chat, asked) = (view.chat.id, view.messages[0].id);
+    bench.chat.edit_message(asked, "B", Some(true)).unwrap();
+    bench.until_ended();
+    assert_eq!(bench.chat.undo().unwrap().unwrap().label, "edited “A”");
+    let back = bench.chat.open_chat(chat).unwrap();
+    assert_eq!(texts(&back), ["A", "Yes."]);
+    assert_eq!(back.messages[0].siblings, [asked]);
+
+    bench.chat.redo().unwrap();
+    assert_eq!(texts(&bench.chat.open_chat(chat).unwrap()), ["B", "Yes."]);
+    bench.ask(Some(chat), "C");
+    bench.chat.undo().unwrap();
+    let back = bench.chat.open_chat(chat).unwrap();
+    assert_eq!(texts(&back), ["A", "Yes."]);
+    assert_eq!(
+        back.messages[0].siblings.len(),
+        2,
+        "the chat went on from it"
+    );
+    bench.chat.redo().unwrap();
+    assert_eq!(
+        texts(&bench.chat.open_chat(chat).unwrap()),
+        ["B", "Yes.", "C", "Yes."]
+    );
+}
+
+#[test]
+fn a_wish_for_another_length_is_part_of_the_question_from_then_on() {
+    let mut bench = Bench::new();
+    let view = bench.ask(None, "A");
+    let (chat, first) = (view.chat.id, view.messages[1].id);
+    let mut asked_with = |length| {
+        let view = bench.chat.regenerate(first, true, Some(length)).unwrap();
+        assert_eq!(view.messages[0].length, Some(length));
+        bench.until_ended();
+        bench.script.last_turn().history[0].text.clone()
+    };
+    let longer = asked_with(LengthWish::Longer);
+    assert!(longer.starts_with("A\n\nAnswer at length"), "{longer}");
+    let shorter = asked_with(LengthWish::Shorter);
+    assert!(
+        shorter.starts_with("A\n\nKeep the answer short"),
+        "{shorter}"
+    );
+    let shown = bench.ask(Some(chat), "B");
+    assert_eq!(shown.messages[0].text, "A", "it is not shown as part of it");
+    let history = bench.script.last_turn().history;
+    assert_eq!(
+        (history[0].text.as_str(), history[2].text.as_str()),
+        (shorter.as_str(), "B")
+    );
+    bench.chat.show_sibling(first).unwrap();
+    bench.ask(Some(chat), "C");
+    assert_eq!(bench.script.last_turn().history[0].text, "A");
+    // A draft has the same prompt.
+    bench.chat.show_sibling(shown.messages[1].id).unwrap();
+    bench
+        .chat
+        .read_ahead(Some(chat), "And then? ", true)
+        .unwrap();
+    let prompted = loop {
+        let prompted = bench.script.prompted().pop().unwrap();
+        if prompted.messages.last().unwrap().text.starts_with("And") {
+            break prompted;
+        }
+    };
+    assert_eq!(prompted.messages[0].text, shorter);
+}

@@ -1,0 +1,24 @@
+//! How a generation is steered from another thread.
+
+use std::sync::atomic::AtomicBool;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// The flags that a generation polls.
+#[derive(Debug, Clone, Copy)]
+pub struct Signals<'a> {
+    /// Ends the generation.
+    pub cancel: &'a AtomicBool,
+    /// Ends the thinking: the answer begins.
+    pub answer_now: &'a AtomicBool,
+}
+
+impl<'a> From<&'a AtomicBool> for Signals<'a> {
+    /// A generation that can only be cancelled.
+    fn from(cancel: &'a AtomicBool) -> Self {
+        Self {
+            cancel,
+            answer_now: &NEVER,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Messages that were deleted, with all that follows them. They are kept, hidden, for a while, so that deleting can be
+//! undone.
+//!
+//! Every hidden message has a row here: what is hidden is found without a walk up the tree, and without reading past long
+//! texts.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rusqlite::OptionalExtension;
+
+use crate::error::StoreError;
+use crate::migrate::Step;
+use crate::table::chat::empty_wal;
+use crate::table::id::{ChatId, MessageId};
+use crate::table::message::MessageTable;
+
+pub(crate) const STEPS: &[Step] = &[Step {
+    version: 4,
+    sql: "CREATE TABLE deleted_message (
+              message    INTEGER PRIMARY KEY REFERENCES message (id) ON DELETE CASCADE,
+              -- The message that was deleted; this one follows it, or is it.
+              root       INTEGER NOT NULL,
+              deleted_at INTEGER NOT NULL
+          ) STRICT;
+          CREATE INDEX deleted_message_root ON deleted_message (root);
+          CREATE INDEX deleted_message_at ON deleted_message (deleted_at);",
+}];
+
+/// Of a row of `message`.
+pub(crate) const IS_DELETED: &str =
+    "EXISTS (SELECT 1 FROM deleted_message WHERE deleted_message.message = message.id)";
+
+/// What [`MessageTable::purge`] has done.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// The chats of which something was purged.
+    pub chats: BTreeSet<ChatId>,
+    /// Whether there is more.
+    pub more: bool,
+}
+
+impl MessageTable<'_> {
+    /// Hides a message and all that follows it. Where it was shown, the version before it is shown, else the next one,
+    /// else the branch ends with its parent.
+    pub fn delete(&self, message: MessageId, at: i64) -> Result<(), StoreError> {
+        let row = self.get(message)?;
+        self.db
+            .prepare_cached(
+                "WITH RECURSIVE down (id) AS (
+                     SELECT ?1
+                     UNION ALL
+                     SELECT message.id FROM down JOIN message ON message.parent = down.id
+                     WHERE message.id NOT IN (SELECT message FROM deleted_message)
+                 )
+                 INSERT INTO deleted_message (message, root, deleted_at) SELECT id, ?1, ?2 FROM down",
+            )?
+            .execute((message.0, at))?;
+        self.db
+            .prepare_cached("UPDATE message SET shown = NULL WHERE id = ?1 AND shown = ?2")?
+            .execute((row.parent.map(|id| id.0), message.0))?;
+        if !self.shows_deleted(row.chat)? {
+            return Ok(());
+        }
+        let others = self.children(row.chat, row.parent)?;
+        let before = others.iter().rfind(|other| **other < message);
+        match before.or(others.first()) {
+            Some(other) => self.show(*other),
+            None => {
+                self.db
+                    .prepare_cached("UPDATE chat SET leaf = ?2 WHERE id = ?1")?
+                    .execute((row.chat.0, row.parent.map(|id| id.0)))?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Brings back what [`MessageTable::delete`] has hidden. It is not shown by that.
+    pub fn undelete(&self, message: MessageId) -> Result<(), StoreError> {
+        let restored = self
+            .db
+            .prepare_cached("DELETE FROM deleted_message WHERE root = ?1")?
+            .execute([message.0])?;
+        match restored {
+            0 => Err(StoreError::NotFound("message")),
+            _ => Ok(()),
+        }
+    }
+
+    fn shows_deleted(&self, chat: ChatId) -> Result<bool, StoreError> {
+        let shown = self
+            .db
+            .prepare_cached(
+                "SELECT 1 FROM chat JOIN deleted_message ON deleted_message.message = chat.leaf WHERE chat.id = ?1",
+            )?
+            .query_row([chat.0], |_| Ok(()))
+            .optional()?;
+        Ok(shown.is_some())
+    }
+
+    /// Purges the messages that were deleted before a moment, from the WAL too, for at most the given time.
+    pub fn purge(&self, deleted_before: i64, within: Duration) -> Result<Purged, StoreError> {
+        let end = Instant::now() + within;
+        let transaction = self.db.unchecked_transaction()?;
+        // Of each, what follows it goes first.
+        let mut next = transaction.prepare_cached(
+            "SELECT deleted_message.message, message.chat FROM deleted_message JOIN message ON message.id = deleted_message.message
+             WHERE deleted_at < ?1 ORDER BY deleted_message.message DESC LIMIT 1",
+        )?;
+        let mut purged = Purged::default();
+        while let Some((message, chat)) = next
+            .query_row([deleted_before], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get(1).map(ChatId)?))
+            })
+            .optional()?
+        {
+            purged.more = Instant::now() >= end;
+            if purged.more {
+                break;
+            }
+            purged.chats.insert(chat);
+            for sql in [
+                "UPDATE message SET shown = NULL WHERE shown = ?1",
+                "DELETE FROM message WHERE id = ?1",
+            ] {
+                transaction.prepare_cached(sql)?.execute([message])?;
+            }
+        }
+        drop(next);
+        transaction.commit()?;
+        if !purged.chats.is_empty() && !purged.more {
+            empty_wal(self.db);
+        }
+        Ok(purged)
+    }
+}

@@ -1,0 +1,60 @@
+import { copyText } from "../parts/clipboard";
+import type { App } from "../state/app.svelte";
+import type { Entry } from "../state/entry.svelte";
+import type { MenuItem } from "../state/menu.svelte";
+
+/** What the menu of a message has, in groups. */
+export function messageMenu(app: App, entry: Entry): MenuItem[][] {
+  if (entry.writing) return [];
+  const { conversation } = app;
+  const disabled = conversation.writing;
+  const isAnswer = entry.role !== "user";
+  const noun = isAnswer ? "answer" : "message";
+  const text: MenuItem[] = [
+    { label: `Copy ${noun}`, run: () => void copyText(entry.text) },
+    { label: `Edit ${noun}`, disabled, run: () => void (conversation.editing = entry.id) },
+  ];
+  /** It was edited, or its answer was deleted. */
+  const hasNoAnswer = !isAnswer && conversation.last === entry;
+  const answer = (): void => void conversation.regenerate(entry, app.thinking);
+  const goOn: MenuItem[] = [
+    ...(hasNoAnswer ? [{ label: "Answer", disabled, run: answer }] : []),
+    { label: "New chat from here", disabled, run: () => void app.fork(entry) },
+  ];
+  if (isAnswer && entry.canGoOn)
+    goOn.unshift({ label: "Continue", disabled, run: () => void conversation.continue(entry) });
+  const remove: MenuItem = {
+    label: `Delete ${noun} and what follows`,
+    danger: true,
+    disabled,
+    run: () => void app.deleteMessage(entry),
+  };
+  return [
+    entry.text === "" ? [] : text,
+    ...(isAnswer ? [regenerateMenu(app, entry)] : []),
+    goOn,
+    [remove],
+  ];
+}
+
+/** The ways to answer once more. */
+export function regenerateMenu(app: App, entry: Entry): MenuItem[] {
+  const { conversation, thinking, mayThink } = app;
+  const disabled = conversation.writing;
+  const item = (label: string, run: () => Promise<boolean>): MenuItem => ({
+    label,
+    disabled,
+    run: () => void run(),
+  });
+  return [
+    item("Regenerate", () => conversation.regenerate(entry, thinking)),
+    item("Shorter", () => conversation.regenerate(entry, thinking, "shorter")),
+    item("Longer", () => conversation.regenerate(entry, thinking, "longer")),
+    ...(mayThink
+      ? [
+          item("Without thinking", () => conversation.regenerate(entry, false)),
+          item("With thinking", () => conversation.regenerate(entry, true)),
+        ]
+      : []),
+  ];
+}
