@@ -118,7 +118,11 @@ impl Search<'_> {
         matching: &Matching,
         limit: u32,
     ) -> rusqlite::Result<()> {
-        let (index, also) = (matching.title_index, matching.also("chat_search"));
+        let index = matching.title_index;
+        if !self.has_others(matching, "chat_search")? {
+            return Ok(());
+        }
+        let also = matching.also(index, "chat_search");
         // Only those that are shown are highlighted: a letter is in most of the titles.
         let sql = format!(
             "SELECT chat.id, chat.title, NULL, highlight({index}, 0, char(0xE000), char(0xE001)), chat.updated_at
@@ -139,7 +143,11 @@ impl Search<'_> {
         matching: &Matching,
         limit: u32,
     ) -> rusqlite::Result<()> {
-        let (index, also) = (matching.message_index, matching.also("message_search"));
+        let index = matching.message_index;
+        if !self.has_others(matching, "message_search")? {
+            return Ok(());
+        }
+        let also = matching.also(index, "message_search");
         let before = found.len();
         // The beginning of the text, in case that the time is over before its hit is known.
         let sql = format!(
@@ -164,6 +172,18 @@ impl Search<'_> {
             }
         }
         Ok(())
+    }
+
+    /// False where what has to match in the index of words besides is nowhere: to find that out is much faster than to look
+    /// for the rest first.
+    fn has_others(&self, matching: &Matching, words: &str) -> rusqlite::Result<bool> {
+        let Some(others) = &matching.others else {
+            return Ok(true);
+        };
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM {words} WHERE {words} MATCH ?1)");
+        self.db
+            .prepare_cached(&sql)?
+            .query_row([others], |row| row.get(0))
     }
 
     /// Adds the rows that are not there yet, until there are `limit`.
@@ -240,22 +260,15 @@ impl Matching {
         })
     }
 
-    /// The condition that the others match, too.
-    fn also(&self, words: &str) -> String {
+    /// The condition that the others match the index of words, too.
+    fn also(&self, index: &str, words: &str) -> String {
         match self.others {
             // The parameter has to stand in each statement.
             None => "?3 IS NULL".to_owned(),
-            // Where they are nowhere, SQLite sees that before it looks for the rest. The plus has it look each hit up in
-            // the list, and not ask the index for each of the list.
-            Some(_) => format!(
-                "EXISTS (SELECT 1 FROM {words} WHERE {words} MATCH ?3)
-                 AND +{} IN (SELECT rowid FROM {words} WHERE {words} MATCH ?3)",
-                if words == "chat_search" {
-                    "chat.id"
-                } else {
-                    "message.id"
-                }
-            ),
+            // The plus has SQLite look each hit up in the list, and not ask the index for each of the list.
+            Some(_) => {
+                format!("+{index}.rowid IN (SELECT rowid FROM {words} WHERE {words} MATCH ?3)")
+            }
         }
     }
 }
