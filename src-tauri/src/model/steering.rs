@@ -1,4 +1,4 @@
-//! The demo model is told to answer, to go on, and to say something beside the chat.
+//! The demo model is made to answer, to go on, and to say something beside the chat.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -62,7 +62,7 @@ impl Answer {
     }
 }
 
-/// Answers; `answer_after`: asks for the answer itself after so many tokens.
+/// Answers; `answer_after`: asks for the answer itself after this number of tokens.
 fn answer(
     model: &mut EngineModel,
     conversation: &Conversation,

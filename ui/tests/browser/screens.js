@@ -2,6 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { treeScreens } from "./tree-screens.js";
 import { answered, ask, button, chats, message, Stand, regenerate } from "./window.js";
 
 const out = join(dirname(fileURLToPath(import.meta.url)), "..", "out", "screens");
@@ -90,49 +91,7 @@ const screens = {
       await answered(page);
     },
   },
-  "regenerate-menu": {
-    rate: 4000,
-    act: async (page) => {
-      await ask(page, "Tell me a story");
-      await answered(page);
-      await button(page, "Regenerate").click();
-    },
-  },
-  "message-menu": {
-    rate: 4000,
-    act: async (page) => {
-      await ask(page, "Tell me a story");
-      await answered(page);
-      await button(page, "More").last().click();
-    },
-  },
-  "answer-now": {
-    pause: 12,
-    act: async (page) => {
-      await ask(page, QUESTION);
-      await button(page, "Answer now").waitFor();
-      await message(page).fill("And then as a graph?");
-      await message(page).press("Enter");
-    },
-  },
-  "mode-cost": {
-    rate: 4000,
-    act: async (page) => {
-      await chat(page, "How does compound interest work?");
-      await button(page, "Thinking").last().click();
-      await message(page).fill("And over 30 years?");
-    },
-  },
-  "message-deleted": {
-    rate: 4000,
-    act: async (page) => {
-      await ask(page, "Tell me a story");
-      await answered(page);
-      await button(page, "More").last().click();
-      await page.getByRole("menuitem", { name: /^Delete/ }).click();
-      await button(page, "Undo").waitFor();
-    },
-  },
+  ...treeScreens,
   editing: {
     act: async (page) => {
       await chat(page, "A story about a small bird");

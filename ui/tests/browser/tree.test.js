@@ -1,4 +1,4 @@
-// The tree of messages, and how an answer is told to begin or to go on.
+// The tree of messages, and how an answer is made to begin or to go on.
 import assert from "node:assert/strict";
 import {
   answered,

@@ -12,21 +12,19 @@ import type {
   SearchHit,
   Settings,
   Snapshot,
-  Stage,
   StartProblem,
   StartState,
-  Failure,
   LengthWish,
-  ThinkingCut,
   Undone,
 } from "../host";
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
 import { leftOut, tokensOf, usageOf } from "./context";
 import { find } from "./search";
-import { big, type FakeChat, Library, noDraft, ready, stats } from "./library";
+import { big, type FakeChat, Library, noDraft, ready } from "./library";
 import { FakeModelHost, refuse } from "./models";
 import { FakeUndo, type Revert } from "./undo";
+import { type Rest, words, write } from "./writer";
 
 export type Script = {
   /** Tokens (words, here) a second. */
@@ -52,11 +50,6 @@ export type Script = {
   /** It does not start, and says no more than why. */
   startFails?: boolean;
 };
-
-const FLUSH_MS = 50;
-
-/** The tokens of an answer. */
-const words = (part: string): string[] => part.match(/\S{0,15}\s|\S{1,15}/gu) ?? [];
 
 /**
  * A host without a model: it answers from a script, at a chosen speed, and keeps nothing.
@@ -526,117 +519,29 @@ export class FakeHost extends FakeModelHost implements Host {
     return this.reply(this.#view(chat, after));
   }
 
-  /** Streams `rest` into `message`; words in the question steer how it ends. */
-  #write(
-    chat: FakeChat,
-    message: Message,
-    rest: { thinking: string; text: string },
-    question = "",
-  ): void {
-    const thoughts = words(rest.thinking);
-    const answer = words(rest.text);
-    const breakAt = /\b(fail|crash|limit)\b/.test(question) ? thoughts.length + 12 : Infinity;
-    const { rate, readingMs, pauseAt } = this.#script;
-    let begun = Date.now();
-    let sent = 0;
-    let thoughtUntil = begun;
-    let thinkingCut: ThinkingCut | null = null;
+  /** Streams `rest` into `message`. */
+  #write(chat: FakeChat, message: Message, rest: Rest, question = ""): void {
+    const { id } = chat.summary;
     this.#setWriting(chat, true);
-
-    const enter = (stage: Stage): void =>
-      this.emit({ type: "stage", chat: chat.summary.id, message: message.id, stage });
-
-    const finish = (state: Message["state"], error: Failure | null = null): void => {
-      clearInterval(timer);
-      this.#running.delete(chat.summary.id);
-      const seconds = (Date.now() - begun - readingMs) / 1000;
-      Object.assign(message, {
-        state,
-        error,
-        thinkingMs: thoughts.length ? thoughtUntil - begun - readingMs : message.thinkingMs,
-        stats: {
-          ...stats,
-          tokens: sent,
-          thinkingTokens: Math.min(sent, thoughts.length),
-          thinkingCut,
-          firstTokenMs: readingMs,
-          tokensPerSecond: sent / Math.max(seconds, 0.05),
-        },
-      });
-      this.#setWriting(chat, false);
-      const siblings = this.library.branch(chat).find((m) => m.id === message.id)?.siblings ?? [];
-      // A deleted chat sends no events.
-      if (chat.deleted) return;
-      this.emit({ type: "ended", chat: chat.summary.id, message: { ...message, siblings } });
-    };
-
-    const step = (): void => {
-      const { status } = this.model;
-      if (["loading", "checking", "ejected"].includes(status.state)) {
-        begun = Date.now();
-        return;
-      }
-      if (status.state === "ready" && !status.model.canThink) thoughts.length = 0;
-      const { thinkingBudget } = this.#settings;
-      if (thinkingBudget !== null && sent >= thinkingBudget && sent < thoughts.length) {
-        thinkingCut = "budget";
-        thoughts.length = sent;
-      }
-      if (this.#answersNow.delete(chat.summary.id) && sent < thoughts.length) {
-        thinkingCut = "answer-now";
-        thoughts.length = sent;
-      }
-      const elapsed = Date.now() - begun;
-      if (elapsed < readingMs) {
-        const total = 2040;
-        enter({
-          name: "reading",
-          done: Math.round((elapsed / readingMs) * total),
-          total,
-          cached: 0,
-          secondsLeft: Math.round((readingMs - elapsed) / 1000),
-        });
-        return;
-      }
-      if (this.paused && sent === pauseAt) return;
-      const due = Math.min(
-        Math.max(sent + 1, Math.round(((elapsed - readingMs) / 1000) * rate)),
-        thoughts.length + answer.length,
-        breakAt,
-        this.paused ? pauseAt : Infinity,
-      );
-      const thinking = thoughts.slice(sent, due).join("");
-      const text = answer
-        .slice(Math.max(0, sent - thoughts.length), Math.max(0, due - thoughts.length))
-        .join("");
-      if (sent < thoughts.length) thoughtUntil = Date.now();
-      if (sent === 0) enter({ name: thoughts.length ? "thinking" : "writing" });
-      if (sent <= thoughts.length && due > thoughts.length && thoughts.length)
-        enter({ name: "writing" });
-      sent = due;
-      message.seq += 1;
-      message.text += text;
-      if (thinking) message.thinking = (message.thinking ?? "") + thinking;
-      this.emit({
-        type: "delta",
-        chat: chat.summary.id,
-        message: message.id,
-        seq: message.seq,
-        thinking,
-        text,
-        tokens: sent,
-        tokensPerSecond: rate,
-      });
-      if (sent >= breakAt) {
-        if (question.includes("fail")) {
-          const cause = "The device ran out of memory: 512 MB more are needed.";
-          finish("failed", { code: "other", message: cause });
-        } else finish(question.includes("limit") ? "limit" : "interrupted");
-      } else if (sent >= thoughts.length + answer.length) finish("done");
-    };
-
-    const timer = setInterval(step, FLUSH_MS);
-    this.#running.set(chat.summary.id, () => finish("stopped"));
+    const stop = write(message, rest, question, {
+      ...this.#script,
+      model: () => this.model,
+      budget: () => this.#settings.thinkingBudget,
+      isPaused: () => this.paused,
+      takesAnswerNow: () => this.#answersNow.delete(id),
+      enter: (stage) => this.emit({ type: "stage", chat: id, message: message.id, stage }),
+      emit: (delta) => this.emit({ type: "delta", chat: id, message: message.id, ...delta }),
+      end: () => {
+        this.#running.delete(id);
+        this.#setWriting(chat, false);
+        const shown = this.library.branch(chat).find((each) => each.id === message.id);
+        // A deleted chat sends no events.
+        if (chat.deleted) return;
+        const siblings = shown?.siblings ?? [];
+        this.emit({ type: "ended", chat: id, message: { ...message, siblings } });
+      },
+    });
+    this.#running.set(id, stop);
   }
 
   #setWriting(chat: FakeChat, writing: boolean): void {

@@ -239,6 +239,10 @@ impl Drop for Scripted {
     }
 }
 
+fn token(id: u32, piece: &str, part: Part) -> Event<'_> {
+    Event::Token { id, piece, part }
+}
+
 impl ModelHost for Scripted {
     fn refusal(&self, model: &ModelChoice) -> Option<Failure> {
         let crashed = self.script.0.lock().unwrap().crashed.contains(model);
@@ -476,40 +480,20 @@ impl ModelHost for Scripted {
                     total,
                     cached: 0,
                 }),
-                Step::Think(text) => on_event(Event::Token {
-                    id,
-                    piece: text,
-                    part: Part::Thinking,
-                }),
+                Step::Think(text) => on_event(token(id, text, Part::Thinking)),
                 Step::ThinkOn(text) => {
-                    on_event(Event::Token {
-                        id,
-                        piece: text,
-                        part: Part::Thinking,
-                    });
+                    on_event(token(id, text, Part::Thinking));
                     while !answer_now.load(Ordering::Relaxed) && !cancel.load(Ordering::Relaxed) {
                         std::thread::sleep(Duration::from_millis(1));
                     }
                     thinking_cut = Some(ThinkingCut::AnswerNow);
                 }
-                Step::Say(text) => on_event(Event::Token {
-                    id,
-                    piece: text,
-                    part: Part::Answer,
-                }),
-                Step::Tag(id) => on_event(Event::Token {
-                    id,
-                    piece: "<tag>",
-                    part: Part::Control,
-                }),
+                Step::Say(text) => on_event(token(id, text, Part::Answer)),
+                Step::Tag(id) => on_event(token(id, "<tag>", Part::Control)),
                 Step::LastWords(texts) => {
                     for text in texts {
                         tokens += 1;
-                        on_event(Event::Token {
-                            id: 100 + tokens,
-                            piece: text,
-                            part: Part::Answer,
-                        });
+                        on_event(token(100 + tokens, text, Part::Answer));
                     }
                 }
                 Step::Stuck => {

@@ -1,4 +1,4 @@
-//! An answer is told to begin, or to go on.
+//! An answer is made to begin, or to go on.
 
 use chat::{MessageState, Settings};
 use inference::{StopReason, ThinkingCut};

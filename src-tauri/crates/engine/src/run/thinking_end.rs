@@ -38,7 +38,7 @@ impl<'a> ThinkingEnd<'a> {
         self.cut
     }
 
-    /// Whether the thinking ends now, after so many tokens of it, of which `last` is the last. Then [`ThinkingEnd::next`]
+    /// Whether the thinking ends now, after this number of tokens of it, of which `last` is the last. Then [`ThinkingEnd::next`]
     /// has its end.
     pub fn begins(&mut self, parts: &PartTracker<'_>, tokens: usize, last: Option<u32>) -> bool {
         if !parts.is_thinking() || !self.forced.is_empty() {

@@ -27,10 +27,6 @@ pub(crate) const STEPS: &[Step] = &[Step {
           CREATE INDEX deleted_message_at ON deleted_message (deleted_at);",
 }];
 
-/// Of a row of `message`.
-pub(crate) const IS_DELETED: &str =
-    "EXISTS (SELECT 1 FROM deleted_message WHERE deleted_message.message = message.id)";
-
 /// What [`MessageTable::purge`] has done.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Purged {

@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::error::StoreError;
 use crate::migrate::Step;
-use crate::table::deleted::IS_DELETED;
 use crate::table::id::{ChatId, MessageId};
 
 // No cascade along `parent`: SQLite would recurse once per message, and it does so 1,000 times at
@@ -222,6 +221,10 @@ pub struct OmittedRow {
 const COLUMNS: &str = "message.id, message.chat, message.parent, role, state, text, thinking, thinking_ms, tokens, \
      model, thinks, stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, \
      message.created_at, prompt_leaf, read_again, length_wish";
+
+/// Of a row of `message`: it was deleted, or follows one that was.
+pub(crate) const IS_DELETED: &str =
+    "EXISTS (SELECT 1 FROM deleted_message WHERE deleted_message.message = message.id)";
 
 /// From a message down to where its branch was last left, or along the latest messages.
 const DOWN: &str = "WITH RECURSIVE down (id, depth) AS (

@@ -16,9 +16,9 @@ use rusqlite::{Connection, Row};
 
 use crate::deadline::{self, Deadline};
 use crate::error::StoreError;
-use crate::table::deleted::IS_DELETED;
 use crate::table::id::ChatId;
 use crate::table::id::MessageId;
+use crate::table::message::IS_DELETED;
 
 pub(crate) use index::{STEPS, delete_securely};
 use query::{Term, quoted, terms};
