@@ -5,7 +5,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use store::{ChatId, LengthWish, MessageId, QueuedMessage, Store, WindowRow};
+use store::{ChatId, ChatPreset, LengthWish, MessageId, PresetId, QueuedMessage, Store, WindowRow};
 
 use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack, Timing};
 use crate::clock::{Clock, SystemClock};
@@ -13,6 +13,7 @@ use crate::context::ContextUsage;
 use crate::failure::{Failure, FailureCode};
 use crate::limits::refuse_too_large_together;
 use crate::model_host::{ModelChoice, ModelHost, PromptCounter};
+use crate::preset::{Preset, PresetContent};
 use crate::settings::Settings;
 use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, SearchHit, Undone};
 
@@ -277,6 +278,36 @@ impl Chat {
     /// that is needed.
     pub fn save_settings(&self, settings: Settings) -> Result<Settings, Failure> {
         self.ask(move |actor| actor.save_settings(settings))
+    }
+
+    /// All presets, in the order of their names.
+    pub fn presets(&self) -> Result<Vec<Preset>, Failure> {
+        self.ask(|actor| actor.presets())
+    }
+
+    /// Changes a preset, or adds one. A new one whose name is taken gets a number; one that is there is refused the name
+    /// of another.
+    pub fn save_preset(
+        &self,
+        id: Option<PresetId>,
+        content: PresetContent,
+    ) -> Result<PresetId, Failure> {
+        self.ask(move |actor| actor.save_preset(id, content))
+    }
+
+    /// Adds several presets, all or none.
+    pub fn add_presets(&self, contents: Vec<PresetContent>) -> Result<Vec<PresetId>, Failure> {
+        self.ask(move |actor| actor.add_presets(contents))
+    }
+
+    /// Deletes a preset. Its chats are answered as the settings say.
+    pub fn delete_preset(&self, id: PresetId) -> Result<(), Failure> {
+        self.ask(move |actor| actor.delete_preset(id))
+    }
+
+    /// Has a chat, or the next new one, be answered with a preset, and with instructions of its own.
+    pub fn choose_preset(&self, chat: Option<ChatId>, preset: ChatPreset) -> Result<(), Failure> {
+        self.ask(move |actor| actor.choose_preset(chat, preset))
     }
 
     /// Opens a model in place of the present one. The result comes as [`ChatEvent::Model`].

@@ -22,6 +22,7 @@ mod job;
 mod limits;
 mod model_host;
 mod model_thread;
+pub mod preset;
 mod reading;
 mod settings;
 mod slash;
@@ -39,12 +40,14 @@ pub use model_host::{
     Device, EncodedMessage, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening,
     PromptCounter, TemplateChoice, TemplateStatus,
 };
+pub use preset::{Preset, PresetContent};
+pub use settings::names::setting_names;
 pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};
 pub use slash::{SLASH_COMMANDS, SlashCommand, SlashName, SlashPlace, Typed};
 pub use store::{
-    ChatId, Copy, Draft, DraftPlace, GoodCopy, LengthWish, MessageId, MessageState, QueuedMessage,
-    Store, StoreError, WindowRow, check, daily_copy, forget_check, good_copies, has_room,
-    name_aside, restore_copy, start_empty,
+    ChatId, ChatPreset, Copy, Draft, DraftPlace, GoodCopy, LengthWish, MessageId, MessageState,
+    PresetId, PresetRow, QueuedMessage, Store, StoreError, WindowRow, check, daily_copy,
+    forget_check, good_copies, has_room, name_aside, restore_copy, start_empty,
 };
 pub use view::{
     AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Message, ModelStatus, ModelView,

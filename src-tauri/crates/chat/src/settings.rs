@@ -6,11 +6,13 @@ use std::path::Path;
 use inference::{DeviceRequest, KvType, MIN_TEMPERATURE, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{Store, StoreError};
+use store::{PresetId, Store, StoreError};
 
 use crate::failure::Failure;
 use crate::model_host::ModelOptions;
 use crate::text;
+
+pub mod names;
 
 /// All settings. A change of what [`ModelOptions`] holds opens the model again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,8 @@ pub struct Settings {
     pub instructions: String,
     /// Whether new messages ask for thinking.
     pub thinking: bool,
+    /// The preset of new chats; `None`, and one that was deleted: what these settings say.
+    pub default_preset: Option<PresetId>,
     /// The key that sends.
     pub send_with: SendWith,
     /// How large the page is drawn, in percent.
@@ -74,6 +78,7 @@ impl Default for Settings {
             read_ahead: true,
             instructions: String::new(),
             thinking: true,
+            default_preset: None,
             send_with: SendWith::Enter,
             zoom: 100,
             show_stats: true,
@@ -141,6 +146,42 @@ impl SamplingSettings {
         }
     }
 
+    /// These, and those of `other` where there is none.
+    pub(crate) fn or(self, other: SamplingSettings) -> SamplingSettings {
+        SamplingSettings {
+            temperature: self.temperature.or(other.temperature),
+            top_p: self.top_p.or(other.top_p),
+            top_k: self.top_k.or(other.top_k),
+            min_p: self.min_p.or(other.min_p),
+            repeat_penalty: self.repeat_penalty.or(other.repeat_penalty),
+            seed: self.seed.or(other.seed),
+        }
+    }
+
+    /// Refuses values out of range, naming the value and its range.
+    pub(crate) fn validate(&self) -> Result<(), Failure> {
+        let Sampling {
+            temperature,
+            top_p,
+            top_k,
+            min_p,
+            repeat_penalty,
+            seed,
+            ..
+        } = self.over(&Sampling::default());
+        within("Temperature", temperature, 0.0, 5.0)?;
+        if temperature > 0.0 && temperature < MIN_TEMPERATURE {
+            return Err(Failure::other(format!(
+                "Temperature: {temperature} is too small. It is 0, or {MIN_TEMPERATURE} and above."
+            )));
+        }
+        within("Top p", top_p, 0.01, 1.0)?;
+        within("Top k", top_k, 0, 200_000)?;
+        within("Min p", min_p, 0.0, 1.0)?;
+        within("Repeat penalty", repeat_penalty, 0.5, 3.0)?;
+        within("Seed", seed.unwrap_or(0), 0, MAX_SEED)
+    }
+
     /// Without what is as in the defaults that earlier versions had for all models.
     fn changed(self) -> SamplingSettings {
         let usual = Sampling::default();
@@ -198,15 +239,7 @@ impl Settings {
         if let Err(error) = self.device.parse::<DeviceRequest>() {
             return Err(Failure::other(format!("Device: {error}.")));
         }
-        let Sampling {
-            temperature,
-            top_p,
-            top_k,
-            min_p,
-            repeat_penalty,
-            seed,
-            ..
-        } = self.sampling_changes.over(&Sampling::default());
+        self.sampling_changes.validate()?;
         within("Threads", self.threads.unwrap_or(1), 1, max_threads())?;
         within(
             "Context length",
@@ -232,18 +265,7 @@ impl Settings {
             1,
             1 << 20,
         )?;
-        within("Temperature", temperature, 0.0, 5.0)?;
-        if temperature > 0.0 && temperature < MIN_TEMPERATURE {
-            return Err(Failure::other(format!(
-                "Temperature: {temperature} is too small. It is 0, or {MIN_TEMPERATURE} and above."
-            )));
-        }
-        within("Top p", top_p, 0.01, 1.0)?;
-        within("Top k", top_k, 0, 200_000)?;
-        within("Min p", min_p, 0.0, 1.0)?;
-        within("Repeat penalty", repeat_penalty, 0.5, 3.0)?;
         within("Zoom", self.zoom, 50, 300)?;
-        within("Seed", seed.unwrap_or(0), 0, MAX_SEED)?;
         within(
             "Files with a chat template of their own",
             self.own_templates.len(),
@@ -263,12 +285,7 @@ impl Settings {
                 "This is not the fingerprint of a model file.",
             ));
         }
-        within(
-            "Length of the instructions",
-            self.instructions.chars().count(),
-            0,
-            MAX_INSTRUCTIONS,
-        )
+        validate_instructions(&self.instructions)
     }
 
     /// As they are stored.
@@ -290,6 +307,26 @@ impl Settings {
             }
             Ok(())
         })
+    }
+
+    /// What of them is other than in `now`, by key.
+    pub(crate) fn changed_in(&self, now: &Settings) -> Map<String, Value> {
+        let (before, now) = (
+            self.rows().unwrap_or_default(),
+            now.rows().unwrap_or_default(),
+        );
+        before
+            .into_iter()
+            .filter(|(key, value)| now.get(key) != Some(value))
+            .collect()
+    }
+
+    /// These with other values of some keys.
+    pub(crate) fn with(&self, values: Map<String, Value>) -> Result<Settings, Failure> {
+        let mut rows = self.rows().unwrap_or_default();
+        rows.extend(values);
+        serde_json::from_value(Value::Object(rows))
+            .map_err(|error| Failure::other(error.to_string()))
     }
 
     /// The stored rows over the defaults. A value that no longer makes sense gives way to its
@@ -323,6 +360,15 @@ impl Settings {
             _ => None,
         }
     }
+}
+
+pub(crate) fn validate_instructions(text: &str) -> Result<(), Failure> {
+    within(
+        "Length of the instructions",
+        text.chars().count(),
+        0,
+        MAX_INSTRUCTIONS,
+    )
 }
 
 fn is_fingerprint(name: &str) -> bool {

@@ -73,7 +73,8 @@ fn without_marks(line: &str) -> &str {
         .trim_end_matches(|c| is_mark(c) || c == '.')
 }
 
-fn one_line(text: &str) -> String {
+/// Without line breaks and control characters.
+pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || c.is_control())
         .filter(|w| !w.is_empty())

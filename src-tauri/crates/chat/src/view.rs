@@ -3,10 +3,11 @@
 use inference::{Role, Stats};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{ChatId, Draft, LengthWish, MessageId, MessageState};
+use store::{ChatId, ChatPreset, Draft, LengthWish, MessageId, MessageState};
 
 use crate::failure::Failure;
 use crate::model_host::ModelInfo;
+use crate::preset::Preset;
 use crate::settings::Settings;
 use crate::text;
 
@@ -27,6 +28,10 @@ pub struct ChatSnapshot {
     pub model: ModelView,
     /// What was written, and not sent, where a new chat begins.
     pub new_chat_draft: Draft,
+    /// All presets, in the order of their names.
+    pub presets: Vec<Preset>,
+    /// What was chosen for the next new chat; `None`: it begins with the preset of the settings.
+    pub new_chat_preset: Option<ChatPreset>,
 }
 
 /// A chat in the list.
@@ -63,6 +68,8 @@ pub struct ChatView {
     pub messages: Vec<Message>,
     /// What was written and not sent.
     pub draft: Draft,
+    /// What it is answered with; `None`: what the settings say.
+    pub preset: Option<ChatPreset>,
 }
 
 /// A message as it is shown.
@@ -173,13 +180,15 @@ pub struct Omitted {
 }
 
 /// A change that was undone, or made again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 pub struct Undone {
     /// What had been done, such as `deleted “Title”`.
     pub label: String,
     /// The chat that it concerns.
     pub chat: Option<ChatId>,
+    /// The settings, where they have changed.
+    pub settings: Option<Box<Settings>>,
 }
 
 /// Where the model began to read for an answer.
@@ -348,6 +357,18 @@ pub enum ChatEvent {
         chat: ChatId,
         /// The answer, whole.
         message: Box<Message>,
+    },
+    /// Presets were added, changed or deleted.
+    Presets {
+        /// All of them.
+        presets: Vec<Preset>,
+    },
+    /// What a chat is answered with was chosen.
+    PresetChosen {
+        /// The chat; `None`: the next new one.
+        chat: Option<ChatId>,
+        /// What it is; `None`: what is usual.
+        preset: Option<ChatPreset>,
     },
     /// The day's copy of the database was not made: the file is damaged, or it cannot be written.
     CopyFailed {

@@ -16,6 +16,7 @@ mod integrity;
 mod migrate;
 mod open;
 mod preflight;
+mod read_only;
 mod recovery;
 mod schema;
 mod table;
@@ -32,14 +33,16 @@ pub use error::StoreError;
 pub use inference::Role;
 pub use integrity::{check, forget_check};
 pub use open::has_room;
+pub use read_only::read_presets;
 pub use recovery::{name_aside, restore_copy, start_empty};
 pub use table::chat::{ChatRow, ChatTable};
 pub use table::deleted::Purged;
 pub use table::draft::{Draft, DraftPlace, DraftTable, QueuedMessage};
-pub use table::id::{ChatId, MessageId};
+pub use table::id::{ChatId, MessageId, PresetId};
 pub use table::message::{
     ErrorRow, LengthWish, MessageRow, MessageState, MessageTable, NewMessage, OmittedRow, Progress,
 };
+pub use table::preset::{ChatPreset, PresetRow, PresetTable};
 pub use table::search::{Search, SearchRow};
 pub use table::setting::SettingTable;
 pub use table::window::{WindowRow, WindowTable};
@@ -130,6 +133,11 @@ impl Store {
     /// The drafts.
     pub fn drafts(&self) -> DraftTable<'_> {
         DraftTable { db: &self.db }
+    }
+
+    /// The presets.
+    pub fn presets(&self) -> PresetTable<'_> {
+        PresetTable { db: &self.db }
     }
 
     /// The windows' places.

@@ -88,13 +88,14 @@ impl ChatActor {
             None => row.map(|row| row.today).unwrap_or_default(),
         };
         let lengths = path.iter().skip(1).map(|row| row.length).chain([None]);
+        let guidance = self.guidance(chat)?;
         let (reply, replied) = channel();
         let request = CountRequest {
             counter,
             place,
-            conversation: self.conversation(&today, Vec::new(), thinking),
+            max_tokens: self.params(&guidance, info).max_tokens,
+            conversation: self.conversation(&today, Vec::new(), thinking, guidance),
             limits: Limits::of(info),
-            max_tokens: self.params(info).max_tokens,
             after,
             messages: path
                 .iter()

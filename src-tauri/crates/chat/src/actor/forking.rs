@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use store::{ChatId, MessageId, OmittedRow};
+use store::{ChatId, DraftPlace, MessageId, OmittedRow};
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
@@ -41,12 +41,15 @@ impl ChatActor {
         let row = self.chat_row(source)?;
         let at = self.now();
         let path = self.messages_with(message).path(message)?;
+        let chosen = self.chosen_preset(Some(source))?;
         let chat = self.store_of(source).transaction(|store| {
             let chats = store.chats();
             let chat = chats.create(&title::of_copy(&row.title), &row.today, at)?;
             if let Some(of) = row.continues {
                 chats.set_continues(chat, of)?;
             }
+            let place = DraftPlace::Chat(chat);
+            store.presets().choose(place, chosen.as_ref())?;
             chats.delete(chat, at)?;
             Ok::<_, Failure>(chat)
         })?;

@@ -7,6 +7,8 @@ mod counted;
 mod forking;
 mod model_slot;
 mod opening;
+mod preferences;
+mod presets;
 mod reading_ahead;
 mod saving;
 mod showing;

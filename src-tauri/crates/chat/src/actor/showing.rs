@@ -37,6 +37,8 @@ impl ChatActor {
             settings: self.settings.clone(),
             model: self.model.view(),
             new_chat_draft: self.store.drafts().get(DraftPlace::NewChat)?,
+            presets: self.presets()?,
+            new_chat_preset: self.chosen_preset(None)?,
         })
     }
 
@@ -78,6 +80,7 @@ impl ChatActor {
             after,
             messages,
             draft: store.drafts().get(DraftPlace::Chat(chat))?,
+            preset: self.chosen_preset(Some(chat))?,
         })
     }
 

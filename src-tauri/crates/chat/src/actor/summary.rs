@@ -4,7 +4,7 @@
 //! model has read of it is used. From then on the new chat has no more than the summary.
 
 use inference::Role;
-use store::{ChatId, MessageId, MessageRow, MessageState, NewMessage, StoreError};
+use store::{ChatId, DraftPlace, MessageId, MessageRow, MessageState, NewMessage, StoreError};
 
 use crate::actor::answers::AnswerStart;
 use crate::actor::state::{CURRENT, ChatActor};
@@ -47,8 +47,11 @@ impl ChatActor {
         let now = self.clock.now();
         let at = now.timestamp().as_second();
         let title = title_after(&row.title)?;
+        let chosen = self.chosen_preset(Some(of))?;
         let (chat, answer) = self.store_of(of).transaction(|store| {
             let chat = store.chats().create(&title, &now.date().to_string(), at)?;
+            let place = DraftPlace::Chat(chat);
+            store.presets().choose(place, chosen.as_ref())?;
             store.chats().set_continues(chat, of)?;
             let question = NewMessage {
                 chat,

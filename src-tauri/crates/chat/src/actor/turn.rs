@@ -5,6 +5,7 @@ use store::{ChatId, LengthWish, MessageId, MessageRow, Progress, StoreError};
 
 use crate::actor::answers::AnswerStart;
 use crate::actor::counted::LastCut;
+use crate::actor::presets::Guidance;
 use crate::actor::state::ChatActor;
 use crate::failure::Failure;
 use crate::fit::TurnRequest;
@@ -60,12 +61,13 @@ impl ChatActor {
             });
             ids.push(row.id);
         }
+        let guidance = self.guidance(Some(chat))?;
         let request = TurnRequest {
-            conversation: self.conversation(&today, messages, thinking),
             params: GenerateParams {
                 goes_on: resume && start == AnswerStart::GoesOn,
-                ..self.params(info)
+                ..self.params(&guidance, info)
             },
+            conversation: self.conversation(&today, messages, thinking, guidance),
             ids,
             before: cut.omitted,
             whole: cut.whole,
@@ -101,9 +103,10 @@ impl ChatActor {
         }
         // A new chat begins today.
         let today = row.map(|row| row.today).unwrap_or_default();
+        let guidance = self.guidance(chat)?;
         Ok(TurnRequest {
-            conversation: self.conversation(&today, messages, thinking),
-            params: self.params(info),
+            params: self.params(&guidance, info),
+            conversation: self.conversation(&today, messages, thinking, guidance),
             ids,
             before: cut.omitted,
             whole: cut.whole,
@@ -116,21 +119,21 @@ impl ChatActor {
         today: &str,
         messages: Vec<Turn>,
         thinking: bool,
+        Guidance { instructions, .. }: Guidance,
     ) -> Conversation {
-        let instructions = Some(self.settings.instructions.trim().to_owned());
         Conversation {
             messages,
-            instructions: instructions.filter(|text| !text.is_empty()),
+            instructions: Some(instructions).filter(|text| !text.is_empty()),
             thinking,
             today: today.parse().unwrap_or_else(|_| self.clock.now().date()),
             tools: Vec::new(),
         }
     }
 
-    pub(super) fn params(&self, info: &ModelInfo) -> GenerateParams {
+    pub(super) fn params(&self, guidance: &Guidance, info: &ModelInfo) -> GenerateParams {
         let settings = &self.settings;
         GenerateParams {
-            sampling: settings.sampling_changes.over(&info.sampling),
+            sampling: guidance.sampling.over(&info.sampling),
             max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
             thinking_budget: settings.thinking_budget.map(|tokens| tokens as usize),
             goes_on: false,

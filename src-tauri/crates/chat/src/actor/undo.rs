@@ -3,6 +3,8 @@
 //! A verb that changes something does so by a method that returns a [`Revert`], and records it with [`ChatActor::record`].
 //! Reverting returns the [`Revert`] of the revert itself, so undo and redo are one mechanism. The stacks are in memory.
 
+use std::time::{Duration, Instant};
+
 use store::{ChatId, MessageId};
 
 use crate::actor::state::ChatActor;
@@ -11,6 +13,8 @@ use crate::view::Undone;
 
 /// Changes that can be undone.
 const MOST: usize = 100;
+/// What follows a small step within this time is undone with it.
+const STEPS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Takes a change back.
 pub(crate) struct Revert(Box<Reverting>);
@@ -43,6 +47,8 @@ struct Change {
     /// The answer that it has the model write.
     answer: Option<MessageId>,
     revert: Revert,
+    /// What is changed in small steps, and when it was last.
+    step: Option<(String, Instant)>,
 }
 
 /// What was changed and undone in this session, the latest last.
@@ -73,6 +79,7 @@ impl ChatActor {
             in_branch: false,
             answer: None,
             revert,
+            step: None,
         });
         if self.undo.done.len() > MOST {
             self.undo.done.remove(0);
@@ -91,6 +98,34 @@ impl ChatActor {
         self.record(label, chat, revert);
         if let Some(last) = self.undo.done.last_mut() {
             (last.in_branch, last.answer) = (true, answer);
+        }
+    }
+
+    /// As [`record`](Self::record), of what is changed in small steps, as by typing: what goes on with the last step soon
+    /// after it is taken back with it.
+    pub(super) fn record_step(
+        &mut self,
+        step: String,
+        label: String,
+        chat: Option<ChatId>,
+        revert: Revert,
+    ) {
+        let now = Instant::now();
+        let last = self
+            .undo
+            .done
+            .last_mut()
+            .filter(|_| self.undo.undone.is_empty());
+        if let Some((same, at)) = last.and_then(|last| last.step.as_mut())
+            && *same == step
+            && now.duration_since(*at) < STEPS_WITHIN
+        {
+            *at = now;
+            return;
+        }
+        self.record(label, chat, revert);
+        if let Some(last) = self.undo.done.last_mut() {
+            last.step = Some((step, now));
         }
     }
 
@@ -127,10 +162,12 @@ impl ChatActor {
             in_branch,
             answer,
             revert,
+            ..
         }) = from.pop()
         else {
             return Ok(TakenBack::Done(None));
         };
+        let before = self.settings.clone();
         let revert = (revert.0)(self).map_err(|failure| {
             let what = match direction {
                 Direction::Undo => "undone",
@@ -151,7 +188,13 @@ impl ChatActor {
             in_branch,
             answer,
             revert,
+            step: None,
         });
-        Ok(TakenBack::Done(Some(Undone { label, chat })))
+        let settings = (self.settings != before).then(|| Box::new(self.settings.clone()));
+        Ok(TakenBack::Done(Some(Undone {
+            label,
+            chat,
+            settings,
+        })))
     }
 }

@@ -12,7 +12,6 @@ use crate::actor::undo::Revert;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
-use crate::settings::Settings;
 use crate::title;
 use crate::view::{ChatEvent, ChatSummary, ChatView, SearchHit};
 
@@ -74,6 +73,7 @@ impl ChatActor {
         }
         let now = self.clock.now();
         let at = now.timestamp().as_second();
+        let was_chosen = chat.is_none() && self.chosen_preset(None)?.is_some();
         let store = chat.map_or(&self.store, |chat| self.store_of(chat));
         let (chat, before, answer) = store.transaction(|store| {
             let (place, chat, parent) = match chat {
@@ -85,6 +85,7 @@ impl ChatActor {
                         at,
                     )?;
                     store.settings().set(CURRENT, &chat.0.into())?;
+                    self.keep_chosen(store, chat)?;
                     (DraftPlace::NewChat, chat, None)
                 }
             };
@@ -98,6 +99,9 @@ impl ChatActor {
             taken(store, place)?;
             Ok::<_, Failure>((chat, parent, answer))
         })?;
+        if was_chosen {
+            self.emit_chosen(None)?;
+        }
         self.queue_answer(chat, before, answer, AnswerStart::New)
     }
 
@@ -186,28 +190,18 @@ impl ChatActor {
         Ok(self.store_with(place).drafts().set_queue(place, queue)?)
     }
 
-    fn draft_place(&self, chat: Option<ChatId>) -> Result<DraftPlace, Failure> {
+    pub(super) fn draft_place(&self, chat: Option<ChatId>) -> Result<DraftPlace, Failure> {
         Ok(match chat {
             Some(chat) => DraftPlace::Chat(self.chat_row(chat)?.id),
             None => DraftPlace::NewChat,
         })
     }
 
-    fn store_with(&self, place: DraftPlace) -> &Store {
+    pub(super) fn store_with(&self, place: DraftPlace) -> &Store {
         match place {
             DraftPlace::NewChat => &self.store,
             DraftPlace::Chat(chat) => self.store_of(chat),
         }
-    }
-
-    pub(crate) fn save_settings(&mut self, settings: Settings) -> Result<Settings, Failure> {
-        settings.validate()?;
-        settings.write(&self.store)?;
-        let before = std::mem::replace(&mut self.settings, settings);
-        if before.load_options() != self.settings.load_options() {
-            self.reopen_model();
-        }
-        Ok(self.settings.clone())
     }
 
     pub(crate) fn window(&self, label: &str) -> Result<Option<WindowRow>, Failure> {

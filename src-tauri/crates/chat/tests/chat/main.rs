@@ -16,6 +16,7 @@ mod fitting;
 mod forking;
 mod idle;
 mod opening;
+mod presets;
 mod remembering;
 mod replaced;
 mod scripted;

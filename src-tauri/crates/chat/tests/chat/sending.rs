@@ -74,6 +74,8 @@ fn events_come_in_the_order_of_the_work() {
             ChatEvent::Delta { .. }
             | ChatEvent::Model { .. }
             | ChatEvent::ChatRemoved { .. }
+            | ChatEvent::Presets { .. }
+            | ChatEvent::PresetChosen { .. }
             | ChatEvent::CopyFailed { .. } => {}
         }
     }

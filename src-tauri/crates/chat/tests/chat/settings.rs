@@ -1,7 +1,8 @@
 //! Settings: defaults, limits, and what the model gets of them.
 
 use chat::{
-    FailureCode, KvType, ModelOptions, Sampling, SamplingSettings, SendWith, Settings, Theme,
+    FailureCode, KvType, ModelOptions, PresetId, Sampling, SamplingSettings, SendWith, Settings,
+    Theme,
 };
 
 use crate::scripted::{Bench, Script, open};
@@ -32,6 +33,7 @@ fn settings_survive_a_restart() {
         read_ahead: !Settings::default().read_ahead,
         instructions: "Be brief.".into(),
         thinking: false,
+        default_preset: Some(PresetId(3)),
         send_with: SendWith::CtrlEnter,
         zoom: 150,
         show_stats: false,

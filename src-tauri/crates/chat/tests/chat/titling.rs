@@ -48,7 +48,9 @@ fn a_new_chat_gets_a_title_behind_its_first_answer_and_it_is_no_part_of_the_chat
     assert_eq!(history.len(), 3);
     std::thread::sleep(5 * TIMING.idle_after);
     assert_eq!(asides(&bench), 1, "it has a title");
-    assert_eq!(bench.chat.undo().unwrap(), None, "nobody has changed it");
+    let undone = bench.chat.undo().unwrap().unwrap();
+    let setting = "changed “Titles by the model”";
+    assert_eq!(undone.label, setting, "the title is no change of the user's");
 }
 
 #[test]

@@ -22,6 +22,7 @@ fn a_change_is_undone_and_made_again_and_a_new_one_ends_what_could_be_redone() {
         Some(Undone {
             label: label.to_owned(),
             chat: Some(chat),
+            settings: None,
         })
     };
     assert_eq!(undone, of("renamed “Birds”"));

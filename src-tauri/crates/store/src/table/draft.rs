@@ -76,7 +76,7 @@ pub enum DraftPlace {
 }
 
 impl DraftPlace {
-    fn row(self) -> i64 {
+    pub(crate) fn row(self) -> i64 {
         match self {
             DraftPlace::NewChat => 0,
             DraftPlace::Chat(chat) => chat.0,

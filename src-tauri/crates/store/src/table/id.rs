@@ -15,6 +15,12 @@ pub struct ChatId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
 #[serde(transparent)]
 pub struct MessageId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
 
+/// Names a preset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(transparent)]
+pub struct PresetId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
+
 /// The first id of a chat or a message in [`Store::temporary`](crate::Store::temporary); a JavaScript number holds it.
 pub(crate) const FIRST_TEMPORARY: i64 = 1 << 40;
 

@@ -5,6 +5,7 @@ pub(crate) mod deleted;
 pub(crate) mod draft;
 pub(crate) mod id;
 pub(crate) mod message;
+pub(crate) mod preset;
 pub(crate) mod search;
 pub(crate) mod setting;
 pub(crate) mod window;
@@ -19,6 +20,7 @@ pub(crate) fn steps() -> Vec<Step> {
         deleted::STEPS,
         setting::STEPS,
         draft::STEPS,
+        preset::STEPS,
         window::STEPS,
         search::STEPS,
     ]

@@ -10,6 +10,7 @@ mod drafts;
 mod messages;
 mod modes;
 mod opening;
+mod presets;
 mod private;
 mod recovering;
 mod search;

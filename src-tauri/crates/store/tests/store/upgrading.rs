@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use store::{
-    DraftPlace, ErrorRow, MessageState, OmittedRow, Progress, QueuedMessage, Store, WindowRow,
+    ChatPreset, DraftPlace, ErrorRow, MessageState, OmittedRow, PresetId, PresetRow, Progress,
+    QueuedMessage, Store, WindowRow,
 };
 
 use crate::{LONG, answer, chat};
@@ -92,6 +93,21 @@ fn fill(store: &Store) {
         .drafts()
         .set_queue(DraftPlace::Chat(id), &[waits])
         .unwrap();
+    let preset = PresetRow {
+        id: PresetId(0),
+        name: "Poet".into(),
+        instructions: "Answer in verse.".into(),
+        thinking: Some(false),
+        sampling: serde_json::json!({ "temperature": 1.5 }),
+    };
+    let chosen = ChatPreset {
+        preset: Some(store.presets().add(&preset).unwrap()),
+        instructions: "Briefly.".into(),
+    };
+    store
+        .presets()
+        .choose(DraftPlace::Chat(id), Some(&chosen))
+        .unwrap();
     let window = WindowRow {
         x: 1,
         y: 2,
@@ -150,6 +166,13 @@ fn check(store: &Store, version: u32) {
             (queue[0].text.as_str(), queue[0].thinking),
             ("and then", true)
         );
+    }
+    if version >= 4 {
+        let chosen = store.presets().of(DraftPlace::Chat(chats[0].id)).unwrap();
+        let preset = chosen.and_then(|chosen| chosen.preset).unwrap();
+        let preset = store.presets().get(preset).unwrap().unwrap();
+        assert_eq!(preset.name, "Poet");
+        assert_eq!(preset.sampling["temperature"], 1.5);
     }
     assert!(store.windows().get("main").unwrap().unwrap().maximised);
     assert!(!store.chats().purge(i64::MAX, LONG).unwrap());

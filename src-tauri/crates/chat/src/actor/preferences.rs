@@ -1,0 +1,33 @@
+//! The settings as they are changed.
+
+use crate::actor::state::ChatActor;
+use crate::actor::undo::Revert;
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+impl ChatActor {
+    pub(crate) fn save_settings(&mut self, settings: Settings) -> Result<Settings, Failure> {
+        settings.validate()?;
+        let names = self.settings.names_of_changes(&settings);
+        let label = match names[..] {
+            [] => return Ok(settings),
+            [name] => format!("changed “{name}”"),
+            _ => format!("changed {} settings", names.len()),
+        };
+        let revert = self.set_settings(settings)?;
+        self.record_step(names.join(", "), label, None, revert);
+        Ok(self.settings.clone())
+    }
+
+    fn set_settings(&mut self, settings: Settings) -> Result<Revert, Failure> {
+        settings.write(&self.store)?;
+        let before = std::mem::replace(&mut self.settings, settings);
+        if before.load_options() != self.settings.load_options() {
+            self.reopen_model();
+        }
+        let changed = before.changed_in(&self.settings);
+        Ok(Revert::new(move |actor| {
+            actor.set_settings(actor.settings.with(changed)?)
+        }))
+    }
+}

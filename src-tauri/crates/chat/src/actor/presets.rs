@@ -1,0 +1,248 @@
+//! The verbs of presets, and what a chat is answered with.
+
+use store::{ChatId, ChatPreset, DraftPlace, PresetId, PresetRow, Store, StoreError};
+
+use crate::actor::state::ChatActor;
+use crate::actor::undo::Revert;
+use crate::failure::Failure;
+use crate::preset::{MOST, Preset, PresetContent, free_name, same_name};
+use crate::settings::{SamplingSettings, validate_instructions};
+use crate::text;
+use crate::view::ChatEvent;
+
+/// What an answer is generated with, beside the messages.
+pub(super) struct Guidance {
+    pub(super) instructions: String,
+    pub(super) sampling: SamplingSettings,
+}
+
+impl ChatActor {
+    pub(crate) fn presets(&self) -> Result<Vec<Preset>, Failure> {
+        let rows = self.store.presets().list()?;
+        Ok(rows.into_iter().map(Preset::from).collect())
+    }
+
+    /// A new one gets a name that is free; one that is there is refused the name of another.
+    pub(crate) fn save_preset(
+        &mut self,
+        id: Option<PresetId>,
+        content: PresetContent,
+    ) -> Result<PresetId, Failure> {
+        let content = content.validated()?;
+        let Some(id) = id else {
+            return Ok(self.add_presets(vec![content])?.remove(0));
+        };
+        let others = self.presets()?;
+        let before = others
+            .iter()
+            .find(|preset| preset.id == id)
+            .ok_or_else(missing)?;
+        if before.content == content {
+            return Ok(id);
+        }
+        let taken = others
+            .iter()
+            .find(|other| other.id != id && same_name(&other.content.name, &content.name));
+        if let Some(other) = taken {
+            return Err(Failure::other(format!(
+                "There is a preset “{}” already. Choose another name.",
+                other.content.name
+            )));
+        }
+        let name = before.content.name.clone();
+        let revert = self.put_presets(vec![(id, Some(content.row(id)?))])?;
+        self.record_step(
+            format!("preset {}", id.0),
+            format!("changed the preset “{name}”"),
+            None,
+            revert,
+        );
+        Ok(id)
+    }
+
+    /// Adds all or none. A name that is taken gets a number.
+    pub(crate) fn add_presets(
+        &mut self,
+        contents: Vec<PresetContent>,
+    ) -> Result<Vec<PresetId>, Failure> {
+        let mut names: Vec<String> = self
+            .presets()?
+            .into_iter()
+            .map(|preset| preset.content.name)
+            .collect();
+        if names.len() + contents.len() > MOST {
+            return Err(Failure::other(format!(
+                "There can be {MOST} presets. Delete some first."
+            )));
+        }
+        let added = self.store.transaction(|store| {
+            let mut added = Vec::new();
+            for content in contents {
+                let content = content.validated()?;
+                let name = free_name(&content.name, |name| {
+                    names.iter().any(|taken| same_name(taken, name))
+                });
+                names.push(name.clone());
+                let content = PresetContent { name, ..content };
+                added.push(store.presets().add(&content.row(PresetId(0))?)?);
+            }
+            Ok::<_, Failure>(added)
+        })?;
+        let label = match &added[..] {
+            [_] => format!("added the preset “{}”", names.pop().unwrap_or_default()),
+            added => format!("added {} presets", added.len()),
+        };
+        let rows = added.iter().map(|id| (*id, None)).collect();
+        self.record(label, None, Revert::new(|actor| actor.put_presets(rows)));
+        self.emit_presets();
+        Ok(added)
+    }
+
+    pub(crate) fn delete_preset(&mut self, id: PresetId) -> Result<(), Failure> {
+        let row = self.store.presets().get(id)?.ok_or_else(missing)?;
+        let revert = self.put_presets(vec![(id, None)])?;
+        self.record(format!("deleted the preset “{}”", row.name), None, revert);
+        Ok(())
+    }
+
+    /// Writes presets as they are to be; `None`: deleted. Chats keep the ids, so that they have a preset again that is
+    /// brought back.
+    fn put_presets(&mut self, rows: Vec<(PresetId, Option<PresetRow>)>) -> Result<Revert, Failure> {
+        let before = self.store.transaction(|store| {
+            let presets = store.presets();
+            let put = rows.into_iter().map(|(id, row)| {
+                let before = presets.get(id)?;
+                match row {
+                    Some(row) => presets.put(&row)?,
+                    None => presets.delete(id)?,
+                }
+                Ok((id, before))
+            });
+            put.collect::<Result<Vec<_>, StoreError>>()
+        })?;
+        self.guidance_changed();
+        self.emit_presets();
+        Ok(Revert::new(|actor| actor.put_presets(before)))
+    }
+
+    /// Has a chat, or the next new one, be answered with a preset, and with instructions of its own.
+    pub(crate) fn choose_preset(
+        &mut self,
+        chat: Option<ChatId>,
+        chosen: ChatPreset,
+    ) -> Result<(), Failure> {
+        validate_instructions(&chosen.instructions)?;
+        let preset = chosen.preset.map(|id| self.store.presets().get(id));
+        let preset = preset.transpose()?.map(|row| row.ok_or_else(missing));
+        let preset = preset.transpose()?;
+        let before = self.chat_preset(chat)?;
+        if before == chosen {
+            return Ok(());
+        }
+        let title = match chat {
+            Some(chat) => self.store_of(chat).chats().get(chat)?.title,
+            None => "New chat".to_owned(),
+        };
+        let title = text::cut(&title, 40);
+        let label = if before.preset == chosen.preset {
+            format!("changed the instructions of “{title}”")
+        } else {
+            let name = preset.map_or("Default".to_owned(), |preset| preset.name);
+            format!("chose the preset “{name}” for “{title}”")
+        };
+        let merges = format!("{chat:?} {:?}", chosen.preset);
+        let revert = self.set_chat_preset(chat, Some(chosen))?;
+        self.record_step(merges, label, chat, revert);
+        Ok(())
+    }
+
+    fn set_chat_preset(
+        &mut self,
+        chat: Option<ChatId>,
+        chosen: Option<ChatPreset>,
+    ) -> Result<Revert, Failure> {
+        let place = self.draft_place(chat)?;
+        let presets = self.store_with(place).presets();
+        let before = presets.of(place)?;
+        presets.choose(place, chosen.as_ref())?;
+        self.guidance_changed();
+        self.emit_chosen(chat)?;
+        Ok(Revert::new(move |actor| {
+            actor.set_chat_preset(chat, before)
+        }))
+    }
+
+    /// What was chosen for a chat, or for the next new one; `None`: nothing was.
+    pub(super) fn chosen_preset(
+        &self,
+        chat: Option<ChatId>,
+    ) -> Result<Option<ChatPreset>, Failure> {
+        let place = chat.map_or(DraftPlace::NewChat, DraftPlace::Chat);
+        Ok(self.store_with(place).presets().of(place)?)
+    }
+
+    pub(super) fn emit_chosen(&self, chat: Option<ChatId>) -> Result<(), Failure> {
+        let preset = self.chosen_preset(chat)?;
+        self.emit(ChatEvent::PresetChosen { chat, preset });
+        Ok(())
+    }
+
+    /// The same, or what is used without a choice.
+    fn chat_preset(&self, chat: Option<ChatId>) -> Result<ChatPreset, Failure> {
+        let usual = || ChatPreset {
+            preset: self.settings.default_preset.filter(|_| chat.is_none()),
+            instructions: String::new(),
+        };
+        Ok(self.chosen_preset(chat)?.unwrap_or_else(usual))
+    }
+
+    /// A new chat keeps what was chosen for it, and the next one begins as usual. In the transaction that creates it.
+    pub(super) fn keep_chosen(&self, store: &Store, chat: ChatId) -> Result<(), Failure> {
+        let chosen = self.chat_preset(None)?;
+        let presets = store.presets();
+        if chosen != ChatPreset::default() {
+            presets.choose(DraftPlace::Chat(chat), Some(&chosen))?;
+        }
+        Ok(self.store.presets().choose(DraftPlace::NewChat, None)?)
+    }
+
+    /// The chat's own instructions go before the preset's, and these before the settings'; its sampling goes before the
+    /// settings', value by value.
+    pub(super) fn guidance(&self, chat: Option<ChatId>) -> Result<Guidance, Failure> {
+        let chosen = self.chat_preset(chat)?;
+        let row = chosen.preset.map(|id| self.store.presets().get(id));
+        let preset = row.transpose()?.flatten().map(Preset::from);
+        let preset = preset.map(|preset| preset.content);
+        let of_preset = preset.as_ref().map(|preset| preset.instructions.as_str());
+        let instructions = [Some(chosen.instructions.as_str()), of_preset]
+            .into_iter()
+            .flatten()
+            .chain([self.settings.instructions.as_str()])
+            .map(str::trim)
+            .find(|text| !text.is_empty());
+        let sampling = preset
+            .as_ref()
+            .map(|preset| preset.sampling)
+            .unwrap_or_default();
+        Ok(Guidance {
+            instructions: instructions.unwrap_or_default().to_owned(),
+            sampling: sampling.or(self.settings.sampling_changes),
+        })
+    }
+
+    /// What was read ahead begins with other instructions.
+    fn guidance_changed(&mut self) {
+        self.ahead = None;
+    }
+
+    fn emit_presets(&self) {
+        match self.presets() {
+            Ok(presets) => self.emit(ChatEvent::Presets { presets }),
+            Err(error) => tracing::warn!(%error, "the presets could not be read"),
+        }
+    }
+}
+
+fn missing() -> Failure {
+    Failure::other("This preset does not exist any more.")
+}

@@ -1,0 +1,196 @@
+//! Presets: instructions, thinking and sampling under a name.
+
+pub mod file;
+mod foreign;
+
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+use store::{PresetId, PresetRow};
+
+use crate::failure::Failure;
+use crate::settings::{SamplingSettings, validate_instructions};
+use crate::{text, title};
+
+/// Characters of a name: it stands in the header.
+pub(crate) const MAX_NAME: usize = 60;
+/// Presets that there can be.
+pub(crate) const MOST: usize = 500;
+
+/// A preset.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+pub struct Preset {
+    /// Its id.
+    pub id: PresetId,
+    /// What is in it.
+    #[serde(flatten)]
+    pub content: PresetContent,
+}
+
+/// What is in a preset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PresetContent {
+    /// Its name, which no other preset has.
+    pub name: String,
+    /// Instructions; empty: those of the settings.
+    pub instructions: String,
+    /// Whether new chats are thought about; `None`: as the settings say.
+    pub thinking: Option<bool>,
+    /// What it changes of how tokens are chosen; the rest is as the settings say.
+    pub sampling: SamplingSettings,
+}
+
+/// Presets that were read from a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadPresets {
+    /// The presets.
+    pub presets: Vec<PresetContent>,
+    /// What of another app's preset has no place in one of ours.
+    pub left_out: Vec<String>,
+}
+
+impl PresetContent {
+    /// With a name that can be shown, or refused, with the field that is wrong.
+    pub(crate) fn validated(self) -> Result<PresetContent, Failure> {
+        self.sampling.validate()?;
+        validate_instructions(&self.instructions)?;
+        Ok(PresetContent {
+            name: valid_name(&self.name)?,
+            ..self
+        })
+    }
+
+    pub(crate) fn row(&self, id: PresetId) -> Result<PresetRow, Failure> {
+        let sampling = serde_json::to_value(self.sampling)
+            .map_err(|error| Failure::other(error.to_string()))?;
+        Ok(PresetRow {
+            id,
+            name: self.name.clone(),
+            instructions: self.instructions.clone(),
+            thinking: self.thinking,
+            sampling,
+        })
+    }
+}
+
+impl From<PresetRow> for Preset {
+    /// Sampling that makes no sense, which another version may have written, gives way to that of the settings.
+    fn from(row: PresetRow) -> Preset {
+        let sampling: SamplingSettings = serde_json::from_value(row.sampling).unwrap_or_default();
+        Preset {
+            id: row.id,
+            content: PresetContent {
+                name: row.name,
+                instructions: row.instructions,
+                thinking: row.thinking,
+                sampling: Some(sampling)
+                    .filter(|sampling| sampling.validate().is_ok())
+                    .unwrap_or_default(),
+            },
+        }
+    }
+}
+
+/// The preset of this name in the database of an app, which may be running.
+pub fn named(database: &Path, name: &str) -> Result<PresetContent, Failure> {
+    let presets = match store::read_presets(database) {
+        Ok(rows) => rows
+            .into_iter()
+            .map(|row| Preset::from(row).content)
+            .collect(),
+        // The app was never started.
+        Err(_) if !database.exists() => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let found = presets
+        .iter()
+        .position(|preset: &PresetContent| same_name(&preset.name, name.trim()));
+    match found {
+        Some(at) => Ok(presets[at].clone()),
+        None if presets.is_empty() => Err(Failure::other(format!(
+            "There is no preset “{name}”: the app has none."
+        ))),
+        None => {
+            let names: Vec<_> = presets.iter().map(|preset| preset.name.as_str()).collect();
+            Err(Failure::other(format!(
+                "There is no preset “{name}”. The app has: {}.",
+                text::cut(&names.join(", "), 1000)
+            )))
+        }
+    }
+}
+
+/// On one line, without control characters.
+fn valid_name(name: &str) -> Result<String, Failure> {
+    let name = title::one_line(name);
+    match name.chars().count() {
+        0 => Err(Failure::other("A preset needs a name.")),
+        count if count > MAX_NAME => Err(Failure::other(format!(
+            "The name of a preset can have {MAX_NAME} characters. This one has more: “{}”.",
+            text::cut(&name, MAX_NAME)
+        ))),
+        _ => Ok(name),
+    }
+}
+
+/// Whether two names are the same to a person.
+pub(crate) fn same_name(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
+}
+
+/// `name`, or the first of `name 2`, `name 3` and so on that is not taken.
+pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    if !is_taken(name) {
+        return name.to_owned();
+    }
+    let base = match name.rsplit_once(' ') {
+        Some((base, number)) if number.parse::<u32>().is_ok() && is_taken(base) => base,
+        _ => name,
+    };
+    (2_u32..)
+        .map(|number| {
+            let end = format!(" {number}");
+            let room = MAX_NAME - end.len();
+            base.chars()
+                .take(room)
+                .collect::<String>()
+                .trim_end()
+                .to_owned()
+                + &end
+        })
+        .find(|name| !is_taken(name))
+        .unwrap_or_else(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_taken_gets_the_next_number() {
+        let taken = ["Coder", "coder 2", "Top 10"];
+        let free = |name: &str| free_name(name, |it| taken.iter().any(|one| same_name(one, it)));
+        assert_eq!(free("Poet"), "Poet");
+        assert_eq!(free("coder"), "coder 3");
+        assert_eq!(free("Coder 2"), "Coder 3");
+        assert_eq!(free("Top 10"), "Top 10 2");
+        let long = "ö".repeat(MAX_NAME);
+        let next = free_name(&long, |it| it == long);
+        assert_eq!(next, "ö".repeat(MAX_NAME - 2) + " 2");
+    }
+
+    #[test]
+    fn a_name_is_one_line_and_has_an_end() {
+        let name = |given: &str| valid_name(given).map_err(|failure| failure.message);
+        assert_eq!(name("  My\n\tpreset \u{7} "), Ok("My preset".to_owned()));
+        assert_eq!(name(" \n"), Err("A preset needs a name.".to_owned()));
+        let refused = name(&"x".repeat(1 << 20)).unwrap_err();
+        assert!(
+            refused.contains("60 characters") && refused.len() < 300,
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,162 @@
+//! Presets of LM Studio: `{"name": …, "operation": {"fields": [{"key": …, "value": …}]}, "load": {"fields": […]}}`.
+
+use serde_json::{Map, Value};
+
+use crate::preset::{PresetContent, ReadPresets};
+use crate::settings::SamplingSettings;
+use crate::text;
+
+const PREFIX: &str = "llm.prediction.";
+
+pub(super) fn is_lm_studio(fields: &Map<String, Value>) -> bool {
+    ["operation", "load"].iter().any(|part| {
+        let part = fields.get(*part);
+        part.and_then(|part| part.get("fields"))
+            .is_some_and(Value::is_array)
+    })
+}
+
+/// Takes what a preset of ours can have. The rest is named: it is about other programs and models.
+pub(super) fn from_lm_studio(
+    file: &Map<String, Value>,
+    file_name: &str,
+) -> Result<ReadPresets, String> {
+    let name = file.get("name").and_then(Value::as_str);
+    let mut preset = PresetContent {
+        name: name.unwrap_or(file_name).to_owned(),
+        instructions: String::new(),
+        thinking: None,
+        sampling: SamplingSettings::default(),
+    };
+    let mut left_out = Vec::new();
+    for part in ["operation", "load"] {
+        let fields = file.get(part).and_then(|part| part.get("fields"));
+        for field in fields.and_then(Value::as_array).into_iter().flatten() {
+            let key = field.get("key").and_then(Value::as_str).unwrap_or_default();
+            let value = field.get("value").unwrap_or(&Value::Null);
+            if !take(
+                &mut preset,
+                key.strip_prefix(PREFIX).unwrap_or_default(),
+                value,
+            )? {
+                left_out.push(text::cut(key, 60));
+            }
+        }
+    }
+    let preset = preset.validated().map_err(|failure| failure.message)?;
+    Ok(ReadPresets {
+        presets: vec![preset],
+        left_out,
+    })
+}
+
+/// False where there is no such thing here.
+fn take(preset: &mut PresetContent, key: &str, value: &Value) -> Result<bool, String> {
+    // Some can be switched off: {"checked": false, "value": 0.9}.
+    let (is_on, value) = match value.get("checked") {
+        Some(checked) => (
+            checked.as_bool() == Some(true),
+            value.get("value").unwrap_or(&Value::Null),
+        ),
+        None => (true, value),
+    };
+    let sampling = &mut preset.sampling;
+    let number = || number(key, value);
+    match key {
+        "systemPrompt" => {
+            let text = value.as_str();
+            preset.instructions = text
+                .ok_or(format!("“{PREFIX}{key}” is not text."))?
+                .to_owned();
+        }
+        "temperature" => sampling.temperature = Some(number()?),
+        "topKSampling" => {
+            let whole = value.as_u64().and_then(|k| u32::try_from(k).ok());
+            sampling.top_k = Some(whole.ok_or(format!("“{PREFIX}{key}” is not a whole number."))?);
+        }
+        // Off, they change nothing.
+        "topPSampling" => sampling.top_p = Some(if is_on { number()? } else { 1.0 }),
+        "minPSampling" => sampling.min_p = Some(if is_on { number()? } else { 0.0 }),
+        "repeatPenalty" => sampling.repeat_penalty = Some(if is_on { number()? } else { 1.0 }),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn number(key: &str, value: &Value) -> Result<f32, String> {
+    serde_json::from_value(value.clone()).map_err(|_| format!("“{PREFIX}{key}” is not a number."))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: Value) -> Result<ReadPresets, String> {
+        let Value::Object(fields) = value else {
+            panic!("an object");
+        };
+        assert!(is_lm_studio(&fields));
+        from_lm_studio(&fields, "file")
+    }
+
+    #[test]
+    fn what_a_preset_of_ours_can_have_is_taken_and_the_rest_is_named() {
+        let read = read(json!({
+            "identifier": "@local:poet",
+            "name": "Poet",
+            "operation": { "fields": [
+                { "key": "llm.prediction.systemPrompt", "value": "Answer in verse." },
+                { "key": "llm.prediction.temperature", "value": 1.2 },
+                { "key": "llm.prediction.topKSampling", "value": 50 },
+                { "key": "llm.prediction.topPSampling", "value": { "checked": true, "value": 0.9 } },
+                { "key": "llm.prediction.minPSampling", "value": { "checked": false, "value": 0.05 } },
+                { "key": "llm.prediction.tools", "value": { "type": "none" } },
+            ] },
+            "load": { "fields": [{ "key": "llm.load.contextLength", "value": 8192 }] },
+        }));
+        let read = read.expect("it is a preset");
+        assert_eq!(
+            read.left_out,
+            ["llm.prediction.tools", "llm.load.contextLength"]
+        );
+        let [preset] = &read.presets[..] else {
+            panic!("one preset");
+        };
+        assert_eq!(
+            (preset.name.as_str(), preset.instructions.as_str()),
+            ("Poet", "Answer in verse.")
+        );
+        let sampling = SamplingSettings {
+            temperature: Some(1.2),
+            top_p: Some(0.9),
+            top_k: Some(50),
+            min_p: Some(0.0),
+            ..SamplingSettings::default()
+        };
+        assert_eq!(preset.sampling, sampling);
+    }
+
+    #[test]
+    fn a_value_that_makes_no_sense_is_named() {
+        let wrong = |key: &str, value: Value| {
+            let key = format!("{PREFIX}{key}");
+            read(json!({ "operation": { "fields": [{ "key": key, "value": value }] } }))
+                .expect_err(&key)
+        };
+        assert_eq!(
+            wrong("systemPrompt", json!(7)),
+            "“llm.prediction.systemPrompt” is not text."
+        );
+        assert_eq!(
+            wrong("topKSampling", json!(-1)),
+            "“llm.prediction.topKSampling” is not a whole number."
+        );
+        assert_eq!(
+            wrong("temperature", json!("hot")),
+            "“llm.prediction.temperature” is not a number."
+        );
+        assert!(wrong("temperature", json!(99)).starts_with("Temperature: 99 is out of range"));
+    }
+}

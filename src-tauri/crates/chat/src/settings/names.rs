@@ -1,0 +1,98 @@
+//! What the window calls the settings: the page's labels, and the words of a change that is undone.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::settings::{SAMPLING, Settings};
+
+const NAMES: [(&str, &str); 26] = [
+    ("contextLength", "Context"),
+    ("defaultPreset", "Preset for new chats"),
+    ("device", "Device"),
+    ("downloadFolder", "Download folder"),
+    ("instructions", "Instructions"),
+    ("kvType", "Chat memory precision"),
+    ("lookup", "Faster repeats"),
+    ("maxTokens", "Maximum answer length"),
+    ("minP", "Min-p"),
+    ("modelTitles", "Titles by the model"),
+    ("ownTemplates", "Chat template"),
+    ("readAhead", "Read while you write"),
+    ("repeatPenalty", "Repeat penalty"),
+    ("samplingChanges", "Sampling"),
+    ("seed", "Seed"),
+    ("sendWith", "Send with"),
+    ("showStats", "Show speed under answers"),
+    ("temperature", "Temperature"),
+    ("theme", "Theme"),
+    ("thinking", "Think before answering"),
+    ("thinkingBudget", "Thinking budget"),
+    ("threads", "Threads"),
+    ("topK", "Top-k"),
+    ("topP", "Top-p"),
+    ("unloadMinutes", "Unload when idle"),
+    ("zoom", "Zoom"),
+];
+
+/// The name of each setting, and of each value of the sampling, by its key.
+pub fn setting_names() -> BTreeMap<&'static str, &'static str> {
+    NAMES.into_iter().collect()
+}
+
+impl Settings {
+    /// The names of what is other than in `now`.
+    pub(crate) fn names_of_changes(&self, now: &Settings) -> Vec<&'static str> {
+        let mut keys: Vec<String> = self.changed_in(now).keys().cloned().collect();
+        if let Some(at) = keys.iter().position(|key| key == SAMPLING) {
+            keys.remove(at);
+            let [before, now] = [self, now].map(|settings| sampling(settings).unwrap_or_default());
+            let changed = before
+                .into_iter()
+                .filter(|(key, value)| now.get(key) != Some(value));
+            keys.extend(changed.map(|(key, _)| key));
+        }
+        let names = setting_names();
+        let name = |key: &String| names.get(key.as_str()).copied().unwrap_or("a setting");
+        keys.iter().map(name).collect()
+    }
+}
+
+fn sampling(settings: &Settings) -> Option<Map<String, Value>> {
+    match serde_json::to_value(settings.sampling_changes) {
+        Ok(Value::Object(values)) => Some(values),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::SamplingSettings;
+
+    #[test]
+    fn every_setting_has_a_name() {
+        let settings = Settings::default();
+        let keys = settings.rows().into_iter().chain(sampling(&settings));
+        let keys: Vec<String> = keys.flatten().map(|(key, _)| key).collect();
+        for key in &keys {
+            assert!(setting_names().contains_key(key.as_str()), "{key}");
+        }
+        assert_eq!(keys.len(), NAMES.len(), "and nothing else has");
+    }
+
+    #[test]
+    fn changes_are_named() {
+        let before = Settings::default();
+        let now = Settings {
+            zoom: 110,
+            sampling_changes: SamplingSettings {
+                top_p: Some(0.5),
+                ..before.sampling_changes
+            },
+            ..before.clone()
+        };
+        assert_eq!(before.names_of_changes(&now), ["Zoom", "Top-p"]);
+        assert!(before.names_of_changes(&before).is_empty());
+    }
+}

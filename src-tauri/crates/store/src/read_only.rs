@@ -1,0 +1,23 @@
+//! Reading a file without opening it as a store.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::StoreError;
+use crate::migrate;
+use crate::open::explain;
+use crate::table::preset::{self, PresetRow};
+
+/// The presets in a file, which may be open elsewhere, and is not changed.
+pub fn read_presets(path: &Path) -> Result<Vec<PresetRow>, StoreError> {
+    let read = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(path, flags)?;
+        if migrate::version(&db)? < preset::SINCE {
+            return Ok(Vec::new());
+        }
+        preset::PresetTable { db: &db }.list()
+    };
+    read().map_err(|error| explain(path, error))
+}
