@@ -24,6 +24,7 @@ fn export(file: &Path) {
         .disable_serde_phases()
         .constant("defaultSettings", chat::Settings::default())
         .constant("slashCommands", chat::SLASH_COMMANDS)
+        .constant("settingNames", chat::setting_names())
         .export(Typescript::default().header(HEADER), file)
         .expect("the types can be written as TypeScript");
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use ::models::ModelList;
 use chat::{
-    Chat, ChatId, ChatSnapshot, ChatSummary, ChatView, ContextUsage, Failure, LengthWish,
-    MessageId, ModelChoice, QueuedMessage, SearchHit, Settings, Undone,
+    Chat, ChatId, ChatPreset, ChatSnapshot, ChatSummary, ChatView, ContextUsage, Failure,
+    LengthWish, MessageId, ModelChoice, PresetContent, PresetId, QueuedMessage, SearchHit,
+    Settings, Undone,
 };
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
@@ -19,6 +20,8 @@ use crate::folders::Folders;
 use crate::model::context_options::{self, ContextOptions};
 use crate::model_check::{CheckSubject, ModelChecker};
 use crate::models::Models;
+use crate::network_check::{self, NetworkCheck};
+use crate::preset_files::{self, ImportedPresets};
 use crate::startup::Startup;
 use crate::wire::{HostEvent, ShellEvent, Snapshot, StartState};
 
@@ -224,15 +227,36 @@ async fn restore_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatSummary> {
 /// None: there is nothing to undo.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn undo(chat: State<'_, Chat>) -> Reply<Option<Undone>> {
-    ask(&chat, Chat::undo).await
+async fn undo(
+    chat: State<'_, Chat>,
+    models: State<'_, Models>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<Option<Undone>> {
+    let undone = ask(&chat, Chat::undo).await?;
+    Ok(followed(undone, &models, &desktop))
 }
 
 /// None: there is nothing to do again.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn redo(chat: State<'_, Chat>) -> Reply<Option<Undone>> {
-    ask(&chat, Chat::redo).await
+async fn redo(
+    chat: State<'_, Chat>,
+    models: State<'_, Models>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<Option<Undone>> {
+    let redone = ask(&chat, Chat::redo).await?;
+    Ok(followed(redone, &models, &desktop))
+}
+
+/// What was undone may be a setting.
+fn followed(undone: Option<Undone>, models: &Models, desktop: &Arc<dyn Desktop>) -> Option<Undone> {
+    if let Some(settings) = undone
+        .as_ref()
+        .and_then(|undone| undone.settings.as_deref())
+    {
+        follow(settings, models, desktop);
+    }
+    undone
 }
 
 #[tauri::command]
@@ -318,10 +342,65 @@ async fn save_settings(
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Reply<Settings> {
     let saved = ask(&chat, move |chat| chat.save_settings(settings)).await?;
-    models.settings_changed(saved.clone());
-    desktop.set_theme(saved.theme);
-    desktop.set_zoom(saved.zoom);
+    follow(&saved, &models, &desktop);
     Ok(saved)
+}
+
+/// Has what does not ask for the settings have them.
+fn follow(settings: &Settings, models: &Models, desktop: &Arc<dyn Desktop>) {
+    models.settings_changed(settings.clone());
+    desktop.set_theme(settings.theme);
+    desktop.set_zoom(settings.zoom);
+}
+
+/// None as the id: a new one, whose name gets a number where it is taken.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn save_preset(
+    id: Option<PresetId>,
+    preset: PresetContent,
+    chat: State<'_, Chat>,
+) -> Reply<PresetId> {
+    ask(&chat, move |chat| chat.save_preset(id, preset)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn delete_preset(id: PresetId, chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, move |chat| chat.delete_preset(id)).await
+}
+
+/// None as the chat: the next new one.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn choose_preset(id: Option<ChatId>, preset: ChatPreset, chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, move |chat| chat.choose_preset(id, preset)).await
+}
+
+/// Writes presets to a file that the user chooses, whose name is returned; none where the dialog was closed.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn export_presets(
+    ids: Vec<PresetId>,
+    chat: State<'_, Chat>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<Option<String>> {
+    let desktop = Arc::clone(&desktop);
+    ask(&chat, move |chat| {
+        preset_files::export(chat, &*desktop, &ids)
+    })
+    .await
+}
+
+/// Adds the presets of a file that the user chooses; none where the dialog was closed.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn import_presets(
+    chat: State<'_, Chat>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<Option<ImportedPresets>> {
+    let desktop = Arc::clone(&desktop);
+    ask(&chat, move |chat| preset_files::import(chat, &*desktop)).await
 }
 
 /// False when the person closed the picker without a choice. The result comes as `model` events.
@@ -513,6 +592,13 @@ async fn open_link(url: String, desktop: State<'_, Arc<dyn Desktop>>) -> Reply<(
     let desktop = Arc::clone(&desktop);
     let url = link(&url)?;
     blocking(move || desktop.browse(&url)).await?
+}
+
+/// Counts the network sockets of the app and of all programs that it has started.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn check_network() -> Reply<NetworkCheck> {
+    blocking(network_check::run).await
 }
 
 /// Runs a request on a blocking thread.

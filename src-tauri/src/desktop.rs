@@ -17,6 +17,12 @@ pub trait Desktop: Send + Sync {
     /// Lets the person choose a folder; the dialog begins in `from`.
     fn pick_folder(&self, from: &Path) -> Option<PathBuf>;
 
+    /// Lets the person choose a file with presets.
+    fn pick_presets(&self) -> Option<PathBuf>;
+
+    /// Lets the person choose the file that presets are to be written to.
+    fn save_presets(&self, name: &str) -> Option<PathBuf>;
+
     /// Shows a file in the person's file manager.
     fn reveal(&self, file: &Path) -> Result<(), chat::Failure>;
 
@@ -66,6 +72,35 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
             .set_title("Choose a folder for downloaded models")
             .set_directory(from)
             .blocking_pick_folder()?
+            .into_path()
+            .ok()
+    }
+
+    fn pick_presets(&self) -> Option<PathBuf> {
+        if let Some(file) = test_hooks::picked_file() {
+            return Some(file);
+        }
+        self.0
+            .dialog()
+            .file()
+            .set_title("Import presets")
+            .add_filter("Presets", &["json"])
+            .blocking_pick_file()?
+            .into_path()
+            .ok()
+    }
+
+    fn save_presets(&self, name: &str) -> Option<PathBuf> {
+        if let Some(file) = test_hooks::picked_file() {
+            return Some(file);
+        }
+        self.0
+            .dialog()
+            .file()
+            .set_title("Export presets")
+            .add_filter("Presets", &["json"])
+            .set_file_name(name)
+            .blocking_save_file()?
             .into_path()
             .ok()
     }

@@ -39,6 +39,11 @@ macro_rules! each_command {
             save_pastes,
             save_queue,
             save_settings,
+            save_preset,
+            delete_preset,
+            choose_preset,
+            export_presets,
+            import_presets,
             pick_model,
             retry_model,
             use_demo_model,
@@ -56,7 +61,8 @@ macro_rules! each_command {
             show_model,
             remove_model,
             pick_download_folder,
-            open_link
+            open_link,
+            check_network
         ]
     };
 }

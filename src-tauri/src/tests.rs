@@ -27,6 +27,7 @@ use crate::wire::StartState;
 use crate::{commands, window};
 
 mod model_list;
+mod presets;
 pub mod requests;
 mod starting;
 
@@ -84,6 +85,14 @@ impl Desktop for QuietDesktop {
     }
 
     fn pick_folder(&self, _: &Path) -> Option<PathBuf> {
+        self.picks.lock().expect("not poisoned").take()
+    }
+
+    fn pick_presets(&self) -> Option<PathBuf> {
+        self.picks.lock().expect("not poisoned").take()
+    }
+
+    fn save_presets(&self, _: &str) -> Option<PathBuf> {
         self.picks.lock().expect("not poisoned").take()
     }
 

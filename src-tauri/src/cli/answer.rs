@@ -9,8 +9,34 @@ use super::args::AnswerArgs;
 use super::output::CliError;
 use super::output::visible;
 use super::progress::ProgressLine;
+use crate::folders::Folders;
 
 impl AnswerArgs {
+    /// With what the preset says, where no flag does.
+    pub fn over_preset(self) -> Result<AnswerArgs, CliError> {
+        let Some(name) = &self.preset else {
+            return Ok(self);
+        };
+        let folders = Folders::of_user()
+            .ok_or_else(|| CliError::message("no home folder was found; set GOLDCREST_DATA_DIR"))?;
+        let preset = chat::preset::named(&folders.database(), name)
+            .map_err(|failure| CliError::message(failure.message))?;
+        let (instructions, sampling) = (preset.instructions.trim().to_owned(), preset.sampling);
+        Ok(AnswerArgs {
+            no_think: self.no_think || preset.thinking == Some(false),
+            system: self
+                .system
+                .or(Some(instructions).filter(|text| !text.is_empty())),
+            temperature: self.temperature.or(sampling.temperature),
+            top_p: self.top_p.or(sampling.top_p),
+            top_k: self.top_k.or(sampling.top_k),
+            min_p: self.min_p.or(sampling.min_p),
+            repeat_penalty: self.repeat_penalty.or(sampling.repeat_penalty),
+            seed: self.seed.or(sampling.seed),
+            ..self
+        })
+    }
+
     /// How an answer is made by a model that asks for `usual`.
     pub fn params(&self, usual: Sampling) -> GenerateParams {
         GenerateParams {
@@ -184,6 +210,7 @@ mod tests {
             seed: None,
         };
         let flags = AnswerArgs {
+            preset: None,
             no_think: true,
             system: Some("Be brief.".to_owned()),
             max_tokens: Some(33),

@@ -85,6 +85,9 @@ impl FromStr for DeviceArg {
 /// How an answer is made.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AnswerArgs {
+    /// A preset of the app: its instructions, thinking and sampling, where no other flag says so
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
     /// Answer at once, without reasoning first
     #[arg(long)]
     pub no_think: bool,

@@ -46,7 +46,8 @@ struct AnswerReport<'a> {
     context_tokens: usize,
 }
 
-pub fn run(args: AskArgs) -> Result<(), CliError> {
+pub fn run(mut args: AskArgs) -> Result<(), CliError> {
+    args.answer = args.answer.over_preset()?;
     let question = question(&args.prompt)?;
     let interrupt = Interrupt::listen();
     let interrupted = if args.model.place.device == Some(DeviceArg::Reference) {

@@ -23,7 +23,11 @@ const KEYS: &str = "Ctrl+C stops an answer, Ctrl+D leaves. On a terminal, Up and
     begins with.";
 
 pub fn run(args: &ChatArgs) -> Result<(), CliError> {
-    let mut terminal = TerminalChat::open(args.clone(), Interrupt::listen())?;
+    let args = ChatArgs {
+        answer: args.answer.clone().over_preset()?,
+        ..args.clone()
+    };
+    let mut terminal = TerminalChat::open(args, Interrupt::listen())?;
     let mut input = Input::new(SlashCommand::in_terminal().map(|command| command.name.text()))?;
     if input.is_terminal() {
         writeln!(

@@ -34,6 +34,7 @@ pub fn unusual_settings() -> Value {
         "readAhead": false,
         "instructions": "Be brief.",
         "thinking": false,
+        "defaultPreset": 7,
         "sendWith": "ctrl-enter",
         "zoom": 150,
         "showStats": false,

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 mod environment;
 mod fetch;
 mod models;
+mod presets;
 mod quantize;
 mod terminal;
 mod tokenize;

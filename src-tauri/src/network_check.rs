@@ -1,0 +1,163 @@
+//! Counts the network sockets of this process and of all below it: the web view's, and a download's.
+//!
+//! Linux shows them in `/proc`: `PID/fd` has a link `socket:[INODE]` for each open socket, and the tables in `PID/net`
+//! list the inodes by protocol. Other systems have no such files.
+
+mod tables;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use self::tables::{Socket, Sockets};
+
+/// What the page shows of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum NetworkCheck {
+    /// The sockets were counted.
+    Counted { processes: Vec<ProcessSockets> },
+    /// This system does not show them.
+    NotShown { system: String },
+}
+
+/// The open sockets of a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessSockets {
+    pub pid: u32,
+    /// Of its program.
+    pub name: String,
+    /// Whether it is the program that downloads, which is started only when the user asks for a download.
+    pub downloads: bool,
+    /// Whether the system let the app see its sockets.
+    pub readable: bool,
+    /// Those of a network, such as `TCP 10.0.0.2:51234 to 18.4.5.6:443`.
+    pub network: Vec<String>,
+    /// Those to other programs on this computer.
+    pub local: u32,
+    /// Those to the kernel itself, which reports changes by them.
+    pub kernel: u32,
+    /// Those in no table: they lead nowhere.
+    pub unconnected: u32,
+}
+
+/// Counts the sockets now.
+pub fn run() -> NetworkCheck {
+    if cfg!(target_os = "linux") {
+        let processes = processes(Path::new("/proc"), std::process::id());
+        NetworkCheck::Counted { processes }
+    } else {
+        NetworkCheck::NotShown {
+            system: std::env::consts::OS.to_owned(),
+        }
+    }
+}
+
+/// Of a process and those below it, as a folder shows them.
+fn processes(proc: &Path, root: u32) -> Vec<ProcessSockets> {
+    // Most processes share a network namespace, and so the tables.
+    let mut tables = HashMap::new();
+    let mut found = Vec::new();
+    for pid in family(proc, root) {
+        let process = proc.join(pid.to_string());
+        // One that has ended meanwhile has none.
+        let Some(name) = name(&process) else { continue };
+        let inodes = inodes(&process);
+        let namespace = fs::read_link(process.join("ns/net")).unwrap_or_default();
+        // After the sockets, so that one that was just opened is in them.
+        let sockets = tables
+            .entry(namespace)
+            .or_insert_with(|| Sockets::read(&process.join("net")));
+        found.push(count(pid, name, inodes, sockets));
+    }
+    found
+}
+
+fn count(pid: u32, name: String, inodes: Option<Vec<u64>>, sockets: &Sockets) -> ProcessSockets {
+    let mut counted = ProcessSockets {
+        pid,
+        downloads: name.strip_suffix(std::env::consts::EXE_SUFFIX) == Some("goldcrest-fetch"),
+        name,
+        readable: inodes.is_some(),
+        network: Vec::new(),
+        local: 0,
+        kernel: 0,
+        unconnected: 0,
+    };
+    for inode in inodes.unwrap_or_default() {
+        match sockets.of(inode) {
+            Some(Socket::Network(words)) => counted.network.push(words.clone()),
+            Some(Socket::Local) => counted.local += 1,
+            Some(Socket::Kernel) => counted.kernel += 1,
+            None => counted.unconnected += 1,
+        }
+    }
+    counted.network.sort_unstable();
+    counted
+}
+
+/// A process and all below it, parents first.
+fn family(proc: &Path, root: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in fs::read_dir(proc).into_iter().flatten().flatten() {
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let parent = pid.and_then(|_| parent(&entry.path()));
+        if let (Some(pid), Some(parent)) = (pid, parent) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut family = vec![root];
+    let mut at = 0;
+    while let Some(pid) = family.get(at) {
+        let mut below = children.remove(pid).unwrap_or_default();
+        below.sort_unstable();
+        family.extend(below);
+        at += 1;
+    }
+    family
+}
+
+fn parent(process: &Path) -> Option<u32> {
+    let stat = fs::read_to_string(process.join("stat")).ok()?;
+    // The name, in parentheses, may contain anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The program's, whose name in `comm` is cut at 15 characters.
+fn name(process: &Path) -> Option<String> {
+    let command = fs::read(process.join("cmdline")).unwrap_or_default();
+    let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
+    let program = String::from_utf8_lossy(program);
+    match Path::new(&*program).file_name() {
+        Some(name) => Some(name.to_string_lossy().into_owned()),
+        None => Some(
+            fs::read_to_string(process.join("comm"))
+                .ok()?
+                .trim()
+                .to_owned(),
+        ),
+    }
+}
+
+/// Of the open sockets; `None` where the system does not let the app see them.
+fn inodes(process: &Path) -> Option<Vec<u64>> {
+    let entries = fs::read_dir(process.join("fd")).ok()?;
+    let inode = |entry: fs::DirEntry| {
+        let link = fs::read_link(entry.path()).ok()?;
+        let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+        inode.parse().ok()
+    };
+    Some(entries.flatten().filter_map(inode).collect())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

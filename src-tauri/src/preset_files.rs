@@ -1,0 +1,71 @@
+//! Presets to a file and from one, each chosen in a dialog of the desktop.
+
+use chat::preset::{ReadPresets, file};
+use chat::{Chat, Failure, Preset, PresetId};
+use serde::Serialize;
+
+use crate::desktop::Desktop;
+
+/// What an import has added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ImportedPresets {
+    pub ids: Vec<PresetId>,
+    /// What of another app's preset has no place here.
+    pub left_out: Vec<String>,
+}
+
+/// The name of the file; `None`: the user closed the dialog.
+pub fn export(
+    chat: &Chat,
+    desktop: &dyn Desktop,
+    ids: &[PresetId],
+) -> Result<Option<String>, Failure> {
+    let mut presets = chat.presets()?;
+    presets.retain(|preset| ids.contains(&preset.id));
+    let name = match &presets[..] {
+        [] => return Err(Failure::other("There is no preset to export.")),
+        [Preset { content, .. }] => file_name(&content.name),
+        _ => "Goldcrest presets.json".to_owned(),
+    };
+    let Some(path) = desktop.save_presets(&name) else {
+        return Ok(None);
+    };
+    let contents: Vec<_> = presets.into_iter().map(|preset| preset.content).collect();
+    file::write(&path, &contents)?;
+    let name = path.file_name().unwrap_or_default();
+    Ok(Some(name.to_string_lossy().into_owned()))
+}
+
+/// What was added; `None`: the user closed the dialog.
+pub fn import(chat: &Chat, desktop: &dyn Desktop) -> Result<Option<ImportedPresets>, Failure> {
+    let Some(path) = desktop.pick_presets() else {
+        return Ok(None);
+    };
+    let ReadPresets { presets, left_out } = file::read(&path)?;
+    let ids = chat.add_presets(presets)?;
+    Ok(Some(ImportedPresets { ids, left_out }))
+}
+
+/// Of a preset's name, what every system takes as the name of a file.
+fn file_name(preset: &str) -> String {
+    let is_kept = |c: char| c.is_alphanumeric() || " -_()".contains(c);
+    let kept: String = preset.chars().filter(|c| is_kept(*c)).collect();
+    match kept.trim() {
+        "" => "Preset.json".to_owned(),
+        kept => format!("{kept}.json"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preset_gives_its_file_a_name_that_every_system_takes() {
+        assert_eq!(file_name("Coder (Rust)"), "Coder (Rust).json");
+        assert_eq!(file_name("../a\\b:c*?"), "abc.json");
+        assert_eq!(file_name("…"), "Preset.json");
+    }
+}
