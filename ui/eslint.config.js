@@ -18,6 +18,7 @@ const views = [
     "**/palette/*",
     "**/settings/*",
     "**/models/*",
+    "**/presets/*",
     "**/recovery/*",
     "**/App.svelte",
   ],
@@ -51,7 +52,7 @@ export default ts.config(
   { files: ["src/host/**"], rules: forbid(state, views) },
   {
     files: ["src/state/**", "src/main.ts"],
-    rules: forbid(tauri, [views[0].slice(0, 5), views[1]]),
+    rules: forbid(tauri, [views[0].slice(0, 6), views[1]]),
   },
   { files: ["src/text/**", "src/parts/**"], rules: forbid(tauri, host, state, views) },
 );

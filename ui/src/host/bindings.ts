@@ -60,6 +60,15 @@ export const commands = {
 	savePastes: (id: ChatId | null, pastes: string[]) => __TAURI_INVOKE<null>("save_pastes", { id, pastes }),
 	saveQueue: (id: ChatId, queue: QueuedMessage[]) => __TAURI_INVOKE<null>("save_queue", { id, queue }),
 	saveSettings: (settings: Settings) => __TAURI_INVOKE<Settings>("save_settings", { settings }),
+	/**  None as the id: a new one, whose name gets a number where it is taken. */
+	savePreset: (id: PresetId | null, preset: PresetContent) => __TAURI_INVOKE<PresetId>("save_preset", { id, preset }),
+	deletePreset: (id: PresetId) => __TAURI_INVOKE<null>("delete_preset", { id }),
+	/**  None as the chat: the next new one. */
+	choosePreset: (id: ChatId | null, preset: ChatPreset) => __TAURI_INVOKE<null>("choose_preset", { id, preset }),
+	/**  Writes presets to a file that the user chooses, whose name is returned; none where the dialog was closed. */
+	exportPresets: (ids: PresetId[]) => __TAURI_INVOKE<string | null>("export_presets", { ids }),
+	/**  Adds the presets of a file that the user chooses; none where the dialog was closed. */
+	importPresets: () => __TAURI_INVOKE<ImportedPresets | null>("import_presets"),
 	/**  False when the person closed the picker without a choice. The result comes as `model` events. */
 	pickModel: () => __TAURI_INVOKE<boolean>("pick_model"),
 	/**  Opens the model of the last session, which was not opened at the start. */
@@ -95,10 +104,14 @@ export const commands = {
 	/**  The folder that the user chose for downloads; none where the dialog was closed. */
 	pickDownloadFolder: () => __TAURI_INVOKE<string | null>("pick_download_folder"),
 	openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
+	/**  Counts the network sockets of the app and of all programs that it has started. */
+	checkNetwork: () => __TAURI_INVOKE<NetworkCheck>("check_network"),
 };
 
 /* Constants */
-export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"thinkingBudget":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"sendWith":"enter","zoom":100,"showStats":true,"modelTitles":false,"downloadFolder":null} as const;
+export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"thinkingBudget":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"defaultPreset":null,"sendWith":"enter","zoom":100,"showStats":true,"modelTitles":false,"downloadFolder":null} as const;
+
+export const settingNames = {"contextLength":"Context","defaultPreset":"Preset for new chats","device":"Device","downloadFolder":"Download folder","instructions":"Instructions","kvType":"Chat memory precision","lookup":"Faster repeats","maxTokens":"Maximum answer length","minP":"Min-p","modelTitles":"Titles by the model","ownTemplates":"Chat template","readAhead":"Read while you write","repeatPenalty":"Repeat penalty","samplingChanges":"Sampling","seed":"Seed","sendWith":"Send with","showStats":"Show speed under answers","temperature":"Temperature","theme":"Theme","thinking":"Think before answering","thinkingBudget":"Thinking budget","threads":"Threads","topK":"Top-k","topP":"Top-p","unloadMinutes":"Unload when idle","zoom":"Zoom"} as const;
 
 export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"temp","argument":null,"does":"Start a temporary chat, which is never written to disk","place":"terminal"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":null,"does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
 
@@ -177,6 +190,16 @@ tokensPerSecond: number } |
 chat: ChatId; 
 /**  The answer, whole. */
 message: Message } | 
+/**  Presets were added, changed or deleted. */
+{ type: "presets"; 
+/**  All of them. */
+presets: Preset[] } | 
+/**  What a chat is answered with was chosen. */
+{ type: "presetChosen"; 
+/**  The chat; `None`: the next new one. */
+chat: ChatId | null; 
+/**  What it is; `None`: what is usual. */
+preset: ChatPreset | null } | 
 /**  The day's copy of the database was not made: the file is damaged, or it cannot be written. */
 { type: "copyFailed"; 
 /**  Why, and what to do. */
@@ -184,6 +207,14 @@ error: Failure };
 
 /**  Names a chat. */
 export type ChatId = number;
+
+/**  What a chat is answered with. */
+export type ChatPreset = {
+	/**  A preset, which may have been deleted; `None`: what the settings say. */
+	preset: PresetId | null,
+	/**  Instructions of its own, in place of the preset's; empty: there are none. */
+	instructions: string,
+};
 
 /**  Everything the window needs to begin. */
 export type ChatSnapshot = {
@@ -199,6 +230,10 @@ export type ChatSnapshot = {
 	model: ModelView,
 	/**  What was written, and not sent, where a new chat begins. */
 	newChatDraft: Draft,
+	/**  All presets, in the order of their names. */
+	presets: Preset[],
+	/**  What was chosen for the next new chat; `None`: it begins with the preset of the settings. */
+	newChatPreset: ChatPreset | null,
 };
 
 /**  A chat in the list. */
@@ -227,6 +262,8 @@ export type ChatView = {
 	messages: Message[],
 	/**  What was written and not sent. */
 	draft: Draft,
+	/**  What it is answered with; `None`: what the settings say. */
+	preset: ChatPreset | null,
 };
 
 /**  How far logits are from the exact ones. */
@@ -442,6 +479,13 @@ export type GoodCopy = {
 
 /**  What the host tells the page without being asked. */
 export type HostEvent = ChatEvent | ShellEvent;
+
+/**  What an import has added. */
+export type ImportedPresets = {
+	ids: PresetId[],
+	/**  What of another app's preset has no place here. */
+	leftOut: string[],
+};
 
 /**  How keys and values are kept. */
 export type KvType = 
@@ -678,6 +722,13 @@ export type ModelView = {
 	error: Failure | null,
 };
 
+/**  What the page shows of a check. */
+export type NetworkCheck = 
+/**  The sockets were counted. */
+{ type: "counted"; processes: ProcessSockets[] } | 
+/**  This system does not show them. */
+{ type: "notShown"; system: string };
+
 /**  What was left out of a prompt, so that it fits. */
 export type Omitted = {
 	/**  Messages left out, the oldest ones. */
@@ -699,6 +750,46 @@ export type Overrides = {
 	device: Override | null,
 	threads: Override | null,
 	context: Override | null,
+};
+
+/**  A preset. */
+export type Preset = {
+	/**  Its id. */
+	id: PresetId,
+} & PresetContent;
+
+/**  What is in a preset. */
+export type PresetContent = {
+	/**  Its name, which no other preset has. */
+	name: string,
+	/**  Instructions; empty: those of the settings. */
+	instructions: string,
+	/**  Whether new chats are thought about; `None`: as the settings say. */
+	thinking: boolean | null,
+	/**  What it changes of how tokens are chosen; the rest is as the settings say. */
+	sampling: SamplingSettings,
+};
+
+/**  Names a preset. */
+export type PresetId = number;
+
+/**  The open sockets of a process. */
+export type ProcessSockets = {
+	pid: number,
+	/**  Of its program. */
+	name: string,
+	/**  Whether it is the program that downloads, which is started only when the user asks for a download. */
+	downloads: boolean,
+	/**  Whether the system let the app see its sockets. */
+	readable: boolean,
+	/**  Those of a network, such as `TCP 10.0.0.2:51234 to 18.4.5.6:443`. */
+	network: string[],
+	/**  Those to other programs on this computer. */
+	local: number,
+	/**  Those to the kernel itself, which reports changes by them. */
+	kernel: number,
+	/**  Those in no table: they lead nowhere. */
+	unconnected: number,
 };
 
 /**  A message that waits for the answer before it. */
@@ -828,6 +919,8 @@ export type Settings = {
 	instructions: string,
 	/**  Whether new messages ask for thinking. */
 	thinking: boolean,
+	/**  The preset of new chats; `None`, and one that was deleted: what these settings say. */
+	defaultPreset: PresetId | null,
 	/**  The key that sends. */
 	sendWith: SendWith,
 	/**  How large the page is drawn, in percent. */
@@ -980,6 +1073,8 @@ export type Undone = {
 	label: string,
 	/**  The chat that it concerns. */
 	chat: ChatId | null,
+	/**  The settings, where they have changed. */
+	settings: Settings | null,
 };
 
 /**  What is known of a model before it is open. */

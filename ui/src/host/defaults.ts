@@ -1,6 +1,8 @@
 import { defaultSettings as constants } from "./bindings";
 import type { Settings } from "./host";
 
+export { settingNames } from "./bindings";
+
 /** The settings of which none was changed. */
 export const defaultSettings: Settings = {
   ...constants,

@@ -476,6 +476,63 @@ export const hostCases: HostCase[] = [
     },
   },
   {
+    name: "settings are undone, and said to be",
+    async run({ host }) {
+      const { settings } = await host.snapshot();
+      await host.saveSettings({ ...settings, zoom: 125 });
+      const undone = await host.undo();
+      equal(undone?.settings, settings, "what they are again");
+      equal((await host.snapshot()).settings, settings, "the snapshot");
+      equal((await host.redo())?.settings?.zoom, 125, "what they are once more");
+      await host.undo();
+    },
+  },
+  {
+    name: "a preset is made, chosen for a new chat, kept by it, and deleted",
+    async run(stage) {
+      const { host } = stage;
+      const { samplingChanges: sampling } = (await host.snapshot()).settings;
+      const content = { instructions: "Be brief.", thinking: false, sampling };
+      const name = `Preset ${Date.now()}`;
+      const id = await host.savePreset(null, { ...content, name });
+      const second = await host.savePreset(null, { ...content, name });
+      const listed = async (): Promise<string[]> =>
+        (await host.snapshot()).presets.flatMap((each) =>
+          [id, second].includes(each.id) ? [each.name] : [],
+        );
+      equal(await listed(), [name, `${name} 2`], "the second name");
+      await refused(host.savePreset(second, { ...content, name }));
+      await refused(host.savePreset(null, { ...content, name: " " }));
+      await host.choosePreset(null, { preset: id, instructions: "Rhyme." });
+      const chosen = { preset: id, instructions: "Rhyme." };
+      equal((await host.snapshot()).newChatPreset, chosen, "the choice");
+      const from = stage.events.length;
+      const { view } = await stage.answered();
+      equal(view.preset, chosen, "what the chat keeps");
+      await stage.event(
+        "presetChosen",
+        ({ chat, preset }) => chat === null && preset === null,
+        from,
+      );
+      equal((await host.snapshot()).newChatPreset, null, "the next chat's");
+      await host.deletePreset(second);
+      equal(await listed(), [name], "what is left");
+      await host.undo();
+      equal(await listed(), [name, `${name} 2`], "undone");
+      for (const each of [id, second]) await host.deletePreset(each);
+      await refused(host.choosePreset(view.chat.id, chosen));
+    },
+  },
+  {
+    name: "network connections are counted by process",
+    async run({ host }) {
+      const check = await host.checkNetwork();
+      if (check.type !== "counted") throw new Error("it is not counted here");
+      const [first] = check.processes;
+      holds(first?.name === "goldcrest" && first.readable, "the app comes first");
+    },
+  },
+  {
     name: "what is not there is not found",
     async run({ host }) {
       const nowhere = 987_654_321;

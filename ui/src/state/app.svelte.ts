@@ -5,6 +5,7 @@ import type {
   Host,
   HostEvent,
   Message,
+  Preset,
   QueuedMessage,
   Undone,
 } from "../host/host";
@@ -23,7 +24,9 @@ import { ModelChecking } from "./model-check.svelte";
 import { Models } from "./models.svelte";
 import { type Notice, Notices } from "./notices.svelte";
 import { Palette } from "./palette.svelte";
-import { Preferences } from "./preferences.svelte";
+import { Preferences, type SettingKey } from "./preferences.svelte";
+import { Presets } from "./presets.svelte";
+import { Privacy } from "./privacy.svelte";
 import { Queue } from "./queue.svelte";
 import { rereadBy } from "./reread";
 import { Search } from "./search.svelte";
@@ -47,6 +50,8 @@ export class App {
   readonly models: Models;
   readonly checking: ModelChecking;
   readonly preferences: Preferences;
+  readonly presets: Presets;
+  readonly privacy: Privacy;
   readonly composer: Composer;
   readonly context: Context;
   readonly queue: Queue;
@@ -77,6 +82,8 @@ export class App {
     this.models = new Models(host, this.notices, this.model);
     this.checking = new ModelChecking(host, this.notices);
     this.preferences = new Preferences(host, this.notices);
+    this.presets = new Presets(host, this.notices, this.preferences, this.conversation);
+    this.privacy = new Privacy(host, this.notices);
     this.composer = new Composer(host, this.notices);
     this.context = new Context(host, this.conversation, this.model);
     this.queue = new Queue(host, this.notices);
@@ -116,6 +123,7 @@ export class App {
       this.settingsPage !== null ||
       this.palette.shown ||
       this.models.shown ||
+      this.presets.shown ||
       this.link !== null ||
       this.shownPaste !== null,
   );
@@ -135,7 +143,9 @@ export class App {
     this.preferences.maxThreads = snapshot.maxThreads;
     this.preferences.overrides = snapshot.overrides;
     this.model.take(snapshot.model);
-    this.composer.thinking = snapshot.settings.thinking;
+    this.presets.list = snapshot.presets;
+    this.presets.newChat = snapshot.newChatPreset;
+    this.composer.thinking = this.presets.thinking;
     this.composer.start(snapshot.newChatDraft);
     receive = (event) => this.#receive(event);
     for (const event of early) this.#receive(event);
@@ -151,7 +161,7 @@ export class App {
     this.search.opened = null;
     this.conversation.clear();
     this.composer.move(null);
-    this.composer.thinking = this.preferences.value.thinking;
+    this.composer.thinking = this.presets.thinking;
     this.composer.focus();
   }
 
@@ -183,13 +193,47 @@ export class App {
     this.composer.move(id, draft);
     this.queue.take(id, draft.queue);
     const answer = this.conversation.entries.findLast((entry) => entry.role === "assistant");
-    this.composer.thinking = answer?.thinks ?? this.preferences.value.thinking;
+    this.composer.thinking = answer?.thinks ?? this.presets.thinking;
     this.composer.focus();
   }
 
   /** Opens what a search has found: a chat, or one of its messages. */
   openHit(chat: number, message: number | null): void {
     void this.openChat(chat, message, this.search.answered);
+  }
+
+  /** Has the open chat be answered with a preset, which may switch thinking. */
+  async choosePreset(preset: number | null): Promise<void> {
+    await this.presets.choose(preset);
+    this.composer.thinking = this.presets.current?.thinking ?? this.composer.thinking;
+  }
+
+  /** Shows all presets, one of them in full. */
+  managePresets(preset = this.presets.chosen.preset): void {
+    this.settingsPage = null;
+    const { list } = this.presets;
+    this.presets.selected = (this.presets.find(preset) ?? list[0])?.id ?? null;
+    this.presets.shown = true;
+  }
+
+  async removePreset(preset: Preset): Promise<void> {
+    if (!(await this.presets.remove(preset))) return;
+    this.notices.show(`Deleted “${preset.name}”. Chats that had it are on Default now.`, {
+      label: "Undo",
+      run: () => this.undo(),
+    });
+  }
+
+  /** Gives settings their first values. */
+  async resetSettings(keys: SettingKey[], what: string): Promise<void> {
+    await this.preferences.flush();
+    this.preferences.reset(keys);
+    await this.preferences.flush();
+    this.notices.show(`Reset: ${what}`, { label: "Undo", run: () => this.undo() });
+  }
+
+  async showDataFolder(): Promise<void> {
+    await this.notices.guard(this.host.showDataFolder());
   }
 
   /** From the models page to the settings of all models. */
@@ -235,6 +279,10 @@ export class App {
     if (composer.empty || conversation.busy) return;
     // Out of the box at once: what is typed while the message is on its way is another one.
     const taken = composer.take();
+    if (this.presets.saving) {
+      await this.presets.flush();
+      if (conversation.chat !== taken.chat) return composer.putBack(taken);
+    }
     if (conversation.writing && taken.chat !== null) {
       const { text, pastes } = taken;
       const waits = await this.queue.add(taken.chat, { text, pastes, thinking: this.thinking });
@@ -307,6 +355,7 @@ export class App {
 
   /** Takes back the last change to a chat. */
   async undo(): Promise<void> {
+    await this.#settle();
     const undone = await this.notices.guard(this.host.undo().then((undone) => undone ?? "none"));
     if (undone === "none") this.notices.show("There is nothing to undo.");
     else if (undone)
@@ -315,13 +364,24 @@ export class App {
 
   /** Makes the change again that was undone last. */
   async redo(): Promise<void> {
+    await this.#settle();
     const redone = await this.notices.guard(this.host.redo().then((redone) => redone ?? "none"));
     if (redone === "none") this.notices.show("There is nothing to redo.");
     else if (redone)
       await this.#changed(redone, "Redone", { label: "Undo", run: () => this.undo() });
   }
 
-  async #changed({ label, chat }: Undone, what: string, action: Notice["action"]): Promise<void> {
+  /** What was changed last is known to the host. */
+  async #settle(): Promise<void> {
+    await Promise.all([this.preferences.flush(), this.presets.flush()]);
+  }
+
+  async #changed(
+    { label, chat, settings }: Undone,
+    what: string,
+    action: Notice["action"],
+  ): Promise<void> {
+    if (settings) this.preferences.take(settings);
     this.notices.show(`${what}: ${label}`, action);
     if (chat !== null && chat === this.conversation.chat && this.chats.find(chat))
       await this.openChat(chat);
@@ -335,7 +395,7 @@ export class App {
   /** Saves at once what would be saved in a moment: the window is about to go. */
   flush(): void {
     this.composer.flush();
-    this.preferences.flush();
+    void this.#settle();
   }
 
   async openLink(): Promise<void> {
@@ -357,6 +417,12 @@ export class App {
       case "chatRemoved":
         this.chats.drop(event.chat);
         if (event.chat === this.conversation.chat) this.newChat();
+        break;
+      case "presets":
+        this.presets.list = event.presets;
+        break;
+      case "presetChosen":
+        this.presets.receive(event.chat, event.preset);
         break;
       case "copyFailed":
         this.notices.warn(event.error.message);

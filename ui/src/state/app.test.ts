@@ -441,8 +441,8 @@ test("search answers the newest question only", async () => {
 
 test("settings change at once and are saved once", async () => {
   const { app, host } = await start();
-  app.preferences.sample({ temperature: 0.2 });
-  app.preferences.sample({ temperature: 0.3 });
+  app.preferences.set("temperature", 0.2);
+  app.preferences.set("temperature", 0.3);
   app.preferences.change({ theme: "dark" });
   expect(app.preferences.value.samplingChanges.temperature).toBe(0.3);
   await vi.advanceTimersByTimeAsync(1000);

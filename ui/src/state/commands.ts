@@ -89,6 +89,7 @@ export const commands: readonly Command[] = [
     keys: "Ctrl+Z",
     run: (app) => app.undo(),
     when: notInText,
+    inDialogs: true,
   },
   {
     name: "Redo the last change",
@@ -96,6 +97,7 @@ export const commands: readonly Command[] = [
     keys: "Ctrl+Shift+Z",
     run: (app) => app.redo(),
     when: notInText,
+    inDialogs: true,
   },
   {
     name: "Show or hide the sidebar",
@@ -114,6 +116,17 @@ export const commands: readonly Command[] = [
       else app.models.show();
     },
     inDialogs: (app) => app.models.shown && app.link === null,
+  },
+  {
+    name: "Preset and instructions of this chat",
+    keywords: "system prompt persona",
+    keys: "Ctrl+Shift+P",
+    run: (app) => (app.presets.cardRequests += 1),
+  },
+  {
+    name: "Manage presets",
+    keywords: "instructions persona import export",
+    run: (app) => app.managePresets(),
   },
   {
     name: "Settings",

@@ -1,5 +1,13 @@
 import { tick } from "svelte";
-import type { ChatView, Draft, Host, HostEvent, LengthWish, Message } from "../host/host";
+import type {
+  ChatPreset,
+  ChatView,
+  Draft,
+  Host,
+  HostEvent,
+  LengthWish,
+  Message,
+} from "../host/host";
 import { places, terms, type Term } from "../text/query";
 import type { Writing } from "./composer.svelte";
 import { Entry } from "./entry.svelte";
@@ -14,6 +22,8 @@ export class Conversation {
   entries = $state.raw<Entry[]>([]);
   /** An answer is being written in this chat, on the branch that is shown or on another one. */
   writing = $state(false);
+  /** What was chosen for the chat to be answered with; null: nothing was. */
+  preset = $state.raw<ChatPreset | null>(null);
   /** A request that changes the branch is under way. */
   busy = $state(false);
   /** The message whose text is open for editing. */
@@ -60,6 +70,7 @@ export class Conversation {
   clear(): void {
     this.#visit += 1;
     this.chat = null;
+    this.preset = null;
     this.entries = [];
     this.sought = null;
     this.asked = null;
@@ -222,6 +233,7 @@ export class Conversation {
     if (!view) return null;
     const moved = this.chat !== view.chat.id;
     this.chat = view.chat.id;
+    this.preset = view.preset;
     this.writing = view.chat.writing;
     const kept = view.after === null ? [] : this.#upTo(view.after);
     this.entries = [...kept, ...this.#merge(view.messages)];

@@ -17,6 +17,8 @@ export class Model {
   error = $state.raw<Failure | null>(null);
   /** A file hovers over the window. */
   dragging = $state(false);
+  /** The context lengths that the model can have, as they were found out last. */
+  contexts = $state.raw<ContextOptions | null>(null);
   /** The card with what is known of the model is open. */
   cardOpen = $state(false);
   #dismissed = $state<string | null>(null);
@@ -67,9 +69,10 @@ export class Model {
     await this.notices.guard(this.host.useDemoModel());
   }
 
-  /** The context lengths that the open model can have. */
-  async contextOptions(): Promise<ContextOptions | null> {
-    return this.notices.guard(this.host.contextOptions());
+  /** Finds out which context lengths the model can have. */
+  async readContexts(): Promise<void> {
+    const contexts = await this.notices.guard(this.host.contextOptions());
+    if (contexts) this.contexts = contexts;
   }
 }
 

@@ -1,6 +1,14 @@
-import { defaultSettings } from "../host/defaults";
+import { defaultSettings, settingNames } from "../host/defaults";
 import type { Host, Overrides, SamplingSettings, Settings } from "../host/host";
 import type { Notices } from "./notices.svelte";
+
+export { settingNames };
+
+/** Names a setting, or a value of the sampling. */
+export type SettingKey = keyof typeof settingNames;
+
+const isSampling = (key: SettingKey): key is SettingKey & keyof SamplingSettings =>
+  key in defaultSettings.samplingChanges;
 
 const SAVE_AFTER_MS = 300;
 /** How large the page can be drawn, in percent. */
@@ -15,7 +23,7 @@ export class Preferences {
   overrides = $state.raw<Overrides>({ device: null, threads: null, context: null });
   #timer: ReturnType<typeof setTimeout> | undefined;
   #refused = false;
-  #saving = false;
+  #saving: Promise<void> | null = null;
   /** Something was changed while it was being saved. */
   #again = false;
 
@@ -27,7 +35,34 @@ export class Preferences {
   change(part: Partial<Settings>): void {
     this.value = { ...this.value, ...part };
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#save(), SAVE_AFTER_MS);
+    this.#timer = setTimeout(() => this.#save(), SAVE_AFTER_MS);
+  }
+
+  valueOf(key: SettingKey): unknown {
+    return valueIn(this.value, key);
+  }
+
+  set(key: SettingKey, value: unknown): void {
+    if (isSampling(key))
+      this.change({ samplingChanges: { ...this.value.samplingChanges, [key]: value } });
+    else this.change({ [key]: value });
+  }
+
+  isChanged(key: SettingKey): boolean {
+    return JSON.stringify(this.valueOf(key)) !== JSON.stringify(valueIn(defaultSettings, key));
+  }
+
+  /** Gives settings their first values, at once. */
+  reset(keys: SettingKey[]): void {
+    for (const key of keys) this.set(key, valueIn(defaultSettings, key));
+    void this.flush();
+  }
+
+  /** Shows what the host has changed them to. */
+  take(settings: Settings): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.value = settings;
   }
 
   /** Whether the chat template of the file with this fingerprint is used though its text is unknown. */
@@ -38,20 +73,6 @@ export class Preferences {
   useOwnTemplate(fingerprint: string, own: boolean): void {
     const others = this.value.ownTemplates.filter((each) => each !== fingerprint);
     this.change({ ownTemplates: own ? [...others, fingerprint] : others });
-  }
-
-  /** Whether some of the sampling is not as the model's file asks for it. */
-  readonly hasOwnSampling = $derived.by(() =>
-    Object.values(this.value.samplingChanges).some((value) => value !== null),
-  );
-
-  /** Goes back to the sampling that the model's file asks for. */
-  resetSampling(): void {
-    this.change({ samplingChanges: defaultSettings.samplingChanges });
-  }
-
-  sample(part: Partial<SamplingSettings>): void {
-    this.change({ samplingChanges: { ...this.value.samplingChanges, ...part } });
   }
 
   /** Draws the page larger (1), smaller (-1), or as it was made (0); at once, for the host does it as it saves. */
@@ -65,28 +86,29 @@ export class Preferences {
   zoomTo(zoom: number): void {
     if (zoom === this.value.zoom) return;
     this.change({ zoom });
-    this.flush();
+    void this.flush();
   }
 
-  /** Saves now what was changed and is not saved yet. */
-  flush(): void {
-    if (this.#timer !== undefined) void this.#save();
+  /** Saves now what was changed and is not saved yet; comes when it is. */
+  async flush(): Promise<void> {
+    if (this.#timer !== undefined) this.#save();
+    await this.#saving;
   }
 
   /** Saves once more what the host has refused. */
   resave(): void {
-    if (this.#refused) void this.#save();
+    if (this.#refused) this.#save();
   }
 
-  async #save(): Promise<void> {
+  #save(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     // One after the other: the host may take up requests in another order, and keep what is older.
-    if (this.#saving) {
-      this.#again = true;
-      return;
-    }
-    this.#saving = true;
+    if (this.#saving) this.#again = true;
+    else this.#saving = this.#send();
+  }
+
+  async #send(): Promise<void> {
     do {
       this.#again = false;
       const sent = this.value;
@@ -94,6 +116,10 @@ export class Preferences {
       this.#refused = saved === null;
       if (saved && this.value === sent) this.value = saved;
     } while (this.#again);
-    this.#saving = false;
+    this.#saving = null;
   }
+}
+
+function valueIn(settings: Settings, key: SettingKey): unknown {
+  return isSampling(key) ? settings.samplingChanges[key] : settings[key as keyof Settings];
 }

@@ -44,11 +44,10 @@ test("each file's own chat template is chosen by itself", () => {
 
 test("a zero is a choice of its own, not the model's default", () => {
   const { preferences } = make();
-  expect(preferences.hasOwnSampling).toBe(false);
-  preferences.sample({ temperature: 0 });
-  expect(preferences.hasOwnSampling).toBe(true);
-  preferences.resetSampling();
-  expect(preferences.hasOwnSampling).toBe(false);
+  expect(preferences.isChanged("temperature")).toBe(false);
+  preferences.set("temperature", 0);
+  expect(preferences.isChanged("temperature")).toBe(true);
+  expect(preferences.isChanged("topP")).toBe(false);
 });
 
 test("zoom goes in steps, ends at 80 and 200 %, and is saved at once", async () => {
@@ -85,4 +84,29 @@ test("settings are saved one after the other, and the newest last", async () => 
   for (let step = 0; step < 5; step++) preferences.zoom(1);
   await vi.advanceTimersByTimeAsync(1000);
   expect(host.calls.at(-1)).toMatchObject(["saveSettings", { zoom: 200 }]);
+});
+
+test("each setting is reset by itself, and at once", async () => {
+  const { preferences, host } = make();
+  preferences.set("temperature", 0.3);
+  preferences.set("topK", 5);
+  preferences.set("theme", "dark");
+  preferences.reset(["temperature", "theme"]);
+  await preferences.flush();
+  expect(host.calls.at(-1)).toMatchObject([
+    "saveSettings",
+    { theme: "system", samplingChanges: { temperature: null, topK: 5 } },
+  ]);
+  expect(preferences.isChanged("topK")).toBe(true);
+});
+
+test("what the host has changed is shown, and not saved over", async () => {
+  const { preferences, host } = make();
+  preferences.set("zoom", 150);
+  await preferences.flush();
+  const undone = await host.undo();
+  if (undone?.settings) preferences.take(undone.settings);
+  expect(preferences.value.zoom).toBe(100);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(host.calls.filter(([verb]) => verb === "saveSettings")).toHaveLength(1);
 });

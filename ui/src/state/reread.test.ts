@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { AnswerStats } from "../host/host";
 import { stats } from "../host/fake/library";
-import { rereadBy } from "./reread";
+import { rereadBy, rereadWhole, rereadWords } from "./reread";
 
 const answer = (thinks: boolean, figures: Partial<AnswerStats> = {}) => ({
   role: "assistant",
@@ -36,4 +36,14 @@ test("without a measured rate of this model there is no figure", () => {
   const before = answer(true, { ...long, cachedTokens: 0, readPerSecond: 50 });
   const after = answer(true, { ...long, cachedTokens: 7990, readPerSecond: 5 });
   expect(rereadBy([before, after], false, "m")).toEqual({ tokens: 8100, seconds: 162 });
+});
+
+test("other instructions have the whole chat read again, in whichever mode", () => {
+  const entries = [answer(true, { ...long, readPerSecond: 100 })];
+  expect(rereadWhole(entries, true, "m")?.tokens).toBeGreaterThan(8100);
+  expect(rereadWhole(entries, false, "m")).toEqual({ tokens: 8100, seconds: 81 });
+  expect(rereadWhole([], false, "m")).toBeNull();
+  expect(rereadWords({ tokens: 8100, seconds: null })).toBe(
+    "the model reads this chat again first: 8,100 tokens.",
+  );
 });

@@ -1,4 +1,5 @@
 import type { AnswerStats } from "../host/host";
+import { timeLeft, tokens } from "../text/figures";
 
 /** What is known of an answer that was given. */
 type Given = { role: string; thinks: boolean; stats: AnswerStats | null };
@@ -16,11 +17,21 @@ export type Reread = { tokens: number; seconds: number | null };
  * other one is read again. Null where nothing is, or nobody notices it.
  */
 export function rereadBy(entries: Given[], thinking: boolean, model: string | null): Reread | null {
-  const last = entries.findLast(({ role, stats }) => role === "assistant" && stats !== null);
-  if (!last?.stats || last.thinks === thinking) return null;
-  const { promptTokens, tokens, thinkingTokens } = last.stats;
+  const last = lastAnswer(entries);
+  return last && last.thinks !== thinking ? rereadWhole(entries, thinking, model) : null;
+}
+
+/** What reading the whole chat again costs, as other instructions have it. */
+export function rereadWhole(
+  entries: Given[],
+  thinking: boolean,
+  model: string | null,
+): Reread | null {
+  const last = lastAnswer(entries);
+  if (!last?.stats) return null;
+  const { promptTokens, tokens: answered, thinkingTokens } = last.stats;
   // Without thinking mode, what was thought is left out.
-  const total = promptTokens + tokens - (thinking ? 0 : thinkingTokens);
+  const total = promptTokens + answered - (thinking ? 0 : thinkingTokens);
   const measured = entries.findLast(
     ({ stats }) =>
       stats !== null &&
@@ -33,3 +44,12 @@ export function rereadBy(entries: Given[], thinking: boolean, model: string | nu
   const seconds = total / rate;
   return seconds < LEAST_SECONDS ? null : { tokens: total, seconds };
 }
+
+const lastAnswer = (entries: Given[]): Given | undefined =>
+  entries.findLast(({ role, stats }) => role === "assistant" && stats !== null);
+
+/** Goes on behind what causes it, such as "With thinking on, ". */
+export const rereadWords = (reread: Reread): string =>
+  `the model reads this chat again first: ${
+    reread.seconds === null ? tokens(reread.tokens) : `about ${timeLeft(reread.seconds)}`
+  }.`;

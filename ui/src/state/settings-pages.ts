@@ -1,2 +1,11 @@
-export const settingsPages = ["General", "Answers", "Model", "Keyboard", "About"] as const;
+export const settingsPages = [
+  "General",
+  "Model",
+  "Answers",
+  "Appearance",
+  "Chats and data",
+  "Privacy",
+  "Keyboard",
+  "About",
+] as const;
 export type SettingsPage = (typeof settingsPages)[number];

@@ -15,15 +15,15 @@ import type {
   StartProblem,
   StartState,
   LengthWish,
-  Undone,
 } from "../host";
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
 import { leftOut, tokensOf, usageOf } from "./context";
 import { find } from "./search";
 import { big, type FakeChat, Library, noDraft, ready } from "./library";
-import { FakeModelHost, refuse } from "./models";
-import { FakeUndo, type Revert } from "./undo";
+import { refuse } from "./models";
+import { FakePreferencesHost, noRoom } from "./preferences";
+import type { Revert } from "./undo";
 import { type Rest, words, write } from "./writer";
 
 export type Script = {
@@ -55,21 +55,25 @@ export type Script = {
  * A host without a model: it answers from a script, at a chosen speed, and keeps nothing.
  * "Say: …" is answered with what follows, "… 5000 tokens" at that length; a question with the word "fail", "crash", "limit" or "refuse" ends that way.
  */
-export class FakeHost extends FakeModelHost implements Host {
+export class FakeHost extends FakePreferencesHost implements Host {
   readonly library: Library;
   /** What every answer says from now on; null where the question decides. */
   says: string | null = null;
   #script: Required<Script>;
-  #settings: Settings;
   #running = new Map<number, () => void>();
   #newDraft = noDraft();
   #current: number | null = null;
   /** Chats whose answer was asked for while the model thinks. */
   readonly #answersNow = new Set<number>();
-  #undo = new FakeUndo();
+  readonly #undo = this.changes;
 
   constructor(script: Script = {}) {
-    super(script.model ?? ready(big), script.models, (script.pauseAt ?? Infinity) < Infinity);
+    super(
+      script.model ?? ready(big),
+      script.models,
+      (script.pauseAt ?? Infinity) < Infinity,
+      script.filled,
+    );
     this.#script = {
       rate: 40,
       firstStart: false,
@@ -87,7 +91,7 @@ export class FakeHost extends FakeModelHost implements Host {
       startFails: false,
       ...script,
     };
-    this.#settings = { ...defaultSettings, ...this.#script.settings };
+    this.settings = { ...defaultSettings, ...this.#script.settings };
     this.library = new Library(
       this.#now(),
       this.#script.filled,
@@ -124,9 +128,6 @@ export class FakeHost extends FakeModelHost implements Host {
     return this.#recover("openDamaged");
   }
 
-  /** The disk is full: nothing is saved. */
-  full = false;
-
   hasRoom(): Promise<boolean> {
     return Promise.resolve(!this.full);
   }
@@ -155,9 +156,11 @@ export class FakeHost extends FakeModelHost implements Host {
       firstStart: this.#script.firstStart,
       chats: [...this.library.chats.values()].filter((c) => !c.deleted).map((c) => c.summary),
       current: this.#open(this.#current) ? this.#current : null,
-      settings: this.#settings,
+      settings: this.settings,
       model: this.model,
       newChatDraft: this.#newDraft,
+      presets: this.presetList(),
+      newChatPreset: this.chosen.get(null) ?? null,
       maxThreads: 16,
       overrides: this.#script.overrides,
     });
@@ -198,6 +201,7 @@ export class FakeHost extends FakeModelHost implements Host {
     if (id === null) {
       this.#newDraft = noDraft();
       this.#current = chat.summary.id;
+      this.keepChosen(chat.summary.id);
     }
     chat.draft = { ...chat.draft, text: "", pastes: [] };
     const { leaf } = chat;
@@ -376,14 +380,6 @@ export class FakeHost extends FakeModelHost implements Host {
     return this.reply(chat.summary);
   }
 
-  undo(): Promise<Undone | null> {
-    return this.reply(this.#undo.undo());
-  }
-
-  redo(): Promise<Undone | null> {
-    return this.reply(this.#undo.redo());
-  }
-
   search(query: string): Promise<SearchHit[]> {
     const open = [...this.library.chats.values()].filter((chat) => !chat.deleted);
     return this.reply(find(open, query));
@@ -468,14 +464,6 @@ export class FakeHost extends FakeModelHost implements Host {
     return id === null ? this.#newDraft : (this.library.chats.get(id)?.draft ?? noDraft());
   }
 
-  saveSettings(settings: Settings): Promise<Settings> {
-    if (this.full) return noRoom();
-    this.calls.push(["saveSettings", settings]);
-    this.#settings = settings;
-    this.useTemplates(settings.ownTemplates);
-    return this.reply(settings);
-  }
-
   openLink(url: string): Promise<null> {
     this.calls.push(["openLink", url]);
     return Promise.resolve(null);
@@ -490,6 +478,7 @@ export class FakeHost extends FakeModelHost implements Host {
       after: from > 0 ? after : null,
       messages: branch.slice(from),
       draft: chat.draft,
+      preset: this.chosen.get(chat.summary.id) ?? null,
     };
   }
 
@@ -526,7 +515,7 @@ export class FakeHost extends FakeModelHost implements Host {
     const stop = write(message, rest, question, {
       ...this.#script,
       model: () => this.model,
-      budget: () => this.#settings.thinkingBudget,
+      budget: () => this.settings.thinkingBudget,
       isPaused: () => this.paused,
       takesAnswerNow: () => this.#answersNow.delete(id),
       enter: (stage) => this.emit({ type: "stage", chat: id, message: message.id, stage }),
@@ -553,5 +542,3 @@ export class FakeHost extends FakeModelHost implements Host {
 const noChat = (): Promise<never> => refuse("other", "This chat is not there any more.");
 const busy = (): Promise<never> =>
   refuse("other", "An answer is still being written in this chat. Stop it first.");
-const noRoom = (): Promise<never> =>
-  refuse("disk-full", "The disk is full: this could not be saved. Free some space and try again.");

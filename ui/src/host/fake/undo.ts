@@ -3,29 +3,29 @@ import type { Undone } from "../host";
 /** Takes a change back, and returns how it is made again. */
 export type Revert = () => Revert;
 
+type Change = { label: string; chat: number | null; revert: Revert };
+type Moved = Omit<Undone, "settings">;
+
 /** What was changed and undone, as the real host keeps it. */
 export class FakeUndo {
-  #done: (Undone & { revert: Revert })[] = [];
-  #undone: (Undone & { revert: Revert })[] = [];
+  #done: Change[] = [];
+  #undone: Change[] = [];
 
   record(label: string, chat: number | null, revert: Revert): void {
     this.#undone = [];
     this.#done.push({ label, chat, revert });
   }
 
-  undo(): Undone | null {
+  undo(): Moved | null {
     return move(this.#done, this.#undone);
   }
 
-  redo(): Undone | null {
+  redo(): Moved | null {
     return move(this.#undone, this.#done);
   }
 }
 
-function move(
-  from: (Undone & { revert: Revert })[],
-  to: (Undone & { revert: Revert })[],
-): Undone | null {
+function move(from: Change[], to: Change[]): Moved | null {
   const change = from.pop();
   if (!change) return null;
   const { label, chat, revert } = change;

@@ -1,0 +1,351 @@
+import { automaticWords, contextHint, contextWords, precisionHint } from "../models/words";
+import type { App } from "../state/app.svelte";
+import { ZOOMS, type SettingKey } from "../state/preferences.svelte";
+import type { SettingsPage } from "../state/settings-pages";
+import type { Override, SamplingSettings } from "../state/types";
+import { tokens } from "../text/figures";
+
+type Option = readonly [value: unknown, words: string];
+
+/** How a setting is changed. */
+export type Control =
+  | { kind: "switch" }
+  | { kind: "choice"; options: readonly (readonly [string, string])[] }
+  | {
+      kind: "select";
+      options: (app: App) => Option[];
+      wide?: true;
+      also?: { label: string; run: (app: App) => void };
+    }
+  | { kind: "number"; min: number; max: (app: App) => number; step?: number }
+  | { kind: "text"; placeholder: string }
+  | { kind: "folder" };
+
+export type Setting = {
+  key: SettingKey;
+  hint: string | ((app: App) => string);
+  /** Other words for it, under which it is found. */
+  words?: string;
+  /** Its first value, in words. */
+  usual: string | ((app: App) => string);
+  /** What goes before it, so that it has no effect. */
+  override?: (app: App) => Override | null;
+  /** Its control stands below its name. */
+  below?: true;
+  control: Control;
+};
+
+export type Group = {
+  title?: string;
+  /** What is true of all of its settings. */
+  note?: string;
+  /** What takes them back together, where that has a name of its own. */
+  reset?: string;
+  settings: Setting[];
+};
+
+const whole = (value: number | undefined, usual: string): string =>
+  value === undefined ? usual : String(value);
+
+type SamplingSetting = Setting & {
+  key: keyof SamplingSettings;
+  control: Extract<Control, { kind: "number" }>;
+};
+
+const sampling = (
+  key: Exclude<keyof SamplingSettings, "seed">,
+  hint: string,
+  range: [min: number, max: number, step: number],
+): SamplingSetting => ({
+  key,
+  hint,
+  words: "sampling random creative",
+  usual: ({ model }) => whole(model.open?.sampling[key], "the model’s"),
+  control: { kind: "number", min: range[0], max: () => range[1], step: range[2] },
+});
+
+const devices = [
+  ["auto", "Automatic"],
+  ["cpu", "CPU"],
+  ["gpu", "GPU"],
+] as const;
+
+const IDLE_MINUTES = [5, 10, 30, 60];
+
+/** The choices, and before them what is set and is none of them. */
+function withOwn(options: Option[], own: unknown, words: string): Option[] {
+  return options.some(([value]) => value === own) ? options : [[own, words], ...options];
+}
+
+function idleOptions({ preferences }: App): Option[] {
+  const own = preferences.value.unloadMinutes;
+  const minutes = own === null || IDLE_MINUTES.includes(own) ? [] : [own];
+  const sorted = [...IDLE_MINUTES, ...minutes].sort((one, other) => one - other);
+  return [...sorted.map((each): Option => [each, `${each} minutes`]), [null, "Never"]];
+}
+
+/** What is set, or goes before that. */
+const contextLength = ({ preferences: { overrides, value } }: App): number | null =>
+  overrides.context ? Number(overrides.context.value) : value.contextLength;
+
+function contextOptions(app: App): Option[] {
+  const { contexts } = app.model;
+  const { kvType } = app.preferences.value;
+  const own = contextLength(app);
+  const lengths = (contexts?.lengths ?? []).map((option): Option => [
+    option.tokens,
+    contextWords(option, kvType),
+  ]);
+  const all = own === null ? lengths : withOwn(lengths, own, tokens(own));
+  return [[null, automaticWords(contexts, kvType)], ...all];
+}
+
+/** The device that is set, or goes before that. */
+const device = ({ preferences: { overrides, value } }: App): string =>
+  overrides.device?.value ?? value.device;
+
+/** How tokens are chosen: for all chats, and in a preset. */
+export const samplingSettings: SamplingSetting[] = [
+  sampling("temperature", "0 always gives the same answer; higher values vary more.", [0, 2, 0.05]),
+  sampling(
+    "topP",
+    "Considers only the likeliest tokens that add up to this probability.",
+    [0.01, 1, 0.01],
+  ),
+  sampling(
+    "topK",
+    "Considers only this many of the likeliest tokens; 0 considers all.",
+    [0, 1000, 1],
+  ),
+  sampling("minP", "Ignores tokens less likely than this fraction of the top one.", [0, 1, 0.01]),
+  sampling("repeatPenalty", "Above 1 discourages repetition.", [0.5, 2, 0.05]),
+  {
+    key: "seed",
+    hint: "The same seed gives the same answer on the same device.",
+    words: "sampling random repeat same",
+    usual: "Random",
+    control: { kind: "number", min: 0, max: () => 4294967295 },
+  },
+];
+
+/** The settings of each page. A setting is described here once: page, search, default and reset are made from it. */
+export const groups: Record<SettingsPage, Group[]> = {
+  General: [
+    {
+      settings: [
+        {
+          key: "sendWith",
+          hint: "The other one starts a new line. Shift+Enter always does.",
+          words: "key enter return keyboard message",
+          usual: "Enter",
+          control: {
+            kind: "choice",
+            options: [
+              ["enter", "Enter"],
+              ["ctrl-enter", "Ctrl+Enter"],
+            ],
+          },
+        },
+        {
+          key: "readAhead",
+          hint: "Reads your message while you write it, so that the answer begins sooner. On Linux, when not on battery.",
+          words: "prefill draft speed faster",
+          usual: "On",
+          control: { kind: "switch" },
+        },
+        {
+          key: "modelTitles",
+          hint: "After the first answer the model gives a new chat its title. Without, it is the first line of your message. The demo model gives none.",
+          words: "name chat automatic",
+          usual: "Off",
+          control: { kind: "switch" },
+        },
+      ],
+    },
+  ],
+  Model: [
+    {
+      title: "Computing",
+      note: "A change here loads the model again.",
+      settings: [
+        {
+          key: "device",
+          hint: ({ model: { open } }) =>
+            open
+              ? `Now: ${open.device.name}. ${open.device.reason}.`
+              : "Which device runs the model.",
+          words: "gpu cpu graphics card vulkan metal",
+          usual: "Automatic",
+          control: {
+            kind: "select",
+            options: (app) => withOwn([...devices], device(app), device(app)),
+          },
+          override: ({ preferences }) => preferences.overrides.device,
+        },
+        {
+          key: "threads",
+          hint: "How many processor cores to use.",
+          words: "cpu cores processor",
+          usual: "Automatic",
+          control: { kind: "number", min: 1, max: ({ preferences }) => preferences.maxThreads },
+          override: ({ preferences }) => preferences.overrides.threads,
+        },
+        {
+          key: "contextLength",
+          hint: ({ model }) => contextHint(model.open),
+          words: "length window memory tokens",
+          usual: "Automatic",
+          below: true,
+          control: { kind: "select", options: contextOptions, wide: true },
+          override: ({ preferences }) => preferences.overrides.context,
+        },
+        {
+          key: "kvType",
+          hint: (app) => precisionHint(app.model.contexts, contextLength(app)),
+          words: "kv cache quantisation f16 q8_0",
+          usual: "16-bit",
+          control: {
+            kind: "choice",
+            options: [
+              ["f16", "16-bit"],
+              ["q8_0", "8-bit"],
+            ],
+          },
+        },
+      ],
+    },
+    {
+      title: "Memory and files",
+      settings: [
+        {
+          key: "unloadMinutes",
+          hint: "Frees the model’s memory after this time without a message. The next message loads it again.",
+          words: "eject free memory timeout ttl",
+          usual: "10 minutes",
+          control: { kind: "select", options: idleOptions },
+        },
+        {
+          key: "downloadFolder",
+          hint: ({ preferences, models }) =>
+            preferences.value.downloadFolder ??
+            `${models.list?.folder ?? ""} (the Hugging Face cache, which other apps share)`,
+          words: "models path directory hugging face",
+          usual: "the Hugging Face cache",
+          control: { kind: "folder" },
+        },
+      ],
+    },
+  ],
+  Answers: [
+    {
+      settings: [
+        {
+          key: "defaultPreset",
+          hint: "Each chat can have another one, by the button beside its title.",
+          words: "persona character profile default",
+          usual: "none",
+          below: true,
+          control: {
+            kind: "select",
+            wide: true,
+            also: { label: "Manage presets…", run: (app) => app.managePresets() },
+            options: ({ presets }) => [
+              [null, "Default"],
+              ...presets.list.map(({ id, name }): Option => [id, name]),
+            ],
+          },
+        },
+        {
+          key: "thinking",
+          hint: "For new chats. Each chat has its own switch.",
+          words: "reasoning",
+          usual: "On",
+          control: { kind: "switch" },
+        },
+        {
+          key: "instructions",
+          hint: "What the model should know or how it should answer. They replace the model’s built-in instructions, so it may think less. A preset or a chat can have its own.",
+          words: "system prompt custom persona",
+          usual: "none",
+          below: true,
+          control: {
+            kind: "text",
+            placeholder: "For example: Answer briefly, in British English.",
+          },
+        },
+        {
+          key: "maxTokens",
+          hint: "In tokens, including thinking.",
+          words: "limit tokens long short",
+          usual: "No limit",
+          control: { kind: "number", min: 16, max: () => 131072 },
+        },
+        {
+          key: "thinkingBudget",
+          hint: "The most tokens of thinking. Then the model answers with what it has thought so far.",
+          words: "reasoning limit tokens",
+          usual: "No limit",
+          control: { kind: "number", min: 1, max: () => 131072 },
+        },
+        {
+          key: "lookup",
+          hint: "Writes repeated text several tokens at a time. The answer is the same.",
+          words: "speculative decoding prompt lookup speed",
+          usual: "On",
+          control: { kind: "switch" },
+        },
+      ],
+    },
+    {
+      title: "Sampling",
+      reset: "Use the model’s defaults",
+      settings: samplingSettings,
+    },
+  ],
+  Appearance: [
+    {
+      settings: [
+        {
+          key: "theme",
+          hint: "System follows the colours of your desktop.",
+          words: "appearance dark light colour color mode night",
+          usual: "System",
+          control: {
+            kind: "choice",
+            options: [
+              ["system", "System"],
+              ["light", "Light"],
+              ["dark", "Dark"],
+            ],
+          },
+        },
+        {
+          key: "zoom",
+          hint: "Ctrl with + and −, or with the mouse wheel, does the same.",
+          words: "font text size larger smaller scale",
+          usual: "100 %",
+          control: {
+            kind: "select",
+            options: ({ preferences: { value } }) =>
+              withOwn(
+                ZOOMS.map((zoom): Option => [zoom, `${zoom} %`]),
+                value.zoom,
+                `${value.zoom} %`,
+              ),
+          },
+        },
+        {
+          key: "showStats",
+          hint: "Tokens per second, length, and time to the first token.",
+          words: "figures statistics tokens",
+          usual: "On",
+          control: { kind: "switch" },
+        },
+      ],
+    },
+  ],
+  "Chats and data": [],
+  Privacy: [],
+  Keyboard: [],
+  About: [],
+};

@@ -1,0 +1,75 @@
+import type { CheckedNetwork } from "../state/privacy.svelte";
+import type { NetworkCheck, ProcessSockets } from "../state/types";
+
+type Counted = Extract<NetworkCheck, { type: "counted" }>;
+
+export const HOW =
+  "Linux lists the open sockets of every program in /proc. Goldcrest went through those of its own process and of all that it has started, and counted each one that is in a table of a network protocol: TCP, UDP, UDP-Lite, ICMP and raw, IPv4 and IPv6, and raw packets.";
+
+const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`;
+
+/** How a program belongs to the app. */
+export function roleOf({ name, downloads }: ProcessSockets, first: boolean): string {
+  if (first) return "the app";
+  if (downloads) return "the download that you started";
+  if (name.startsWith("WebKit")) return "draws the window";
+  return "started by the app";
+}
+
+/** What a download has open, if one runs. */
+export function downloadWords({ processes }: Counted): string | null {
+  const download = processes.filter(({ downloads }) => downloads);
+  if (download.length === 0) return null;
+  const count = download.reduce((sum, { network }) => sum + network.length, 0);
+  return `goldcrest-fetch, the program that downloads the model you asked for, has ${count}. It ends with the download.`;
+}
+
+/** When a check was made, as seen from `now`. */
+export function whenWords(at: Date, now: Date): string {
+  const minutes = Math.floor((now.getTime() - at.getTime()) / 60_000);
+  if (minutes < 1) return "checked just now";
+  return minutes < 60 ? `checked ${plural(minutes, "minute")} ago` : `checked at ${clock(at)}`;
+}
+
+const clock = (at: Date): string =>
+  at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+
+/** All that a check has found, as text to be sent to somebody. */
+export function reportText(
+  { check, at }: CheckedNetwork,
+  connections: number | null,
+  version: string,
+): string {
+  const head = [`Goldcrest ${version}`, `Network connections, checked ${at.toISOString()}`];
+  if (check.type === "notShown") return [...head, "", notShownWords(check.system)].join("\n");
+  const processes = check.processes.flatMap((process, at) => [
+    "",
+    `${process.name}, process ${process.pid} (${roleOf(process, at === 0)})`,
+    ...(process.readable ? socketLines(process) : ["  Its sockets could not be read."]),
+  ]);
+  const sum = connections === null ? "not known" : String(connections);
+  const download = downloadWords(check);
+  return [
+    ...head,
+    `Of the app: ${sum}`,
+    ...(download ? [download] : []),
+    ...processes,
+    "",
+    HOW,
+  ].join("\n");
+}
+
+function socketLines({ network, local, kernel, unconnected }: ProcessSockets): string[] {
+  return [
+    `  Network: ${network.length}`,
+    ...network.map((each) => `    ${each}`),
+    `  To programs on this computer: ${local}`,
+    `  To the kernel: ${kernel}`,
+    ...(unconnected > 0 ? [`  In no table, so not connected: ${unconnected}`] : []),
+  ];
+}
+
+export function notShownWords(system: string): string {
+  const names: Record<string, string> = { macos: "macOS", windows: "Windows" };
+  return `Goldcrest counts its connections on Linux only; this is ${names[system] ?? system}. A firewall, or a program that lists open sockets, shows them from outside.`;
+}

@@ -1,0 +1,32 @@
+import type { Host, NetworkCheck } from "../host/host";
+import type { Notices } from "./notices.svelte";
+
+export type CheckedNetwork = { check: NetworkCheck; at: Date };
+
+/** How many network connections there are, as it was counted last. */
+export class Privacy {
+  last = $state.raw<CheckedNetwork | null>(null);
+  checking = $state(false);
+
+  constructor(
+    private readonly host: Host,
+    private readonly notices: Notices,
+  ) {}
+
+  /** Connections of the app, without those of a download; null: they were not counted, or not all of them. */
+  readonly connections = $derived.by((): number | null => {
+    if (this.last?.check.type !== "counted") return null;
+    const own = this.last.check.processes.filter(({ downloads }) => !downloads);
+    if (own.some(({ readable }) => !readable)) return null;
+    return own.reduce((sum, { network }) => sum + network.length, 0);
+  });
+
+  /** Counts now. */
+  async check(): Promise<void> {
+    if (this.checking) return;
+    this.checking = true;
+    const check = await this.notices.guard(this.host.checkNetwork());
+    if (check) this.last = { check, at: new Date() };
+    this.checking = false;
+  }
+}

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { FakeHost } from "../host/fake/fake";
+import type { NetworkCheck, ProcessSockets } from "../host/host";
+import { Notices } from "./notices.svelte";
+import { Privacy } from "./privacy.svelte";
+
+const of = async (check: NetworkCheck): Promise<Privacy> => {
+  const host = new FakeHost();
+  host.checkNetwork = () => Promise.resolve(check);
+  const privacy = new Privacy(host, new Notices());
+  expect(privacy.connections).toBeNull();
+  await privacy.check();
+  return privacy;
+};
+
+const process: ProcessSockets = {
+  pid: 10,
+  name: "goldcrest",
+  downloads: false,
+  readable: true,
+  network: [],
+  local: 3,
+  kernel: 0,
+  unconnected: 0,
+};
+
+test("the connections of the app are counted, without those of a download", async () => {
+  const fetch = { ...process, downloads: true, network: ["TCP"] };
+  const web = { ...process, network: ["TCP", "UDP"] };
+  const count = async (...processes: ProcessSockets[]): Promise<number | null> =>
+    (await of({ type: "counted", processes })).connections;
+  expect(await count(process, fetch)).toBe(0);
+  expect(await count(process, web, fetch)).toBe(2);
+  expect(await count(process, { ...process, readable: false })).toBeNull();
+  expect((await of({ type: "notShown", system: "macos" })).connections).toBeNull();
+});
