@@ -131,7 +131,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__ask)
-            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --json --help"
+            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --preset --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -166,6 +166,10 @@ _goldcrest() {
                     return 0
                     ;;
                 --kv)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --preset)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -295,7 +299,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__chat)
-            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --help"
+            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --preset --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -330,6 +334,10 @@ _goldcrest() {
                     return 0
                     ;;
                 --kv)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --preset)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

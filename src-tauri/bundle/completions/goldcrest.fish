@@ -46,6 +46,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l device -d 'a
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s c -l context -d 'Context length; beyond what the model was trained for, by YaRN [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l preset -d 'A preset of the app: its instructions, thinking and sampling, where no other flag says so' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s s -l system -d 'Instructions that replace the default ones' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l max-tokens -d 'Most tokens of an answer' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l thinking-budget -d 'Most tokens of reasoning; then the answer begins' -r
@@ -65,6 +66,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l device -d '
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s c -l context -d 'Context length; beyond what the model was trained for, by YaRN [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l preset -d 'A preset of the app: its instructions, thinking and sampling, where no other flag says so' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s s -l system -d 'Instructions that replace the default ones' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l max-tokens -d 'Most tokens of an answer' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l thinking-budget -d 'Most tokens of reasoning; then the answer begins' -r

@@ -101,10 +101,11 @@ scene("what a setting does is read with its field", {}, async (page) => {
       const hint = document.getElementById(field.getAttribute("aria-describedby"));
       return hint?.textContent ?? "";
     });
-  assert.match(await described("switch", "Show speed under answers"), /Tokens per second/);
   assert.match(await described("radiogroup", "Send with"), /Shift\+Enter/);
+  await page.getByRole("tab", { name: "Appearance" }).click();
+  assert.match(await described("switch", "Show speed under answers"), /Tokens per second/);
   await page.getByRole("tab", { name: "Answers" }).click();
-  assert.match(await described("spinbutton", "Temperature"), /Default 0\.6/);
+  assert.match(await described("spinbutton", "Temperature"), /Default: 0\.6/);
   assert.match(await described("textbox", "Instructions"), /built-in instructions/);
   await page.getByRole("tab", { name: "Model" }).click();
   assert.match(await described("combobox", "Device"), /Now: CPU/);

@@ -27,6 +27,16 @@ async function palette(page, words) {
   await page.waitForTimeout(300);
 }
 
+const settings = (name) => async (page) => {
+  await page.keyboard.press("Control+,");
+  await page.getByRole("tab", { name }).click();
+};
+
+async function presetCard(page) {
+  await chat(page, "How does compound interest work?");
+  await page.getByRole("button", { name: /^Preset:/ }).click();
+}
+
 const screens = {
   "first-start": { scene: "first" },
   "slow-start": { scene: "slow-start", first: ["status"], act: (page) => page.waitForTimeout(900) },
@@ -243,29 +253,34 @@ const screens = {
       await button(page, "Undo").waitFor();
     },
   },
-  settings: { act: (page) => page.keyboard.press("Control+,") },
-  "settings-answers": {
+  settings: { act: settings("General") },
+  "settings-model": { act: settings("Model") },
+  "settings-answers": { act: settings("Answers") },
+  "settings-appearance": { act: settings("Appearance") },
+  "settings-data": { act: settings("Chats and data") },
+  "settings-privacy": { act: settings("Privacy") },
+  "settings-privacy-download": { scene: "download", act: settings("Privacy") },
+  "settings-keyboard": { act: settings("Keyboard") },
+  "settings-about": { act: settings("About") },
+  "settings-search": {
     act: async (page) => {
-      await page.keyboard.press("Control+,");
-      await page.getByRole("tab", { name: "Answers" }).click();
+      await settings("General")(page);
+      await page.keyboard.type("mem");
     },
   },
-  "settings-model": {
+  preset: { act: presetCard },
+  "preset-own": {
     act: async (page) => {
-      await page.keyboard.press("Control+,");
-      await page.getByRole("tab", { name: "Model" }).click();
+      await presetCard(page);
+      await page.getByRole("button", { name: /^Coder/ }).click();
+      await page.getByRole("textbox", { name: "Instructions for" }).fill("Answer in Rust only.");
+      await page.getByRole("button", { name: "Save as preset…" }).click();
     },
   },
-  "settings-keyboard": {
+  presets: {
     act: async (page) => {
-      await page.keyboard.press("Control+,");
-      await page.getByRole("tab", { name: "Keyboard" }).click();
-    },
-  },
-  "settings-about": {
-    act: async (page) => {
-      await page.keyboard.press("Control+,");
-      await page.getByRole("tab", { name: "About" }).click();
+      await presetCard(page);
+      await page.getByRole("button", { name: "Manage presets…" }).click();
     },
   },
   model: { act: (page) => page.getByRole("button", { name: /^Model:/ }).click() },
@@ -363,23 +378,18 @@ const screens = {
         };
         window.stage.emit({ type: "model", model: { status, error: null } });
       });
-      await page.keyboard.press("Control+,");
-      await page.getByRole("tab", { name: "Model" }).click();
+      await settings("Model")(page);
     },
   },
   "settings-model-overridden": {
     scene: "overridden",
     height: 1000,
-    act: async (page) => {
-      await page.keyboard.press("Control+,");
-      await page.getByRole("tab", { name: "Model" }).click();
-    },
+    act: settings("Model"),
   },
   "settings-answers-own": {
     height: 1000,
     act: async (page) => {
-      await page.keyboard.press("Control+,");
-      await page.getByRole("tab", { name: "Answers" }).click();
+      await settings("Answers")(page);
       await page.getByRole("spinbutton", { name: "Temperature" }).fill("0.9");
       await page.keyboard.press("Tab");
       await page.getByRole("button", { name: "Use the model’s defaults" }).scrollIntoViewIfNeeded();
@@ -453,6 +463,12 @@ for (const name of [
   "failed",
   "settings-model-context",
   "settings-answers-own",
+  "settings",
+  "settings-privacy",
+  "settings-search",
+  "preset",
+  "preset-own",
+  "presets",
   "model-template",
   "model-template-fault",
   "model-crashed",

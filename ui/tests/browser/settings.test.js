@@ -15,7 +15,7 @@ async function open(page, name) {
 }
 
 scene("settings are saved, and the theme is set at once", {}, async (page) => {
-  await page.keyboard.press("Control+,");
+  await open(page, "Appearance");
   await page.getByRole("radio", { name: "Dark" }).check();
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
   await page.keyboard.press("Tab");
@@ -42,7 +42,7 @@ scene("settings are saved, and the theme is set at once", {}, async (page) => {
 
 scene("in the dark what is chosen stands out, and text is lighter", {}, async (page) => {
   await chats(page).getByText("Sourdough").click();
-  await page.keyboard.press("Control+,");
+  await open(page, "Appearance");
   const weight = () =>
     log(page)
       .locator(".answer")
@@ -50,7 +50,7 @@ scene("in the dark what is chosen stands out, and text is lighter", {}, async (p
       .evaluate((answer) => Number(getComputedStyle(answer).fontWeight));
   /** Of the chosen segment and of the track that it lies on, from the pixels. */
   const lightness = async () => {
-    const track = page.getByRole("radiogroup", { name: "Appearance" });
+    const track = page.getByRole("radiogroup", { name: "Theme" });
     await page.waitForTimeout(300);
     const picture = (await track.screenshot()).toString("base64");
     return page.evaluate(
@@ -81,7 +81,7 @@ scene("icons keep the weight of the text, however large", {}, async (page) => {
       .locator("svg")
       .evaluate((svg) => parseFloat(getComputedStyle(svg).strokeWidth));
   const before = await stroke();
-  await open(page, "General");
+  await open(page, "Appearance");
   await page.getByRole("combobox", { name: "Zoom" }).selectOption("200");
   await soon(async () =>
     assert.equal((await stroke()).toFixed(2), (before / Math.sqrt(2)).toFixed(2)),
@@ -242,7 +242,7 @@ scene("when a model is unloaded and where downloads go can be chosen", {}, async
   await page.getByRole("button", { name: "Choose the download folder…" }).click();
   await page.getByText("/mnt/models").waitFor();
   await soon(async () => assert.equal((await saved(page)).downloadFolder, "/mnt/models"));
-  await page.getByRole("button", { name: "Reset" }).click();
+  await page.getByRole("button", { name: "Reset “Download folder”" }).click();
   await soon(async () => assert.equal((await saved(page)).downloadFolder, null));
 });
 
@@ -250,7 +250,7 @@ scene("what is chosen is saved, and shows at once", { rate: 4000 }, async (page)
   await chats(page).getByText("Sourdough").click();
   const stats = log(page).getByRole("button", { name: /tokens\/s/ });
   await stats.waitFor();
-  await open(page, "General");
+  await open(page, "Appearance");
   await page.getByRole("radio", { name: "Light" }).check();
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");
   await page.getByRole("radio", { name: "System" }).check();
@@ -304,5 +304,120 @@ scene(
     await font.focus();
     await page.keyboard.press("Enter");
     await tab.getByText("SIL OPEN FONT LICENSE Version 1.1").first().waitFor();
+  },
+);
+
+const search = (page) => page.getByRole("combobox", { name: "Search the settings" });
+const hits = (page) => page.getByRole("listbox", { name: "Settings found" }).getByRole("option");
+
+scene("a search finds settings on all pages, and goes to where they are", {}, async (page) => {
+  await page.keyboard.press("Control+,");
+  await page.keyboard.type("dark");
+  assert.equal(await search(page).inputValue(), "dark", "what is typed anywhere is looked for");
+  assert.match(await hits(page).first().innerText(), /Theme\s+Appearance/);
+  await page.keyboard.press("Enter");
+  const tab = page.getByRole("tab", { name: "Appearance" });
+  await soon(async () => assert.equal(await tab.getAttribute("aria-selected"), "true"));
+  assert(await page.getByRole("radio", { name: "System" }).evaluate(isFocused));
+
+  await page.keyboard.press("Control+f");
+  await page.keyboard.type("sampl");
+  await soon(async () => assert((await hits(page).count()) >= 6));
+  const chosen = () => page.locator('[role=option][aria-selected="true"]').innerText();
+  const first = await chosen();
+  await page.keyboard.press("ArrowDown");
+  assert.notEqual(await chosen(), first);
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await chosen(), first);
+  await page.keyboard.press("Escape");
+  assert.equal(await search(page).inputValue(), "", "the first one ends the search");
+  await page.getByRole("tabpanel", { name: "Appearance" }).waitFor();
+
+  await page.keyboard.type("gpu zoom");
+  await page.getByText("No setting has “gpu zoom”").waitFor();
+  await search(page).fill("network");
+  await hits(page).first().click();
+  await page.getByText("Network connections: 0, checked just now").waitFor();
+});
+
+const isFocused = (element) => element === document.activeElement;
+
+scene("each value names its default, and is reset where it was changed", {}, async (page) => {
+  await open(page, "Appearance");
+  const reset = button(page, "Reset “Zoom”");
+  const zoom = page.getByRole("combobox", { name: "Zoom" });
+  await page.getByText("Default: 100 %.").waitFor();
+  assert.equal(await reset.count(), 0);
+  await zoom.selectOption("150");
+  await reset.click();
+  assert.equal(await zoom.inputValue(), "100");
+  assert(await zoom.evaluate(isFocused), "the button goes, and the focus with it");
+  assert.equal(await reset.count(), 0);
+  await soon(async () => assert.equal((await saved(page)).zoom, 100));
+});
+
+scene("a page is reset at once, and that can be undone in the dialog", {}, async (page) => {
+  await open(page, "Answers");
+  const whole = button(page, "Reset this page");
+  assert.equal(await whole.count(), 0);
+  await page.getByRole("switch", { name: "Think before answering" }).click();
+  await number(page, "Temperature").fill("0.3");
+  await number(page, "Temperature").press("Tab");
+  await whole.click();
+  await soon(async () => assert.equal((await saved(page)).samplingChanges.temperature, null));
+  await button(page, "Undo").click();
+  await soon(async () => assert.equal(await number(page, "Temperature").inputValue(), "0.3"));
+  const thinks = page.getByRole("switch", { name: "Think before answering" });
+  assert.equal(await thinks.getAttribute("aria-checked"), "false");
+});
+
+scene("settings are undone and done again by key", {}, async (page) => {
+  await open(page, "Appearance");
+  await page.getByRole("radio", { name: "Dark" }).check();
+  await soon(async () => assert.equal((await saved(page))?.theme, "dark"));
+  await page.keyboard.press("Control+z");
+  await soon(async () => assert(await page.getByRole("radio", { name: "System" }).isChecked()));
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), undefined);
+  await page.keyboard.press("Control+Shift+z");
+  await soon(async () => assert(await page.getByRole("radio", { name: "Dark" }).isChecked()));
+});
+
+scene("Offline leads to the count of network connections and its report", {}, async (page) => {
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.getByRole("button", { name: "Offline: network connections" }).click();
+  await page.getByText("Network connections: 0, checked just now").waitFor();
+  const rows = page.getByRole("table").getByRole("row");
+  assert.equal(await rows.count(), 4);
+  assert.match(
+    await rows.nth(3).innerText(),
+    /WebKitWebProcess\s+4063, draws the window\s+0\s+6\s+0/,
+  );
+  await button(page, "Copy report").click();
+  await button(page, "Copied").waitFor();
+  const report = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(report, /^Goldcrest 0\.1\.0\nNetwork connections, checked \d{4}-/);
+  await page.evaluate(() => {
+    const { stage } = window;
+    const check = stage.checkNetwork.bind(stage);
+    stage.checkNetwork = async () => {
+      const found = await check();
+      found.processes[0].network = ["TCP 10.0.0.2:5 to 1.2.3.4:443"];
+      return found;
+    };
+  });
+  await button(page, "Check again").click();
+  await page.getByText("Network connections: 1, checked just now").waitFor();
+  await page.getByText("TCP 10.0.0.2:5 to 1.2.3.4:443").waitFor();
+});
+
+scene(
+  "while a download runs, the app is not said to be offline",
+  { scene: "download" },
+  async (page) => {
+    await page.getByRole("button", { name: "Downloading: network connections" }).click();
+    await page.getByText("Network connections: 0, checked just now").waitFor();
+    await page
+      .getByText("goldcrest-fetch, the program that downloads the model you asked for, has 1")
+      .waitFor();
   },
 );

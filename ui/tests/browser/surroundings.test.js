@@ -3,6 +3,17 @@ import { answered, ask, button, calls, message, resume, scenes } from "./window.
 
 const scene = scenes();
 
+const settingsPages = [
+  "General",
+  "Model",
+  "Answers",
+  "Appearance",
+  "Chats and data",
+  "Privacy",
+  "Keyboard",
+  "About",
+];
+
 scene(
   "the first start says what this is, and the demo model answers right there",
   { scene: "first" },
@@ -298,7 +309,7 @@ for (const colorScheme of ["light", "dark"]) {
       await page.getByRole("button", { name: /tokens\/s/ }).click();
       assert.deepEqual(await faint(page, 4.5), []);
       await page.keyboard.press("Control+,");
-      for (const name of ["General", "Answers", "Model", "Keyboard", "About"]) {
+      for (const name of settingsPages) {
         await page.getByRole("tab", { name }).click();
         assert.deepEqual(await faint(page, 4.5), [], name);
       }
@@ -380,7 +391,7 @@ for (const [name, width, height] of [
 
 scene("the settings fit a narrow window", { width: 420 }, async (page) => {
   await page.keyboard.press("Control+,");
-  for (const name of ["General", "Answers", "Model", "Keyboard", "About"]) {
+  for (const name of settingsPages) {
     await page.getByRole("tab", { name }).click();
     assert.deepEqual(await cutOff(page.getByRole("dialog")), [], name);
     const panel = await page.getByRole("tabpanel").boundingBox();

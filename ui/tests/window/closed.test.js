@@ -130,6 +130,26 @@ test("no process of the app has a socket on the network while it searches for mo
   });
 });
 
+test("the app's own count finds what /proc shows: the driver's sockets, and no other", async (t) => {
+  const app = await App.open(t, display);
+  const pid = app.pid();
+  const isDrivers = isDriverPort(pid);
+  const { processes } = await app.invoke("check_network");
+  const names = processes.map(({ name }) => name);
+  for (const name of ["goldcrest", "WebKitWebProcess", "WebKitNetworkProcess"])
+    assert(names.includes(name), `${name} is not among ${names}`);
+  assert(processes.every(({ readable, local }) => readable && local > 0));
+  const open = sockets(pid);
+  assert(open.length > 0 && open.every(isDrivers), "the driver's");
+  const counted = processes.flatMap(({ network }) => network);
+  assert.equal(counted.length, open.length);
+  await app.click("button", "Offline: network connections");
+  await app.until("the count on the page", async () =>
+    (await app.text()).includes(`Network connections: ${open.length}, checked just now`),
+  );
+  await app.picture("privacy");
+});
+
 test("without a driver there is no socket at all", async (t) => {
   const child = spawn("dbus-run-session", ["--", binary], {
     env: {

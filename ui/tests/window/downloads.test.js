@@ -91,6 +91,13 @@ test("the first screen leads to the model; its download is paused, and resumed a
   const open = sockets(pid).filter((socket) => !isDrivers(socket));
   const holders = new Set(open.map(({ process }) => link(`/proc/${process}/exe`)));
   assert.deepEqual([...holders], [join(dirname(binary), "goldcrest-fetch")]);
+  const { processes } = await app.invoke("check_network");
+  const downloads = processes.filter((process) => process.downloads);
+  assert.deepEqual(
+    downloads.map(({ name, network }) => [name, network.length > 0]),
+    [["goldcrest-fetch", true]],
+  );
+  await app.get("button", "Downloading: network connections");
   await app.exact();
   assert.match((await app.ask("What is Goldcrest?")).text, /computer/, "meanwhile the demo model");
 
