@@ -179,7 +179,11 @@ test("what was pasted stays when a command is run", async () => {
   expect(app.composer.text).toBe("");
 });
 
-test("the status names the model, its device and the context", async () => {
+test("the status names the model, its device, the context and the network connections", async () => {
   await send("/status");
-  expect(app.notices.list.at(-1)?.text).toMatch(/ on CPU.*Context: 0 of [\d,]+ tokens\. Offline/u);
+  await vi.waitFor(() =>
+    expect(app.notices.list.at(-1)?.text).toMatch(
+      / on CPU.*Context: 0 of [\d,]+ tokens\. Network connections: 0\.$/u,
+    ),
+  );
 });

@@ -1,19 +1,23 @@
 import { count, tokens } from "../text/figures";
 import type { App } from "./app.svelte";
 
-/** Says in a sentence each which model answers, on which device, and how much of its context the chat takes. */
-export function showStatus(app: App): void {
-  const { open, known, ejected } = app.model;
-  const details = { label: "Models", run: () => app.models.show() };
-  if (!open) {
-    const name = known?.name ?? "No model";
-    app.notices.show(`${name} is ${ejected ? "unloaded" : known ? "loading" : "open"}.`, details);
-    return;
-  }
-  const { used } = app.context;
-  app.notices.show(
+/** Says which model answers, on which device, how much of its context the chat takes, and how many network connections there are. */
+export async function showStatus(app: App): Promise<void> {
+  await app.privacy.check();
+  const { connections } = app.privacy;
+  const network = connections === null ? "" : ` Network connections: ${count(connections)}.`;
+  app.notices.show(modelWords(app) + network, {
+    label: "Models",
+    run: () => app.models.show(),
+  });
+}
+
+function modelWords({ model, context }: App): string {
+  const { open, known, ejected } = model;
+  if (!open)
+    return `${known?.name ?? "No model"} is ${ejected ? "unloaded" : known ? "loading" : "open"}.`;
+  return (
     `${open.name} on ${open.device.name}. ` +
-      `Context: ${count(used)} of ${tokens(open.contextLength)}. Offline: no network is used.`,
-    details,
+    `Context: ${count(context.used)} of ${tokens(open.contextLength)}.`
   );
 }
