@@ -9,9 +9,9 @@ use ::models::{
 use chat::{AnswerStats, Chat, Failure, ModelChoice, ModelInfo, ModelStatus, Settings};
 
 use super::downloads::Downloads;
+use super::hashing::Hashing;
 use super::mailbox::Mailbox;
 use super::places::{ModelPlaces, machine_name, settings_name};
-use super::hashing::Hashing;
 use crate::model::load_options;
 use crate::wire::ShellEvent;
 

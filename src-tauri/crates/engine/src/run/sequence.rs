@@ -16,12 +16,12 @@ pub(crate) struct Sequence {
     /// What the caller calls the conversation.
     pub(crate) label: u64,
     /// What was read ahead behind the canonical positions.
-    pub(crate) split: Option<Split>,
+    pub(crate) split: Option<ReadBehind>,
 }
 
 /// Positions that are those of a cold run of a prompt whose passes end at `at`, within a block.
 #[derive(Clone, Copy)]
-pub(crate) struct Split {
+pub(crate) struct ReadBehind {
     pub(crate) at: usize,
     /// They end there: at `at`, or whole blocks behind it.
     pub(crate) end: usize,
@@ -49,7 +49,7 @@ impl Sequence {
         self.kept = self.kept.min(self.canonical);
         self.split = self.split.filter(|split| split.at <= len).map(|split| {
             let blocks = (split.end.min(len) - split.at) / block;
-            Split {
+            ReadBehind {
                 end: split.at + blocks * block,
                 ..split
             }

@@ -8,7 +8,7 @@ use crate::model::error::DeviceError;
 use crate::model::evaluate::{Pass, Want};
 use crate::model::kv_cache::KvCache;
 use crate::run::kv_blocks::KvBlocks;
-use crate::run::sequence::{ParkedSequence, Sequence, Split};
+use crate::run::sequence::{ParkedSequence, ReadBehind, Sequence};
 
 /// Tokens that are evaluated again rather than kept in a sequence of their own.
 const NEGLIGIBLE: usize = 64;
@@ -248,7 +248,7 @@ impl Session {
         } = &mut self.sequence;
         *canonical = split / block * block;
         *kept = (*kept).min(*canonical);
-        *read = Some(Split { at: split, end });
+        *read = Some(ReadBehind { at: split, end });
         Ok(true)
     }
 
