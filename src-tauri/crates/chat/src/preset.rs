@@ -187,7 +187,7 @@ mod tests {
         let name = |given: &str| valid_name(given).map_err(|failure| failure.message);
         assert_eq!(name("  My\n\tpreset \u{7} "), Ok("My preset".to_owned()));
         assert_eq!(name(" \n"), Err("A preset needs a name.".to_owned()));
-        let refused = name(&"x".repeat(1 << 20)).unwrap_err();
+        let refused = name(&"x".repeat(1 << 20)).expect_err("it is too long");
         assert!(
             refused.contains("60 characters") && refused.len() < 300,
             "{refused}"
