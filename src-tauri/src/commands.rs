@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::models::ModelList;
 use chat::{
-    Chat, ChatId, ChatPreset, ChatSnapshot, ChatSummary, ChatView, ContextUsage, Failure,
+    Chat, ChatId, ChatPreset, ChatSnapshot, ChatSummary, ChatView, ContextUsage, Failure, FolderId,
     LengthWish, MessageId, ModelChoice, PresetContent, PresetId, QueuedMessage, SearchHit,
     Settings, Undone,
 };
@@ -212,16 +212,98 @@ async fn rename_chat(id: ChatId, title: String, chat: State<'_, Chat>) -> Reply<
     ask(&chat, move |chat| chat.rename(id, title)).await
 }
 
+/// What was done, as undo names it; so do the others that return a text.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn delete_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.delete(id)).await
+async fn pin_chats(ids: Vec<ChatId>, pinned: bool, chat: State<'_, Chat>) -> Reply<String> {
+    ask(&chat, move |chat| chat.pin(ids, pinned)).await
 }
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn restore_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatSummary> {
-    ask(&chat, move |chat| chat.restore(id)).await
+async fn archive_chats(ids: Vec<ChatId>, archived: bool, chat: State<'_, Chat>) -> Reply<String> {
+    ask(&chat, move |chat| chat.archive(ids, archived)).await
+}
+
+/// Without a folder: out of theirs.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn move_chats(
+    ids: Vec<ChatId>,
+    folder: Option<FolderId>,
+    chat: State<'_, Chat>,
+) -> Reply<String> {
+    ask(&chat, move |chat| chat.move_chats(ids, folder)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn delete_chats(ids: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<String> {
+    ask(&chat, move |chat| chat.delete(ids)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn restore_chats(ids: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<String> {
+    ask(&chat, move |chat| chat.restore(ids)).await
+}
+
+/// The deleted chats that can be restored.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn bin(chat: State<'_, Chat>) -> Reply<Vec<ChatSummary>> {
+    ask(&chat, Chat::bin).await
+}
+
+/// Removes chats of the bin, which cannot be undone.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn delete_for_good(ids: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, move |chat| chat.delete_for_good(ids)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn create_folder(name: String, chats: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<FolderId> {
+    ask(&chat, move |chat| chat.create_folder(name, chats)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn rename_folder(id: FolderId, name: String, chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, move |chat| chat.rename_folder(id, name)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn delete_folder(id: FolderId, chat: State<'_, Chat>) -> Reply<String> {
+    ask(&chat, move |chat| chat.delete_folder(id)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn move_folder(id: FolderId, to: u32, chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, move |chat| chat.move_folder(id, to as usize)).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn collapse_folder(id: FolderId, collapsed: bool, chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, move |chat| chat.collapse_folder(id, collapsed)).await
+}
+
+/// It is in memory alone, and there before its first message, so that its draft is, too.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn begin_temporary_chat(chat: State<'_, Chat>) -> Reply<ChatView> {
+    ask(&chat, Chat::new_temporary_chat).await
+}
+
+/// The chat as it goes on on the disk.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn keep_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatSummary> {
+    ask(&chat, move |chat| chat.keep_chat(id)).await
 }
 
 /// None: there is nothing to undo.

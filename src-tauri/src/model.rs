@@ -184,10 +184,10 @@ impl ModelHost for EngineModel {
         }
     }
 
-    fn forget(&mut self, chat: ChatId) {
+    fn forget(&mut self, chats: &[ChatId]) {
         if let Some(open) = &mut self.open {
             let session = open.model.engine.session();
-            session.retain(|label| label != chat.0.cast_unsigned());
+            session.retain(|label| !chats.iter().any(|chat| chat.0.cast_unsigned() == label));
         }
         self.note_sequences();
     }
@@ -341,5 +341,7 @@ mod reopening;
 mod requests;
 #[cfg(test)]
 mod steering;
+#[cfg(test)]
+mod temporary;
 #[cfg(test)]
 mod tests;

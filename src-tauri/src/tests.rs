@@ -280,14 +280,14 @@ fn a_chat_goes_through_the_door_and_back() {
     assert_eq!(opened["chat"]["title"], "Greeting");
 
     window
-        .invoke("delete_chat", json!({ "id": chat }))
+        .invoke("delete_chats", json!({ "ids": [chat] }))
         .expect("deleted");
     let error = window
-        .invoke("open_chat", json!({ "id": chat }))
+        .invoke("rename_chat", json!({ "id": chat, "title": "Gone" }))
         .expect_err("gone");
     assert_eq!(error["code"], "other");
     window
-        .invoke("restore_chat", json!({ "id": chat }))
+        .invoke("restore_chats", json!({ "ids": [chat] }))
         .expect("restored");
     window
         .invoke("open_chat", json!({ "id": chat }))

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use chat::ChatId;
 use engine::KvBlocks;
 use kv_store::{BlockKey, KvBlockFolder, KvStore, KvStoreError};
 
@@ -101,11 +102,16 @@ impl KvBlocks for ModelBlocks<'_> {
         if !keys.last().is_some_and(|key| self.disk.store.holds(key)) {
             return false;
         }
-        if !self.disk.is_paused() {
+        if self.keeps(label) && !self.disk.is_paused() {
             let claimed = self.disk.store.claim(label, &keys);
             self.disk.written(claimed);
         }
         true
+    }
+
+    /// Nothing of a temporary chat is on the disk, not even that it has begun like another one.
+    fn keeps(&self, label: u64) -> bool {
+        !ChatId(label.cast_signed()).is_temporary()
     }
 
     fn store(&mut self, label: u64, tokens: &[u32], block: &[u8]) -> bool {

@@ -165,7 +165,7 @@ fn nothing_of_a_chat_that_was_deleted_is_kept() {
     let folder = TempDir::new().expect("a folder");
     let mut model = run(folder.path(), KvType::F16);
     answer(&mut model, &conversation(&[]));
-    model.forget(CHAT);
+    model.forget(&[CHAT]);
     keep_all(&mut model);
     assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
 }

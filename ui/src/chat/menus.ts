@@ -7,7 +7,7 @@ import type { MenuItem } from "../state/menu.svelte";
 export function messageMenu(app: App, entry: Entry): MenuItem[][] {
   if (entry.writing) return [];
   const { conversation } = app;
-  const disabled = conversation.writing;
+  const disabled = conversation.writing || app.readOnly;
   const isAnswer = entry.role !== "user";
   const noun = isAnswer ? "answer" : "message";
   const text: MenuItem[] = [
@@ -40,7 +40,7 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
 /** The ways to answer once more. */
 export function regenerateMenu(app: App, entry: Entry): MenuItem[] {
   const { conversation, thinking, mayThink } = app;
-  const disabled = conversation.writing;
+  const disabled = conversation.writing || app.readOnly;
   const item = (label: string, run: () => Promise<boolean>): MenuItem => ({
     label,
     disabled,

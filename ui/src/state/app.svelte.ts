@@ -11,6 +11,8 @@ import type {
 } from "../host/host";
 import { Announcer } from "./announcer.svelte";
 import { Chats } from "./chats.svelte";
+import { ChatList, type ListView } from "./list.svelte";
+import { Folders } from "./folders.svelte";
 import { Composer, whole } from "./composer.svelte";
 import { Context } from "./context.svelte";
 import { Conversation } from "./conversation.svelte";
@@ -44,6 +46,8 @@ export class App {
   readonly announcer = new Announcer();
   readonly menu = new ContextMenu();
   readonly chats: Chats;
+  readonly folders: Folders;
+  readonly list: ChatList;
   readonly conversation: Conversation;
   readonly find: Find;
   readonly model: Model;
@@ -69,13 +73,19 @@ export class App {
   link = $state<string | null>(null);
   /** A pasted text that is looked at, and how to remove it. */
   shownPaste = $state.raw<ShownPaste | null>(null);
+  /** The title of the open chat is being edited in the header. */
+  renaming = $state(false);
   #firstStart = $state(false);
   /** The chat whose answer is stopped so that what waits is sent. */
   #sendsAfterStop: number | null = null;
+  /** A temporary chat that is about to be another one. */
+  #leaving: number | null = null;
   about = $state.raw({ version: "", dataFolder: "", logFile: "" });
 
   constructor(private readonly host: Host) {
     this.chats = new Chats(host, this.notices);
+    this.folders = new Folders(host, this.notices);
+    this.list = new ChatList(host, this.notices, this.chats, this.folders);
     this.conversation = new Conversation(host, this.notices);
     this.find = new Find(this.conversation);
     this.model = new Model(host, this.notices);
@@ -95,6 +105,7 @@ export class App {
       this.queue.resave();
       this.preferences.resave();
     });
+    this.notices.undo = () => void this.undo();
     this.notices.onfail = (error) => this.disk.report(error);
     this.palette.onopen = (chat, message, query) => void this.openChat(chat, message, query);
     this.slash.onsend = () => void this.send();
@@ -102,7 +113,12 @@ export class App {
     this.composer.onfocus = () => (this.#drawerOpen = false);
   }
 
-  readonly chat = $derived.by(() => this.chats.find(this.conversation.chat));
+  /** The open chat; one of the bin can be read, and nothing else. */
+  readonly chat = $derived.by(() => {
+    const { chat } = this.conversation;
+    return this.chats.find(chat) ?? this.list.bin.find(({ id }) => id === chat);
+  });
+  readonly readOnly = $derived.by(() => (this.chat?.purgeAt ?? null) !== null);
   /** Nobody has written here yet. */
   readonly firstStart = $derived.by(() => this.#firstStart && this.chats.list.length === 0);
   /** Only of a model that is there is it known that it cannot think. */
@@ -124,6 +140,7 @@ export class App {
       this.palette.shown ||
       this.models.shown ||
       this.presets.shown ||
+      this.list.question !== null ||
       this.link !== null ||
       this.shownPaste !== null,
   );
@@ -139,6 +156,7 @@ export class App {
     this.about = { version, dataFolder, logFile };
     this.#firstStart = snapshot.firstStart;
     this.chats.take(snapshot.chats);
+    this.folders.take(snapshot.folders);
     this.preferences.value = snapshot.settings;
     this.preferences.maxThreads = snapshot.maxThreads;
     this.preferences.overrides = snapshot.overrides;
@@ -156,6 +174,12 @@ export class App {
   }
 
   newChat(): void {
+    if (this.list.view !== "chats") void this.list.show("chats");
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.renaming = false;
     this.announcer.clear();
     this.find.close();
     this.search.opened = null;
@@ -184,6 +208,7 @@ export class App {
 
   async openChat(id: number, message: number | null = null, query = ""): Promise<void> {
     if (id !== this.conversation.chat) {
+      this.renaming = false;
       this.announcer.clear();
       this.find.close();
     }
@@ -195,6 +220,36 @@ export class App {
     const answer = this.conversation.entries.findLast((entry) => entry.role === "assistant");
     this.composer.thinking = answer?.thinks ?? this.presets.thinking;
     this.composer.focus();
+  }
+
+  /** Begins a chat that is in memory alone: an empty one, in which nothing is saved that is typed. */
+  async newTemporaryChat(): Promise<void> {
+    const view = await this.notices.guard(this.host.beginTemporaryChat());
+    if (view) await this.openChat(view.chat.id);
+  }
+
+  /** Creates a folder whose name is then edited in the list. */
+  async newFolder(): Promise<void> {
+    this.#showSidebar(true);
+    await this.list.newFolder();
+  }
+
+  async showList(view: ListView): Promise<void> {
+    this.#showSidebar(true);
+    this.search.ask("");
+    await this.list.show(view);
+  }
+
+  /** Keeps a temporary chat, which goes on under another id. */
+  async keepChat(chat: ChatSummary): Promise<void> {
+    const isOpen = chat.id === this.conversation.chat;
+    if (isOpen) this.composer.flush();
+    this.#leaving = chat.id;
+    const kept = await this.notices.guard(this.host.keepChat(chat.id));
+    this.#leaving = null;
+    if (!kept) return;
+    this.notices.changed(`kept “${kept.title}”`);
+    if (isOpen) await this.openChat(kept.id);
   }
 
   /** Opens what a search has found: a chat, or one of its messages. */
@@ -268,7 +323,7 @@ export class App {
   }
 
   openNeighbour(step: 1 | -1): void {
-    const chat = this.chats.neighbour(this.conversation.chat, step);
+    const chat = this.list.neighbour(this.conversation.chat, step);
     if (chat) void this.openChat(chat.id);
   }
 
@@ -354,21 +409,19 @@ export class App {
   }
 
   /** Takes back the last change to a chat. */
-  async undo(): Promise<void> {
-    await this.#settle();
-    const undone = await this.notices.guard(this.host.undo().then((undone) => undone ?? "none"));
-    if (undone === "none") this.notices.show("There is nothing to undo.");
-    else if (undone)
-      await this.#changed(undone, "Undone", { label: "Redo", run: () => this.redo() });
+  undo(): Promise<void> {
+    return this.#takeBack(() => this.host.undo(), "undo", "Undone", {
+      label: "Redo",
+      run: () => void this.redo(),
+    });
   }
 
   /** Makes the change again that was undone last. */
-  async redo(): Promise<void> {
-    await this.#settle();
-    const redone = await this.notices.guard(this.host.redo().then((redone) => redone ?? "none"));
-    if (redone === "none") this.notices.show("There is nothing to redo.");
-    else if (redone)
-      await this.#changed(redone, "Redone", { label: "Undo", run: () => this.undo() });
+  redo(): Promise<void> {
+    return this.#takeBack(() => this.host.redo(), "redo", "Redone", {
+      label: "Undo",
+      run: () => void this.undo(),
+    });
   }
 
   /** What was changed last is known to the host. */
@@ -376,20 +429,41 @@ export class App {
     await Promise.all([this.preferences.flush(), this.presets.flush()]);
   }
 
-  async #changed(
-    { label, chat, settings }: Undone,
+  async #takeBack(
+    request: () => Promise<Undone | null>,
+    verb: string,
     what: string,
     action: Notice["action"],
   ): Promise<void> {
+    await this.#settle();
+    const open = this.conversation.chat;
+    const change = await this.notices.guard(request().then((change) => change ?? "none"));
+    if (change === null) return;
+    if (change === "none") {
+      this.notices.show(`There is nothing to ${verb}.`);
+      return;
+    }
+    const { label, chat, settings } = change;
     if (settings) this.preferences.take(settings);
     this.notices.show(`${what}: ${label}`, action);
-    if (chat !== null && chat === this.conversation.chat && this.chats.find(chat))
-      await this.openChat(chat);
+    // The chat that was open may have gone with the change, and another have come back in its place.
+    const isMeant = chat === this.conversation.chat || open !== this.conversation.chat;
+    if (chat !== null && isMeant && this.chats.find(chat)) await this.openChat(chat);
   }
 
-  async removeChat(chat: ChatSummary): Promise<void> {
-    if (chat.id === this.conversation.chat) this.newChat();
-    await this.chats.remove(chat);
+  removeChat(chat: ChatSummary): Promise<void> {
+    return this.removeChats([chat]);
+  }
+
+  async removeChats(chats: ChatSummary[]): Promise<void> {
+    if (chats.some(({ id }) => id === this.conversation.chat)) this.#leave();
+    await this.chats.remove(chats);
+  }
+
+  /** Removes chats of the bin before their time. */
+  async deleteForGood(chats: ChatSummary[]): Promise<void> {
+    if (chats.some(({ id }) => id === this.conversation.chat)) this.#leave();
+    await this.list.deleteForGood(chats);
   }
 
   /** Saves at once what would be saved in a moment: the window is about to go. */
@@ -414,9 +488,18 @@ export class App {
         this.chats.put(event.chat);
         this.conversation.receive(event);
         break;
-      case "chatRemoved":
-        this.chats.drop(event.chat);
-        if (event.chat === this.conversation.chat) this.newChat();
+      case "chatsChanged":
+        this.chats.put(...event.chats);
+        void this.#refreshBin();
+        break;
+      case "chatsRemoved":
+        this.chats.drop(event.chats);
+        if (event.chats.some((id) => id === this.conversation.chat && id !== this.#leaving))
+          this.#leave();
+        void this.#refreshBin();
+        break;
+      case "foldersChanged":
+        this.folders.take(event.folders);
         break;
       case "presets":
         this.presets.list = event.presets;
@@ -456,6 +539,11 @@ export class App {
     const wanted = this.#sendsAfterStop === chat;
     if (wanted) this.#sendsAfterStop = null;
     if (wanted || ["done", "limit"].includes(state)) void this.sendQueued(chat);
+  }
+
+  /** While the bin is shown, or a chat of it, it is as it is now. */
+  async #refreshBin(): Promise<void> {
+    if (this.list.view === "bin" || this.readOnly) await this.list.refreshBin();
   }
 
   #speak(event: Extract<HostEvent, { type: "stage" | "delta" | "ended" }>): void {

@@ -394,9 +394,9 @@ test("deleting another chat leaves the open one", async () => {
 test("a chat that the host removes is left, another one is not", async () => {
   const { app, host } = await start();
   const [first, second] = await openFirst(app);
-  host.emit({ type: "chatRemoved", chat: second });
+  host.emit({ type: "chatsRemoved", chats: [second] });
   expect(app.conversation.chat).toBe(first);
-  host.emit({ type: "chatRemoved", chat: first });
+  host.emit({ type: "chatsRemoved", chats: [first] });
   expect(app.conversation.chat).toBeNull();
   expect(app.chats.find(first)).toBeUndefined();
 });
@@ -410,6 +410,48 @@ test("deleting the open chat leaves an empty window", async () => {
   await app.removeChat(first);
   expect(app.conversation.entries).toEqual([]);
   expect(app.conversation.chat).toBeNull();
+});
+
+test("a temporary chat is a chat of its own, whose draft goes where it does", async () => {
+  const { app, host } = await start();
+  app.composer.write("for a new chat");
+  await app.newTemporaryChat();
+  const temporary = app.conversation.chat;
+  expect(app.chat).toMatchObject({ temporary: true, title: "" });
+  expect(app.composer.text).toBe("");
+  app.composer.write("a secret");
+  app.newChat();
+  expect(app.composer.text).toBe("for a new chat");
+  const drafts = host.calls.filter(([verb]) => verb === "saveDraft");
+  expect(drafts).toEqual([
+    ["saveDraft", null, "for a new chat"],
+    ["saveDraft", temporary, "a secret"],
+  ]);
+  const listed = app.list.rows.some((row) => row.kind === "chat" && row.chat.temporary);
+  expect(listed, "nothing was said in it").toBe(false);
+  await app.newTemporaryChat();
+  expect([app.conversation.chat, app.composer.text]).toEqual([temporary, "a secret"]);
+  await app.send();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(app.list.rows[0]).toMatchObject({ kind: "group", name: "Temporary" });
+});
+
+test("a temporary chat that is kept stays open, and so it does when that is undone", async () => {
+  const { app } = await start();
+  await app.newTemporaryChat();
+  app.composer.write("Tell me a story");
+  await app.send();
+  await vi.advanceTimersByTimeAsync(60_000);
+  const { chat } = app;
+  if (!chat) throw new Error("no chat");
+  await app.keepChat(chat);
+  expect(app.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
+  expect(app.conversation.entries).toHaveLength(2);
+  expect(app.notices.list.at(-1)?.text).toBe("Kept “Tell me a story”");
+  await app.undo();
+  expect(app.conversation.chat).toBe(chat.id);
+  expect(app.chat?.temporary).toBe(true);
+  expect(app.notices.list.at(-1)?.text).toBe("Undone: kept “Tell me a story”");
 });
 
 test("a bad file's reason is shown until it is put aside, and again for the next one", async () => {

@@ -30,8 +30,11 @@ export type Command = {
 };
 
 const hasMessages = (app: App): boolean => app.conversation.entries.length > 0;
-const canAct = ({ conversation }: App): boolean =>
-  conversation.lastAnswer !== undefined && !conversation.writing;
+const canAct = ({ conversation, readOnly }: App): boolean =>
+  conversation.lastAnswer !== undefined && !conversation.writing && !readOnly;
+/** It is not in the bin, and something was said in it. */
+const hasTitle = ({ chat, readOnly }: App): boolean => !!chat && chat.title !== "" && !readOnly;
+const canBeSorted = (app: App): boolean => hasTitle(app) && app.chat?.temporary === false;
 const notInText = (_: App, inText: boolean): boolean => !inText;
 
 export const commands: readonly Command[] = [
@@ -41,6 +44,19 @@ export const commands: readonly Command[] = [
     keys: "Ctrl+N",
     slash: "new",
     run: (app) => app.newChat(),
+  },
+  {
+    name: "New temporary chat",
+    keywords: "private incognito secret memory",
+    keys: "Ctrl+Shift+N",
+    slash: "temp",
+    run: (app) => app.newTemporaryChat(),
+    reserved: true,
+  },
+  {
+    name: "New folder",
+    keywords: "group create",
+    run: (app) => app.newFolder(),
   },
   {
     name: "Search chats, messages and commands",
@@ -211,7 +227,7 @@ export const commands: readonly Command[] = [
     name: "Copy this chat into a new one",
     keywords: "fork branch duplicate",
     run: (app) => app.conversation.last && app.fork(app.conversation.last),
-    when: (app) => hasMessages(app) && !app.conversation.writing,
+    when: (app) => hasMessages(app) && !app.conversation.writing && !app.readOnly,
   },
   {
     name: "Copy the last answer",
@@ -228,10 +244,59 @@ export const commands: readonly Command[] = [
     unlisted: true,
   },
   {
+    name: "Rename this chat",
+    keywords: "title name",
+    keys: "F2",
+    run: (app) => (app.renaming = true),
+    when: hasTitle,
+  },
+  ...([true, false] as const).flatMap((on): Command[] => [
+    {
+      name: `${on ? "Pin" : "Unpin"} this chat`,
+      keywords: "top favourite",
+      run: ({ chat, chats }) => chat && chats.pin([chat], on),
+      when: (app) => canBeSorted(app) && app.chat?.pinned !== on,
+    },
+    {
+      name: `${on ? "Archive" : "Unarchive"} this chat`,
+      keywords: "hide list",
+      run: ({ chat, chats }) => chat && chats.archive([chat], on),
+      when: (app) => canBeSorted(app) && app.chat?.archived !== on,
+    },
+  ]),
+  {
+    name: "Move this chat to a folder",
+    keywords: "group sort",
+    run: ({ chat, list }) => chat && (list.question = { about: "folder", chats: [chat] }),
+    when: canBeSorted,
+  },
+  {
+    name: "Keep this temporary chat",
+    keywords: "save disk",
+    run: (app) => app.chat && app.keepChat(app.chat),
+    when: (app) => hasTitle(app) && app.chat?.temporary === true,
+  },
+  {
     name: "Delete this chat",
     keywords: "remove bin",
     run: (app) => app.chat && app.removeChat(app.chat),
-    when: (app) => app.chat !== undefined,
+    when: hasTitle,
+  },
+  {
+    name: "Restore this chat",
+    keywords: "bin undelete",
+    run: ({ chat, chats }) => chat && chats.restore([chat]),
+    when: (app) => app.readOnly,
+  },
+  {
+    name: "Archived chats",
+    keywords: "hidden old",
+    run: (app) => app.showList("archive"),
+  },
+  {
+    name: "Bin",
+    keywords: "deleted trash restore",
+    run: (app) => app.showList("bin"),
   },
   {
     name: "Status: model, device and context",

@@ -16,8 +16,7 @@ function stage(script: Script = {}): {
   const notices = new Notices();
   const conversation = new Conversation(host, notices);
   void host.subscribe((event) => {
-    if ("chat" in event && event.type !== "chatRemoved" && event.type !== "presetChosen")
-      conversation.receive(event);
+    if ("chat" in event && event.type !== "presetChosen") conversation.receive(event);
   });
   return { host, conversation, notices };
 }

@@ -20,6 +20,16 @@ export class Notices {
     this.#add({ text, tone: "plain", ...(action && { action }) });
   }
 
+  /** Takes the last change back. */
+  undo: () => void = () => undefined;
+
+  /** Says what was changed, as undo names it, and offers to take it back. Of the changes before it there is no notice any more. */
+  changed(what: string): void {
+    const label = "Undo";
+    this.list = this.list.filter(({ action }) => action?.label !== label);
+    this.show(what.charAt(0).toUpperCase() + what.slice(1), { label, run: () => this.undo() });
+  }
+
   /** Gets every failure first; true when it is shown elsewhere and needs no notice. */
   onfail: (error: Failure) => boolean = () => false;
 

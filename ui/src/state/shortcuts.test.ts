@@ -35,7 +35,7 @@ test.each([
   ["-", ["meta"], "Zoom out"],
   ["0", ["ctrl"], "Zoom back to 100 %"],
   ["n", [], undefined],
-  ["n", ["ctrl", "shift"], undefined],
+  ["n", ["ctrl", "shift"], "New temporary chat"],
   ["n", ["ctrl", "alt"], undefined],
   ["Escape", [], undefined],
 ] as const)("%s with %j", (key, held, does) => {

@@ -10,6 +10,7 @@ export type {
   DownloadState,
   Failure,
   FailureCode,
+  Folder,
   Forecast,
   KvType,
   LengthWish,

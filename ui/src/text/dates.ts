@@ -1,3 +1,5 @@
+import { count } from "./figures";
+
 const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const dayOfYear = new Intl.DateTimeFormat("en-GB", {
@@ -11,4 +13,13 @@ export function shortDate(seconds: number, now = new Date()): string {
   const date = new Date(seconds * 1000);
   if (date.toDateString() === now.toDateString()) return time.format(date);
   return (date.getFullYear() === now.getFullYear() ? day : dayOfYear).format(date);
+}
+
+const DAY_SECONDS = 24 * 60 * 60;
+
+/** How long it is until a moment in Unix seconds: 12 days, 1 day, today. */
+export function daysLeft(seconds: number, now = new Date()): string {
+  const days = Math.ceil((seconds - now.getTime() / 1000) / DAY_SECONDS);
+  if (days <= 0) return "today";
+  return days === 1 ? "1 day" : `${count(days)} days`;
 }

@@ -81,7 +81,8 @@ scene("a chat that moves to another group takes the focus from nowhere", {}, asy
 scene("a deleted chat comes back by Undo", {}, async (page) => {
   const chat = chats(page).getByText("Sourdough that does not rise");
   await chat.hover();
-  await page.getByRole("button", { name: "Delete “Sourdough" }).click();
+  await page.getByRole("button", { name: "Menu of “Sourdough" }).click();
+  await page.getByRole("menuitem", { name: "Delete" }).click();
   await page.getByText("Deleted “Sourdough").waitFor();
   await chat.waitFor({ state: "detached" });
   await button(page, "Undo").click();

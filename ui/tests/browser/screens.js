@@ -2,18 +2,13 @@
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { openChat, orderScreens } from "./order-screens.js";
 import { treeScreens } from "./tree-screens.js";
 import { answered, ask, button, chats, message, Stand, regenerate } from "./window.js";
 
 const out = join(dirname(fileURLToPath(import.meta.url)), "..", "out", "screens");
 
 const QUESTION = "How does compound interest work? A table and some code would help.";
-async function chat(page, title) {
-  // In a narrow window the list lies over the chat, when it is asked for.
-  if (!(await chats(page).isVisible())) await page.keyboard.press("Control+b");
-  await chats(page).getByText(title).click();
-}
-
 /** Opens the models page. */
 async function models(page) {
   await page.keyboard.press("Control+Shift+M");
@@ -86,7 +81,7 @@ const screens = {
   "long-chat": {
     scene: "long",
     act: async (page) => {
-      await chat(page, "How does compound interest work?");
+      await openChat(page, "How does compound interest work?");
       await page.mouse.move(640, 300);
       await page.mouse.wheel(0, -900);
       await page.getByRole("button", { name: "Go to the latest message" }).waitFor();
@@ -104,13 +99,13 @@ const screens = {
   ...treeScreens,
   editing: {
     act: async (page) => {
-      await chat(page, "A story about a small bird");
+      await openChat(page, "A story about a small bird");
       await message(page).press("ArrowUp");
     },
   },
   context: {
     act: async (page) => {
-      await chat(page, "How does compound interest work?");
+      await openChat(page, "How does compound interest work?");
       await message(page).fill("And what if I add $50 every month?");
       await page.waitForTimeout(300);
       await page.getByRole("button", { name: /^Context/ }).click();
@@ -126,7 +121,7 @@ const screens = {
   "context-nearly-full": {
     context: 1040,
     act: async (page) => {
-      await chat(page, "How does compound interest work?");
+      await openChat(page, "How does compound interest work?");
       await button(page, "Put this notice aside").waitFor();
     },
   },
@@ -134,7 +129,7 @@ const screens = {
     rate: 4000,
     context: 880,
     act: async (page) => {
-      await chat(page, "How does compound interest work?");
+      await openChat(page, "How does compound interest work?");
       await ask(
         page,
         "And what if I add $50 every month, for the same ten years, at the end of it?",
@@ -148,7 +143,7 @@ const screens = {
     rate: 4000,
     context: 1040,
     act: async (page) => {
-      await chat(page, "How does compound interest work?");
+      await openChat(page, "How does compound interest work?");
       await page
         .getByRole("form", { name: "Composer" })
         .getByRole("button", { name: "Start a new chat with a summary" })
@@ -181,7 +176,7 @@ const screens = {
   },
   palette: {
     act: async (page) => {
-      await chat(page, "A story about a small bird");
+      await openChat(page, "A story about a small bird");
       await page.keyboard.press("Control+k");
     },
   },
@@ -197,7 +192,7 @@ const screens = {
   find: {
     scene: "long",
     act: async (page) => {
-      await chat(page, "How does compound interest work?");
+      await openChat(page, "How does compound interest work?");
       await page.keyboard.press("Control+f");
       await page.keyboard.type("compound");
       await page.waitForFunction(() => CSS.highlights.get("match")?.size > 0);
@@ -207,7 +202,7 @@ const screens = {
   },
   "find-nothing": {
     act: async (page) => {
-      await chat(page, "How does compound interest work?");
+      await openChat(page, "How does compound interest work?");
       await page.keyboard.press("Control+f");
       await page.keyboard.type("nightingale");
     },
@@ -230,7 +225,7 @@ const screens = {
   },
   "menu-message": {
     act: async (page) => {
-      await chat(page, "How does compound interest work?");
+      await openChat(page, "How does compound interest work?");
       await page.getByRole("link").click({ button: "right" });
     },
   },
@@ -246,13 +241,7 @@ const screens = {
     },
   },
   "model-missing": { scene: "missing-model" },
-  deleted: {
-    act: async (page) => {
-      await page.getByText("Sourdough").hover();
-      await page.getByRole("button", { name: "Delete “Sourdough" }).click();
-      await button(page, "Undo").waitFor();
-    },
-  },
+  ...orderScreens,
   settings: { act: settings("General") },
   "settings-model": { act: settings("Model") },
   "settings-answers": { act: settings("Answers") },
@@ -401,7 +390,7 @@ const screens = {
   },
   link: {
     act: async (page) => {
-      await chat(page, "How does compound interest work?");
+      await openChat(page, "How does compound interest work?");
       await page.getByRole("link").click();
     },
   },
@@ -410,7 +399,7 @@ const screens = {
   small: {
     width: 720,
     height: 540,
-    act: (page) => chat(page, "How does compound interest work?"),
+    act: (page) => openChat(page, "How does compound interest work?"),
   },
   damaged: { scene: "damaged", first: ["heading"] },
   "damaged-copies": {
@@ -426,7 +415,7 @@ const screens = {
     width: 800,
     height: 540,
     act: async (page) => {
-      await chat(page, "A story about a small bird");
+      await openChat(page, "A story about a small bird");
       await page.keyboard.press("Control+b");
     },
   },
@@ -435,7 +424,7 @@ const screens = {
   wide: {
     width: 2560,
     height: 1080,
-    act: (page) => chat(page, "How does compound interest work?"),
+    act: (page) => openChat(page, "How does compound interest work?"),
   },
 };
 
@@ -483,6 +472,14 @@ for (const name of [
   "mode-cost",
   "find",
   "right-to-left",
+  "order",
+  "order-selected",
+  "order-folder",
+  "bin",
+  "bin-asks",
+  "temporary",
+  "temporary-new",
+  "title-renaming",
   "disk-full",
   "refused",
   "damaged",

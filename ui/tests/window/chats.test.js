@@ -30,9 +30,10 @@ test("a chat is renamed, deleted, and brought back", async (t) => {
     async () => (await app.snapshot()).chats[0].title === "The smallest bird",
   );
 
-  const remove = await app.get("button", "Delete “The smallest bird”");
-  await app.focus(remove);
-  await app.session.click(remove);
+  const more = await app.get("button", "Menu of “The smallest bird”");
+  await app.focus(more);
+  await app.session.click(more);
+  await app.click("menuitem", "Delete");
   await app.until(
     "the chat to be gone",
     async () => !(await list(app)).includes("The smallest bird"),

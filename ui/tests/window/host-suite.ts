@@ -1,5 +1,6 @@
 // What host.test.js carries into the real window: the cases of every host, and the window's own host.
-import { HostStage, hostCases, type Questions } from "../../src/host/suite";
+import { hostCases } from "../../src/host/suite";
+import { HostStage, type Questions } from "../../src/host/suite-stage";
 import { tauriHost } from "../../src/host/tauri";
 
 /** Runs one case; the reason when it fails. */

@@ -5,7 +5,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use store::{ChatId, ChatPreset, LengthWish, MessageId, PresetId, QueuedMessage, Store, WindowRow};
+use store::{
+    ChatId, ChatPreset, FolderId, LengthWish, MessageId, PresetId, QueuedMessage, Store, WindowRow,
+};
 
 use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack, Timing};
 use crate::clock::{Clock, SystemClock};
@@ -186,14 +188,94 @@ impl Chat {
         self.ask(move |actor| actor.rename(chat, &title))
     }
 
-    /// Deletes a chat, which can be restored for 30 days. Its answer is stopped.
-    pub fn delete(&self, chat: ChatId) -> Result<(), Failure> {
-        self.ask(move |actor| actor.delete(chat))
+    /// Has chats stand at the top of the list, or no more. Returns what was done, as undo names it; so do the others.
+    pub fn pin(&self, chats: impl Into<Vec<ChatId>>, pinned: bool) -> Result<String, Failure> {
+        let chats: Vec<ChatId> = chats.into();
+        self.ask(move |actor| actor.pin(&chats, pinned))
     }
 
-    /// Brings a deleted chat back.
-    pub fn restore(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
-        self.ask(move |actor| actor.restore(chat))
+    /// Takes chats out of the list, where they can still be searched and read, or brings them back.
+    pub fn archive(
+        &self,
+        chats: impl Into<Vec<ChatId>>,
+        archived: bool,
+    ) -> Result<String, Failure> {
+        let chats: Vec<ChatId> = chats.into();
+        self.ask(move |actor| actor.archive(&chats, archived))
+    }
+
+    /// Moves chats into a folder; `None`: out of theirs.
+    pub fn move_chats(
+        &self,
+        chats: impl Into<Vec<ChatId>>,
+        folder: Option<FolderId>,
+    ) -> Result<String, Failure> {
+        let chats: Vec<ChatId> = chats.into();
+        self.ask(move |actor| actor.move_chats(&chats, folder))
+    }
+
+    /// Deletes chats, which can be restored for 30 days. Their answers are stopped.
+    pub fn delete(&self, chats: impl Into<Vec<ChatId>>) -> Result<String, Failure> {
+        let chats: Vec<ChatId> = chats.into();
+        self.ask(move |actor| actor.delete(&chats))
+    }
+
+    /// Brings deleted chats back.
+    pub fn restore(&self, chats: impl Into<Vec<ChatId>>) -> Result<String, Failure> {
+        let chats: Vec<ChatId> = chats.into();
+        self.ask(move |actor| actor.restore(&chats))
+    }
+
+    /// The deleted chats that can be restored, that deleted last first.
+    pub fn bin(&self) -> Result<Vec<ChatSummary>, Failure> {
+        self.ask(|actor| actor.bin())
+    }
+
+    /// Removes deleted chats for good.
+    pub fn delete_for_good(&self, chats: impl Into<Vec<ChatId>>) -> Result<(), Failure> {
+        let chats: Vec<ChatId> = chats.into();
+        self.ask(move |actor| actor.delete_for_good(&chats))
+    }
+
+    /// Creates a folder behind the others, and moves chats into it.
+    pub fn create_folder(
+        &self,
+        name: impl Into<String>,
+        chats: impl Into<Vec<ChatId>>,
+    ) -> Result<FolderId, Failure> {
+        let (name, chats): (String, Vec<ChatId>) = (name.into(), chats.into());
+        self.ask(move |actor| actor.create_folder(&name, &chats))
+    }
+
+    /// Gives a folder another name.
+    pub fn rename_folder(&self, folder: FolderId, name: impl Into<String>) -> Result<(), Failure> {
+        let name: String = name.into();
+        self.ask(move |actor| actor.rename_folder(folder, &name))
+    }
+
+    /// Deletes a folder. Its chats stay, in no folder.
+    pub fn delete_folder(&self, folder: FolderId) -> Result<String, Failure> {
+        self.ask(move |actor| actor.delete_folder(folder))
+    }
+
+    /// Moves a folder to a place among the others, counted from 0.
+    pub fn move_folder(&self, folder: FolderId, to: usize) -> Result<(), Failure> {
+        self.ask(move |actor| actor.move_folder(folder, to))
+    }
+
+    /// Has the list hide what is in a folder, or show it.
+    pub fn collapse_folder(&self, folder: FolderId, collapsed: bool) -> Result<(), Failure> {
+        self.ask(move |actor| actor.collapse_folder(folder, collapsed))
+    }
+
+    /// A temporary chat in which nothing was said yet: it is in memory alone, with its draft, and ends with the process.
+    pub fn new_temporary_chat(&self) -> Result<ChatView, Failure> {
+        self.ask(|actor| actor.new_temporary_chat())
+    }
+
+    /// Copies a temporary chat to the disk, where it goes on under another id.
+    pub fn keep_chat(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
+        self.ask(move |actor| actor.keep_chat(chat))
     }
 
     /// Takes the last change back; `None`: there is none.

@@ -35,8 +35,8 @@ pub(crate) enum Job {
     Title { chat: ChatId, request: TurnRequest },
     /// A chat could not be saved because the disk is full.
     MakeRoom,
-    /// This chat was deleted.
-    Forget(ChatId),
+    /// These chats were deleted.
+    Forget(Vec<ChatId>),
     /// There are no chats but these.
     RetainChats(Vec<ChatId>),
 }

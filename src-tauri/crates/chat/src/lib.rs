@@ -45,11 +45,11 @@ pub use settings::names::setting_names;
 pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};
 pub use slash::{SLASH_COMMANDS, SlashCommand, SlashName, SlashPlace, Typed};
 pub use store::{
-    ChatId, ChatPreset, Copy, Draft, DraftPlace, GoodCopy, LengthWish, MessageId, MessageState,
-    PresetId, PresetRow, QueuedMessage, Store, StoreError, WindowRow, check, daily_copy,
-    forget_check, good_copies, has_room, name_aside, restore_copy, start_empty,
+    ChatId, ChatPreset, Copy, Draft, DraftPlace, FolderId, GoodCopy, LengthWish, MessageId,
+    MessageState, PresetId, PresetRow, QueuedMessage, Store, StoreError, WindowRow, check,
+    daily_copy, forget_check, good_copies, has_room, name_aside, restore_copy, start_empty,
 };
 pub use view::{
-    AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Message, ModelStatus, ModelView,
-    Omitted, ReadFrom, SearchHit, Stage, Undone, UnopenedModel,
+    AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Folder, Message, ModelStatus,
+    ModelView, Omitted, ReadFrom, SearchHit, Stage, Undone, UnopenedModel,
 };

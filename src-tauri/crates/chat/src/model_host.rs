@@ -105,8 +105,8 @@ pub trait ModelHost: Send {
     /// The disk is full, and a chat is worth more than what is kept to save time.
     fn make_room(&mut self) {}
 
-    /// A chat was deleted, and may be restored: no more of it is kept.
-    fn forget(&mut self, _chat: ChatId) {}
+    /// Chats were deleted, and may be restored: no more of them is kept.
+    fn forget(&mut self, _chats: &[ChatId]) {}
 
     /// Erases what is kept of all chats but these.
     fn retain_chats(&mut self, _chats: &[ChatId]) {}

@@ -92,10 +92,10 @@ pub(crate) fn run(
             Job::ReadAhead { chat, request } => idle.ahead = Some((chat, request)),
             Job::Title { chat, request } => idle.title = Some((chat, request)),
             Job::MakeRoom => log_panic(|| host.make_room()),
-            Job::Forget(chat) => {
-                idle.ahead = idle.ahead.filter(|(of, _)| *of != chat);
-                idle.title = idle.title.filter(|(of, _)| *of != chat);
-                log_panic(|| host.forget(chat));
+            Job::Forget(chats) => {
+                idle.ahead = idle.ahead.filter(|(of, _)| !chats.contains(of));
+                idle.title = idle.title.filter(|(of, _)| !chats.contains(of));
+                log_panic(|| host.forget(&chats));
             }
             // What is kept after a panic is erased the next time.
             Job::RetainChats(chats) => log_panic(|| host.retain_chats(&chats)),

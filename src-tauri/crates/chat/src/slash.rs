@@ -84,8 +84,9 @@ names! {
 pub const SLASH_COMMANDS: [SlashCommand; 14] = [
     both(SlashName::New, None, "Start a new chat"),
     both(SlashName::Clear, None, "Start over with an empty chat"),
-    terminal(
+    both(
         SlashName::Temp,
+        None,
         "Start a temporary chat, which is never written to disk",
     ),
     both(

@@ -8,6 +8,8 @@ const MADE: usize = 60;
 const GIVEN: usize = 200;
 /// Words of a title that a model makes. It is asked for six.
 const MOST_WORDS: usize = 8;
+/// Characters of a folder's name.
+const FOLDER: usize = 100;
 
 /// The first line of a message that says something, cut at a word.
 pub(crate) fn from_message(text: &str) -> String {
@@ -35,13 +37,23 @@ pub(crate) fn from_message(text: &str) -> String {
 
 /// A title as the user gave it: one line, not empty, not endless.
 pub(crate) fn from_user(title: &str) -> Result<String, Failure> {
-    let title = one_line(title);
-    match title.chars().count() {
-        0 => Err(Failure::other("A title cannot be empty.")),
-        1..=GIVEN => Ok(title),
-        long => Err(Failure::other(format!(
-            "A title has at most {GIVEN} characters; this one has {long}."
+    given(title, "A title", GIVEN)
+}
+
+/// The name of a folder, in the same way.
+pub(crate) fn of_folder(name: &str) -> Result<String, Failure> {
+    given(name, "The name of a folder", FOLDER)
+}
+
+fn given(text: &str, what: &str, most: usize) -> Result<String, Failure> {
+    let line = one_line(text);
+    match line.chars().count() {
+        0 => Err(Failure::other(format!("{what} cannot be empty."))),
+        long if long > most => Err(Failure::other(format!(
+            "{what} has at most {most} characters; this one has {}.",
+            figures::count(long)
         ))),
+        _ => Ok(line),
     }
 }
 

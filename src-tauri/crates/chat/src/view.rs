@@ -3,7 +3,7 @@
 use inference::{Role, Stats};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{ChatId, ChatPreset, Draft, LengthWish, MessageId, MessageState};
+use store::{ChatId, ChatPreset, Draft, FolderId, LengthWish, MessageId, MessageState};
 
 use crate::failure::Failure;
 use crate::model_host::ModelInfo;
@@ -18,8 +18,10 @@ use crate::text;
 pub struct ChatSnapshot {
     /// Whether no chat was ever begun here.
     pub first_start: bool,
-    /// All chats, the latest first.
+    /// All chats that are not deleted, temporary ones first, then the latest first.
     pub chats: Vec<ChatSummary>,
+    /// The folders in the user's order.
+    pub folders: Vec<Folder>,
     /// The chat that was open last.
     pub current: Option<ChatId>,
     /// The settings.
@@ -53,6 +55,30 @@ pub struct ChatSummary {
     pub writing: bool,
     /// The chat of which it began with a summary, if it did.
     pub continues: Option<ChatId>,
+    /// The folder in which it is.
+    pub folder: Option<FolderId>,
+    /// Whether it stands at the top of the list.
+    pub pinned: bool,
+    /// Whether the list leaves it out.
+    pub archived: bool,
+    /// Whether it is in memory alone. It has no title before its first message.
+    pub temporary: bool,
+    /// Unix seconds from which on it is removed for good; `None`: it is not deleted.
+    #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
+    pub purge_at: Option<i64>,
+}
+
+/// A folder of chats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct Folder {
+    /// Its id.
+    pub id: FolderId,
+    /// Its name, which no other has.
+    pub name: String,
+    /// Whether the list hides what is in it.
+    pub collapsed: bool,
 }
 
 /// An open chat.
@@ -320,10 +346,20 @@ pub enum ChatEvent {
         /// The chat.
         chat: ChatSummary,
     },
-    /// A chat was deleted.
-    ChatRemoved {
-        /// The chat.
-        chat: ChatId,
+    /// Chats were pinned, archived, moved or restored, or the like was undone.
+    ChatsChanged {
+        /// The chats.
+        chats: Vec<ChatSummary>,
+    },
+    /// Chats were deleted.
+    ChatsRemoved {
+        /// The chats.
+        chats: Vec<ChatId>,
+    },
+    /// The folders, their names or their order changed.
+    FoldersChanged {
+        /// All folders, in order.
+        folders: Vec<Folder>,
     },
     /// An answer came a step further.
     Stage {

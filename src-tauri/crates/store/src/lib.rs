@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+mod chat_copy;
 mod copies;
 mod deadline;
 mod error;
@@ -35,10 +36,11 @@ pub use integrity::{check, forget_check};
 pub use open::has_room;
 pub use read_only::read_presets;
 pub use recovery::{name_aside, restore_copy, start_empty};
-pub use table::chat::{ChatRow, ChatTable};
+pub use table::chat::{ChatField, ChatRow, ChatTable, ChatValues};
 pub use table::deleted::Purged;
 pub use table::draft::{Draft, DraftPlace, DraftTable, QueuedMessage};
-pub use table::id::{ChatId, MessageId, PresetId};
+pub use table::folder::{FolderRow, FolderTable};
+pub use table::id::{ChatId, FolderId, MessageId, PresetId};
 pub use table::message::{
     ErrorRow, LengthWish, MessageRow, MessageState, MessageTable, NewMessage, OmittedRow, Progress,
 };
@@ -118,6 +120,11 @@ impl Store {
     /// The chats.
     pub fn chats(&self) -> ChatTable<'_> {
         ChatTable { db: &self.db }
+    }
+
+    /// The folders.
+    pub fn folders(&self) -> FolderTable<'_> {
+        FolderTable { db: &self.db }
     }
 
     /// The messages.

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { HostStage, hostCases } from "../suite";
+import { hostCases } from "../suite";
+import { HostStage } from "../suite-stage";
 import { FakeHost } from "./fake";
 
 beforeEach(() => vi.useFakeTimers());

@@ -1,5 +1,4 @@
 import type {
-  ChatSummary,
   ChatView,
   ContextUsage,
   Draft,
@@ -22,7 +21,8 @@ import { leftOut, tokensOf, usageOf } from "./context";
 import { find } from "./search";
 import { big, type FakeChat, Library, noDraft, ready } from "./library";
 import { refuse } from "./models";
-import { FakePreferencesHost, noRoom } from "./preferences";
+import { FakeOrderHost, noChat } from "./order";
+import { noRoom } from "./preferences";
 import type { Revert } from "./undo";
 import { type Rest, words, write } from "./writer";
 
@@ -55,7 +55,7 @@ export type Script = {
  * A host without a model: it answers from a script, at a chosen speed, and keeps nothing.
  * "Say: …" is answered with what follows, "… 5000 tokens" at that length; a question with the word "fail", "crash", "limit" or "refuse" ends that way.
  */
-export class FakeHost extends FakePreferencesHost implements Host {
+export class FakeHost extends FakeOrderHost implements Host {
   readonly library: Library;
   /** What every answer says from now on; null where the question decides. */
   says: string | null = null;
@@ -65,7 +65,6 @@ export class FakeHost extends FakePreferencesHost implements Host {
   #current: number | null = null;
   /** Chats whose answer was asked for while the model thinks. */
   readonly #answersNow = new Set<number>();
-  readonly #undo = this.changes;
 
   constructor(script: Script = {}) {
     super(
@@ -93,15 +92,11 @@ export class FakeHost extends FakePreferencesHost implements Host {
     };
     this.settings = { ...defaultSettings, ...this.#script.settings };
     this.library = new Library(
-      this.#now(),
+      this.now(),
       this.#script.filled,
       this.#script.exchanges,
       this.#script.longest,
     );
-  }
-
-  #now(): number {
-    return Math.floor(Date.now() / 1000);
   }
 
   async startup(): Promise<StartState> {
@@ -154,8 +149,9 @@ export class FakeHost extends FakePreferencesHost implements Host {
       dataFolder: "~/.local/share/goldcrest",
       logFile: "~/.local/share/goldcrest/logs/goldcrest.log",
       firstStart: this.#script.firstStart,
-      chats: [...this.library.chats.values()].filter((c) => !c.deleted).map((c) => c.summary),
-      current: this.#open(this.#current) ? this.#current : null,
+      chats: this.listed(),
+      folders: this.folders,
+      current: this.open(this.#current) ? this.#current : null,
       settings: this.settings,
       model: this.model,
       newChatDraft: this.#newDraft,
@@ -166,17 +162,11 @@ export class FakeHost extends FakePreferencesHost implements Host {
     });
   }
 
-  /** A chat that is there and was not deleted. */
-  #open(id: number | null): FakeChat | undefined {
-    const chat = id === null ? undefined : this.library.chats.get(id);
-    return chat?.deleted ? undefined : chat;
-  }
-
   openChat(id: number): Promise<ChatView> {
-    const chat = this.#open(id);
+    const chat = this.library.chats.get(id);
     if (!chat) return noChat();
-    this.#current = id;
-    return this.reply(this.#view(chat));
+    if (this.open(id) && !chat.summary.temporary) this.#current = id;
+    return this.reply(this.view(chat));
   }
 
   send(id: number | null, text: string, thinking: boolean): Promise<ChatView> {
@@ -192,12 +182,13 @@ export class FakeHost extends FakePreferencesHost implements Host {
     if (said.trim() === "") return refuse("other", "There is no text in this message.");
     this.loadEjected();
     if (id !== null && this.#running.has(id)) return busy();
-    const now = this.#now();
+    const now = this.now();
     const chat =
       id === null
         ? this.library.create(said.split("\n")[0]?.slice(0, 60) ?? said, now)
-        : this.#open(id);
+        : this.open(id);
     if (!chat) return noChat();
+    if (chat.summary.title === "") chat.summary = { ...chat.summary, title: said.slice(0, 60) };
     if (id === null) {
       this.#newDraft = noDraft();
       this.#current = chat.summary.id;
@@ -215,10 +206,10 @@ export class FakeHost extends FakePreferencesHost implements Host {
     thinking: boolean,
     queue: QueuedMessage[],
   ): Promise<ChatView> {
-    const { text: typed, pastes } = this.#open(id)?.draft ?? noDraft();
+    const { text: typed, pastes } = this.open(id)?.draft ?? noDraft();
     const view = await this.send(id, text, thinking);
     const draft = { text: typed, pastes, queue };
-    const chat = this.#open(id);
+    const chat = this.open(id);
     if (chat) chat.draft = draft;
     return { ...view, draft: structuredClone(draft) };
   }
@@ -239,7 +230,7 @@ export class FakeHost extends FakePreferencesHost implements Host {
   #recordTree(label: string, chat: FakeChat): void {
     const { messages, leaf } = chat;
     const before = [...messages];
-    this.#undo.record(label, chat.summary.id, () => {
+    this.record(label, chat.summary.id, () => {
       this.#running.get(chat.summary.id)?.();
       return this.library.setTree(chat, before, leaf);
     });
@@ -253,8 +244,8 @@ export class FakeHost extends FakePreferencesHost implements Host {
     if (this.#running.has(chat.summary.id)) return busy();
     const what = message.role === "user" ? `“${message.text.slice(0, 60)}”` : "an answer";
     const revert = this.library.remove(chat, message);
-    this.#undo.record(`deleted ${what}`, chat.summary.id, revert);
-    return this.reply(this.#view(chat, message.parent));
+    this.record(`deleted ${what}`, chat.summary.id, revert);
+    return this.reply(this.view(chat, message.parent));
   }
 
   forkChat(id: number): Promise<ChatView> {
@@ -263,17 +254,17 @@ export class FakeHost extends FakePreferencesHost implements Host {
     if (!found) return refuse("other", "This message is not there any more.");
     const { chat } = found;
     if (this.#running.has(chat.summary.id)) return busy();
-    const copy = this.library.create(`${chat.summary.title} (copy)`, this.#now());
+    const copy = this.library.create(`${chat.summary.title} (copy)`, this.now());
     const branch = this.library.branch({ ...chat, leaf: id });
     for (const { role, ...message } of branch) {
       const { leaf } = copy;
       this.library.add(copy, role, { ...message, id: this.library.id(), parent: leaf });
     }
-    this.#undo.record(`made a new chat of “${chat.summary.title}”`, copy.summary.id, () =>
-      this.#setDeleted(copy, true),
+    this.record(`made a new chat of “${chat.summary.title}”`, copy.summary.id, () =>
+      this.putIntoBin([copy.summary.id]),
     );
     this.emit({ type: "chatChanged", chat: copy.summary });
-    return this.reply(this.#view(copy));
+    return this.reply(this.view(copy));
   }
 
   answerNow(id: number): Promise<null> {
@@ -288,7 +279,7 @@ export class FakeHost extends FakePreferencesHost implements Host {
     if (this.#running.has(found.chat.summary.id)) return busy();
     const { message } = found;
     if (message.role === "user") return refuse("other", "Only an answer can go on.");
-    this.#undo.record(
+    this.record(
       "continued an answer",
       found.chat.summary.id,
       this.#putBack(found.chat, message, { ...message }),
@@ -300,7 +291,7 @@ export class FakeHost extends FakePreferencesHost implements Host {
       text: " And so it goes on from where it stopped, to the end of the thought.",
     };
     this.#write(found.chat, found.message, rest);
-    return this.reply(this.#view(found.chat, found.message.parent));
+    return this.reply(this.view(found.chat, found.message.parent));
   }
 
   #putBack(chat: FakeChat, message: Message, before: Message): Revert {
@@ -322,7 +313,7 @@ export class FakeHost extends FakePreferencesHost implements Host {
     this.#recordTree(`edited ${what}`, chat);
     this.library.add(chat, message.role, { ...message, id: this.library.id(), text });
     return answer === null
-      ? this.reply(this.#view(chat, message.parent))
+      ? this.reply(this.view(chat, message.parent))
       : this.#answer(chat, message.parent, answer);
   }
 
@@ -330,7 +321,7 @@ export class FakeHost extends FakePreferencesHost implements Host {
     const found = this.library.find(id);
     if (!found) return refuse("other", "This message is not there any more.");
     found.chat.leaf = this.library.leafBelow(found.chat, id);
-    return this.reply(this.#view(found.chat, found.message.parent));
+    return this.reply(this.view(found.chat, found.message.parent));
   }
 
   stop(id: number): Promise<null> {
@@ -338,50 +329,10 @@ export class FakeHost extends FakePreferencesHost implements Host {
     return Promise.resolve(null);
   }
 
-  renameChat(id: number, title: string): Promise<ChatSummary> {
-    const chat = this.#open(id);
-    if (!chat) return noChat();
-    if (title.trim() === "") return refuse("other", "A chat needs a title.");
-    const before = chat.summary.title;
-    this.#undo.record(`renamed “${before}”`, id, this.#retitle(chat, title.trim()));
-    return this.reply(chat.summary);
-  }
-
-  #retitle(chat: FakeChat, title: string): Revert {
-    const before = chat.summary.title;
-    chat.summary = { ...chat.summary, title };
-    this.emit({ type: "chatChanged", chat: chat.summary });
-    return () => this.#retitle(chat, before);
-  }
-
-  deleteChat(id: number): Promise<null> {
-    const chat = this.#open(id);
-    if (!chat) return noChat();
-    this.#undo.record(`deleted “${chat.summary.title}”`, id, this.#setDeleted(chat, true));
-    return Promise.resolve(null);
-  }
-
-  #setDeleted(chat: FakeChat, deleted: boolean): Revert {
-    const { id } = chat.summary;
-    chat.deleted = deleted;
-    if (deleted) {
-      this.#running.get(id)?.();
-      this.emit({ type: "chatRemoved", chat: id });
-    } else {
-      this.emit({ type: "chatChanged", chat: chat.summary });
-    }
-    return () => this.#setDeleted(chat, !deleted);
-  }
-
-  restoreChat(id: number): Promise<ChatSummary> {
-    const chat = this.library.chats.get(id);
-    if (!chat) return noChat();
-    this.#undo.record(`restored “${chat.summary.title}”`, id, this.#setDeleted(chat, false));
-    return this.reply(chat.summary);
-  }
-
   search(query: string): Promise<SearchHit[]> {
-    const open = [...this.library.chats.values()].filter((chat) => !chat.deleted);
+    const open = [...this.library.chats.values()].filter(
+      ({ summary }) => summary.purgeAt === null && !summary.temporary,
+    );
     return this.reply(find(open, query));
   }
 
@@ -393,7 +344,7 @@ export class FakeHost extends FakePreferencesHost implements Host {
   contextUsage(id: number | null, text: string, pasted: number): Promise<ContextUsage | null> {
     const { status } = this.model;
     if (status.state !== "ready") return Promise.resolve(null);
-    const chat = id === null ? undefined : this.#open(id);
+    const chat = id === null ? undefined : this.open(id);
     if (id !== null && !chat) return noChat();
     const branch = chat ? this.library.branch(chat) : [];
     const last = branch.at(-1);
@@ -407,19 +358,19 @@ export class FakeHost extends FakePreferencesHost implements Host {
   }
 
   startSummary(id: number): Promise<ChatView> {
-    const of = this.#open(id);
+    const of = this.open(id);
     if (!of) return noChat();
     if (!this.library.branch(of).some(({ role }) => role === "assistant"))
       return refuse("other", "There is nothing to sum up in this chat yet.");
     const { title } = of.summary;
-    const chat = this.library.create(`${title} (continued)`, this.#now());
+    const chat = this.library.create(`${title} (continued)`, this.now());
     chat.summary = { ...chat.summary, continues: id };
-    this.#undo.record(`started “${chat.summary.title}”`, chat.summary.id, () =>
-      this.#setDeleted(chat, true),
+    this.record(`started “${chat.summary.title}”`, chat.summary.id, () =>
+      this.putIntoBin([chat.summary.id]),
     );
     this.#current = chat.summary.id;
     const text = `Sum up our chat “${title}”, so that we can go on here: what it is about, what we found or decided, and what is still open. Keep the names, figures and code that matter.`;
-    this.library.add(chat, "user", { text, createdAt: this.#now() });
+    this.library.add(chat, "user", { text, createdAt: this.now() });
     return this.#answer(chat, null, false);
   }
 
@@ -429,8 +380,8 @@ export class FakeHost extends FakePreferencesHost implements Host {
     if (this.#running.has(found.chat.summary.id)) return busy();
     const { chat, message } = found;
     const title = `read all of “${chat.summary.title}” again`;
-    this.#undo.record(title, chat.summary.id, this.#setAgain(message, true));
-    return this.reply(this.#view(chat, message.parent));
+    this.record(title, chat.summary.id, this.#setAgain(message, true));
+    return this.reply(this.view(chat, message.parent));
   }
 
   #setAgain(message: Message, again: boolean): Revert {
@@ -470,7 +421,7 @@ export class FakeHost extends FakePreferencesHost implements Host {
   }
 
   /** The shown branch, behind `after`. */
-  #view(chat: FakeChat, after: number | null = null): ChatView {
+  protected view(chat: FakeChat, after: number | null = null): ChatView {
     const branch = this.library.branch(chat);
     const from = branch.findIndex((message) => message.id === after) + 1;
     return {
@@ -498,14 +449,14 @@ export class FakeHost extends FakePreferencesHost implements Host {
       thinks,
       length,
       thinking: thinks ? "" : null,
-      createdAt: this.#now(),
+      createdAt: this.now(),
     });
     const { thinking, text } = {
       ...answerTo(question),
       ...(this.says !== null && { text: this.says }),
     };
     this.#write(chat, message, { thinking: thinks ? thinking : "", text }, question);
-    return this.reply(this.#view(chat, after));
+    return this.reply(this.view(chat, after));
   }
 
   /** Streams `rest` into `message`. */
@@ -525,7 +476,7 @@ export class FakeHost extends FakePreferencesHost implements Host {
         this.#setWriting(chat, false);
         const shown = this.library.branch(chat).find((each) => each.id === message.id);
         // A deleted chat sends no events.
-        if (chat.deleted) return;
+        if (chat.summary.purgeAt !== null) return;
         const siblings = shown?.siblings ?? [];
         this.emit({ type: "ended", chat: id, message: { ...message, siblings } });
       },
@@ -534,11 +485,10 @@ export class FakeHost extends FakePreferencesHost implements Host {
   }
 
   #setWriting(chat: FakeChat, writing: boolean): void {
-    chat.summary = { ...chat.summary, writing, updatedAt: this.#now() };
-    if (!chat.deleted) this.emit({ type: "chatChanged", chat: chat.summary });
+    chat.summary = { ...chat.summary, writing, updatedAt: this.now() };
+    if (chat.summary.purgeAt === null) this.emit({ type: "chatChanged", chat: chat.summary });
   }
 }
 
-const noChat = (): Promise<never> => refuse("other", "This chat is not there any more.");
 const busy = (): Promise<never> =>
   refuse("other", "An answer is still being written in this chat. Stop it first.");

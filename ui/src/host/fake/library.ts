@@ -130,7 +130,6 @@ export type FakeChat = {
   /** The last message of the shown branch. */
   leaf: number | null;
   draft: Draft;
-  deleted: boolean;
 };
 
 const HOUR = 3600;
@@ -203,20 +202,25 @@ export class Library {
     return this.#next++;
   }
 
-  create(title: string, at: number): FakeChat {
+  /** `from`: where the ids of temporary chats begin, for one of them. */
+  create(title: string, at: number, from = 0): FakeChat {
     const chat: FakeChat = {
       summary: {
-        id: this.id(),
+        id: from + this.id(),
         title,
         createdAt: at,
         updatedAt: at,
         writing: false,
         continues: null,
+        folder: null,
+        pinned: false,
+        archived: false,
+        temporary: from > 0,
+        purgeAt: null,
       },
       messages: [],
       leaf: null,
       draft: noDraft(),
-      deleted: false,
     };
     this.chats.set(chat.summary.id, chat);
     return chat;

@@ -97,7 +97,7 @@ impl ChatActor {
         })?;
         let source = self.chat_row(fork.source)?.title;
         self.emit_changed(chat)?;
-        let revert = Revert::new(move |actor| actor.set_deleted(chat, true));
+        let revert = Revert::new(move |actor| actor.put_into_bin(chat));
         self.record(format!("made a new chat of “{source}”"), chat, revert);
         self.view(chat, None)
     }

@@ -4,9 +4,11 @@ mod answering;
 mod answers;
 mod context;
 mod counted;
+mod folders;
 mod forking;
 mod model_slot;
 mod opening;
+mod order;
 mod preferences;
 mod presets;
 mod reading_ahead;
@@ -14,6 +16,7 @@ mod saving;
 mod showing;
 mod state;
 mod summary;
+mod temporary;
 mod titling;
 mod tree;
 mod turn;
@@ -37,6 +40,7 @@ use store::{ChatId, Copy, GoodCopy, Purged, Store, StoreError};
 
 use self::answers::AnswerQueue;
 use self::model_slot::ModelSlot;
+use self::state::BIN;
 pub use self::state::{AtEnd, Timing};
 pub(crate) use self::state::{ChatActor, Request};
 pub(crate) use self::undo::TakenBack;
@@ -51,8 +55,6 @@ use crate::model_thread;
 use crate::settings::Settings;
 use crate::view::ChatEvent;
 
-/// Seconds that a deleted chat can be restored.
-const BIN: i64 = 30 * 24 * 60 * 60;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long expired chats are removed at once, and the pause before it goes on: nobody is served meanwhile.
 const PURGING: Duration = Duration::from_millis(50);
@@ -250,7 +252,7 @@ impl ChatActor {
 
     /// What the model thread keeps of chats goes with them, and with messages of chats that are `changed`.
     fn retain_chats(&self, changed: &BTreeSet<ChatId>) {
-        match self.store.chats().ids_of_all() {
+        match self.ids_of_all() {
             Ok(mut chats) => {
                 chats.retain(|chat| !changed.contains(chat));
                 self.submit_job(Job::RetainChats(chats));

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use store::{ChatId, ChatRow, DraftPlace, MessageId, MessageRow, MessageState};
 
-use crate::actor::state::{CURRENT, ChatActor};
+use crate::actor::state::{BIN, CURRENT, ChatActor};
 use crate::failure::{Failure, FailureCode};
 use crate::view::{AnswerStats, ChatSnapshot, ChatSummary, ChatView, Message, Omitted, ReadFrom};
 
@@ -17,13 +17,9 @@ type Siblings = HashMap<Option<MessageId>, Vec<MessageId>>;
 
 impl ChatActor {
     pub(crate) fn snapshot(&self) -> Result<ChatSnapshot, Failure> {
-        let chats: Vec<ChatSummary> = self
-            .store
-            .chats()
-            .list()?
-            .into_iter()
-            .map(|row| self.summary(row))
-            .collect();
+        let mut rows = self.temporary.chats().list()?;
+        rows.extend(self.store.chats().list()?);
+        let chats: Vec<ChatSummary> = rows.into_iter().map(|row| self.summary(row)).collect();
         let current = self
             .store
             .settings()
@@ -34,6 +30,7 @@ impl ChatActor {
             first_start: !self.store.chats().any()?,
             current: current.filter(|id| chats.iter().any(|chat| chat.id == *id)),
             chats,
+            folders: self.folders()?,
             settings: self.settings.clone(),
             model: self.model.view(),
             new_chat_draft: self.store.drafts().get(DraftPlace::NewChat)?,
@@ -50,13 +47,19 @@ impl ChatActor {
             created_at: row.created_at,
             updated_at: row.updated_at,
             continues: row.continues,
+            folder: row.folder,
+            pinned: row.pinned_at.is_some(),
+            archived: row.archived_at.is_some(),
+            temporary: row.id.is_temporary(),
+            purge_at: row.deleted_at.map(|at| at + BIN),
         }
     }
 
     /// The shown branch of a chat, behind the message `after`.
     pub(super) fn view(&self, chat: ChatId, after: Option<MessageId>) -> Result<ChatView, Failure> {
         let store = self.store_of(chat);
-        let row = store.chats().get(chat)?;
+        // One in the bin can be read.
+        let row = store.chats().get_with_deleted(chat)?;
         let leaf = self.unsaved.leaf(chat).or(row.leaf);
         let path = match leaf.filter(|_| leaf != after) {
             Some(leaf) => store.messages().path_after(after, leaf)?,

@@ -53,6 +53,9 @@ impl Default for Timing {
     }
 }
 
+/// Seconds that a deleted chat can be restored.
+pub(super) const BIN: i64 = 30 * 24 * 60 * 60;
+
 /// Rows in which the app remembers things for itself.
 pub(super) const CURRENT: &str = "app.current";
 pub(super) const MODEL: &str = "app.model";

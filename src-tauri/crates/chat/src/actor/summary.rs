@@ -76,7 +76,7 @@ impl ChatActor {
             }
             Ok::<_, Failure>((chat, answer))
         })?;
-        let revert = Revert::new(move |actor| actor.set_deleted(chat, true));
+        let revert = Revert::new(move |actor| actor.put_into_bin(chat));
         self.record(format!("started “{title}”"), chat, revert);
         self.queue_answer(chat, None, answer, AnswerStart::New)
     }

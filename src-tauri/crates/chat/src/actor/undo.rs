@@ -27,6 +27,14 @@ impl Revert {
     ) -> Revert {
         Revert(Box::new(act))
     }
+
+    /// Takes two changes back, the second one first.
+    pub(super) fn both(first: Revert, second: Revert) -> Revert {
+        Revert::new(|actor| {
+            let again = (second.0)(actor)?;
+            Ok(Revert::both(again, (first.0)(actor)?))
+        })
+    }
 }
 
 /// What came of undoing.
@@ -62,6 +70,15 @@ pub(crate) struct UndoStack {
 enum Direction {
     Undo,
     Redo,
+}
+
+impl UndoStack {
+    /// Drops the changes to chats that are gone for good.
+    pub(super) fn forget(&mut self, chats: &[ChatId]) {
+        for stack in [&mut self.done, &mut self.undone] {
+            stack.retain(|change| change.chat.is_none_or(|chat| !chats.contains(&chat)));
+        }
+    }
 }
 
 impl ChatActor {

@@ -10,7 +10,6 @@ use crate::actor::answers::AnswerStart;
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
-use crate::job::Job;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
 use crate::title;
 use crate::view::{ChatEvent, ChatSummary, ChatView, SearchHit};
@@ -24,7 +23,7 @@ pub(super) const NEW_CHAT: ChatId = ChatId(0);
 impl ChatActor {
     pub(crate) fn open_chat(&mut self, chat: ChatId) -> Result<ChatView, Failure> {
         let view = self.view(chat, None)?;
-        if chat.is_temporary() {
+        if chat.is_temporary() || view.chat.purge_at.is_some() {
             return Ok(view);
         }
         if let Err(error) = self.store.settings().set(CURRENT, &chat.0.into()) {
@@ -77,7 +76,14 @@ impl ChatActor {
         let store = chat.map_or(&self.store, |chat| self.store_of(chat));
         let (chat, before, answer) = store.transaction(|store| {
             let (place, chat, parent) = match chat {
-                Some(chat) => (DraftPlace::Chat(chat), chat, store.chats().get(chat)?.leaf),
+                Some(chat) => {
+                    let row = store.chats().get(chat)?;
+                    if row.title.is_empty() {
+                        // A temporary chat is there before its first message.
+                        store.chats().rename(chat, &title::from_message(text))?;
+                    }
+                    (DraftPlace::Chat(chat), chat, row.leaf)
+                }
                 None => {
                     let chat = store.chats().create(
                         &title::from_message(text),
@@ -112,39 +118,11 @@ impl ChatActor {
         Ok(self.summary(self.chat_row(chat)?))
     }
 
-    pub(crate) fn delete(&mut self, chat: ChatId) -> Result<(), Failure> {
-        let title = self.chat_row(chat)?.title;
-        let revert = self.set_deleted(chat, true)?;
-        self.record(format!("deleted “{title}”"), chat, revert);
-        Ok(())
-    }
-
-    pub(crate) fn restore(&mut self, chat: ChatId) -> Result<ChatSummary, Failure> {
-        let revert = self.set_deleted(chat, false)?;
-        let row = self.chat_row(chat)?;
-        self.record(format!("restored “{}”", row.title), chat, revert);
-        Ok(self.summary(row))
-    }
-
     fn set_title(&mut self, chat: ChatId, title: &str) -> Result<Revert, Failure> {
         let before = self.chat_row(chat)?.title;
         self.store_of(chat).chats().rename(chat, title)?;
         self.emit_changed(chat)?;
         Ok(Revert::new(move |actor| actor.set_title(chat, &before)))
-    }
-
-    pub(super) fn set_deleted(&mut self, chat: ChatId, deleted: bool) -> Result<Revert, Failure> {
-        let chats = self.store_of(chat).chats();
-        if deleted {
-            chats.delete(chat, self.now())?;
-            self.stop(chat)?;
-            self.submit_job(Job::Forget(chat));
-            self.emit(ChatEvent::ChatRemoved { chat });
-        } else {
-            chats.restore(chat)?;
-            self.emit_changed(chat)?;
-        }
-        Ok(Revert::new(move |actor| actor.set_deleted(chat, !deleted)))
     }
 
     pub(super) fn chat_row(&self, chat: ChatId) -> Result<ChatRow, Failure> {

@@ -21,7 +21,7 @@ pub enum Beside {
     /// What needs no evaluation, before the model goes.
     Keep,
     MakeRoom,
-    Forget(ChatId),
+    Forget(Vec<ChatId>),
     Retain(Vec<ChatId>),
 }
 

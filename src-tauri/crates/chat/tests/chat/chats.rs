@@ -57,7 +57,7 @@ fn a_chat_in_which_something_is_written_becomes_the_latest() {
 fn the_first_start_is_over_with_the_first_chat_though_it_was_deleted() {
     let mut bench = Bench::new();
     let chat = bench.ask(None, "One").chat.id;
-    bench.chat.delete(chat).unwrap();
+    bench.chat.delete([chat]).unwrap();
     let snapshot = bench.chat.snapshot().unwrap();
     assert!(snapshot.chats.is_empty() && !snapshot.first_start);
 }
@@ -93,16 +93,17 @@ fn deleting_can_be_undone() {
     let mut bench = Bench::new();
     let view = bench.ask(None, "One");
     let chat = view.chat.id;
-    bench.chat.delete(chat).unwrap();
-    bench.until(|event| *event == ChatEvent::ChatRemoved { chat });
+    bench.chat.delete([chat]).unwrap();
+    bench.until(|event| *event == ChatEvent::ChatsRemoved { chats: vec![chat] });
     assert!(titles(&bench).is_empty());
     assert_eq!(bench.chat.snapshot().unwrap().current, None);
-    assert_eq!(
-        bench.chat.open_chat(chat).unwrap_err().code,
-        FailureCode::Other
+    assert!(
+        bench.chat.open_chat(chat).unwrap().chat.purge_at.is_some(),
+        "it can be read"
     );
+    assert_eq!(bench.chat.snapshot().unwrap().current, None);
     assert_eq!(
-        bench.chat.delete(chat).unwrap_err().code,
+        bench.chat.rename(chat, "X").unwrap_err().code,
         FailureCode::Other
     );
     assert_eq!(
@@ -115,8 +116,8 @@ fn deleting_can_be_undone() {
         FailureCode::Other
     );
 
-    assert_eq!(bench.chat.restore(chat).unwrap().title, "One");
-    bench.until(|event| matches!(event, ChatEvent::ChatChanged { .. }));
+    assert_eq!(bench.chat.restore([chat]).unwrap(), "restored “One”");
+    bench.until(|event| matches!(event, ChatEvent::ChatsChanged { .. }));
     assert_eq!(bench.chat.open_chat(chat).unwrap(), view);
 }
 
@@ -128,12 +129,12 @@ fn deleting_stops_the_answer_and_undoing_brings_what_there_was() {
         .answer([Step::Say("partial"), Step::Wait, Step::Say("never")]);
     let chat = bench.chat.send(None, "One", true).unwrap().chat.id;
     bench.until_delta();
-    bench.chat.delete(chat).unwrap();
+    bench.chat.delete([chat]).unwrap();
     // The next answer can only come when the first one has stopped.
     bench.ask(None, "Two");
     let view = bench
         .chat
-        .restore(chat)
+        .restore([chat])
         .and_then(|_| bench.chat.open_chat(chat))
         .unwrap();
     assert_eq!(
@@ -149,24 +150,22 @@ fn the_bin_is_emptied_after_thirty_days() {
     let mut bench = Bench::on_file(&path, &Script::default());
     bench.until_ready();
     let chat = bench.ask(None, "One").chat.id;
-    bench.chat.delete(chat).unwrap();
+    bench.chat.delete([chat]).unwrap();
     bench.chat.shutdown();
 
     let restore_at = |now| {
         let bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), now);
-        let restored = bench.chat.restore(chat);
+        let restored = bench.chat.restore([chat]);
         if restored.is_ok() {
-            bench.chat.delete(chat).unwrap();
+            bench.chat.delete([chat]).unwrap();
         }
         bench.chat.shutdown();
-        restored
-            .map(|chat| chat.title)
-            .map_err(|failure| failure.code)
+        restored.map_err(|failure| failure.code)
     };
-    assert_eq!(restore_at(TODAY).as_deref(), Ok("One"));
+    assert_eq!(restore_at(TODAY).as_deref(), Ok("restored “One”"));
     assert_eq!(
         restore_at("2026-04-04T11:59:00+00:00[UTC]").as_deref(),
-        Ok("One")
+        Ok("restored “One”")
     );
     assert_eq!(
         restore_at("2026-05-05T12:00:00+00:00[UTC]"),
@@ -224,7 +223,7 @@ fn search_finds_titles_texts_and_thinking() {
     );
     assert_eq!(found("regulus")[0].message, Some(view.messages[1].id));
     assert_eq!(found("six").len(), 1);
-    bench.chat.delete(view.chat.id).unwrap();
+    bench.chat.delete([view.chat.id]).unwrap();
     assert_eq!(found("goldcrest"), []);
 }
 

@@ -165,7 +165,7 @@ fn what_is_too_large_or_gone_is_refused() {
     assert_eq!(error.unwrap_err().code, FailureCode::TooLong);
     let error = bench.chat.count_tokens(&[large]).unwrap_err();
     assert_eq!(error.code, FailureCode::TooLong);
-    bench.chat.delete(chat).unwrap();
+    bench.chat.delete([chat]).unwrap();
     bench
         .chat
         .context_usage(Some(chat), "", 0, true)

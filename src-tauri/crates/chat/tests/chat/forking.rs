@@ -51,7 +51,8 @@ fn a_branch_becomes_a_chat_of_its_own_whose_prompt_is_the_same() {
     assert_eq!(texts(&bench.chat.open_chat(chat).unwrap()).len(), 8);
     let undone = bench.chat.undo().unwrap().unwrap();
     assert_eq!(undone.label, "made a new chat of “How heavy?”");
-    assert!(bench.chat.open_chat(fork.chat.id).is_err());
+    let undone = bench.chat.open_chat(fork.chat.id).unwrap();
+    assert!(undone.chat.purge_at.is_some(), "it is in the bin");
     bench.chat.redo().unwrap();
     assert_eq!(
         bench.chat.open_chat(fork.chat.id).unwrap().messages.len(),

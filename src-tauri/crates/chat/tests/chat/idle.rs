@@ -176,7 +176,7 @@ fn what_is_kept_of_purged_chats_is_erased() {
     assert_eq!(script.beside().at_least(1), [Beside::Retain(Vec::new())]);
     let kept = bench.ask(None, "Hello?").chat.id;
     // It can be restored for 30 days, and is kept so long.
-    bench.chat.delete(kept).unwrap();
+    bench.chat.delete([kept]).unwrap();
     bench.chat.shutdown();
     let before = script.beside().at_least(1).len();
     let bench = Bench::on_file(&path, &script);
@@ -286,9 +286,9 @@ fn no_more_is_kept_of_a_chat_that_is_deleted() {
     let script = Script::default();
     let mut bench = without_purge(&script);
     let (chat, before) = answered(&mut bench);
-    bench.chat.delete(chat).unwrap();
+    bench.chat.delete([chat]).unwrap();
     let done = script.beside().at_least(before + 1);
-    assert_eq!(done[before], Beside::Forget(chat));
+    assert_eq!(done[before], Beside::Forget(vec![chat]));
 }
 
 #[test]
@@ -325,8 +325,8 @@ fn what_is_read_ahead_goes_on_after_a_job_of_another_kind() {
     script.beside().hold(true);
     bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
     script.beside().at_least(before + 1);
-    bench.chat.delete(other).unwrap();
-    script.beside().until(&Beside::Forget(other));
+    bench.chat.delete([other]).unwrap();
+    script.beside().until(&Beside::Forget(vec![other]));
     std::thread::sleep(5 * TIMING.idle_after);
     let done = script.beside().at_least(before);
     assert_eq!(done.last(), Some(&resume(chat, "Where")), "{done:?}");

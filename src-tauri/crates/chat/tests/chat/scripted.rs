@@ -400,8 +400,8 @@ impl ModelHost for Scripted {
         self.script.beside().push(Beside::MakeRoom);
     }
 
-    fn forget(&mut self, chat: ChatId) {
-        self.script.beside().push(Beside::Forget(chat));
+    fn forget(&mut self, chats: &[ChatId]) {
+        self.script.beside().push(Beside::Forget(chats.to_vec()));
     }
 
     fn retain_chats(&mut self, chats: &[ChatId]) {

@@ -73,7 +73,9 @@ fn events_come_in_the_order_of_the_work() {
             ChatEvent::Ended { .. } => story.push("ended".into()),
             ChatEvent::Delta { .. }
             | ChatEvent::Model { .. }
-            | ChatEvent::ChatRemoved { .. }
+            | ChatEvent::ChatsChanged { .. }
+            | ChatEvent::ChatsRemoved { .. }
+            | ChatEvent::FoldersChanged { .. }
             | ChatEvent::Presets { .. }
             | ChatEvent::PresetChosen { .. }
             | ChatEvent::CopyFailed { .. } => {}

@@ -170,7 +170,7 @@ fn without_the_other_chat_the_summary_stays_and_is_not_written_again() {
     let mut bench = Bench::new();
     let of = bench.ask(None, "How heavy?").chat.id;
     let view = start(&mut bench, of);
-    bench.chat.delete(of).unwrap();
+    bench.chat.delete([of]).unwrap();
     let chat = view.chat.id;
     let kept = bench.chat.open_chat(chat).unwrap();
     assert_eq!(kept.messages, view.messages);
@@ -182,7 +182,7 @@ fn without_the_other_chat_the_summary_stays_and_is_not_written_again() {
     let error = failed.error.unwrap();
     assert_eq!(error.code, FailureCode::Other);
     assert!(error.message.contains("was deleted"), "{}", error.message);
-    bench.chat.restore(of).unwrap();
+    bench.chat.restore([of]).unwrap();
     bench.chat.regenerate(failed.id, false, None).unwrap();
     assert_eq!(bench.until_ended().state, MessageState::Done);
 }

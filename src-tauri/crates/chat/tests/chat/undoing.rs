@@ -33,7 +33,7 @@ fn a_change_is_undone_and_made_again_and_a_new_one_ends_what_could_be_redone() {
     assert_eq!(bench.chat.redo().unwrap(), of("renamed “What is a wren?”"));
     assert_eq!(title(), "Birds");
 
-    bench.chat.delete(chat).unwrap();
+    bench.chat.delete([chat]).unwrap();
     assert_eq!(
         bench.chat.redo().unwrap(),
         None,

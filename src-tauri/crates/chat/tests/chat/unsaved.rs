@@ -310,7 +310,7 @@ fn chats_can_be_read_though_nothing_can_be_written() {
     bench.chat.open_chat(second.chat.id).unwrap();
     let refused = bench.chat.send(Some(chat), "Sure?", true).unwrap_err();
     assert_eq!(refused.code, FailureCode::Store);
-    let refused = bench.chat.delete(chat).unwrap_err();
+    let refused = bench.chat.delete([chat]).unwrap_err();
     assert_eq!(refused.code, FailureCode::Store);
 
     faults::allow_writes(&path).unwrap();
@@ -365,7 +365,7 @@ fn a_chat_that_cannot_be_deleted_goes_on_with_its_answer() {
     bench.until_delta();
     faults::refuse_writes(&path, &["chat"]).unwrap();
     assert_eq!(
-        bench.chat.delete(chat).unwrap_err().code,
+        bench.chat.delete([chat]).unwrap_err().code,
         FailureCode::Store
     );
     faults::allow_writes(&path).unwrap();
@@ -385,7 +385,7 @@ fn expired_chats_are_purged_after_the_start_while_others_are_served() {
     for text in ["One", "Two", "Three"].repeat(10) {
         bench.ask(Some(gone), text);
     }
-    bench.chat.delete(gone).unwrap();
+    bench.chat.delete([gone]).unwrap();
     bench.chat.shutdown();
     let later = "2027-03-05T12:00:00+00:00[UTC]";
     let mut bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), later);
@@ -396,7 +396,7 @@ fn expired_chats_are_purged_after_the_start_while_others_are_served() {
         assert!(begun.elapsed() < EVENT_TIMEOUT, "they are still there");
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(bench.chat.restore(gone).is_err());
+    assert!(bench.chat.restore([gone]).is_err());
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn the_app_starts_though_expired_chats_cannot_be_purged() {
     let (_folder, path, mut bench) = on_file();
     let kept = bench.ask(None, "How heavy?").chat.id;
     let gone = bench.ask(None, "How long?").chat.id;
-    bench.chat.delete(gone).unwrap();
+    bench.chat.delete([gone]).unwrap();
     bench.chat.shutdown();
     faults::refuse_writes(&path, &TABLES).unwrap();
     let later = "2027-03-05T12:00:00+00:00[UTC]";

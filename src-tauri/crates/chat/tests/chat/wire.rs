@@ -1,9 +1,9 @@
 //! What the window gets, as JSON: the names and the values that the page is written against.
 
 use chat::{
-    AnswerStats, ChatEvent, ChatId, ChatSummary, Failure, FailureCode, LengthWish, Message,
-    MessageId, MessageState, ModelStatus, ModelView, Omitted, ReadFrom, Role, Settings, Stage,
-    UnopenedModel,
+    AnswerStats, ChatEvent, ChatId, ChatSummary, Failure, FailureCode, Folder, FolderId,
+    LengthWish, Message, MessageId, MessageState, ModelStatus, ModelView, Omitted, ReadFrom, Role,
+    Settings, Stage, UnopenedModel,
 };
 use inference::{Stats, ThinkingCut};
 use serde_json::{Value, json};
@@ -27,7 +27,24 @@ fn summary() -> ChatSummary {
         updated_at: 1_700_000_003,
         writing: true,
         continues: Some(ChatId(3)),
+        folder: Some(FolderId(2)),
+        pinned: true,
+        archived: false,
+        temporary: false,
+        purge_at: None,
     }
+}
+
+fn folder() -> Folder {
+    Folder {
+        id: FolderId(2),
+        name: "Art".into(),
+        collapsed: true,
+    }
+}
+
+fn shown_folder() -> Value {
+    json!({ "id": 2, "name": "Art", "collapsed": true })
 }
 
 #[test]
@@ -111,7 +128,8 @@ fn a_message_has_a_value_for_every_field() {
 fn every_event_has_a_type_of_its_own() {
     let (chat, message) = (ChatId(4), MessageId(7));
     let shown_summary = json!({
-        "id": 4, "title": "Colours", "createdAt": 4_294_967_296_i64, "updatedAt": 1_700_000_003, "writing": true, "continues": 3,
+        "id": 4, "title": "Colours", "createdAt": 4_294_967_296_i64, "updatedAt": 1_700_000_003, "writing": true,
+        "continues": 3, "folder": 2, "pinned": true, "archived": false, "temporary": false, "purgeAt": null,
     });
     let error = json!({ "code": "too-long", "message": "It is too long." });
     for (event, expected) in [
@@ -120,8 +138,20 @@ fn every_event_has_a_type_of_its_own() {
             json!({ "type": "chatChanged", "chat": shown_summary }),
         ),
         (
-            ChatEvent::ChatRemoved { chat },
-            json!({ "type": "chatRemoved", "chat": 4 }),
+            ChatEvent::ChatsChanged {
+                chats: vec![summary()],
+            },
+            json!({ "type": "chatsChanged", "chats": [shown_summary] }),
+        ),
+        (
+            ChatEvent::ChatsRemoved { chats: vec![chat] },
+            json!({ "type": "chatsRemoved", "chats": [4] }),
+        ),
+        (
+            ChatEvent::FoldersChanged {
+                folders: vec![folder()],
+            },
+            json!({ "type": "foldersChanged", "folders": [shown_folder()] }),
         ),
         (
             ChatEvent::Delta {

@@ -11,6 +11,11 @@ pub trait KvBlocks {
     /// Whether the block at the end of `tokens` is held. The conversation `label` uses it from now on.
     fn holds(&mut self, label: u64, tokens: &[u32]) -> bool;
 
+    /// Whether blocks of the conversation `label` are kept at all.
+    fn keeps(&self, _label: u64) -> bool {
+        true
+    }
+
     /// Keeps the block at the end of `tokens` for the conversation `label`; false where that is not possible now.
     fn store(&mut self, label: u64, tokens: &[u32], block: &[u8]) -> bool;
 }

@@ -86,10 +86,9 @@ impl ParkedSequences {
         all.max_by_key(|(_, common)| *common)
     }
 
-    /// One of which a block is not kept yet: see [`Sequence::has_unkept`].
-    pub(crate) fn unkept(&self, block: usize, evaluates: bool) -> Option<usize> {
-        let unkept = |parked: &ParkedSequence| parked.sequence.has_unkept(block, evaluates);
-        self.0.iter().position(unkept)
+    /// One that is `wanted`.
+    pub(crate) fn find(&self, wanted: impl Fn(&Sequence) -> bool) -> Option<usize> {
+        self.0.iter().position(|parked| wanted(&parked.sequence))
     }
 
     /// The tokens of each.

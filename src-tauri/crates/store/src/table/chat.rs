@@ -1,15 +1,17 @@
-//! Chats. A deleted chat is kept, hidden, for a while, so that deleting can be undone.
+//! Chats. A deleted chat is kept, hidden, for a while, so that deleting can be undone; one whose `deleted_at` is 0 is being
+//! purged, and cannot be restored any more.
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use crate::error::StoreError;
 use crate::migrate::Step;
-use crate::table::id::{ChatId, MessageId};
+use crate::table::id::{ChatId, FolderId, MessageId};
+use crate::table::json::json;
 
 // AUTOINCREMENT: the id of a chat that was purged is never given to another.
-pub(crate) const STEPS: &[Step] = &[CREATE, CONTINUES];
+pub(crate) const STEPS: &[Step] = &[CREATE, CONTINUES, ORDER];
 
 const CREATE: Step = Step {
     version: 1,
@@ -31,6 +33,13 @@ const CONTINUES: Step = Step {
     sql: "ALTER TABLE chat ADD COLUMN continues INTEGER;",
 };
 
+const ORDER: Step = Step {
+    version: 4,
+    sql: "ALTER TABLE chat ADD COLUMN folder INTEGER REFERENCES folder (id);
+          ALTER TABLE chat ADD COLUMN pinned_at INTEGER;
+          ALTER TABLE chat ADD COLUMN archived_at INTEGER;",
+};
+
 /// A chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatRow {
@@ -48,9 +57,33 @@ pub struct ChatRow {
     pub updated_at: i64,
     /// The chat of which it began with a summary.
     pub continues: Option<ChatId>,
+    /// The folder in which it is.
+    pub folder: Option<FolderId>,
+    /// Unix seconds; `None`: it is not pinned.
+    pub pinned_at: Option<i64>,
+    /// Unix seconds; `None`: it is not archived.
+    pub archived_at: Option<i64>,
+    /// Unix seconds; `None`: it is not deleted.
+    pub deleted_at: Option<i64>,
 }
 
-const COLUMNS: &str = "id, title, today, leaf, created_at, updated_at, continues";
+const COLUMNS: &str = "id, title, today, leaf, created_at, updated_at, folder, pinned_at, archived_at, deleted_at, continues";
+
+/// What is set of several chats at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatField {
+    /// [`ChatRow::folder`]. A folder that is not there any more is none.
+    Folder,
+    /// [`ChatRow::pinned_at`].
+    Pinned,
+    /// [`ChatRow::archived_at`].
+    Archived,
+    /// [`ChatRow::deleted_at`].
+    Deleted,
+}
+
+/// Chats, each with what one of its fields is set to.
+pub type ChatValues = Vec<(ChatId, Option<i64>)>;
 
 impl ChatRow {
     fn read(row: &Row<'_>) -> rusqlite::Result<ChatRow> {
@@ -61,7 +94,11 @@ impl ChatRow {
             leaf: row.get::<_, Option<i64>>(3)?.map(MessageId),
             created_at: row.get(4)?,
             updated_at: row.get(5)?,
-            continues: row.get::<_, Option<i64>>(6)?.map(ChatId),
+            folder: row.get::<_, Option<i64>>(6)?.map(FolderId),
+            pinned_at: row.get(7)?,
+            archived_at: row.get(8)?,
+            deleted_at: row.get(9)?,
+            continues: row.get::<_, Option<i64>>(10)?.map(ChatId),
         })
     }
 }
@@ -90,7 +127,16 @@ impl ChatTable<'_> {
 
     /// A chat that is not deleted.
     pub fn get(&self, chat: ChatId) -> Result<ChatRow, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM chat WHERE id = ?1 AND deleted_at IS NULL");
+        self.one("id = ?1 AND deleted_at IS NULL", chat)
+    }
+
+    /// A chat, which may be deleted.
+    pub fn get_with_deleted(&self, chat: ChatId) -> Result<ChatRow, StoreError> {
+        self.one("id = ?1 AND deleted_at IS NOT 0", chat)
+    }
+
+    fn one(&self, condition: &str, chat: ChatId) -> Result<ChatRow, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM chat WHERE {condition}");
         let row = self
             .db
             .prepare_cached(&sql)?
@@ -101,12 +147,33 @@ impl ChatTable<'_> {
 
     /// All chats that are not deleted, the latest first.
     pub fn list(&self) -> Result<Vec<ChatRow>, StoreError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM chat WHERE deleted_at IS NULL ORDER BY updated_at DESC, id DESC"
-        );
+        self.rows("deleted_at IS NULL ORDER BY updated_at DESC, id DESC", ())
+    }
+
+    /// All deleted chats, the last one first.
+    pub fn deleted(&self) -> Result<Vec<ChatRow>, StoreError> {
+        self.rows("deleted_at > 0 ORDER BY deleted_at DESC, id DESC", ())
+    }
+
+    /// Those of these chats that are not deleted.
+    pub fn some(&self, chats: &[ChatId]) -> Result<Vec<ChatRow>, StoreError> {
+        self.rows(
+            "id IN (SELECT value FROM json_each(?1)) AND deleted_at IS NULL",
+            [json(chats)?],
+        )
+    }
+
+    fn rows(&self, condition: &str, parameters: impl Params) -> Result<Vec<ChatRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM chat WHERE {condition}");
         let mut read = self.db.prepare_cached(&sql)?;
-        let rows = read.query_map([], ChatRow::read)?;
+        let rows = read.query_map(parameters, ChatRow::read)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The chats in a folder, deleted ones included.
+    pub fn in_folder(&self, folder: FolderId) -> Result<Vec<ChatId>, StoreError> {
+        let ids = self.ids("SELECT id FROM chat WHERE folder = ?1", folder.0)?;
+        Ok(ids.into_iter().map(ChatId).collect())
     }
 
     /// Whether a chat was ever created, deleted ones included.
@@ -116,9 +183,11 @@ impl ChatTable<'_> {
             .query_row("SELECT EXISTS (SELECT 1 FROM chat)", [], |row| row.get(0))?)
     }
 
-    /// The ids of all chats, deleted ones included.
+    /// The ids of all chats, deleted ones included as long as they can be restored.
     pub fn ids_of_all(&self) -> Result<Vec<ChatId>, StoreError> {
-        let mut query = self.db.prepare_cached("SELECT id FROM chat")?;
+        let mut query = self
+            .db
+            .prepare_cached("SELECT id FROM chat WHERE deleted_at IS NOT 0")?;
         let ids = query.query_map([], |row| row.get(0).map(ChatId))?;
         Ok(ids.collect::<Result<_, _>>()?)
     }
@@ -158,10 +227,48 @@ impl ChatTable<'_> {
     /// Restores a deleted chat. One that is not deleted stays as it is.
     pub fn restore(&self, chat: ChatId) -> Result<(), StoreError> {
         self.change(
-            "UPDATE chat SET deleted_at = ?2 WHERE id = ?1",
+            "UPDATE chat SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NOT 0",
             chat,
             None::<i64>,
         )
+    }
+
+    /// Sets a field of several chats, in one statement, and returns what it was: setting that undoes it. Chats that are not
+    /// there any more are left out; it is an error where none is.
+    pub fn set(&self, field: ChatField, values: &ChatValues) -> Result<ChatValues, StoreError> {
+        let (column, value) = match field {
+            ChatField::Folder => ("folder", "(SELECT id FROM folder WHERE id = new.value)"),
+            ChatField::Pinned => ("pinned_at", "new.value"),
+            ChatField::Archived => ("archived_at", "new.value"),
+            ChatField::Deleted => ("deleted_at", "new.value"),
+        };
+        let new = "(SELECT value ->> 0 AS id, value ->> 1 AS value FROM json_each(?1)) AS new";
+        let values = json(values)?;
+        let mut read = self.db.prepare_cached(&format!(
+            "SELECT chat.id, chat.{column} FROM {new} CROSS JOIN chat ON chat.id = new.id WHERE deleted_at IS NOT 0"
+        ))?;
+        let before = read
+            .query_map([&values], |row| Ok((ChatId(row.get(0)?), row.get(1)?)))?
+            .collect::<rusqlite::Result<ChatValues>>()?;
+        self.db
+            .prepare_cached(&format!(
+                "UPDATE chat SET {column} = {value} FROM {new} WHERE chat.id = new.id AND deleted_at IS NOT 0"
+            ))?
+            .execute([&values])?;
+        match before.is_empty() {
+            true => Err(StoreError::NotFound("chat")),
+            false => Ok(before),
+        }
+    }
+
+    /// Has the next purge remove those of these chats that are deleted, and returns them. They cannot be restored any more.
+    pub fn expire(&self, chats: &[ChatId]) -> Result<Vec<ChatId>, StoreError> {
+        let mut expire = self.db.prepare_cached(
+            "UPDATE chat SET deleted_at = 0
+             WHERE deleted_at > 0 AND id IN (SELECT value FROM json_each(?1)) RETURNING id",
+        )?;
+        let expired = expire.query_map([json(chats)?], |row| row.get(0).map(ChatId))?;
+        Ok(expired.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Purges the chats that were deleted before a moment, with their messages, from the WAL too, for at most the given
@@ -173,7 +280,7 @@ impl ChatTable<'_> {
         for chat in &expired {
             // Nothing may refer to what is removed. The last message goes first, as each refers to one before it.
             for unlink in [
-                "UPDATE chat SET leaf = NULL WHERE id = ?1",
+                "UPDATE chat SET leaf = NULL, deleted_at = 0 WHERE id = ?1",
                 "UPDATE message SET shown = NULL WHERE chat = ?1 AND shown IS NOT NULL",
             ] {
                 self.db.prepare_cached(unlink)?.execute([chat])?;

@@ -2,12 +2,12 @@
 
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 use crate::migrate::Step;
 use crate::table::id::ChatId;
+use crate::table::json::{json, listed};
 
 // The new chat's draft is the row 0: a rowid is never 0 for a chat. Pasted text is long, so that it
 // is not rewritten with each typed word.
@@ -144,6 +144,13 @@ impl DraftTable<'_> {
         }
     }
 
+    /// Keeps a whole draft in place of the one that is there.
+    pub fn put(&self, place: DraftPlace, draft: &Draft) -> Result<(), StoreError> {
+        self.set(place, &draft.text)?;
+        self.set_pastes(place, &draft.pastes)?;
+        self.set_queue(place, &draft.queue)
+    }
+
     fn column<T: FromSql>(&self, sql: &str, place: DraftPlace) -> Result<Option<T>, StoreError> {
         let mut read = self.db.prepare_cached(sql)?;
         Ok(read.query_row([place.row()], |row| row.get(0)).optional()?)
@@ -158,14 +165,4 @@ impl DraftTable<'_> {
         self.db.prepare_cached(sql)?.execute([place.row()])?;
         Ok(())
     }
-}
-
-fn json<T: Serialize + ?Sized>(list: &T) -> Result<String, StoreError> {
-    serde_json::to_string(list).map_err(|error| StoreError::Sqlite(Box::new(error)))
-}
-
-fn listed<T: DeserializeOwned>(json: Option<String>) -> Result<Vec<T>, StoreError> {
-    json.map_or(Ok(Vec::new()), |json| {
-        serde_json::from_str(&json).map_err(|error| StoreError::Sqlite(Box::new(error)))
-    })
 }

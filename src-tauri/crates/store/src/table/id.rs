@@ -37,3 +37,9 @@ impl MessageId {
         self.0 >= FIRST_TEMPORARY
     }
 }
+
+/// Names a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(transparent)]
+pub struct FolderId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);

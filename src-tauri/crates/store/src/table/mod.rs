@@ -3,7 +3,9 @@
 pub(crate) mod chat;
 pub(crate) mod deleted;
 pub(crate) mod draft;
+pub(crate) mod folder;
 pub(crate) mod id;
+pub(crate) mod json;
 pub(crate) mod message;
 pub(crate) mod preset;
 pub(crate) mod search;
@@ -15,6 +17,7 @@ use crate::migrate::Step;
 /// All steps of all tables. Within a version, tables come before those that refer to them.
 pub(crate) fn steps() -> Vec<Step> {
     [
+        folder::STEPS,
         chat::STEPS,
         message::STEPS,
         deleted::STEPS,

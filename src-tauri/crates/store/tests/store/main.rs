@@ -7,6 +7,7 @@ mod copies;
 mod crashing;
 mod deleting;
 mod drafts;
+mod folders;
 mod messages;
 mod modes;
 mod opening;

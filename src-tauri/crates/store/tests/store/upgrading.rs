@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use store::{
-    ChatPreset, DraftPlace, ErrorRow, MessageState, OmittedRow, PresetId, PresetRow, Progress,
-    QueuedMessage, Store, WindowRow,
+    ChatField, ChatPreset, DraftPlace, ErrorRow, MessageState, OmittedRow, PresetId, PresetRow,
+    Progress, QueuedMessage, Store, WindowRow,
 };
 
 use crate::{LONG, answer, chat};
@@ -71,6 +71,9 @@ fn fill(store: &Store) {
     store.messages().omit(message, &omitted).unwrap();
     let (binned, _) = chat(store, "In the bin", "x");
     store.chats().delete(binned, 500).unwrap();
+    let folder = store.folders().create("Birds", 100).unwrap();
+    let values = vec![(id, Some(folder.0))];
+    store.chats().set(ChatField::Folder, &values).unwrap();
     store
         .settings()
         .set("user.theme", &serde_json::json!("dark"))
@@ -173,6 +176,11 @@ fn check(store: &Store, version: u32) {
         let preset = store.presets().get(preset).unwrap().unwrap();
         assert_eq!(preset.name, "Poet");
         assert_eq!(preset.sampling["temperature"], 1.5);
+        let folder = store.folders().list().unwrap().remove(0);
+        assert_eq!(
+            (folder.name.as_str(), Some(folder.id)),
+            ("Birds", chats[0].folder)
+        );
     }
     assert!(store.windows().get("main").unwrap().unwrap().maximised);
     assert!(!store.chats().purge(i64::MAX, LONG).unwrap());

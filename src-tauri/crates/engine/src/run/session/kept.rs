@@ -168,8 +168,11 @@ impl Session {
         let Some(block) = self.block() else {
             return Ok(false);
         };
-        if !self.sequence.has_unkept(block, evaluates) {
-            match self.parked.unkept(block, evaluates) {
+        let has_unkept = |sequence: &Sequence| {
+            sequence.has_unkept(block, evaluates) && blocks.keeps(sequence.label)
+        };
+        if !has_unkept(&self.sequence) {
+            match self.parked.find(has_unkept) {
                 Some(at) if self.can_park_for(at) => self.switch_to(at),
                 _ => return Ok(false),
             }

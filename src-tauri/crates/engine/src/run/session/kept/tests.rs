@@ -24,6 +24,8 @@ struct Kept {
     blocks: HashMap<Vec<u32>, Vec<u8>>,
     labels: Vec<(u64, usize)>,
     full: bool,
+    /// A conversation of which nothing is kept.
+    secret: Option<u64>,
 }
 
 impl KvBlocks for Kept {
@@ -42,6 +44,10 @@ impl KvBlocks for Kept {
             self.labels.push((label, tokens.len()));
         }
         holds
+    }
+
+    fn keeps(&self, label: u64) -> bool {
+        self.secret != Some(label)
     }
 
     fn store(&mut self, label: u64, tokens: &[u32], block: &[u8]) -> bool {
@@ -403,6 +409,26 @@ fn without_evaluation_only_what_is_canonical_is_kept() {
     while session.keep(&mut kept, false, &NEVER).expect("no failure") {}
     kept.labels.sort_unstable();
     assert_eq!(kept.labels, [(1, 128), (1, 256), (2, 128)]);
+}
+
+#[test]
+fn a_chat_that_is_not_to_be_kept_is_passed_over_and_holds_up_no_other() {
+    let (first, second) = (tokens(1, 300), tokens(2, 300));
+    for secret in [1, 2] {
+        let mut session = Model::usual().session();
+        session.set_spare_memory(Box::new(|_, _| 1 << 30));
+        for (label, chat) in [(1, &first), (2, &second)] {
+            session.resume(chat, 0, label, None, &NEVER, &mut |_| {});
+            read(&mut session, chat);
+        }
+        let mut kept = Kept {
+            secret: Some(secret),
+            ..Kept::default()
+        };
+        keep_all(&mut session, &mut kept);
+        let other = 3 - secret;
+        assert_eq!(kept.labels, [(other, 128), (other, 256)]);
+    }
 }
 
 #[test]

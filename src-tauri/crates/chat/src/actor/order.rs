@@ -1,0 +1,158 @@
+//! The order of the chats: pinned, archived, in folders, in the bin. Each verb takes several chats, is undone as one, and
+//! returns what was done, as undo names it.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use store::{ChatField, ChatId, ChatRow, ChatValues, FolderId, StoreError};
+
+use crate::actor::state::ChatActor;
+use crate::actor::undo::Revert;
+use crate::failure::Failure;
+use crate::job::Job;
+use crate::view::{ChatEvent, ChatSummary};
+
+impl ChatActor {
+    pub(crate) fn pin(&mut self, chats: &[ChatId], pinned: bool) -> Result<String, Failure> {
+        let verb = if pinned { "pinned" } else { "unpinned" };
+        let label = format!("{verb} {}", self.named(chats)?);
+        let at = pinned.then(|| self.now());
+        self.change(label, ChatField::Pinned, chats, at)
+    }
+
+    pub(crate) fn archive(&mut self, chats: &[ChatId], archived: bool) -> Result<String, Failure> {
+        let verb = if archived { "archived" } else { "unarchived" };
+        let label = format!("{verb} {}", self.named(chats)?);
+        let at = archived.then(|| self.now());
+        self.change(label, ChatField::Archived, chats, at)
+    }
+
+    /// `folder`: `None` takes them out of theirs.
+    pub(crate) fn move_chats(
+        &mut self,
+        chats: &[ChatId],
+        folder: Option<FolderId>,
+    ) -> Result<String, Failure> {
+        let named = self.named(chats)?;
+        let label = match folder {
+            Some(folder) => {
+                let name = self.store.folders().get(folder)?.name;
+                format!("moved {named} to “{name}”")
+            }
+            None => format!("moved {named} out of folders"),
+        };
+        self.change(label, ChatField::Folder, chats, folder.map(|id| id.0))
+    }
+
+    pub(crate) fn delete(&mut self, chats: &[ChatId]) -> Result<String, Failure> {
+        let label = format!("deleted {}", self.named(chats)?);
+        self.change(label, ChatField::Deleted, chats, Some(self.now()))
+    }
+
+    pub(crate) fn restore(&mut self, chats: &[ChatId]) -> Result<String, Failure> {
+        let label = format!("restored {}", self.named(chats)?);
+        self.change(label, ChatField::Deleted, chats, None)
+    }
+
+    /// The chats that can be restored, that deleted last first.
+    pub(crate) fn bin(&self) -> Result<Vec<ChatSummary>, Failure> {
+        let rows = self.store.chats().deleted()?;
+        Ok(rows.into_iter().map(|row| self.summary(row)).collect())
+    }
+
+    /// Removes what is in the bin before its time. That cannot be undone.
+    pub(crate) fn delete_for_good(&mut self, chats: &[ChatId]) -> Result<(), Failure> {
+        let expired = self.store.chats().expire(chats)?;
+        self.undo.forget(&expired);
+        self.purge_due = Instant::now();
+        self.retain_chats(&BTreeSet::new());
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        label: String,
+        field: ChatField,
+        chats: &[ChatId],
+        value: Option<i64>,
+    ) -> Result<String, Failure> {
+        let values = chats.iter().map(|chat| (*chat, value)).collect();
+        let revert = self.set(field, values)?;
+        let only = match chats {
+            [chat] => Some(*chat),
+            _ => None,
+        };
+        self.record(label.clone(), only, revert);
+        Ok(label)
+    }
+
+    pub(super) fn set(&mut self, field: ChatField, values: ChatValues) -> Result<Revert, Failure> {
+        let (temporary, kept): (ChatValues, ChatValues) = values
+            .into_iter()
+            .partition(|(chat, _)| chat.is_temporary());
+        if field != ChatField::Deleted && !temporary.is_empty() {
+            return Err(Failure::other(
+                "A temporary chat cannot be pinned, archived or put in a folder. Keep it first.",
+            ));
+        }
+        let mut before = ChatValues::new();
+        for (store, values) in [(&self.store, kept), (&self.temporary, temporary)] {
+            match store.chats().set(field, &values) {
+                // Those that are left are changed all the same.
+                Err(StoreError::NotFound(_)) => {}
+                was => before.extend(was?),
+            }
+        }
+        if before.is_empty() {
+            return Err(StoreError::NotFound("chat").into());
+        }
+        let chats: Vec<ChatId> = before.iter().map(|(chat, _)| *chat).collect();
+        let there = self.emit_all_changed(&chats)?;
+        if field == ChatField::Deleted {
+            let gone = chats.into_iter().filter(|chat| !there.contains(chat));
+            self.leave(gone.collect())?;
+        }
+        Ok(Revert::new(move |actor| actor.set(field, before)))
+    }
+
+    pub(super) fn put_into_bin(&mut self, chat: ChatId) -> Result<Revert, Failure> {
+        let deleted = vec![(chat, Some(self.now()))];
+        self.set(ChatField::Deleted, deleted)
+    }
+
+    /// Ends what goes on in chats that are not there any more.
+    pub(super) fn leave(&mut self, chats: Vec<ChatId>) -> Result<(), Failure> {
+        if chats.is_empty() {
+            return Ok(());
+        }
+        for chat in &chats {
+            self.stop(*chat)?;
+        }
+        self.submit_job(Job::Forget(chats.clone()));
+        self.emit(ChatEvent::ChatsRemoved { chats });
+        Ok(())
+    }
+
+    /// Emits those of the chats that are not deleted, and returns them.
+    pub(super) fn emit_all_changed(&self, chats: &[ChatId]) -> Result<Vec<ChatId>, Failure> {
+        let mut rows: Vec<ChatRow> = self.store.chats().some(chats)?;
+        rows.extend(self.temporary.chats().some(chats)?);
+        let there = rows.iter().map(|row| row.id).collect();
+        if !rows.is_empty() {
+            let chats = rows.into_iter().map(|row| self.summary(row)).collect();
+            self.emit(ChatEvent::ChatsChanged { chats });
+        }
+        Ok(there)
+    }
+
+    /// As a label names them: `“Title”`, `3 chats`.
+    fn named(&self, chats: &[ChatId]) -> Result<String, Failure> {
+        match chats {
+            [chat] => {
+                let row = self.store_of(*chat).chats().get_with_deleted(*chat)?;
+                Ok(format!("“{}”", row.title))
+            }
+            _ => Ok(format!("{} chats", figures::count(chats.len()))),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Temporary chats: what is said in them is in memory alone, until the user keeps one.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use store::{ChatField, ChatId, DraftPlace, Store};
+
+use crate::actor::state::ChatActor;
+use crate::actor::undo::Revert;
+use crate::failure::Failure;
+use crate::view::{ChatSummary, ChatView};
+
+impl ChatActor {
+    /// A temporary chat in which nothing was said yet. Its draft is in memory, too.
+    pub(crate) fn new_temporary_chat(&mut self) -> Result<ChatView, Failure> {
+        let chats = self.temporary.chats();
+        let unused = chats.list()?.into_iter().find(|row| row.leaf.is_none());
+        let chat = match unused {
+            Some(row) => row.id,
+            None => chats.create("", &self.clock.now().date().to_string(), self.now())?,
+        };
+        self.emit_changed(chat)?;
+        self.view(chat, None)
+    }
+
+    /// Copies a temporary chat to the disk, where it goes on.
+    pub(crate) fn keep_chat(&mut self, chat: ChatId) -> Result<ChatSummary, Failure> {
+        if !chat.is_temporary() {
+            return Err(Failure::other("This chat is kept already."));
+        }
+        self.refuse_change(chat)?;
+        let title = self.chat_row(chat)?.title;
+        if title.is_empty() {
+            return Err(Failure::other("There is nothing to keep in this chat yet."));
+        }
+        let (kept, revert) = self.move_to_disk(chat)?;
+        self.record(format!("kept “{title}”"), chat, revert);
+        Ok(self.summary(self.chat_row(kept)?))
+    }
+
+    fn move_to_disk(&mut self, chat: ChatId) -> Result<(ChatId, Revert), Failure> {
+        let kept = self.temporary.copy_chat(chat, &self.store)?;
+        self.temporary
+            .chats()
+            .set(ChatField::Deleted, &vec![(chat, Some(self.now()))])?;
+        let messages = self.messages_of(kept)?;
+        self.leave(vec![chat])?;
+        self.emit_changed(kept)?;
+        let revert = Revert::new(move |actor| actor.make_temporary(kept, chat, messages));
+        Ok((kept, revert))
+    }
+
+    /// Takes back that `chat` was kept as `kept`, of as many `messages`: it is purged from the disk.
+    fn make_temporary(
+        &mut self,
+        kept: ChatId,
+        chat: ChatId,
+        messages: usize,
+    ) -> Result<Revert, Failure> {
+        self.refuse_change(kept)?;
+        let chat = if self.messages_of(kept)? == messages {
+            let draft = self.store.drafts().get(DraftPlace::Chat(kept))?;
+            let chats = self.temporary.chats();
+            chats.set(ChatField::Deleted, &vec![(chat, None)])?;
+            self.temporary
+                .drafts()
+                .put(DraftPlace::Chat(chat), &draft)?;
+            chat
+        } else {
+            // What was said since is not lost.
+            self.store.copy_chat(kept, &self.temporary)?
+        };
+        self.store
+            .chats()
+            .set(ChatField::Deleted, &vec![(kept, Some(self.now()))])?;
+        self.store.chats().expire(&[kept])?;
+        self.purge_due = Instant::now();
+        self.leave(vec![kept])?;
+        self.retain_chats(&BTreeSet::new());
+        self.emit_changed(chat)?;
+        Ok(Revert::new(move |actor| Ok(actor.move_to_disk(chat)?.1)))
+    }
+
+    fn messages_of(&self, chat: ChatId) -> Result<usize, Failure> {
+        Ok(self.store_of(chat).messages().tree(chat)?.len())
+    }
+
+    /// The ids of all chats that there are, deleted ones included.
+    pub(super) fn ids_of_all(&self) -> Result<Vec<ChatId>, Failure> {
+        let ids = |store: &Store| store.chats().ids_of_all();
+        let mut all = ids(&self.store)?;
+        all.extend(ids(&self.temporary)?);
+        Ok(all)
+    }
+}

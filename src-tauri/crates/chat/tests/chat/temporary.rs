@@ -1,0 +1,165 @@
+//! Temporary chats: in memory until they are kept.
+
+use std::fs;
+use std::path::Path;
+
+use chat::{ChatEvent, ChatId, QueuedMessage};
+
+use crate::bench::Bench;
+use crate::scripted::{Script, Step};
+use crate::shown::texts;
+
+/// Whether a text is in any file of a folder.
+fn is_on_disk(folder: &Path, text: &str) -> bool {
+    fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => is_on_disk(&path, text),
+            false => {
+                let bytes = fs::read(&path).unwrap();
+                bytes
+                    .windows(text.len())
+                    .any(|part| part == text.as_bytes())
+            }
+        }
+    })
+}
+
+/// A temporary chat in which each of these words is somewhere: a message, thinking, an answer, a title, a draft.
+const WORDS: [&str; 7] = [
+    "quetzal", "motmot", "hoatzin", "kagu", "shoebill", "turaco", "oilbird",
+];
+
+fn write_everywhere(bench: &mut Bench) -> ChatId {
+    let chat = bench.chat.new_temporary_chat().unwrap().chat.id;
+    bench.chat.save_draft(Some(chat), "a quet").unwrap();
+    bench
+        .script
+        .answer([Step::Think("a motmot"), Step::Say("a hoatzin")]);
+    bench.ask(Some(chat), "a quetzal");
+    bench.chat.rename(chat, "a kagu").unwrap();
+    bench.chat.save_draft(Some(chat), "a shoebill").unwrap();
+    bench
+        .chat
+        .save_pastes(Some(chat), vec!["a turaco".into()])
+        .unwrap();
+    let queued = QueuedMessage {
+        text: "an oilbird".into(),
+        pastes: Vec::new(),
+        thinking: true,
+    };
+    bench.chat.save_queue(chat, vec![queued]).unwrap();
+    chat
+}
+
+#[test]
+fn nothing_of_a_temporary_chat_is_in_the_folder_until_it_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    let chat = write_everywhere(&mut bench);
+    assert!(chat.is_temporary());
+    let found = || WORDS.map(|word| is_on_disk(folder.path(), word));
+    assert_eq!(found(), [false; 7]);
+    assert_eq!(bench.chat.search("quetzal").unwrap(), []);
+    bench.chat.delete([chat]).unwrap();
+    bench.chat.undo().unwrap();
+    assert_eq!(found(), [false; 7]);
+    assert_eq!(bench.chat.snapshot().unwrap().current, None);
+
+    let before = bench.chat.open_chat(chat).unwrap();
+    let kept = bench.chat.keep_chat(chat).unwrap();
+    assert!(!kept.temporary && kept.title == "a kagu");
+    assert_eq!(found(), [true; 7], "so the search can find it");
+    let after = bench.chat.open_chat(kept.id).unwrap();
+    assert_eq!(
+        (texts(&after), &after.draft),
+        (texts(&before), &before.draft)
+    );
+    assert_eq!(bench.chat.search("motmot").unwrap()[0].chat, kept.id);
+    bench.chat.shutdown();
+
+    let bench = Bench::on_file(&path, &Script::default());
+    let chats = bench.chat.snapshot().unwrap().chats;
+    assert_eq!(
+        chats.iter().map(|chat| chat.id).collect::<Vec<_>>(),
+        [kept.id]
+    );
+}
+
+#[test]
+fn a_temporary_chat_ends_with_the_app() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    let chat = write_everywhere(&mut bench);
+    assert!(bench.chat.snapshot().unwrap().chats[0].temporary);
+    bench.chat.shutdown();
+    let bench = Bench::on_file(&path, &Script::default());
+    assert!(bench.chat.snapshot().unwrap().chats.is_empty());
+    assert!(bench.chat.open_chat(chat).is_err());
+}
+
+#[test]
+fn keeping_is_undone_without_losing_what_was_said_since() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    let chat = write_everywhere(&mut bench);
+    let kept = bench.chat.keep_chat(chat).unwrap().id;
+    assert_eq!(bench.chat.undo().unwrap().unwrap().label, "kept “a kagu”");
+    bench.until(|event| matches!(event, ChatEvent::ChatChanged { chat: back } if back.id == chat));
+    assert!(bench.chat.open_chat(kept).is_err());
+    assert_eq!(bench.chat.bin().unwrap(), [], "it is not in the bin");
+    assert_eq!(
+        bench.chat.undo().unwrap().unwrap().label,
+        "renamed “a quetzal”"
+    );
+    bench.chat.redo().unwrap();
+    bench.chat.redo().unwrap();
+
+    let again = bench.chat.snapshot().unwrap().chats[0].id;
+    assert!(!again.is_temporary());
+    let longer = bench.ask(Some(again), "And a wren?");
+    bench.chat.undo().unwrap();
+    let back = &bench.chat.snapshot().unwrap().chats[..];
+    assert!(back.len() == 1 && back[0].temporary);
+    assert_eq!(
+        texts(&bench.chat.open_chat(back[0].id).unwrap()),
+        texts(&longer)
+    );
+    bench.chat.shutdown();
+    // What is purged is overwritten at once, or at the next start.
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    while WORDS.iter().any(|word| is_on_disk(folder.path(), word)) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_unused_temporary_chat_is_taken_again_and_cannot_be_kept() {
+    let mut bench = Bench::new();
+    let chat = bench.chat.new_temporary_chat().unwrap().chat;
+    assert_eq!((chat.title.as_str(), chat.temporary), ("", true));
+    assert_eq!(bench.chat.new_temporary_chat().unwrap().chat.id, chat.id);
+    let refused = bench.chat.keep_chat(chat.id).unwrap_err().message;
+    assert_eq!(refused, "There is nothing to keep in this chat yet.");
+    let usual = bench.ask(None, "One").chat.id;
+    let refused = bench.chat.keep_chat(usual).unwrap_err().message;
+    assert_eq!(refused, "This chat is kept already.");
+
+    bench.ask(Some(chat.id), "Two");
+    assert_ne!(bench.chat.new_temporary_chat().unwrap().chat.id, chat.id);
+    let both = [usual, chat.id];
+    let refused = bench.chat.pin(both, true).unwrap_err().message;
+    assert!(refused.ends_with("Keep it first."), "{refused}");
+    let pinned = |bench: &Bench| bench.chat.open_chat(usual).unwrap().chat.pinned;
+    assert!(!pinned(&bench), "nothing is half done");
+    bench.chat.delete(both).unwrap();
+    assert_eq!(bench.chat.undo().unwrap().unwrap().label, "deleted 2 chats");
+    assert_eq!(bench.chat.snapshot().unwrap().chats.len(), 3);
+}

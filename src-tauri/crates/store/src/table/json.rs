@@ -1,0 +1,17 @@
+//! Lists as JSON: in a column, and as a parameter for `json_each`.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::StoreError;
+
+pub(crate) fn json<T: Serialize + ?Sized>(list: &T) -> Result<String, StoreError> {
+    serde_json::to_string(list).map_err(|error| StoreError::Sqlite(Box::new(error)))
+}
+
+/// The list of a column; where there is no row, an empty one.
+pub(crate) fn listed<T: DeserializeOwned>(json: Option<String>) -> Result<Vec<T>, StoreError> {
+    json.map_or(Ok(Vec::new()), |json| {
+        serde_json::from_str(&json).map_err(|error| StoreError::Sqlite(Box::new(error)))
+    })
+}

@@ -1,0 +1,115 @@
+import type { ChatView, Host, HostEvent, Message, Settings, Failure } from "./host";
+
+/**
+ * What every host does, the scripted one and the real one: each case runs against both. The cases know
+ * nothing of where they run, so that they can be carried into the real window.
+ */
+export type HostCase = { name: string; run: (stage: HostStage) => Promise<void> };
+
+/** A question and the settings under which the host's model answers it as wanted. */
+type Asked = { text: string; settings: Partial<Settings> };
+
+/** Questions of which one is answered soon, and one not before it is stopped. */
+export type Questions = { short: Asked; endless: Asked };
+
+type Of<Type extends HostEvent["type"]> = Extract<HostEvent, { type: Type }>;
+
+const TIMEOUT_MS = 60_000;
+
+/** A host, its events so far, and the means to wait for more. */
+export class HostStage {
+  readonly events: HostEvent[] = [];
+
+  private constructor(
+    readonly host: Host,
+    readonly questions: Questions,
+  ) {}
+
+  static async open(host: Host, questions: Questions): Promise<HostStage> {
+    const stage = new HostStage(host, questions);
+    await host.subscribe((event) => stage.events.push(event));
+    return stage;
+  }
+
+  /** The first event from `from` on that is wanted, waited for. */
+  async event<Type extends HostEvent["type"]>(
+    type: Type,
+    isWanted: (event: Of<Type>) => boolean = () => true,
+    from = 0,
+  ): Promise<Of<Type>> {
+    const end = Date.now() + TIMEOUT_MS;
+    for (;;) {
+      const found = this.events
+        .slice(from)
+        .find((event) => event.type === type && isWanted(event as Of<Type>));
+      if (found) return found as Of<Type>;
+      if (Date.now() > end) throw new Error(`no ${type} came: ${JSON.stringify(this.events)}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** Sends in a new chat. */
+  async send(text: string, thinking = false): Promise<ChatView> {
+    await this.#set(this.questions.short);
+    return this.host.send(null, text, thinking);
+  }
+
+  async #set({ settings }: Asked): Promise<void> {
+    await this.host.saveSettings({ ...(await this.host.snapshot()).settings, ...settings });
+  }
+
+  /** The message as it ended. */
+  async ended(message: number, from = 0): Promise<Message> {
+    return (await this.event("ended", (event) => event.message.id === message, from)).message;
+  }
+
+  /** Sends in a new chat and waits for the answer. */
+  async answered(text = this.questions.short.text): Promise<{ view: ChatView; answer: Message }> {
+    const view = await this.send(text);
+    return { view, answer: await this.ended(last(view).id) };
+  }
+
+  /** An answer of which some is there and more is to come. */
+  async underWay(): Promise<{ view: ChatView; answer: number }> {
+    await this.#set(this.questions.endless);
+    const view = await this.host.send(null, this.questions.endless.text, false);
+    const answer = last(view).id;
+    await this.event("delta", (event) => event.message === answer && event.text !== "");
+    return { view, answer };
+  }
+
+  /** The deltas of a message. */
+  deltas(message: number, from = 0): Of<"delta">[] {
+    const isDelta = (event: HostEvent): event is Of<"delta"> =>
+      event.type === "delta" && event.message === message;
+    return this.events.slice(from).filter(isDelta);
+  }
+}
+
+export function last(view: ChatView): Message {
+  const message = view.messages.at(-1);
+  if (!message) throw new Error("the chat is empty");
+  return message;
+}
+
+export function equal(actual: unknown, expected: unknown, what: string): void {
+  const [is, should] = [JSON.stringify(actual), JSON.stringify(expected)];
+  if (is !== should) throw new Error(`${what}: ${is}, not ${should}`);
+}
+
+export function holds(fact: boolean, what: string): void {
+  if (!fact) throw new Error(what);
+}
+
+export async function refused(request: Promise<unknown>): Promise<void> {
+  const error = await request.then(
+    () => null,
+    (reason: Failure) => reason,
+  );
+  if (error === null) throw new Error("not refused");
+  equal(error.code, "other", "the refusal's code");
+  holds(error.message.length > 10, "a refusal says why");
+}
+
+export const textOf = (deltas: { text: string }[]): string =>
+  deltas.map(({ text }) => text).join("");

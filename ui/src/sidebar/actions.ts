@@ -1,0 +1,81 @@
+import Archive from "@lucide/svelte/icons/archive";
+import ArchiveRestore from "@lucide/svelte/icons/archive-restore";
+import FolderInput from "@lucide/svelte/icons/folder-input";
+import Pencil from "@lucide/svelte/icons/pencil";
+import Pin from "@lucide/svelte/icons/pin";
+import PinOff from "@lucide/svelte/icons/pin-off";
+import Save from "@lucide/svelte/icons/save";
+import Trash from "@lucide/svelte/icons/trash-2";
+import Undo from "@lucide/svelte/icons/undo-2";
+import type { Component } from "svelte";
+import type { App } from "../state/app.svelte";
+import type { MenuItem } from "../state/menu.svelte";
+import type { ChatSummary } from "../state/types";
+import { count } from "../text/figures";
+
+export type ChatAction = MenuItem & { icon: Component<{ size: number; strokeWidth: number }> };
+
+/**
+ * What can be done with chats: the one list, for the menu of a row, of the header and the bar over several. `rename` edits the
+ * title where the menu belongs; a bar has no such place.
+ */
+export function actionsFor(app: App, chats: ChatSummary[], rename?: () => void): ChatAction[][] {
+  const [only] = chats;
+  if (!only) return [];
+  const several = chats.length > 1;
+  /** The same for several chats says how many. */
+  const named = (label: string): string => {
+    if (!several) return label;
+    const [verb, ...rest] = label.split(" ");
+    return [verb, `${count(chats.length)} chats`, ...rest].join(" ");
+  };
+  const { chats: all, list } = app;
+
+  if (chats.every(({ purgeAt }) => purgeAt !== null)) {
+    return [
+      [{ label: named("Restore"), icon: Undo, run: () => void all.restore(chats) }],
+      [
+        {
+          label: `${named("Delete")} for good…`,
+          icon: Trash,
+          danger: true,
+          run: () => (list.question = { about: "deletion", chats }),
+        },
+      ],
+    ];
+  }
+
+  const first: ChatAction[] = [];
+  const remove: ChatAction = {
+    label: named("Delete"),
+    icon: Trash,
+    danger: true,
+    run: () => void app.removeChats(chats),
+  };
+  if (rename && !several) first.push({ label: "Rename", icon: Pencil, run: rename });
+  if (chats.some(({ temporary }) => temporary)) {
+    if (!several)
+      first.push({ label: "Keep this chat", icon: Save, run: () => void app.keepChat(only) });
+    return [first, [remove]].filter((items) => items.length > 0);
+  }
+  const pinned = chats.every((chat) => chat.pinned);
+  const archived = chats.every((chat) => chat.archived);
+  first.push(
+    {
+      label: named(pinned ? "Unpin" : "Pin"),
+      icon: pinned ? PinOff : Pin,
+      run: () => void all.pin(chats, !pinned),
+    },
+    {
+      label: named("Move to folder…"),
+      icon: FolderInput,
+      run: () => (list.question = { about: "folder", chats }),
+    },
+    {
+      label: named(archived ? "Unarchive" : "Archive"),
+      icon: archived ? ArchiveRestore : Archive,
+      run: () => void all.archive(chats, !archived),
+    },
+  );
+  return [first, [remove]];
+}

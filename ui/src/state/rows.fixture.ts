@@ -1,0 +1,19 @@
+import type { ChatSummary } from "../host/host";
+
+/** A chat with this id, last written in at this time. */
+export function chat(id: number, updatedAt: number, more: Partial<ChatSummary> = {}): ChatSummary {
+  return {
+    id,
+    title: `Chat ${id}`,
+    createdAt: updatedAt,
+    updatedAt,
+    writing: false,
+    continues: null,
+    folder: null,
+    pinned: false,
+    archived: false,
+    temporary: false,
+    purgeAt: null,
+    ...more,
+  };
+}

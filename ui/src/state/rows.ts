@@ -1,0 +1,81 @@
+import type { ChatSummary, Folder } from "../host/host";
+
+/** Where chats can be dropped: "pinned", a folder's id, or among those in no folder. */
+export type Section = "pinned" | "loose" | number;
+
+/** A line of the list of chats. `key` names it in the list. */
+export type Row =
+  | { kind: "group"; key: string; name: string; section: Section | null }
+  | { kind: "folder"; key: string; folder: Folder; chats: number; section: Section }
+  | { kind: "chat"; key: string; chat: ChatSummary; section: Section | null };
+
+/** The lines of the list: temporary and pinned chats, folders with what is in them, and the others by date. */
+export function rowsOf(chats: ChatSummary[], folders: Folder[], now: Date): Row[] {
+  const temporary: ChatSummary[] = [];
+  const pinned: ChatSummary[] = [];
+  const loose: ChatSummary[] = [];
+  const inFolders = new Map<number, ChatSummary[]>(folders.map(({ id }) => [id, []]));
+  for (const chat of chats) {
+    if (chat.archived) continue;
+    // It has no title before its first message.
+    if (chat.temporary && chat.title === "") continue;
+    if (chat.temporary) temporary.push(chat);
+    else if (chat.pinned) pinned.push(chat);
+    else (inFolders.get(chat.folder ?? 0) ?? loose).push(chat);
+  }
+  const rows: Row[] = [
+    ...group("Temporary", temporary, null),
+    ...group("Pinned", pinned, "pinned"),
+  ];
+  for (const folder of folders) {
+    const { id } = folder;
+    const within = inFolders.get(id) ?? [];
+    rows.push({
+      kind: "folder",
+      key: folderKey(id),
+      folder,
+      chats: within.length,
+      section: id,
+    });
+    if (!folder.collapsed) for (const chat of within) rows.push(rowOf(chat, id));
+  }
+  for (const { name, chats } of groupByDate(loose, now)) rows.push(...group(name, chats, "loose"));
+  return rows;
+}
+
+/** Chats in their order, without groups. */
+export const plainRows = (chats: ChatSummary[]): Row[] => chats.map((chat) => rowOf(chat, null));
+
+export const folderKey = (id: number): string => `folder-${id}`;
+
+export const chatKey = (id: number): string => `chat-${id}`;
+
+function group(name: string, chats: ChatSummary[], section: Section | null): Row[] {
+  if (chats.length === 0) return [];
+  const heading: Row = { kind: "group", key: name, name, section };
+  return [heading, ...chats.map((chat) => rowOf(chat, section))];
+}
+
+function rowOf(chat: ChatSummary, section: Section | null): Row {
+  return { kind: "chat", key: chatKey(chat.id), chat, section };
+}
+
+/** Groups chats, newest first, by the calendar days of the person's own time zone. */
+export function groupByDate(
+  chats: ChatSummary[],
+  now: Date,
+): { name: string; chats: ChatSummary[] }[] {
+  const midnight = (daysAgo: number): number =>
+    new Date(now.getFullYear(), now.getMonth(), now.getDate() - daysAgo).getTime() / 1000;
+  const bounds: [string, number][] = [
+    ["Today", midnight(0)],
+    ["Yesterday", midnight(1)],
+    ["This week", midnight(6)],
+    ["Older", -Infinity],
+  ];
+  const groups = bounds.map(([name]) => ({ name, chats: [] as ChatSummary[] }));
+  for (const chat of chats) {
+    groups[bounds.findIndex(([, from]) => chat.updatedAt >= from)]?.chats.push(chat);
+  }
+  return groups.filter((group) => group.chats.length > 0);
+}
