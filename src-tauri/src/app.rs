@@ -17,7 +17,8 @@ use crate::model::EngineModel;
 use crate::model_check::ModelChecker;
 use crate::models::{ModelPlaces, Models, ModelsInbox};
 use crate::startup::{self, OpenStore, StartError, Startup};
-use crate::{commands, demo_model, environment, window};
+use crate::transfers::Transfers;
+use crate::{commands, data_folder, demo_model, environment, folders, window};
 
 /// How long to wait for the data folder of an app that may be closing, before the window says that one runs already.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -26,9 +27,12 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// that one's window and returns. A model among `files` is opened there.
 pub fn run(folders: Folders, files: Vec<PathBuf>) -> tauri::Result<()> {
     // What fails here fails again at the start proper, which says why.
-    let lock = match instance::lock(&folders.data) {
-        Ok(None) if is_raised(&folders, &files) => return Ok(()),
-        lock => lock.ok().flatten(),
+    let lock = match folders::fault(&folders) {
+        Some(_) => None,
+        None => match instance::lock(&folders.data) {
+            Ok(None) if is_raised(&folders, &files) => return Ok(()),
+            lock => lock.ok().flatten(),
+        },
     };
     tauri::Builder::default()
         .plugin(tauri_plugin_dialog::init())
@@ -92,6 +96,7 @@ fn start<R: Runtime>(
     app.manage(desktop);
     app.manage(Events::default());
     app.manage(ModelChecker::default());
+    app.manage(Transfers::default());
     app.manage(folders.clone());
     app.manage(CrashMarkers::new(&folders.data));
     if lock.is_some() {
@@ -124,6 +129,9 @@ pub fn opener<R: Runtime>(
     let held = Mutex::new(lock);
     Box::new(move || {
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fault) = folders::fault(&folders) {
+            return Err(StartError::FolderMissing(fault));
+        }
         if held.is_none() {
             let lock = instance::lock_within(&folders.data, CLOSING)
                 .map_err(|error| StartError::data_folder(&folders.data, error))?;
@@ -141,6 +149,9 @@ pub fn opener<R: Runtime>(
         app.manage(chat.clone());
         window::arrange(&app, &chat);
         given_files::open_waiting(&app, &chat);
+        if let Some(pointer) = folders::pointer() {
+            data_folder::finish_move(&pointer, &folders.data);
+        }
         Ok(())
     })
 }

@@ -5,9 +5,12 @@ mod args;
 mod ask;
 mod bench;
 mod chat;
+mod chats;
 mod devices;
+mod export;
 mod fetch;
 mod gpu_check;
+mod import;
 mod input;
 mod inspect;
 mod interrupt;
@@ -30,9 +33,9 @@ use clap::{Parser, Subcommand};
 use crate::given_files::is_gguf;
 use crate::{reference_process, sandbox};
 use args::{
-    AskArgs, BenchArgs, ChatArgs, DevicesArgs, FetchArgs, GpuCheckArgs, InspectArgs, LogitsArgs,
-    ModelsArgs, QuantizeArgs, ReferenceLogitsArgs, RenderArgs, TokenizeArgs, VerifyArgs,
-    WindowArgs,
+    AskArgs, BenchArgs, ChatArgs, ChatsArgs, DevicesArgs, ExportArgs, FetchArgs, GpuCheckArgs,
+    ImportArgs, InspectArgs, LogitsArgs, ModelsArgs, QuantizeArgs, ReferenceLogitsArgs, RenderArgs,
+    TokenizeArgs, VerifyArgs, WindowArgs,
 };
 use output::CliError;
 
@@ -102,6 +105,17 @@ pub enum Command {
     Ask(AskArgs),
     /// Converse in the terminal
     Chat(ChatArgs),
+    /// List the chats: id, last day, messages, title
+    Chats(ChatsArgs),
+    /// Write chats to a file
+    ///
+    /// The file gets its name when it is whole. The app may be open meanwhile.
+    Export(ExportArgs),
+    /// Add the chats that other programs, or Goldcrest, exported
+    ///
+    /// All of them, or none: the exit status is 1 where nothing was changed. Chats that are here already are left out. The app
+    /// must not be open; its window imports files, too.
+    Import(ImportArgs),
     /// Show what is in a GGUF file and what the engine makes of it
     Inspect(InspectArgs),
     /// List known models and the SmolLM3 files on this computer, and how each would run
@@ -156,6 +170,9 @@ pub fn run(command: Command) -> ExitCode {
     let result = match command {
         Command::Ask(args) => ask::run(args),
         Command::Chat(args) => chat::run(&args),
+        Command::Chats(args) => chats::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),

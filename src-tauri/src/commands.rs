@@ -3,6 +3,8 @@
 //! The list of them is `each_command.rs`. A request waits for chat's actor, so each runs on a blocking
 //! thread and never on the window's.
 
+mod data;
+
 use std::sync::Arc;
 
 use ::models::ModelList;
@@ -22,10 +24,11 @@ use crate::model_check::{CheckSubject, ModelChecker};
 use crate::models::Models;
 use crate::network_check::{self, NetworkCheck};
 use crate::preset_files::{self, ImportedPresets};
+use crate::reply::{Reply, ask, ask_models, blocking};
 use crate::startup::Startup;
 use crate::wire::{HostEvent, ShellEvent, Snapshot, StartState};
 
-type Reply<T> = Result<T, Failure>;
+use data::*;
 
 /// Hands every command to Tauri.
 pub fn handler<R: Runtime>() -> impl Fn(Invoke<R>) -> bool + Send + Sync + 'static {
@@ -653,7 +656,8 @@ async fn pick_download_folder(
 ) -> Reply<Option<String>> {
     let desktop = Arc::clone(&desktop);
     ask_models(&models, move |models| {
-        let Some(folder) = desktop.pick_folder(&models.download_folder()?) else {
+        let title = "Choose a folder for downloaded models";
+        let Some(folder) = desktop.pick_folder(title, &models.download_folder()?) else {
             return Ok(None);
         };
         // A setting is text.
@@ -681,30 +685,6 @@ async fn open_link(url: String, desktop: State<'_, Arc<dyn Desktop>>) -> Reply<(
 #[cfg_attr(test, specta::specta)]
 async fn check_network() -> Reply<NetworkCheck> {
     blocking(network_check::run).await
-}
-
-/// Runs a request on a blocking thread.
-async fn ask<T: Send + 'static>(
-    chat: &Chat,
-    verb: impl FnOnce(&Chat) -> Result<T, Failure> + Send + 'static,
-) -> Reply<T> {
-    let chat = chat.clone();
-    blocking(move || verb(&chat)).await?
-}
-
-/// As [`ask`], of the models page.
-async fn ask_models<T: Send + 'static>(
-    models: &Models,
-    verb: impl FnOnce(&Models) -> Result<T, Failure> + Send + 'static,
-) -> Reply<T> {
-    let models = models.clone();
-    blocking(move || verb(&models)).await?
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Reply<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Failure::other(error.to_string()))
 }
 
 /// The same commands for the TypeScript.

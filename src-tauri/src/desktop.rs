@@ -15,7 +15,19 @@ pub trait Desktop: Send + Sync {
     fn pick_model(&self) -> Option<PathBuf>;
 
     /// Lets the person choose a folder; the dialog begins in `from`.
-    fn pick_folder(&self, from: &Path) -> Option<PathBuf>;
+    fn pick_folder(&self, title: &str, from: &Path) -> Option<PathBuf>;
+
+    /// Lets the person choose files to import chats from.
+    fn pick_chats(&self) -> Vec<PathBuf>;
+
+    /// Lets the person choose where a file is to be written. Whoever chooses one that is there has confirmed it.
+    fn pick_target(&self, name: &str) -> Option<PathBuf>;
+
+    /// Opens the dialog that prints the page of the window.
+    fn print(&self) -> Result<(), chat::Failure>;
+
+    /// Ends the app and starts it again.
+    fn restart(&self);
 
     /// Lets the person choose a file with presets.
     fn pick_presets(&self) -> Option<PathBuf>;
@@ -65,11 +77,14 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
             .ok()
     }
 
-    fn pick_folder(&self, from: &Path) -> Option<PathBuf> {
+    fn pick_folder(&self, title: &str, from: &Path) -> Option<PathBuf> {
+        if let Some(folder) = test_hooks::picked_file() {
+            return Some(folder);
+        }
         self.0
             .dialog()
             .file()
-            .set_title("Choose a folder for downloaded models")
+            .set_title(title)
             .set_directory(from)
             .blocking_pick_folder()?
             .into_path()
@@ -103,6 +118,58 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
             .blocking_save_file()?
             .into_path()
             .ok()
+    }
+
+    fn pick_chats(&self) -> Vec<PathBuf> {
+        if let Some(file) = test_hooks::picked_file() {
+            return vec![file];
+        }
+        let mut dialog = self.0.dialog().file();
+        if let Some(downloads) = UserFolders::of_user().and_then(|user| user.downloads) {
+            dialog = dialog.set_directory(downloads);
+        }
+        let picked = dialog
+            .set_title("Import chats")
+            .add_filter(
+                "Chats of Goldcrest, ChatGPT, Claude, Jan, LM Studio",
+                &["jsonl", "json", "zip"],
+            )
+            .blocking_pick_files();
+        let paths = picked.into_iter().flatten();
+        paths.filter_map(|path| path.into_path().ok()).collect()
+    }
+
+    fn pick_target(&self, name: &str) -> Option<PathBuf> {
+        if let Some(file) = test_hooks::picked_file() {
+            return Some(file);
+        }
+        let extension = Path::new(name).extension()?.to_str()?;
+        let picked = self
+            .0
+            .dialog()
+            .file()
+            .set_title("Export chats")
+            .set_file_name(name)
+            .add_filter(extension.to_uppercase(), &[extension])
+            .blocking_save_file()?;
+        picked.into_path().ok()
+    }
+
+    fn print(&self) -> Result<(), chat::Failure> {
+        let printed = self
+            .0
+            .get_webview_window(main_window::MAIN)
+            .map(|window| window.print());
+        match printed {
+            Some(Err(error)) => Err(chat::Failure::other(format!(
+                "The dialog did not open: {error}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn restart(&self) {
+        self.0.request_restart();
     }
 
     fn reveal(&self, file: &Path) -> Result<(), chat::Failure> {

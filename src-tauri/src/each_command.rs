@@ -73,6 +73,16 @@ macro_rules! each_command {
             show_model,
             remove_model,
             pick_download_folder,
+            export_chats,
+            import_chats,
+            cancel_transfer,
+            chat_as_html,
+            print_page,
+            list_backups,
+            back_up,
+            restore_backup,
+            data_folder,
+            move_data_folder,
             open_link,
             check_network
         ]

@@ -1,11 +1,15 @@
 //! Where the app keeps its things: one folder with the database, the log and the page's own data.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use directories::ProjectDirs;
+
+use crate::data_pointer::DataPointer;
 use crate::logging;
 
-/// Overrides the platform's folder for application data.
-const DATA_DIR: &str = "GOLDCREST_DATA_DIR";
+/// Overrides the platform's folder for application data, and the one to which that was moved.
+pub const DATA_DIR: &str = "GOLDCREST_DATA_DIR";
 
 /// The app's folders.
 #[derive(Debug, Clone)]
@@ -16,17 +20,29 @@ pub struct Folders {
 impl Folders {
     /// Those of this user; nothing is made yet. None when the machine has no home folder for them.
     pub fn of_user() -> Option<Self> {
-        let data = match std::env::var_os(DATA_DIR) {
-            Some(folder) if !folder.is_empty() => std::path::absolute(folder).ok()?,
-            _ => directories::ProjectDirs::from("org", "goldcrest", "Goldcrest")?
-                .data_local_dir()
-                .to_owned(),
+        if let Some(folder) = from_environment() {
+            let data = std::path::absolute(folder).ok()?;
+            return Some(Self { data });
+        }
+        let usual = of_platform()?.data_local_dir().to_owned();
+        let data = match pointer().as_deref().map(DataPointer::read) {
+            Some(Ok(Some(pointer))) => pointer.folder,
+            Some(Err(error)) => {
+                tracing::error!(%error, "where the data folder was moved to cannot be read");
+                usual
+            }
+            _ => usual,
         };
         Some(Self { data })
     }
 
     pub fn database(&self) -> PathBuf {
         self.data.join("goldcrest.db")
+    }
+
+    /// Whether the chats are there, or copies of them.
+    fn has_chats(&self) -> bool {
+        self.database().exists() || self.data.join("copies").is_dir()
     }
 
     pub fn logs(&self) -> PathBuf {
@@ -46,4 +62,40 @@ impl Folders {
     pub fn web_view(&self) -> PathBuf {
         self.data.join("webview")
     }
+}
+
+/// The file that names the data folder once it was moved.
+pub fn pointer() -> Option<PathBuf> {
+    Some(of_platform()?.config_dir().join("data-folder.json"))
+}
+
+/// Whether the environment names the data folder.
+pub fn fixed() -> bool {
+    from_environment().is_some()
+}
+
+/// Why the data folder cannot be used: it was moved to a disk that is not connected, say. It must not be begun again, empty.
+pub fn fault(folders: &Folders) -> Option<String> {
+    let file = pointer().filter(|_| !fixed())?;
+    match DataPointer::read(&file) {
+        Err(error) => Some(format!(
+            "{} says where your chats are, and cannot be read ({error}).",
+            file.display()
+        )),
+        Ok(Some(pointer)) if pointer.folder == folders.data && !folders.has_chats() => {
+            Some(format!(
+                "Your chats were moved to {}, and that is not there.",
+                folders.data.display()
+            ))
+        }
+        Ok(_) => None,
+    }
+}
+
+fn from_environment() -> Option<OsString> {
+    std::env::var_os(DATA_DIR).filter(|folder| !folder.is_empty())
+}
+
+fn of_platform() -> Option<ProjectDirs> {
+    ProjectDirs::from("org", "goldcrest", "Goldcrest")
 }

@@ -1,10 +1,14 @@
-//! Model files that the desktop hands to the app: as arguments, through a second start, by a drop or, on macOS, as an event.
+//! Files that the desktop hands to the app: models as arguments, through a second start, by a drop or, on macOS, as an event;
+//! chats by a drop.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chat::{Chat, ModelChoice};
 use tauri::{AppHandle, Manager, Runtime};
+
+use crate::events::Events;
+use crate::transfers::Transfers;
 
 /// The file that waits for the chats to be open.
 #[derive(Default)]
@@ -42,6 +46,31 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, files: Vec<PathBuf>) {
     }
 }
 
+/// What was dropped on the window: chats are imported, all else is a model.
+pub fn take_drop<R: Runtime>(app: &AppHandle<R>, files: Vec<PathBuf>) {
+    let (chats, models): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| may_have_chats(file));
+    if models.iter().any(|file| is_gguf(file)) || chats.is_empty() {
+        return open(app, models);
+    }
+    let (Some(chat), events) = (app.try_state::<Chat>(), app.state::<Events>()) else {
+        return;
+    };
+    let begun = app.state::<Transfers>().import(&chat, &events, chats);
+    if let Err(failure) = begun {
+        tracing::warn!(%failure, "the chats that were dropped are not imported");
+    }
+}
+
+/// Whether a file is called as exports are, or is a folder.
+fn may_have_chats(file: &Path) -> bool {
+    let is_named = |known: &str| {
+        let extension = file.extension();
+        extension.is_some_and(|extension| extension.eq_ignore_ascii_case(known))
+    };
+    ["json", "jsonl", "zip"].into_iter().any(is_named) || file.is_dir()
+}
+
 /// Opens the file that came while the chats were being opened.
 pub fn open_waiting<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
     let Some(file) = app.state::<GivenFile>().take() else {
@@ -67,6 +96,16 @@ pub fn is_gguf(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exports_are_known_by_their_names() {
+        for name in ["a.json", "A.JSONL", "b.zip", "."] {
+            assert!(may_have_chats(Path::new(name)), "{name}");
+        }
+        for name in ["a.gguf", "b.txt", "c"] {
+            assert!(!may_have_chats(Path::new(name)), "{name}");
+        }
+    }
 
     #[test]
     fn of_several_files_the_first_gguf_is_opened() {

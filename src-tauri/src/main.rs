@@ -10,13 +10,17 @@ mod each_command;
 mod app;
 mod cli;
 mod commands;
+mod data_folder;
+mod data_pointer;
 mod demo_model;
 mod desktop;
 mod display;
 mod environment;
 mod events;
+mod exporting;
 mod folders;
 mod given_files;
+mod importing;
 mod instance;
 mod logging;
 mod main_window;
@@ -27,9 +31,11 @@ mod network_check;
 mod power;
 mod preset_files;
 mod reference_process;
+mod reply;
 mod sandbox;
 mod startup;
 mod test_hooks;
+mod transfers;
 mod verify;
 mod window;
 mod wire;
@@ -81,7 +87,9 @@ fn open_window(files: Vec<PathBuf>) -> ExitCode {
         return ExitCode::FAILURE;
     };
     // The window says what is wrong with the folder, and needs no log for it.
-    if let Err(error) = logging::to_files(&folders.logs()) {
+    if folders::fault(&folders).is_some() {
+        logging::to_stderr();
+    } else if let Err(error) = logging::to_files(&folders.logs()) {
         say(&format!("goldcrest: {}: {error}", folders.logs().display()));
         logging::to_stderr();
     }

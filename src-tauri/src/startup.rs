@@ -19,6 +19,9 @@ pub enum StartError {
     /// Another Goldcrest has the lock of the data folder.
     #[error("Goldcrest is running already with the data folder {0}.")]
     InUse(String),
+    /// The data folder that was chosen is not there.
+    #[error("{0}")]
+    FolderMissing(String),
     /// The store did not open.
     #[error("{0}")]
     Store(#[from] StoreError),
@@ -43,6 +46,7 @@ impl StartError {
         let StartError::Store(error) = self else {
             return match self {
                 StartError::InUse(_) => StartProblemKind::InUse,
+                StartError::FolderMissing(_) => StartProblemKind::FolderMissing,
                 _ => StartProblemKind::Other,
             };
         };

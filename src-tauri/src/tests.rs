@@ -23,9 +23,11 @@ use crate::folders::Folders;
 use crate::given_files::GivenFile;
 use crate::model_check::ModelChecker;
 use crate::startup::{StartError, Startup};
+use crate::transfers::Transfers;
 use crate::wire::StartState;
 use crate::{commands, window};
 
+mod data;
 mod model_list;
 mod presets;
 pub mod requests;
@@ -84,7 +86,7 @@ impl Desktop for QuietDesktop {
         self.picks.lock().expect("not poisoned").take()
     }
 
-    fn pick_folder(&self, _: &Path) -> Option<PathBuf> {
+    fn pick_folder(&self, _: &str, _: &Path) -> Option<PathBuf> {
         self.picks.lock().expect("not poisoned").take()
     }
 
@@ -94,6 +96,30 @@ impl Desktop for QuietDesktop {
 
     fn save_presets(&self, _: &str) -> Option<PathBuf> {
         self.picks.lock().expect("not poisoned").take()
+    }
+
+    fn pick_chats(&self) -> Vec<PathBuf> {
+        self.pick_model().into_iter().collect()
+    }
+
+    fn pick_target(&self, name: &str) -> Option<PathBuf> {
+        let folder = self.pick_model()?;
+        Some(folder.join(name))
+    }
+
+    fn print(&self) -> Result<(), chat::Failure> {
+        self.opened
+            .lock()
+            .expect("not poisoned")
+            .push("print".to_owned());
+        Ok(())
+    }
+
+    fn restart(&self) {
+        self.opened
+            .lock()
+            .expect("not poisoned")
+            .push("restart".to_owned());
     }
 
     fn reveal(&self, file: &Path) -> Result<(), chat::Failure> {
@@ -158,15 +184,20 @@ impl Window {
 
     /// A window over another model than `model`, which then is not asked.
     fn with(generate: Box<dyn ModelHost>, model: NoModel) -> Self {
+        let store = Store::in_memory().expect("a store");
+        let data = tempfile::tempdir().expect("a folder");
+        Self::over(store, data, generate, model)
+    }
+
+    /// A window over a store, which may be in this data folder.
+    fn over(store: Store, data: TempDir, generate: Box<dyn ModelHost>, model: NoModel) -> Self {
         let app = mock_builder()
             .invoke_handler(commands::handler())
             .build(tauri::generate_context!(test = true))
             .expect("the app is built");
-        let data = tempfile::tempdir().expect("a folder");
         let events = Events::default();
         let to_page = events.clone();
         let on_event = move |event| to_page.send(event);
-        let store = Store::in_memory().expect("a store");
         let chat = Chat::start(store, generate, Box::new(on_event)).expect("a chat");
         let models = model_list::start(&chat, &events, data.path());
         let desktop = Arc::new(QuietDesktop::default());
@@ -177,6 +208,7 @@ impl Window {
         app.manage(chat);
         app.manage(models);
         app.manage(ModelChecker::default());
+        app.manage(Transfers::default());
         app.manage(Folders {
             data: data.path().to_owned(),
         });

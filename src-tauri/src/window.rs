@@ -18,7 +18,7 @@ use crate::events::Events;
 use crate::folders::Folders;
 use crate::main_window::{MAIN, set_theme, set_zoom};
 use crate::wire::ShellEvent;
-use crate::{given_files, instance};
+use crate::{folders, given_files, instance};
 
 const SIZE: (f64, f64) = (1100.0, 760.0);
 const SMALLEST: (f64, f64) = (420.0, 400.0);
@@ -89,7 +89,7 @@ struct TemporaryFolder(Mutex<Option<TempDir>>);
 /// Where nothing can be written beside the chats, the window that says so needs another folder.
 fn web_view_folder<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> io::Result<PathBuf> {
     let folder = folders.web_view();
-    if private::folder(&folder).is_ok() {
+    if folders::fault(folders).is_none() && private::folder(&folder).is_ok() {
         return Ok(folder);
     }
     let temporary = temporary_folder(&std::env::temp_dir())?;
@@ -158,7 +158,7 @@ pub fn on_event<R: Runtime>(window: &tauri::Window<R>, event: &WindowEvent) {
     }
 }
 
-/// A file held over the window and dropped there is a model to open.
+/// A file held over the window and dropped there is a model to open, or chats to import.
 fn on_drag<R: Runtime>(window: &tauri::Window<R>, event: &DragDropEvent) {
     let over = match event {
         DragDropEvent::Enter { .. } => true,
@@ -169,7 +169,7 @@ fn on_drag<R: Runtime>(window: &tauri::Window<R>, event: &DragDropEvent) {
     let DragDropEvent::Drop { paths, .. } = event else {
         return;
     };
-    given_files::open(window.app_handle(), paths.clone());
+    given_files::take_drop(window.app_handle(), paths.clone());
 }
 
 /// The app's own page, and nothing else, is shown in the window.

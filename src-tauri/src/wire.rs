@@ -8,6 +8,7 @@ use std::path::Path;
 
 use ::models::{DownloadState, ModelList};
 use chat::{ChatEvent, ChatSnapshot, GoodCopy};
+use chat_files::Source;
 use serde::Serialize;
 
 use crate::environment::Overrides;
@@ -29,6 +30,8 @@ pub enum StartProblemKind {
     Held,
     DiskFull,
     InUse,
+    /// The data folder is on a disk that is not connected.
+    FolderMissing,
     Other,
 }
 
@@ -130,6 +133,66 @@ pub enum ShellEvent {
     },
     /// A check of the open model has come further.
     ModelCheck { check: ModelCheck },
+    /// An export, an import or a move of the data folder has come further.
+    Transfer { transfer: ChatTransfer },
     /// A file is held over the window.
     Dragging { over: bool },
+}
+
+/// Something that takes a while, as the page shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+pub struct ChatTransfer {
+    pub kind: TransferKind,
+    pub state: TransferState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum TransferKind {
+    Export,
+    Import,
+    Move,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(tag = "name", rename_all = "kebab-case")]
+pub enum TransferState {
+    /// The fraction done, 0 to 1.
+    Running {
+        done: f64,
+    },
+    /// The chats are in this file.
+    Exported {
+        file: String,
+        chats: u32,
+    },
+    Imported(Imported),
+    /// The app starts again with the new folder.
+    Moved {
+        folder: String,
+    },
+    Cancelled,
+    Failed {
+        message: String,
+    },
+}
+
+/// What became of the chats of an import.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+pub struct Imported {
+    pub added: u32,
+    /// Of these, later states of chats that were here.
+    pub changed: u32,
+    /// Were here.
+    pub known: u32,
+    /// Had no messages.
+    pub empty: u32,
+    /// Texts that were too long.
+    pub cut: u32,
+    /// Where they came from.
+    pub sources: Vec<Source>,
 }

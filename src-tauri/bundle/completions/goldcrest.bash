@@ -25,14 +25,23 @@ _goldcrest() {
             goldcrest,chat)
                 cmd="goldcrest__subcmd__chat"
                 ;;
+            goldcrest,chats)
+                cmd="goldcrest__subcmd__chats"
+                ;;
             goldcrest,devices)
                 cmd="goldcrest__subcmd__devices"
+                ;;
+            goldcrest,export)
+                cmd="goldcrest__subcmd__export"
                 ;;
             goldcrest,fetch)
                 cmd="goldcrest__subcmd__fetch"
                 ;;
             goldcrest,help)
                 cmd="goldcrest__subcmd__help"
+                ;;
+            goldcrest,import)
+                cmd="goldcrest__subcmd__import"
                 ;;
             goldcrest,inspect)
                 cmd="goldcrest__subcmd__inspect"
@@ -64,14 +73,23 @@ _goldcrest() {
             goldcrest__subcmd__help,chat)
                 cmd="goldcrest__subcmd__help__subcmd__chat"
                 ;;
+            goldcrest__subcmd__help,chats)
+                cmd="goldcrest__subcmd__help__subcmd__chats"
+                ;;
             goldcrest__subcmd__help,devices)
                 cmd="goldcrest__subcmd__help__subcmd__devices"
+                ;;
+            goldcrest__subcmd__help,export)
+                cmd="goldcrest__subcmd__help__subcmd__export"
                 ;;
             goldcrest__subcmd__help,fetch)
                 cmd="goldcrest__subcmd__help__subcmd__fetch"
                 ;;
             goldcrest__subcmd__help,help)
                 cmd="goldcrest__subcmd__help__subcmd__help"
+                ;;
+            goldcrest__subcmd__help,import)
+                cmd="goldcrest__subcmd__help__subcmd__import"
                 ;;
             goldcrest__subcmd__help,inspect)
                 cmd="goldcrest__subcmd__help__subcmd__inspect"
@@ -101,7 +119,7 @@ _goldcrest() {
 
     case "${cmd}" in
         goldcrest)
-            opts="-t -c -h -V --threads --context --help --version ask chat inspect models tokenize render logits bench quantize verify fetch devices help"
+            opts="-t -c -h -V --threads --context --help --version ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -388,6 +406,20 @@ _goldcrest() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        goldcrest__subcmd__chats)
+            opts="-h --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         goldcrest__subcmd__devices)
             opts="-m -t -c -h --model --threads --context --check --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -426,6 +458,28 @@ _goldcrest() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        goldcrest__subcmd__export)
+            opts="-h --all --chat --format --no-thinking --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --chat)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "jsonl markdown html" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         goldcrest__subcmd__fetch)
             opts="-h --folder --sha256 --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -449,7 +503,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__help)
-            opts="ask chat inspect models tokenize render logits bench quantize verify fetch devices help"
+            opts="ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -504,7 +558,35 @@ _goldcrest() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        goldcrest__subcmd__help__subcmd__chats)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         goldcrest__subcmd__help__subcmd__devices)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        goldcrest__subcmd__help__subcmd__export)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -533,6 +615,20 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        goldcrest__subcmd__help__subcmd__import)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -633,6 +729,20 @@ _goldcrest() {
         goldcrest__subcmd__help__subcmd__verify)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        goldcrest__subcmd__import)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use ::devices::{DeviceRequest, UnknownDevice};
 use ::quantize::FileType;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use engine::KvType;
 
 use crate::environment::WindowFlags;
@@ -142,6 +142,47 @@ pub struct ChatArgs {
     pub model: ModelArgs,
     #[command(flatten)]
     pub answer: AnswerArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// All chats
+    #[arg(long, required_unless_present = "chats", conflicts_with = "chats")]
+    pub all: bool,
+    /// The chats of these ids; `goldcrest chats` lists them
+    #[arg(long = "chat", value_name = "ID", num_args = 1.., value_delimiter = ',')]
+    pub chats: Vec<u32>,
+    /// jsonl has everything and can be imported; markdown and html have the shown branches [default: by the name of OUT]
+    #[arg(long, value_enum)]
+    pub format: Option<ExportFormat>,
+    /// Leave out the thinking, in markdown and html
+    #[arg(long)]
+    pub no_thinking: bool,
+    /// The file, in the place of one that has its name; `-` writes to stdout
+    #[arg(value_name = "OUT")]
+    pub out: PathBuf,
+}
+
+/// What `--format` names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    Jsonl,
+    Markdown,
+    Html,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Exports: a JSONL file of Goldcrest; the .zip or conversations.json of ChatGPT or Claude; a folder of Jan or LM Studio
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ChatsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

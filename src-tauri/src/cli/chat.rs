@@ -12,7 +12,7 @@ use super::args::{ChatArgs, ModelArgs};
 use super::input::Input;
 use super::interrupt::Interrupt;
 use super::output::{CliError, visible};
-use super::{load, models};
+use super::{export, load, models};
 
 /// The user reads it, and the model is asked by it.
 const SUMMARY: &str = "Sum up our chat, so that we can go on here: what it is about, what we found or decided, and what is \
@@ -119,6 +119,14 @@ impl TerminalChat {
             SlashName::NoThink => self.think(false, argument),
             SlashName::Regenerate => self.regenerate(),
             SlashName::Continue => self.go_on(),
+            SlashName::Export if argument.is_empty() => {
+                note("Name a file behind it: /export chat.md, or one ending in .html or .jsonl.")
+            }
+            SlashName::Export => {
+                let file = Path::new(argument);
+                let chats = export::conversation(&self.conversation.messages, file)?;
+                note(&format!("{chats} in {argument}"))
+            }
             SlashName::Model if argument.is_empty() => self.list_models(),
             SlashName::Model => self.use_model(argument),
             SlashName::Status => self.status(),

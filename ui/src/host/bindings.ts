@@ -137,6 +137,39 @@ export const commands = {
   removeModel: (id: string) => __TAURI_INVOKE<null>("remove_model", { id }),
   /**  The folder that the user chose for downloads; none where the dialog was closed. */
   pickDownloadFolder: () => __TAURI_INVOKE<string | null>("pick_download_folder"),
+  /**
+   *  Lets the person choose a file, and exports chats to it; none: all of them. How far that is comes as events. False when
+   *  the dialog was closed without a choice.
+   */
+  exportChats: (chats: ChatId[] | null, format: Format, thinking: boolean) =>
+    __TAURI_INVOKE<boolean>("export_chats", { chats, format, thinking }),
+  /**
+   *  Lets the person choose files, and imports the chats in them. How far that is comes as events. False when the dialog was
+   *  closed without a choice.
+   */
+  importChats: () => __TAURI_INVOKE<boolean>("import_chats"),
+  /**  Ends the export, the import or the move that runs. */
+  cancelTransfer: () => __TAURI_INVOKE<null>("cancel_transfer"),
+  /**  The shown branch of a chat as HTML, for paper. */
+  chatAsHtml: (id: ChatId, thinking: boolean) =>
+    __TAURI_INVOKE<string>("chat_as_html", { id, thinking }),
+  /**  Opens the dialog that prints the page. */
+  printPage: () => __TAURI_INVOKE<null>("print_page"),
+  /**  The copies of the database that are whole, the newest first. This reads them all. */
+  listBackups: () => __TAURI_INVOKE<GoodCopy[]>("list_backups"),
+  /**  Makes a copy of the database now; returns all of them. */
+  backUp: () => __TAURI_INVOKE<GoodCopy[]>("back_up"),
+  /**
+   *  Puts a copy in the place of the database, which is kept; returns the name under which it is. The page begins again
+   *  then.
+   */
+  restoreBackup: (copy: string) => __TAURI_INVOKE<string>("restore_backup", { copy }),
+  dataFolder: () => __TAURI_INVOKE<DataFolder>("data_folder"),
+  /**
+   *  Lets the person choose a folder, and moves the data there. How far that is comes as events; at the end the app starts
+   *  again. `keep`: the old folder stays as it is. False when the dialog was closed without a choice.
+   */
+  moveDataFolder: (keep: boolean) => __TAURI_INVOKE<boolean>("move_data_folder", { keep }),
   openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
   /**  Counts the network sockets of the app and of all programs that it has started. */
   checkNetwork: () => __TAURI_INVOKE<NetworkCheck>("check_network"),
@@ -219,6 +252,12 @@ export const slashCommands = [
     name: "summarize",
     argument: null,
     does: "Start a new chat with a summary of this one",
+    place: "both",
+  },
+  {
+    name: "export",
+    argument: "[FILE]",
+    does: "Write this chat to a file, as Markdown, HTML or JSONL",
     place: "both",
   },
   {
@@ -418,6 +457,12 @@ export type ChatSummary = {
   purgeAt: number | null;
 };
 
+/**  Something that takes a while, as the page shows it. */
+export type ChatTransfer = {
+  kind: TransferKind;
+  state: TransferState;
+};
+
 /**  An open chat. */
 export type ChatView = {
   /**  The chat. */
@@ -510,6 +555,13 @@ export type ContextUsage = {
   withoutThinking: number;
   /**  What a message and its pasted texts may take, with all of the chat left out. */
   messageRoom: number;
+};
+
+/**  What the page shows of it. */
+export type DataFolder = {
+  path: string;
+  /**  Why it cannot be moved, where it cannot. */
+  fixed: string | null;
 };
 
 /**  Where a model computes, and why there. */
@@ -654,12 +706,23 @@ export type Forecast = {
   measured: boolean;
 };
 
+/**  What an export is written as. */
+export type Format =
+  /**  Everything, to be read again: a line per chat and per message. */
+  | "jsonl"
+  /**  The shown branches, as text. */
+  | "markdown"
+  /**  The shown branches, as one page that looks like the app. */
+  | "html";
+
 /**  A copy that can be put in the database's place. */
 export type GoodCopy = {
   /**  Its file name. */
   name: string;
   /**  The ISO date when it was made; `None`: it was made before an update of the app. */
   day: string | null;
+  /**  The time of that day, as 14:05, where the user asked for it. */
+  time: string | null;
   /**  Its size in bytes. */
   bytes: number;
   /**  The chats in it that are not deleted. */
@@ -668,6 +731,21 @@ export type GoodCopy = {
 
 /**  What the host tells the page without being asked. */
 export type HostEvent = ChatEvent | ShellEvent;
+
+/**  What became of the chats of an import. */
+export type Imported = {
+  added: number;
+  /**  Of these, later states of chats that were here. */
+  changed: number;
+  /**  Were here. */
+  known: number;
+  /**  Had no messages. */
+  empty: number;
+  /**  Texts that were too long. */
+  cut: number;
+  /**  Where they came from. */
+  sources: Source[];
+};
 
 /**  What an import has added. */
 export type ImportedPresets = {
@@ -1152,6 +1230,8 @@ export type ShellEvent =
     }
   /**  A check of the open model has come further. */
   | { type: "modelCheck"; check: ModelCheck }
+  /**  An export, an import or a move of the data folder has come further. */
+  | { type: "transfer"; transfer: ChatTransfer }
   /**  A file is held over the window. */
   | { type: "dragging"; over: boolean };
 
@@ -1165,6 +1245,19 @@ export type Snapshot = {
   /**  Settings that have no effect, because a flag or the environment goes before them. */
   overrides: Overrides;
 } & ChatSnapshot;
+
+/**  A program that exported chats. */
+export type Source =
+  /**  This one. */
+  | "goldcrest"
+  /**  ChatGPT. */
+  | "chat-gpt"
+  /**  Claude. */
+  | "claude"
+  /**  Jan. */
+  | "jan"
+  /**  LM Studio. */
+  | "lm-studio";
 
 /**  The steps of an answer. */
 export type Stage =
@@ -1215,6 +1308,8 @@ export type StartProblemKind =
   | "held"
   | "disk-full"
   | "in-use"
+  /**  The data folder is on a disk that is not connected. */
+  | "folder-missing"
   | "other";
 
 /**  Whether there is a snapshot to ask for. */
@@ -1288,6 +1383,46 @@ export type ThinkingCut =
   | "budget"
   /**  [`answer_now`](crate::Signals::answer_now) was set. */
   | "answer-now";
+
+export type TransferKind = "export" | "import" | "move";
+
+export type TransferState =
+  /**  The fraction done, 0 to 1. */
+  | ({ name: "running"; done: number } & {
+      chats?: never;
+      file?: never;
+      folder?: never;
+      message?: never;
+    })
+  /**  The chats are in this file. */
+  | ({ name: "exported"; file: string; chats: number } & {
+      done?: never;
+      folder?: never;
+      message?: never;
+    })
+  | ({
+      name: "imported";
+    } & Imported)
+  /**  The app starts again with the new folder. */
+  | ({ name: "moved"; folder: string } & {
+      chats?: never;
+      done?: never;
+      file?: never;
+      message?: never;
+    })
+  | ({ name: "cancelled" } & {
+      chats?: never;
+      done?: never;
+      file?: never;
+      folder?: never;
+      message?: never;
+    })
+  | ({ name: "failed"; message: string } & {
+      chats?: never;
+      done?: never;
+      file?: never;
+      folder?: never;
+    });
 
 /**  A change that was undone, or made again. */
 export type Undone = {

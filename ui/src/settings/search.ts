@@ -24,6 +24,27 @@ const places: Place[] = [
     words: "persona character profile system prompt json",
   },
   {
+    id: "export",
+    page: "Chats and data",
+    label: "Export",
+    hint: "All chats in one file: Markdown, HTML, or JSONL with everything.",
+    words: "save download backup json",
+  },
+  {
+    id: "import",
+    page: "Chats and data",
+    label: "Import",
+    hint: "Chats of Goldcrest, ChatGPT, Claude, Jan and LM Studio.",
+    words: "zip jsonl json load",
+  },
+  {
+    id: "backups",
+    page: "Chats and data",
+    label: "Backups",
+    hint: "One a day, and those that you make; each can be restored.",
+    words: "copy copies restore recover save",
+  },
+  {
     id: "network",
     page: "Privacy",
     label: "Network connections",

@@ -1,9 +1,11 @@
 import Archive from "@lucide/svelte/icons/archive";
 import ArchiveRestore from "@lucide/svelte/icons/archive-restore";
+import FileOutput from "@lucide/svelte/icons/file-output";
 import FolderInput from "@lucide/svelte/icons/folder-input";
 import Pencil from "@lucide/svelte/icons/pencil";
 import Pin from "@lucide/svelte/icons/pin";
 import PinOff from "@lucide/svelte/icons/pin-off";
+import Printer from "@lucide/svelte/icons/printer";
 import Save from "@lucide/svelte/icons/save";
 import Trash from "@lucide/svelte/icons/trash-2";
 import Undo from "@lucide/svelte/icons/undo-2";
@@ -56,7 +58,8 @@ export function actionsFor(app: App, chats: ChatSummary[], rename?: () => void):
   if (chats.some(({ temporary }) => temporary)) {
     if (!several)
       first.push({ label: "Keep this chat", icon: Save, run: () => void app.keepChat(only) });
-    return [first, [remove]].filter((items) => items.length > 0);
+    const out = several ? [] : files(app, chats, named);
+    return [first, out, [remove]].filter((items) => items.length > 0);
   }
   const pinned = chats.every((chat) => chat.pinned);
   const archived = chats.every((chat) => chat.archived);
@@ -77,5 +80,21 @@ export function actionsFor(app: App, chats: ChatSummary[], rename?: () => void):
       run: () => void all.archive(chats, !archived),
     },
   );
-  return [first, [remove]];
+  return [first, files(app, chats, named), [remove]];
+}
+
+/** What takes chats out of the app: to a file, or to paper. */
+function files(app: App, chats: ChatSummary[], named: (label: string) => string): ChatAction[] {
+  const ids = chats.map(({ id }) => id);
+  const [only] = ids;
+  const actions: ChatAction[] = [
+    {
+      label: `${named("Export")}…`,
+      icon: FileOutput,
+      run: () => app.transfers.exportChats(ids),
+    },
+  ];
+  if (only !== undefined && ids.length === 1)
+    actions.push({ label: "Print…", icon: Printer, run: () => void app.printChat(only) });
+  return actions;
 }

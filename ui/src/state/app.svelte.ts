@@ -10,6 +10,7 @@ import type {
   Undone,
 } from "../host/host";
 import { Announcer } from "./announcer.svelte";
+import { Backups } from "./backups.svelte";
 import { Chats } from "./chats.svelte";
 import { ChatList, type ListView } from "./list.svelte";
 import { Folders } from "./folders.svelte";
@@ -34,6 +35,7 @@ import { rereadBy } from "./reread";
 import { Search } from "./search.svelte";
 import type { SettingsPage } from "./settings-pages";
 import { Slash } from "./slash.svelte";
+import { Transfers } from "./transfers.svelte";
 
 export type ShownPaste = { name: string; text: string; remove: () => void };
 
@@ -63,6 +65,8 @@ export class App {
   readonly palette: Palette;
   readonly slash: Slash;
   readonly disk: Disk;
+  readonly transfers: Transfers;
+  readonly backups: Backups;
   /** The window is too narrow for a sidebar beside the chat: it lies over it, and only for a moment. */
   narrow = $state(false);
   #sidebarOpen = $state(true);
@@ -73,6 +77,8 @@ export class App {
   link = $state<string | null>(null);
   /** A pasted text that is looked at, and how to remove it. */
   shownPaste = $state.raw<ShownPaste | null>(null);
+  /** A chat that is being printed, as HTML. */
+  printed = $state.raw<string | null>(null);
   /** The title of the open chat is being edited in the header. */
   renaming = $state(false);
   #firstStart = $state(false);
@@ -105,6 +111,9 @@ export class App {
       this.queue.resave();
       this.preferences.resave();
     });
+    this.transfers = new Transfers(host, this.notices);
+    this.backups = new Backups(host, this.notices, () => location.reload());
+    this.transfers.onbegin = () => (this.settingsPage = null);
     this.notices.undo = () => void this.undo();
     this.notices.onfail = (error) => this.disk.report(error);
     this.palette.onopen = (chat, message, query) => void this.openChat(chat, message, query);
@@ -141,6 +150,7 @@ export class App {
       this.models.shown ||
       this.presets.shown ||
       this.list.question !== null ||
+      this.transfers.exporting !== null ||
       this.link !== null ||
       this.shownPaste !== null,
   );
@@ -472,6 +482,16 @@ export class App {
     void this.#settle();
   }
 
+  /** Has the whole chat drawn for paper; the dialog opens when it is. */
+  async printChat(id: number): Promise<void> {
+    this.printed = null;
+    this.printed = await this.notices.guard(this.host.chatAsHtml(id, this.transfers.thinking));
+  }
+
+  async printPage(): Promise<void> {
+    await this.notices.guard(this.host.printPage());
+  }
+
   async openLink(): Promise<void> {
     const url = this.link;
     this.link = null;
@@ -514,6 +534,9 @@ export class App {
       case "download":
       case "downloaded":
         this.models.receive(event);
+        break;
+      case "transfer":
+        this.transfers.receive(event.transfer);
         break;
       case "modelCheck":
         this.checking.take(event.check);

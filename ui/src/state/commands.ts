@@ -250,6 +250,43 @@ export const commands: readonly Command[] = [
     run: (app) => (app.renaming = true),
     when: hasTitle,
   },
+  {
+    name: "Export this chat",
+    keywords: "save markdown html jsonl file backup",
+    slash: "export",
+    run: ({ chat, transfers }) => chat && transfers.exportChats([chat.id]),
+    when: hasTitle,
+    otherwise: "There is no chat here to export.",
+  },
+  {
+    name: "Print this chat",
+    keywords: "paper pdf",
+    keys: "Ctrl+P",
+    run: (app) => app.chat && app.printChat(app.chat.id),
+    when: hasTitle,
+    reserved: true,
+  },
+  {
+    name: "Export all chats",
+    keywords: "save markdown html jsonl file backup",
+    run: ({ transfers }) => transfers.exportChats(null),
+    when: (app) => app.chats.list.length > 0,
+  },
+  {
+    name: "Import chats",
+    keywords: "chatgpt claude jan lm studio jsonl zip",
+    run: ({ transfers }) => transfers.import(),
+    when: ({ transfers }) => transfers.running === null,
+  },
+  {
+    name: "Back up now",
+    keywords: "copy save backup",
+    run: (app) => {
+      app.settingsPage = "Chats and data";
+      return app.backups.backUp();
+    },
+    when: (app) => app.chats.list.length > 0,
+  },
   ...([true, false] as const).flatMap((on): Command[] => [
     {
       name: `${on ? "Pin" : "Unpin"} this chat`,

@@ -76,13 +76,15 @@ export class Recovery {
 }
 
 /** What a person calls a copy: by its day. */
-export function copyName({ day }: GoodCopy): string {
+export function copyName({ day, time }: GoodCopy): string {
   if (day === null) return "the copy made before the last update";
   const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
   const options = { day: "numeric", month: "long", year: "numeric" } as const;
   const words = new Date(year, month - 1, date).toLocaleDateString("en-GB", options);
-  return `the copy of ${words}`;
+  return time === null ? `the copy of ${words}` : `the copy of ${words}, ${time}`;
 }
+
+export const capital = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
 
 /** How a start that failed is shown: the heading, and what a person can do. */
 export function explain({ kind, copies, opens }: StartProblem): { title: string; text: string } {
@@ -135,6 +137,11 @@ export function explain({ kind, copies, opens }: StartProblem): { title: string;
       return {
         title: "The disk is full",
         text: "Goldcrest needs a little room to open your chats. Nothing is lost: free some space, then try again.",
+      };
+    case "folder-missing":
+      return {
+        title: "The folder with your chats is not there",
+        text: "You moved your chats to it. Perhaps its disk is not connected. Connect it, then try again.",
       };
     case "in-use":
       return {

@@ -106,8 +106,11 @@ test("one thing is done at a time", async () => {
 });
 
 test("copies have the names that people give them", () => {
-  const copy = { name: "x", bytes: 1e6, chats: 1 };
+  const copy = { name: "x", time: null, bytes: 1e6, chats: 1 };
   expect(copyName({ ...copy, day: "2026-03-05" })).toBe("the copy of 5 March 2026");
+  expect(copyName({ ...copy, day: "2026-03-05", time: "14:05" })).toBe(
+    "the copy of 5 March 2026, 14:05",
+  );
   expect(copyName({ ...copy, day: null })).toBe("the copy made before the last update");
 });
 

@@ -9,6 +9,7 @@ export type {
   Device,
   DownloadState,
   Failure,
+  Format,
   FailureCode,
   Folder,
   Forecast,

@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openChat, orderScreens } from "./order-screens.js";
+import { dataScreens } from "./data-screens.js";
 import { treeScreens } from "./tree-screens.js";
 import { answered, ask, button, chats, message, Stand, regenerate } from "./window.js";
 
@@ -97,6 +98,7 @@ const screens = {
     },
   },
   ...treeScreens,
+  ...dataScreens,
   editing: {
     act: async (page) => {
       await openChat(page, "A story about a small bird");
@@ -467,6 +469,7 @@ for (const name of [
   "palette",
   "palette-search",
   "slash",
+  ...Object.keys(dataScreens),
   "regenerate-menu",
   "answer-now",
   "mode-cost",

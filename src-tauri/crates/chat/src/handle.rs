@@ -1,12 +1,14 @@
 //! The handle to the actor: each verb is a request to it.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use store::{
-    ChatId, ChatPreset, FolderId, LengthWish, MessageId, PresetId, QueuedMessage, Store, WindowRow,
+    ChatId, ChatPreset, FolderId, LengthWish, MessageId, PresetId, QueuedMessage, Store, WholeChat,
+    WindowRow,
 };
 
 use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack, Timing};
@@ -428,6 +430,28 @@ impl Chat {
         self.ask(move |actor| actor.save_window(&label, &window))
     }
 
+    /// A chat as it leaves the store. A temporary one is only there.
+    pub fn record(&self, chat: ChatId) -> Result<WholeChat, Failure> {
+        self.ask(move |actor| Ok(actor.store_of(chat).records().read(chat)?))
+    }
+
+    /// Puts a copy of [`good_copies`](crate::good_copies) in the place of the store's file, `database`, and goes on with
+    /// it. Returns where the file is kept that was there. Refused while an answer is written.
+    pub fn restore_copy(&self, database: &Path, name: &str) -> Result<PathBuf, Failure> {
+        // A large one takes a while, in which others are served.
+        store::prepare_copy(database, name)?;
+        self.ask(|actor| actor.take_copy())
+    }
+
+    /// Has `copy` copy the store's file while nobody writes to it. Where that succeeds, later verbs fail: what they would
+    /// write belongs to the copy. Refused while an answer is written.
+    pub fn leave_store(
+        &self,
+        copy: impl FnOnce(&Path) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<(), Failure> {
+        self.ask(move |actor| actor.leave_store(copy))
+    }
+
     /// Stops and saves what is being written, ends both threads and closes the store. Later verbs
     /// fail. Tells what the model was doing at the end.
     pub fn shutdown(&self) -> AtEnd {
@@ -454,7 +478,7 @@ impl Chat {
         }
     }
 
-    fn ask<T: Send + 'static>(
+    pub(crate) fn ask<T: Send + 'static>(
         &self,
         verb: impl FnOnce(&mut ChatActor) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {

@@ -18,12 +18,14 @@ mod counting;
 mod failure;
 mod fit;
 mod handle;
+mod importing;
 mod job;
 mod limits;
 mod model_host;
 mod model_thread;
 pub mod preset;
 mod reading;
+mod running_import;
 mod settings;
 mod slash;
 mod text;
@@ -35,19 +37,22 @@ pub use clock::{Clock, SystemClock};
 pub use context::ContextUsage;
 pub use failure::{Failure, FailureCode};
 pub use handle::Chat;
+pub use importing::{ImportCounts, Importing};
 pub use inference::{KvType, MIN_TEMPERATURE, Role, Sampling};
 pub use model_host::{
     Device, EncodedMessage, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening,
     PromptCounter, TemplateChoice, TemplateStatus,
 };
 pub use preset::{Preset, PresetContent};
+pub use running_import::RunningImport;
 pub use settings::names::setting_names;
 pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};
 pub use slash::{SLASH_COMMANDS, SlashCommand, SlashName, SlashPlace, Typed};
 pub use store::{
-    ChatId, ChatPreset, Copy, Draft, DraftPlace, FolderId, GoodCopy, LengthWish, MessageId,
-    MessageState, PresetId, PresetRow, QueuedMessage, Store, StoreError, WindowRow, check,
-    daily_copy, forget_check, good_copies, has_room, name_aside, restore_copy, start_empty,
+    ChatId, ChatPreset, ChatRecord, ChatRecords, Copy, Draft, DraftPlace, FolderId, FolderRecord,
+    GoodCopy, LengthWish, MessageId, MessageRecord, MessageState, PresetId, PresetRecord,
+    PresetRow, QueuedMessage, Store, StoreError, StoreSnapshot, WholeChat, WindowRow, back_up,
+    check, daily_copy, forget_check, good_copies, has_room, name_aside, restore_copy, start_empty,
 };
 pub use view::{
     AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Folder, Message, ModelStatus,

@@ -64,6 +64,8 @@ names! {
     Regenerate = "regenerate",
     /// More of the last answer.
     Continue = "continue",
+    /// This chat as a file.
+    Export = "export",
     /// Another model.
     Model = "model",
     /// A new chat with a summary.
@@ -81,7 +83,7 @@ names! {
 }
 
 /// All commands, those that are used most first.
-pub const SLASH_COMMANDS: [SlashCommand; 14] = [
+pub const SLASH_COMMANDS: [SlashCommand; 15] = [
     both(SlashName::New, None, "Start a new chat"),
     both(SlashName::Clear, None, "Start over with an empty chat"),
     both(
@@ -105,6 +107,11 @@ pub const SLASH_COMMANDS: [SlashCommand; 14] = [
         SlashName::Summarize,
         None,
         "Start a new chat with a summary of this one",
+    ),
+    both(
+        SlashName::Export,
+        Some("[FILE]"),
+        "Write this chat to a file, as Markdown, HTML or JSONL",
     ),
     both(
         SlashName::Model,

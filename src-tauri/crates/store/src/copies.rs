@@ -1,4 +1,4 @@
-//! Copies of the database: one before each migration, and one a day.
+//! Copies of the database: one before each migration, one a day, and those that the user asks for.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -15,11 +15,12 @@ use crate::files::{UNFINISHED, copies_folder, sync_folder};
 use crate::schema::APPLICATION_ID;
 use crate::{integrity, migrate, table};
 
-/// Daily copies that are kept.
+/// Copies that are kept: of the daily ones, and of those that the user asked for.
 const KEPT: usize = 5;
 /// Days that a copy made before a migration is kept: as long as a deleted chat in the bin.
 const DAYS_KEPT: i64 = 30;
 const DAILY: &str = "day-";
+const ASKED_FOR: &str = "manual-";
 const BEFORE_MIGRATION: &str = "version-";
 
 /// The result of a daily copy.
@@ -45,6 +46,8 @@ pub struct GoodCopy {
     pub path: PathBuf,
     /// The ISO date when it was made; `None`: it was made before an update of the app.
     pub day: Option<String>,
+    /// The time of that day, as 14:05, where the user asked for it.
+    pub time: Option<String>,
     /// Its size in bytes.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub bytes: u64,
@@ -52,7 +55,7 @@ pub struct GoodCopy {
     pub chats: u32,
 }
 
-/// The undamaged copies that this version can open: the daily ones, the newest
+/// The undamaged copies that this version can open: the daily ones and those that the user asked for, the newest
 /// first, then those made before a migration.
 ///
 /// This reads them all.
@@ -69,10 +72,15 @@ pub(crate) fn find(database: &Path, name: &str) -> Option<GoodCopy> {
     examine(&path).ok()
 }
 
-/// The daily ones, the newest first, then those made before a migration.
+/// The daily ones and those that the user asked for, the newest first, then those made before a migration.
 fn all(database: &Path) -> Vec<PathBuf> {
     let mut found = named(database, DAILY);
-    found.reverse();
+    found.extend(named(database, ASKED_FOR));
+    found.sort_by_key(|path| {
+        // A day's own copy is made soon after the start.
+        let (day, time) = day_and_time(file_name(path)).unwrap_or_default();
+        std::cmp::Reverse((day.to_owned(), time.map(str::to_owned)))
+    });
     let mut others = named(database, BEFORE_MIGRATION);
     others.sort_by_key(|path| std::cmp::Reverse(days_of(path)));
     found.extend(others);
@@ -106,6 +114,23 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
         remove_all(named(database, BEFORE_MIGRATION).into_iter().filter(is_old))?;
     }
     Ok(Copy::Made(target))
+}
+
+/// Copies the database now, as the user asks for, beside the daily ones.
+///
+/// `day` is an ISO date, `time` a time as 14:05. A copy of the same minute is replaced.
+pub fn back_up(database: &Path, day: &str, time: &str) -> Result<(), StoreError> {
+    let name = format!("{ASKED_FOR}{day}-{}.db", time.replace(':', "."));
+    let target = copies_folder(database).join(name);
+    let db = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    if let Some(detail) = integrity::fault(&db)? {
+        // If this fails, the damage is reported now all the same.
+        let _ = integrity::ask_for_check(database);
+        return Err(integrity::damaged(database, &detail, true));
+    }
+    write(&db, &target)?;
+    let old = named(database, ASKED_FOR).into_iter().rev().skip(KEPT);
+    remove_all(old.filter(|path| *path != target))
 }
 
 /// Whether there is any copy.
@@ -185,18 +210,30 @@ fn examine(path: &Path) -> Result<GoodCopy, StoreError> {
         |row| row.get(0),
     )?;
     let name = file_name(path).to_owned();
-    let day = name
-        .strip_prefix(DAILY)
-        .and_then(|name| name.strip_suffix(".db"))
-        .map(str::to_owned);
+    let (day, time) = day_and_time(&name).unzip();
+    let (day, time) = (
+        day.map(str::to_owned),
+        time.flatten().map(|time| time.replace('.', ":")),
+    );
     let bytes = fs::metadata(path).map_err(StoreError::io(path))?.len();
     Ok(GoodCopy {
         name,
         path: path.to_owned(),
         day,
+        time,
         bytes,
         chats,
     })
+}
+
+/// Of a copy by its name; `None`: it was made before a migration.
+fn day_and_time(name: &str) -> Option<(&str, Option<&str>)> {
+    let name = name.strip_suffix(".db")?;
+    if let Some(day) = name.strip_prefix(DAILY) {
+        return Some((day, None));
+    }
+    let (day, time) = name.strip_prefix(ASKED_FOR)?.rsplit_once('-')?;
+    Some((day, Some(time)))
 }
 
 /// The URI by which SQLite opens a file without locks and WAL.

@@ -18,8 +18,11 @@ mod migrate;
 mod open;
 mod preflight;
 mod read_only;
+mod record;
+mod records;
 mod recovery;
 mod schema;
+mod snapshot;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -29,13 +32,19 @@ use rusqlite::Connection;
 use deadline::Deadline;
 use table::id::FIRST_TEMPORARY;
 
-pub use copies::{Copy, GoodCopy, daily_copy, good as good_copies};
+pub use copies::{Copy, GoodCopy, back_up, daily_copy, good as good_copies};
 pub use error::StoreError;
 pub use inference::Role;
 pub use integrity::{check, forget_check};
 pub use open::has_room;
 pub use read_only::read_presets;
-pub use recovery::{name_aside, restore_copy, start_empty};
+pub use record::{
+    ChatRecord, ChosenPreset, FolderRecord, MessagePlace, MessageRecord, PresetRecord, WholeChat,
+    later_uid,
+};
+pub use records::{ChatRecords, IncomingChat, WrittenChat};
+pub use recovery::{name_aside, prepare_copy, put_back, restore_copy, start_empty, take_prepared};
+pub use snapshot::StoreSnapshot;
 pub use table::chat::{ChatField, ChatRow, ChatTable, ChatValues};
 pub use table::deleted::Purged;
 pub use table::draft::{Draft, DraftPlace, DraftTable, QueuedMessage};
@@ -130,6 +139,11 @@ impl Store {
     /// The messages.
     pub fn messages(&self) -> MessageTable<'_> {
         MessageTable { db: &self.db }
+    }
+
+    /// The chats as they leave a database and come into one.
+    pub fn records(&self) -> ChatRecords<'_> {
+        ChatRecords { db: &self.db }
     }
 
     /// The settings.

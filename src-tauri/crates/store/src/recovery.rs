@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
 use crate::files::{
-    SHM, UNFINISHED, WAL, duplicate, is_there, rename, restored, sync_folder, with_suffix,
+    SHM, UNFINISHED, WAL, duplicate, is_there, remove, rename, restored, sync_folder, with_suffix,
 };
 use crate::integrity::forget_check;
 use crate::preflight::finish_restoring;
@@ -24,9 +24,41 @@ pub fn restore_copy(database: &Path, name: &str, day: &str) -> Result<PathBuf, S
     })
 }
 
+/// Prepares what [`take_prepared`] does, while the database may be in use: a copy lies beside it, whole.
+pub fn prepare_copy(database: &Path, name: &str) -> Result<(), StoreError> {
+    let copy = copies::find(database, name).ok_or(StoreError::NotFound("copy"))?;
+    let unfinished = database.with_extension(UNFINISHED);
+    let made = duplicate(&copy.path, &unfinished).map_err(StoreError::io(&unfinished));
+    if made.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    made
+}
+
+/// Puts what [`prepare_copy`] prepared in the place of a database that nobody has open. Returns where the file that was
+/// there is kept.
+pub fn take_prepared(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
+    replace(database, day, |_| Ok(()))
+}
+
 /// Puts an empty database in the database's place, as [`restore_copy`] does with a copy.
 pub fn start_empty(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
-    replace(database, day, schema::create)
+    replace(database, day, |new| {
+        remove(new)?;
+        schema::create(new)
+    })
+}
+
+/// Takes back what [`take_prepared`] did, where the file that was put there does not open.
+pub fn put_back(database: &Path, kept: &Path) -> Result<(), StoreError> {
+    for suffix in [WAL, SHM] {
+        remove(&with_suffix(database, suffix))?;
+    }
+    let (journal, kept_journal) = (with_suffix(database, WAL), with_suffix(kept, WAL));
+    if is_there(&kept_journal) {
+        rename(&kept_journal, &journal)?;
+    }
+    rename(kept, database)
 }
 
 /// Puts what `make` makes in the database's place.
@@ -36,7 +68,6 @@ fn replace(
     make: impl FnOnce(&Path) -> Result<(), StoreError>,
 ) -> Result<PathBuf, StoreError> {
     let unfinished = database.with_extension(UNFINISHED);
-    let _ = fs::remove_file(&unfinished);
     let made = make(&unfinished).and_then(|()| rename(&unfinished, &restored(database)));
     if made.is_err() {
         let _ = fs::remove_file(&unfinished);

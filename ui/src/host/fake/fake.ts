@@ -415,6 +415,27 @@ export class FakeHost extends FakeOrderHost implements Host {
     return id === null ? this.#newDraft : (this.library.chats.get(id)?.draft ?? noDraft());
   }
 
+  chatAsHtml(id: number, thinking: boolean): Promise<string> {
+    this.calls.push(["chatAsHtml", id, thinking]);
+    const chat = this.open(id);
+    if (!chat) return refuse("other", "This chat does not exist any more.");
+    const text = (words: string): string => words.replace(/&/gu, "&amp;").replace(/</gu, "&lt;");
+    const messages = this.library
+      .branch(chat)
+      .map(({ role, text: said, thinking: thought }) =>
+        role === "user"
+          ? `<section class="question"><h2 class="unseen">You</h2><div class="bubble">${text(said)}</div></section>`
+          : `<section class="answer-message"><h2 class="unseen">Answer</h2>${
+              thinking && thought
+                ? `<details class="thinking"><summary>Thought for 4 s</summary><div>${text(thought)}</div></details>`
+                : ""
+            }<div class="answer"><p>${text(said)}</p></div></section>`,
+      );
+    return this.reply(
+      `<article class="chat"><header><h1>${text(chat.summary.title)}</h1></header>${messages.join("")}</article>`,
+    );
+  }
+
   openLink(url: string): Promise<null> {
     this.calls.push(["openLink", url]);
     return Promise.resolve(null);

@@ -1,4 +1,5 @@
 import type {
+  GoodCopy,
   AnswerStats,
   ChatSummary,
   Draft,
@@ -317,17 +318,19 @@ export class Library {
   }
 }
 
+export const copies: GoodCopy[] = [
+  { name: "day-2026-11-21.db", day: "2026-11-21", time: null, bytes: 3400000, chats: 12 },
+  { name: "day-2026-11-20.db", day: "2026-11-20", time: null, bytes: 3200000, chats: 11 },
+  { name: "version-1-1.db", day: null, time: null, bytes: 200000, chats: 1 },
+];
+
 /** A start that failed because the database is damaged, as of a machine with some copies. */
 export const damaged: StartProblem = {
   kind: "damaged",
   message:
     "~/.local/share/goldcrest/goldcrest.db is damaged (database disk image is malformed). Nothing was changed; earlier copies are in ~/.local/share/goldcrest/copies.",
   folder: "~/.local/share/goldcrest",
-  copies: [
-    { name: "day-2026-11-21.db", day: "2026-11-21", bytes: 3400000, chats: 12 },
-    { name: "day-2026-11-20.db", day: "2026-11-20", bytes: 3200000, chats: 11 },
-    { name: "version-1-1.db", day: null, bytes: 200000, chats: 1 },
-  ],
+  copies,
   keptAs: "goldcrest-set-aside-2026-11-22.db",
   opens: false,
 };

@@ -1,7 +1,7 @@
 import type { ChatSummary, ChatView, Folder } from "../host";
+import { FakeDataHost } from "./data";
 import { type FakeChat, Library } from "./library";
 import { refuse } from "./models";
-import { FakePreferencesHost } from "./preferences";
 import type { Revert } from "./undo";
 
 const BIN_SECONDS = 30 * 24 * 3600;
@@ -9,7 +9,7 @@ const BIN_SECONDS = 30 * 24 * 3600;
 const FIRST_TEMPORARY = 2 ** 40;
 
 /** The chats of the scripted host and their order, each change of which can be undone as in the real one. */
-export abstract class FakeOrderHost extends FakePreferencesHost {
+export abstract class FakeOrderHost extends FakeDataHost {
   abstract readonly library: Library;
   #folders: Folder[] = [];
   #nextFolder = 1;

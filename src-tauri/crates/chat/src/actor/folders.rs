@@ -97,7 +97,7 @@ impl ChatActor {
         }))
     }
 
-    fn remove_folder(&mut self, folder: FolderId) -> Result<Revert, Failure> {
+    pub(super) fn remove_folder(&mut self, folder: FolderId) -> Result<Revert, Failure> {
         let row = self.store.folders().get(folder)?;
         let place = self.place_of(folder)?;
         let chats = self.store.chats().in_folder(folder)?;
@@ -154,7 +154,7 @@ impl ChatActor {
         }
     }
 
-    fn emit_folders(&self) -> Result<(), Failure> {
+    pub(super) fn emit_folders(&self) -> Result<(), Failure> {
         let folders = self.folders()?;
         self.emit(ChatEvent::FoldersChanged { folders });
         Ok(())

@@ -6,12 +6,14 @@ mod context;
 mod counted;
 mod folders;
 mod forking;
+mod importing;
 mod model_slot;
 mod opening;
 mod order;
 mod preferences;
 mod presets;
 mod reading_ahead;
+mod replacing;
 mod saving;
 mod showing;
 mod state;
@@ -82,6 +84,7 @@ pub(crate) fn start(
         store,
         temporary: Store::temporary()?,
         undo: UndoStack::default(),
+        import: None,
         clock,
         on_event,
         jobs,

@@ -107,7 +107,10 @@ impl ChatActor {
 
     /// Writes presets as they are to be; `None`: deleted. Chats keep the ids, so that they have a preset again that is
     /// brought back.
-    fn put_presets(&mut self, rows: Vec<(PresetId, Option<PresetRow>)>) -> Result<Revert, Failure> {
+    pub(super) fn put_presets(
+        &mut self,
+        rows: Vec<(PresetId, Option<PresetRow>)>,
+    ) -> Result<Revert, Failure> {
         let before = self.store.transaction(|store| {
             let presets = store.presets();
             let put = rows.into_iter().map(|(id, row)| {
@@ -235,7 +238,7 @@ impl ChatActor {
         self.ahead = None;
     }
 
-    fn emit_presets(&self) {
+    pub(super) fn emit_presets(&self) {
         match self.presets() {
             Ok(presets) => self.emit(ChatEvent::Presets { presets }),
             Err(error) => tracing::warn!(%error, "the presets could not be read"),

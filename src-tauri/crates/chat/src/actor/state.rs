@@ -15,6 +15,7 @@ use crate::actor::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::counting::CountRequest;
 use crate::failure::{Failure, FailureCode};
+use crate::importing::Importing;
 use crate::job::{Job, Report};
 use crate::settings::Settings;
 use crate::view::ChatEvent;
@@ -75,6 +76,8 @@ pub(crate) struct ChatActor {
     /// The temporary chats.
     pub(super) temporary: Store,
     pub(super) undo: UndoStack,
+    /// The chats that are being imported.
+    pub(super) import: Option<Importing>,
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     pub(super) jobs: Sender<Job>,
@@ -115,7 +118,7 @@ impl DraftAhead {
 
 impl ChatActor {
     /// The store that has this chat.
-    pub(super) fn store_of(&self, chat: ChatId) -> &Store {
+    pub(crate) fn store_of(&self, chat: ChatId) -> &Store {
         if chat.is_temporary() {
             &self.temporary
         } else {

@@ -16,6 +16,7 @@ mod fitting;
 mod folders;
 mod forking;
 mod idle;
+mod importing;
 mod opening;
 mod order;
 mod presets;

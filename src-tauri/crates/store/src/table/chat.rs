@@ -11,7 +11,7 @@ use crate::table::id::{ChatId, FolderId, MessageId};
 use crate::table::json::json;
 
 // AUTOINCREMENT: the id of a chat that was purged is never given to another.
-pub(crate) const STEPS: &[Step] = &[CREATE, CONTINUES, ORDER];
+pub(crate) const STEPS: &[Step] = &[CREATE, CONTINUES, ORDER, UID];
 
 const CREATE: Step = Step {
     version: 1,
@@ -38,6 +38,17 @@ const ORDER: Step = Step {
     sql: "ALTER TABLE chat ADD COLUMN folder INTEGER REFERENCES folder (id);
           ALTER TABLE chat ADD COLUMN pinned_at INTEGER;
           ALTER TABLE chat ADD COLUMN archived_at INTEGER;",
+};
+
+/// A name that stays with a chat when it leaves this database and comes into another.
+const UID: Step = Step {
+    version: 4,
+    sql: "ALTER TABLE chat ADD COLUMN uid TEXT;
+          UPDATE chat SET uid = lower(hex(randomblob(16)));
+          CREATE INDEX chat_uid ON chat (uid);
+          CREATE TRIGGER chat_gets_uid AFTER INSERT ON chat WHEN new.uid IS NULL BEGIN
+              UPDATE chat SET uid = lower(hex(randomblob(16))) WHERE id = new.id;
+          END;",
 };
 
 /// A chat.

@@ -63,7 +63,7 @@ const LENGTH: Step = Step {
 };
 
 /// The state of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageState {
@@ -197,7 +197,8 @@ pub struct Progress {
 }
 
 /// Why a message failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ErrorRow {
     /// A code.
     pub code: String,
@@ -280,11 +281,11 @@ impl MessageRow {
 }
 
 /// Four bytes an id, little endian.
-fn pack(ids: &[u32]) -> Vec<u8> {
+pub(crate) fn pack(ids: &[u32]) -> Vec<u8> {
     ids.iter().flat_map(|id| id.to_le_bytes()).collect()
 }
 
-fn unpack(bytes: &[u8]) -> Vec<u32> {
+pub(crate) fn unpack(bytes: &[u8]) -> Vec<u32> {
     bytes
         .as_chunks()
         .0

@@ -13,6 +13,7 @@ mod modes;
 mod opening;
 mod presets;
 mod private;
+mod records;
 mod recovering;
 mod search;
 mod settings;

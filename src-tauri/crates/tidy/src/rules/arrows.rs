@@ -7,6 +7,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "bench",
             "chat",
+            "chat_files",
             "devices",
             "download",
             "engine",
@@ -24,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["engine", "gpu", "inference", "kernels"],
     ),
     ("src-tauri/crates/chat/", &["figures", "inference", "store"]),
+    ("src-tauri/crates/chat_files/", &["figures", "store"]),
     (
         "src-tauri/crates/devices/",
         &["engine", "figures", "gpu", "inference", "kernels", "system"],

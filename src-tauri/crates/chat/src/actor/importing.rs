@@ -1,0 +1,126 @@
+//! An import. What ends before it is whole leaves nothing to see: its chats are hidden, and the next purge removes them.
+
+use std::time::{Duration, Instant};
+
+use store::{ChatField, ChatId, ChatValues, FolderRecord, PresetRecord, StoreError, WholeChat};
+
+use crate::actor::DAY;
+use crate::actor::state::ChatActor;
+use crate::actor::undo::Revert;
+use crate::failure::{Failure, FailureCode};
+use crate::importing::{ImportCounts, Importing, Published};
+
+/// How long chats are written at once: nobody is served meanwhile.
+const WRITING: Duration = Duration::from_millis(30);
+
+impl ChatActor {
+    pub(crate) fn begin_import(&mut self) -> Result<(), Failure> {
+        if self.import.is_some() {
+            return Err(Failure::other("Another import is still running."));
+        }
+        self.import = Some(Importing::begin(
+            self.clock.now().timestamp().as_millisecond(),
+        ));
+        // It would remove what is being written.
+        self.purge_due = Instant::now() + DAY;
+        Ok(())
+    }
+
+    /// Returns whether enough waits to be written.
+    pub(crate) fn import_chat(&mut self, whole: WholeChat) -> Result<bool, Failure> {
+        let import = self.import.as_mut().ok_or_else(no_import)?;
+        import.add(&self.store, whole).map_err(nothing_imported)
+    }
+
+    pub(crate) fn import_folder(&mut self, folder: FolderRecord) -> Result<(), Failure> {
+        self.import
+            .as_mut()
+            .ok_or_else(no_import)?
+            .add_folder(folder);
+        Ok(())
+    }
+
+    pub(crate) fn import_preset(&mut self, preset: PresetRecord) -> Result<(), Failure> {
+        self.import
+            .as_mut()
+            .ok_or_else(no_import)?
+            .add_preset(preset);
+        Ok(())
+    }
+
+    /// Returns whether all that waited is written.
+    pub(crate) fn write_import(&mut self) -> Result<bool, Failure> {
+        let import = self.import.as_mut().ok_or_else(no_import)?;
+        import.write(&self.store, WRITING).map_err(nothing_imported)
+    }
+
+    pub(crate) fn end_import(&mut self) -> Result<ImportCounts, Failure> {
+        let import = self.import.take().ok_or_else(no_import)?;
+        self.purge_due = Instant::now();
+        let Published {
+            chats,
+            folders,
+            presets,
+            counts,
+        } = import.publish(&self.store).map_err(nothing_imported)?;
+        if !folders.is_empty() {
+            self.emit_folders()?;
+        }
+        if !presets.is_empty() {
+            self.emit_presets();
+        }
+        if chats.is_empty() {
+            return Ok(counts);
+        }
+        self.emit_all_changed(&chats)?;
+        let label = match chats.as_slice() {
+            [_] => "imported one chat".to_owned(),
+            chats => format!("imported {} chats", figures::count(chats.len())),
+        };
+        let mut revert = Revert::new(move |actor| actor.bin_all(chats));
+        for folder in folders {
+            let removed = Revert::new(move |actor| actor.remove_folder(folder));
+            revert = Revert::both(removed, revert);
+        }
+        if !presets.is_empty() {
+            let none = presets.into_iter().map(|preset| (preset, None)).collect();
+            let removed = Revert::new(move |actor| actor.put_presets(none));
+            revert = Revert::both(removed, revert);
+        }
+        self.record(label, None, revert);
+        Ok(counts)
+    }
+
+    pub(crate) fn drop_import(&mut self) {
+        if self.import.take().is_some() {
+            self.purge_due = Instant::now();
+        }
+    }
+
+    fn bin_all(&mut self, chats: Vec<ChatId>) -> Result<Revert, Failure> {
+        let at = Some(self.now());
+        let values: ChatValues = chats.into_iter().map(|chat| (chat, at)).collect();
+        self.set(ChatField::Deleted, values)
+    }
+}
+
+fn no_import() -> Failure {
+    Failure::other("The import has ended.")
+}
+
+fn nothing_imported(error: StoreError) -> Failure {
+    let message = match &error {
+        StoreError::DiskFull => {
+            "The disk is full. Nothing was imported; free some space and try again.".to_owned()
+        }
+        error => format!("Nothing was imported. {error}"),
+    };
+    let failure = Failure::from(error);
+    // A full disk is met by a retry of the import, not by what saves the chats that are open.
+    let code = if failure.code == FailureCode::DiskFull {
+        FailureCode::Other
+    } else {
+        failure.code
+    };
+    Failure::new(code, message)
+}

@@ -1,0 +1,98 @@
+//! Another file in the store's place, without a restart.
+
+use std::path::{Path, PathBuf};
+
+use store::{Store, StoreError};
+
+use crate::actor::state::ChatActor;
+use crate::actor::undo::UndoStack;
+use crate::actor::unsaved::Unsaved;
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+impl ChatActor {
+    /// Puts the copy that was prepared in the place of the store's file, and goes on with it. Returns where the file is
+    /// kept that was there. Where the copy does not open, that one is put back.
+    pub(crate) fn take_copy(&mut self) -> Result<PathBuf, Failure> {
+        let day = self.clock.now().date().to_string();
+        let kept = self.with_store_closed(|path| {
+            let kept = store::take_prepared(path, &day)?;
+            match Store::open(path) {
+                Ok(store) => Ok((kept, store)),
+                Err(error) => {
+                    store::put_back(path, &kept)?;
+                    Err(error)
+                }
+            }
+        });
+        let (kept, store) = kept?;
+        self.store = store;
+        self.begin_again()?;
+        Ok(kept)
+    }
+
+    /// Copies the store's file to another place by `copy`, with nobody writing to it. Where that succeeds, the actor ends:
+    /// what is written from now on belongs there.
+    pub(crate) fn leave_store(
+        &mut self,
+        copy: impl FnOnce(&Path) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.with_store_closed(copy)?;
+        self.end();
+        Ok(())
+    }
+
+    /// Closes the store, which writes its journal into its file, for as long as `act` runs. After an error it is opened
+    /// again; otherwise that is left to the caller.
+    fn with_store_closed<T, E: Into<Failure>>(
+        &mut self,
+        act: impl FnOnce(&Path) -> Result<T, E>,
+    ) -> Result<T, Failure> {
+        if !self.answers.is_empty() {
+            return Err(Failure::busy());
+        }
+        if self.import.is_some() {
+            return Err(Failure::other("An import is still running."));
+        }
+        let path = self
+            .store
+            .path()
+            .ok_or(StoreError::NotFound("file"))?
+            .to_owned();
+        if self.unsaved.due().is_some() {
+            self.save_unsaved();
+        }
+        drop(std::mem::replace(&mut self.store, Store::in_memory()?));
+        let acted = act(&path).map_err(Into::into);
+        if acted.is_err() {
+            match Store::open(&path) {
+                Ok(store) => self.store = store,
+                Err(error) => {
+                    tracing::error!(%error, "the store does not open again");
+                    self.end();
+                }
+            }
+        }
+        acted
+    }
+
+    /// Nothing that is written from now on would be kept.
+    fn end(&self) {
+        // An error means that it has ended already.
+        let _ = self.mailbox.send(crate::actor::Request::Quit(None));
+    }
+
+    /// Forgets what was of the file that was there.
+    fn begin_again(&mut self) -> Result<(), Failure> {
+        self.undo = UndoStack::default();
+        self.unsaved = Unsaved::default();
+        self.ahead = None;
+        let settings = Settings::read(&self.store)?;
+        let before = std::mem::replace(&mut self.settings, settings);
+        if before.load_options() != self.settings.load_options() {
+            self.reopen_model();
+        }
+        self.purge_due = std::time::Instant::now() + self.timing.purge_after;
+        Ok(())
+    }
+}

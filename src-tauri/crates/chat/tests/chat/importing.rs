@@ -1,0 +1,283 @@
+//! Imports: all or nothing, beside the work of others, and undone as one; and a copy that takes the store's place.
+
+use std::time::{Duration, Instant};
+
+use chat::{ChatEvent, Failure, FolderRecord, RunningImport, Store, WholeChat};
+use store::faults;
+
+use crate::scripted::{Bench, Script, Step, TODAY};
+
+const DAY: &str = "2026-03-05";
+
+/// Chats as another store has them.
+fn chats(count: usize, text: &str) -> Vec<WholeChat> {
+    let other = Store::in_memory().unwrap();
+    for at in 0..count {
+        let chat = other
+            .chats()
+            .create(&format!("Chat {at}"), DAY, 100)
+            .unwrap();
+        add(&other, chat, &format!("{text} {at}"));
+    }
+    let records = other.records();
+    let all = records.all().unwrap().into_iter();
+    all.map(|chat| records.read(chat).unwrap()).collect()
+}
+
+fn add(store: &Store, chat: chat::ChatId, text: &str) {
+    let parent = store.chats().get(chat).unwrap().leaf;
+    let message = store::NewMessage {
+        chat,
+        parent,
+        role: chat::Role::User,
+        state: chat::MessageState::Done,
+        text,
+        thinks: false,
+        created_at: 100,
+    };
+    store.messages().add(&message).unwrap();
+}
+
+fn import(bench: &Bench, chats: Vec<WholeChat>) -> Result<chat::ImportCounts, Failure> {
+    let mut import = RunningImport::begin(&bench.chat)?;
+    for whole in chats {
+        import.add(whole)?;
+    }
+    import.finish()
+}
+
+fn titles(bench: &Bench) -> Vec<String> {
+    let chats = bench.chat.snapshot().unwrap().chats;
+    let mut titles: Vec<_> = chats.into_iter().map(|chat| chat.title).collect();
+    titles.sort();
+    titles
+}
+
+#[test]
+fn an_import_is_there_at_once_and_undone_as_one() {
+    let mut bench = Bench::new();
+    let mut import = RunningImport::begin(&bench.chat).unwrap();
+    let work = FolderRecord {
+        name: "Work".into(),
+        collapsed: false,
+        created_at: 5,
+    };
+    import.add_folder(work).unwrap();
+    for mut whole in chats(3, "How heavy?") {
+        whole.chat.folder = Some("Work".into());
+        import.add(whole).unwrap();
+    }
+    assert_eq!(titles(&bench), [] as [&str; 0]);
+    assert!(RunningImport::begin(&bench.chat).is_err(), "one at a time");
+    let counts = import.finish().unwrap();
+    assert_eq!((counts.added, counts.known), (3, 0));
+    bench.until(|event| matches!(event, ChatEvent::ChatsChanged { chats } if chats.len() == 3));
+    assert_eq!(titles(&bench), ["Chat 0", "Chat 1", "Chat 2"]);
+    assert_eq!(bench.chat.snapshot().unwrap().folders.len(), 1);
+    assert!(!bench.chat.search("heavy").unwrap().is_empty());
+
+    let undone = bench.chat.undo().unwrap().unwrap();
+    assert_eq!(undone.label, "imported 3 chats");
+    assert_eq!(titles(&bench), [] as [&str; 0]);
+    assert_eq!(bench.chat.bin().unwrap().len(), 3);
+    assert!(bench.chat.snapshot().unwrap().folders.is_empty());
+    bench.chat.redo().unwrap();
+    assert_eq!(titles(&bench).len(), 3);
+    let snapshot = bench.chat.snapshot().unwrap();
+    assert!(
+        snapshot
+            .chats
+            .iter()
+            .all(|chat| chat.folder == Some(snapshot.folders[0].id))
+    );
+    bench.chat.undo().unwrap();
+    assert_eq!(
+        bench.chat.undo().unwrap(),
+        None,
+        "an undo of an undo is no other change"
+    );
+}
+
+#[test]
+fn what_is_here_already_is_left_out_and_what_went_on_is_added() {
+    let bench = Bench::new();
+    let chats = chats(3, "x");
+    import(&bench, chats.clone()).unwrap();
+    let again = import(&bench, chats.clone()).unwrap();
+    assert_eq!((again.added, again.known, again.changed), (0, 3, 0));
+    // Whoever goes on here has all that the file has.
+    let first = bench.chat.snapshot().unwrap().chats[0].id;
+    let mut bench = bench;
+    bench.ask(Some(first), "And how long?");
+    assert_eq!(import(&bench, chats.clone()).unwrap().known, 3);
+    // Whoever went on there has more.
+    let mut more = chats;
+    let mut message = more[0].messages[0].clone();
+    message.id = 2;
+    message.parent = Some(1);
+    message.text = "Later".into();
+    more[0].messages.push(message);
+    more[0].chat.leaf = Some(2);
+    for known in [2, 3] {
+        let counts = import(&bench, more.clone()).unwrap();
+        assert_eq!((counts.added, counts.known), (3 - known, known));
+    }
+    assert_eq!(titles(&bench).len(), 4);
+    // One that was deleted comes again.
+    let all: Vec<_> = bench
+        .chat
+        .snapshot()
+        .unwrap()
+        .chats
+        .iter()
+        .map(|chat| chat.id)
+        .collect();
+    bench.chat.delete(all).unwrap();
+    assert_eq!(import(&bench, more).unwrap().added, 3);
+}
+
+#[test]
+fn an_import_that_ends_before_it_is_whole_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), TODAY);
+    let mut dropped = RunningImport::begin(&bench.chat).unwrap();
+    for whole in chats(20, &"long ".repeat(5000)) {
+        dropped.add(whole).unwrap();
+    }
+    drop(dropped);
+    assert_eq!(titles(&bench), [] as [&str; 0]);
+    assert!(bench.chat.bin().unwrap().is_empty(), "nobody deleted them");
+
+    faults::refuse_writes(&path, &["message"]).unwrap();
+    let failure = import(&bench, chats(2, "x")).unwrap_err();
+    assert!(
+        failure.message.starts_with("Nothing was imported."),
+        "{failure}"
+    );
+    faults::allow_writes(&path).unwrap();
+    assert_eq!(import(&bench, chats(2, "x")).unwrap().added, 2);
+    bench.chat.shutdown();
+    let begun = Instant::now();
+    let store = Store::open(&path).unwrap();
+    while store.chats().purge(0, Duration::from_secs(5)).unwrap() {}
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert_eq!(store.chats().ids_of_all().unwrap().len(), 2);
+}
+
+#[test]
+fn others_are_served_while_chats_are_imported() {
+    let bench = Bench::new();
+    let mut import = RunningImport::begin(&bench.chat).unwrap();
+    let handle = bench.chat.clone();
+    let (done, is_done) = std::sync::mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        for whole in chats(300, &"How heavy is a goldcrest? ".repeat(200)) {
+            import.add(whole).unwrap();
+        }
+        import.finish().unwrap();
+        done.send(()).unwrap();
+    });
+    let mut longest = Duration::ZERO;
+    while is_done.try_recv().is_err() {
+        let begun = Instant::now();
+        handle.save_draft(None, "typing").unwrap();
+        longest = longest.max(begun.elapsed());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    worker.join().unwrap();
+    println!("the longest wait: {longest:?}");
+    assert!(longest < Duration::from_secs(2), "{longest:?}");
+}
+
+/// A store on a file with one chat, and a copy of it as it was before it had one.
+fn restorable() -> (tempfile::TempDir, std::path::PathBuf, Bench) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let store = Store::open(&path).unwrap();
+    let before = store.chats().create("Before", DAY, 100).unwrap();
+    add(&store, before, "x");
+    chat::back_up(&path, DAY, "14:05").unwrap();
+    let mut bench = Bench::start(store, &Script::default(), TODAY);
+    bench.until_ready();
+    bench.ask(None, "After");
+    (folder, path, bench)
+}
+
+#[test]
+fn a_copy_takes_the_stores_place_without_a_restart() {
+    let (_folder, path, mut bench) = restorable();
+    let copies = chat::good_copies(&path);
+    assert_eq!(copies[0].name, "manual-2026-03-05-14.05.db");
+    assert_eq!(
+        (copies[0].day.as_deref(), copies[0].time.as_deref()),
+        (Some(DAY), Some("14:05"))
+    );
+    bench
+        .chat
+        .rename(bench.chat.snapshot().unwrap().chats[0].id, "Renamed")
+        .unwrap();
+    let kept = bench.chat.restore_copy(&path, &copies[0].name).unwrap();
+    assert_eq!(titles(&bench), ["Before"]);
+    assert_eq!(
+        bench.chat.undo().unwrap(),
+        None,
+        "what was changed before is not there"
+    );
+    // What was there is kept, and what is written now is in the file.
+    bench.ask(None, "Later");
+    bench.chat.shutdown();
+    let titles = |path: &std::path::Path| {
+        let mut titles: Vec<_> = Store::open(path)
+            .unwrap()
+            .chats()
+            .list()
+            .unwrap()
+            .into_iter()
+            .map(|chat| chat.title)
+            .collect();
+        titles.sort();
+        titles
+    };
+    assert_eq!(titles(&path), ["Before", "Later"]);
+    assert_eq!(titles(&kept), ["Before", "Renamed"]);
+}
+
+#[test]
+fn a_copy_that_is_not_there_changes_nothing_and_neither_does_one_while_an_answer_is_written() {
+    let (_folder, path, mut bench) = restorable();
+    let before = titles(&bench);
+    assert!(bench.chat.restore_copy(&path, "day-2000-01-01.db").is_err());
+    assert_eq!(titles(&bench), before);
+    bench.script.answer([Step::Say("Well"), Step::Wait]);
+    let chat = bench.chat.snapshot().unwrap().chats[0].id;
+    bench.chat.send(Some(chat), "Go on", false).unwrap();
+    let failure = bench
+        .chat
+        .restore_copy(&path, "manual-2026-03-05-14.05.db")
+        .unwrap_err();
+    assert!(
+        failure.message.contains("answer is still being written"),
+        "{failure}"
+    );
+    bench.chat.stop(chat).unwrap();
+    bench.until(|event| matches!(event, ChatEvent::Ended { .. }));
+    assert_eq!(titles(&bench), before);
+}
+
+#[test]
+fn the_store_is_left_for_its_copy_or_goes_on_where_that_fails() {
+    let (_folder, path, bench) = restorable();
+    let failed = bench.chat.leave_store(|_| Err(Failure::other("no room")));
+    assert_eq!(failed.unwrap_err().message, "no room");
+    assert_eq!(titles(&bench).len(), 2);
+    let copied = bench.chat.leave_store(|file| {
+        // Nothing is in a journal beside it.
+        assert!(!file.with_extension("db-wal").exists());
+        Ok(())
+    });
+    copied.unwrap();
+    let closed = bench.chat.snapshot().unwrap_err();
+    assert!(closed.message.contains("closing"), "{closed}");
+    assert_eq!(Store::open(&path).unwrap().chats().list().unwrap().len(), 2);
+}

@@ -1,0 +1,31 @@
+//! Moments as a reader of an export sees them.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// 3 March 2026, 14:05; empty where the number is no moment.
+pub(crate) fn moment(seconds: i64, zone: &TimeZone) -> String {
+    written(seconds, zone, "%-d %B %Y, %H:%M")
+}
+
+/// 3 March 2026.
+pub(crate) fn day(seconds: i64, zone: &TimeZone) -> String {
+    written(seconds, zone, "%-d %B %Y")
+}
+
+fn written(seconds: i64, zone: &TimeZone, format: &str) -> String {
+    let moment = Timestamp::from_second(seconds);
+    moment.map_or(String::new(), |moment| {
+        moment.to_zoned(zone.clone()).strftime(format).to_string()
+    })
+}
+
+/// Unix seconds of an ISO date with its time.
+pub(crate) fn from_iso(text: &str) -> Option<i64> {
+    text.parse::<Timestamp>().ok().map(Timestamp::as_second)
+}
+
+/// The ISO date of a moment, as chats have it.
+pub(crate) fn iso_day(seconds: i64, zone: &TimeZone) -> String {
+    written(seconds, zone, "%Y-%m-%d")
+}

@@ -1,0 +1,165 @@
+//! Chats as one HTML page that looks like the app: its own style sheets, no script, nothing from elsewhere.
+
+mod escaped;
+mod formula;
+mod rendered;
+
+use std::io::{self, Write};
+
+use store::{Role, WholeChat};
+
+use self::escaped::escaped;
+use self::rendered::rendered;
+use crate::dates::{day, moment};
+use crate::options::WriteOptions;
+use crate::shown::{Shown, branch, ending, thought};
+
+/// The window's: colours and sizes, answers, code. Then what only a document has.
+const STYLES: [&str; 5] = [
+    include_str!("../../../../ui/src/styles/tokens.css"),
+    include_str!("../../../../ui/src/styles/answer.css"),
+    include_str!("../../../../ui/src/styles/code.css"),
+    include_str!("../../../../ui/src/styles/document.css"),
+    include_str!("html/page.css"),
+];
+
+/// Begins the page; where it has several chats, with a list of them.
+pub(crate) fn begin(out: &mut dyn Write, titles: &[String]) -> io::Result<()> {
+    let title = match titles {
+        [one] => one.as_str(),
+        _ => "Chats",
+    };
+    write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"generator\" content=\"Goldcrest\">\n\
+         <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main class=\"document\">\n",
+        escaped(title),
+        STYLES.concat()
+    )?;
+    if titles.len() > 1 {
+        let count = figures::count(titles.len());
+        write!(
+            out,
+            "<nav aria-label=\"Chats\">\n<h1>{count} chats</h1>\n<ol>\n"
+        )?;
+        for (at, title) in titles.iter().enumerate() {
+            let at = at + 1;
+            writeln!(
+                out,
+                "<li dir=\"auto\"><a href=\"#chat-{at}\">{}</a></li>",
+                escaped(title)
+            )?;
+        }
+        write!(out, "</ol>\n</nav>\n")?;
+    }
+    Ok(())
+}
+
+/// The chat at this place of the list.
+pub(crate) fn chat(
+    out: &mut dyn Write,
+    at: usize,
+    whole: &WholeChat,
+    options: &WriteOptions,
+) -> io::Result<()> {
+    one(out, at, whole, options, "")
+}
+
+fn one(
+    out: &mut dyn Write,
+    at: usize,
+    whole: &WholeChat,
+    options: &WriteOptions,
+    unfolded: &str,
+) -> io::Result<()> {
+    let zone = &options.zone;
+    let (begun, last) = (
+        day(whole.chat.created_at, zone),
+        day(whole.chat.updated_at, zone),
+    );
+    let days = if begun == last {
+        begun
+    } else {
+        format!("{begun} to {last}")
+    };
+    write!(
+        out,
+        "<article class=\"chat\" id=\"chat-{}\">\n<header>\n<h1 dir=\"auto\">{}</h1>\n<p class=\"when\">{days}</p>\n</header>\n",
+        at + 1,
+        escaped(&whole.chat.title)
+    )?;
+    for shown in branch(whole) {
+        if shown.message.role == Role::User {
+            question(out, &shown, options)?;
+        } else {
+            answer(out, &shown, options, unfolded)?;
+        }
+    }
+    writeln!(out, "</article>")
+}
+
+pub(crate) fn end(out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"</main>\n</body>\n</html>\n")
+}
+
+/// One chat, for a page that has the style sheets: the window prints it. Thinking is unfolded, as paper cannot be touched.
+#[must_use]
+pub fn article(whole: &WholeChat, options: &WriteOptions) -> String {
+    let mut written = Vec::new();
+    // Memory takes everything.
+    let _ = one(&mut written, 0, whole, options, " open");
+    String::from_utf8(written).unwrap_or_default()
+}
+
+fn question(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
+    let text = escaped(&shown.message.text);
+    write!(
+        out,
+        "<section class=\"question\">\n<h2 class=\"unseen\">You</h2>\n<div class=\"bubble\" dir=\"auto\">{text}</div>\n"
+    )?;
+    foot(out, shown, options)
+}
+
+fn answer(
+    out: &mut dyn Write,
+    shown: &Shown<'_>,
+    options: &WriteOptions,
+    unfolded: &str,
+) -> io::Result<()> {
+    let message = shown.message;
+    write!(
+        out,
+        "<section class=\"answer-message\">\n<h2 class=\"unseen\">Answer</h2>\n"
+    )?;
+    if let Some(thinking) = message.thinking.as_deref().filter(|_| options.thinking) {
+        let (title, text) = (thought(message), escaped(thinking.trim()));
+        writeln!(
+            out,
+            "<details class=\"thinking\"{unfolded}><summary>{title}</summary><div dir=\"auto\">{text}</div></details>"
+        )?;
+    }
+    if !message.text.is_empty() {
+        writeln!(
+            out,
+            "<div class=\"answer\">\n{}</div>",
+            rendered(&message.text)
+        )?;
+    }
+    if let Some(words) = ending(message) {
+        writeln!(out, "<p class=\"note\">{}</p>", escaped(words))?;
+    }
+    foot(out, shown, options)
+}
+
+fn foot(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
+    let at = moment(shown.message.created_at, &options.zone);
+    let version = match shown.version {
+        (_, 1) => String::new(),
+        (place, count) => format!(", version {place} of {count}"),
+    };
+    write!(out, "<p class=\"when\">{at}{version}</p>\n</section>\n")
+}

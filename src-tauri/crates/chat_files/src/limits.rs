@@ -1,0 +1,49 @@
+//! How long titles and texts are.
+
+use store::WholeChat;
+
+/// Characters of a title.
+const TITLE: usize = 200;
+/// Bytes of a text, as of a message that is written here.
+const TEXT: usize = 4_000_000;
+
+/// Cuts what is longer than it can be here. Returns how many texts that were.
+pub(crate) fn cut_long_texts(whole: &mut WholeChat) -> usize {
+    whole.chat.title = title(&whole.chat.title);
+    let mut cut = 0;
+    for message in &mut whole.messages {
+        let texts = [Some(&mut message.text), message.thinking.as_mut()];
+        for text in texts.into_iter().flatten().filter(|text| text.len() > TEXT) {
+            text.truncate(text.floor_char_boundary(TEXT));
+            text.push_str("\n\n[The rest was too long to be imported.]");
+            // They would say more than the text.
+            message.tokens.clear();
+            cut += 1;
+        }
+    }
+    cut
+}
+
+/// One line, not endless.
+fn title(text: &str) -> String {
+    let mut title = String::new();
+    let mut letters = 0;
+    for word in text.split(|letter: char| letter.is_whitespace() || letter.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        if !title.is_empty() {
+            title.push(' ');
+            letters += 1;
+        }
+        for letter in word.chars() {
+            if letters == TITLE - 1 {
+                title.push('…');
+                return title;
+            }
+            title.push(letter);
+            letters += 1;
+        }
+    }
+    title
+}

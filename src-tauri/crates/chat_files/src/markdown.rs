@@ -1,0 +1,218 @@
+//! Chats as Markdown.
+
+use std::io::{self, Write};
+
+use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
+use store::{Role, WholeChat};
+
+use crate::dates::{day, moment};
+use crate::options::WriteOptions;
+use crate::shown::{Shown, branch, ending, thought};
+
+/// Headings of a message begin below those of the chat and its messages.
+const BELOW: usize = 2;
+
+pub(crate) fn chat(
+    out: &mut dyn Write,
+    whole: &WholeChat,
+    options: &WriteOptions,
+) -> io::Result<()> {
+    let zone = &options.zone;
+    let (begun, last) = (
+        day(whole.chat.created_at, zone),
+        day(whole.chat.updated_at, zone),
+    );
+    writeln!(out, "# {}\n", one_line(&whole.chat.title))?;
+    if begun == last {
+        writeln!(out, "*{begun}*")?;
+    } else {
+        writeln!(out, "*{begun} to {last}*")?;
+    }
+    for shown in branch(whole) {
+        message(out, &shown, options)?;
+    }
+    Ok(())
+}
+
+fn message(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
+    let Shown { message, version } = shown;
+    let who = if message.role == Role::User {
+        "You"
+    } else {
+        "Answer"
+    };
+    let at = moment(message.created_at, &options.zone);
+    let version = match version {
+        (_, 1) => String::new(),
+        (place, count) => format!(", version {place} of {count}"),
+    };
+    writeln!(out, "\n## {who}\n\n*{at}{version}*")?;
+    if let Some(thinking) = message.thinking.as_deref().filter(|_| options.thinking) {
+        // In a quotation nothing in it reaches what follows.
+        writeln!(out, "\n> **{}**\n>", thought(message))?;
+        for line in contained(thinking.trim()).lines() {
+            writeln!(out, "{}", format!("> {line}").trim_end())?;
+        }
+    }
+    if !message.text.is_empty() {
+        writeln!(out, "\n{}", contained(&message.text))?;
+    }
+    if let Some(words) = ending(message) {
+        writeln!(out, "\n*{}*", one_line(words))?;
+    }
+    Ok(())
+}
+
+/// A title in a heading or a sentence in italics: one line, in which nothing is markup.
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        for letter in word.chars() {
+            if matches!(
+                letter,
+                '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '$' | '~' | '|'
+            ) {
+                line.push('\\');
+            }
+            line.push(letter);
+        }
+    }
+    line
+}
+
+/// A text so that it ends where it ends: an open fence is closed, its headings are below those of the message, and where
+/// what follows would still be a part of it, as after the beginning of an HTML comment, it is a block of code.
+fn contained(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let written = headings_below(&text);
+    if ends(&written) {
+        return written;
+    }
+    let longest = text
+        .split(|letter| letter != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}text\n{text}\n{fence}")
+}
+
+/// Whether what follows a text is no part of it, by the parser that all go by.
+fn ends(text: &str) -> bool {
+    let followed = format!("{text}\n\n# end");
+    let mut depth = 0_usize;
+    let mut last = None;
+    for event in Parser::new(&followed) {
+        match event {
+            Event::Start(tag) => {
+                if depth == 0 {
+                    last = Some(matches!(
+                        tag,
+                        Tag::Heading {
+                            level: HeadingLevel::H1,
+                            ..
+                        }
+                    ));
+                }
+                depth += 1;
+            }
+            Event::End(TagEnd::Heading(_) | _) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    last == Some(true)
+}
+
+/// A fenced block of code, as far as it has come.
+#[derive(Clone, Copy)]
+struct Fence {
+    mark: char,
+    length: usize,
+}
+
+/// Moves the headings down that are not in code, and closes a fence that is open at the end.
+fn headings_below(text: &str) -> String {
+    let mut written = String::new();
+    let mut open: Option<Fence> = None;
+    for (at, line) in text.lines().enumerate() {
+        if at > 0 {
+            written.push('\n');
+        }
+        let bare = line.trim_start_matches(' ');
+        let is_indented = line.len() - bare.len() > 3;
+        let fence = (!is_indented).then(|| fence_of(bare)).flatten();
+        match (open, fence) {
+            (Some(begun), Some((found, true)))
+                if found.mark == begun.mark && found.length >= begun.length =>
+            {
+                open = None;
+            }
+            (None, Some((found, _))) => open = Some(found),
+            _ => {}
+        }
+        let marks = bare.len() - bare.trim_start_matches('#').len();
+        let is_heading = open.is_none()
+            && !is_indented
+            && (1..=6).contains(&marks)
+            && bare[marks..].chars().next().is_none_or(char::is_whitespace);
+        if is_heading {
+            written.push_str(&"#".repeat(BELOW.min(6 - marks)));
+            written.push_str(bare);
+        } else {
+            written.push_str(line);
+        }
+    }
+    if let Some(Fence { mark, length }) = open {
+        written.push('\n');
+        written.extend(std::iter::repeat_n(mark, length));
+    }
+    written
+}
+
+/// The fence that a line is, and whether it may close one.
+fn fence_of(line: &str) -> Option<(Fence, bool)> {
+    let mark = line
+        .chars()
+        .next()
+        .filter(|mark| matches!(mark, '`' | '~'))?;
+    let length = line.len() - line.trim_start_matches(mark).len();
+    let rest = &line[length..];
+    let is_fence = length >= 3 && !(mark == '`' && rest.contains('`'));
+    is_fence.then(|| (Fence { mark, length }, rest.trim().is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_ends_where_it_ends() {
+        for (text, written) in [
+            ("plain", "plain"),
+            ("# One\n###### Six\n#hash", "### One\n###### Six\n#hash"),
+            ("```rust\n# not a heading", "```rust\n# not a heading\n```"),
+            ("~~~~\n~~~\n```", "~~~~\n~~~\n```\n~~~~"),
+            ("```\na\n```\n# After", "```\na\n```\n### After"),
+            ("<!-- never closed", "```text\n<!-- never closed\n```"),
+            ("<script>\n````", "`````text\n<script>\n````\n`````"),
+            (
+                "- a list\n\n  ```\n  open",
+                "- a list\n\n  ```\n  open\n```",
+            ),
+        ] {
+            let found = contained(text);
+            assert_eq!(found, written);
+            assert!(ends(&found), "{found}");
+        }
+        assert!(!ends("<!-- never closed"));
+        assert!(!ends("```\nopen"));
+    }
+
+    #[test]
+    fn a_title_is_one_line_without_markup() {
+        assert_eq!(one_line("# *a*\n`b` <i>"), "\\# \\*a\\* \\`b\\` \\<i\\>");
+    }
+}

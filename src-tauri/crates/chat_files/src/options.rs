@@ -1,0 +1,38 @@
+//! How chats are written.
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+/// What an export is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Everything, to be read again: a line per chat and per message.
+    Jsonl,
+    /// The shown branches, as text.
+    Markdown,
+    /// The shown branches, as one page that looks like the app.
+    Html,
+}
+
+impl Format {
+    /// The extension of its files, without a dot.
+    #[must_use]
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Jsonl => "jsonl",
+            Format::Markdown => "md",
+            Format::Html => "html",
+        }
+    }
+}
+
+/// How chats are written that a person is to read.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// Whether thinking is written. JSONL has it in any case.
+    pub thinking: bool,
+    /// Where the reader is: dates are written for there.
+    pub zone: TimeZone,
+}

@@ -1,0 +1,209 @@
+//! Folders and .zip archives: which of their files have chats, and how those are read.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use crate::input::{Counted, Counter};
+use crate::source::jan;
+
+/// Folders in folders, and files, that are looked at.
+const DEEPEST: usize = 6;
+const MOST_FILES: usize = 200_000;
+
+/// Files by their names, `/` between folders.
+pub(super) enum Container {
+    Folder { root: PathBuf, names: Vec<String> },
+    Archive(ZipArchive<CountedFile>),
+}
+
+/// What has chats.
+pub(super) enum Entry {
+    File(String),
+    /// Jan keeps a chat in two files.
+    JanThread {
+        thread: String,
+        messages: Option<String>,
+    },
+}
+
+impl Entry {
+    pub fn name(&self) -> &str {
+        match self {
+            Entry::File(name) | Entry::JanThread { thread: name, .. } => name,
+        }
+    }
+}
+
+/// Bytes of a file, or of the files in a folder that may have chats.
+pub(super) fn size(path: &Path) -> io::Result<u64> {
+    if !path.is_dir() {
+        return Ok(fs::metadata(path)?.len());
+    }
+    let mut container = Container::folder(path)?;
+    let Container::Folder { root, names } = &mut container else {
+        return Ok(0);
+    };
+    let sizes = names
+        .iter()
+        .filter_map(|name| fs::metadata(root.join(name)).ok());
+    Ok(sizes.map(|file| file.len()).sum())
+}
+
+pub(super) fn is_archive(path: &Path) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(4).read_to_end(&mut begin)?;
+    Ok(begin == *b"PK\x03\x04" || begin == *b"PK\x05\x06")
+}
+
+impl Container {
+    pub fn folder(root: &Path) -> io::Result<Container> {
+        let mut names = Vec::new();
+        list(root, "", 0, &mut names)?;
+        Ok(Container::Folder {
+            root: root.to_owned(),
+            names,
+        })
+    }
+
+    pub fn archive(path: &Path, counter: &Counter) -> io::Result<Container> {
+        let file = CountedFile {
+            file: File::open(path)?,
+            counter: counter.clone(),
+        };
+        Ok(Container::Archive(
+            ZipArchive::new(file).map_err(of_archive)?,
+        ))
+    }
+
+    /// The files that have chats, by name.
+    pub fn chosen(&self) -> Vec<Entry> {
+        let mut names: Vec<String> = match self {
+            Container::Folder { names, .. } => names.clone(),
+            // A name that cannot be read is none that a program of these gives.
+            Container::Archive(archive) => {
+                let names = archive.file_names().flatten();
+                names.map(std::borrow::Cow::into_owned).collect()
+            }
+        };
+        names.sort_unstable();
+        let mut threads = BTreeMap::new();
+        let mut files = Vec::new();
+        for name in &names {
+            let (folder, file) = name.rsplit_once('/').unwrap_or(("", name.as_str()));
+            let is_hidden = name
+                .split('/')
+                .any(|part| part.starts_with('.') || part == "__MACOSX");
+            if is_hidden {
+                continue;
+            }
+            if file == jan::THREAD {
+                threads.insert(folder, name);
+            } else if has_chats(file) {
+                files.push(Entry::File(name.clone()));
+            }
+        }
+        let threads = threads.into_iter().map(|(folder, thread)| {
+            let messages = if folder.is_empty() {
+                jan::MESSAGES.to_owned()
+            } else {
+                format!("{folder}/{}", jan::MESSAGES)
+            };
+            let is_there = names.binary_search(&messages).is_ok();
+            Entry::JanThread {
+                thread: thread.clone(),
+                messages: is_there.then_some(messages),
+            }
+        });
+        let threads: Vec<Entry> = threads.collect();
+        files.extend(threads);
+        files
+    }
+
+    pub fn open<'a>(&'a mut self, name: &str, counter: &Counter) -> io::Result<Counted<'a>> {
+        match self {
+            Container::Folder { root, .. } => {
+                Ok(Counted::of(File::open(root.join(name))?, counter))
+            }
+            Container::Archive(archive) => {
+                let input = archive.by_name(name).map_err(of_archive)?;
+                Ok(Counted::unpacked(input, counter))
+            }
+        }
+    }
+}
+
+/// By its name: an archive has files that say the same once more, or something else.
+fn has_chats(file: &str) -> bool {
+    let file = file.to_ascii_lowercase();
+    let is_numbered = file
+        .strip_prefix("conversations-")
+        .and_then(|rest| rest.strip_suffix(".json"))
+        .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    file == "conversations.json"
+        || is_numbered
+        || file.ends_with(".conversation.json")
+        || (file.ends_with(".jsonl") && file != jan::MESSAGES)
+}
+
+/// The files in a folder; links are not followed.
+fn list(root: &Path, below: &str, depth: usize, names: &mut Vec<String>) -> io::Result<()> {
+    for entry in fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        // A name that is not text is none that a program of these gives.
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        let name = if below.is_empty() {
+            name
+        } else {
+            format!("{below}/{name}")
+        };
+        let kind = entry.file_type()?;
+        if kind.is_dir() && depth < DEEPEST {
+            list(root, &name, depth + 1, names)?;
+        } else if kind.is_file() && (name.ends_with(".json") || name.ends_with(".jsonl")) {
+            names.push(name);
+        }
+        if names.len() > MOST_FILES {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "there are too many files in it",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn of_archive(error: ZipError) -> io::Error {
+    match error {
+        ZipError::Io(error) => error,
+        // Its list of files is at the end.
+        ZipError::InvalidArchive(_) => io::ErrorKind::UnexpectedEof.into(),
+        error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+    }
+}
+
+/// A file whose bytes are counted, wherever they are read.
+pub(super) struct CountedFile {
+    file: File,
+    counter: Counter,
+}
+
+impl Read for CountedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.counter.add(read);
+        Ok(read)
+    }
+}
+
+impl Seek for CountedFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}

@@ -1,0 +1,234 @@
+//! What is written, in the three formats.
+
+use std::fs;
+use std::io::{self, Write};
+
+use chat_files::{Format, Target, WriteError, WriteOptions, article, write};
+use jiff::tz::TimeZone;
+use store::{ChatId, MessageState, NewMessage, Progress, Role, Store};
+
+use crate::read_text;
+
+fn message(
+    store: &Store,
+    chat: ChatId,
+    parent: Option<store::MessageId>,
+    role: Role,
+    text: &str,
+) -> store::MessageId {
+    let message = NewMessage {
+        chat,
+        parent,
+        role,
+        state: MessageState::Done,
+        text,
+        thinks: role == Role::Assistant,
+        created_at: 1_772_700_000,
+    };
+    store.messages().add(&message).unwrap()
+}
+
+/// A chat in a folder, with two answers, and one that tries to break out.
+fn filled() -> (Store, ChatId) {
+    let store = Store::in_memory().unwrap();
+    let chat = store
+        .chats()
+        .create("Birds <b>& *bees*", "2026-03-05", 1_772_700_000)
+        .unwrap();
+    let asked = message(
+        &store,
+        chat,
+        None,
+        Role::User,
+        "How heavy?\n<script>alert(1)</script>",
+    );
+    message(&store, chat, Some(asked), Role::Assistant, "Five.");
+    let answer = message(&store, chat, Some(asked), Role::Assistant, "");
+    let progress = Progress {
+        text: "# Weight\n\nSix **grams**, $m = 6$.\n\n```rust\nfn main() {}".into(),
+        thinking: Some("Is it heavy?\n```\nopen".into()),
+        thinking_ms: Some(12_400),
+        ..Progress::default()
+    };
+    store.messages().journal(answer, &progress).unwrap();
+    store
+        .messages()
+        .end(answer, MessageState::Stopped, None, None)
+        .unwrap();
+    message(&store, chat, Some(answer), Role::User, "Thanks");
+    (store, chat)
+}
+
+fn options(thinking: bool) -> WriteOptions {
+    WriteOptions {
+        thinking,
+        zone: TimeZone::UTC,
+    }
+}
+
+fn written(store: &Store, chats: Option<&[ChatId]>, format: Format, thinking: bool) -> String {
+    let mut out = Vec::new();
+    write(
+        &store.records(),
+        chats,
+        format,
+        &options(thinking),
+        &mut out,
+        &mut |_, _| true,
+    )
+    .unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn markdown_is_read_by_people() {
+    let (store, _) = filled();
+    let text = written(&store, None, Format::Markdown, true);
+    assert_eq!(
+        text,
+        "# Birds \\<b\\>& \\*bees\\*\n\n*5 March 2026*\n\n\
+         ## You\n\n*5 March 2026, 08:40*\n\nHow heavy?\n<script>alert(1)</script>\n\n\
+         ## Answer\n\n*5 March 2026, 08:40, version 2 of 2*\n\n\
+         > **Thought for 12 s**\n>\n> Is it heavy?\n> ```\n> open\n> ```\n\n\
+         ### Weight\n\nSix **grams**, $m = 6$.\n\n```rust\nfn main() {}\n```\n\n*Stopped.*\n\n\
+         ## You\n\n*5 March 2026, 08:40*\n\nThanks\n"
+    );
+    assert!(!written(&store, None, Format::Markdown, false).contains("heavy?\n> "));
+}
+
+#[test]
+fn html_is_one_page_in_which_nothing_runs() {
+    let (store, chat) = filled();
+    let page = written(&store, None, Format::Html, true);
+    assert!(page.starts_with("<!doctype html>"));
+    for part in [
+        "<title>Birds &lt;b&gt;&amp; *bees*</title>",
+        "&lt;script&gt;alert(1)&lt;/script&gt;",
+        "<h3>Weight</h3>",
+        "<strong>grams</strong>",
+        "<math",
+        "<summary>Thought for 12 s</summary>",
+        "<p class=\"note\">Stopped.</p>",
+        "version 2 of 2",
+        "default-src 'none'",
+        "prefers-color-scheme",
+        "@media print",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for part in [
+        "<script",
+        "<img",
+        "<link",
+        "http://",
+        "javascript:",
+        "Five.",
+    ] {
+        assert!(!page.contains(part), "{part}");
+    }
+    assert!(!written(&store, None, Format::Html, false).contains("Is it heavy?"));
+    let second = store
+        .chats()
+        .create("Another", "2026-03-05", 1_772_800_000)
+        .unwrap();
+    message(&store, second, None, Role::User, "Hi");
+    let page = written(&store, None, Format::Html, true);
+    assert!(page.contains("<h1>2 chats</h1>") && page.contains("<a href=\"#chat-2\">Another</a>"));
+    let whole = store.records().read(chat).unwrap();
+    let paper = article(&whole, &options(true));
+    assert!(paper.starts_with("<article") && paper.contains("<details class=\"thinking\" open>"));
+}
+
+#[test]
+fn jsonl_has_everything_and_the_folders_that_it_needs() {
+    let (store, chat) = filled();
+    for name in ["Empty", "Work"] {
+        store.folders().create(name, 7).unwrap();
+    }
+    let work = store.folders().list().unwrap()[1].id;
+    let values = vec![(chat, Some(work.0))];
+    store
+        .chats()
+        .set(store::ChatField::Folder, &values)
+        .unwrap();
+    let all = written(&store, None, Format::Jsonl, false);
+    let found = read_text("a.jsonl", &all).unwrap();
+    assert_eq!(found.folders.len(), 2);
+    assert_eq!(found.chats[0].messages.len(), 4);
+    assert_eq!(found.chats[0].chat.folder.as_deref(), Some("Work"));
+    let selection = written(&store, Some(&[chat]), Format::Jsonl, false);
+    let found = read_text("a.jsonl", &selection).unwrap();
+    assert_eq!(found.folders.len(), 1);
+}
+
+/// Takes no more than this many bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.checked_sub(bytes.len()) {
+            Some(left) => self.0 = left,
+            None => return Err(io::ErrorKind::StorageFull.into()),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_and_an_end_are_errors_of_their_own() {
+    let (store, _) = filled();
+    for format in [Format::Jsonl, Format::Markdown, Format::Html] {
+        let records = store.records();
+        let full = write(
+            &records,
+            None,
+            format,
+            &options(true),
+            &mut Full(100),
+            &mut |_, _| true,
+        );
+        assert!(
+            matches!(full, Err(WriteError::Output(error)) if error.kind() == io::ErrorKind::StorageFull)
+        );
+        let ended = write(
+            &records,
+            None,
+            format,
+            &options(true),
+            &mut Full(1 << 20),
+            &mut |_, _| false,
+        );
+        assert!(matches!(ended, Err(WriteError::Cancelled)));
+    }
+}
+
+#[test]
+fn a_file_is_there_when_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.md");
+    fs::write(&path, "before").unwrap();
+    let names = || fs::read_dir(folder.path()).unwrap().count();
+    let mut target = Target::begin(&path).unwrap();
+    target.write_all(&[b'x'; 100_000]).unwrap();
+    assert_eq!(
+        (names(), fs::read_to_string(&path).unwrap().as_str()),
+        (2, "before")
+    );
+    drop(target);
+    assert_eq!(
+        (names(), fs::read_to_string(&path).unwrap().as_str()),
+        (1, "before")
+    );
+    let mut target = Target::begin(&path).unwrap();
+    target.write_all(b"after").unwrap();
+    target.keep().unwrap();
+    assert_eq!(
+        (names(), fs::read_to_string(&path).unwrap().as_str()),
+        (1, "after")
+    );
+    assert!(Target::begin(&folder.path().join("none/a.md")).is_err());
+}

@@ -1,0 +1,562 @@
+//! Reading chats out of a database, and writing them into one.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use inference::Role;
+use rusqlite::types::FromSqlError;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::value::RawValue;
+
+use crate::error::StoreError;
+use crate::record::{
+    ChatRecord, ChosenPreset, FolderRecord, MessagePlace, MessageRecord, PresetRecord, WholeChat,
+};
+use crate::table::chat::{ChatRow, ChatTable};
+use crate::table::draft::DraftPlace;
+use crate::table::folder::{FolderRow, FolderTable};
+use crate::table::id::{ChatId, FolderId, MessageId, PresetId};
+use crate::table::message::{ErrorRow, MessageState, pack, unpack};
+use crate::table::preset::{ChatPreset, PresetTable};
+
+/// A chat that is being written into a database, as far as it is there.
+#[derive(Debug)]
+pub struct IncomingChat {
+    whole: WholeChat,
+    chat: Option<ChatId>,
+    /// Of the messages that are written.
+    ids: Vec<MessageId>,
+    /// How many of them have their pointer to the next one.
+    linked: usize,
+}
+
+/// A chat that is written, and what of it names others: that is set when all are there.
+#[derive(Debug)]
+pub struct WrittenChat {
+    /// The chat.
+    pub id: ChatId,
+    folder: Option<String>,
+    continues: Option<String>,
+    chosen_preset: Option<ChosenPreset>,
+    prompt_leaves: Vec<(MessageId, MessagePlace)>,
+}
+
+impl IncomingChat {
+    /// A chat without [`WholeChat::fault`].
+    pub fn new(whole: WholeChat) -> IncomingChat {
+        IncomingChat {
+            whole,
+            chat: None,
+            ids: Vec::new(),
+            linked: 0,
+        }
+    }
+
+    /// Its uid.
+    pub fn uid(&self) -> &str {
+        &self.whole.chat.uid
+    }
+
+    fn written(self) -> Option<WrittenChat> {
+        let leaves = self.ids.into_iter().zip(self.whole.messages);
+        Some(WrittenChat {
+            id: self.chat?,
+            folder: self.whole.chat.folder,
+            continues: self.whole.chat.continues,
+            chosen_preset: self.whole.chat.chosen_preset,
+            prompt_leaves: leaves
+                .filter_map(|(id, message)| Some((id, message.prompt_leaf?)))
+                .collect(),
+        })
+    }
+
+    fn id_of(&self, place: Option<u32>) -> Option<i64> {
+        let id = self.ids.get(place?.checked_sub(1)? as usize)?;
+        Some(id.0)
+    }
+}
+
+/// Chats as they leave a database and come into one.
+pub struct ChatRecords<'s> {
+    pub(crate) db: &'s Connection,
+}
+
+/// How long a write may take at most.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+const CHAT: &str = "uid, title, today, created_at, updated_at, leaf, \
+     (SELECT name FROM folder WHERE folder.id = chat.folder), pinned_at, archived_at, \
+     (SELECT uid FROM chat AS other WHERE other.id = chat.continues AND other.deleted_at IS NULL), \
+     (SELECT name FROM preset WHERE preset.id = chosen.preset), chosen.instructions";
+const MESSAGE: &str = "id, parent, shown, role, state, text, thinks, thinking, thinking_ms, tokens, model, stats, \
+     error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, created_at, prompt_leaf, read_again, length_wish";
+
+impl ChatRecords<'_> {
+    /// All chats that are not deleted, in an order that does not depend on the database.
+    pub fn all(&self) -> Result<Vec<ChatId>, StoreError> {
+        self.ids(
+            "SELECT id FROM chat WHERE deleted_at IS NULL ORDER BY created_at, uid, id",
+            [],
+        )
+    }
+
+    /// The chats that may be the one of this uid: those that have it, of which an import with this mark may have written
+    /// some, and those that were imported as later states of it, under [`later_uid`].
+    pub fn of_uid(&self, uid: &str, mark: i64) -> Result<Vec<ChatId>, StoreError> {
+        let sql = "SELECT id FROM chat WHERE uid = ?1 AND (deleted_at IS NULL OR deleted_at = ?2)
+                   UNION ALL
+                   SELECT id FROM chat WHERE uid > ?1 || '#' AND uid < ?1 || '$' AND deleted_at IS NULL";
+        self.ids(sql, (uid, mark))
+    }
+
+    /// Whether a chat has this uid, be it deleted.
+    pub fn has_uid(&self, uid: &str) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM chat WHERE uid = ?1)";
+        Ok(self
+            .db
+            .prepare_cached(sql)?
+            .query_row([uid], |row| row.get(0))?)
+    }
+
+    /// All chats that are not deleted, the latest first, each with the number of its messages.
+    pub fn list(&self) -> Result<Vec<(ChatRow, u32)>, StoreError> {
+        let mut count = self
+            .db
+            .prepare_cached("SELECT count(*) FROM message WHERE chat = ?1")?;
+        let rows = ChatTable { db: self.db }.list()?.into_iter();
+        let counted = rows.map(|row| {
+            let messages = count.query_row([row.id.0], |row| row.get(0))?;
+            Ok((row, messages))
+        });
+        counted.collect()
+    }
+
+    /// The title of a chat that is not deleted.
+    pub fn title(&self, chat: ChatId) -> Result<String, StoreError> {
+        let sql = "SELECT title FROM chat WHERE id = ?1 AND deleted_at IS NULL";
+        let mut read = self.db.prepare_cached(sql)?;
+        let title = read.query_row([chat.0], |row| row.get(0)).optional()?;
+        title.ok_or(StoreError::NotFound("chat"))
+    }
+
+    fn ids(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<Vec<ChatId>, StoreError> {
+        let mut query = self.db.prepare_cached(sql)?;
+        let ids = query.query_map(parameters, |row| row.get(0).map(ChatId))?;
+        Ok(ids.collect::<Result<_, _>>()?)
+    }
+
+    /// A chat with all its messages, be it deleted.
+    pub fn read(&self, chat: ChatId) -> Result<WholeChat, StoreError> {
+        let sql = format!("SELECT {MESSAGE} FROM message WHERE chat = ?1 ORDER BY id");
+        let mut read = self.db.prepare_cached(&sql)?;
+        let mut ids: Vec<i64> = Vec::new();
+        let mut rows = read.query([chat.0])?;
+        let mut messages = Vec::new();
+        while let Some(row) = rows.next()? {
+            ids.push(row.get(0)?);
+            let leaf: Option<i64> = row.get(19)?;
+            let (links, mut message) = message(row)?;
+            message.prompt_leaf = leaf.map_or(Ok(None), |leaf| self.place_of(leaf))?;
+            messages.push((links, message));
+        }
+        // Until here they are named by their ids.
+        let place = |id: Option<i64>| {
+            let at = ids.binary_search(&id?).ok()?;
+            u32::try_from(at + 1).ok()
+        };
+        let messages = (1..).zip(messages).map(|(id, (links, message))| {
+            let [parent, shown, kept_from, thinking_from] = links.map(place);
+            MessageRecord {
+                id,
+                parent,
+                shown,
+                kept_from,
+                thinking_from,
+                ..message
+            }
+        });
+        let messages = messages.collect();
+        let sql = format!(
+            "SELECT {CHAT} FROM chat LEFT JOIN chat_preset AS chosen ON chosen.chat = chat.id WHERE chat.id = ?1"
+        );
+        let chat = self.db.prepare_cached(&sql)?.query_row([chat.0], |row| {
+            Ok(ChatRecord {
+                uid: row.get(0)?,
+                title: row.get(1)?,
+                today: row.get(2)?,
+                created_at: row.get(3)?,
+                updated_at: row.get(4)?,
+                leaf: place(row.get(5)?),
+                folder: row.get(6)?,
+                pinned_at: row.get(7)?,
+                archived_at: row.get(8)?,
+                continues: row.get(9)?,
+                chosen_preset: chosen_preset(row)?,
+            })
+        });
+        let chat = chat.optional()?.ok_or(StoreError::NotFound("chat"))?;
+        Ok(WholeChat { chat, messages })
+    }
+
+    /// Where a message is, if its chat is not deleted.
+    fn place_of(&self, message: i64) -> Result<Option<MessagePlace>, StoreError> {
+        let sql = "SELECT chat.uid,
+                       (SELECT count(*) FROM message AS before
+                        WHERE before.chat = message.chat AND before.id <= message.id)
+                   FROM message JOIN chat ON chat.id = message.chat
+                   WHERE message.id = ?1 AND chat.deleted_at IS NULL";
+        let mut read = self.db.prepare_cached(sql)?;
+        let place = read.query_row([message], |row| {
+            Ok(MessagePlace {
+                chat: row.get(0)?,
+                message: row.get(1)?,
+            })
+        });
+        Ok(place.optional()?)
+    }
+
+    /// Writes as much of `chats` as it can in the given time, in one transaction; those that are whole are taken from the
+    /// front. They are hidden, as deleted at `mark`, until [`ChatRecords::publish`]. A `mark` below 0 is no time, and is
+    /// never that of another import: what a crash leaves is purged with what was deleted long ago.
+    ///
+    /// Returns those that are whole. A text is indexed in one go, so that a long one may take longer.
+    pub fn write(
+        &self,
+        chats: &mut VecDeque<IncomingChat>,
+        mark: i64,
+        within: Duration,
+    ) -> Result<Vec<WrittenChat>, StoreError> {
+        // One that is never over is not to overflow.
+        let end = Instant::now() + within.min(LONGEST);
+        let transaction = self.db.unchecked_transaction()?;
+        let mut whole = Vec::new();
+        while let Some(incoming) = chats.front_mut() {
+            if !self.write_one(incoming, mark, end)? {
+                break;
+            }
+            whole.extend(chats.pop_front().and_then(IncomingChat::written));
+        }
+        transaction.commit()?;
+        Ok(whole)
+    }
+
+    /// Whether the chat is whole now.
+    fn write_one(
+        &self,
+        incoming: &mut IncomingChat,
+        mark: i64,
+        end: Instant,
+    ) -> Result<bool, StoreError> {
+        let is_over = || Instant::now() >= end;
+        let chat = match incoming.chat {
+            Some(chat) => chat,
+            None => self.create(&incoming.whole.chat, mark)?,
+        };
+        incoming.chat = Some(chat);
+        while let Some(message) = incoming.whole.messages.get(incoming.ids.len()) {
+            let id = self.add(chat, message, incoming)?;
+            incoming.ids.push(id);
+            if is_over() {
+                return Ok(false);
+            }
+        }
+        while let Some(message) = incoming.whole.messages.get(incoming.linked) {
+            if let Some(shown) = incoming.id_of(message.shown) {
+                let id = incoming.ids[incoming.linked];
+                self.db
+                    .prepare_cached("UPDATE message SET shown = ?2 WHERE id = ?1")?
+                    .execute((id.0, shown))?;
+            }
+            incoming.linked += 1;
+            if incoming.linked % 64 == 0 && is_over() {
+                return Ok(false);
+            }
+        }
+        let leaf = incoming.id_of(incoming.whole.chat.leaf);
+        self.db
+            .prepare_cached("UPDATE chat SET leaf = ?2 WHERE id = ?1")?
+            .execute((chat.0, leaf))?;
+        Ok(true)
+    }
+
+    fn create(&self, chat: &ChatRecord, mark: i64) -> Result<ChatId, StoreError> {
+        let ChatRecord {
+            uid,
+            title,
+            today,
+            created_at,
+            updated_at,
+            pinned_at,
+            archived_at,
+            // They come when what they name is there.
+            leaf: _,
+            folder: _,
+            continues: _,
+            chosen_preset: _,
+        } = chat;
+        self.db
+            .prepare_cached(
+                "INSERT INTO chat (uid, title, today, created_at, updated_at, pinned_at, archived_at, deleted_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )?
+            .execute((
+                uid,
+                title,
+                today,
+                created_at,
+                updated_at,
+                pinned_at,
+                archived_at,
+                mark,
+            ))?;
+        Ok(ChatId(self.db.last_insert_rowid()))
+    }
+
+    fn add(
+        &self,
+        chat: ChatId,
+        message: &MessageRecord,
+        incoming: &IncomingChat,
+    ) -> Result<MessageId, StoreError> {
+        let state = match message.state {
+            MessageState::Writing => MessageState::Interrupted,
+            state => state,
+        };
+        self.db
+            .prepare_cached(
+                "INSERT INTO message (chat, parent, role, state, text, thinks, thinking, thinking_ms, tokens, model,
+                     stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking,
+                     read_again, length_wish, created_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+            )?
+            .execute(rusqlite::params![
+                chat.0,
+                incoming.id_of(message.parent),
+                message.role.name(),
+                state,
+                message.text,
+                message.thinks,
+                message.thinking,
+                message.thinking_ms,
+                pack(&message.tokens),
+                message.model,
+                message.stats.as_deref().map(RawValue::get),
+                message.error.as_ref().map(|error| &error.code),
+                message.error.as_ref().map(|error| &error.message),
+                incoming.id_of(message.kept_from),
+                incoming.id_of(message.thinking_from),
+                message.omitted_messages,
+                message.omitted_thinking,
+                message.read_again,
+                message.length_wish,
+                message.created_at,
+            ])?;
+        Ok(MessageId(self.db.last_insert_rowid()))
+    }
+
+    /// Shows all that was written with this mark at once. Returns the folders and the presets that were made for it: those
+    /// that were not there.
+    pub fn publish(
+        &self,
+        mark: i64,
+        folders: &[FolderRecord],
+        presets: &[PresetRecord],
+        chats: &[WrittenChat],
+    ) -> Result<(Vec<FolderId>, Vec<PresetId>), StoreError> {
+        let transaction = self.db.unchecked_transaction()?;
+        let table = FolderTable { db: self.db };
+        let rows = table.list()?.into_iter();
+        let mut by_name: HashMap<String, FolderId> = rows.map(|row| (row.name, row.id)).collect();
+        let mut made = Vec::new();
+        for folder in folders {
+            if !by_name.contains_key(&folder.name) {
+                let id = table.create(&folder.name, folder.created_at)?;
+                table.collapse(id, folder.collapsed)?;
+                by_name.insert(folder.name.clone(), id);
+                made.push(id);
+            }
+        }
+        let (by_preset, made_presets) = self.make_presets(presets)?;
+        for chat in chats {
+            if let Some(chosen) = &chat.chosen_preset {
+                let preset = chosen.preset.as_ref().and_then(|name| by_preset.get(name));
+                let table = PresetTable { db: self.db };
+                let chosen = ChatPreset {
+                    preset: preset.copied(),
+                    instructions: chosen.instructions.clone(),
+                };
+                table.choose(DraftPlace::Chat(chat.id), Some(&chosen))?;
+            }
+            let folder = chat.folder.as_ref().and_then(|folder| by_name.get(folder));
+            if let Some(folder) = folder {
+                self.db
+                    .prepare_cached("UPDATE chat SET folder = ?2 WHERE id = ?1")?
+                    .execute((chat.id.0, folder.0))?;
+            }
+            self.link(chat, mark)?;
+        }
+        self.db.execute(
+            "UPDATE chat SET deleted_at = NULL WHERE deleted_at = ?1",
+            [mark],
+        )?;
+        transaction.commit()?;
+        Ok((made, made_presets))
+    }
+
+    /// Makes the presets that are not there as they are; one of the same name that says something else stays, and this one
+    /// gets another. Returns what each name of the export is here, and what was made.
+    fn make_presets(
+        &self,
+        presets: &[PresetRecord],
+    ) -> Result<(HashMap<String, PresetId>, Vec<PresetId>), StoreError> {
+        let (mut by_name, mut made) = (HashMap::new(), Vec::new());
+        let mut here = self.presets_with_ids()?;
+        for preset in presets {
+            let same = here.iter().find(|(_, other)| {
+                other.name == preset.name
+                    && other.instructions == preset.instructions
+                    && other.thinking == preset.thinking
+                    && other.sampling.get() == preset.sampling.get()
+            });
+            if let Some((id, _)) = same {
+                by_name.insert(preset.name.clone(), *id);
+                continue;
+            }
+            let is_free = |name: &String| {
+                let name = name.to_lowercase();
+                !here
+                    .iter()
+                    .any(|(_, other)| other.name.to_lowercase() == name)
+            };
+            let names = (2..).map(|number| format!("{} {number}", preset.name));
+            let name = std::iter::once(preset.name.clone())
+                .chain(names)
+                .find(is_free);
+            let named = PresetRecord {
+                name: name.unwrap_or_default(),
+                ..preset.clone()
+            };
+            self.db
+                .prepare_cached("INSERT INTO preset VALUES (NULL, ?1, ?2, ?3, ?4)")?
+                .execute((
+                    &named.name,
+                    &named.instructions,
+                    named.thinking,
+                    named.sampling.get(),
+                ))?;
+            let id = PresetId(self.db.last_insert_rowid());
+            by_name.insert(preset.name.clone(), id);
+            made.push(id);
+            here.push((id, named));
+        }
+        Ok((by_name, made))
+    }
+
+    /// All presets, in an order that does not depend on the database.
+    pub fn presets(&self) -> Result<Vec<PresetRecord>, StoreError> {
+        let presets = self.presets_with_ids()?.into_iter();
+        Ok(presets.map(|(_, preset)| preset).collect())
+    }
+
+    fn presets_with_ids(&self) -> Result<Vec<(PresetId, PresetRecord)>, StoreError> {
+        let sql = "SELECT id, name, instructions, thinking, sampling FROM preset ORDER BY name, id";
+        let mut read = self.db.prepare_cached(sql)?;
+        let rows = read.query_map([], |row| {
+            let sampling = RawValue::from_string(row.get(4)?);
+            let preset = PresetRecord {
+                name: row.get(1)?,
+                instructions: row.get(2)?,
+                thinking: row.get(3)?,
+                sampling: sampling.map_err(|_| FromSqlError::InvalidType)?,
+            };
+            Ok((PresetId(row.get(0)?), preset))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Sets what of a chat names other chats. One that is not there is not named.
+    fn link(&self, chat: &WrittenChat, mark: i64) -> Result<(), StoreError> {
+        const OTHER: &str =
+            "(SELECT id FROM chat WHERE uid = ?2 AND (deleted_at IS NULL OR deleted_at = ?3)
+                              ORDER BY deleted_at IS NULL LIMIT 1)";
+        if let Some(other) = &chat.continues {
+            let sql = format!("UPDATE chat SET continues = {OTHER} WHERE id = ?1");
+            self.db
+                .prepare_cached(&sql)?
+                .execute((chat.id.0, other, mark))?;
+        }
+        for (message, leaf) in &chat.prompt_leaves {
+            let sql = format!(
+                "UPDATE message SET prompt_leaf =
+                     (SELECT id FROM message WHERE chat = {OTHER} ORDER BY id LIMIT 1 OFFSET ?4 - 1)
+                 WHERE id = ?1"
+            );
+            self.db
+                .prepare_cached(&sql)?
+                .execute((message.0, &leaf.chat, mark, leaf.message))?;
+        }
+        Ok(())
+    }
+
+    /// All folders in the user's order.
+    pub fn folders(&self) -> Result<Vec<FolderRecord>, StoreError> {
+        let rows = FolderTable { db: self.db }.list()?.into_iter();
+        let record = |row: FolderRow| FolderRecord {
+            name: row.name,
+            collapsed: row.collapsed,
+            created_at: row.created_at,
+        };
+        Ok(rows.map(record).collect())
+    }
+
+    /// The names of the folder in which a chat is, and of its preset.
+    pub fn names_of(&self, chat: ChatId) -> Result<[Option<String>; 2], StoreError> {
+        let sql = "SELECT (SELECT name FROM folder WHERE folder.id = chat.folder),
+                       (SELECT name FROM preset WHERE preset.id =
+                           (SELECT preset FROM chat_preset WHERE chat_preset.chat = chat.id))
+                   FROM chat WHERE id = ?1";
+        let mut read = self.db.prepare_cached(sql)?;
+        Ok(read.query_row([chat.0], |row| Ok([row.get(0)?, row.get(1)?]))?)
+    }
+}
+
+fn chosen_preset(row: &Row<'_>) -> rusqlite::Result<Option<ChosenPreset>> {
+    let instructions: Option<String> = row.get(11)?;
+    let preset = row.get(10)?;
+    Ok(instructions.map(|instructions| ChosenPreset {
+        preset,
+        instructions,
+    }))
+}
+
+/// A row, and the messages that it names by their ids: parent, shown, kept from, thinking from.
+fn message(row: &Row<'_>) -> rusqlite::Result<([Option<i64>; 4], MessageRecord)> {
+    let links = [row.get(1)?, row.get(2)?, row.get(14)?, row.get(15)?];
+    let code: Option<String> = row.get(12)?;
+    let message: Option<String> = row.get(13)?;
+    let state = match row.get(4)? {
+        MessageState::Writing => MessageState::Interrupted,
+        state => state,
+    };
+    let role = Role::from_name(row.get_ref(3)?.as_str()?).ok_or(FromSqlError::InvalidType)?;
+    let record = MessageRecord {
+        state,
+        thinks: row.get(6)?,
+        length_wish: row.get(21)?,
+        thinking: row.get(7)?,
+        thinking_ms: row.get(8)?,
+        tokens: unpack(row.get_ref(9)?.as_blob()?),
+        model: row.get(10)?,
+        stats: row
+            .get::<_, Option<String>>(11)?
+            .and_then(|json| RawValue::from_string(json).ok()),
+        error: code
+            .zip(message)
+            .map(|(code, message)| ErrorRow { code, message }),
+        omitted_messages: row.get(16)?,
+        omitted_thinking: row.get(17)?,
+        read_again: row.get(20)?,
+        ..MessageRecord::new(0, role, row.get(5)?, row.get(18)?)
+    };
+    Ok((links, record))
+}

@@ -1,0 +1,465 @@
+//! Chats as they leave a database and come into another.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use store::{
+    ChatPreset, ChatRecord, DraftPlace, ErrorRow, IncomingChat, LengthWish, MessagePlace,
+    MessageRecord, MessageState, OmittedRow, PresetId, PresetRow, Progress, Role, Store,
+    StoreError, StoreSnapshot, WholeChat, later_uid,
+};
+
+use crate::{LONG, answer, chat, folder, on_file, say, titles};
+
+const MARK: i64 = -7;
+
+/// A chat with two answers, the first of which is shown, and everything that a message can have.
+fn filled(store: &Store) {
+    let (id, asked) = chat(store, "Everything", "How heavy is a goldcrest?");
+    let first = answer(store, id, asked);
+    let progress = Progress {
+        text: "Six grams.".into(),
+        thinking: Some("Regulus regulus".into()),
+        thinking_ms: Some(1200),
+        tokens: vec![128_002, 7],
+        model: Some("abc".into()),
+    };
+    store.messages().journal(first, &progress).unwrap();
+    let omitted = OmittedRow {
+        kept_from: Some(asked),
+        thinking_from: Some(asked),
+        messages: 2,
+        thinking: 1,
+    };
+    store.messages().omit(first, &omitted).unwrap();
+    // A number that serde_json would write otherwise than it was stored.
+    let stats = serde_json::json!({ "tokensPerSecond": 0.1 + 0.2 });
+    let error = ErrorRow {
+        code: "other".into(),
+        message: "no".into(),
+    };
+    let failed = MessageState::Failed;
+    store
+        .messages()
+        .end(first, failed, Some(&stats), Some(&error))
+        .unwrap();
+    let second = answer(store, id, asked);
+    store
+        .messages()
+        .end(second, MessageState::Done, None, None)
+        .unwrap();
+    let after = say(store, id, Some(first), "And how long?");
+    answer(store, id, after);
+    store.messages().show(first).unwrap();
+}
+
+fn read_all(store: &Store) -> Vec<WholeChat> {
+    let records = store.records();
+    let all = records.all().unwrap().into_iter();
+    all.map(|chat| records.read(chat).unwrap()).collect()
+}
+
+fn json(chats: &[WholeChat]) -> String {
+    let lines = chats.iter().map(|whole| {
+        let chat = serde_json::to_string(&whole.chat).unwrap();
+        chat + &serde_json::to_string(&whole.messages).unwrap()
+    });
+    lines.collect()
+}
+
+fn write_all(store: &Store, chats: Vec<WholeChat>) {
+    let mut incoming: VecDeque<_> = chats.into_iter().map(IncomingChat::new).collect();
+    let written = store.records().write(&mut incoming, MARK, LONG).unwrap();
+    assert!(incoming.is_empty());
+    store.records().publish(MARK, &[], &[], &written).unwrap();
+}
+
+#[test]
+fn a_chat_that_leaves_a_database_and_comes_into_another_is_the_same() {
+    let (_folder, _, store) = on_file();
+    filled(&store);
+    let before = read_all(&store);
+    let other = Store::in_memory().unwrap();
+    chat(&other, "Was there before", "x");
+    write_all(&other, before.clone());
+    let mut after = read_all(&other);
+    after.retain(|whole| whole.chat.title != "Was there before");
+    assert_eq!(json(&before), json(&after));
+    let whole = before
+        .iter()
+        .find(|it| it.chat.title == "Everything")
+        .unwrap();
+    assert_eq!(whole.chat.leaf, Some(5));
+    let written: Vec<_> = whole.messages.iter().map(|message| message.state).collect();
+    assert_eq!(
+        written[4],
+        MessageState::Interrupted,
+        "nobody writes it there"
+    );
+    assert_eq!(other.search().find("regulus", 9).unwrap().len(), 1);
+}
+
+#[test]
+fn a_chat_is_written_in_parts_and_shown_when_all_is_there() {
+    let store = Store::in_memory().unwrap();
+    filled(&store);
+    let chats = read_all(&store);
+    let other = Store::in_memory().unwrap();
+    let mut incoming: VecDeque<_> = chats.iter().cloned().map(IncomingChat::new).collect();
+    let mut parts = 0;
+    while !incoming.is_empty() {
+        other
+            .records()
+            .write(&mut incoming, MARK, Duration::ZERO)
+            .unwrap();
+        assert_eq!(titles(&other), [] as [&str; 0]);
+        parts += 1;
+    }
+    assert!(parts >= 5, "a message at a time: {parts}");
+    // Another import, which a crash ended.
+    let mut lost: VecDeque<_> = chats.iter().cloned().map(IncomingChat::new).collect();
+    other.records().write(&mut lost, MARK - 1, LONG).unwrap();
+    other.records().publish(MARK, &[], &[], &[]).unwrap();
+    assert_eq!(json(&chats), json(&read_all(&other)));
+    while other.chats().purge(0, LONG).unwrap() {}
+    assert_eq!(other.chats().ids_of_all().unwrap().len(), 1);
+}
+
+#[test]
+fn every_column_is_in_an_export() {
+    let (_folder, path, store) = on_file();
+    drop(store);
+    let db = Connection::open(path).unwrap();
+    let columns = |table: &str| -> BTreeSet<String> {
+        let mut read = db
+            .prepare(&format!("SELECT name FROM pragma_table_info('{table}')"))
+            .unwrap();
+        let names = read.query_map([], |row| row.get(0)).unwrap();
+        names.map(Result::unwrap).collect()
+    };
+    let exported = |record: serde_json::Value| -> BTreeSet<String> {
+        let keys = record.as_object().unwrap().keys();
+        keys.map(|key| snake_case(key)).collect()
+    };
+    let chat = ChatRecord {
+        uid: "x".into(),
+        title: "x".into(),
+        today: "x".into(),
+        created_at: 1,
+        updated_at: 1,
+        leaf: Some(1),
+        folder: Some("x".into()),
+        pinned_at: Some(1),
+        archived_at: Some(1),
+        continues: Some("x".into()),
+        chosen_preset: None,
+    };
+    let mut exported_of_chat = exported(serde_json::to_value(chat).unwrap());
+    // The database's own: keys, and what is only of chats that are not exported.
+    exported_of_chat.extend(["id", "deleted_at"].map(str::to_owned));
+    assert_eq!(
+        columns("chat"),
+        exported_of_chat,
+        "a column of `chat` that an export loses: add it to ChatRecord"
+    );
+    let message = MessageRecord {
+        id: 1,
+        parent: Some(1),
+        shown: Some(1),
+        role: Role::User,
+        state: MessageState::Done,
+        text: "x".into(),
+        thinks: true,
+        length_wish: Some(LengthWish::Shorter),
+        thinking: Some("x".into()),
+        thinking_ms: Some(1),
+        tokens: vec![1],
+        model: Some("x".into()),
+        stats: Some(serde_json::value::to_raw_value(&1).unwrap()),
+        error: Some(ErrorRow {
+            code: "x".into(),
+            message: "x".into(),
+        }),
+        kept_from: Some(1),
+        thinking_from: Some(1),
+        omitted_messages: 1,
+        omitted_thinking: 1,
+        prompt_leaf: Some(MessagePlace {
+            chat: "x".into(),
+            message: 1,
+        }),
+        read_again: true,
+        created_at: 1,
+    };
+    let mut exported_of_message = exported(serde_json::to_value(message).unwrap());
+    exported_of_message.remove("error");
+    exported_of_message.extend(["chat", "error_code", "error_message"].map(str::to_owned));
+    assert_eq!(
+        columns("message"),
+        exported_of_message,
+        "a column of `message` that an export loses: add it to MessageRecord"
+    );
+}
+
+fn snake_case(key: &str) -> String {
+    let mut name = String::new();
+    for letter in key.chars() {
+        if letter.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+#[test]
+fn places_that_do_not_fit_are_found() {
+    let store = Store::in_memory().unwrap();
+    filled(&store);
+    let whole = read_all(&store).remove(0);
+    assert_eq!(whole.fault(), None);
+    let harms: [(&str, fn(&mut WholeChat)); 7] = [
+        ("last message", |it| it.chat.leaf = Some(9)),
+        ("has the id 4", |it| it.messages[2].id = 4),
+        ("not before it", |it| it.messages[2].parent = Some(3)),
+        ("not before it", |it| it.messages[1].kept_from = Some(0)),
+        ("not follow it", |it| it.messages[0].shown = Some(1)),
+        ("not follow it", |it| it.messages[0].shown = Some(77)),
+        ("by “tool”", |it| it.messages[0].role = Role::Tool),
+    ];
+    for (words, harm) in harms {
+        let mut harmed = whole.clone();
+        harm(&mut harmed);
+        let fault = harmed.fault().unwrap_or_default();
+        assert!(fault.contains(words), "{words}: {fault}");
+    }
+}
+
+#[test]
+fn a_snapshot_stays_as_it_was_and_needs_a_database_of_this_version() {
+    let (_folder, path, store) = on_file();
+    let snapshot = StoreSnapshot::take(&path).unwrap();
+    chat(&store, "Later", "x");
+    store
+        .chats()
+        .rename(snapshot.chats().unwrap()[0], "Another title")
+        .unwrap();
+    let records = snapshot.records();
+    let all = snapshot.chats().unwrap();
+    assert_eq!(all.len(), 1);
+    assert_eq!(records.read(all[0]).unwrap().chat.title, "Goldcrests");
+    drop(snapshot);
+    drop(store);
+    // Also of one that nobody has open.
+    assert_eq!(
+        StoreSnapshot::take(&path).unwrap().chats().unwrap().len(),
+        2
+    );
+
+    let (_other, nothing) = folder();
+    assert!(matches!(
+        StoreSnapshot::take(&nothing),
+        Err(StoreError::Unreadable { .. })
+    ));
+    let db = Connection::open(&path).unwrap();
+    db.pragma_update(None, "user_version", 1).unwrap();
+    assert!(matches!(
+        StoreSnapshot::take(&path),
+        Err(StoreError::Newer { found: 1, .. })
+    ));
+    db.pragma_update(None, "application_id", 7).unwrap();
+    assert!(matches!(
+        StoreSnapshot::take(&path),
+        Err(StoreError::Foreign { .. })
+    ));
+    std::fs::write(&nothing, [7; 5000]).unwrap();
+    assert!(matches!(
+        StoreSnapshot::take(&nothing),
+        Err(StoreError::Damaged { .. })
+    ));
+}
+
+#[test]
+fn a_chat_has_a_name_that_no_other_has() {
+    let store = Store::in_memory().unwrap();
+    let (first, _) = chat(&store, "a", "x");
+    let (second, _) = chat(&store, "b", "x");
+    let records = store.records();
+    let uid = records.read(first).unwrap().chat.uid;
+    assert_eq!(uid.len(), 32);
+    assert_ne!(uid, records.read(second).unwrap().chat.uid);
+    assert_eq!(records.of_uid(&uid, MARK).unwrap(), [first]);
+    store
+        .chats()
+        .set(store::ChatField::Deleted, &vec![(first, Some(500))])
+        .unwrap();
+    assert_eq!(records.of_uid(&uid, MARK).unwrap(), []);
+    assert!(records.has_uid(&uid).unwrap());
+}
+
+#[test]
+fn a_chat_that_went_on_contains_what_it_was() {
+    let (_folder, _, store) = on_file();
+    let before = read_all(&store).remove(0);
+    let chat = store.records().all().unwrap()[0];
+    say(&store, chat, None, "Another beginning");
+    let after = store.records().read(chat).unwrap();
+    assert!(after.contains(&before) && !before.contains(&after));
+    // A later state that was imported beside it is one of its candidates.
+    let later = WholeChat {
+        chat: ChatRecord {
+            uid: later_uid(&after.chat.uid, 2),
+            ..after.chat.clone()
+        },
+        messages: after.messages.clone(),
+    };
+    write_all(&store, vec![later]);
+    assert_eq!(
+        store
+            .records()
+            .of_uid(&before.chat.uid, MARK)
+            .unwrap()
+            .len(),
+        2
+    );
+}
+
+#[test]
+fn what_names_another_chat_names_it_in_another_database() {
+    let store = Store::in_memory().unwrap();
+    let (first, asked) = chat(&store, "First", "How heavy?");
+    let leaf = say(&store, first, Some(asked), "And how long?");
+    let (second, question) = chat(&store, "Second", "Summarize");
+    store.chats().set_continues(second, first).unwrap();
+    store.messages().set_prompt_leaf(question, leaf).unwrap();
+    store.messages().set_read_again(question, true).unwrap();
+    let before = read_all(&store);
+    let other = Store::in_memory().unwrap();
+    chat(&other, "Was there before", "x");
+    write_all(&other, before.clone());
+    let mut after = read_all(&other);
+    after.retain(|whole| whole.chat.title != "Was there before");
+    assert_eq!(json(&before), json(&after));
+    assert!(json(&after).contains("\"promptLeaf\":{\"chat\":"));
+    // One that is in the bin is in no export, and is not named there.
+    store
+        .chats()
+        .set(store::ChatField::Deleted, &vec![(first, Some(500))])
+        .unwrap();
+    let alone = read_all(&store);
+    assert_eq!(
+        (
+            alone[0].chat.continues.as_ref(),
+            alone[0].messages[0].prompt_leaf.as_ref()
+        ),
+        (None, None)
+    );
+}
+
+#[test]
+fn every_table_is_in_an_export_or_left_out_on_purpose() {
+    let (_folder, path, store) = on_file();
+    drop(store);
+    let db = Connection::open(path).unwrap();
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'
+               AND name NOT LIKE 'sqlite#_%' ESCAPE '#' AND name NOT LIKE '%#_search%' ESCAPE '#' ORDER BY name";
+    let mut read = db.prepare(sql).unwrap();
+    let names = read.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let mut names: Vec<_> = names.map(Result::unwrap).collect();
+    // What this computer remembers for itself: settings, where windows stand, what is typed and not sent, what is deleted.
+    names.retain(|name| {
+        let local = [
+            "setting",
+            "window",
+            "draft",
+            "paste",
+            "queue",
+            "deleted_message",
+        ];
+        !local.contains(&name.as_str())
+    });
+    assert_eq!(
+        names,
+        ["chat", "chat_preset", "folder", "message", "preset"],
+        "a table that an export loses: write it with the chats, or name it above"
+    );
+}
+
+#[test]
+fn presets_and_folders_come_with_their_chats_and_are_not_doubled() {
+    let store = Store::in_memory().unwrap();
+    let (id, _) = chat(&store, "With a preset", "x");
+    let (none, _) = chat(&store, "With none", "x");
+    let row = PresetRow {
+        id: PresetId(0),
+        name: "Coder".into(),
+        instructions: "Code first.".into(),
+        thinking: Some(true),
+        sampling: serde_json::json!({ "temperature": 0.3 }),
+    };
+    let preset = store.presets().add(&row).unwrap();
+    let chosen = |preset, instructions: &str| ChatPreset {
+        preset,
+        instructions: instructions.into(),
+    };
+    store
+        .presets()
+        .choose(
+            DraftPlace::Chat(id),
+            Some(&chosen(Some(preset), "Briefly.")),
+        )
+        .unwrap();
+    store
+        .presets()
+        .choose(DraftPlace::Chat(none), Some(&chosen(None, "")))
+        .unwrap();
+    let before = read_all(&store);
+    let presets = store.records().presets().unwrap();
+    let other = Store::in_memory().unwrap();
+    other
+        .presets()
+        .add(&PresetRow {
+            instructions: "Another.".into(),
+            ..row
+        })
+        .unwrap();
+    for made in [1, 0] {
+        let mut incoming: VecDeque<_> = before.iter().cloned().map(IncomingChat::new).collect();
+        let written = other.records().write(&mut incoming, MARK, LONG).unwrap();
+        let (_, new) = other
+            .records()
+            .publish(MARK, &[], &presets, &written)
+            .unwrap();
+        assert_eq!(new.len(), made);
+    }
+    let names: Vec<_> = other
+        .records()
+        .presets()
+        .unwrap()
+        .into_iter()
+        .map(|it| it.name)
+        .collect();
+    assert_eq!(names, ["Coder", "Coder 2"]);
+    let after = read_all(&other);
+    let chosen: Vec<_> = after
+        .iter()
+        .map(|whole| whole.chat.chosen_preset.clone())
+        .collect();
+    assert_eq!(
+        chosen
+            .iter()
+            .filter(|it| it
+                .as_ref()
+                .is_some_and(|it| it.preset.as_deref() == Some("Coder 2")))
+            .count(),
+        2
+    );
+    assert_eq!(
+        chosen
+            .iter()
+            .filter(|it| it.as_ref().is_some_and(|it| it.preset.is_none()))
+            .count(),
+        2
+    );
+}

@@ -1,0 +1,40 @@
+//! `goldcrest chats`: the chats with their ids.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+use super::args::ChatsArgs;
+use super::export::{data_folder, snapshot};
+use super::output::{CliError, json as print_json, visible};
+
+pub fn run(args: &ChatsArgs) -> Result<(), CliError> {
+    let snapshot = snapshot(&data_folder()?)?;
+    let chats = snapshot.records().list();
+    let chats = chats.map_err(|error| CliError::message(error.to_string()))?;
+    if args.json {
+        let chats = chats.iter().map(|(chat, messages)| {
+            json!({
+                "id": chat.id.0,
+                "title": chat.title,
+                "createdAt": chat.created_at,
+                "updatedAt": chat.updated_at,
+                "messages": messages,
+            })
+        });
+        return print_json(&chats.collect::<Vec<_>>());
+    }
+    let zone = TimeZone::system();
+    let mut out = io::stdout().lock();
+    for (chat, messages) in chats {
+        let day = Timestamp::from_second(chat.updated_at);
+        let day = day.map_or(String::new(), |at| {
+            at.to_zoned(zone.clone()).date().to_string()
+        });
+        let (id, title) = (chat.id.0, visible(&chat.title).replace('\n', " "));
+        writeln!(out, "{id:>6}  {day:<10}  {messages:>5}  {title}")?;
+    }
+    Ok(out.flush()?)
+}

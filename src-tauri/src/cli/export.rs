@@ -1,0 +1,164 @@
+//! `goldcrest export`: chats to a file, or to stdout. The app may be open: it is not disturbed.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use chat::{ChatId, ChatRecord, Failure, MessageRecord, Store, StoreSnapshot, WholeChat};
+use chat_files::{Format, WriteError};
+use engine::Turn;
+
+use super::args::{ExportArgs, ExportFormat};
+use super::output::CliError;
+use super::progress::ProgressLine;
+use crate::exporting::{ChatsAtOnce, Export};
+use crate::folders::{self, Folders};
+use crate::instance;
+
+pub fn run(args: &ExportArgs) -> Result<(), CliError> {
+    let format = format(args)?;
+    let snapshot = snapshot(&data_folder()?)?;
+    let chats = if args.all {
+        None
+    } else {
+        Some(wanted(&snapshot, &args.chats)?)
+    };
+    let export = Export {
+        chats,
+        format,
+        thinking: !args.no_thinking,
+    };
+    let chats = ChatsAtOnce::Kept(snapshot);
+    if args.out == Path::new("-") {
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        let written = export.to(&chats, &mut out, &mut |_, _| true);
+        return match written {
+            Ok(_) => Ok(out.flush()?),
+            Err(WriteError::Output(error)) => Err(error.into()),
+            Err(error) => Err(CliError::message(error.to_string())),
+        };
+    }
+    let mut line = ProgressLine::new();
+    let progress = &mut |done, total| {
+        line.show("Exporting", done, total);
+        true
+    };
+    let written = export.to_file(&chats, &args.out, progress);
+    line.clear();
+    let count = written
+        .map_err(|failure| CliError::message(failure.message))?
+        .unwrap_or(0);
+    let chats = if count == 1 {
+        "1 chat".to_owned()
+    } else {
+        format!("{} chats", figures::count(count))
+    };
+    writeln!(io::stderr(), "{chats} in {}", args.out.display())?;
+    Ok(())
+}
+
+/// As it was given, or as the file's name says.
+fn format(args: &ExportArgs) -> Result<Format, CliError> {
+    if let Some(format) = args.format {
+        return Ok(match format {
+            ExportFormat::Jsonl => Format::Jsonl,
+            ExportFormat::Markdown => Format::Markdown,
+            ExportFormat::Html => Format::Html,
+        });
+    }
+    let extension = args
+        .out
+        .extension()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let known = [Format::Jsonl, Format::Markdown, Format::Html];
+    let named = known
+        .into_iter()
+        .find(|format| extension == format.extension());
+    named.ok_or_else(|| CliError::message("say which format: --format jsonl, markdown or html"))
+}
+
+/// Those of the chats that are there; it is an error where one is not.
+fn wanted(snapshot: &StoreSnapshot, ids: &[u32]) -> Result<Vec<ChatId>, CliError> {
+    let records = snapshot.records();
+    let chats = ids.iter().map(|id| {
+        let chat = ChatId(i64::from(*id));
+        match records.title(chat) {
+            Ok(_) => Ok(chat),
+            Err(_) => Err(CliError::message(format!(
+                "there is no chat {id}; `goldcrest chats` lists them"
+            ))),
+        }
+    });
+    chats.collect()
+}
+
+/// Writes a conversation of the terminal, which is kept nowhere else. Returns what is in the file.
+pub fn conversation(turns: &[Turn], file: &Path) -> Result<&'static str, CliError> {
+    if turns.is_empty() {
+        return Err(CliError::message("nothing was said yet"));
+    }
+    let args = ExportArgs {
+        all: true,
+        chats: Vec::new(),
+        format: None,
+        no_thinking: false,
+        out: file.to_owned(),
+    };
+    let export = Export {
+        chats: None,
+        format: format(&args)?,
+        thinking: true,
+    };
+    let failed = |failure: Failure| CliError::message(failure.message);
+    let chats = ChatsAtOnce::alone(spoken(turns)).map_err(failed)?;
+    export
+        .to_file(&chats, file, &mut |_, _| true)
+        .map_err(failed)?;
+    Ok("this chat")
+}
+
+/// A conversation as a chat that begins now.
+fn spoken(turns: &[Turn]) -> WholeChat {
+    let now = jiff::Zoned::now();
+    let created_at = now.timestamp().as_second();
+    let message = |(id, turn): (u32, &Turn)| MessageRecord {
+        thinks: turn.thinking.is_some(),
+        thinking: turn.thinking.clone(),
+        ..MessageRecord::new(id, turn.role, turn.text.clone(), created_at)
+    };
+    let messages: Vec<MessageRecord> = (1..).zip(turns).map(message).collect();
+    let first = turns.iter().flat_map(|turn| turn.text.lines()).next();
+    let title: String = first.unwrap_or("Chat").chars().take(60).collect();
+    let uid = format!("terminal:{}", now.timestamp().as_nanosecond());
+    let leaf = messages.last().map(|last| last.id);
+    WholeChat {
+        chat: ChatRecord::new(uid, title, now.date().to_string(), created_at, leaf),
+        messages,
+    }
+}
+
+pub fn data_folder() -> Result<Folders, CliError> {
+    let folders = Folders::of_user()
+        .ok_or_else(|| CliError::message("no home folder was found; set GOLDCREST_DATA_DIR"))?;
+    match folders::fault(&folders) {
+        Some(fault) => Err(CliError::message(fault)),
+        None => Ok(folders),
+    }
+}
+
+/// The chats as they are now. A database of an earlier version is brought up to date first, unless the app has it open.
+pub fn snapshot(folders: &Folders) -> Result<StoreSnapshot, CliError> {
+    let database = folders.database();
+    let failed = |error: chat::StoreError| CliError::message(error.to_string());
+    if !database.exists() {
+        return Err(CliError::message(format!(
+            "there are no chats in {}",
+            folders.data.display()
+        )));
+    }
+    let lock = instance::lock(&folders.data);
+    if let Ok(Some(_lock)) = &lock {
+        Store::open(&database).map_err(failed)?;
+    }
+    StoreSnapshot::take(&database).map_err(failed)
+}

@@ -1,0 +1,116 @@
+//! `goldcrest import`: chats from files, all or none.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use chat::{Failure, Importing, Store};
+use chat_files::Item;
+
+use super::args::ImportArgs;
+use super::export::data_folder;
+use super::interrupt::Interrupt;
+use super::output::CliError;
+use super::progress::ProgressLine;
+use crate::importing::{imported, read_all};
+use crate::instance;
+use crate::wire::Imported;
+
+pub fn run(args: &ImportArgs) -> Result<(), CliError> {
+    let folders = data_folder()?;
+    let lock = instance::lock(&folders.data);
+    let lock = lock.map_err(|error| CliError::file(&folders.data, error))?;
+    // Until the end: the app alone writes its chats while it is open.
+    let Some(_lock) = lock else {
+        return Err(CliError::message(
+            "Goldcrest is open. Import the files there (Settings, Chats and data), or close it first.",
+        ));
+    };
+    let message = |error: chat::StoreError| CliError::message(error.to_string());
+    let store = Store::open(&folders.database()).map_err(message)?;
+    let (added, was_interrupted) = Interrupt::listen().during(|cancel| {
+        let mut line = ProgressLine::new();
+        add(&store, args, &mut |done, total| {
+            line.show("Importing", done, total);
+            !cancel.load(std::sync::atomic::Ordering::Relaxed)
+        })
+    });
+    if was_interrupted {
+        // What was written is hidden, and the next purge removes it.
+        return Err(CliError::Interrupted);
+    }
+    match added.map_err(|failure| CliError::message(failure.message))? {
+        Some(imported) => Ok(writeln!(io::stderr(), "{}", sentence(&imported))?),
+        None => Err(CliError::Interrupted),
+    }
+}
+
+fn add(
+    store: &Store,
+    args: &ImportArgs,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Option<Imported>, Failure> {
+    let now = jiff::Timestamp::now().as_millisecond();
+    let mut importing = Importing::begin(now);
+    let tally = read_all(&args.files, progress, &mut |item| {
+        match item {
+            Item::Folder(folder) => importing.add_folder(folder),
+            Item::Preset(preset) => importing.add_preset(preset),
+            Item::Chat(whole) => {
+                if importing.add(store, whole)? {
+                    importing.write(store, Duration::MAX)?;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let Some(tally) = tally else {
+        return Ok(None);
+    };
+    importing.write(store, Duration::MAX)?;
+    let counts = importing.finish(store)?;
+    Ok(Some(imported(&tally, counts)))
+}
+
+/// What became of the chats.
+fn sentence(imported: &Imported) -> String {
+    let chats = |count: u32| match count {
+        1 => "1 chat".to_owned(),
+        count => format!("{} chats", figures::count(count as usize)),
+    };
+    let sources: Vec<&str> = imported
+        .sources
+        .iter()
+        .map(|source| source.name())
+        .collect();
+    let mut sentence = format!("Imported {}", chats(imported.added));
+    if !sources.is_empty() {
+        sentence.push_str(&format!(" from {}", sources.join(" and ")));
+    }
+    let mut others = Vec::new();
+    if imported.known > 0 {
+        others.push(format!("{} already here", chats(imported.known)));
+    }
+    if imported.changed > 0 {
+        others.push(format!(
+            "{} had gone on and stand beside the earlier ones",
+            chats(imported.changed)
+        ));
+    }
+    if imported.empty > 0 {
+        others.push(format!(
+            "{} without messages left out",
+            chats(imported.empty)
+        ));
+    }
+    if imported.cut > 0 {
+        others.push(format!(
+            "{} texts too long, and cut",
+            figures::count(imported.cut as usize)
+        ));
+    }
+    for other in others {
+        sentence.push_str("; ");
+        sentence.push_str(&other);
+    }
+    sentence + "."
+}

@@ -1,0 +1,188 @@
+//! What the page does with the user's data: exports, imports, print, backups, the data folder.
+
+use std::sync::Arc;
+
+use chat::{Chat, ChatId, Failure, GoodCopy};
+use chat_files::{Format, WriteOptions};
+use tauri::State;
+
+use crate::data_folder::{DataFolder, Move};
+use crate::desktop::Desktop;
+use crate::events::Events;
+use crate::exporting::Export;
+use crate::folders::Folders;
+use crate::models::Models;
+use crate::reply::{Reply, ask, blocking};
+use crate::transfers::Transfers;
+
+/// Lets the person choose a file, and exports chats to it; none: all of them. How far that is comes as events. False when
+/// the dialog was closed without a choice.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn export_chats(
+    chats: Option<Vec<ChatId>>,
+    format: Format,
+    thinking: bool,
+    chat: State<'_, Chat>,
+    folders: State<'_, Folders>,
+    transfers: State<'_, Transfers>,
+    events: State<'_, Events>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<bool> {
+    let (chat, database) = (chat.inner().clone(), folders.database());
+    let (transfers, events) = (Transfers::clone(&transfers), Events::clone(&events));
+    let desktop = Arc::clone(&desktop);
+    let export = Export {
+        chats,
+        format,
+        thinking,
+    };
+    blocking(move || {
+        let title = match export.chats.as_deref() {
+            Some([one]) => Some(chat.record(*one)?.chat.title),
+            _ => None,
+        };
+        let Some(file) = desktop.pick_target(&export.file_name(title.as_deref())) else {
+            return Ok(false);
+        };
+        transfers.export(&chat, &events, database, export, file)?;
+        Ok(true)
+    })
+    .await?
+}
+
+/// Lets the person choose files, and imports the chats in them. How far that is comes as events. False when the dialog was
+/// closed without a choice.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn import_chats(
+    chat: State<'_, Chat>,
+    transfers: State<'_, Transfers>,
+    events: State<'_, Events>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<bool> {
+    let chat = chat.inner().clone();
+    let (transfers, events) = (Transfers::clone(&transfers), Events::clone(&events));
+    let desktop = Arc::clone(&desktop);
+    blocking(move || {
+        let files = desktop.pick_chats();
+        if files.is_empty() {
+            return Ok(false);
+        }
+        transfers.import(&chat, &events, files)?;
+        Ok(true)
+    })
+    .await?
+}
+
+/// Ends the export, the import or the move that runs.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn cancel_transfer(transfers: State<'_, Transfers>) -> Reply<()> {
+    transfers.cancel();
+    Ok(())
+}
+
+/// The shown branch of a chat as HTML, for paper.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn chat_as_html(id: ChatId, thinking: bool, chat: State<'_, Chat>) -> Reply<String> {
+    ask(&chat, move |chat| {
+        let options = WriteOptions {
+            thinking,
+            zone: jiff::tz::TimeZone::system(),
+        };
+        Ok(chat_files::article(&chat.record(id)?, &options))
+    })
+    .await
+}
+
+/// Opens the dialog that prints the page.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn print_page(desktop: State<'_, Arc<dyn Desktop>>) -> Reply<()> {
+    let desktop = Arc::clone(&desktop);
+    blocking(move || desktop.print()).await?
+}
+
+/// The copies of the database that are whole, the newest first. This reads them all.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn list_backups(folders: State<'_, Folders>) -> Reply<Vec<GoodCopy>> {
+    let database = folders.database();
+    blocking(move || chat::good_copies(&database)).await
+}
+
+/// Makes a copy of the database now; returns all of them.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn back_up(folders: State<'_, Folders>) -> Reply<Vec<GoodCopy>> {
+    let database = folders.database();
+    blocking(move || {
+        let now = jiff::Zoned::now();
+        let time = now.strftime("%H:%M").to_string();
+        chat::back_up(&database, &now.date().to_string(), &time)?;
+        Ok(chat::good_copies(&database))
+    })
+    .await?
+}
+
+/// Puts a copy in the place of the database, which is kept; returns the name under which it is. The page begins again
+/// then.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn restore_backup(
+    copy: String,
+    chat: State<'_, Chat>,
+    folders: State<'_, Folders>,
+    models: State<'_, Models>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<String> {
+    let database = folders.database();
+    let (kept, settings) = ask(&chat, move |chat| {
+        let kept = chat.restore_copy(&database, &copy)?;
+        Ok((kept, chat.snapshot()?.settings))
+    })
+    .await?;
+    desktop.set_theme(settings.theme);
+    desktop.set_zoom(settings.zoom);
+    models.settings_changed(settings);
+    let name = kept.file_name().unwrap_or_default();
+    Ok(name.to_string_lossy().into_owned())
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn data_folder(folders: State<'_, Folders>) -> Reply<DataFolder> {
+    Ok(DataFolder::of(&folders))
+}
+
+/// Lets the person choose a folder, and moves the data there. How far that is comes as events; at the end the app starts
+/// again. `keep`: the old folder stays as it is. False when the dialog was closed without a choice.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn move_data_folder(
+    keep: bool,
+    chat: State<'_, Chat>,
+    folders: State<'_, Folders>,
+    transfers: State<'_, Transfers>,
+    events: State<'_, Events>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<bool> {
+    let (chat, folders) = (chat.inner().clone(), folders.inner().clone());
+    let (transfers, events) = (Transfers::clone(&transfers), Events::clone(&events));
+    let desktop = Arc::clone(&desktop);
+    blocking(move || {
+        if let Some(reason) = DataFolder::of(&folders).fixed {
+            return Err(Failure::other(reason));
+        }
+        let from = folders.data.parent().unwrap_or(&folders.data);
+        let Some(to) = desktop.pick_folder("Choose an empty folder for your chats", from) else {
+            return Ok(false);
+        };
+        let plan = Move::plan(&folders.data, &to)?;
+        transfers.move_data(&chat, &events, desktop, &folders.database(), plan, keep)?;
+        Ok(true)
+    })
+    .await?
+}

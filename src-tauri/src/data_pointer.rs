@@ -1,0 +1,45 @@
+//! The small file that names the data folder once it was moved.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use system::private;
+
+/// The file that names the data folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DataPointer {
+    pub folder: PathBuf,
+    /// The folder that was used before, to be emptied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<PathBuf>,
+}
+
+impl DataPointer {
+    /// What the file says, if it is there. One that says nothing sensible is an error: the chats are somewhere.
+    pub fn read(file: &Path) -> io::Result<Option<DataPointer>> {
+        let text = match fs::read(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(serde_json::from_slice(&text)?))
+    }
+
+    /// Writes the file: whole, and on the disk.
+    pub fn write(&self, file: &Path) -> io::Result<()> {
+        private::replace(file, &serde_json::to_vec(self)?)?;
+        File::open(file)?.sync_all()?;
+        sync_parent(file)
+    }
+}
+
+/// Makes a name that changed survive a power cut, where the system can.
+pub fn sync_parent(file: &Path) -> io::Result<()> {
+    match file.parent().map(File::open) {
+        Some(Ok(folder)) if cfg!(unix) => folder.sync_all(),
+        _ => Ok(()),
+    }
+}

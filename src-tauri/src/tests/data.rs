@@ -1,0 +1,180 @@
+//! Exports, imports, backups and the data folder through Tauri's own door.
+
+use super::*;
+
+/// A window over a store on a file.
+fn on_file() -> Window {
+    let home = tempfile::tempdir().expect("a folder");
+    let database = home.path().join("goldcrest.db");
+    let store = Store::open(&database).expect("made");
+    let model = NoModel::default();
+    Window::over(store, home, Box::new(model.clone()), model)
+}
+
+/// The events of transfers.
+fn listen(window: &Window) -> mpsc::Receiver<Value> {
+    let (to_test, events) = mpsc::channel();
+    let channel = Channel::new(move |body| {
+        let event: Value = body.deserialize().expect("JSON");
+        if event["type"] == "transfer" {
+            let _ = to_test.send(event["transfer"].clone());
+        }
+        Ok(())
+    });
+    window.app.state::<Events>().send_to(channel);
+    events
+}
+
+/// How a transfer ended.
+fn ended(events: &mpsc::Receiver<Value>) -> Value {
+    loop {
+        let transfer = events
+            .recv_timeout(Duration::from_secs(20))
+            .expect("it ends");
+        if transfer["state"]["name"] != "running" {
+            return transfer["state"].clone();
+        }
+    }
+}
+
+fn say(window: &Window, text: &str) -> Value {
+    let arguments = json!({ "id": null, "text": text, "thinking": false });
+    window.invoke("send", arguments).expect("sent")["chat"]["id"].clone()
+}
+
+fn picks(window: &Window, path: &Path) {
+    *window.desktop.picks.lock().expect("not poisoned") = Some(path.to_owned());
+}
+
+#[test]
+fn chats_go_to_a_file_and_come_from_it() {
+    let window = on_file();
+    let events = listen(&window);
+    let id = say(&window, "How heavy?");
+    let out = tempfile::tempdir().expect("made");
+    let export = |chats: Value, format: &str| {
+        let arguments = json!({ "chats": chats, "format": format, "thinking": true });
+        window.invoke("export_chats", arguments).expect("begun")
+    };
+    assert_eq!(export(json!(null), "jsonl"), false, "no file was chosen");
+    for (chats, format, name) in [
+        (json!([id]), "markdown", "How heavy.md"),
+        (json!([id]), "html", "How heavy.html"),
+    ] {
+        picks(&window, out.path());
+        assert_eq!(export(chats, format), true);
+        let state = ended(&events);
+        assert_eq!(
+            (&state["name"], &state["chats"]),
+            (&json!("exported"), &json!(1))
+        );
+        assert!(out.path().join(name).exists(), "{name}");
+    }
+    picks(&window, out.path());
+    export(json!(null), "jsonl");
+    let file = PathBuf::from(ended(&events)["file"].as_str().expect("a path"));
+
+    assert_eq!(window.invoke("import_chats", json!({})), Ok(json!(false)));
+    picks(&window, &file);
+    assert_eq!(window.invoke("import_chats", json!({})), Ok(json!(true)));
+    let state = ended(&events);
+    assert_eq!((&state["added"], &state["known"]), (&json!(0), &json!(1)));
+    window
+        .invoke("delete_chats", json!({ "ids": [id] }))
+        .expect("deleted");
+    picks(&window, &file);
+    window.invoke("import_chats", json!({})).expect("begun");
+    assert_eq!(ended(&events)["added"], 1);
+    let chats = window.invoke("snapshot", json!({})).expect("a snapshot")["chats"].clone();
+    assert_eq!(chats[0]["title"], "How heavy?");
+
+    picks(&window, &out.path().join("none.json"));
+    window.invoke("import_chats", json!({})).expect("begun");
+    let state = ended(&events);
+    assert_eq!(state["name"], "failed");
+    assert!(
+        state["message"]
+            .as_str()
+            .expect("words")
+            .contains("Nothing was imported.")
+    );
+    let printed = window.invoke(
+        "chat_as_html",
+        json!({ "id": chats[0]["id"], "thinking": true }),
+    );
+    assert!(
+        printed
+            .expect("HTML")
+            .as_str()
+            .expect("text")
+            .contains("How heavy?")
+    );
+    window.invoke("print_page", json!({})).expect("printed");
+    assert_eq!(
+        *window.desktop.opened.lock().expect("not poisoned"),
+        ["print"]
+    );
+}
+
+#[test]
+fn a_temporary_chat_is_exported_from_memory() {
+    let window = on_file();
+    let events = listen(&window);
+    let view = window
+        .invoke("new_temporary_chat", json!({}))
+        .expect("begun");
+    let id = &view["chat"]["id"];
+    let arguments = json!({ "id": id, "text": "Secret", "thinking": false });
+    window.invoke("send", arguments).expect("sent");
+    let out = tempfile::tempdir().expect("made");
+    picks(&window, out.path());
+    let arguments = json!({ "chats": [id], "format": "markdown", "thinking": true });
+    window.invoke("export_chats", arguments).expect("begun");
+    let file = ended(&events)["file"].as_str().expect("a path").to_owned();
+    assert!(
+        std::fs::read_to_string(file)
+            .expect("written")
+            .contains("Secret")
+    );
+}
+
+#[test]
+fn files_that_are_dropped_are_imported() {
+    let window = on_file();
+    let events = listen(&window);
+    let folder = tempfile::tempdir().expect("made");
+    let file = folder.path().join("a.conversation.json");
+    let chat = json!({ "name": "Dropped", "messages": [{ "role": "user", "content": "Hi" }] });
+    std::fs::write(&file, chat.to_string()).expect("written");
+    crate::given_files::take_drop(window.app.handle(), vec![file]);
+    assert_eq!(ended(&events)["added"], 1);
+    let asked = window.model.asked.lock().expect("not poisoned");
+    let is_file = |choice: &ModelChoice| matches!(choice, ModelChoice::File(_));
+    assert!(!asked.iter().any(is_file), "it is no model");
+}
+
+#[test]
+fn a_backup_is_made_listed_and_restored() {
+    let window = on_file();
+    say(&window, "Before");
+    let made = window.invoke("back_up", json!({})).expect("made");
+    assert_eq!(
+        (&made[0]["chats"], made[0]["time"].is_string()),
+        (&json!(1), true)
+    );
+    say(&window, "After");
+    assert_eq!(window.invoke("list_backups", json!({})), Ok(made.clone()));
+    let kept = window
+        .invoke("restore_backup", json!({ "copy": made[0]["name"] }))
+        .expect("restored");
+    assert!(
+        kept.as_str()
+            .expect("a name")
+            .starts_with("goldcrest-set-aside-")
+    );
+    let chats = window.invoke("snapshot", json!({})).expect("a snapshot")["chats"].clone();
+    assert_eq!(chats.as_array().expect("a list").len(), 1);
+    window
+        .invoke("restore_backup", json!({ "copy": "../x" }))
+        .expect_err("no copy");
+}

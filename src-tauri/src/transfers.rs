@@ -1,0 +1,172 @@
+//! What takes a while with the user's data: an export, an import, a move of the data folder. One at a time, each on a
+//! thread of its own, with progress and an end on request.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chat::{Chat, Failure};
+
+use crate::data_folder::Move;
+use crate::desktop::Desktop;
+use crate::events::Events;
+use crate::exporting::{ChatsAtOnce, Export};
+use crate::folders;
+use crate::importing::{self, count};
+use crate::wire::{ChatTransfer, ShellEvent, TransferKind, TransferState};
+
+/// The page needs no more news than that.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The one that runs, if any.
+#[derive(Clone, Default)]
+pub struct Transfers(Arc<Mutex<Option<Arc<AtomicBool>>>>);
+
+impl Transfers {
+    /// Starts one, which ends in the state that `work` returns; `None`: it was cancelled.
+    pub fn start(
+        &self,
+        kind: TransferKind,
+        events: &Events,
+        work: impl FnOnce(&mut TransferProgress) -> Result<Option<TransferState>, Failure>
+        + Send
+        + 'static,
+    ) -> Result<(), Failure> {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let mut running = self.running();
+        if running.is_some() {
+            return Err(Failure::other(
+                "An export or an import is still running. Wait until it is done, or cancel it.",
+            ));
+        }
+        let mut progress = TransferProgress {
+            kind,
+            events: events.clone(),
+            cancel: Arc::clone(&cancel),
+            next: Instant::now(),
+        };
+        progress.send(TransferState::Running { done: 0.0 });
+        let transfers = self.clone();
+        let run = move || {
+            let state = match work(&mut progress) {
+                Ok(Some(state)) => state,
+                Ok(None) => TransferState::Cancelled,
+                Err(failure) => {
+                    tracing::warn!(?kind, %failure, "failed");
+                    let message = failure.message;
+                    TransferState::Failed { message }
+                }
+            };
+            *transfers.running() = None;
+            progress.send(state);
+        };
+        let thread = thread::Builder::new().name("transfer".into()).spawn(run);
+        thread
+            .map_err(|error| Failure::other(format!("A thread could not be started: {error}")))?;
+        *running = Some(cancel);
+        Ok(())
+    }
+
+    /// Starts an import.
+    pub fn import(&self, chat: &Chat, events: &Events, files: Vec<PathBuf>) -> Result<(), Failure> {
+        let chat = chat.clone();
+        self.start(TransferKind::Import, events, move |progress| {
+            let done = &mut |done, total| progress.at(done, total);
+            let imported = importing::into_app(&chat, &files, done)?;
+            Ok(imported.map(TransferState::Imported))
+        })
+    }
+
+    /// Starts an export.
+    pub fn export(
+        &self,
+        chat: &Chat,
+        events: &Events,
+        database: PathBuf,
+        export: Export,
+        file: PathBuf,
+    ) -> Result<(), Failure> {
+        let chat = chat.clone();
+        self.start(TransferKind::Export, events, move |progress| {
+            let chats = ChatsAtOnce::of(&chat, &database, export.chats.as_deref())?;
+            let done = &mut |done, total| progress.at(done, total);
+            let written = export.to_file(&chats, &file, done)?;
+            Ok(written.map(|chats| TransferState::Exported {
+                file: file.to_string_lossy().into_owned(),
+                chats: count(chats),
+            }))
+        })
+    }
+
+    /// Starts a move of the data folder. At its end the app starts again.
+    pub fn move_data(
+        &self,
+        chat: &Chat,
+        events: &Events,
+        desktop: Arc<dyn Desktop>,
+        database: &Path,
+        plan: Move,
+        keep: bool,
+    ) -> Result<(), Failure> {
+        let pointer = folders::pointer().ok_or_else(|| {
+            Failure::other("No home folder was found, so the move could not be kept.")
+        })?;
+        let name = database.file_name().unwrap_or_default().to_owned();
+        let chat = chat.clone();
+        self.start(TransferKind::Move, events, move |progress| {
+            let folder = plan.target();
+            let done = &mut |done, total| progress.at(done, total);
+            if !plan.copy_others(&name, done)? {
+                return Ok(None);
+            }
+            chat.leave_store(move |_| plan.copy_database(&name, &pointer, keep))?;
+            desktop.restart();
+            Ok(Some(TransferState::Moved { folder }))
+        })
+    }
+
+    /// Ends the one that runs, if any.
+    pub fn cancel(&self) {
+        if let Some(cancel) = self.running().as_ref() {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, Option<Arc<AtomicBool>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the page how far it is.
+pub struct TransferProgress {
+    kind: TransferKind,
+    events: Events,
+    cancel: Arc<AtomicBool>,
+    next: Instant,
+}
+
+impl TransferProgress {
+    /// `done` of `total`. Returns whether to go on.
+    pub fn at(&mut self, done: u64, total: u64) -> bool {
+        let now = Instant::now();
+        if now >= self.next {
+            self.next = now + PAUSE;
+            let done = if total == 0 {
+                0.0
+            } else {
+                done as f64 / total as f64
+            };
+            self.send(TransferState::Running { done });
+        }
+        !self.cancel.load(Ordering::Relaxed)
+    }
+
+    fn send(&self, state: TransferState) {
+        let kind = self.kind;
+        self.events.send(ShellEvent::Transfer {
+            transfer: ChatTransfer { kind, state },
+        });
+    }
+}

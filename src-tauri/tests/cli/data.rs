@@ -1,0 +1,271 @@
+//! Chats to files and back, by the command line.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::*;
+
+fn with_data<S: AsRef<OsStr>>(data: &Path, args: impl IntoIterator<Item = S>) -> Output {
+    let mut command = goldcrest();
+    command.env("GOLDCREST_DATA_DIR", data).args(args);
+    command.output().expect("the binary starts")
+}
+
+/// Two chats of another program, one of which has a branch.
+fn foreign(folder: &Path) -> PathBuf {
+    let message = |uuid: &str, parent: &str, sender: &str, text: &str| {
+        json!({
+            "uuid": uuid, "parent_message_uuid": parent, "sender": sender, "text": text,
+            "created_at": "2025-05-01T10:00:00Z",
+            "content": [{ "type": "thinking", "thinking": "Regulus" }, { "type": "text", "text": text }],
+        })
+    };
+    let chat = |uuid: &str, title: &str| {
+        json!({
+            "uuid": uuid, "name": title, "created_at": "2025-05-01T10:00:00Z", "updated_at": "2025-05-02T10:00:00Z",
+            "chat_messages": [
+                message("a", "", "human", "How heavy?"),
+                message("b", "a", "assistant", "Six grams."),
+                message("c", "a", "assistant", "Seven, “perhaps” \u{1f426}\n\n```\ncode"),
+            ],
+        })
+    };
+    let path = folder.join("conversations.json");
+    let chats = json!([chat("1", "Birds"), chat("2", "Birds"), { "uuid": "3", "name": "Empty", "chat_messages": [] }]);
+    fs::write(&path, chats.to_string()).expect("written");
+    path
+}
+
+#[test]
+fn what_is_exported_imported_and_exported_again_is_the_same_byte_for_byte() {
+    let home = tempfile::tempdir().expect("made");
+    let (first, second) = (home.path().join("first"), home.path().join("second"));
+    let imported = with_data(
+        &first,
+        [OsStr::new("import"), foreign(home.path()).as_os_str()],
+    );
+    let says = String::from_utf8_lossy(&imported.stderr).into_owned();
+    assert!(imported.status.success(), "{says}");
+    assert_eq!(
+        says.trim(),
+        "Imported 2 chats from Claude; 1 chat without messages left out."
+    );
+
+    let export = |data: &Path, name: &str| {
+        let file = home.path().join(name);
+        let args = ["export", "--all", "--format", "jsonl"].map(OsStr::new);
+        let output = with_data(data, args.into_iter().chain([file.as_os_str()]));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        file
+    };
+    let before = export(&first, "before.jsonl");
+    let imported = with_data(&second, [OsStr::new("import"), before.as_os_str()]);
+    assert!(
+        imported.status.success(),
+        "{}",
+        String::from_utf8_lossy(&imported.stderr)
+    );
+    let after = export(&second, "after.jsonl");
+    let read = |file: &Path| fs::read_to_string(file).expect("written");
+    assert_eq!(read(&before), read(&after));
+    assert_eq!(read(&before).lines().count(), 1 + 2 * 4 + 1);
+
+    let again = with_data(&second, [OsStr::new("import"), before.as_os_str()]);
+    assert!(again.status.success());
+    let says = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert_eq!(
+        says.trim(),
+        "Imported 0 chats from Goldcrest; 2 chats already here."
+    );
+    assert_eq!(read(&before), read(&export(&second, "again.jsonl")));
+}
+
+#[test]
+fn chats_are_listed_and_exported_one_by_one_and_to_stdout() {
+    let home = tempfile::tempdir().expect("made");
+    let data = home.path().join("data");
+    stdout(with_data(
+        &data,
+        [OsStr::new("import"), foreign(home.path()).as_os_str()],
+    ));
+    let listed = parsed(with_data(&data, ["chats", "--json"]));
+    let chats = listed.as_array().expect("a list");
+    assert_eq!(chats.len(), 2);
+    assert_eq!(
+        (&chats[0]["title"], &chats[0]["messages"]),
+        (&json!("Birds"), &json!(3))
+    );
+    let id = chats[1]["id"].to_string();
+    assert!(stdout(with_data(&data, ["chats"])).contains("Birds"));
+
+    let jsonl = stdout(with_data(
+        &data,
+        ["export", "--chat", &id, "--format", "jsonl", "-"],
+    ));
+    assert_eq!(jsonl.lines().count(), 1 + 4 + 1);
+    let markdown = stdout(with_data(
+        &data,
+        ["export", "--chat", &id, "--format", "markdown", "-"],
+    ));
+    assert!(
+        markdown.contains("# Birds") && markdown.contains("> Regulus"),
+        "{markdown}"
+    );
+    let plain = stdout(with_data(
+        &data,
+        [
+            "export",
+            "--all",
+            "--no-thinking",
+            "--format",
+            "markdown",
+            "-",
+        ],
+    ));
+    assert!(!plain.contains("Regulus"));
+    let file = home.path().join("a.html");
+    let args = [OsStr::new("export"), OsStr::new("--all"), file.as_os_str()];
+    let output = with_data(&data, args);
+    assert!(output.status.success(), "the name says which format");
+    assert!(
+        fs::read_to_string(&file)
+            .expect("written")
+            .contains("<!doctype html>")
+    );
+    #[cfg(unix)]
+    {
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&file.metadata().expect("there").permissions());
+        assert_eq!(mode & 0o077, 0, "the chats are private to the user");
+    }
+
+    let unknown = refusal(
+        with_data(&data, ["export", "--chat", "999", "--format", "jsonl", "-"]),
+        1,
+    );
+    assert!(unknown.contains("there is no chat 999"), "{unknown}");
+    refusal(with_data(&data, ["export", "--all", "-"]), 1);
+    refusal(with_data(&data, ["export", "--format", "jsonl", "-"]), 2);
+    let none = refusal(with_data(&home.path().join("other"), ["chats"]), 1);
+    assert!(none.contains("there are no chats in"), "{none}");
+    assert!(!home.path().join("other").exists());
+}
+
+#[test]
+fn an_import_that_fails_changes_nothing() {
+    let home = tempfile::tempdir().expect("made");
+    let data = home.path().join("data");
+    let good = foreign(home.path());
+    stdout(with_data(&data, [OsStr::new("import"), good.as_os_str()]));
+    let before = stdout(with_data(
+        &data,
+        ["export", "--all", "--format", "jsonl", "-"],
+    ));
+    let text = fs::read_to_string(&good)
+        .expect("written")
+        .replace("\"uuid\":\"1\"", "\"uuid\":\"9\"");
+    for (name, content, says) in [
+        ("half.json", &text[..text.len() - 40], "ends in the middle"),
+        (
+            "other.json",
+            "{\"presets\": []}",
+            "not an export that Goldcrest knows",
+        ),
+        (
+            "newer.jsonl",
+            "{\"format\":\"goldcrest-chats\",\"version\":9}\n",
+            "newer version of Goldcrest",
+        ),
+    ] {
+        let file = home.path().join(name);
+        fs::write(&file, content).expect("written");
+        let output = with_data(&data, [OsStr::new("import"), file.as_os_str()]);
+        let message = refusal(output, 1);
+        assert!(
+            message.contains(says) && message.contains("Nothing was imported."),
+            "{message}"
+        );
+    }
+    // A good file beside a bad one.
+    let bad = home.path().join("other.json");
+    let output = with_data(
+        &data,
+        [OsStr::new("import"), good.as_os_str(), bad.as_os_str()],
+    );
+    refusal(output, 1);
+    assert_eq!(
+        before,
+        stdout(with_data(
+            &data,
+            ["export", "--all", "--format", "jsonl", "-"]
+        ))
+    );
+}
+
+#[test]
+fn an_export_that_fails_leaves_nothing() {
+    let home = tempfile::tempdir().expect("made");
+    let data = home.path().join("data");
+    stdout(with_data(
+        &data,
+        [OsStr::new("import"), foreign(home.path()).as_os_str()],
+    ));
+    let file = home.path().join("none/a.jsonl");
+    let args = [OsStr::new("export"), OsStr::new("--all"), file.as_os_str()];
+    let message = refusal(with_data(&data, args), 1);
+    assert!(message.contains("There is no folder"), "{message}");
+
+    // A limit on the size of files stands for a full disk: the signal of it is ignored, so that writing fails.
+    #[cfg(target_os = "linux")]
+    {
+        let long = home.path().join("long.conversation.json");
+        let chat = json!({ "name": "Long", "messages": [{ "role": "user", "content": "long ".repeat(400_000) }] });
+        fs::write(&long, chat.to_string()).expect("written");
+        stdout(with_data(&data, [OsStr::new("import"), long.as_os_str()]));
+        let target = home.path().join("full.html");
+        fs::write(&target, "before").expect("written");
+        let script = "trap '' XFSZ; ulimit -f 512; exec \"$0\" export --all \"$1\"";
+        let mut shell = Command::new("bash");
+        shell
+            .arg("-c")
+            .arg(script)
+            .arg(env!("CARGO_BIN_EXE_goldcrest"))
+            .arg(&target);
+        let output = shell.env("GOLDCREST_DATA_DIR", &data).output();
+        let message = refusal(output.expect("it runs"), 1);
+        assert!(message.contains("full.html was not written"), "{message}");
+        assert_eq!(fs::read_to_string(&target).expect("there"), "before");
+        let names = fs::read_dir(home.path()).expect("read").flatten();
+        let left = names.filter(|entry| entry.file_name().to_string_lossy().starts_with('.'));
+        assert_eq!(left.count(), 0);
+    }
+}
+
+/// Two processes: the app has the lock of the data folder.
+#[test]
+fn while_the_app_is_open_chats_are_exported_and_not_imported() {
+    let home = tempfile::tempdir().expect("made");
+    let data = home.path().join("data");
+    let good = foreign(home.path());
+    stdout(with_data(&data, [OsStr::new("import"), good.as_os_str()]));
+    let lock = fs::File::options()
+        .append(true)
+        .open(data.join("goldcrest.lock"))
+        .expect("there");
+    lock.lock().expect("free");
+    stdout(with_data(
+        &data,
+        ["export", "--all", "--format", "jsonl", "-"],
+    ));
+    let message = refusal(
+        with_data(&data, [OsStr::new("import"), good.as_os_str()]),
+        1,
+    );
+    assert!(message.contains("Goldcrest is open"), "{message}");
+}
