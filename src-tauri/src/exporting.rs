@@ -6,8 +6,11 @@ use std::path::Path;
 use chat::{Chat, ChatId, ChatRecords, Failure, Importing, Store, StoreSnapshot, WholeChat};
 use chat_files::{Format, Target, WriteError, WriteOptions, write};
 use jiff::tz::TimeZone;
+use serde::Deserialize;
 
 /// What to export, and how.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(specta::Type))]
 pub struct Export {
     /// `None`: all that are kept.
     pub chats: Option<Vec<ChatId>>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chat::{Chat, ChatId, Failure, GoodCopy};
-use chat_files::{Format, WriteOptions};
+use chat_files::WriteOptions;
 use tauri::State;
 
 use crate::data_folder::{DataFolder, Move};
@@ -15,14 +15,12 @@ use crate::models::Models;
 use crate::reply::{Reply, ask, blocking};
 use crate::transfers::Transfers;
 
-/// Lets the person choose a file, and exports chats to it; none: all of them. How far that is comes as events. False when
+/// Lets the person choose a file, and exports chats to it. How far that is comes as events. False when
 /// the dialog was closed without a choice.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn export_chats(
-    chats: Option<Vec<ChatId>>,
-    format: Format,
-    thinking: bool,
+    what: Export,
     chat: State<'_, Chat>,
     folders: State<'_, Folders>,
     transfers: State<'_, Transfers>,
@@ -32,20 +30,15 @@ pub async fn export_chats(
     let (chat, database) = (chat.inner().clone(), folders.database());
     let (transfers, events) = (Transfers::clone(&transfers), Events::clone(&events));
     let desktop = Arc::clone(&desktop);
-    let export = Export {
-        chats,
-        format,
-        thinking,
-    };
     blocking(move || {
-        let title = match export.chats.as_deref() {
+        let title = match what.chats.as_deref() {
             Some([one]) => Some(chat.record(*one)?.chat.title),
             _ => None,
         };
-        let Some(file) = desktop.pick_target(&export.file_name(title.as_deref())) else {
+        let Some(file) = desktop.pick_target(&what.file_name(title.as_deref())) else {
             return Ok(false);
         };
-        transfers.export(&chat, &events, database, export, file)?;
+        transfers.export(&chat, &events, database, what, file)?;
         Ok(true)
     })
     .await?

@@ -53,8 +53,10 @@ fn chats_go_to_a_file_and_come_from_it() {
     let id = say(&window, "How heavy?");
     let out = tempfile::tempdir().expect("made");
     let export = |chats: Value, format: &str| {
-        let arguments = json!({ "chats": chats, "format": format, "thinking": true });
-        window.invoke("export_chats", arguments).expect("begun")
+        let export = json!({ "chats": chats, "format": format, "thinking": true });
+        window
+            .invoke("export_chats", json!({ "what": export }))
+            .expect("begun")
     };
     assert_eq!(export(json!(null), "jsonl"), false, "no file was chosen");
     for (chats, format, name) in [
@@ -128,8 +130,10 @@ fn a_temporary_chat_is_exported_from_memory() {
     window.invoke("send", arguments).expect("sent");
     let out = tempfile::tempdir().expect("made");
     picks(&window, out.path());
-    let arguments = json!({ "chats": [id], "format": "markdown", "thinking": true });
-    window.invoke("export_chats", arguments).expect("begun");
+    let export = json!({ "chats": [id], "format": "markdown", "thinking": true });
+    window
+        .invoke("export_chats", json!({ "what": export }))
+        .expect("begun");
     let file = ended(&events)["file"].as_str().expect("a path").to_owned();
     assert!(
         std::fs::read_to_string(file)

@@ -6,687 +6,549 @@ import { invoke as __TAURI_INVOKE, Channel } from "@tauri-apps/api/core";
 
 /** Commands */
 export const commands = {
-  /**  Asked before anything else: while there is a problem there are no chats to ask for. */
-  startup: () => __TAURI_INVOKE<StartState>("startup"),
-  retryStart: () => __TAURI_INVOKE<StartState>("retry_start"),
-  /**  Puts a copy in the place of a database that does not open, which is kept. */
-  restoreCopy: (copy: string) => __TAURI_INVOKE<StartState>("restore_copy", { copy }),
-  /**  Begins an empty database in the place of one that does not open, which is kept. */
-  startEmpty: () => __TAURI_INVOKE<StartState>("start_empty"),
-  openDamaged: () => __TAURI_INVOKE<StartState>("open_damaged"),
-  /**  Whether a disk that was full is so no more. */
-  hasRoom: () => __TAURI_INVOKE<boolean>("has_room"),
-  showDataFolder: () => __TAURI_INVOKE<null>("show_data_folder"),
-  quit: () => __TAURI_INVOKE<null>("quit"),
-  /**  The latest subscriber gets the events from now on. */
-  subscribe: (channel: Channel<HostEvent>) => __TAURI_INVOKE<null>("subscribe", { channel }),
-  snapshot: () => __TAURI_INVOKE<Snapshot>("snapshot"),
-  openChat: (id: ChatId) => __TAURI_INVOKE<ChatView>("open_chat", { id }),
-  send: (id: ChatId | null, text: string, thinking: boolean) =>
-    __TAURI_INVOKE<ChatView>("send", { id, text, thinking }),
-  /**  Sends the first message of the queue, as `text`: `rest` is the queue from now on, and the draft stays. */
-  sendQueued: (id: ChatId, text: string, thinking: boolean, rest: QueuedMessage[]) =>
-    __TAURI_INVOKE<ChatView>("send_queued", { id, text, thinking, rest }),
-  regenerate: (message: MessageId, thinking: boolean, length: LengthWish | null) =>
-    __TAURI_INVOKE<ChatView>("regenerate", { message, thinking, length }),
-  deleteMessage: (message: MessageId) => __TAURI_INVOKE<ChatView>("delete_message", { message }),
-  /**  Makes a new chat of the branch up to this message. */
-  forkChat: (message: MessageId) => __TAURI_INVOKE<ChatView>("fork_chat", { message }),
-  answerNow: (id: ChatId) => __TAURI_INVOKE<null>("answer_now", { id }),
-  continueAnswer: (message: MessageId) => __TAURI_INVOKE<ChatView>("continue_answer", { message }),
-  /**  `answer`: the edited question is answered, with thinking or without. */
-  editMessage: (message: MessageId, text: string, answer: boolean | null) =>
-    __TAURI_INVOKE<ChatView>("edit_message", { message, text, answer }),
-  showSibling: (message: MessageId) => __TAURI_INVOKE<ChatView>("show_sibling", { message }),
-  stop: (id: ChatId) => __TAURI_INVOKE<null>("stop", { id }),
-  renameChat: (id: ChatId, title: string) =>
-    __TAURI_INVOKE<ChatSummary>("rename_chat", { id, title }),
-  /**  What was done, as undo names it; so do the others that return a text. */
-  pinChats: (ids: ChatId[], pinned: boolean) =>
-    __TAURI_INVOKE<string>("pin_chats", { ids, pinned }),
-  archiveChats: (ids: ChatId[], archived: boolean) =>
-    __TAURI_INVOKE<string>("archive_chats", { ids, archived }),
-  /**  Without a folder: out of theirs. */
-  moveChats: (ids: ChatId[], folder: FolderId | null) =>
-    __TAURI_INVOKE<string>("move_chats", { ids, folder }),
-  deleteChats: (ids: ChatId[]) => __TAURI_INVOKE<string>("delete_chats", { ids }),
-  restoreChats: (ids: ChatId[]) => __TAURI_INVOKE<string>("restore_chats", { ids }),
-  /**  The deleted chats that can be restored. */
-  bin: () => __TAURI_INVOKE<ChatSummary[]>("bin"),
-  /**  Removes chats of the bin, which cannot be undone. */
-  deleteForGood: (ids: ChatId[]) => __TAURI_INVOKE<null>("delete_for_good", { ids }),
-  createFolder: (name: string, chats: ChatId[]) =>
-    __TAURI_INVOKE<FolderId>("create_folder", { name, chats }),
-  renameFolder: (id: FolderId, name: string) => __TAURI_INVOKE<null>("rename_folder", { id, name }),
-  deleteFolder: (id: FolderId) => __TAURI_INVOKE<string>("delete_folder", { id }),
-  moveFolder: (id: FolderId, to: number) => __TAURI_INVOKE<null>("move_folder", { id, to }),
-  collapseFolder: (id: FolderId, collapsed: boolean) =>
-    __TAURI_INVOKE<null>("collapse_folder", { id, collapsed }),
-  /**  It is in memory alone, and there before its first message, so that its draft is, too. */
-  beginTemporaryChat: () => __TAURI_INVOKE<ChatView>("begin_temporary_chat"),
-  /**  The chat as it goes on on the disk. */
-  keepChat: (id: ChatId) => __TAURI_INVOKE<ChatSummary>("keep_chat", { id }),
-  /**  None: there is nothing to undo. */
-  undo: () => __TAURI_INVOKE<Undone | null>("undo"),
-  /**  None: there is nothing to do again. */
-  redo: () => __TAURI_INVOKE<Undone | null>("redo"),
-  search: (query: string) => __TAURI_INVOKE<SearchHit[]>("search", { query }),
-  /**  What is written of the next message of a chat, or of a new one, to be read while the model has nothing else to do. */
-  readAhead: (id: ChatId | null, text: string, thinking: boolean) =>
-    __TAURI_INVOKE<null>("read_ahead", { id, text, thinking }),
-  /**
-   *  What the next prompt would take of the context, with `text` and `pasted` tokens of texts that go with it; none while
-   *  no model is open.
-   */
-  contextUsage: (id: ChatId | null, text: string, pasted: number, thinking: boolean) =>
-    __TAURI_INVOKE<ContextUsage | null>("context_usage", { id, text, pasted, thinking }),
-  /**  The number of tokens of each text; none while no model is open. */
-  countTokens: (texts: string[]) => __TAURI_INVOKE<number[] | null>("count_tokens", { texts }),
-  /**  Begins a new chat with a summary of this one. */
-  startSummary: (id: ChatId) => __TAURI_INVOKE<ChatView>("start_summary", { id }),
-  /**  Has the next answer read what this one left out. */
-  readAgain: (message: MessageId) => __TAURI_INVOKE<ChatView>("read_again", { message }),
-  saveDraft: (id: ChatId | null, text: string) => __TAURI_INVOKE<null>("save_draft", { id, text }),
-  savePastes: (id: ChatId | null, pastes: string[]) =>
-    __TAURI_INVOKE<null>("save_pastes", { id, pastes }),
-  saveQueue: (id: ChatId, queue: QueuedMessage[]) =>
-    __TAURI_INVOKE<null>("save_queue", { id, queue }),
-  saveSettings: (settings: Settings) => __TAURI_INVOKE<Settings>("save_settings", { settings }),
-  /**  None as the id: a new one, whose name gets a number where it is taken. */
-  savePreset: (id: PresetId | null, preset: PresetContent) =>
-    __TAURI_INVOKE<PresetId>("save_preset", { id, preset }),
-  deletePreset: (id: PresetId) => __TAURI_INVOKE<null>("delete_preset", { id }),
-  /**  None as the chat: the next new one. */
-  choosePreset: (id: ChatId | null, preset: ChatPreset) =>
-    __TAURI_INVOKE<null>("choose_preset", { id, preset }),
-  /**  Writes presets to a file that the user chooses, whose name is returned; none where the dialog was closed. */
-  exportPresets: (ids: PresetId[]) => __TAURI_INVOKE<string | null>("export_presets", { ids }),
-  /**  Adds the presets of a file that the user chooses; none where the dialog was closed. */
-  importPresets: () => __TAURI_INVOKE<ImportedPresets | null>("import_presets"),
-  /**  False when the person closed the picker without a choice. The result comes as `model` events. */
-  pickModel: () => __TAURI_INVOKE<boolean>("pick_model"),
-  /**  Opens the model of the last session, which was not opened at the start. */
-  retryModel: () => __TAURI_INVOKE<null>("retry_model"),
-  useDemoModel: () => __TAURI_INVOKE<null>("use_demo_model"),
-  /**  Unloads the model, which frees its memory; the next message, or `reload_model`, loads it again. */
-  ejectModel: () => __TAURI_INVOKE<null>("eject_model"),
-  /**  Loads the model that was unloaded. */
-  reloadModel: () => __TAURI_INVOKE<null>("reload_model"),
-  /**  The lengths of context that the model can have; none where there is no model. */
-  contextOptions: () => __TAURI_INVOKE<ContextOptions | null>("context_options"),
-  /**
-   *  Compares a model of the models page, or the open one, with an independent program in a child process; how far that is
-   *  comes as events. False where no model is open.
-   */
-  checkModel: (id: string | null) => __TAURI_INVOKE<boolean>("check_model", { id }),
-  stopModelCheck: () => __TAURI_INVOKE<null>("stop_model_check"),
-  /**  The models page as it is; folders are searched again, and what that finds comes as an event. */
-  listModels: () => __TAURI_INVOKE<ModelList>("list_models"),
-  /**  Starts or resumes the download of a model of the list. */
-  getModel: (id: string) => __TAURI_INVOKE<null>("get_model", { id }),
-  /**  Starts the download of an address that was typed in. */
-  getAddress: (url: string) => __TAURI_INVOKE<null>("get_address", { url }),
-  pauseDownload: (id: string) => __TAURI_INVOKE<null>("pause_download", { id }),
-  /**  Stops a download, and removes what of it is here. */
-  dropDownload: (id: string) => __TAURI_INVOKE<null>("drop_download", { id }),
-  /**  Opens a model of the list. The result comes as `model` events. */
-  openModel: (id: string) => __TAURI_INVOKE<null>("open_model", { id }),
-  /**  Shows a model's file in the file manager. */
-  showModel: (id: string) => __TAURI_INVOKE<null>("show_model", { id }),
-  /**  Moves a model's file to the trash of the system. */
-  removeModel: (id: string) => __TAURI_INVOKE<null>("remove_model", { id }),
-  /**  The folder that the user chose for downloads; none where the dialog was closed. */
-  pickDownloadFolder: () => __TAURI_INVOKE<string | null>("pick_download_folder"),
-  /**
-   *  Lets the person choose a file, and exports chats to it; none: all of them. How far that is comes as events. False when
-   *  the dialog was closed without a choice.
-   */
-  exportChats: (chats: ChatId[] | null, format: Format, thinking: boolean) =>
-    __TAURI_INVOKE<boolean>("export_chats", { chats, format, thinking }),
-  /**
-   *  Lets the person choose files, and imports the chats in them. How far that is comes as events. False when the dialog was
-   *  closed without a choice.
-   */
-  importChats: () => __TAURI_INVOKE<boolean>("import_chats"),
-  /**  Ends the export, the import or the move that runs. */
-  cancelTransfer: () => __TAURI_INVOKE<null>("cancel_transfer"),
-  /**  The shown branch of a chat as HTML, for paper. */
-  chatAsHtml: (id: ChatId, thinking: boolean) =>
-    __TAURI_INVOKE<string>("chat_as_html", { id, thinking }),
-  /**  Opens the dialog that prints the page. */
-  printPage: () => __TAURI_INVOKE<null>("print_page"),
-  /**  The copies of the database that are whole, the newest first. This reads them all. */
-  listBackups: () => __TAURI_INVOKE<GoodCopy[]>("list_backups"),
-  /**  Makes a copy of the database now; returns all of them. */
-  backUp: () => __TAURI_INVOKE<GoodCopy[]>("back_up"),
-  /**
-   *  Puts a copy in the place of the database, which is kept; returns the name under which it is. The page begins again
-   *  then.
-   */
-  restoreBackup: (copy: string) => __TAURI_INVOKE<string>("restore_backup", { copy }),
-  dataFolder: () => __TAURI_INVOKE<DataFolder>("data_folder"),
-  /**
-   *  Lets the person choose a folder, and moves the data there. How far that is comes as events; at the end the app starts
-   *  again. `keep`: the old folder stays as it is. False when the dialog was closed without a choice.
-   */
-  moveDataFolder: (keep: boolean) => __TAURI_INVOKE<boolean>("move_data_folder", { keep }),
-  openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
-  /**  Counts the network sockets of the app and of all programs that it has started. */
-  checkNetwork: () => __TAURI_INVOKE<NetworkCheck>("check_network"),
+	/**  Asked before anything else: while there is a problem there are no chats to ask for. */
+	startup: () => __TAURI_INVOKE<StartState>("startup"),
+	retryStart: () => __TAURI_INVOKE<StartState>("retry_start"),
+	/**  Puts a copy in the place of a database that does not open, which is kept. */
+	restoreCopy: (copy: string) => __TAURI_INVOKE<StartState>("restore_copy", { copy }),
+	/**  Begins an empty database in the place of one that does not open, which is kept. */
+	startEmpty: () => __TAURI_INVOKE<StartState>("start_empty"),
+	openDamaged: () => __TAURI_INVOKE<StartState>("open_damaged"),
+	/**  Whether a disk that was full is so no more. */
+	hasRoom: () => __TAURI_INVOKE<boolean>("has_room"),
+	showDataFolder: () => __TAURI_INVOKE<null>("show_data_folder"),
+	quit: () => __TAURI_INVOKE<null>("quit"),
+	/**  The latest subscriber gets the events from now on. */
+	subscribe: (channel: Channel<HostEvent>) => __TAURI_INVOKE<null>("subscribe", { channel }),
+	snapshot: () => __TAURI_INVOKE<Snapshot>("snapshot"),
+	openChat: (id: ChatId) => __TAURI_INVOKE<ChatView>("open_chat", { id }),
+	send: (id: ChatId | null, text: string, thinking: boolean) => __TAURI_INVOKE<ChatView>("send", { id, text, thinking }),
+	/**  Sends the first message of the queue, as `text`: `rest` is the queue from now on, and the draft stays. */
+	sendQueued: (id: ChatId, text: string, thinking: boolean, rest: QueuedMessage[]) => __TAURI_INVOKE<ChatView>("send_queued", { id, text, thinking, rest }),
+	regenerate: (message: MessageId, thinking: boolean, length: LengthWish | null) => __TAURI_INVOKE<ChatView>("regenerate", { message, thinking, length }),
+	deleteMessage: (message: MessageId) => __TAURI_INVOKE<ChatView>("delete_message", { message }),
+	/**  Makes a new chat of the branch up to this message. */
+	forkChat: (message: MessageId) => __TAURI_INVOKE<ChatView>("fork_chat", { message }),
+	answerNow: (id: ChatId) => __TAURI_INVOKE<null>("answer_now", { id }),
+	continueAnswer: (message: MessageId) => __TAURI_INVOKE<ChatView>("continue_answer", { message }),
+	/**  `answer`: the edited question is answered, with thinking or without. */
+	editMessage: (message: MessageId, text: string, answer: boolean | null) => __TAURI_INVOKE<ChatView>("edit_message", { message, text, answer }),
+	showSibling: (message: MessageId) => __TAURI_INVOKE<ChatView>("show_sibling", { message }),
+	stop: (id: ChatId) => __TAURI_INVOKE<null>("stop", { id }),
+	renameChat: (id: ChatId, title: string) => __TAURI_INVOKE<ChatSummary>("rename_chat", { id, title }),
+	/**  What was done, as undo names it; so do the others that return a text. */
+	pinChats: (ids: ChatId[], pinned: boolean) => __TAURI_INVOKE<string>("pin_chats", { ids, pinned }),
+	archiveChats: (ids: ChatId[], archived: boolean) => __TAURI_INVOKE<string>("archive_chats", { ids, archived }),
+	/**  Without a folder: out of theirs. */
+	moveChats: (ids: ChatId[], folder: FolderId | null) => __TAURI_INVOKE<string>("move_chats", { ids, folder }),
+	deleteChats: (ids: ChatId[]) => __TAURI_INVOKE<string>("delete_chats", { ids }),
+	restoreChats: (ids: ChatId[]) => __TAURI_INVOKE<string>("restore_chats", { ids }),
+	/**  The deleted chats that can be restored. */
+	bin: () => __TAURI_INVOKE<ChatSummary[]>("bin"),
+	/**  Removes chats of the bin, which cannot be undone. */
+	deleteForGood: (ids: ChatId[]) => __TAURI_INVOKE<null>("delete_for_good", { ids }),
+	createFolder: (name: string, chats: ChatId[]) => __TAURI_INVOKE<FolderId>("create_folder", { name, chats }),
+	renameFolder: (id: FolderId, name: string) => __TAURI_INVOKE<null>("rename_folder", { id, name }),
+	deleteFolder: (id: FolderId) => __TAURI_INVOKE<string>("delete_folder", { id }),
+	moveFolder: (id: FolderId, to: number) => __TAURI_INVOKE<null>("move_folder", { id, to }),
+	collapseFolder: (id: FolderId, collapsed: boolean) => __TAURI_INVOKE<null>("collapse_folder", { id, collapsed }),
+	/**  It is in memory alone, and there before its first message, so that its draft is, too. */
+	beginTemporaryChat: () => __TAURI_INVOKE<ChatView>("begin_temporary_chat"),
+	/**  The chat as it goes on on the disk. */
+	keepChat: (id: ChatId) => __TAURI_INVOKE<ChatSummary>("keep_chat", { id }),
+	/**  None: there is nothing to undo. */
+	undo: () => __TAURI_INVOKE<Undone | null>("undo"),
+	/**  None: there is nothing to do again. */
+	redo: () => __TAURI_INVOKE<Undone | null>("redo"),
+	search: (query: string) => __TAURI_INVOKE<SearchHit[]>("search", { query }),
+	/**  What is written of the next message of a chat, or of a new one, to be read while the model has nothing else to do. */
+	readAhead: (id: ChatId | null, text: string, thinking: boolean) => __TAURI_INVOKE<null>("read_ahead", { id, text, thinking }),
+	/**
+	 *  What the next prompt would take of the context, with `text` and `pasted` tokens of texts that go with it; none while
+	 *  no model is open.
+	 */
+	contextUsage: (id: ChatId | null, text: string, pasted: number, thinking: boolean) => __TAURI_INVOKE<ContextUsage | null>("context_usage", { id, text, pasted, thinking }),
+	/**  The number of tokens of each text; none while no model is open. */
+	countTokens: (texts: string[]) => __TAURI_INVOKE<number[] | null>("count_tokens", { texts }),
+	/**  Begins a new chat with a summary of this one. */
+	startSummary: (id: ChatId) => __TAURI_INVOKE<ChatView>("start_summary", { id }),
+	/**  Has the next answer read what this one left out. */
+	readAgain: (message: MessageId) => __TAURI_INVOKE<ChatView>("read_again", { message }),
+	saveDraft: (id: ChatId | null, text: string) => __TAURI_INVOKE<null>("save_draft", { id, text }),
+	savePastes: (id: ChatId | null, pastes: string[]) => __TAURI_INVOKE<null>("save_pastes", { id, pastes }),
+	saveQueue: (id: ChatId, queue: QueuedMessage[]) => __TAURI_INVOKE<null>("save_queue", { id, queue }),
+	saveSettings: (settings: Settings) => __TAURI_INVOKE<Settings>("save_settings", { settings }),
+	/**  None as the id: a new one, whose name gets a number where it is taken. */
+	savePreset: (id: PresetId | null, preset: PresetContent) => __TAURI_INVOKE<PresetId>("save_preset", { id, preset }),
+	deletePreset: (id: PresetId) => __TAURI_INVOKE<null>("delete_preset", { id }),
+	/**  None as the chat: the next new one. */
+	choosePreset: (id: ChatId | null, preset: ChatPreset) => __TAURI_INVOKE<null>("choose_preset", { id, preset }),
+	/**  Writes presets to a file that the user chooses, whose name is returned; none where the dialog was closed. */
+	exportPresets: (ids: PresetId[]) => __TAURI_INVOKE<string | null>("export_presets", { ids }),
+	/**  Adds the presets of a file that the user chooses; none where the dialog was closed. */
+	importPresets: () => __TAURI_INVOKE<ImportedPresets | null>("import_presets"),
+	/**  False when the person closed the picker without a choice. The result comes as `model` events. */
+	pickModel: () => __TAURI_INVOKE<boolean>("pick_model"),
+	/**  Opens the model of the last session, which was not opened at the start. */
+	retryModel: () => __TAURI_INVOKE<null>("retry_model"),
+	useDemoModel: () => __TAURI_INVOKE<null>("use_demo_model"),
+	/**  Unloads the model, which frees its memory; the next message, or `reload_model`, loads it again. */
+	ejectModel: () => __TAURI_INVOKE<null>("eject_model"),
+	/**  Loads the model that was unloaded. */
+	reloadModel: () => __TAURI_INVOKE<null>("reload_model"),
+	/**  The lengths of context that the model can have; none where there is no model. */
+	contextOptions: () => __TAURI_INVOKE<ContextOptions | null>("context_options"),
+	/**
+	 *  Compares a model of the models page, or the open one, with an independent program in a child process; how far that is
+	 *  comes as events. False where no model is open.
+	 */
+	checkModel: (id: string | null) => __TAURI_INVOKE<boolean>("check_model", { id }),
+	stopModelCheck: () => __TAURI_INVOKE<null>("stop_model_check"),
+	/**  The models page as it is; folders are searched again, and what that finds comes as an event. */
+	listModels: () => __TAURI_INVOKE<ModelList>("list_models"),
+	/**  Starts or resumes the download of a model of the list. */
+	getModel: (id: string) => __TAURI_INVOKE<null>("get_model", { id }),
+	/**  Starts the download of an address that was typed in. */
+	getAddress: (url: string) => __TAURI_INVOKE<null>("get_address", { url }),
+	pauseDownload: (id: string) => __TAURI_INVOKE<null>("pause_download", { id }),
+	/**  Stops a download, and removes what of it is here. */
+	dropDownload: (id: string) => __TAURI_INVOKE<null>("drop_download", { id }),
+	/**  Opens a model of the list. The result comes as `model` events. */
+	openModel: (id: string) => __TAURI_INVOKE<null>("open_model", { id }),
+	/**  Shows a model's file in the file manager. */
+	showModel: (id: string) => __TAURI_INVOKE<null>("show_model", { id }),
+	/**  Moves a model's file to the trash of the system. */
+	removeModel: (id: string) => __TAURI_INVOKE<null>("remove_model", { id }),
+	/**  The folder that the user chose for downloads; none where the dialog was closed. */
+	pickDownloadFolder: () => __TAURI_INVOKE<string | null>("pick_download_folder"),
+	/**
+	 *  Lets the person choose a file, and exports chats to it. How far that is comes as events. False when
+	 *  the dialog was closed without a choice.
+	 */
+	exportChats: (what: Export) => __TAURI_INVOKE<boolean>("export_chats", { what }),
+	/**
+	 *  Lets the person choose files, and imports the chats in them. How far that is comes as events. False when the dialog was
+	 *  closed without a choice.
+	 */
+	importChats: () => __TAURI_INVOKE<boolean>("import_chats"),
+	/**  Ends the export, the import or the move that runs. */
+	cancelTransfer: () => __TAURI_INVOKE<null>("cancel_transfer"),
+	/**  The shown branch of a chat as HTML, for paper. */
+	chatAsHtml: (id: ChatId, thinking: boolean) => __TAURI_INVOKE<string>("chat_as_html", { id, thinking }),
+	/**  Opens the dialog that prints the page. */
+	printPage: () => __TAURI_INVOKE<null>("print_page"),
+	/**  The copies of the database that are whole, the newest first. This reads them all. */
+	listBackups: () => __TAURI_INVOKE<GoodCopy[]>("list_backups"),
+	/**  Makes a copy of the database now; returns all of them. */
+	backUp: () => __TAURI_INVOKE<GoodCopy[]>("back_up"),
+	/**
+	 *  Puts a copy in the place of the database, which is kept; returns the name under which it is. The page begins again
+	 *  then.
+	 */
+	restoreBackup: (copy: string) => __TAURI_INVOKE<string>("restore_backup", { copy }),
+	dataFolder: () => __TAURI_INVOKE<DataFolder>("data_folder"),
+	/**
+	 *  Lets the person choose a folder, and moves the data there. How far that is comes as events; at the end the app starts
+	 *  again. `keep`: the old folder stays as it is. False when the dialog was closed without a choice.
+	 */
+	moveDataFolder: (keep: boolean) => __TAURI_INVOKE<boolean>("move_data_folder", { keep }),
+	openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
+	/**  Counts the network sockets of the app and of all programs that it has started. */
+	checkNetwork: () => __TAURI_INVOKE<NetworkCheck>("check_network"),
 };
 
 /* Constants */
-export const defaultSettings = {
-  theme: "system",
-  device: "auto",
-  threads: null,
-  contextLength: null,
-  kvType: "f16",
-  unloadMinutes: 10,
-  ownTemplates: [],
-  samplingChanges: {
-    temperature: null,
-    topP: null,
-    topK: null,
-    minP: null,
-    repeatPenalty: null,
-    seed: null,
-  },
-  maxTokens: null,
-  thinkingBudget: null,
-  lookup: true,
-  readAhead: true,
-  instructions: "",
-  thinking: true,
-  defaultPreset: null,
-  sendWith: "enter",
-  zoom: 100,
-  showStats: true,
-  modelTitles: false,
-  downloadFolder: null,
-} as const;
+export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"thinkingBudget":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"defaultPreset":null,"sendWith":"enter","zoom":100,"showStats":true,"modelTitles":false,"downloadFolder":null} as const;
 
-export const settingNames = {
-  contextLength: "Context",
-  defaultPreset: "Preset for new chats",
-  device: "Device",
-  downloadFolder: "Download folder",
-  instructions: "Instructions",
-  kvType: "Chat memory precision",
-  lookup: "Faster repeats",
-  maxTokens: "Maximum answer length",
-  minP: "Min-p",
-  modelTitles: "Titles by the model",
-  ownTemplates: "Chat template",
-  readAhead: "Read while you write",
-  repeatPenalty: "Repeat penalty",
-  samplingChanges: "Sampling",
-  seed: "Seed",
-  sendWith: "Send with",
-  showStats: "Show speed under answers",
-  temperature: "Temperature",
-  theme: "Theme",
-  thinking: "Think before answering",
-  thinkingBudget: "Thinking budget",
-  threads: "Threads",
-  topK: "Top-k",
-  topP: "Top-p",
-  unloadMinutes: "Unload when idle",
-  zoom: "Zoom",
-} as const;
+export const settingNames = {"contextLength":"Context","defaultPreset":"Preset for new chats","device":"Device","downloadFolder":"Download folder","instructions":"Instructions","kvType":"Chat memory precision","lookup":"Faster repeats","maxTokens":"Maximum answer length","minP":"Min-p","modelTitles":"Titles by the model","ownTemplates":"Chat template","readAhead":"Read while you write","repeatPenalty":"Repeat penalty","samplingChanges":"Sampling","seed":"Seed","sendWith":"Send with","showStats":"Show speed under answers","temperature":"Temperature","theme":"Theme","thinking":"Think before answering","thinkingBudget":"Thinking budget","threads":"Threads","topK":"Top-k","topP":"Top-p","unloadMinutes":"Unload when idle","zoom":"Zoom"} as const;
 
-export const slashCommands = [
-  { name: "new", argument: null, does: "Start a new chat", place: "both" },
-  { name: "clear", argument: null, does: "Start over with an empty chat", place: "both" },
-  {
-    name: "temp",
-    argument: null,
-    does: "Start a temporary chat, which is never written to disk",
-    place: "both",
-  },
-  { name: "think", argument: "[MESSAGE]", does: "Think before answering", place: "both" },
-  { name: "no_think", argument: "[MESSAGE]", does: "Answer without thinking", place: "both" },
-  { name: "regenerate", argument: null, does: "Write the last answer again", place: "both" },
-  { name: "continue", argument: null, does: "Go on with the last answer", place: "both" },
-  {
-    name: "summarize",
-    argument: null,
-    does: "Start a new chat with a summary of this one",
-    place: "both",
-  },
-  {
-    name: "export",
-    argument: "[FILE]",
-    does: "Write this chat to a file, as Markdown, HTML or JSONL",
-    place: "both",
-  },
-  {
-    name: "model",
-    argument: "[NAME]",
-    does: "Show the models, or open one by its name",
-    place: "both",
-  },
-  {
-    name: "status",
-    argument: null,
-    does: "Show the model, the device and the context in use",
-    place: "both",
-  },
-  { name: "theme", argument: "system|light|dark", does: "Change the colours", place: "window" },
-  { name: "settings", argument: null, does: "Open the settings", place: "window" },
-  { name: "help", argument: null, does: "List the commands and the keys", place: "both" },
-  { name: "quit", argument: null, does: "Leave", place: "terminal" },
-] as const;
+export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"temp","argument":null,"does":"Start a temporary chat, which is never written to disk","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":null,"does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"both"},{"name":"export","argument":"[FILE]","does":"Write this chat to a file, as Markdown, HTML or JSONL","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
 
 /* Types */
 /**  Which of the two results are right. */
-export type Agreement =
-  /**  Both are as near to the exact result as rounding allows. */
-  | "agree"
-  /**  Only candle is. */
-  | "engine_differs"
-  /**  Only the engine is. */
-  | "candle_differs"
-  /**  Neither is. */
-  | "both_differ"
-  /**  The exact result is NaN or infinite. */
-  | "damaged";
+export type Agreement = 
+/**  Both are as near to the exact result as rounding allows. */
+"agree" | 
+/**  Only candle is. */
+"engine_differs" | 
+/**  Only the engine is. */
+"candle_differs" | 
+/**  Neither is. */
+"both_differ" | 
+/**  The exact result is NaN or infinite. */
+"damaged";
 
 /**  The figures of an answer, and what it was generated with. */
 export type AnswerStats = {
-  /**  The model's name. */
-  model: string;
-  /**  The device's name. */
-  device: string;
+	/**  The model's name. */
+	model: string,
+	/**  The device's name. */
+	device: string,
 } & Stats;
 
 /**  Whether a file is one that the manifest describes. */
-export type Authenticity =
-  /**  No entry has its size, or the one that has it another SHA-256. */
-  | "unlisted"
-  /**  An entry has its size; its SHA-256 is not computed yet. */
-  | "unchecked"
-  /**  An entry has its size and its SHA-256. */
-  | "official";
+export type Authenticity = 
+/**  No entry has its size, or the one that has it another SHA-256. */
+"unlisted" | 
+/**  An entry has its size; its SHA-256 is not computed yet. */
+"unchecked" | 
+/**  An entry has its size and its SHA-256. */
+"official";
 
 /**  What happened. Events come in order, from one thread. */
-export type ChatEvent =
-  /**  The model's status changed. */
-  | {
-      type: "model";
-      /**  The model. */
-      model: ModelView;
-    }
-  /**  A chat is new, has a new title, or began or ceased to write. */
-  | {
-      type: "chatChanged";
-      /**  The chat. */
-      chat: ChatSummary;
-    }
-  /**  Chats were pinned, archived, moved or restored, or the like was undone. */
-  | {
-      type: "chatsChanged";
-      /**  The chats. */
-      chats: ChatSummary[];
-    }
-  /**  Chats were deleted. */
-  | {
-      type: "chatsRemoved";
-      /**  The chats. */
-      chats: ChatId[];
-    }
-  /**  The folders, their names or their order changed. */
-  | {
-      type: "foldersChanged";
-      /**  All folders, in order. */
-      folders: Folder[];
-    }
-  /**  An answer came a step further. */
-  | {
-      type: "stage";
-      /**  The chat. */
-      chat: ChatId;
-      /**  The answer. */
-      message: MessageId;
-      /**  The step. */
-      stage: Stage;
-    }
-  /**  An answer grew. Apply it only when `seq` follows the message's. */
-  | {
-      type: "delta";
-      /**  The chat. */
-      chat: ChatId;
-      /**  The answer. */
-      message: MessageId;
-      /**  Counts from 1 each time an answer begins or is continued. */
-      seq: number;
-      /**  Appended to the thinking. */
-      thinking: string;
-      /**  Appended to the text. */
-      text: string;
-      /**  Tokens generated so far. */
-      tokens: number;
-      /**  Their rate. */
-      tokensPerSecond: number;
-    }
-  /**  An answer ended, in whatever way. */
-  | {
-      type: "ended";
-      /**  The chat. */
-      chat: ChatId;
-      /**  The answer, whole. */
-      message: Message;
-    }
-  /**  Presets were added, changed or deleted. */
-  | {
-      type: "presets";
-      /**  All of them. */
-      presets: Preset[];
-    }
-  /**  What a chat is answered with was chosen. */
-  | {
-      type: "presetChosen";
-      /**  The chat; `None`: the next new one. */
-      chat: ChatId | null;
-      /**  What it is; `None`: what is usual. */
-      preset: ChatPreset | null;
-    }
-  /**  The day's copy of the database was not made: the file is damaged, or it cannot be written. */
-  | {
-      type: "copyFailed";
-      /**  Why, and what to do. */
-      error: Failure;
-    };
+export type ChatEvent = 
+/**  The model's status changed. */
+{ type: "model"; 
+/**  The model. */
+model: ModelView } | 
+/**  A chat is new, has a new title, or began or ceased to write. */
+{ type: "chatChanged"; 
+/**  The chat. */
+chat: ChatSummary } | 
+/**  Chats were pinned, archived, moved or restored, or the like was undone. */
+{ type: "chatsChanged"; 
+/**  The chats. */
+chats: ChatSummary[] } | 
+/**  Chats were deleted. */
+{ type: "chatsRemoved"; 
+/**  The chats. */
+chats: ChatId[] } | 
+/**  The folders, their names or their order changed. */
+{ type: "foldersChanged"; 
+/**  All folders, in order. */
+folders: Folder[] } | 
+/**  An answer came a step further. */
+{ type: "stage"; 
+/**  The chat. */
+chat: ChatId; 
+/**  The answer. */
+message: MessageId; 
+/**  The step. */
+stage: Stage } | 
+/**  An answer grew. Apply it only when `seq` follows the message's. */
+{ type: "delta"; 
+/**  The chat. */
+chat: ChatId; 
+/**  The answer. */
+message: MessageId; 
+/**  Counts from 1 each time an answer begins or is continued. */
+seq: number; 
+/**  Appended to the thinking. */
+thinking: string; 
+/**  Appended to the text. */
+text: string; 
+/**  Tokens generated so far. */
+tokens: number; 
+/**  Their rate. */
+tokensPerSecond: number } | 
+/**  An answer ended, in whatever way. */
+{ type: "ended"; 
+/**  The chat. */
+chat: ChatId; 
+/**  The answer, whole. */
+message: Message } | 
+/**  Presets were added, changed or deleted. */
+{ type: "presets"; 
+/**  All of them. */
+presets: Preset[] } | 
+/**  What a chat is answered with was chosen. */
+{ type: "presetChosen"; 
+/**  The chat; `None`: the next new one. */
+chat: ChatId | null; 
+/**  What it is; `None`: what is usual. */
+preset: ChatPreset | null } | 
+/**  The day's copy of the database was not made: the file is damaged, or it cannot be written. */
+{ type: "copyFailed"; 
+/**  Why, and what to do. */
+error: Failure };
 
 /**  Names a chat. */
 export type ChatId = number;
 
 /**  What a chat is answered with. */
 export type ChatPreset = {
-  /**  A preset, which may have been deleted; `None`: what the settings say. */
-  preset: PresetId | null;
-  /**  Instructions of its own, in place of the preset's; empty: there are none. */
-  instructions: string;
+	/**  A preset, which may have been deleted; `None`: what the settings say. */
+	preset: PresetId | null,
+	/**  Instructions of its own, in place of the preset's; empty: there are none. */
+	instructions: string,
 };
 
 /**  Everything the window needs to begin. */
 export type ChatSnapshot = {
-  /**  Whether no chat was ever begun here. */
-  firstStart: boolean;
-  /**  All chats that are not deleted, temporary ones first, then the latest first. */
-  chats: ChatSummary[];
-  /**  The folders in the user's order. */
-  folders: Folder[];
-  /**  The chat that was open last. */
-  current: ChatId | null;
-  /**  The settings. */
-  settings: Settings;
-  /**  The model. */
-  model: ModelView;
-  /**  What was written, and not sent, where a new chat begins. */
-  newChatDraft: Draft;
-  /**  All presets, in the order of their names. */
-  presets: Preset[];
-  /**  What was chosen for the next new chat; `None`: it begins with the preset of the settings. */
-  newChatPreset: ChatPreset | null;
+	/**  Whether no chat was ever begun here. */
+	firstStart: boolean,
+	/**  All chats that are not deleted, temporary ones first, then the latest first. */
+	chats: ChatSummary[],
+	/**  The folders in the user's order. */
+	folders: Folder[],
+	/**  The chat that was open last. */
+	current: ChatId | null,
+	/**  The settings. */
+	settings: Settings,
+	/**  The model. */
+	model: ModelView,
+	/**  What was written, and not sent, where a new chat begins. */
+	newChatDraft: Draft,
+	/**  All presets, in the order of their names. */
+	presets: Preset[],
+	/**  What was chosen for the next new chat; `None`: it begins with the preset of the settings. */
+	newChatPreset: ChatPreset | null,
 };
 
 /**  A chat in the list. */
 export type ChatSummary = {
-  /**  Its id. */
-  id: ChatId;
-  /**  Its title. */
-  title: string;
-  /**  Unix seconds. */
-  createdAt: number;
-  /**  Unix seconds of the last message. */
-  updatedAt: number;
-  /**  Whether an answer is being written, or waits to be. */
-  writing: boolean;
-  /**  The chat of which it began with a summary, if it did. */
-  continues: ChatId | null;
-  /**  The folder in which it is. */
-  folder: FolderId | null;
-  /**  Whether it stands at the top of the list. */
-  pinned: boolean;
-  /**  Whether the list leaves it out. */
-  archived: boolean;
-  /**  Whether it is in memory alone. It has no title before its first message. */
-  temporary: boolean;
-  /**  Unix seconds from which on it is removed for good; `None`: it is not deleted. */
-  purgeAt: number | null;
+	/**  Its id. */
+	id: ChatId,
+	/**  Its title. */
+	title: string,
+	/**  Unix seconds. */
+	createdAt: number,
+	/**  Unix seconds of the last message. */
+	updatedAt: number,
+	/**  Whether an answer is being written, or waits to be. */
+	writing: boolean,
+	/**  The chat of which it began with a summary, if it did. */
+	continues: ChatId | null,
+	/**  The folder in which it is. */
+	folder: FolderId | null,
+	/**  Whether it stands at the top of the list. */
+	pinned: boolean,
+	/**  Whether the list leaves it out. */
+	archived: boolean,
+	/**  Whether it is in memory alone. It has no title before its first message. */
+	temporary: boolean,
+	/**  Unix seconds from which on it is removed for good; `None`: it is not deleted. */
+	purgeAt: number | null,
 };
 
 /**  Something that takes a while, as the page shows it. */
 export type ChatTransfer = {
-  kind: TransferKind;
-  state: TransferState;
+	kind: TransferKind,
+	state: TransferState,
 };
 
 /**  An open chat. */
 export type ChatView = {
-  /**  The chat. */
-  chat: ChatSummary;
-  /**  The message behind which `messages` begin: those up to it are as they were. `None`: the branch is whole. */
-  after: MessageId | null;
-  /**  The shown branch, root first. */
-  messages: Message[];
-  /**  What was written and not sent. */
-  draft: Draft;
-  /**  What it is answered with; `None`: what the settings say. */
-  preset: ChatPreset | null;
+	/**  The chat. */
+	chat: ChatSummary,
+	/**  The message behind which `messages` begin: those up to it are as they were. `None`: the branch is whole. */
+	after: MessageId | null,
+	/**  The shown branch, root first. */
+	messages: Message[],
+	/**  What was written and not sent. */
+	draft: Draft,
+	/**  What it is answered with; `None`: what the settings say. */
+	preset: ChatPreset | null,
 };
 
 /**  How far logits are from the exact ones. */
 export type CheckDistance = {
-  /**  Relative error; none where it is NaN. */
-  relativeError: number | null;
-  /**  Mean KL divergence in nats; none where it is NaN. */
-  meanKl: number | null;
-  /**  Share of the positions whose likeliest token is the same, from 0 to 1. */
-  top1: number | null;
+	/**  Relative error; none where it is NaN. */
+	relativeError: number | null,
+	/**  Mean KL divergence in nats; none where it is NaN. */
+	meanKl: number | null,
+	/**  Share of the positions whose likeliest token is the same, from 0 to 1. */
+	top1: number | null,
 };
 
 /**  What a check found, as the card shows it. */
 export type CheckReport = {
-  /**  Which of the results are right. */
-  verdict: Agreement;
-  /**  The device on which the engine ran. */
-  deviceName: string;
-  /**  Tokens of the text. */
-  tokens: number;
-  /**  The engine as the user runs it, compared with the exact result. */
-  engine: CheckDistance;
-  /**  candle, compared with the exact result. */
-  candle: CheckDistance;
+	/**  Which of the results are right. */
+	verdict: Agreement,
+	/**  The device on which the engine ran. */
+	deviceName: string,
+	/**  Tokens of the text. */
+	tokens: number,
+	/**  The engine as the user runs it, compared with the exact result. */
+	engine: CheckDistance,
+	/**  candle, compared with the exact result. */
+	candle: CheckDistance,
 };
 
 /**  A length of context, and what it takes. */
 export type ContextOption = {
-  /**  The length in tokens. */
-  tokens: number;
-  /**  Memory of a full KV cache in f16, in bytes. */
-  kvF16Bytes: number;
-  /**  Memory of a full KV cache in q8_0, in bytes. */
-  kvQ8Bytes: number;
-  /**  Whether it is longer than the model was trained for, so that YaRN is applied. */
-  stretched: boolean;
-  /**  Whether it fits in the free memory with a KV cache in f16. */
-  fitsF16: boolean;
-  /**  The same with one in q8_0. */
-  fitsQ8: boolean;
+	/**  The length in tokens. */
+	tokens: number,
+	/**  Memory of a full KV cache in f16, in bytes. */
+	kvF16Bytes: number,
+	/**  Memory of a full KV cache in q8_0, in bytes. */
+	kvQ8Bytes: number,
+	/**  Whether it is longer than the model was trained for, so that YaRN is applied. */
+	stretched: boolean,
+	/**  Whether it fits in the free memory with a KV cache in f16. */
+	fitsF16: boolean,
+	/**  The same with one in q8_0. */
+	fitsQ8: boolean,
 };
 
 /**  The lengths to choose from. */
 export type ContextOptions = {
-  /**  The shortest first, the one that is set among them. */
-  lengths: ContextOption[];
-  /**  What is used where none is set, with a KV cache in f16. */
-  automaticF16: ContextOption;
-  /**  The same with one in q8_0. */
-  automaticQ8: ContextOption;
+	/**  The shortest first, the one that is set among them. */
+	lengths: ContextOption[],
+	/**  What is used where none is set, with a KV cache in f16. */
+	automaticF16: ContextOption,
+	/**  The same with one in q8_0. */
+	automaticQ8: ContextOption,
 };
 
 /**  What the next prompt of a chat would take of the model's context, in tokens. */
 export type ContextUsage = {
-  /**  The context. */
-  context: number;
-  /**  Of it, what is kept free for the answer. */
-  reserved: number;
-  /**  The instructions, with what the model's protocol adds. */
-  instructions: number;
-  /**  The chat, without its thinking. */
-  chat: number;
-  /**  What the answers have thought. */
-  thinking: number;
-  /**  Texts that were pasted to the draft, as the window has counted them. */
-  pasted: number;
-  /**  The draft. */
-  message: number;
-  /**  Of all these, what the model has read before. */
-  cached: number;
-  /**  What would be left out, so that the rest fits. */
-  omitted: Omitted | null;
-  /**  Of the answer that is being written: the tokens that were generated when this was counted. */
-  written: number | null;
-  /**  What all would take if nothing were left out. */
-  whole: number;
-  /**  The same without earlier thinking. */
-  withoutThinking: number;
-  /**  What a message and its pasted texts may take, with all of the chat left out. */
-  messageRoom: number;
+	/**  The context. */
+	context: number,
+	/**  Of it, what is kept free for the answer. */
+	reserved: number,
+	/**  The instructions, with what the model's protocol adds. */
+	instructions: number,
+	/**  The chat, without its thinking. */
+	chat: number,
+	/**  What the answers have thought. */
+	thinking: number,
+	/**  Texts that were pasted to the draft, as the window has counted them. */
+	pasted: number,
+	/**  The draft. */
+	message: number,
+	/**  Of all these, what the model has read before. */
+	cached: number,
+	/**  What would be left out, so that the rest fits. */
+	omitted: Omitted | null,
+	/**  Of the answer that is being written: the tokens that were generated when this was counted. */
+	written: number | null,
+	/**  What all would take if nothing were left out. */
+	whole: number,
+	/**  The same without earlier thinking. */
+	withoutThinking: number,
+	/**  What a message and its pasted texts may take, with all of the chat left out. */
+	messageRoom: number,
 };
 
 /**  What the page shows of it. */
 export type DataFolder = {
-  path: string;
-  /**  Why it cannot be moved, where it cannot. */
-  fixed: string | null;
+	path: string,
+	/**  Why it cannot be moved, where it cannot. */
+	fixed: string | null,
 };
 
 /**  Where a model computes, and why there. */
 export type Device = {
-  /**  Whether it is a GPU. */
-  onGpu: boolean;
-  /**  For example `CPU, AVX-512 VNNI, 2 threads`. */
-  name: string;
-  /**  Why this device and no other. */
-  reason: string;
-  /**  What is known of a GPU that does not work, in plain text. */
-  report: string | null;
+	/**  Whether it is a GPU. */
+	onGpu: boolean,
+	/**  For example `CPU, AVX-512 VNNI, 2 threads`. */
+	name: string,
+	/**  Why this device and no other. */
+	reason: string,
+	/**  What is known of a GPU that does not work, in plain text. */
+	report: string | null,
 };
 
 /**  How far a download is. */
-export type DownloadState =
-  /**  Bytes are arriving. */
-  | {
-      state: "running";
-      /**  Bytes that are here. */
-      done: number;
-      /**  Bytes of the file. */
-      total: number | null;
-      /**  Their rate. */
-      bytesPerSecond: number | null;
-      /**  Seconds that are left at this rate. */
-      secondsLeft: number | null;
-    }
-  /**  The connection is lost, and is tried again. */
-  | {
-      state: "waiting";
-      /**  Bytes that are here. */
-      done: number;
-      /**  Bytes of the file. */
-      total: number | null;
-      /**  Why, in a sentence. */
-      message: string;
-      /**  Seconds from the failure to the next try. */
-      seconds: number;
-    }
-  /**  All bytes are here, and their SHA-256 is being computed. */
-  | {
-      state: "verifying";
-      /**  Bytes that were read. */
-      done: number;
-      /**  Bytes of the file. */
-      total: number;
-    }
-  /**  It was paused, or the app was closed meanwhile. */
-  | {
-      state: "paused";
-      /**  Bytes that are here. */
-      done: number;
-      /**  Bytes of the file. */
-      total: number | null;
-    }
-  /**  It failed; it can be resumed or dropped. */
-  | {
-      state: "failed";
-      /**  Bytes that are here. */
-      done: number;
-      /**  Bytes of the file. */
-      total: number | null;
-      /**  Why, in a sentence. */
-      message: string;
-    };
+export type DownloadState = 
+/**  Bytes are arriving. */
+{ state: "running"; 
+/**  Bytes that are here. */
+done: number; 
+/**  Bytes of the file. */
+total: number | null; 
+/**  Their rate. */
+bytesPerSecond: number | null; 
+/**  Seconds that are left at this rate. */
+secondsLeft: number | null } | 
+/**  The connection is lost, and is tried again. */
+{ state: "waiting"; 
+/**  Bytes that are here. */
+done: number; 
+/**  Bytes of the file. */
+total: number | null; 
+/**  Why, in a sentence. */
+message: string; 
+/**  Seconds from the failure to the next try. */
+seconds: number } | 
+/**  All bytes are here, and their SHA-256 is being computed. */
+{ state: "verifying"; 
+/**  Bytes that were read. */
+done: number; 
+/**  Bytes of the file. */
+total: number } | 
+/**  It was paused, or the app was closed meanwhile. */
+{ state: "paused"; 
+/**  Bytes that are here. */
+done: number; 
+/**  Bytes of the file. */
+total: number | null } | 
+/**  It failed; it can be resumed or dropped. */
+{ state: "failed"; 
+/**  Bytes that are here. */
+done: number; 
+/**  Bytes of the file. */
+total: number | null; 
+/**  Why, in a sentence. */
+message: string };
 
 /**  Text that is not sent yet. */
 export type Draft = {
-  /**  What was typed. */
-  text: string;
-  /**  Long texts that were pasted, to be sent with it. */
-  pastes: string[];
-  /**  Messages to be sent after the current answer, in order. */
-  queue: QueuedMessage[];
+	/**  What was typed. */
+	text: string,
+	/**  Long texts that were pasted, to be sent with it. */
+	pastes: string[],
+	/**  Messages to be sent after the current answer, in order. */
+	queue: QueuedMessage[],
+};
+
+/**  What to export, and how. */
+export type Export = {
+	/**  `None`: all that are kept. */
+	chats: ChatId[] | null,
+	format: Format,
+	thinking: boolean,
 };
 
 /**
  *  A verb that was refused, or an answer that could not be given.
- *
+ * 
  *  `code` is what callers switch on; `message` is for the user and says what to do about it.
  */
 export type Failure = {
-  /**  What kind of failure this is. */
-  code: FailureCode;
-  /**  The cause in plain words, with names and numbers. */
-  message: string;
+	/**  What kind of failure this is. */
+	code: FailureCode,
+	/**  The cause in plain words, with names and numbers. */
+	message: string,
 };
 
 /**  The kinds of failure on which somebody acts: the window, or whoever opens the store. */
-export type FailureCode =
-  /**  The model file cannot be used. */
-  | "bad-model"
-  /**  The model file is no longer where it was. */
-  | "missing-model"
-  /**  The app ended while it opened this model file. */
-  | "crashed"
-  /**  The message does not fit the model's context. */
-  | "too-long"
-  /**  The answer fills the context, so that it cannot be continued. */
-  | "answer-full"
-  /**  The disk is full. */
-  | "disk-full"
-  /**  The database failed: the next start reads all of it. */
-  | "store"
-  /**  Any other: the message says all there is to know. */
-  | "other";
+export type FailureCode = 
+/**  The model file cannot be used. */
+"bad-model" | 
+/**  The model file is no longer where it was. */
+"missing-model" | 
+/**  The app ended while it opened this model file. */
+"crashed" | 
+/**  The message does not fit the model's context. */
+"too-long" | 
+/**  The answer fills the context, so that it cannot be continued. */
+"answer-full" | 
+/**  The disk is full. */
+"disk-full" | 
+/**  The database failed: the next start reads all of it. */
+"store" | 
+/**  Any other: the message says all there is to know. */
+"other";
 
 /**  Whether a model suits this computer. */
-export type Fit =
-  /**  It fits in the free memory. */
-  | "fits"
-  /**  It does, and writes slower than people read. */
-  | "slow"
-  /**  It does not. */
-  | "does-not-fit";
+export type Fit = 
+/**  It fits in the free memory. */
+"fits" | 
+/**  It does, and writes slower than people read. */
+"slow" | 
+/**  It does not. */
+"does-not-fit";
 
 /**  A folder of chats. */
 export type Folder = {
-  /**  Its id. */
-  id: FolderId;
-  /**  Its name, which no other has. */
-  name: string;
-  /**  Whether the list hides what is in it. */
-  collapsed: boolean;
+	/**  Its id. */
+	id: FolderId,
+	/**  Its name, which no other has. */
+	name: string,
+	/**  Whether the list hides what is in it. */
+	collapsed: boolean,
 };
 
 /**  Names a folder. */
@@ -694,39 +556,39 @@ export type FolderId = number;
 
 /**  What running a model takes, and how fast it writes. */
 export type Forecast = {
-  /**  Tokens of context that it would be opened with. */
-  contextLength: number;
-  /**  Memory of weights, KV cache and scratch at that context. */
-  memoryBytes: number;
-  /**  Whether that suits this computer. */
-  fit: Fit;
-  /**  Tokens that it writes per second. */
-  tokensPerSecond: number | null;
-  /**  Whether that was measured with this very file under the present settings, or is estimated. */
-  measured: boolean;
+	/**  Tokens of context that it would be opened with. */
+	contextLength: number,
+	/**  Memory of weights, KV cache and scratch at that context. */
+	memoryBytes: number,
+	/**  Whether that suits this computer. */
+	fit: Fit,
+	/**  Tokens that it writes per second. */
+	tokensPerSecond: number | null,
+	/**  Whether that was measured with this very file under the present settings, or is estimated. */
+	measured: boolean,
 };
 
 /**  What an export is written as. */
-export type Format =
-  /**  Everything, to be read again: a line per chat and per message. */
-  | "jsonl"
-  /**  The shown branches, as text. */
-  | "markdown"
-  /**  The shown branches, as one page that looks like the app. */
-  | "html";
+export type Format = 
+/**  Everything, to be read again: a line per chat and per message. */
+"jsonl" | 
+/**  The shown branches, as text. */
+"markdown" | 
+/**  The shown branches, as one page that looks like the app. */
+"html";
 
 /**  A copy that can be put in the database's place. */
 export type GoodCopy = {
-  /**  Its file name. */
-  name: string;
-  /**  The ISO date when it was made; `None`: it was made before an update of the app. */
-  day: string | null;
-  /**  The time of that day, as 14:05, where the user asked for it. */
-  time: string | null;
-  /**  Its size in bytes. */
-  bytes: number;
-  /**  The chats in it that are not deleted. */
-  chats: number;
+	/**  Its file name. */
+	name: string,
+	/**  The ISO date when it was made; `None`: it was made before an update of the app. */
+	day: string | null,
+	/**  The time of that day, as 14:05, where the user asked for it. */
+	time: string | null,
+	/**  Its size in bytes. */
+	bytes: number,
+	/**  The chats in it that are not deleted. */
+	chats: number,
 };
 
 /**  What the host tells the page without being asked. */
@@ -734,321 +596,307 @@ export type HostEvent = ChatEvent | ShellEvent;
 
 /**  What became of the chats of an import. */
 export type Imported = {
-  added: number;
-  /**  Of these, later states of chats that were here. */
-  changed: number;
-  /**  Were here. */
-  known: number;
-  /**  Had no messages. */
-  empty: number;
-  /**  Texts that were too long. */
-  cut: number;
-  /**  Where they came from. */
-  sources: Source[];
+	added: number,
+	/**  Of these, later states of chats that were here. */
+	changed: number,
+	/**  Were here. */
+	known: number,
+	/**  Had no messages. */
+	empty: number,
+	/**  Texts that were too long. */
+	cut: number,
+	/**  Where they came from. */
+	sources: Source[],
 };
 
 /**  What an import has added. */
 export type ImportedPresets = {
-  ids: PresetId[];
-  /**  What of another app's preset has no place here. */
-  leftOut: string[];
+	ids: PresetId[],
+	/**  What of another app's preset has no place here. */
+	leftOut: string[],
 };
 
 /**  How keys and values are kept. */
-export type KvType =
-  /**  Half precision. */
-  | "f16"
-  /**  8-bit integers, with an f16 scale for every 32 values: about half the memory. */
-  | "q8_0";
+export type KvType = 
+/**  Half precision. */
+"f16" | 
+/**  8-bit integers, with an f16 scale for every 32 values: about half the memory. */
+"q8_0";
 
 /**  How long an answer was asked to be, beside its question. */
-export type LengthWish =
-  /**  Shorter than usual. */
-  | "shorter"
-  /**  Longer than usual. */
-  | "longer";
+export type LengthWish = 
+/**  Shorter than usual. */
+"shorter" | 
+/**  Longer than usual. */
+"longer";
 
 /**  A message as it is shown. */
 export type Message = {
-  /**  Its id. */
-  id: MessageId;
-  /**  The message that it follows. */
-  parent: MessageId | null;
-  /**  Who wrote it. */
-  role: Role;
-  /**  Its text. */
-  text: string;
-  /**  What the model thought. */
-  thinking: string | null;
-  /**  How long it thought. */
-  thinkingMs: number | null;
-  /**  Whether it was asked to think. */
-  thinks: boolean;
-  /**  How long it was asked to be. */
-  length: LengthWish | null;
-  /**  How far it is. */
-  state: MessageState;
-  /**  What it took. */
-  stats: AnswerStats | null;
-  /**  Why it failed. */
-  error: Failure | null;
-  /**
-   *  What of the conversation the model was not given, when its context was too small for all of
-   *  it.
-   */
-  omitted: Omitted | null;
-  /**  Where the model began to read for it, where that was not at the start. */
-  readFrom: ReadFrom | null;
-  /**  Unix seconds. */
-  createdAt: number;
-  /**  All messages that follow the same parent, oldest first, this one included. */
-  siblings: MessageId[];
-  /**  The number of the last [`ChatEvent::Delta`] that this text includes. */
-  seq: number;
+	/**  Its id. */
+	id: MessageId,
+	/**  The message that it follows. */
+	parent: MessageId | null,
+	/**  Who wrote it. */
+	role: Role,
+	/**  Its text. */
+	text: string,
+	/**  What the model thought. */
+	thinking: string | null,
+	/**  How long it thought. */
+	thinkingMs: number | null,
+	/**  Whether it was asked to think. */
+	thinks: boolean,
+	/**  How long it was asked to be. */
+	length: LengthWish | null,
+	/**  How far it is. */
+	state: MessageState,
+	/**  What it took. */
+	stats: AnswerStats | null,
+	/**  Why it failed. */
+	error: Failure | null,
+	/**
+	 *  What of the conversation the model was not given, when its context was too small for all of
+	 *  it.
+	 */
+	omitted: Omitted | null,
+	/**  Where the model began to read for it, where that was not at the start. */
+	readFrom: ReadFrom | null,
+	/**  Unix seconds. */
+	createdAt: number,
+	/**  All messages that follow the same parent, oldest first, this one included. */
+	siblings: MessageId[],
+	/**  The number of the last [`ChatEvent::Delta`] that this text includes. */
+	seq: number,
 };
 
 /**  Names a message. */
 export type MessageId = number;
 
 /**  The state of a message. */
-export type MessageState =
-  /**  It is being written, or waits to be. */
-  | "writing"
-  /**  It is whole. */
-  | "done"
-  /**  The user stopped it. */
-  | "stopped"
-  /**  The process ended while it was written. */
-  | "interrupted"
-  /**  The token limit, or the end of the context, was reached. */
-  | "limit"
-  /**  It failed. */
-  | "failed";
+export type MessageState = 
+/**  It is being written, or waits to be. */
+"writing" | 
+/**  It is whole. */
+"done" | 
+/**  The user stopped it. */
+"stopped" | 
+/**  The process ended while it was written. */
+"interrupted" | 
+/**  The token limit, or the end of the context, was reached. */
+"limit" | 
+/**  It failed. */
+"failed";
 
 /**  How far a check is. */
-export type ModelCheck =
-  /**  It is under way. */
-  | {
-      state: "running";
-      /**  What is being computed. */
-      step: ModelCheckStep;
-      /**  Tokens of the text that were read in this step. */
-      done: number;
-      /**  Tokens of the text. */
-      total: number;
-    }
-  /**  It is done. */
-  | {
-      state: "done";
-      /**  What it found. */
-      report: CheckReport;
-    }
-  /**  It could not be done. */
-  | {
-      state: "failed";
-      /**  Why, in a sentence. */
-      message: string;
-    }
-  /**  The user stopped it. */
-  | { state: "stopped" };
+export type ModelCheck = 
+/**  It is under way. */
+{ state: "running"; 
+/**  What is being computed. */
+step: ModelCheckStep; 
+/**  Tokens of the text that were read in this step. */
+done: number; 
+/**  Tokens of the text. */
+total: number } | 
+/**  It is done. */
+{ state: "done"; 
+/**  What it found. */
+report: CheckReport } | 
+/**  It could not be done. */
+{ state: "failed"; 
+/**  Why, in a sentence. */
+message: string } | 
+/**  The user stopped it. */
+{ state: "stopped" };
 
 /**  What a check computes at the moment. */
-export type ModelCheckStep =
-  /**  candle loads the model. */
-  | "loading"
-  /**  The text by candle. */
-  | "candle"
-  /**  The text in exact arithmetic. */
-  | "exact"
-  /**  The text as the user runs the model. */
-  | "engine";
+export type ModelCheckStep = 
+/**  candle loads the model. */
+"loading" | 
+/**  The text by candle. */
+"candle" | 
+/**  The text in exact arithmetic. */
+"exact" | 
+/**  The text as the user runs the model. */
+"engine";
 
 /**  A model on the models page: known, found on this computer, opened before, or being downloaded. */
 export type ModelEntry = {
-  /**  Names the entry: the path of a file that is here, else the manifest's file name, else the address. */
-  id: string;
-  /**  The model's name, such as `SmolLM3-3B`. */
-  name: string;
-  /**  The quantisation mix, such as `Q4_K_M`; empty where it is not known yet. */
-  quantisation: string;
-  /**  Size of the file; 0 where it is not known yet. */
-  bytes: number;
-  /**  SPDX expression of its licence. */
-  licence: string | null;
-  /**  Address of the page that it comes from. */
-  source: string | null;
-  /**  Address that it is downloaded from. */
-  address: string | null;
-  /**  Path, if the file is on this computer. */
-  file: string | null;
-  /**  Where that is. */
-  place: ModelPlace | null;
-  /**  Whether it is the file that the manifest describes. */
-  authenticity: Authenticity;
-  /**  Bytes that are verified so far, while its SHA-256 is computed or waits for that. */
-  verifiedBytes: number | null;
-  /**  Why it cannot be opened, in a sentence. */
-  problem: string | null;
-  /**  What else there is to know of it, in a sentence. */
-  note: string | null;
-  /**  What running it would take. */
-  forecast: Forecast | null;
-  /**  How far its download is. */
-  download: DownloadState | null;
-  /**  Whether it is the model that newcomers are offered. */
-  recommended: boolean;
+	/**  Names the entry: the path of a file that is here, else the manifest's file name, else the address. */
+	id: string,
+	/**  The model's name, such as `SmolLM3-3B`. */
+	name: string,
+	/**  The quantisation mix, such as `Q4_K_M`; empty where it is not known yet. */
+	quantisation: string,
+	/**  Size of the file; 0 where it is not known yet. */
+	bytes: number,
+	/**  SPDX expression of its licence. */
+	licence: string | null,
+	/**  Address of the page that it comes from. */
+	source: string | null,
+	/**  Address that it is downloaded from. */
+	address: string | null,
+	/**  Path, if the file is on this computer. */
+	file: string | null,
+	/**  Where that is. */
+	place: ModelPlace | null,
+	/**  Whether it is the file that the manifest describes. */
+	authenticity: Authenticity,
+	/**  Bytes that are verified so far, while its SHA-256 is computed or waits for that. */
+	verifiedBytes: number | null,
+	/**  Why it cannot be opened, in a sentence. */
+	problem: string | null,
+	/**  What else there is to know of it, in a sentence. */
+	note: string | null,
+	/**  What running it would take. */
+	forecast: Forecast | null,
+	/**  How far its download is. */
+	download: DownloadState | null,
+	/**  Whether it is the model that newcomers are offered. */
+	recommended: boolean,
 };
 
 /**  A model that is open. */
 export type ModelInfo = {
-  /**  The name. */
-  name: string;
-  /**  The path of the file, to be shown; `None` for the demo model. */
-  file: string | null;
-  /**  Whether this is the demo model. */
-  demoModel: boolean;
-  /**  For example `Q4_K_M`. */
-  quantisation: string;
-  /**  Size of the file in bytes. */
-  fileBytes: number;
-  /**  Tokens that prompt and answer may have together. */
-  contextLength: number;
-  /**  A note for the user on that length: that it is not what was asked for, or longer than trained. */
-  contextNote: string | null;
-  /**  Whether the settings could make it longer. */
-  contextCanGrow: boolean;
-  /**  Memory that the keys and values of a full context take, in bytes. */
-  kvBytes: number;
-  /**  Names the file's content: stored token ids are used again only under the same fingerprint. */
-  fingerprint: string;
-  /**  Which chat template writes its prompts. */
-  template: TemplateStatus;
-  /**  Whether its template has a thinking mode. */
-  canThink: boolean;
-  /**  How its file asks for tokens to be chosen. */
-  sampling: Sampling;
-  /**  Where it computes. */
-  device: Device;
+	/**  The name. */
+	name: string,
+	/**  The path of the file, to be shown; `None` for the demo model. */
+	file: string | null,
+	/**  Whether this is the demo model. */
+	demoModel: boolean,
+	/**  For example `Q4_K_M`. */
+	quantisation: string,
+	/**  Size of the file in bytes. */
+	fileBytes: number,
+	/**  Tokens that prompt and answer may have together. */
+	contextLength: number,
+	/**  A note for the user on that length: that it is not what was asked for, or longer than trained. */
+	contextNote: string | null,
+	/**  Whether the settings could make it longer. */
+	contextCanGrow: boolean,
+	/**  Memory that the keys and values of a full context take, in bytes. */
+	kvBytes: number,
+	/**  Names the file's content: stored token ids are used again only under the same fingerprint. */
+	fingerprint: string,
+	/**  Which chat template writes its prompts. */
+	template: TemplateStatus,
+	/**  Whether its template has a thinking mode. */
+	canThink: boolean,
+	/**  How its file asks for tokens to be chosen. */
+	sampling: Sampling,
+	/**  Where it computes. */
+	device: Device,
 };
 
 /**  Everything on the models page. */
 export type ModelList = {
-  /**  The models: known ones in the order of the manifest, then the other files, then the demo model. */
-  entries: ModelEntry[];
-  /**  Whether folders are being searched. */
-  scanning: boolean;
-  /**  The folder into which models are downloaded. */
-  folder: string;
-  /**  Bytes that are free there. */
-  freeBytes: number | null;
+	/**  The models: known ones in the order of the manifest, then the other files, then the demo model. */
+	entries: ModelEntry[],
+	/**  Whether folders are being searched. */
+	scanning: boolean,
+	/**  The folder into which models are downloaded. */
+	folder: string,
+	/**  Bytes that are free there. */
+	freeBytes: number | null,
 };
 
 /**  Where a model file is. */
-export type ModelPlace =
-  /**  A file that was opened, and is in none of the other places. */
-  | "opened"
-  /**  It comes with the app. */
-  | "demo-model"
-  /**  A folder of the app: the one that the user has set for downloads, or the one beside the chats. */
-  | "goldcrest"
-  /**  The cache of the Hugging Face hub, which transformers and llama.cpp share. */
-  | "hugging-face"
-  /**  LM Studio's models. */
-  | "lm-studio"
-  /**  Jan's models. */
-  | "jan"
-  /**  The cache that llama.cpp had of its own. */
-  | "llama-cpp"
-  /**  GPT4All's models. */
-  | "gpt4-all"
-  /**  The user's downloads. */
-  | "downloads";
+export type ModelPlace = 
+/**  A file that was opened, and is in none of the other places. */
+"opened" | 
+/**  It comes with the app. */
+"demo-model" | 
+/**  A folder of the app: the one that the user has set for downloads, or the one beside the chats. */
+"goldcrest" | 
+/**  The cache of the Hugging Face hub, which transformers and llama.cpp share. */
+"hugging-face" | 
+/**  LM Studio's models. */
+"lm-studio" | 
+/**  Jan's models. */
+"jan" | 
+/**  The cache that llama.cpp had of its own. */
+"llama-cpp" | 
+/**  GPT4All's models. */
+"gpt4-all" | 
+/**  The user's downloads. */
+"downloads";
 
 /**  What the model is doing. */
-export type ModelStatus =
-  /**  There is none. */
-  | { state: "none" }
-  /**  It is to be opened, and the device on which it may go is checked. */
-  | {
-      state: "checking";
-      /**  What is known of it. */
-      model: UnopenedModel;
-    }
-  /**  It is being opened. */
-  | {
-      state: "loading";
-      /**  What is known of it. */
-      model: UnopenedModel;
-      /**  The fraction done, 0 to 1. */
-      progress: number;
-    }
-  /**  It was unloaded, by the user or after a while without use. The next message opens it again. */
-  | {
-      state: "ejected";
-      /**  What is known of it. */
-      model: UnopenedModel;
-    }
-  /**  It is open. */
-  | {
-      state: "ready";
-      /**  The model. */
-      model: ModelInfo;
-    };
+export type ModelStatus = 
+/**  There is none. */
+{ state: "none" } | 
+/**  It is to be opened, and the device on which it may go is checked. */
+{ state: "checking"; 
+/**  What is known of it. */
+model: UnopenedModel } | 
+/**  It is being opened. */
+{ state: "loading"; 
+/**  What is known of it. */
+model: UnopenedModel; 
+/**  The fraction done, 0 to 1. */
+progress: number } | 
+/**  It was unloaded, by the user or after a while without use. The next message opens it again. */
+{ state: "ejected"; 
+/**  What is known of it. */
+model: UnopenedModel } | 
+/**  It is open. */
+{ state: "ready"; 
+/**  The model. */
+model: ModelInfo };
 
 /**  The model as the window shows it. */
 export type ModelView = {
-  /**  The model that is open, or being opened. */
-  status: ModelStatus;
-  /**  Why the last model that was asked for did not open. The status says whether another goes on. */
-  error: Failure | null;
+	/**  The model that is open, or being opened. */
+	status: ModelStatus,
+	/**  Why the last model that was asked for did not open. The status says whether another goes on. */
+	error: Failure | null,
 };
 
 /**  What the page shows of a check. */
-export type NetworkCheck =
-  /**  The sockets were counted. */
-  | { type: "counted"; processes: ProcessSockets[] }
-  /**  This system does not show them. */
-  | { type: "notShown"; system: string };
+export type NetworkCheck = 
+/**  The sockets were counted. */
+{ type: "counted"; processes: ProcessSockets[] } | 
+/**  This system does not show them. */
+{ type: "notShown"; system: string };
 
 /**  What was left out of a prompt, so that it fits. */
 export type Omitted = {
-  /**  Messages left out, the oldest ones. */
-  messages: number;
-  /**  Answers sent without their thinking. */
-  thinking: number;
+	/**  Messages left out, the oldest ones. */
+	messages: number,
+	/**  Answers sent without their thinking. */
+	thinking: number,
 };
 
 /**  What a setting is, whatever the settings say. */
 export type Override = {
-  /**  The flag or the variable. */
-  by: string;
-  /**  The value that it gives. */
-  value: string;
+	/**  The flag or the variable. */
+	by: string,
+	/**  The value that it gives. */
+	value: string,
 };
 
 /**  The settings that the window cannot change in this session. */
 export type Overrides = {
-  device: Override | null;
-  threads: Override | null;
-  context: Override | null;
+	device: Override | null,
+	threads: Override | null,
+	context: Override | null,
 };
 
 /**  A preset. */
 export type Preset = {
-  /**  Its id. */
-  id: PresetId;
+	/**  Its id. */
+	id: PresetId,
 } & PresetContent;
 
 /**  What is in a preset. */
 export type PresetContent = {
-  /**  Its name, which no other preset has. */
-  name: string;
-  /**  Instructions; empty: those of the settings. */
-  instructions: string;
-  /**  Whether new chats are thought about; `None`: as the settings say. */
-  thinking: boolean | null;
-  /**  What it changes of how tokens are chosen; the rest is as the settings say. */
-  sampling: SamplingSettings;
+	/**  Its name, which no other preset has. */
+	name: string,
+	/**  Instructions; empty: those of the settings. */
+	instructions: string,
+	/**  Whether new chats are thought about; `None`: as the settings say. */
+	thinking: boolean | null,
+	/**  What it changes of how tokens are chosen; the rest is as the settings say. */
+	sampling: SamplingSettings,
 };
 
 /**  Names a preset. */
@@ -1056,390 +904,344 @@ export type PresetId = number;
 
 /**  The open sockets of a process. */
 export type ProcessSockets = {
-  pid: number;
-  /**  Of its program. */
-  name: string;
-  /**  Whether it is the program that downloads, which is started only when the user asks for a download. */
-  downloads: boolean;
-  /**  Whether the system let the app see its sockets. */
-  readable: boolean;
-  /**  Those of a network, such as `TCP 10.0.0.2:51234 to 18.4.5.6:443`. */
-  network: string[];
-  /**  Those to other programs on this computer. */
-  local: number;
-  /**  Those to the kernel itself, which reports changes by them. */
-  kernel: number;
-  /**  Those in no table: they lead nowhere. */
-  unconnected: number;
+	pid: number,
+	/**  Of its program. */
+	name: string,
+	/**  Whether it is the program that downloads, which is started only when the user asks for a download. */
+	downloads: boolean,
+	/**  Whether the system let the app see its sockets. */
+	readable: boolean,
+	/**  Those of a network, such as `TCP 10.0.0.2:51234 to 18.4.5.6:443`. */
+	network: string[],
+	/**  Those to other programs on this computer. */
+	local: number,
+	/**  Those to the kernel itself, which reports changes by them. */
+	kernel: number,
+	/**  Those in no table: they lead nowhere. */
+	unconnected: number,
 };
 
 /**  A message that waits for the answer before it. */
 export type QueuedMessage = {
-  /**  What was typed. */
-  text: string;
-  /**  Long texts that were pasted, to be sent with it. */
-  pastes: string[];
-  /**  Whether its answer is to be thought about. */
-  thinking: boolean;
+	/**  What was typed. */
+	text: string,
+	/**  Long texts that were pasted, to be sent with it. */
+	pastes: string[],
+	/**  Whether its answer is to be thought about. */
+	thinking: boolean,
 };
 
 /**  Where the model began to read for an answer. */
 export type ReadFrom = {
-  /**  The first message that it was given; `None`: all were. */
-  message: MessageId | null;
-  /**  The first message that it was given with its thinking; `None`: all were. */
-  thinking: MessageId | null;
-  /**  The user wants all to be read again for the next answer. */
-  again: boolean;
+	/**  The first message that it was given; `None`: all were. */
+	message: MessageId | null,
+	/**  The first message that it was given with its thinking; `None`: all were. */
+	thinking: MessageId | null,
+	/**  The user wants all to be read again for the next answer. */
+	again: boolean,
 };
 
 /**  Who speaks. */
-export type Role =
-  /**
-   *  A system message of the protocol, `/think` and `/system_override` included. What a user
-   *  sets as instructions belongs in [`Conversation::instructions`].
-   */
-  | "system"
-  /**  The user. */
-  | "user"
-  /**  The model. */
-  | "assistant"
-  /**  The result of a tool call. */
-  | "tool";
+export type Role = 
+/**
+ *  A system message of the protocol, `/think` and `/system_override` included. What a user
+ *  sets as instructions belongs in [`Conversation::instructions`].
+ */
+"system" | 
+/**  The user. */
+"user" | 
+/**  The model. */
+"assistant" | 
+/**  The result of a tool call. */
+"tool";
 
 /**
  *  How the next token is chosen. The defaults are those that SmolLM3's makers recommend, for models whose file names
  *  none.
  */
 export type Sampling = {
-  /**
-   *  Flattens (above 1) or sharpens the distribution; 0, and all below [`MIN_TEMPERATURE`], always takes the likeliest
-   *  token.
-   */
-  temperature: number;
-  /**  Keeps this many of the likeliest tokens; 0 keeps all. */
-  topK: number;
-  /**  Keeps the likeliest tokens that together have this probability; 1 keeps all. */
-  topP: number;
-  /**  Keeps tokens at least this likely relative to the likeliest; 0 keeps all. */
-  minP: number;
-  /**  Divides the logits of recent tokens (multiplies negative ones); 1 for none. */
-  repeatPenalty: number;
-  /**  How many recent tokens the penalty looks at. */
-  repeatLastN: number;
-  /**  Makes answers repeatable; `None` draws a fresh one for each answer. */
-  seed: number | null;
+	/**
+	 *  Flattens (above 1) or sharpens the distribution; 0, and all below [`MIN_TEMPERATURE`], always takes the likeliest
+	 *  token.
+	 */
+	temperature: number,
+	/**  Keeps this many of the likeliest tokens; 0 keeps all. */
+	topK: number,
+	/**  Keeps the likeliest tokens that together have this probability; 1 keeps all. */
+	topP: number,
+	/**  Keeps tokens at least this likely relative to the likeliest; 0 keeps all. */
+	minP: number,
+	/**  Divides the logits of recent tokens (multiplies negative ones); 1 for none. */
+	repeatPenalty: number,
+	/**  How many recent tokens the penalty looks at. */
+	repeatLastN: number,
+	/**  Makes answers repeatable; `None` draws a fresh one for each answer. */
+	seed: number | null,
 };
 
 /**  What the user has changed of how tokens are chosen; `None`: as the model's file asks for it. */
 export type SamplingSettings = {
-  /**  See [`Sampling`]. */
-  temperature: number | null;
-  /**  See [`Sampling`]. */
-  topP: number | null;
-  /**  See [`Sampling`]. */
-  topK: number | null;
-  /**  See [`Sampling`]. */
-  minP: number | null;
-  /**  See [`Sampling`]. */
-  repeatPenalty: number | null;
-  /**  `None`: a new one for each answer. */
-  seed: number | null;
+	/**  See [`Sampling`]. */
+	temperature: number | null,
+	/**  See [`Sampling`]. */
+	topP: number | null,
+	/**  See [`Sampling`]. */
+	topK: number | null,
+	/**  See [`Sampling`]. */
+	minP: number | null,
+	/**  See [`Sampling`]. */
+	repeatPenalty: number | null,
+	/**  `None`: a new one for each answer. */
+	seed: number | null,
 };
 
 /**  A place where a search found something. */
 export type SearchHit = {
-  /**  The chat. */
-  chat: ChatId;
-  /**  The chat's title. */
-  title: string;
-  /**  The message; `None`: it is in the title. */
-  message: MessageId | null;
-  /**  Whether the snippet is from what the model thought. */
-  inThinking: boolean;
-  /**  Plain text around the hit; the hits stand between U+E000 and U+E001. */
-  snippet: string;
-  /**  Unix seconds of the message or the chat. */
-  at: number;
+	/**  The chat. */
+	chat: ChatId,
+	/**  The chat's title. */
+	title: string,
+	/**  The message; `None`: it is in the title. */
+	message: MessageId | null,
+	/**  Whether the snippet is from what the model thought. */
+	inThinking: boolean,
+	/**  Plain text around the hit; the hits stand between U+E000 and U+E001. */
+	snippet: string,
+	/**  Unix seconds of the message or the chat. */
+	at: number,
 };
 
 /**  The key that sends a message. */
-export type SendWith =
-  /**  Enter sends, Shift+Enter makes a line. */
-  | "enter"
-  /**  Ctrl+Enter (Cmd+Enter) sends. */
-  | "ctrl-enter";
+export type SendWith = 
+/**  Enter sends, Shift+Enter makes a line. */
+"enter" | 
+/**  Ctrl+Enter (Cmd+Enter) sends. */
+"ctrl-enter";
 
 /**  All settings. A change of what [`ModelOptions`] holds opens the model again. */
 export type Settings = {
-  /**  The colours. */
-  theme: Theme;
-  /**  `auto`, `cpu`, `gpu` or `gpu:ID`. */
-  device: string;
-  /**  Threads to compute with; `None`: as many as suit the machine. */
-  threads: number | null;
-  /**  Tokens of context; `None`: as many as suit the model and the machine. */
-  contextLength: number | null;
-  /**  How exactly the model keeps what it has read. */
-  kvType: KvType;
-  /**  Minutes without use after which a model file is unloaded; `None`: never. */
-  unloadMinutes: number | null;
-  /**  Fingerprints of the files whose own chat template is used though its text is unknown. */
-  ownTemplates: string[];
-  /**  What the user has changed of how tokens are chosen. */
-  samplingChanges: SamplingSettings;
-  /**  The most tokens of one answer; `None`: until the context is full. */
-  maxTokens: number | null;
-  /**  The most tokens of thinking, behind which the answer begins; `None`: as many as the model likes. */
-  thinkingBudget: number | null;
-  /**  Prompt-lookup speculative decoding. */
-  lookup: boolean;
-  /**  Whether a message is read while it is written. */
-  readAhead: boolean;
-  /**  Instructions for every chat; empty: the model's own. */
-  instructions: string;
-  /**  Whether new messages ask for thinking. */
-  thinking: boolean;
-  /**  The preset of new chats; `None`, and one that was deleted: what these settings say. */
-  defaultPreset: PresetId | null;
-  /**  The key that sends. */
-  sendWith: SendWith;
-  /**  How large the page is drawn, in percent. */
-  zoom: number;
-  /**  Whether the line of figures under an answer is shown. */
-  showStats: boolean;
-  /**  Whether the model makes the titles of new chats, while it has nothing else to do. */
-  modelTitles: boolean;
-  /**  The folder into which models are downloaded; `None`: the cache of the Hugging Face hub. */
-  downloadFolder: string | null;
+	/**  The colours. */
+	theme: Theme,
+	/**  `auto`, `cpu`, `gpu` or `gpu:ID`. */
+	device: string,
+	/**  Threads to compute with; `None`: as many as suit the machine. */
+	threads: number | null,
+	/**  Tokens of context; `None`: as many as suit the model and the machine. */
+	contextLength: number | null,
+	/**  How exactly the model keeps what it has read. */
+	kvType: KvType,
+	/**  Minutes without use after which a model file is unloaded; `None`: never. */
+	unloadMinutes: number | null,
+	/**  Fingerprints of the files whose own chat template is used though its text is unknown. */
+	ownTemplates: string[],
+	/**  What the user has changed of how tokens are chosen. */
+	samplingChanges: SamplingSettings,
+	/**  The most tokens of one answer; `None`: until the context is full. */
+	maxTokens: number | null,
+	/**  The most tokens of thinking, behind which the answer begins; `None`: as many as the model likes. */
+	thinkingBudget: number | null,
+	/**  Prompt-lookup speculative decoding. */
+	lookup: boolean,
+	/**  Whether a message is read while it is written. */
+	readAhead: boolean,
+	/**  Instructions for every chat; empty: the model's own. */
+	instructions: string,
+	/**  Whether new messages ask for thinking. */
+	thinking: boolean,
+	/**  The preset of new chats; `None`, and one that was deleted: what these settings say. */
+	defaultPreset: PresetId | null,
+	/**  The key that sends. */
+	sendWith: SendWith,
+	/**  How large the page is drawn, in percent. */
+	zoom: number,
+	/**  Whether the line of figures under an answer is shown. */
+	showStats: boolean,
+	/**  Whether the model makes the titles of new chats, while it has nothing else to do. */
+	modelTitles: boolean,
+	/**  The folder into which models are downloaded; `None`: the cache of the Hugging Face hub. */
+	downloadFolder: string | null,
 };
 
 /**  What the shell itself tells the page. */
-export type ShellEvent =
-  /**  The models page has changed. */
-  | { type: "models"; list: ModelList }
-  /**  A download has come further; none: it is not in the list any more. */
-  | { type: "download"; id: string; download: DownloadState | null }
-  /**  A download is whole and verified. */
-  | {
-      type: "downloaded";
-      id: string;
-      file: string;
-      /**  Whether the app opens it by itself, because no model of the user's was open. */
-      opens: boolean;
-    }
-  /**  A check of the open model has come further. */
-  | { type: "modelCheck"; check: ModelCheck }
-  /**  An export, an import or a move of the data folder has come further. */
-  | { type: "transfer"; transfer: ChatTransfer }
-  /**  A file is held over the window. */
-  | { type: "dragging"; over: boolean };
+export type ShellEvent = 
+/**  The models page has changed. */
+{ type: "models"; list: ModelList } | 
+/**  A download has come further; none: it is not in the list any more. */
+{ type: "download"; id: string; download: DownloadState | null } | 
+/**  A download is whole and verified. */
+{ type: "downloaded"; id: string; file: string; 
+/**  Whether the app opens it by itself, because no model of the user's was open. */
+opens: boolean } | 
+/**  A check of the open model has come further. */
+{ type: "modelCheck"; check: ModelCheck } | 
+/**  An export, an import or a move of the data folder has come further. */
+{ type: "transfer"; transfer: ChatTransfer } | 
+/**  A file is held over the window. */
+{ type: "dragging"; over: boolean };
 
 /**  Everything that the page needs to draw itself at start. */
 export type Snapshot = {
-  version: string;
-  dataFolder: string;
-  logFile: string;
-  /**  The most threads that may be set. */
-  maxThreads: number;
-  /**  Settings that have no effect, because a flag or the environment goes before them. */
-  overrides: Overrides;
+	version: string,
+	dataFolder: string,
+	logFile: string,
+	/**  The most threads that may be set. */
+	maxThreads: number,
+	/**  Settings that have no effect, because a flag or the environment goes before them. */
+	overrides: Overrides,
 } & ChatSnapshot;
 
 /**  A program that exported chats. */
-export type Source =
-  /**  This one. */
-  | "goldcrest"
-  /**  ChatGPT. */
-  | "chat-gpt"
-  /**  Claude. */
-  | "claude"
-  /**  Jan. */
-  | "jan"
-  /**  LM Studio. */
-  | "lm-studio";
+export type Source = 
+/**  This one. */
+"goldcrest" | 
+/**  ChatGPT. */
+"chat-gpt" | 
+/**  Claude. */
+"claude" | 
+/**  Jan. */
+"jan" | 
+/**  LM Studio. */
+"lm-studio";
 
 /**  The steps of an answer. */
-export type Stage =
-  /**  For the model to load, for another answer, or for the prompt to be made. */
-  | { name: "waiting" }
-  /**  The prompt. */
-  | {
-      name: "reading";
-      /**  Tokens of the prompt that are read. */
-      done: number;
-      /**  Tokens of the prompt. */
-      total: number;
-      /**  Tokens that were read before, and cost no time now. */
-      cached: number;
-      /**  Seconds that the rest takes, once it is known how fast this model reads. */
-      secondsLeft: number | null;
-    }
-  /**  Before the answer. */
-  | { name: "thinking" }
-  /**  The answer. */
-  | { name: "writing" };
+export type Stage = 
+/**  For the model to load, for another answer, or for the prompt to be made. */
+{ name: "waiting" } | 
+/**  The prompt. */
+{ name: "reading"; 
+/**  Tokens of the prompt that are read. */
+done: number; 
+/**  Tokens of the prompt. */
+total: number; 
+/**  Tokens that were read before, and cost no time now. */
+cached: number; 
+/**  Seconds that the rest takes, once it is known how fast this model reads. */
+secondsLeft: number | null } | 
+/**  Before the answer. */
+{ name: "thinking" } | 
+/**  The answer. */
+{ name: "writing" };
 
 /**  What is wrong, and what can be done about it. */
 export type StartProblem = {
-  kind: StartProblemKind;
-  message: string;
-  folder: string;
-  /**  Those that are whole, the newest first. */
-  copies: GoodCopy[];
-  /**  The name that the database would get; none where there is none, or another in its place would not help. */
-  keptAs: string | null;
-  /**  The database is damaged in a part that opening does not read, and can be used as it is. */
-  opens: boolean;
+	kind: StartProblemKind,
+	message: string,
+	folder: string,
+	/**  Those that are whole, the newest first. */
+	copies: GoodCopy[],
+	/**  The name that the database would get; none where there is none, or another in its place would not help. */
+	keptAs: string | null,
+	/**  The database is damaged in a part that opening does not read, and can be used as it is. */
+	opens: boolean,
 };
 
 /**
  *  Why the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another
  *  program has the database.
  */
-export type StartProblemKind =
-  | "damaged"
-  | "missing"
-  | "newer"
-  | "foreign"
-  | "unreadable"
-  | "read-only"
-  | "folder-not-writable"
-  | "held"
-  | "disk-full"
-  | "in-use"
-  /**  The data folder is on a disk that is not connected. */
-  | "folder-missing"
-  | "other";
+export type StartProblemKind = "damaged" | "missing" | "newer" | "foreign" | "unreadable" | "read-only" | "folder-not-writable" | "held" | "disk-full" | "in-use" | 
+/**  The data folder is on a disk that is not connected. */
+"folder-missing" | "other";
 
 /**  Whether there is a snapshot to ask for. */
-export type StartState =
-  | { type: "ready" }
-  | ({
-      type: "problem";
-    } & StartProblem);
+export type StartState = { type: "ready" } | {
+	type: "problem",
+} & StartProblem;
 
 /**
  *  The figures of an answer; of one that was continued, those of its last part.
- *
+ * 
  *  Stored and sent in camel case.
  */
 export type Stats = {
-  /**  Tokens in the prompt. */
-  promptTokens: number;
-  /**  Of these, tokens that were in the cache already. */
-  cachedTokens: number;
-  /**  Tokens generated. */
-  tokens: number;
-  /**  Of these, tokens of thinking. */
-  thinkingTokens: number;
-  /**  Why the thinking was ended; `None`: the model ended it, or did not think. */
-  thinkingCut: ThinkingCut | null;
-  /**  Time from the start to the first token, in milliseconds. */
-  firstTokenMs: number;
-  /**  Tokens generated per second, the first one not counted. */
-  tokensPerSecond: number;
-  /**  Tokens of the prompt read per second, those in the cache not counted. */
-  readPerSecond: number;
-  /**  Tokens drafted by prompt lookup. */
-  draftedTokens: number;
-  /**  Of these, tokens that the model accepted. */
-  acceptedTokens: number;
-  /**  The seed that gives this answer again. */
-  seed: number;
+	/**  Tokens in the prompt. */
+	promptTokens: number,
+	/**  Of these, tokens that were in the cache already. */
+	cachedTokens: number,
+	/**  Tokens generated. */
+	tokens: number,
+	/**  Of these, tokens of thinking. */
+	thinkingTokens: number,
+	/**  Why the thinking was ended; `None`: the model ended it, or did not think. */
+	thinkingCut: ThinkingCut | null,
+	/**  Time from the start to the first token, in milliseconds. */
+	firstTokenMs: number,
+	/**  Tokens generated per second, the first one not counted. */
+	tokensPerSecond: number,
+	/**  Tokens of the prompt read per second, those in the cache not counted. */
+	readPerSecond: number,
+	/**  Tokens drafted by prompt lookup. */
+	draftedTokens: number,
+	/**  Of these, tokens that the model accepted. */
+	acceptedTokens: number,
+	/**  The seed that gives this answer again. */
+	seed: number,
 };
 
 /**  Which chat template is used. */
-export type TemplateChoice =
-  /**  The built-in one: the file brings none. */
-  | "built-in"
-  /**  The file's, whose text is known. */
-  | "known"
-  /**  The built-in one, in place of the file's, whose text is unknown. */
-  | "unknown"
-  /**  The file's, whose text is unknown, as the user wishes. */
-  | "own";
+export type TemplateChoice = 
+/**  The built-in one: the file brings none. */
+"built-in" | 
+/**  The file's, whose text is known. */
+"known" | 
+/**  The built-in one, in place of the file's, whose text is unknown. */
+"unknown" | 
+/**  The file's, whose text is unknown, as the user wishes. */
+"own";
 
 /**  The chat template that writes a model's prompts. */
 export type TemplateStatus = {
-  /**  Which one it is. */
-  used: TemplateChoice;
-  /**  Why it gave no prompt when it was last asked for one. */
-  fault: string | null;
+	/**  Which one it is. */
+	used: TemplateChoice,
+	/**  Why it gave no prompt when it was last asked for one. */
+	fault: string | null,
 };
 
 /**  The colours of the window. */
-export type Theme =
-  /**  As the system has it. */
-  | "system"
-  /**  Light. */
-  | "light"
-  /**  Dark. */
-  | "dark";
+export type Theme = 
+/**  As the system has it. */
+"system" | 
+/**  Light. */
+"light" | 
+/**  Dark. */
+"dark";
 
 /**  Why the thinking of an answer was ended before the model ended it. */
-export type ThinkingCut =
-  /**  It had [`thinking_budget`](crate::GenerateParams::thinking_budget) tokens. */
-  | "budget"
-  /**  [`answer_now`](crate::Signals::answer_now) was set. */
-  | "answer-now";
+export type ThinkingCut = 
+/**  It had [`thinking_budget`](crate::GenerateParams::thinking_budget) tokens. */
+"budget" | 
+/**  [`answer_now`](crate::Signals::answer_now) was set. */
+"answer-now";
 
 export type TransferKind = "export" | "import" | "move";
 
-export type TransferState =
-  /**  The fraction done, 0 to 1. */
-  | ({ name: "running"; done: number } & {
-      chats?: never;
-      file?: never;
-      folder?: never;
-      message?: never;
-    })
-  /**  The chats are in this file. */
-  | ({ name: "exported"; file: string; chats: number } & {
-      done?: never;
-      folder?: never;
-      message?: never;
-    })
-  | ({
-      name: "imported";
-    } & Imported)
-  /**  The app starts again with the new folder. */
-  | ({ name: "moved"; folder: string } & {
-      chats?: never;
-      done?: never;
-      file?: never;
-      message?: never;
-    })
-  | ({ name: "cancelled" } & {
-      chats?: never;
-      done?: never;
-      file?: never;
-      folder?: never;
-      message?: never;
-    })
-  | ({ name: "failed"; message: string } & {
-      chats?: never;
-      done?: never;
-      file?: never;
-      folder?: never;
-    });
+export type TransferState = 
+/**  The fraction done, 0 to 1. */
+({ name: "running"; done: number }) & { chats?: never; file?: never; folder?: never; message?: never } | 
+/**  The chats are in this file. */
+({ name: "exported"; file: string; chats: number }) & { done?: never; folder?: never; message?: never } | {
+	name: "imported",
+} & Imported | 
+/**  The app starts again with the new folder. */
+({ name: "moved"; folder: string }) & { chats?: never; done?: never; file?: never; message?: never } | ({ name: "cancelled" }) & { chats?: never; done?: never; file?: never; folder?: never; message?: never } | ({ name: "failed"; message: string }) & { chats?: never; done?: never; file?: never; folder?: never };
 
 /**  A change that was undone, or made again. */
 export type Undone = {
-  /**  What had been done, such as `deleted “Title”`. */
-  label: string;
-  /**  The chat that it concerns. */
-  chat: ChatId | null;
-  /**  The settings, where they have changed. */
-  settings: Settings | null;
+	/**  What had been done, such as `deleted “Title”`. */
+	label: string,
+	/**  The chat that it concerns. */
+	chat: ChatId | null,
+	/**  The settings, where they have changed. */
+	settings: Settings | null,
 };
 
 /**  What is known of a model before it is open. */
 export type UnopenedModel = {
-  /**  Its name, by its file's. */
-  name: string;
-  /**  The path of its file, to be shown; `None` for the demo model. */
-  file: string | null;
-  /**  Whether it is the demo model. */
-  demoModel: boolean;
+	/**  Its name, by its file's. */
+	name: string,
+	/**  The path of its file, to be shown; `None` for the demo model. */
+	file: string | null,
+	/**  Whether it is the demo model. */
+	demoModel: boolean,
 };
+

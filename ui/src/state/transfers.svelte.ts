@@ -33,7 +33,7 @@ export class Transfers {
   async export(): Promise<void> {
     if (!this.exporting) return;
     const { chats } = this.exporting;
-    const begun = this.host.exportChats(chats, this.format, this.thinking);
+    const begun = this.host.exportChats({ chats, format: this.format, thinking: this.thinking });
     if (await this.notices.guard(begun)) this.exporting = null;
   }
 

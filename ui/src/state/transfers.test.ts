@@ -30,7 +30,10 @@ describe("an export", () => {
     await transfers.export();
     host.endTransfer({ name: "running", done: 0 });
     expect(begun).toBe(1);
-    expect(host.calls).toContainEqual(["exportChats", [3], "html", false]);
+    expect(host.calls).toContainEqual([
+      "exportChats",
+      { chats: [3], format: "html", thinking: false },
+    ]);
     expect(transfers.exporting).toBeNull();
     expect(transfers.running).toEqual({ kind: "export", done: 0 });
     host.endTransfer({ name: "exported", file: "~/a.html", chats: 1 });

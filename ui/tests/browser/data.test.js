@@ -23,7 +23,8 @@ scene("a chat is exported from its menu, with progress and an end", {}, async (p
   await dialog.getByRole("switch", { name: "With thinking" }).click();
   await button(page, "Choose where…").click();
   await soon(async () => assert.equal((await calls(page, "exportChats")).length, 1));
-  assert.deepEqual((await calls(page, "exportChats"))[0].slice(2), ["html", false]);
+  const [, what] = (await calls(page, "exportChats"))[0];
+  assert.deepEqual([what.format, what.thinking], ["html", false]);
   const card = page.getByRole("region", { name: "Exporting chats…" });
   await end(page, { name: "running", done: 0.42 });
   await card.getByText("42 %").waitFor();

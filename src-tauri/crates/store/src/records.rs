@@ -268,7 +268,7 @@ impl ChatRecords<'_> {
                     .execute((id.0, shown))?;
             }
             incoming.linked += 1;
-            if incoming.linked % 64 == 0 && is_over() {
+            if incoming.linked.is_multiple_of(64) && is_over() {
                 return Ok(false);
             }
         }

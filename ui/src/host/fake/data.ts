@@ -1,4 +1,4 @@
-import type { DataFolder, Format, GoodCopy, ChatTransfer, TransferState } from "../host";
+import type { DataFolder, Export, GoodCopy, ChatTransfer, TransferState } from "../host";
 import { copies } from "./library";
 import { refuse } from "./models";
 import { FakePreferencesHost } from "./preferences";
@@ -13,8 +13,8 @@ export abstract class FakeDataHost extends FakePreferencesHost {
   #transfer: ChatTransfer["kind"] | null = null;
   #copies: GoodCopy[] = [...copies];
 
-  exportChats(chats: number[] | null, format: Format, thinking: boolean): Promise<boolean> {
-    this.calls.push(["exportChats", chats, format, thinking]);
+  exportChats(what: Export): Promise<boolean> {
+    this.calls.push(["exportChats", what]);
     return this.#begin("export");
   }
 

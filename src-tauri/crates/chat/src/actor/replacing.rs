@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use store::{Store, StoreError};
 
 use crate::actor::state::ChatActor;
-use crate::actor::undo::UndoStack;
+use crate::actor::undo_stack::UndoStack;
 use crate::actor::unsaved::Unsaved;
 use crate::failure::Failure;
 use crate::settings::Settings;

@@ -10,7 +10,7 @@ use store::{ChatId, MessageId, MessageTable, Store};
 use crate::actor::answers::AnswerQueue;
 use crate::actor::counted::CountedBranch;
 use crate::actor::model_slot::ModelSlot;
-use crate::actor::undo::UndoStack;
+use crate::actor::undo_stack::UndoStack;
 use crate::actor::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::counting::CountRequest;
@@ -75,7 +75,7 @@ pub(crate) struct ChatActor {
     pub store: Store,
     /// The temporary chats.
     pub(super) temporary: Store,
-    pub(super) undo: UndoStack,
+    pub(super) undo: UndoStack<ChatActor>,
     /// The chats that are being imported.
     pub(super) import: Option<Importing>,
     pub(super) clock: Box<dyn Clock>,

@@ -186,7 +186,6 @@ fn others_are_served_while_chats_are_imported() {
         std::thread::sleep(Duration::from_millis(5));
     }
     worker.join().unwrap();
-    println!("the longest wait: {longest:?}");
     assert!(longest < Duration::from_secs(2), "{longest:?}");
 }
 

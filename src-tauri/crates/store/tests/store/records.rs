@@ -219,7 +219,8 @@ fn places_that_do_not_fit_are_found() {
     filled(&store);
     let whole = read_all(&store).remove(0);
     assert_eq!(whole.fault(), None);
-    let harms: [(&str, fn(&mut WholeChat)); 7] = [
+    type Harm = fn(&mut WholeChat);
+    let harms: [(&str, Harm); 7] = [
         ("last message", |it| it.chat.leaf = Some(9)),
         ("has the id 4", |it| it.messages[2].id = 4),
         ("not before it", |it| it.messages[2].parent = Some(3)),

@@ -1,0 +1,161 @@
+//! The changes that can be undone and redone, whatever it is that they change.
+//!
+//! Reverting returns the [`Reversal`] of the revert itself, so undo and redo are one mechanism. The stacks are in memory.
+
+use std::time::{Duration, Instant};
+
+use store::{ChatId, MessageId};
+
+use crate::failure::Failure;
+
+/// Changes that can be undone.
+const MOST: usize = 100;
+/// What follows a small step within this time is undone with it.
+const STEPS_WITHIN: Duration = Duration::from_secs(3);
+
+/// Takes a change to an `A` back.
+pub(crate) struct Reversal<A>(Box<Reverting<A>>);
+
+type Reverting<A> = dyn FnOnce(&mut A) -> Result<Reversal<A>, Failure> + Send;
+
+impl<A: 'static> Reversal<A> {
+    pub(super) fn new(
+        act: impl FnOnce(&mut A) -> Result<Reversal<A>, Failure> + Send + 'static,
+    ) -> Reversal<A> {
+        Reversal(Box::new(act))
+    }
+
+    /// Takes two changes back, the second one first.
+    pub(super) fn both(first: Reversal<A>, second: Reversal<A>) -> Reversal<A> {
+        Reversal::new(|to| {
+            let again = second.run(to)?;
+            Ok(Reversal::both(again, first.run(to)?))
+        })
+    }
+
+    /// Takes the change back, and returns what makes it again.
+    pub(super) fn run(self, to: &mut A) -> Result<Reversal<A>, Failure> {
+        (self.0)(to)
+    }
+}
+
+pub(crate) struct Change<A> {
+    /// What was done, as it goes on behind "Undone:", such as `deleted “Title”`.
+    pub(super) label: String,
+    /// The chat that it concerns.
+    pub(super) chat: Option<ChatId>,
+    /// Whether it is one of the chat's messages, which wait for their answer to end.
+    pub(super) in_branch: bool,
+    /// The answer that it has the model write.
+    pub(super) answer: Option<MessageId>,
+    pub(super) revert: Reversal<A>,
+    /// What is changed in small steps, and when it was last.
+    pub(super) step: Option<(String, Instant)>,
+}
+
+impl<A> Change<A> {
+    pub(super) fn new(label: String, chat: Option<ChatId>, revert: Reversal<A>) -> Change<A> {
+        Change {
+            label,
+            chat,
+            in_branch: false,
+            answer: None,
+            revert,
+            step: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Undo,
+    Redo,
+}
+
+impl Direction {
+    pub(super) fn back(self) -> Direction {
+        match self {
+            Direction::Undo => Direction::Redo,
+            Direction::Redo => Direction::Undo,
+        }
+    }
+}
+
+/// What was changed and undone in this session, the latest last.
+pub(crate) struct UndoStack<A> {
+    done: Vec<Change<A>>,
+    undone: Vec<Change<A>>,
+}
+
+impl<A> Default for UndoStack<A> {
+    fn default() -> Self {
+        UndoStack {
+            done: Vec::new(),
+            undone: Vec::new(),
+        }
+    }
+}
+
+impl<A> UndoStack<A> {
+    /// Keeps a change that was made just now. What was undone before cannot be redone any more.
+    pub(super) fn record(&mut self, change: Change<A>) {
+        self.undone.clear();
+        self.done.push(change);
+        if self.done.len() > MOST {
+            self.done.remove(0);
+        }
+    }
+
+    /// As [`record`](Self::record), of one small step of several: `step` says of what. One that goes on with the last soon
+    /// after it is taken back with it.
+    pub(super) fn record_step(&mut self, step: String, change: Change<A>) {
+        let now = Instant::now();
+        let last = self.done.last_mut().filter(|_| self.undone.is_empty());
+        if let Some((same, at)) = last.and_then(|last| last.step.as_mut())
+            && *same == step
+            && now.duration_since(*at) < STEPS_WITHIN
+        {
+            *at = now;
+            return;
+        }
+        self.record(Change {
+            step: Some((step, now)),
+            ..change
+        });
+    }
+
+    /// The change that goes next in this direction.
+    pub(super) fn next(&self, direction: Direction) -> Option<&Change<A>> {
+        match direction {
+            Direction::Undo => self.done.last(),
+            Direction::Redo => self.undone.last(),
+        }
+    }
+
+    pub(super) fn take(&mut self, direction: Direction) -> Option<Change<A>> {
+        self.stack(direction).pop()
+    }
+
+    /// Keeps the change that [`take`](Self::take) gave, now that it was taken back, for the other direction.
+    pub(super) fn put(&mut self, direction: Direction, change: Change<A>) {
+        let change = Change {
+            step: None,
+            ..change
+        };
+        self.stack(direction).push(change);
+    }
+
+    fn stack(&mut self, direction: Direction) -> &mut Vec<Change<A>> {
+        match direction {
+            Direction::Undo => &mut self.done,
+            Direction::Redo => &mut self.undone,
+        }
+    }
+
+    /// Drops the changes to chats that are gone for good.
+    pub(super) fn forget(&mut self, chats: &[ChatId]) {
+        for stack in [&mut self.done, &mut self.undone] {
+            stack.retain(|change| change.chat.is_none_or(|chat| !chats.contains(&chat)));
+        }
+    }
+}
