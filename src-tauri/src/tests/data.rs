@@ -123,7 +123,7 @@ fn a_temporary_chat_is_exported_from_memory() {
     let window = on_file();
     let events = listen(&window);
     let view = window
-        .invoke("new_temporary_chat", json!({}))
+        .invoke("begin_temporary_chat", json!({}))
         .expect("begun");
     let id = &view["chat"]["id"];
     let arguments = json!({ "id": id, "text": "Secret", "thinking": false });

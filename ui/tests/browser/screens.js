@@ -29,7 +29,7 @@ const settings = (name) => async (page) => {
 };
 
 async function presetCard(page) {
-  await chat(page, "How does compound interest work?");
+  await openChat(page, "How does compound interest work?");
   await page.getByRole("button", { name: /^Preset:/ }).click();
 }
 

@@ -131,6 +131,8 @@ fn ends(text: &str) -> bool {
 struct Fence {
     mark: char,
     length: usize,
+    /// The spaces before it: in a list it is closed where it was opened.
+    indent: usize,
 }
 
 /// Moves the headings down that are not in code, and closes a fence that is open at the end.
@@ -142,8 +144,9 @@ fn headings_below(text: &str) -> String {
             written.push('\n');
         }
         let bare = line.trim_start_matches(' ');
-        let is_indented = line.len() - bare.len() > 3;
-        let fence = (!is_indented).then(|| fence_of(bare)).flatten();
+        let indent = line.len() - bare.len();
+        let is_indented = indent > 3;
+        let fence = (!is_indented).then(|| fence_of(bare, indent)).flatten();
         match (open, fence) {
             (Some(begun), Some((found, true)))
                 if found.mark == begun.mark && found.length >= begun.length =>
@@ -165,15 +168,21 @@ fn headings_below(text: &str) -> String {
             written.push_str(line);
         }
     }
-    if let Some(Fence { mark, length }) = open {
+    if let Some(Fence {
+        mark,
+        length,
+        indent,
+    }) = open
+    {
         written.push('\n');
+        written.extend(std::iter::repeat_n(' ', indent));
         written.extend(std::iter::repeat_n(mark, length));
     }
     written
 }
 
-/// The fence that a line is, and whether it may close one.
-fn fence_of(line: &str) -> Option<(Fence, bool)> {
+/// The fence that a line is behind its indentation, and whether it may close one.
+fn fence_of(line: &str, indent: usize) -> Option<(Fence, bool)> {
     let mark = line
         .chars()
         .next()
@@ -181,7 +190,12 @@ fn fence_of(line: &str) -> Option<(Fence, bool)> {
     let length = line.len() - line.trim_start_matches(mark).len();
     let rest = &line[length..];
     let is_fence = length >= 3 && !(mark == '`' && rest.contains('`'));
-    is_fence.then(|| (Fence { mark, length }, rest.trim().is_empty()))
+    let fence = Fence {
+        mark,
+        length,
+        indent,
+    };
+    is_fence.then(|| (fence, rest.trim().is_empty()))
 }
 
 #[cfg(test)]
@@ -200,7 +214,7 @@ mod tests {
             ("<script>\n````", "`````text\n<script>\n````\n`````"),
             (
                 "- a list\n\n  ```\n  open",
-                "- a list\n\n  ```\n  open\n```",
+                "- a list\n\n  ```\n  open\n  ```",
             ),
         ] {
             let found = contained(text);
