@@ -1,5 +1,7 @@
 //! Chats that come into a store from elsewhere: written a part at a time, hidden, and shown when all are there.
 
+mod named;
+
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
@@ -7,6 +9,8 @@ use store::{
     ChatId, FolderId, FolderRecord, IncomingChat, PresetId, PresetRecord, Store, StoreError,
     WholeChat, WrittenChat, later_uid,
 };
+
+use self::named::NamedRecords;
 
 /// Bytes of text that wait to be written together.
 const TOGETHER: usize = 1 << 18;
@@ -20,6 +24,33 @@ pub struct ImportCounts {
     pub changed: usize,
     /// Chats that were left out: all that they say was here.
     pub known: usize,
+    /// Folders that were made.
+    pub folders: usize,
+    /// Presets that were added.
+    pub presets: usize,
+    /// Names and instructions that were too long, and were cut.
+    pub cut: usize,
+    /// Folders and presets that were left out, because they cannot be here.
+    pub left_out: usize,
+}
+
+impl ImportCounts {
+    /// What was added: "3 chats", or "1 folder and 2 presets" where there was no chat.
+    #[must_use]
+    pub fn of_added(&self) -> String {
+        let count = |count: usize, what: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {what}")),
+            _ => Some(format!("{} {what}s", figures::count(count))),
+        };
+        let beside = || {
+            let parts = [count(self.folders, "folder"), count(self.presets, "preset")];
+            let parts: Vec<_> = parts.into_iter().flatten().collect();
+            (!parts.is_empty()).then(|| parts.join(" and "))
+        };
+        let added = count(self.added, "chat").or_else(beside);
+        added.unwrap_or_else(|| "nothing".to_owned())
+    }
 }
 
 /// An import, as far as it has come.
@@ -31,8 +62,7 @@ pub struct Importing {
     /// What was added.
     uids: HashSet<String>,
     chats: Vec<WrittenChat>,
-    folders: Vec<FolderRecord>,
-    presets: Vec<PresetRecord>,
+    named: NamedRecords,
     counts: ImportCounts,
 }
 
@@ -54,20 +84,19 @@ impl Importing {
             waiting_bytes: 0,
             uids: HashSet::new(),
             chats: Vec::new(),
-            folders: Vec::new(),
-            presets: Vec::new(),
+            named: NamedRecords::default(),
             counts: ImportCounts::default(),
         }
     }
 
     /// Adds a folder, unless there is one of its name.
     pub fn add_folder(&mut self, folder: FolderRecord) {
-        self.folders.push(folder);
+        self.named.add_folder(folder);
     }
 
     /// Adds a preset, unless there is one that is the same.
     pub fn add_preset(&mut self, preset: PresetRecord) {
-        self.presets.push(preset);
+        self.named.add_preset(preset);
     }
 
     /// Adds a chat, unless all that it says is here. Returns whether enough waits to be written.
@@ -94,6 +123,7 @@ impl Importing {
             whole.chat.uid = uid(number);
         }
         self.counts.added += 1;
+        self.named.rename_in(&mut whole);
         self.uids.insert(whole.chat.uid.clone());
         let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let texts = whole.messages.iter();
@@ -123,15 +153,27 @@ impl Importing {
     }
 
     pub(crate) fn publish(self, store: &Store) -> Result<Published, StoreError> {
-        let (folders, presets) =
+        let mut counts = ImportCounts {
+            cut: self.named.cut,
+            left_out: self.named.left_out,
+            ..self.counts
+        };
+        let made = store.transaction(|store| {
+            let made = self.named.make(store)?;
+            let (folders, presets) = (&made.folder_of, &made.preset_of);
             store
                 .records()
-                .publish(self.mark, &self.folders, &self.presets, &self.chats)?;
+                .publish(self.mark, folders, presets, &self.chats)?;
+            Ok::<_, StoreError>(made)
+        })?;
+        counts.folders = made.folders.len();
+        counts.presets = made.presets.len();
+        counts.left_out += made.left_out;
         Ok(Published {
             chats: self.chats.iter().map(|chat| chat.id).collect(),
-            folders,
-            presets,
-            counts: self.counts,
+            folders: made.folders,
+            presets: made.presets,
+            counts,
         })
     }
 }

@@ -146,23 +146,36 @@ pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     if !is_taken(name) {
         return name.to_owned();
     }
-    let base = match name.rsplit_once(' ') {
-        Some((base, number)) if number.parse::<u32>().is_ok() && is_taken(base) => base,
+    let base = match numbered_base(name) {
+        Some((base, _)) if is_taken(base) => base,
         _ => name,
     };
     (2_u32..)
-        .map(|number| {
-            let end = format!(" {number}");
-            let room = MAX_NAME - end.len();
-            base.chars()
-                .take(room)
-                .collect::<String>()
-                .trim_end()
-                .to_owned()
-                + &end
-        })
+        .map(|number| numbered(base, number))
         .find(|name| !is_taken(name))
         .unwrap_or_else(|| name.to_owned())
+}
+
+/// Whether `name` is one that [`free_name`] gives to `of`.
+pub(crate) fn is_numbered(name: &str, of: &str) -> bool {
+    let Some((_, number)) = numbered_base(name) else {
+        return false;
+    };
+    let bases = [Some(of), numbered_base(of).map(|(base, _)| base)];
+    let mut bases = bases.into_iter().flatten();
+    bases.any(|base| same_name(name, &numbered(base, number)))
+}
+
+fn numbered(base: &str, number: u32) -> String {
+    let end = format!(" {number}");
+    let begin: String = base.chars().take(MAX_NAME - end.len()).collect();
+    begin.trim_end().to_owned() + &end
+}
+
+/// The parts of a name that ends in a number.
+fn numbered_base(name: &str) -> Option<(&str, u32)> {
+    let (base, number) = name.rsplit_once(' ')?;
+    Some((base, number.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -180,6 +193,16 @@ mod tests {
         let long = "ö".repeat(MAX_NAME);
         let next = free_name(&long, |it| it == long);
         assert_eq!(next, "ö".repeat(MAX_NAME - 2) + " 2");
+        for (name, of) in [("coder 3", "Coder"), ("Coder 3", "Coder 2"), (&next, &long)] {
+            assert!(is_numbered(name, of), "{name}");
+        }
+        for (name, of) in [
+            ("Coder", "Coder"),
+            ("Poet 2", "Coder"),
+            ("Coder x", "Coder"),
+        ] {
+            assert!(!is_numbered(name, of), "{name}");
+        }
     }
 
     #[test]

@@ -208,7 +208,7 @@ const SAMPLING: &str = "samplingChanges";
 const MAX_SEED: u64 = (1 << 53) - 1;
 /// A week.
 const MAX_UNLOAD_MINUTES: u32 = 7 * 24 * 60;
-const MAX_INSTRUCTIONS: usize = 20_000;
+pub(crate) const MAX_INSTRUCTIONS: usize = 20_000;
 const MAX_OWN_TEMPLATES: usize = 1000;
 /// Bytes of a path, as Linux has it.
 const MAX_PATH: usize = 4096;

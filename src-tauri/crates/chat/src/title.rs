@@ -9,7 +9,7 @@ const GIVEN: usize = 200;
 /// Words of a title that a model makes. It is asked for six.
 const MOST_WORDS: usize = 8;
 /// Characters of a folder's name.
-const FOLDER: usize = 100;
+pub(crate) const FOLDER: usize = 100;
 
 /// The first line of a message that says something, cut at a word.
 pub(crate) fn from_message(text: &str) -> String {

@@ -43,10 +43,6 @@ impl FileReading<'_> {
     /// Hands a chat on.
     pub fn chat(&mut self, mut whole: WholeChat) -> Result<(), ReadError> {
         self.counter.begin_chat();
-        if whole.messages.is_empty() {
-            self.tally.empty += 1;
-            return Ok(());
-        }
         self.tally.cut += cut_long_texts(&mut whole);
         let goes_on = (self.progress)(self.counter.read().min(self.total), self.total);
         if goes_on && (self.each)(Item::Chat(whole)) {

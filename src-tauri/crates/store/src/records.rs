@@ -16,7 +16,7 @@ use crate::table::chat::{ChatRow, ChatTable};
 use crate::table::draft::DraftPlace;
 use crate::table::folder::{FolderRow, FolderTable};
 use crate::table::id::{ChatId, FolderId, MessageId, PresetId};
-use crate::table::message::{ErrorRow, MessageState, pack, unpack};
+use crate::table::message::{ErrorRow, IS_DELETED, MessageState, pack, unpack};
 use crate::table::preset::{ChatPreset, PresetTable};
 
 /// A chat that is being written into a database, as far as it is there.
@@ -120,9 +120,9 @@ impl ChatRecords<'_> {
 
     /// All chats that are not deleted, the latest first, each with the number of its messages.
     pub fn list(&self) -> Result<Vec<(ChatRow, u32)>, StoreError> {
-        let mut count = self
-            .db
-            .prepare_cached("SELECT count(*) FROM message WHERE chat = ?1")?;
+        let mut count = self.db.prepare_cached(&format!(
+            "SELECT count(*) FROM message WHERE chat = ?1 AND NOT {IS_DELETED}"
+        ))?;
         let rows = ChatTable { db: self.db }.list()?.into_iter();
         let counted = rows.map(|row| {
             let messages = count.query_row([row.id.0], |row| row.get(0))?;
@@ -145,9 +145,11 @@ impl ChatRecords<'_> {
         Ok(ids.collect::<Result<_, _>>()?)
     }
 
-    /// A chat with all its messages, be it deleted.
+    /// A chat, be it deleted, with all its messages that are not.
     pub fn read(&self, chat: ChatId) -> Result<WholeChat, StoreError> {
-        let sql = format!("SELECT {MESSAGE} FROM message WHERE chat = ?1 ORDER BY id");
+        let sql = format!(
+            "SELECT {MESSAGE} FROM message WHERE chat = ?1 AND NOT {IS_DELETED} ORDER BY id"
+        );
         let mut read = self.db.prepare_cached(&sql)?;
         let mut ids: Vec<i64> = Vec::new();
         let mut rows = read.query([chat.0])?;
@@ -159,7 +161,7 @@ impl ChatRecords<'_> {
             message.prompt_leaf = leaf.map_or(Ok(None), |leaf| self.place_of(leaf))?;
             messages.push((links, message));
         }
-        // Until here they are named by their ids.
+        // Until here they are named by their ids. One that is deleted has no place.
         let place = |id: Option<i64>| {
             let at = ids.binary_search(&id?).ok()?;
             u32::try_from(at + 1).ok()
@@ -198,14 +200,17 @@ impl ChatRecords<'_> {
         Ok(WholeChat { chat, messages })
     }
 
-    /// Where a message is, if its chat is not deleted.
+    /// Where a message is, if neither it nor its chat is deleted.
     fn place_of(&self, message: i64) -> Result<Option<MessagePlace>, StoreError> {
-        let sql = "SELECT chat.uid,
-                       (SELECT count(*) FROM message AS before
-                        WHERE before.chat = message.chat AND before.id <= message.id)
-                   FROM message JOIN chat ON chat.id = message.chat
-                   WHERE message.id = ?1 AND chat.deleted_at IS NULL";
-        let mut read = self.db.prepare_cached(sql)?;
+        let sql = format!(
+            "SELECT chat.uid,
+                    (SELECT count(*) FROM message
+                     WHERE message.chat = named.chat AND message.id <= named.id AND NOT {IS_DELETED})
+             FROM message AS named JOIN chat ON chat.id = named.chat
+             WHERE named.id = ?1 AND chat.deleted_at IS NULL
+                 AND named.id NOT IN (SELECT message FROM deleted_message)"
+        );
+        let mut read = self.db.prepare_cached(&sql)?;
         let place = read.query_row([message], |row| {
             Ok(MessagePlace {
                 chat: row.get(0)?,
@@ -354,32 +359,18 @@ impl ChatRecords<'_> {
         Ok(MessageId(self.db.last_insert_rowid()))
     }
 
-    /// Shows all that was written with this mark at once. Returns the folders and the presets that were made for it: those
-    /// that were not there.
+    /// Shows all that was written with this mark, and sets what its chats name: `folders` and `presets` say what each name of
+    /// the export is here. In a transaction, with what was made of them.
     pub fn publish(
         &self,
         mark: i64,
-        folders: &[FolderRecord],
-        presets: &[PresetRecord],
+        folders: &HashMap<String, FolderId>,
+        presets: &HashMap<String, PresetId>,
         chats: &[WrittenChat],
-    ) -> Result<(Vec<FolderId>, Vec<PresetId>), StoreError> {
-        let transaction = self.db.unchecked_transaction()?;
-        let table = FolderTable { db: self.db };
-        let rows = table.list()?.into_iter();
-        let mut by_name: HashMap<String, FolderId> = rows.map(|row| (row.name, row.id)).collect();
-        let mut made = Vec::new();
-        for folder in folders {
-            if !by_name.contains_key(&folder.name) {
-                let id = table.create(&folder.name, folder.created_at)?;
-                table.collapse(id, folder.collapsed)?;
-                by_name.insert(folder.name.clone(), id);
-                made.push(id);
-            }
-        }
-        let (by_preset, made_presets) = self.make_presets(presets)?;
+    ) -> Result<(), StoreError> {
         for chat in chats {
             if let Some(chosen) = &chat.chosen_preset {
-                let preset = chosen.preset.as_ref().and_then(|name| by_preset.get(name));
+                let preset = chosen.preset.as_ref().and_then(|name| presets.get(name));
                 let table = PresetTable { db: self.db };
                 let chosen = ChatPreset {
                     preset: preset.copied(),
@@ -387,7 +378,7 @@ impl ChatRecords<'_> {
                 };
                 table.choose(DraftPlace::Chat(chat.id), Some(&chosen))?;
             }
-            let folder = chat.folder.as_ref().and_then(|folder| by_name.get(folder));
+            let folder = chat.folder.as_ref().and_then(|name| folders.get(name));
             if let Some(folder) = folder {
                 self.db
                     .prepare_cached("UPDATE chat SET folder = ?2 WHERE id = ?1")?
@@ -399,77 +390,34 @@ impl ChatRecords<'_> {
             "UPDATE chat SET deleted_at = NULL WHERE deleted_at = ?1",
             [mark],
         )?;
-        transaction.commit()?;
-        Ok((made, made_presets))
+        Ok(())
     }
 
-    /// Makes the presets that are not there as they are; one of the same name that says something else stays, and this one
-    /// gets another. Returns what each name of the export is here, and what was made.
-    fn make_presets(
-        &self,
-        presets: &[PresetRecord],
-    ) -> Result<(HashMap<String, PresetId>, Vec<PresetId>), StoreError> {
-        let (mut by_name, mut made) = (HashMap::new(), Vec::new());
-        let mut here = self.presets_with_ids()?;
-        for preset in presets {
-            let same = here.iter().find(|(_, other)| {
-                other.name == preset.name
-                    && other.instructions == preset.instructions
-                    && other.thinking == preset.thinking
-                    && other.sampling.get() == preset.sampling.get()
-            });
-            if let Some((id, _)) = same {
-                by_name.insert(preset.name.clone(), *id);
-                continue;
-            }
-            let is_free = |name: &String| {
-                let name = name.to_lowercase();
-                !here
-                    .iter()
-                    .any(|(_, other)| other.name.to_lowercase() == name)
-            };
-            let names = (2..).map(|number| format!("{} {number}", preset.name));
-            let name = std::iter::once(preset.name.clone())
-                .chain(names)
-                .find(is_free);
-            let named = PresetRecord {
-                name: name.unwrap_or_default(),
-                ..preset.clone()
-            };
-            self.db
-                .prepare_cached("INSERT INTO preset VALUES (NULL, ?1, ?2, ?3, ?4)")?
-                .execute((
-                    &named.name,
-                    &named.instructions,
-                    named.thinking,
-                    named.sampling.get(),
-                ))?;
-            let id = PresetId(self.db.last_insert_rowid());
-            by_name.insert(preset.name.clone(), id);
-            made.push(id);
-            here.push((id, named));
-        }
-        Ok((by_name, made))
+    /// Adds a preset as it is.
+    pub fn add_preset(&self, preset: &PresetRecord) -> Result<PresetId, StoreError> {
+        self.db
+            .prepare_cached("INSERT INTO preset VALUES (NULL, ?1, ?2, ?3, ?4)")?
+            .execute((
+                &preset.name,
+                &preset.instructions,
+                preset.thinking,
+                preset.sampling.get(),
+            ))?;
+        Ok(PresetId(self.db.last_insert_rowid()))
     }
 
     /// All presets, in an order that does not depend on the database.
     pub fn presets(&self) -> Result<Vec<PresetRecord>, StoreError> {
-        let presets = self.presets_with_ids()?.into_iter();
-        Ok(presets.map(|(_, preset)| preset).collect())
-    }
-
-    fn presets_with_ids(&self) -> Result<Vec<(PresetId, PresetRecord)>, StoreError> {
-        let sql = "SELECT id, name, instructions, thinking, sampling FROM preset ORDER BY name, id";
+        let sql = "SELECT name, instructions, thinking, sampling FROM preset ORDER BY name, id";
         let mut read = self.db.prepare_cached(sql)?;
         let rows = read.query_map([], |row| {
-            let sampling = RawValue::from_string(row.get(4)?);
-            let preset = PresetRecord {
-                name: row.get(1)?,
-                instructions: row.get(2)?,
-                thinking: row.get(3)?,
+            let sampling = RawValue::from_string(row.get(3)?);
+            Ok(PresetRecord {
+                name: row.get(0)?,
+                instructions: row.get(1)?,
+                thinking: row.get(2)?,
                 sampling: sampling.map_err(|_| FromSqlError::InvalidType)?,
-            };
-            Ok((PresetId(row.get(0)?), preset))
+            })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -488,7 +436,9 @@ impl ChatRecords<'_> {
         for (message, leaf) in &chat.prompt_leaves {
             let sql = format!(
                 "UPDATE message SET prompt_leaf =
-                     (SELECT id FROM message WHERE chat = {OTHER} ORDER BY id LIMIT 1 OFFSET ?4 - 1)
+                     (SELECT other.id FROM message AS other
+                      WHERE other.chat = {OTHER} AND other.id NOT IN (SELECT message FROM deleted_message)
+                      ORDER BY other.id LIMIT 1 OFFSET ?4 - 1)
                  WHERE id = ?1"
             );
             self.db

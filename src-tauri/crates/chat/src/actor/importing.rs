@@ -69,25 +69,27 @@ impl ChatActor {
         if !presets.is_empty() {
             self.emit_presets();
         }
-        if chats.is_empty() {
-            return Ok(counts);
-        }
-        self.emit_all_changed(&chats)?;
-        let label = match chats.as_slice() {
-            [_] => "imported one chat".to_owned(),
-            chats => format!("imported {} chats", figures::count(chats.len())),
+        let mut revert = None;
+        let mut also = |change: Revert| {
+            revert = Some(match revert.take() {
+                Some(before) => Revert::both(change, before),
+                None => change,
+            });
         };
-        let mut revert = Revert::new(move |actor| actor.bin_all(chats));
+        if !chats.is_empty() {
+            self.emit_all_changed(&chats)?;
+            also(Revert::new(move |actor| actor.bin_all(chats)));
+        }
         for folder in folders {
-            let removed = Revert::new(move |actor| actor.remove_folder(folder));
-            revert = Revert::both(removed, revert);
+            also(Revert::new(move |actor| actor.remove_folder(folder)));
         }
         if !presets.is_empty() {
             let none = presets.into_iter().map(|preset| (preset, None)).collect();
-            let removed = Revert::new(move |actor| actor.put_presets(none));
-            revert = Revert::both(removed, revert);
+            also(Revert::new(move |actor| actor.put_presets(none)));
         }
-        self.record(label, None, revert);
+        if let Some(revert) = revert {
+            self.record(format!("imported {}", counts.of_added()), None, revert);
+        }
         Ok(counts)
     }
 

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use chat::{ChatEvent, Failure, FolderRecord, RunningImport, Store, WholeChat};
-use store::faults;
+use chat::{ChatEvent, Failure, FolderRecord, PresetRecord, RunningImport, Store, WholeChat};
+use serde_json::value::RawValue;
+use store::{ChosenPreset, faults};
 
 use crate::scripted::{Bench, Script, Step, TODAY};
 
@@ -57,12 +58,7 @@ fn titles(bench: &Bench) -> Vec<String> {
 fn an_import_is_there_at_once_and_undone_as_one() {
     let mut bench = Bench::new();
     let mut import = RunningImport::begin(&bench.chat).unwrap();
-    let work = FolderRecord {
-        name: "Work".into(),
-        collapsed: false,
-        created_at: 5,
-    };
-    import.add_folder(work).unwrap();
+    import.add_folder(folder("Work")).unwrap();
     for mut whole in chats(3, "How heavy?") {
         whole.chat.folder = Some("Work".into());
         import.add(whole).unwrap();
@@ -134,6 +130,156 @@ fn what_is_here_already_is_left_out_and_what_went_on_is_added() {
         .collect();
     bench.chat.delete(all).unwrap();
     assert_eq!(import(&bench, more).unwrap().added, 3);
+}
+
+fn preset(name: &str, instructions: &str) -> PresetRecord {
+    let sampling = r#"{"temperature":0.3}"#.to_owned();
+    PresetRecord {
+        name: name.into(),
+        instructions: instructions.into(),
+        thinking: None,
+        sampling: RawValue::from_string(sampling).unwrap(),
+    }
+}
+
+fn folder(name: &str) -> FolderRecord {
+    FolderRecord {
+        name: name.into(),
+        collapsed: false,
+        created_at: 5,
+    }
+}
+
+fn names(bench: &Bench) -> (Vec<String>, Vec<String>) {
+    let snapshot = bench.chat.snapshot().unwrap();
+    let presets = bench.chat.presets().unwrap().into_iter();
+    (
+        snapshot.folders.into_iter().map(|it| it.name).collect(),
+        presets.map(|preset| preset.content.name).collect(),
+    )
+}
+
+#[test]
+fn a_preset_that_was_changed_here_is_imported_once() {
+    let bench = Bench::new();
+    let import = || {
+        let mut import = RunningImport::begin(&bench.chat).unwrap();
+        import.add_preset(preset("Coder", "Code first.")).unwrap();
+        import.finish().unwrap()
+    };
+    assert_eq!(import().presets, 1);
+    let mut changed = bench.chat.presets().unwrap().remove(0);
+    changed.content.instructions = "Another.".into();
+    bench
+        .chat
+        .save_preset(Some(changed.id), changed.content)
+        .unwrap();
+    assert_eq!(import().presets, 1);
+    assert_eq!(import().presets, 0);
+    assert_eq!(names(&bench).1, ["Coder", "Coder 2"]);
+}
+
+#[test]
+fn names_and_texts_of_an_import_are_those_that_can_be_given_here() {
+    let bench = Bench::new();
+    bench.chat.create_folder("work", Vec::new()).unwrap();
+    let long = "ä".repeat(1 << 20);
+    let mut import = RunningImport::begin(&bench.chat).unwrap();
+    for name in ["Work", " \n", &long] {
+        import.add_folder(folder(name)).unwrap();
+    }
+    let sixty = "ö".repeat(60);
+    for name in ["Coder", "CODER", "", &long, &sixty] {
+        import.add_preset(preset(name, name)).unwrap();
+    }
+    import.add_preset(preset(&sixty, &long)).unwrap();
+    let mut hot = preset("Hot", "");
+    hot.sampling = RawValue::from_string(r#"{"temperature":99}"#.into()).unwrap();
+    import.add_preset(hot).unwrap();
+    for mut whole in chats(1, "x") {
+        whole.chat.folder = Some(long.clone());
+        whole.chat.chosen_preset = Some(ChosenPreset {
+            preset: Some(long.clone()),
+            instructions: long.clone(),
+        });
+        import.add(whole).unwrap();
+    }
+    let counts = import.finish().unwrap();
+    assert_eq!((counts.folders, counts.presets), (1, 5));
+    // A folder and a preset without a name, and one with a temperature that no model takes.
+    assert_eq!((counts.cut, counts.left_out), (5, 3));
+    let (folders, presets) = names(&bench);
+    let cut = |most: usize| "ä".repeat(most - 1) + "…";
+    assert_eq!(folders, ["work".to_owned(), cut(100)]);
+    let mut expected = [
+        "Coder".to_owned(),
+        "CODER 2".to_owned(),
+        cut(60),
+        sixty.clone(),
+        "ö".repeat(58) + " 2",
+    ];
+    expected.sort();
+    let mut found = presets;
+    found.sort();
+    assert_eq!(found, expected);
+    // All of them can be changed here.
+    for preset in bench.chat.presets().unwrap() {
+        let thinking = Some(true);
+        let content = chat::PresetContent {
+            thinking,
+            ..preset.content
+        };
+        bench.chat.save_preset(Some(preset.id), content).unwrap();
+    }
+    let snapshot = bench.chat.snapshot().unwrap();
+    assert_eq!(snapshot.chats[0].folder, Some(snapshot.folders[1].id));
+    let view = bench.chat.open_chat(snapshot.chats[0].id).unwrap();
+    let chosen = view.preset.unwrap();
+    assert!(chosen.preset.is_some());
+    assert_eq!(chosen.instructions.chars().count(), 20_000);
+
+    let mut import = RunningImport::begin(&bench.chat).unwrap();
+    for at in 0..600 {
+        import.add_preset(preset(&format!("P{at}"), "")).unwrap();
+    }
+    let counts = import.finish().unwrap();
+    assert_eq!((counts.presets, counts.left_out), (495, 105));
+}
+
+#[test]
+fn folders_and_presets_that_come_without_a_chat_are_said_and_undone() {
+    let bench = Bench::new();
+    let all = chats(1, "x");
+    import(&bench, all.clone()).unwrap();
+    let renamed = bench.chat.snapshot().unwrap().chats[0].id;
+    bench.chat.rename(renamed, "Renamed").unwrap();
+    let mut import = RunningImport::begin(&bench.chat).unwrap();
+    import.add_folder(folder("Work")).unwrap();
+    import.add_preset(preset("Coder", "")).unwrap();
+    import.add(all[0].clone()).unwrap();
+    let counts = import.finish().unwrap();
+    assert_eq!((counts.added, counts.folders, counts.presets), (0, 1, 1));
+    let undone = bench.chat.undo().unwrap().unwrap();
+    assert_eq!(undone.label, "imported 1 folder and 1 preset");
+    assert_eq!(names(&bench), (Vec::new(), Vec::new()));
+    assert_eq!(titles(&bench), ["Renamed"]);
+    bench.chat.redo().unwrap();
+    let (folders, presets) = names(&bench);
+    assert_eq!((folders.len(), presets.len()), (1, 1));
+}
+
+#[test]
+fn a_message_that_was_deleted_here_comes_back_with_an_earlier_export() {
+    let bench = Bench::new();
+    let all = chats(1, "x");
+    import(&bench, all.clone()).unwrap();
+    let chat = bench.chat.snapshot().unwrap().chats[0].id;
+    let message = bench.chat.open_chat(chat).unwrap().messages[0].id;
+    bench.chat.delete_message(message).unwrap();
+    assert!(bench.chat.record(chat).unwrap().messages.is_empty());
+    let counts = import(&bench, all.clone()).unwrap();
+    assert_eq!((counts.added, counts.changed), (1, 1));
+    assert_eq!(import(&bench, all).unwrap().known, 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Chats as they leave a database and come into another.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -60,6 +60,10 @@ fn read_all(store: &Store) -> Vec<WholeChat> {
     all.map(|chat| records.read(chat).unwrap()).collect()
 }
 
+fn none<Id>() -> HashMap<String, Id> {
+    HashMap::new()
+}
+
 fn json(chats: &[WholeChat]) -> String {
     let lines = chats.iter().map(|whole| {
         let chat = serde_json::to_string(&whole.chat).unwrap();
@@ -72,7 +76,10 @@ fn write_all(store: &Store, chats: Vec<WholeChat>) {
     let mut incoming: VecDeque<_> = chats.into_iter().map(IncomingChat::new).collect();
     let written = store.records().write(&mut incoming, MARK, LONG).unwrap();
     assert!(incoming.is_empty());
-    store.records().publish(MARK, &[], &[], &written).unwrap();
+    store
+        .records()
+        .publish(MARK, &none(), &none(), &written)
+        .unwrap();
 }
 
 #[test]
@@ -120,7 +127,10 @@ fn a_chat_is_written_in_parts_and_shown_when_all_is_there() {
     // Another import, which a crash ended.
     let mut lost: VecDeque<_> = chats.iter().cloned().map(IncomingChat::new).collect();
     other.records().write(&mut lost, MARK - 1, LONG).unwrap();
-    other.records().publish(MARK, &[], &[], &[]).unwrap();
+    other
+        .records()
+        .publish(MARK, &none(), &none(), &[])
+        .unwrap();
     assert_eq!(json(&chats), json(&read_all(&other)));
     while other.chats().purge(0, LONG).unwrap() {}
     assert_eq!(other.chats().ids_of_all().unwrap().len(), 1);
@@ -388,10 +398,10 @@ fn every_table_is_in_an_export_or_left_out_on_purpose() {
 }
 
 #[test]
-fn presets_and_folders_come_with_their_chats_and_are_not_doubled() {
+fn chats_get_the_folders_and_presets_that_their_names_are_here() {
     let store = Store::in_memory().unwrap();
-    let (id, _) = chat(&store, "With a preset", "x");
-    let (none, _) = chat(&store, "With none", "x");
+    let (with, _) = chat(&store, "With", "x");
+    chat(&store, "Without", "x");
     let row = PresetRow {
         id: PresetId(0),
         name: "Coder".into(),
@@ -399,68 +409,77 @@ fn presets_and_folders_come_with_their_chats_and_are_not_doubled() {
         thinking: Some(true),
         sampling: serde_json::json!({ "temperature": 0.3 }),
     };
-    let preset = store.presets().add(&row).unwrap();
-    let chosen = |preset, instructions: &str| ChatPreset {
-        preset,
-        instructions: instructions.into(),
+    let chosen = ChatPreset {
+        preset: Some(store.presets().add(&row).unwrap()),
+        instructions: "Briefly.".into(),
     };
-    store
-        .presets()
-        .choose(
-            DraftPlace::Chat(id),
-            Some(&chosen(Some(preset), "Briefly.")),
-        )
-        .unwrap();
-    store
-        .presets()
-        .choose(DraftPlace::Chat(none), Some(&chosen(None, "")))
-        .unwrap();
-    let before = read_all(&store);
-    let presets = store.records().presets().unwrap();
+    let place = DraftPlace::Chat(with);
+    store.presets().choose(place, Some(&chosen)).unwrap();
+    let folder = store.folders().create("Work", 5).unwrap();
+    let put = vec![(with, Some(folder.0))];
+    store.chats().set(store::ChatField::Folder, &put).unwrap();
+
     let other = Store::in_memory().unwrap();
-    other
-        .presets()
-        .add(&PresetRow {
-            instructions: "Another.".into(),
-            ..row
-        })
-        .unwrap();
-    for made in [1, 0] {
-        let mut incoming: VecDeque<_> = before.iter().cloned().map(IncomingChat::new).collect();
-        let written = other.records().write(&mut incoming, MARK, LONG).unwrap();
-        let (_, new) = other
-            .records()
-            .publish(MARK, &[], &presets, &written)
-            .unwrap();
-        assert_eq!(new.len(), made);
-    }
-    let names: Vec<_> = other
-        .records()
-        .presets()
-        .unwrap()
+    let mut incoming: VecDeque<_> = read_all(&store)
         .into_iter()
-        .map(|it| it.name)
+        .map(IncomingChat::new)
         .collect();
-    assert_eq!(names, ["Coder", "Coder 2"]);
-    let after = read_all(&other);
-    let chosen: Vec<_> = after
-        .iter()
-        .map(|whole| whole.chat.chosen_preset.clone())
-        .collect();
+    let records = other.records();
+    let written = records.write(&mut incoming, MARK, LONG).unwrap();
+    let folder = other.folders().create("Job", 5).unwrap();
+    let mut preset = store.records().presets().unwrap().remove(0);
+    preset.name = "Coder 2".into();
+    let preset = records.add_preset(&preset).unwrap();
+    let folders = HashMap::from([("Work".to_owned(), folder)]);
+    let presets = HashMap::from([("Coder".to_owned(), preset)]);
+    records.publish(MARK, &folders, &presets, &written).unwrap();
+    for whole in read_all(&other) {
+        let chosen = whole
+            .chat
+            .chosen_preset
+            .map(|it| (it.preset, it.instructions));
+        if whole.chat.title == "With" {
+            assert_eq!(whole.chat.folder.as_deref(), Some("Job"));
+            assert_eq!(chosen, Some((Some("Coder 2".into()), "Briefly.".into())));
+        } else {
+            assert_eq!((whole.chat.folder, chosen), (None, None));
+        }
+    }
+}
+
+#[test]
+fn deleted_messages_are_in_no_export() {
+    let store = Store::in_memory().unwrap();
+    let (id, asked) = chat(&store, "Birds", "How heavy?");
+    let kept = answer(&store, id, asked);
+    let deleted = answer(&store, id, asked);
+    let below = say(&store, id, Some(deleted), "Secret");
+    let (named, question) = chat(&store, "Named", "Summarize");
+    let after = say(&store, id, Some(kept), "And how long?");
+    store.messages().set_prompt_leaf(question, after).unwrap();
+    let (_, other) = chat(&store, "Names what is deleted", "x");
+    store.messages().set_prompt_leaf(other, below).unwrap();
+    store.messages().delete(deleted, 500).unwrap();
+    let (gone, only) = chat(&store, "All of it is deleted", "x");
+    store.messages().delete(only, 500).unwrap();
+
+    let counted = store.records().list().unwrap().into_iter();
+    let counts: HashMap<_, _> = counted.map(|(row, count)| (row.id, count)).collect();
+    assert_eq!((counts[&id], counts[&gone]), (3, 0));
+    let before = read_all(&store);
+    let read = |chat| store.records().read(chat).unwrap();
+    assert_eq!(read(id).messages.len(), 3);
+    assert!(!json(&before).contains("Secret"));
     assert_eq!(
-        chosen
-            .iter()
-            .filter(|it| it
-                .as_ref()
-                .is_some_and(|it| it.preset.as_deref() == Some("Coder 2")))
-            .count(),
-        2
+        read(named).messages[0]
+            .prompt_leaf
+            .as_ref()
+            .unwrap()
+            .message,
+        3
     );
-    assert_eq!(
-        chosen
-            .iter()
-            .filter(|it| it.as_ref().is_some_and(|it| it.preset.is_none()))
-            .count(),
-        2
-    );
+    assert!(read_all(&store).iter().all(|whole| whole.fault().is_none()));
+    let target = Store::in_memory().unwrap();
+    write_all(&target, before.clone());
+    assert_eq!(json(&before), json(&read_all(&target)));
 }

@@ -1,0 +1,183 @@
+//! Folders and presets of an import: what an export calls them, and what they are here.
+
+use std::collections::HashMap;
+
+use store::{FolderId, FolderRecord, PresetId, PresetRecord, Store, StoreError, WholeChat};
+
+use crate::preset::{self, Preset, PresetContent, free_name, is_numbered, same_name};
+use crate::settings::MAX_INSTRUCTIONS;
+use crate::{text, title};
+
+/// Folders of an import: more are nothing that anybody made.
+const MOST_FOLDERS: usize = 1000;
+/// Bytes of how a preset chooses tokens, as JSON.
+const LONGEST_SAMPLING: usize = 4000;
+
+/// What an import has beside its chats, with names and texts that can be here.
+#[derive(Default)]
+pub(super) struct NamedRecords {
+    folders: Vec<FolderRecord>,
+    presets: Vec<(PresetRecord, PresetContent)>,
+    /// Names and instructions that were too long.
+    pub cut: usize,
+    /// Folders and presets that cannot be here.
+    pub left_out: usize,
+}
+
+/// What was made of it.
+#[derive(Default)]
+pub(super) struct MadeRecords {
+    pub folders: Vec<FolderId>,
+    pub presets: Vec<PresetId>,
+    /// Presets that had no room.
+    pub left_out: usize,
+    /// What each name is here.
+    pub folder_of: HashMap<String, FolderId>,
+    pub preset_of: HashMap<String, PresetId>,
+}
+
+impl NamedRecords {
+    pub fn add_folder(&mut self, folder: FolderRecord) {
+        let name = self.cut(title::one_line(&folder.name), title::FOLDER);
+        let has_room = self.folders.len() < MOST_FOLDERS;
+        match title::of_folder(&name).ok().filter(|_| has_room) {
+            Some(name) => self.folders.push(FolderRecord { name, ..folder }),
+            None => self.left_out += 1,
+        }
+    }
+
+    pub fn add_preset(&mut self, preset: PresetRecord) {
+        let sampling = Some(preset.sampling.get()).filter(|json| json.len() <= LONGEST_SAMPLING);
+        let content = sampling.and_then(|json| {
+            let content = PresetContent {
+                name: self.cut(title::one_line(&preset.name), preset::MAX_NAME),
+                instructions: self.cut(preset.instructions.clone(), MAX_INSTRUCTIONS),
+                thinking: preset.thinking,
+                sampling: serde_json::from_str(json).ok()?,
+            };
+            content.validated().ok()
+        });
+        let Some(content) = content else {
+            self.left_out += 1;
+            return;
+        };
+        if self.presets.iter().any(|(_, known)| *known == content) {
+            return;
+        }
+        if self.presets.len() == preset::MOST {
+            self.left_out += 1;
+            return;
+        }
+        // The sampling stays as it was written: a number that is read and written may change in its last digit.
+        let record = PresetRecord {
+            name: content.name.clone(),
+            instructions: content.instructions.clone(),
+            ..preset
+        };
+        self.presets.push((record, content));
+    }
+
+    /// Has a chat name its folder and its preset as they are named here.
+    pub fn rename_in(&mut self, whole: &mut WholeChat) {
+        let chat = &mut whole.chat;
+        if let Some(folder) = &mut chat.folder {
+            *folder = within(title::one_line(folder), title::FOLDER).0;
+        }
+        if let Some(chosen) = &mut chat.chosen_preset {
+            if let Some(preset) = &mut chosen.preset {
+                *preset = within(title::one_line(preset), preset::MAX_NAME).0;
+            }
+            let instructions = std::mem::take(&mut chosen.instructions);
+            chosen.instructions = self.cut(instructions, MAX_INSTRUCTIONS);
+        }
+    }
+
+    /// Makes what is not there. In a transaction.
+    pub fn make(self, store: &Store) -> Result<MadeRecords, StoreError> {
+        let mut made = MadeRecords::default();
+        self.make_folders(store, &mut made)?;
+        self.make_presets(store, &mut made)?;
+        Ok(made)
+    }
+
+    fn make_folders(&self, store: &Store, made: &mut MadeRecords) -> Result<(), StoreError> {
+        let table = store.folders();
+        let rows = table.list()?.into_iter();
+        let mut here: HashMap<String, FolderId> =
+            rows.map(|row| (row.name.to_lowercase(), row.id)).collect();
+        for folder in &self.folders {
+            let key = folder.name.to_lowercase();
+            let id = match here.get(&key) {
+                Some(id) => *id,
+                None => {
+                    let id = table.create(&folder.name, folder.created_at)?;
+                    table.collapse(id, folder.collapsed)?;
+                    made.folders.push(id);
+                    here.insert(key, id);
+                    id
+                }
+            };
+            made.folder_of.insert(folder.name.clone(), id);
+        }
+        Ok(())
+    }
+
+    /// One of the same name that says something else stays, and that of the import gets a number. One that got a number in
+    /// an earlier import is known again.
+    fn make_presets(self, store: &Store, made: &mut MadeRecords) -> Result<(), StoreError> {
+        let rows = store.presets().list()?.into_iter();
+        let mut here: Vec<Preset> = rows.map(Preset::from).collect();
+        let before = here.len();
+        for (record, content) in self.presets {
+            let says_the_same = |other: &PresetContent| {
+                (&other.instructions, other.thinking, &other.sampling)
+                    == (&content.instructions, content.thinking, &content.sampling)
+            };
+            let known = here.iter().enumerate().find(|(at, other)| {
+                let other = &other.content;
+                says_the_same(other)
+                    && (same_name(&other.name, &content.name)
+                        || (*at < before && is_numbered(&other.name, &content.name)))
+            });
+            let given = record.name.clone();
+            let id = match known {
+                Some((_, known)) => known.id,
+                None if here.len() >= preset::MOST => {
+                    made.left_out += 1;
+                    continue;
+                }
+                None => {
+                    let is_taken = |name: &str| {
+                        let mut here = here.iter();
+                        here.any(|other| same_name(&other.content.name, name))
+                    };
+                    let name = free_name(&content.name, is_taken);
+                    let id = store.records().add_preset(&PresetRecord {
+                        name: name.clone(),
+                        ..record
+                    })?;
+                    made.presets.push(id);
+                    let content = PresetContent { name, ..content };
+                    here.push(Preset { id, content });
+                    id
+                }
+            };
+            made.preset_of.insert(given, id);
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, text: String, most: usize) -> String {
+        let (text, is_cut) = within(text, most);
+        self.cut += usize::from(is_cut);
+        text
+    }
+}
+
+/// A text of at most this number of characters, and whether it had more.
+fn within(text: String, most: usize) -> (String, bool) {
+    match text.chars().nth(most) {
+        None => (text, false),
+        Some(_) => (text::cut(&text, most - 1).trim_end().to_owned(), true),
+    }
+}
