@@ -7,19 +7,20 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chat::Failure;
+use devices::CrashMarkers;
 use serde::Serialize;
 use system::private;
 
 use crate::data_pointer::{DataPointer, sync_parent};
 use crate::folders::{self, Folders};
 
-/// In a new folder until all is there: one that an interrupted move left may be used again.
+/// In a new folder until all is there, with the names of what is copied: a folder that an interrupted move left may be
+/// used again.
 const UNFINISHED: &str = ".goldcrest-move";
-/// What the new folder does not get: the lock, and what the web view keeps for itself.
-const NOT_MOVED: [&str; 2] = ["goldcrest.lock", "webview"];
 /// Bytes that stay free.
 const RESERVE: u64 = 64 << 20;
 
@@ -47,23 +48,26 @@ impl DataFolder {
     }
 }
 
-/// A move that can be made.
+/// A move that can be made. Unless it comes to its end, what it has copied is removed when it is dropped.
 #[derive(Debug)]
 pub struct Move {
     from: PathBuf,
     to: PathBuf,
     bytes: u64,
+    /// The new folder was there before.
+    was_there: bool,
+    /// The new folder holds copies, and is not in use.
+    is_partial: AtomicBool,
 }
 
 impl Move {
-    /// Refuses a folder in which something is, which lies within the old one, or in which there is no room. The folder is
-    /// made where it is not there.
+    /// Refuses a folder in which something is, which lies within the old one, or in which there is no room. Nothing is
+    /// changed: the folder need not be there.
     pub fn plan(from: &Path, to: &Path) -> Result<Move, Failure> {
         let cannot = |error: io::Error| refused(to, &error);
-        private::folder(to).map_err(cannot)?;
         let (real_from, real_to) = (
             from.canonicalize().map_err(|error| refused(from, &error))?,
-            to.canonicalize().map_err(cannot)?,
+            resolved(to).map_err(cannot)?,
         );
         if real_from == real_to {
             return Err(Failure::other("Your chats are in this folder already."));
@@ -73,9 +77,7 @@ impl Move {
                 "This folder is within the present one. Choose one outside of it.",
             ));
         }
-        let is_mine = to.join(UNFINISHED).exists();
-        let mut entries = fs::read_dir(to).map_err(cannot)?;
-        if !is_mine && entries.next().is_some() {
+        if !is_free(&real_to).map_err(cannot)? {
             return Err(Failure::other(format!(
                 "{} is not empty. Choose an empty folder, or a new one.",
                 to.display()
@@ -86,7 +88,9 @@ impl Move {
             bytes += fs::metadata(from.join(name)).map_or(0, |file| file.len());
         }
         // Where the system does not say how much is free, the copying finds out.
-        let free = fs4::available_space(to).unwrap_or(u64::MAX);
+        let disk = real_to.ancestors().find(|folder| folder.exists());
+        let free = disk.and_then(|folder| fs4::available_space(folder).ok());
+        let free = free.unwrap_or(u64::MAX);
         if free < bytes + RESERVE {
             let megabytes = |bytes: u64| figures::count((bytes / 1_000_000) as usize + 1);
             return Err(Failure::other(format!(
@@ -97,36 +101,29 @@ impl Move {
         }
         Ok(Move {
             from: real_from,
+            was_there: real_to.exists(),
             to: real_to,
             bytes,
+            is_partial: AtomicBool::new(false),
         })
     }
 
-    /// The new folder, to be shown.
-    pub fn target(&self) -> String {
-        self.to.to_string_lossy().into_owned()
-    }
-
-    /// Copies all but the database, in use or not. `progress` hears how many bytes of how many are copied.
+    /// Copies all but the database, in use or not. `progress` hears how many bytes of how many are copied; where it says
+    /// no, this returns false.
     pub fn copy_others(
         &self,
         database: &OsStr,
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<bool, Failure> {
         let mut copy = || -> io::Result<bool> {
-            private::file(&self.to.join(UNFINISHED))?;
-            for old in files(&self.to)? {
-                if old != Path::new(UNFINISHED) {
-                    fs::remove_file(self.to.join(old))?;
-                }
-            }
+            private::folder(&self.to)?;
+            clear(&self.to)?;
+            let names = files(&self.from)?;
+            self.is_partial.store(true, Ordering::Relaxed);
+            write_mark(&self.to, &names)?;
             let mut done = 0;
-            for name in files(&self.from)? {
-                let is_of_database = begins_with(&name, database);
-                if is_of_database {
-                    continue;
-                }
-                match self.copy(&name) {
+            for name in names.iter().filter(|name| !begins_with(name, database)) {
+                match self.copy(name) {
                     Ok(bytes) => done += bytes,
                     // A cache, or a log of last week: it may go at any time.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -138,11 +135,7 @@ impl Move {
             }
             Ok(true)
         };
-        let copied = copy().map_err(|error| refused(&self.to, &error));
-        if !matches!(copied, Ok(true)) {
-            self.clear();
-        }
-        copied
+        copy().map_err(|error| refused(&self.to, &error))
     }
 
     /// Copies the database, which nobody has open, checks it, and writes the pointer: from then on the new folder is used.
@@ -160,20 +153,16 @@ impl Move {
             }
             Ok(())
         };
-        let copied = copy().map_err(|error| refused(&self.to, &error));
-        let checked = copied.and_then(|()| Ok(chat::check(&self.to.join(database))?));
-        let switched = checked.and_then(|()| {
-            let file = DataPointer {
-                folder: self.to.clone(),
-                empty: (!keep).then(|| self.from.clone()),
-            };
-            file.write(pointer)
-                .map_err(|error| refused(pointer, &error))
-        });
-        if switched.is_err() {
-            self.clear();
-        }
-        switched
+        copy().map_err(|error| refused(&self.to, &error))?;
+        chat::check(&self.to.join(database))?;
+        let file = DataPointer {
+            folder: self.to.clone(),
+            empty: (!keep).then(|| self.from.clone()),
+        };
+        file.write(pointer)
+            .map_err(|error| refused(pointer, &error))?;
+        self.is_partial.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Copies a file, and compares what was written with what was read.
@@ -198,13 +187,91 @@ impl Move {
             Err(io::Error::new(io::ErrorKind::InvalidData, message))
         }
     }
+}
 
-    /// Removes what was copied.
-    fn clear(&self) {
-        for name in files(&self.to).unwrap_or_default() {
-            let _ = fs::remove_file(self.to.join(name));
+impl Drop for Move {
+    fn drop(&mut self) {
+        if !self.is_partial.load(Ordering::Relaxed) {
+            return;
         }
-        remove_folders(&self.to);
+        if let Err(error) = clear(&self.to) {
+            tracing::warn!(%error, folder = %self.to.display(), "copies are left in the folder");
+        }
+        if !self.was_there {
+            // It stays where something is in it.
+            let _ = fs::remove_dir(&self.to);
+        }
+    }
+}
+
+/// The real path of a folder, which need not be there.
+fn resolved(folder: &Path) -> io::Result<PathBuf> {
+    match (folder.canonicalize(), folder.parent(), folder.file_name()) {
+        (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(resolved(parent)?.join(name))
+        }
+        (found, _, _) => found,
+    }
+}
+
+/// Whether nothing is in a folder but what an interrupted move has copied.
+fn is_free(folder: &Path) -> io::Result<bool> {
+    let mut entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        entries => entries?,
+    };
+    let Some(copied) = read_mark(folder) else {
+        return Ok(entries.next().is_none());
+    };
+    let is_copy = |name: &PathBuf| name == Path::new(UNFINISHED) || copied.contains(name);
+    Ok(files(folder)?.iter().all(is_copy))
+}
+
+/// The names of what a move copies into a folder, before it does so.
+fn write_mark(folder: &Path, names: &[PathBuf]) -> io::Result<()> {
+    let names: Vec<&str> = names.iter().filter_map(|name| name.to_str()).collect();
+    private::replace(&folder.join(UNFINISHED), &serde_json::to_vec(&names)?)
+}
+
+/// `None`: no move has copied anything there. Of a mark that was not written to its end nothing is known.
+fn read_mark(folder: &Path) -> Option<Vec<PathBuf>> {
+    let text = fs::read(folder.join(UNFINISHED)).ok()?;
+    let names: Vec<PathBuf> = serde_json::from_slice(&text).unwrap_or_default();
+    let is_within = |name: &PathBuf| {
+        name.components()
+            .all(|part| matches!(part, Component::Normal(_)))
+    };
+    Some(names.into_iter().filter(is_within).collect())
+}
+
+/// Removes from a folder what a move has copied there, and the folders that are then empty.
+fn clear(folder: &Path) -> io::Result<()> {
+    let Some(names) = read_mark(folder) else {
+        return Ok(());
+    };
+    for name in &names {
+        remove(&folder.join(name))?;
+    }
+    remove(&folder.join(UNFINISHED))?;
+    remove_empty(folder, &names);
+    Ok(())
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the folders of these files in a folder, unless something is in them.
+fn remove_empty(folder: &Path, names: &[PathBuf]) {
+    let folders = names.iter().flat_map(|name| name.ancestors().skip(1));
+    let mut folders: Vec<&Path> = folders.filter(|name| *name != Path::new("")).collect();
+    folders.sort_by_key(|name| std::cmp::Reverse(name.components().count()));
+    folders.dedup();
+    for name in folders {
+        let _ = fs::remove_dir(folder.join(name));
     }
 }
 
@@ -249,16 +316,25 @@ fn empty(old: &Path, data: &Path) -> io::Result<()> {
             fs::remove_file(old.join(name))?;
         }
     }
-    for name in NOT_MOVED {
-        let path = old.join(name);
-        if path.is_dir() {
-            fs::remove_dir_all(path)?;
-        } else if path.exists() {
-            fs::remove_file(path)?;
+    for entry in fs::read_dir(old)? {
+        let entry = entry?;
+        if is_moved(&entry.file_name()) {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
         }
     }
     remove_folders(old);
     Ok(())
+}
+
+/// Of what lies in the data folder itself: not the lock, what the web view keeps for itself, and the crash markers. One
+/// that is copied has no lock, and would be taken for the mark of a crash.
+fn is_moved(name: &OsStr) -> bool {
+    name != folders::LOCK_FILE && name != folders::WEB_VIEW && !CrashMarkers::is_marker(name)
 }
 
 /// The files in a folder and those below it; links are not followed, and what is not moved is not there.
@@ -269,7 +345,7 @@ fn files(root: &Path) -> io::Result<Vec<PathBuf>> {
         for entry in fs::read_dir(root.join(&folder))? {
             let entry = entry?;
             let name = folder.join(entry.file_name());
-            if NOT_MOVED.iter().any(|other| name == Path::new(other)) {
+            if !is_moved(name.as_os_str()) {
                 continue;
             }
             let kind = entry.file_type()?;
@@ -332,177 +408,4 @@ fn refused(path: &Path, error: &io::Error) -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use chat::Store;
-    use tempfile::TempDir;
-
-    use super::*;
-
-    const DATABASE: &str = "goldcrest.db";
-
-    /// A data folder with a bit of everything.
-    fn filled() -> (TempDir, PathBuf, PathBuf) {
-        let home = tempfile::tempdir().expect("made");
-        let (data, pointer) = (
-            home.path().join("data"),
-            home.path().join("config/data-folder.json"),
-        );
-        private::folder(&data).expect("made");
-        let store = Store::open(&data.join(DATABASE)).expect("made");
-        store.chats().create("Kept", "2026-03-05", 1).expect("made");
-        drop(store);
-        chat::daily_copy(&data.join(DATABASE), "2026-03-05").expect("copied");
-        for (name, content) in [
-            ("logs/goldcrest.2026-03-05.log", "a line"),
-            ("kv/blocks/ab/cd", "a block"),
-            ("models.json", "{}"),
-            ("goldcrest.lock", ""),
-            ("webview/cache", "x"),
-        ] {
-            let path = data.join(name);
-            private::folder(path.parent().expect("a folder")).expect("made");
-            fs::write(path, content).expect("written");
-        }
-        (home, data, pointer)
-    }
-
-    fn titles(data: &Path) -> Vec<String> {
-        let store = Store::open(&data.join(DATABASE)).expect("opened");
-        let chats = store.chats().list().expect("read");
-        chats.into_iter().map(|chat| chat.title).collect()
-    }
-
-    fn relocate(plan: &Move, pointer: &Path, keep: bool) {
-        assert!(
-            plan.copy_others(OsStr::new(DATABASE), &mut |_, _| true)
-                .expect("copied")
-        );
-        plan.copy_database(OsStr::new(DATABASE), pointer, keep)
-            .expect("copied");
-    }
-
-    #[test]
-    fn everything_moves_and_the_old_folder_is_emptied_after_the_next_start() {
-        let (home, data, pointer) = filled();
-        let new = home.path().join("elsewhere/chats");
-        let plan = Move::plan(&data, &new).expect("possible");
-        relocate(&plan, &pointer, false);
-        // Until the new one was opened nothing is gone.
-        assert_eq!(titles(&data), ["Kept"]);
-        let found = DataPointer::read(&pointer).expect("read").expect("there");
-        assert_eq!(found.folder, new.canonicalize().expect("there"));
-        assert_eq!(titles(&found.folder), ["Kept"]);
-        for name in [
-            "copies/day-2026-03-05.db",
-            "logs/goldcrest.2026-03-05.log",
-            "kv/blocks/ab/cd",
-            "models.json",
-        ] {
-            assert!(new.join(name).exists(), "{name}");
-        }
-        assert!(!new.join("webview").exists());
-        fs::write(data.join("notes.txt"), "not ours").expect("written");
-        finish_move(&pointer, &found.folder);
-        let left: Vec<_> = fs::read_dir(&data)
-            .expect("there")
-            .flatten()
-            .map(|entry| entry.file_name())
-            .collect();
-        assert_eq!(left, ["notes.txt"], "what the app did not write stays");
-        assert_eq!(
-            DataPointer::read(&pointer)
-                .expect("read")
-                .expect("there")
-                .empty,
-            None
-        );
-        assert!(!new.join(UNFINISHED).exists());
-        // And back again, where nothing is left but that file.
-        fs::remove_file(data.join("notes.txt")).expect("removed");
-        let back = Move::plan(&found.folder, &data).expect("possible");
-        relocate(&back, &pointer, false);
-        finish_move(&pointer, &data.canonicalize().expect("there"));
-        assert_eq!(titles(&data), ["Kept"]);
-        assert!(!found.folder.exists());
-    }
-
-    #[test]
-    fn the_old_folder_stays_where_that_is_wanted() {
-        let (home, data, pointer) = filled();
-        let new = home.path().join("new");
-        let plan = Move::plan(&data, &new).expect("possible");
-        relocate(&plan, &pointer, true);
-        finish_move(&pointer, &new.canonicalize().expect("there"));
-        assert_eq!(titles(&data), ["Kept"]);
-    }
-
-    /// Each number of files after which the process ends: at every one the chats are in the folder that is used.
-    #[test]
-    fn a_move_that_ends_anywhere_loses_nothing() {
-        let (home, data, pointer) = filled();
-        let new = home.path().join("new");
-        for end in 0..8 {
-            let plan = Move::plan(&data, &new).expect("a folder that an earlier move left");
-            let copied = AtomicU64::new(0);
-            let done = plan.copy_others(OsStr::new(DATABASE), &mut |_, _| {
-                assert!(copied.fetch_add(1, Ordering::Relaxed) < 100);
-                copied.load(Ordering::Relaxed) < end
-            });
-            if done.expect("no error") {
-                break;
-            }
-            assert_eq!(DataPointer::read(&pointer).expect("no error"), None);
-            assert_eq!(titles(&data), ["Kept"]);
-            // As after a crash: the mark and some files are there.
-            private::folder(&new).expect("made");
-            fs::write(new.join(UNFINISHED), "").expect("written");
-            fs::write(new.join("half.db"), "half").expect("written");
-        }
-        let plan = Move::plan(&data, &new).expect("possible");
-        relocate(&plan, &pointer, false);
-        assert!(!new.join("half.db").exists());
-        // The process ends while the old folder is being emptied.
-        fs::remove_file(data.join("models.json")).expect("removed");
-        finish_move(&pointer, &new.canonicalize().expect("there"));
-        assert!(!data.exists());
-        assert_eq!(titles(&new), ["Kept"]);
-        // A start with another folder changes nothing.
-        finish_move(&pointer, &home.path().join("other"));
-    }
-
-    #[test]
-    fn a_folder_that_does_not_fit_is_refused() {
-        let (home, data, _) = filled();
-        let refusal = |to: &Path| Move::plan(&data, to).expect_err("refused").message;
-        assert!(refusal(&data).contains("in this folder already"));
-        assert!(refusal(&data.join("kv")).contains("within the present one"));
-        let full = home.path().join("full");
-        private::folder(&full).expect("made");
-        fs::write(full.join("thesis.txt"), "x").expect("written");
-        assert!(refusal(&full).contains("is not empty"));
-        assert!(full.join("thesis.txt").exists());
-        let file = home.path().join("file");
-        fs::write(&file, "x").expect("written");
-        assert!(refusal(&file).contains("Your data stays where it is."));
-    }
-
-    #[test]
-    fn a_database_that_is_damaged_on_its_way_is_not_used() {
-        let (home, data, pointer) = filled();
-        let database = data.join(DATABASE);
-        let mut bytes = fs::read(&database).expect("read");
-        bytes[4096..8192].fill(7);
-        fs::write(&database, &bytes).expect("written");
-        let new = home.path().join("new");
-        let plan = Move::plan(&data, &new).expect("possible");
-        plan.copy_others(OsStr::new(DATABASE), &mut |_, _| true)
-            .expect("copied");
-        plan.copy_database(OsStr::new(DATABASE), &pointer, false)
-            .expect_err("damaged");
-        assert_eq!(DataPointer::read(&pointer).expect("no error"), None);
-        assert!(!new.exists());
-        assert_eq!(fs::read(&database).expect("there"), bytes);
-    }
-}
+mod tests;

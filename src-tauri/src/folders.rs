@@ -11,6 +11,10 @@ use crate::logging;
 /// Overrides the platform's folder for application data, and the one to which that was moved.
 pub const DATA_DIR: &str = "GOLDCREST_DATA_DIR";
 
+/// In the data folder: the lock of the app that has it open, and what the web view keeps for itself.
+pub const LOCK_FILE: &str = "goldcrest.lock";
+pub const WEB_VIEW: &str = "webview";
+
 /// The app's folders.
 #[derive(Debug, Clone)]
 pub struct Folders {
@@ -60,7 +64,7 @@ impl Folders {
 
     /// What the web view keeps for itself; nothing of the person's is in it.
     pub fn web_view(&self) -> PathBuf {
-        self.data.join("webview")
+        self.data.join(WEB_VIEW)
     }
 }
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use system::private;
 
-const FILE: &str = "goldcrest.lock";
+use crate::folders::LOCK_FILE;
+
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Held for as long as the app runs; the system lets go when the process ends in whatever way.
@@ -19,7 +20,7 @@ pub struct DataLock(#[expect(dead_code, reason = "open, it is the lock")] File);
 /// Takes the lock of a data folder, which is made where there is none; `None`: another app has it.
 pub fn lock(data: &Path) -> io::Result<Option<DataLock>> {
     private::folder(data)?;
-    let path = data.join(FILE);
+    let path = data.join(LOCK_FILE);
     private::file(&path)?;
     let file = OpenOptions::new().read(true).append(true).open(&path)?;
     match file.try_lock() {
@@ -171,7 +172,7 @@ mod tests {
         {
             use std::os::unix::fs::PermissionsExt;
             let mode = |path: &Path| path.metadata().expect("made").permissions().mode() & 0o777;
-            assert_eq!((mode(&data), mode(&data.join(FILE))), (0o700, 0o600));
+            assert_eq!((mode(&data), mode(&data.join(LOCK_FILE))), (0o700, 0o600));
         }
         let other = lock(&home.path().join("other")).expect("no error");
         assert!(other.is_some(), "another folder is free");

@@ -114,16 +114,20 @@ impl Transfers {
             Failure::other("No home folder was found, so the move could not be kept.")
         })?;
         let name = database.file_name().unwrap_or_default().to_owned();
+        // Before everything is copied.
+        chat.may_leave_store()?;
         let chat = chat.clone();
         self.start(TransferKind::Move, events, move |progress| {
-            let folder = plan.target();
             let done = &mut |done, total| progress.at(done, total);
             if !plan.copy_others(&name, done)? {
                 return Ok(None);
             }
-            chat.leave_store(move |_| plan.copy_database(&name, &pointer, keep))?;
+            // Dropped on this thread: what is removed then may be large.
+            let plan = Arc::new(plan);
+            let copying = Arc::clone(&plan);
+            chat.leave_store(move |_| copying.copy_database(&name, &pointer, keep))?;
             desktop.restart();
-            Ok(Some(TransferState::Moved { folder }))
+            Ok(Some(TransferState::Moved))
         })
     }
 

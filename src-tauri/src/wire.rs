@@ -171,9 +171,7 @@ pub enum TransferState {
     },
     Imported(Imported),
     /// The app starts again with the new folder.
-    Moved {
-        folder: String,
-    },
+    Moved,
     Cancelled,
     Failed {
         message: String,

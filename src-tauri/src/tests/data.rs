@@ -182,3 +182,26 @@ fn a_backup_is_made_listed_and_restored() {
         .invoke("restore_backup", json!({ "copy": "../x" }))
         .expect_err("no copy");
 }
+
+#[test]
+fn while_an_answer_is_written_a_move_is_refused_before_anything_is_copied() {
+    let home = tempfile::tempdir().expect("a folder");
+    let to = home.path().join("new");
+    let data = tempfile::tempdir().expect("a folder");
+    let store = Store::open(&data.path().join("goldcrest.db")).expect("made");
+    let model = requests::Recorder::endless(false);
+    let window = Window::over(store, data, Box::new(model.clone()), NoModel::default());
+    let id = say(&window, "Hello");
+    until(|| model.turns() == 1, "nothing is asked of the model");
+    picks(&window, &to);
+    let refused = window
+        .invoke("move_data_folder", json!({ "keep": false }))
+        .expect_err("refused");
+    let message = refused["message"].as_str().expect("words");
+    assert!(
+        message.contains("answer is still being written"),
+        "{message}"
+    );
+    assert!(!to.exists());
+    window.invoke("stop", json!({ "id": id })).expect("stopped");
+}

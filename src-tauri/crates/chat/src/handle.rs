@@ -438,9 +438,21 @@ impl Chat {
     /// Puts a copy of [`good_copies`](crate::good_copies) in the place of the store's file, `database`, and goes on with
     /// it. Returns where the file is kept that was there. Refused while an answer is written.
     pub fn restore_copy(&self, database: &Path, name: &str) -> Result<PathBuf, Failure> {
+        // Not only when it was copied.
+        self.may_leave_store()?;
         // A large one takes a while, in which others are served.
         store::prepare_copy(database, name)?;
-        self.ask(|actor| actor.take_copy())
+        let taken = self.ask(|actor| actor.take_copy());
+        if taken.is_err() {
+            store::drop_prepared(database);
+        }
+        taken
+    }
+
+    /// Whether another file may take the place of the store's now, or the store go to another place: not while an answer is
+    /// written.
+    pub fn may_leave_store(&self) -> Result<(), Failure> {
+        self.ask(|actor| actor.may_leave_store())
     }
 
     /// Has `copy` copy the store's file while nobody writes to it. Where that succeeds, later verbs fail: what they would

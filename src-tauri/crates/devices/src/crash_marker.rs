@@ -2,6 +2,7 @@
 //!
 //! A marker is a file that its process keeps locked: an unlocked one is stale, left by a crash.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,14 @@ impl Work {
             Self::GpuInUse => "gpu-in-use-",
             Self::Opening => "opening-",
         }
+    }
+
+    /// Whether a marker of this work has this name.
+    fn has_marker(self, name: &OsStr) -> bool {
+        let process = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(self.prefix()));
+        process.is_some_and(|it| it.bytes().all(|it| matches!(it, b'0'..=b'9' | b'-')))
     }
 }
 
@@ -61,6 +70,11 @@ impl CrashMarkers {
             folder: folder.to_owned(),
             withdrawn: Arc::default(),
         }
+    }
+
+    /// Whether a file of this name is a marker.
+    pub fn is_marker(name: &OsStr) -> bool {
+        Work::ALL.iter().any(|work| work.has_marker(name))
     }
 
     /// Sets a marker for work on `subject`. None where that fails, which does not prevent the work,
@@ -131,13 +145,9 @@ impl CrashMarkers {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return Vec::new();
         };
-        let is_marker = |name: &str| {
-            name.strip_prefix(work.prefix())
-                .is_some_and(|process| process.bytes().all(|it| matches!(it, b'0'..=b'9' | b'-')))
-        };
         // A link, a folder or a pipe is not a marker: opening a pipe waits for its writer.
         let stale_files = entries.flatten().filter(|entry| {
-            entry.file_name().to_str().is_some_and(is_marker)
+            work.has_marker(&entry.file_name())
                 && entry.file_type().is_ok_and(|kind| kind.is_file())
         });
         stale_files

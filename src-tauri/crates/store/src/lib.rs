@@ -43,7 +43,9 @@ pub use record::{
     later_uid,
 };
 pub use records::{ChatRecords, IncomingChat, WrittenChat};
-pub use recovery::{name_aside, prepare_copy, put_back, restore_copy, start_empty, take_prepared};
+pub use recovery::{
+    drop_prepared, name_aside, prepare_copy, put_back, restore_copy, start_empty, take_prepared,
+};
 pub use snapshot::StoreSnapshot;
 pub use table::chat::{ChatField, ChatRow, ChatTable, ChatValues};
 pub use table::deleted::Purged;

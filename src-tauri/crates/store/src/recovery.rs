@@ -30,9 +30,14 @@ pub fn prepare_copy(database: &Path, name: &str) -> Result<(), StoreError> {
     let unfinished = database.with_extension(UNFINISHED);
     let made = duplicate(&copy.path, &unfinished).map_err(StoreError::io(&unfinished));
     if made.is_err() {
-        let _ = fs::remove_file(&unfinished);
+        drop_prepared(database);
     }
     made
+}
+
+/// Removes what [`prepare_copy`] prepared, where it was not taken.
+pub fn drop_prepared(database: &Path) {
+    let _ = fs::remove_file(database.with_extension(UNFINISHED));
 }
 
 /// Puts what [`prepare_copy`] prepared in the place of a database that nobody has open. Returns where the file that was
@@ -70,7 +75,7 @@ fn replace(
     let unfinished = database.with_extension(UNFINISHED);
     let made = make(&unfinished).and_then(|()| rename(&unfinished, &restored(database)));
     if made.is_err() {
-        let _ = fs::remove_file(&unfinished);
+        drop_prepared(database);
     }
     made?;
     let kept = set_aside(database, day)?;

@@ -42,18 +42,24 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Closes the store, which writes its journal into its file, for as long as `act` runs. After an error it is opened
-    /// again; otherwise that is left to the caller.
-    fn with_store_closed<T, E: Into<Failure>>(
-        &mut self,
-        act: impl FnOnce(&Path) -> Result<T, E>,
-    ) -> Result<T, Failure> {
+    /// Refused while an answer is written, or an import runs.
+    pub(crate) fn may_leave_store(&self) -> Result<(), Failure> {
         if !self.answers.is_empty() {
             return Err(Failure::busy());
         }
         if self.import.is_some() {
             return Err(Failure::other("An import is still running."));
         }
+        Ok(())
+    }
+
+    /// Closes the store, which writes its journal into its file, for as long as `act` runs. After an error it is opened
+    /// again; otherwise that is left to the caller.
+    fn with_store_closed<T, E: Into<Failure>>(
+        &mut self,
+        act: impl FnOnce(&Path) -> Result<T, E>,
+    ) -> Result<T, Failure> {
+        self.may_leave_store()?;
         let path = self
             .store
             .path()

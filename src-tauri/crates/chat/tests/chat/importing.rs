@@ -405,6 +405,7 @@ fn a_copy_that_is_not_there_changes_nothing_and_neither_does_one_while_an_answer
         failure.message.contains("answer is still being written"),
         "{failure}"
     );
+    assert!(!path.with_extension("unfinished").exists());
     bench.chat.stop(chat).unwrap();
     bench.until(|event| matches!(event, ChatEvent::Ended { .. }));
     assert_eq!(titles(&bench), before);

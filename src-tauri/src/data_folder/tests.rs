@@ -1,0 +1,218 @@
+use std::sync::atomic::AtomicU64;
+
+use chat::Store;
+use tempfile::TempDir;
+
+use super::*;
+
+const DATABASE: &str = "goldcrest.db";
+
+/// A data folder with a bit of everything.
+fn filled() -> (TempDir, PathBuf, PathBuf) {
+    let home = tempfile::tempdir().expect("made");
+    let (data, pointer) = (
+        home.path().join("data"),
+        home.path().join("config/data-folder.json"),
+    );
+    private::folder(&data).expect("made");
+    let store = Store::open(&data.join(DATABASE)).expect("made");
+    store.chats().create("Kept", "2026-03-05", 1).expect("made");
+    drop(store);
+    chat::daily_copy(&data.join(DATABASE), "2026-03-05").expect("copied");
+    for (name, content) in [
+        ("logs/goldcrest.2026-03-05.log", "a line"),
+        ("kv/blocks/ab/cd", "a block"),
+        ("models.json", "{}"),
+        ("goldcrest.lock", ""),
+        ("gpu-in-use-17-4", "1"),
+        ("opening-17-4", "\"a\""),
+        ("webview/cache", "x"),
+    ] {
+        let path = data.join(name);
+        private::folder(path.parent().expect("a folder")).expect("made");
+        fs::write(path, content).expect("written");
+    }
+    (home, data, pointer)
+}
+
+fn titles(data: &Path) -> Vec<String> {
+    let store = Store::open(&data.join(DATABASE)).expect("opened");
+    let chats = store.chats().list().expect("read");
+    chats.into_iter().map(|chat| chat.title).collect()
+}
+
+fn relocate(plan: &Move, pointer: &Path, keep: bool) {
+    assert!(
+        plan.copy_others(OsStr::new(DATABASE), &mut |_, _| true)
+            .expect("copied")
+    );
+    plan.copy_database(OsStr::new(DATABASE), pointer, keep)
+        .expect("copied");
+}
+
+#[test]
+fn everything_moves_and_the_old_folder_is_emptied_after_the_next_start() {
+    let (home, data, pointer) = filled();
+    let new = home.path().join("elsewhere/chats");
+    let plan = Move::plan(&data, &new).expect("possible");
+    relocate(&plan, &pointer, false);
+    // Until the new one was opened nothing is gone.
+    assert_eq!(titles(&data), ["Kept"]);
+    let found = DataPointer::read(&pointer).expect("read").expect("there");
+    assert_eq!(found.folder, new.canonicalize().expect("there"));
+    assert_eq!(titles(&found.folder), ["Kept"]);
+    for name in [
+        "copies/day-2026-03-05.db",
+        "logs/goldcrest.2026-03-05.log",
+        "kv/blocks/ab/cd",
+        "models.json",
+    ] {
+        assert!(new.join(name).exists(), "{name}");
+    }
+    for name in ["webview", "gpu-in-use-17-4", "opening-17-4"] {
+        assert!(!new.join(name).exists(), "{name}");
+    }
+    fs::write(data.join("notes.txt"), "not ours").expect("written");
+    finish_move(&pointer, &found.folder);
+    let left: Vec<_> = fs::read_dir(&data)
+        .expect("there")
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(left, ["notes.txt"], "what the app did not write stays");
+    assert_eq!(
+        DataPointer::read(&pointer)
+            .expect("read")
+            .expect("there")
+            .empty,
+        None
+    );
+    assert!(!new.join(UNFINISHED).exists());
+    // And back again, where nothing is left but that file.
+    fs::remove_file(data.join("notes.txt")).expect("removed");
+    let back = Move::plan(&found.folder, &data).expect("possible");
+    relocate(&back, &pointer, false);
+    finish_move(&pointer, &data.canonicalize().expect("there"));
+    assert_eq!(titles(&data), ["Kept"]);
+    assert!(!found.folder.exists());
+}
+
+#[test]
+fn the_old_folder_stays_where_that_is_wanted() {
+    let (home, data, pointer) = filled();
+    let new = home.path().join("new");
+    let plan = Move::plan(&data, &new).expect("possible");
+    relocate(&plan, &pointer, true);
+    finish_move(&pointer, &new.canonicalize().expect("there"));
+    assert_eq!(titles(&data), ["Kept"]);
+}
+
+/// Each number of files after which the process ends: at every one the chats are in the folder that is used.
+#[test]
+fn a_move_that_ends_anywhere_loses_nothing() {
+    let (home, data, pointer) = filled();
+    let new = home.path().join("new");
+    for end in 0..8 {
+        let plan = Move::plan(&data, &new).expect("a folder that an earlier move left");
+        let copied = AtomicU64::new(0);
+        let done = plan.copy_others(OsStr::new(DATABASE), &mut |_, _| {
+            assert!(copied.fetch_add(1, Ordering::Relaxed) < 100);
+            copied.load(Ordering::Relaxed) < end
+        });
+        if done.expect("no error") {
+            break;
+        }
+        assert_eq!(DataPointer::read(&pointer).expect("no error"), None);
+        assert_eq!(titles(&data), ["Kept"]);
+        drop(plan);
+        assert!(
+            files(&new).unwrap_or_default().is_empty(),
+            "nothing is left of a move that was cancelled"
+        );
+        // As after a crash: the mark and some files are there.
+        private::folder(&new).expect("made");
+        write_mark(&new, &["half.db".into(), "kv/blocks/ab/half".into()]).expect("written");
+        fs::write(new.join("half.db"), "half").expect("written");
+    }
+    let plan = Move::plan(&data, &new).expect("possible");
+    relocate(&plan, &pointer, false);
+    assert!(!new.join("half.db").exists());
+    // The process ends while the old folder is being emptied.
+    fs::remove_file(data.join("models.json")).expect("removed");
+    finish_move(&pointer, &new.canonicalize().expect("there"));
+    assert!(!data.exists());
+    assert_eq!(titles(&new), ["Kept"]);
+    // A start with another folder changes nothing.
+    finish_move(&pointer, &home.path().join("other"));
+}
+
+#[test]
+fn a_folder_that_does_not_fit_is_refused() {
+    let (home, data, _) = filled();
+    let refusal = |to: &Path| Move::plan(&data, to).expect_err("refused").message;
+    assert!(refusal(&data).contains("in this folder already"));
+    assert!(refusal(&data.join("kv")).contains("within the present one"));
+    let full = home.path().join("full");
+    private::folder(&full).expect("made");
+    fs::write(full.join("thesis.txt"), "x").expect("written");
+    #[cfg(unix)]
+    let mode = {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&full, fs::Permissions::from_mode(0o755)).expect("set");
+        || fs::metadata(&full).expect("there").permissions().mode() & 0o777
+    };
+    assert!(refusal(&full).contains("is not empty"));
+    #[cfg(unix)]
+    assert_eq!(mode(), 0o755, "a folder that is refused stays as it is");
+    // The mark of an earlier move does not make the user's files ours.
+    write_mark(&full, &["models.json".into()]).expect("written");
+    assert!(refusal(&full).contains("is not empty"));
+    assert!(full.join("thesis.txt").exists());
+    let within = data.join("not/there");
+    assert!(refusal(&within).contains("within the present one"));
+    assert!(!data.join("not").exists(), "nothing is made");
+    let file = home.path().join("file");
+    fs::write(&file, "x").expect("written");
+    assert!(refusal(&file).contains("Your data stays where it is."));
+}
+
+#[test]
+fn a_database_that_is_damaged_on_its_way_is_not_used() {
+    let (home, data, pointer) = filled();
+    let database = data.join(DATABASE);
+    let mut bytes = fs::read(&database).expect("read");
+    bytes[4096..8192].fill(7);
+    fs::write(&database, &bytes).expect("written");
+    let new = home.path().join("new");
+    let plan = Move::plan(&data, &new).expect("possible");
+    plan.copy_others(OsStr::new(DATABASE), &mut |_, _| true)
+        .expect("copied");
+    plan.copy_database(OsStr::new(DATABASE), &pointer, false)
+        .expect_err("damaged");
+    drop(plan);
+    assert_eq!(DataPointer::read(&pointer).expect("no error"), None);
+    assert!(!new.exists());
+    assert_eq!(fs::read(&database).expect("there"), bytes);
+}
+
+#[test]
+fn a_move_that_ends_early_removes_what_it_copied_and_nothing_else() {
+    let (home, data, _) = filled();
+    let new = home.path().join("new");
+    fs::create_dir(&new).expect("made");
+    let plan = Move::plan(&data, &new).expect("possible");
+    plan.copy_others(OsStr::new(DATABASE), &mut |_, _| true)
+        .expect("copied");
+    assert!(new.join("kv/blocks/ab/cd").exists());
+    for name in ["thesis.txt", "kv/blocks/notes.txt"] {
+        fs::write(new.join(name), "x").expect("written meanwhile");
+    }
+    drop(plan);
+    assert_eq!(
+        files(&new).expect("read").len(),
+        2,
+        "{:?}",
+        files(&new).expect("read")
+    );
+    assert!(!new.join("copies").exists());
+}
