@@ -9,6 +9,7 @@ mod chats;
 mod devices;
 mod export;
 mod fetch;
+mod folders;
 mod gpu_check;
 mod import;
 mod input;

@@ -459,7 +459,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__export)
-            opts="-h --all --chat --format --no-thinking --help"
+            opts="-h --all --chat --format --without-thinking --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

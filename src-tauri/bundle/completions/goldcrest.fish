@@ -90,7 +90,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand export" -l format -d
 markdown\t''
 html\t''"
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand export" -l all -d 'All chats'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand export" -l no-thinking -d 'Leave out the thinking, in markdown and html'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand export" -l without-thinking -d 'Leave out the thinking, in markdown and html'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -l context -d 'Context length, in tokens, to estimate memory for' -r

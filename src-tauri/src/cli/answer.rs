@@ -3,13 +3,13 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use engine::{Conversation, Engine, Event, Finished, GenerateParams, Part, Sampling};
+use engine::{Conversation, Engine, Event, Finished, GenerateParams, Part, Prompt, Sampling};
 
 use super::args::AnswerArgs;
+use super::folders::data_folder;
 use super::output::CliError;
 use super::output::visible;
 use super::progress::ProgressLine;
-use crate::folders::Folders;
 
 impl AnswerArgs {
     /// With what the preset says, where no flag does.
@@ -17,9 +17,7 @@ impl AnswerArgs {
         let Some(name) = &self.preset else {
             return Ok(self);
         };
-        let folders = Folders::of_user()
-            .ok_or_else(|| CliError::message("no home folder was found; set GOLDCREST_DATA_DIR"))?;
-        let preset = chat::preset::named(&folders.database(), name)
+        let preset = chat::preset::named(&data_folder()?.database(), name)
             .map_err(|failure| CliError::message(failure.message))?;
         let (instructions, sampling) = (preset.instructions.trim().to_owned(), preset.sampling);
         Ok(AnswerArgs {
@@ -91,19 +89,15 @@ impl Answer {
 /// Lets the model answer and shows it as it comes. When nobody reads any more, it stops.
 pub fn generate(
     engine: &mut Engine,
-    conversation: &Conversation,
+    prompt: &Prompt,
     params: &GenerateParams,
     cancel: &AtomicBool,
     stream: &mut Stream,
 ) -> Result<(Answer, Finished), CliError> {
-    let message = |error: &dyn std::error::Error| CliError::message(error.to_string());
-    let prompt = engine
-        .prompt(conversation)
-        .map_err(|error| message(&error))?;
     let mut answer = Answer::default();
     let mut written = Ok(());
     let mut bar = ProgressLine::new();
-    let finished = engine.generate(&prompt, params, cancel, &mut |event| {
+    let finished = engine.generate(prompt, params, cancel, &mut |event| {
         let (id, piece, part) = match event {
             Event::Prefill { done, total, .. } => {
                 return bar.show("Reading", done as u64, total as u64);
@@ -119,7 +113,7 @@ pub fn generate(
     });
     bar.clear();
     written?;
-    let finished = finished.map_err(|error| message(&error))?;
+    let finished = finished.map_err(|error| CliError::message(error.to_string()))?;
     stream.end()?;
     Ok((answer, finished))
 }

@@ -1,6 +1,6 @@
 //! The flags of the subcommands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use ::devices::{DeviceRequest, UnknownDevice};
@@ -145,22 +145,53 @@ pub struct ChatArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "goldcrest export <--all|--chat <ID>...> [--format <FORMAT>] [--without-thinking] <OUT>"
+)]
 pub struct ExportArgs {
     /// All chats
     #[arg(long, required_unless_present = "chats", conflicts_with = "chats")]
     pub all: bool,
     /// The chats of these ids; `goldcrest chats` lists them
-    #[arg(long = "chat", value_name = "ID", num_args = 1.., value_delimiter = ',')]
+    #[arg(long = "chat", value_name = "ID", value_delimiter = ',')]
     pub chats: Vec<u32>,
     /// jsonl has everything and can be imported; markdown and html have the shown branches [default: by the name of OUT]
     #[arg(long, value_enum)]
     pub format: Option<ExportFormat>,
     /// Leave out the thinking, in markdown and html
     #[arg(long)]
-    pub no_thinking: bool,
-    /// The file, in the place of one that has its name; `-` writes to stdout
-    #[arg(value_name = "OUT")]
-    pub out: PathBuf,
+    pub without_thinking: bool,
+    /// The file, in the place of one that has its name; `-` writes to stdout. Numbers beside it are ids of more chats
+    #[arg(value_name = "OUT", required = true)]
+    pub rest: Vec<PathBuf>,
+}
+
+impl ExportArgs {
+    /// The ids of the chats, and the file. `--chat 3 5 out.md` names two chats.
+    pub fn chats_and_out(&self) -> Result<(Vec<u32>, &Path), String> {
+        let mut chats = self.chats.clone();
+        let mut files = Vec::new();
+        for word in &self.rest {
+            match word.to_str().and_then(|word| word.parse().ok()) {
+                Some(id) => chats.push(id),
+                None => files.push(word.as_path()),
+            }
+        }
+        match files[..] {
+            [_] if self.all && !chats.is_empty() => {
+                Err("--all has every chat; leave out the ids, or --all".to_owned())
+            }
+            [out] => Ok((chats, out)),
+            [] => Err(
+                "name the file to write after the ids, or `-` for stdout; one whose name is a number as ./3".to_owned(),
+            ),
+            [first, second, ..] => Err(format!(
+                "one file is written, and two are named: {} and {}",
+                first.display(),
+                second.display()
+            )),
+        }
+    }
 }
 
 /// What `--format` names.

@@ -92,7 +92,10 @@ fn answer(
     conversation.messages.push(Turn::new(Role::User, question));
     let params = args.answer.params(engine.summary().sampling.clone());
     let mut stream = Stream::new(args.json);
-    generate(engine, &conversation, &params, cancel, &mut stream)
+    let prompt = engine
+        .prompt(&conversation)
+        .map_err(|error| CliError::message(error.to_string()))?;
+    generate(engine, &prompt, &params, cancel, &mut stream)
 }
 
 /// What the report calls candle.

@@ -1,9 +1,11 @@
 //! `goldcrest chat`: a conversation in the terminal. It is not kept.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 
-use chat::{SlashCommand, SlashName, Typed};
+use ::chat::{Failure, LeftOut, LengthWish, Limits, SlashCommand, SlashName, Typed};
 use engine::{Conversation, Finished, GenerateParams, Role, StopReason, Turn};
 use figures::{count, tokens};
 
@@ -14,13 +16,9 @@ use super::interrupt::Interrupt;
 use super::output::{CliError, visible};
 use super::{export, load, models};
 
-/// The user reads it, and the model is asked by it.
-const SUMMARY: &str = "Sum up our chat, so that we can go on here: what it is about, what we found or decided, and what is \
-    still open. Keep the names, figures and code that matter.";
-
 const KEYS: &str = "Ctrl+C stops an answer, Ctrl+D leaves. On a terminal, Up and Down recall earlier lines, Tab completes a \
-    command, and a \\ at the end continues in the next line. A line that begins with a blank is a message, whatever it \
-    begins with.";
+    command, and a \\ at the end continues in the next line. A line that begins with a space is a message, whatever \
+    follows.";
 
 pub fn run(args: &ChatArgs) -> Result<(), CliError> {
     let args = ChatArgs {
@@ -68,6 +66,10 @@ struct TerminalChat {
     conversation: Conversation,
     /// How the last answer ended.
     ended: Option<Finished>,
+    /// What its prompt left out.
+    left_out: LeftOut,
+    /// How long the answers to these messages were asked to be.
+    lengths: BTreeMap<usize, LengthWish>,
 }
 
 impl TerminalChat {
@@ -78,6 +80,8 @@ impl TerminalChat {
             args,
             interrupt,
             ended: None,
+            left_out: LeftOut::default(),
+            lengths: BTreeMap::new(),
         })
     }
 
@@ -96,9 +100,17 @@ impl TerminalChat {
                     command.name.text()
                 ))?;
             }
+            Typed::Other(command) => {
+                let options: Vec<&str> = command.options().collect();
+                note(&format!(
+                    "/{} takes one of these: {}.",
+                    command.name.text(),
+                    options.join(", ")
+                ))?;
+            }
             Typed::Unknown(name) => note(&format!(
                 "There is no command /{name} here. /help lists them; a message that begins with a slash is written \
-                 behind a blank."
+                 after a space."
             ))?,
         }
         Ok(AfterLine::Read)
@@ -117,7 +129,7 @@ impl TerminalChat {
             SlashName::Summarize => self.summarize(),
             SlashName::Think => self.think(true, argument),
             SlashName::NoThink => self.think(false, argument),
-            SlashName::Regenerate => self.regenerate(),
+            SlashName::Regenerate => self.regenerate(argument),
             SlashName::Continue => self.go_on(),
             SlashName::Export if argument.is_empty() => {
                 note("Name a file behind it: /export chat.md, or one ending in .html or .jsonl.")
@@ -138,8 +150,15 @@ impl TerminalChat {
 
     /// Forgets the conversation.
     fn begin(&mut self) {
-        self.conversation.messages.clear();
+        self.keep_from(self.conversation.messages.len());
         self.ended = None;
+    }
+
+    /// Forgets the first messages of the conversation.
+    fn keep_from(&mut self, first: usize) {
+        self.conversation.messages.drain(..first);
+        self.left_out = LeftOut::default();
+        self.lengths.clear();
     }
 
     fn think(&mut self, thinking: bool, message: &str) -> Result<(), CliError> {
@@ -160,22 +179,43 @@ impl TerminalChat {
     fn say(&mut self, text: &str) -> Result<(), CliError> {
         let messages = &mut self.conversation.messages;
         messages.push(Turn::new(Role::User, text));
-        let answered = self.answer();
-        if answered.is_err() {
+        let answered = self.answer(0);
+        if !matches!(answered, Ok(Some(_))) {
             self.conversation.messages.pop();
         }
-        answered
+        answered.map(|_| ())
     }
 
-    fn regenerate(&mut self) -> Result<(), CliError> {
+    /// Writes the last answer again, in one of the ways of [`SlashCommand::options`].
+    fn regenerate(&mut self, way: &str) -> Result<(), CliError> {
+        let length = match way {
+            "shorter" => Some(LengthWish::Shorter),
+            "longer" => Some(LengthWish::Longer),
+            _ => None,
+        };
+        let thinking = match way {
+            "thinking" if !self.model.engine().summary().can_think => {
+                return note("This model does not think.");
+            }
+            "thinking" => true,
+            "no thinking" => false,
+            _ => self.conversation.thinking,
+        };
         let Some(before) = self.take_answer() else {
             return note("There is no answer yet.");
         };
-        let answered = self.answer();
-        if answered.is_err() {
+        let question = self.conversation.messages.len().saturating_sub(1);
+        let wished = self.lengths.remove(&question);
+        self.lengths.extend(length.map(|length| (question, length)));
+        let usual = mem::replace(&mut self.conversation.thinking, thinking);
+        let answered = self.answer(0);
+        self.conversation.thinking = usual;
+        if !matches!(answered, Ok(Some(_))) {
             self.conversation.messages.push(before);
+            self.lengths.remove(&question);
+            self.lengths.extend(wished.map(|length| (question, length)));
         }
-        answered
+        answered.map(|_| ())
     }
 
     /// Goes on with the last answer.
@@ -188,35 +228,40 @@ impl TerminalChat {
             ..answer.clone()
         };
         self.conversation.messages.push(begun);
-        let answered = self.answer();
-        let rest = self
-            .conversation
-            .messages
-            .pop()
-            .filter(|_| answered.is_ok());
-        if rest.is_some() {
-            self.conversation.messages.pop();
-        }
+        let answered = self.answer(0);
+        let rest = match answered {
+            Ok(Some(_)) => self.conversation.messages.pop(),
+            _ => None,
+        };
+        self.conversation.messages.pop();
         self.conversation.messages.push(match rest {
             Some(rest) => joined(answer, rest),
             None => answer,
         });
-        answered
+        answered.map(|_| ())
     }
 
-    /// Goes on with no more of the chat than a summary, which is written from all of it.
+    /// Goes on with no more of the chat than a summary, which is written from all of it. Without a whole one the chat stays
+    /// as it is.
     fn summarize(&mut self) -> Result<(), CliError> {
-        let messages = &self.conversation.messages;
+        let messages = &mut self.conversation.messages;
         if !messages.iter().any(|turn| turn.role == Role::Assistant) {
             return note("There is nothing to sum up in this chat yet.");
         }
-        let thinking = std::mem::replace(&mut self.conversation.thinking, false);
-        let summed_up = self.say(SUMMARY);
+        let before = messages.len();
+        messages.push(Turn::new(Role::User, ::chat::summary_question(None)));
+        let (ended, left_out) = (self.ended.clone(), self.left_out);
+        let thinking = mem::replace(&mut self.conversation.thinking, false);
+        let answered = self.answer(before);
         self.conversation.thinking = thinking;
-        summed_up?;
-        let before = self.conversation.messages.len() - 2;
-        self.conversation.messages.drain(..before);
-        note("A new chat, which begins with this summary.")
+        if matches!(answered, Ok(Some(StopReason::EndOfTurn))) {
+            self.keep_from(before);
+            return note("A new chat, which begins with this summary.");
+        }
+        self.conversation.messages.truncate(before);
+        (self.ended, self.left_out) = (ended, left_out);
+        answered?;
+        note("The summary is not whole, so the chat stays as it was.")
     }
 
     /// Takes the last answer out of the conversation, if it ends with one.
@@ -225,9 +270,13 @@ impl TerminalChat {
         messages.pop_if(|turn| turn.role == Role::Assistant)
     }
 
-    /// Adds an answer.
-    fn answer(&mut self) -> Result<(), CliError> {
-        let usual = self.model.engine().summary().sampling.clone();
+    /// Adds an answer, unless nothing of it was written before Ctrl+C. `summed_up`: the number of messages that it is to sum
+    /// up.
+    fn answer(&mut self, summed_up: usize) -> Result<Option<StopReason>, CliError> {
+        let summary = self.model.engine().summary();
+        let (usual, context) = (summary.sampling.clone(), summary.context_length);
+        let longest_token = self.model.engine().tokenizer().longest_token();
+        let limits = Limits::without_remedy(context, longest_token);
         let goes_on = self
             .conversation
             .messages
@@ -238,18 +287,35 @@ impl TerminalChat {
             goes_on: goes_on && self.ended.as_ref().is_some_and(was_complete),
             ..self.args.answer.params(usual)
         };
-        let (model, conversation) = (&mut self.model, &self.conversation);
+        let asked = self.asked();
+        let mut left_out = self.left_out;
+        let prompt = left_out.fit(asked, &params, limits, summed_up, &mut |conversation| {
+            let prompt = self.model.engine().prompt(conversation);
+            prompt.map_err(|error| Failure::other(error.to_string()))
+        });
+        let prompt = prompt.map_err(|failure| CliError::message(failure.message))?;
+        if let Some(what) = left_out.words().filter(|_| left_out != self.left_out) {
+            note(&format!(
+                "This chat is longer than the model can read. It does not see {what}."
+            ))?;
+        }
+        self.left_out = left_out;
+        let model = &mut self.model;
         let mut stream = Stream::new(false);
         let (answered, _) = self.interrupt.during(|cancel| {
-            model.run(|engine| generate(engine, conversation, &params, cancel, &mut stream))
+            model.run(|engine| generate(engine, &prompt, &params, cancel, &mut stream))
         });
         let (answer, finished) = answered?;
+        let reason = finished.reason;
+        if reason == StopReason::Cancelled && answer.ids.is_empty() {
+            return Ok(None);
+        }
         // Blanks around an answer are not part of it, but those where one is gone on with are.
         let mut text = answer.text.as_str();
         if !goes_on {
             text = text.trim_start();
         }
-        if finished.reason == StopReason::EndOfTurn {
+        if reason == StopReason::EndOfTurn {
             text = text.trim_end();
         }
         self.ended = Some(finished);
@@ -260,7 +326,18 @@ impl TerminalChat {
             ids: Some(answer.ids),
             open: false,
         });
-        Ok(())
+        Ok(Some(reason))
+    }
+
+    /// The conversation as the model gets it: each question with how long its answer was asked to be.
+    fn asked(&self) -> Conversation {
+        let mut asked = self.conversation.clone();
+        for (question, length) in &self.lengths {
+            if let Some(turn) = asked.messages.get_mut(*question) {
+                *turn = ::chat::asking_for(Some(*length), turn.clone());
+            }
+        }
+        asked
     }
 
     fn model_line(&self) -> String {
@@ -370,148 +447,4 @@ fn help(out: &mut impl Write) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use ::devices::DeviceRequest;
-    use engine::{LoadOptions, ModelFile};
-
-    use super::*;
-    use crate::cli::args::AnswerArgs;
-    use crate::demo_model;
-
-    /// A chat with the demo model, whose answers have this many tokens at most.
-    fn short(max_tokens: u32) -> TerminalChat {
-        let file = demo_model::file().expect("the demo model");
-        let options = LoadOptions {
-            threads: Some(1),
-            ..LoadOptions::default()
-        };
-        let file = ModelFile::open(&file).expect("a model");
-        let model = load::open_unchecked(&file, &DeviceRequest::Cpu, false, &options);
-        let args = ChatArgs {
-            answer: AnswerArgs {
-                no_think: true,
-                temperature: Some(0.0),
-                max_tokens: Some(max_tokens),
-                ..AnswerArgs::default()
-            },
-            ..ChatArgs::default()
-        };
-        TerminalChat {
-            model: model.expect("it opens"),
-            conversation: args.answer.conversation(),
-            args,
-            interrupt: Interrupt::default(),
-            ended: None,
-        }
-    }
-
-    fn take(chat: &mut TerminalChat, line: &str) {
-        let next = chat.take(line).expect("it is done");
-        assert_eq!(next, AfterLine::Read, "{line}");
-    }
-
-    #[test]
-    fn an_answer_is_kept_with_the_tokens_that_were_written() {
-        let mut chat = short(5);
-        take(&mut chat, "Hi");
-        let said = chat.conversation.messages.pop().expect("an answer");
-        assert_eq!((said.role, said.open), (Role::Assistant, false));
-        assert!(!said.text.is_empty() && said.thinking.is_none());
-        assert_eq!(said.ids.map(|ids| ids.len()), Some(5));
-    }
-
-    #[test]
-    fn an_answer_is_gone_on_with_where_it_ended() {
-        let mut whole = short(12);
-        take(&mut whole, "What is Goldcrest?");
-        let mut chat = short(6);
-        take(&mut chat, "What is Goldcrest?");
-        take(&mut chat, "/continue");
-        assert_eq!(chat.conversation.messages, whole.conversation.messages);
-        assert_eq!(chat.conversation.messages.len(), 2);
-    }
-
-    #[test]
-    fn a_complete_answer_goes_on() {
-        let mut chat = short(200);
-        take(&mut chat, "Hello!");
-        let ended = chat.ended.as_ref().map(|it| it.reason);
-        assert_eq!(ended, Some(StopReason::EndOfTurn));
-        let before = chat.conversation.messages[1].text.clone();
-        take(&mut chat, "/continue");
-        let after = &chat.conversation.messages[1].text;
-        assert!(
-            after.len() > before.len() && after.starts_with(&before),
-            "{after:?}"
-        );
-    }
-
-    #[test]
-    fn the_last_answer_is_written_again_in_its_place() {
-        let mut chat = short(5);
-        take(&mut chat, "/regenerate");
-        assert!(chat.conversation.messages.is_empty(), "there is none yet");
-        take(&mut chat, "Hi");
-        let before = chat.conversation.messages.clone();
-        take(&mut chat, "/regenerate");
-        assert_eq!(chat.conversation.messages, before);
-    }
-
-    #[test]
-    fn thinking_is_switched_and_a_new_chat_begun() {
-        let mut chat = short(5);
-        take(&mut chat, "/think");
-        assert!(chat.conversation.thinking && chat.conversation.messages.is_empty());
-        take(&mut chat, "/no_think Hi");
-        assert!(!chat.conversation.thinking);
-        assert_eq!(chat.conversation.messages[0].text, "Hi");
-        take(&mut chat, "/clear");
-        assert!(chat.conversation.messages.is_empty());
-    }
-
-    #[test]
-    fn a_chat_goes_on_with_its_summary_alone() {
-        let mut chat = short(5);
-        take(&mut chat, "/summarize");
-        assert!(
-            chat.conversation.messages.is_empty(),
-            "there is nothing yet"
-        );
-        take(&mut chat, "/no_think What is Goldcrest?");
-        take(&mut chat, "/think");
-        take(&mut chat, "/summarize");
-        let roles: Vec<Role> = chat
-            .conversation
-            .messages
-            .iter()
-            .map(|turn| turn.role)
-            .collect();
-        assert_eq!(roles, [Role::User, Role::Assistant]);
-        assert_eq!(chat.conversation.messages[0].text, SUMMARY);
-        assert!(chat.conversation.thinking, "as before");
-    }
-
-    #[test]
-    fn a_model_that_is_not_there_leaves_the_chat_as_it_is() {
-        let mut chat = short(5);
-        take(&mut chat, "Hi");
-        let before = chat.conversation.messages.clone();
-        let failed = chat.take("/model no-such-model-anywhere");
-        assert!(
-            matches!(failed, Err(CliError::Message(text)) if text.contains("no-such-model-anywhere"))
-        );
-        assert_eq!(chat.conversation.messages, before);
-    }
-
-    #[test]
-    fn what_is_no_command_and_what_takes_nothing_is_no_message() {
-        let mut chat = short(5);
-        for line in ["/foo", "/theme dark", "/new car", ""] {
-            take(&mut chat, line);
-        }
-        assert!(chat.conversation.messages.is_empty());
-        take(&mut chat, " /foo");
-        assert_eq!(chat.conversation.messages[0].text, "/foo");
-        assert!(matches!(chat.take("/quit"), Ok(AfterLine::Leave)));
-    }
-}
+mod tests;

@@ -7,7 +7,8 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::args::ChatsArgs;
-use super::export::{data_folder, snapshot};
+use super::export::snapshot;
+use super::folders::data_folder;
 use super::output::{CliError, json as print_json, visible};
 
 pub fn run(args: &ChatsArgs) -> Result<(), CliError> {

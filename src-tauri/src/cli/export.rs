@@ -2,74 +2,93 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chat::{ChatId, ChatRecord, Failure, MessageRecord, Store, StoreSnapshot, WholeChat};
 use chat_files::{Format, WriteError};
 use engine::Turn;
 
 use super::args::{ExportArgs, ExportFormat};
+use super::folders::data_folder;
+use super::interrupt::Interrupt;
 use super::output::CliError;
 use super::progress::ProgressLine;
 use crate::exporting::{ChatsAtOnce, Export};
-use crate::folders::{self, Folders};
+use crate::folders::Folders;
 use crate::instance;
 
 pub fn run(args: &ExportArgs) -> Result<(), CliError> {
-    let format = format(args)?;
+    let (ids, file) = args.chats_and_out().map_err(CliError::message)?;
+    let format = format(args.format, file)?;
     let snapshot = snapshot(&data_folder()?)?;
     let chats = if args.all {
         None
     } else {
-        Some(wanted(&snapshot, &args.chats)?)
+        Some(wanted(&snapshot, &ids)?)
     };
     let export = Export {
         chats,
         format,
-        thinking: !args.no_thinking,
+        thinking: !args.without_thinking,
     };
     let chats = ChatsAtOnce::Kept(snapshot);
-    if args.out == Path::new("-") {
-        let mut out = io::BufWriter::new(io::stdout().lock());
-        let written = export.to(&chats, &mut out, &mut |_, _| true);
-        return match written {
-            Ok(_) => Ok(out.flush()?),
-            Err(WriteError::Output(error)) => Err(error.into()),
-            Err(error) => Err(CliError::message(error.to_string())),
-        };
+    let (written, _) = Interrupt::listen().during(|cancel| {
+        if file == Path::new("-") {
+            to_stdout(&export, &chats, cancel)
+        } else {
+            to_file(&export, &chats, file, cancel)
+        }
+    });
+    written
+}
+
+fn to_stdout(export: &Export, chats: &ChatsAtOnce, cancel: &AtomicBool) -> Result<(), CliError> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let progress = &mut |_, _| !cancel.load(Ordering::Relaxed);
+    match export.to(chats, &mut out, progress) {
+        Ok(_) => Ok(out.flush()?),
+        Err(WriteError::Cancelled) => Err(CliError::Interrupted),
+        Err(WriteError::Output(error)) => Err(error.into()),
+        Err(WriteError::Store(error)) => Err(CliError::message(error.to_string())),
     }
+}
+
+/// Nothing is left of a file that was interrupted.
+fn to_file(
+    export: &Export,
+    chats: &ChatsAtOnce,
+    file: &Path,
+    cancel: &AtomicBool,
+) -> Result<(), CliError> {
     let mut line = ProgressLine::new();
     let progress = &mut |done, total| {
         line.show("Exporting", done, total);
-        true
+        !cancel.load(Ordering::Relaxed)
     };
-    let written = export.to_file(&chats, &args.out, progress);
+    let written = export.to_file(chats, file, progress);
     line.clear();
     let count = written
         .map_err(|failure| CliError::message(failure.message))?
-        .unwrap_or(0);
+        .ok_or(CliError::Interrupted)?;
     let chats = if count == 1 {
         "1 chat".to_owned()
     } else {
         format!("{} chats", figures::count(count))
     };
-    writeln!(io::stderr(), "{chats} in {}", args.out.display())?;
+    writeln!(io::stderr(), "{chats} in {}", file.display())?;
     Ok(())
 }
 
 /// As it was given, or as the file's name says.
-fn format(args: &ExportArgs) -> Result<Format, CliError> {
-    if let Some(format) = args.format {
+fn format(named: Option<ExportFormat>, file: &Path) -> Result<Format, CliError> {
+    if let Some(format) = named {
         return Ok(match format {
             ExportFormat::Jsonl => Format::Jsonl,
             ExportFormat::Markdown => Format::Markdown,
             ExportFormat::Html => Format::Html,
         });
     }
-    let extension = args
-        .out
-        .extension()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+    let extension = file.extension().unwrap_or_default().to_ascii_lowercase();
     let known = [Format::Jsonl, Format::Markdown, Format::Html];
     let named = known
         .into_iter()
@@ -97,18 +116,17 @@ pub fn conversation(turns: &[Turn], file: &Path) -> Result<&'static str, CliErro
     if turns.is_empty() {
         return Err(CliError::message("nothing was said yet"));
     }
-    let args = ExportArgs {
-        all: true,
-        chats: Vec::new(),
-        format: None,
-        no_thinking: false,
-        out: file.to_owned(),
-    };
     let export = Export {
         chats: None,
-        format: format(&args)?,
+        format: format(None, file)?,
         thinking: true,
     };
+    if file.exists() {
+        return Err(CliError::message(format!(
+            "{} is there already; name another file",
+            file.display()
+        )));
+    }
     let failed = |failure: Failure| CliError::message(failure.message);
     let chats = ChatsAtOnce::alone(spoken(turns)).map_err(failed)?;
     export
@@ -134,15 +152,6 @@ fn spoken(turns: &[Turn]) -> WholeChat {
     WholeChat {
         chat: ChatRecord::new(uid, title, now.date().to_string(), created_at, leaf),
         messages,
-    }
-}
-
-pub fn data_folder() -> Result<Folders, CliError> {
-    let folders = Folders::of_user()
-        .ok_or_else(|| CliError::message("no home folder was found; set GOLDCREST_DATA_DIR"))?;
-    match folders::fault(&folders) {
-        Some(fault) => Err(CliError::message(fault)),
-        None => Ok(folders),
     }
 }
 

@@ -7,7 +7,7 @@ use chat::{Failure, Importing, Store};
 use chat_files::Item;
 
 use super::args::ImportArgs;
-use super::export::data_folder;
+use super::folders::data_folder;
 use super::interrupt::Interrupt;
 use super::output::CliError;
 use super::progress::ProgressLine;
@@ -27,19 +27,21 @@ pub fn run(args: &ImportArgs) -> Result<(), CliError> {
     };
     let message = |error: chat::StoreError| CliError::message(error.to_string());
     let store = Store::open(&folders.database()).map_err(message)?;
-    let (added, was_interrupted) = Interrupt::listen().during(|cancel| {
+    let (added, _) = Interrupt::listen().during(|cancel| {
         let mut line = ProgressLine::new();
         add(&store, args, &mut |done, total| {
             line.show("Importing", done, total);
             !cancel.load(std::sync::atomic::Ordering::Relaxed)
         })
     });
-    if was_interrupted {
-        // What was written is hidden, and the next purge removes it.
-        return Err(CliError::Interrupted);
-    }
+    ended(added)
+}
+
+/// What was imported to its end counts, even where Ctrl+C came in the middle of that.
+fn ended(added: Result<Option<Imported>, Failure>) -> Result<(), CliError> {
     match added.map_err(|failure| CliError::message(failure.message))? {
         Some(imported) => Ok(writeln!(io::stderr(), "{}", sentence(&imported))?),
+        // What was written is hidden, and the next purge removes it.
         None => Err(CliError::Interrupted),
     }
 }

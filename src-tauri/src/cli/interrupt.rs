@@ -14,6 +14,9 @@ use ::devices::CrashMarkers;
 pub struct Interrupt {
     cancel: Arc<AtomicBool>,
     working: Arc<AtomicBool>,
+    /// Ctrl+C is pressed as soon as something works.
+    #[cfg(test)]
+    pub pressed: bool,
 }
 
 impl Interrupt {
@@ -46,6 +49,8 @@ impl Interrupt {
     /// Does work that looks at the flag, and returns it with whether it was interrupted.
     pub fn during<T>(&self, work: impl FnOnce(&AtomicBool) -> T) -> (T, bool) {
         self.cancel.store(false, Ordering::Relaxed);
+        #[cfg(test)]
+        self.cancel.store(self.pressed, Ordering::Relaxed);
         self.working.store(true, Ordering::Relaxed);
         let result = work(&self.cancel);
         self.working.store(false, Ordering::Relaxed);

@@ -12,9 +12,9 @@ use chat::Settings;
 use figures::{count, tokens};
 
 use super::args::{ModelsArgs, PlaceArgs};
+use super::folders::data_folder;
 use super::load;
 use super::output::{self, CliError, visible};
-use crate::folders::Folders;
 use crate::models::{ModelPlaces, machine_name, settings_name};
 
 /// The model files on this computer.
@@ -25,9 +25,7 @@ pub fn here() -> Result<Vec<FoundFile>, CliError> {
 }
 
 fn places() -> Result<ModelPlaces, CliError> {
-    let folders = Folders::of_user()
-        .ok_or_else(|| CliError::message("no home folder was found; set GOLDCREST_DATA_DIR"))?;
-    Ok(ModelPlaces::of_user(&folders))
+    Ok(ModelPlaces::of_user(&data_folder()?))
 }
 
 pub fn run(args: &ModelsArgs) -> Result<(), CliError> {

@@ -122,7 +122,7 @@ fn chats_are_listed_and_exported_one_by_one_and_to_stdout() {
         [
             "export",
             "--all",
-            "--no-thinking",
+            "--without-thinking",
             "--format",
             "markdown",
             "-",
@@ -268,4 +268,96 @@ fn while_the_app_is_open_chats_are_exported_and_not_imported() {
         1,
     );
     assert!(message.contains("Goldcrest is open"), "{message}");
+}
+
+#[test]
+fn chats_are_named_one_after_the_other_and_the_file_after_them() {
+    let home = tempfile::tempdir().expect("made");
+    let data = home.path().join("data");
+    stdout(with_data(
+        &data,
+        [OsStr::new("import"), foreign(home.path()).as_os_str()],
+    ));
+    let chats = parsed(with_data(&data, ["chats", "--json"]));
+    let [one, two] = [&chats[0]["id"], &chats[1]["id"]].map(Value::to_string);
+    let both = format!("{one},{two}");
+    let (markdown, html) = (home.path().join("out.md"), home.path().join("out.html"));
+    let [markdown_name, html_name] =
+        [&markdown, &html].map(|file| file.to_str().expect("UTF-8").to_owned());
+    for (args, file, count) in [
+        (vec!["--chat", &one, &markdown_name], &markdown, 1),
+        (vec!["--chat", &one, &two, &markdown_name], &markdown, 2),
+        (vec!["--chat", &both, &markdown_name], &markdown, 2),
+        (
+            vec![
+                "--chat", &one, "--chat", &two, "--format", "html", &html_name,
+            ],
+            &html,
+            2,
+        ),
+        (
+            vec!["--chat", &one, &two, "--format", "html", &html_name],
+            &html,
+            2,
+        ),
+    ] {
+        let output = with_data(&data, [&["export"], &args[..]].concat());
+        let says = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {says}");
+        let chats = if count == 1 { "1 chat" } else { "2 chats" };
+        assert!(says.starts_with(chats), "{args:?}: {says}");
+        let text = fs::read_to_string(file).expect("written");
+        assert!(text.contains("How heavy?"), "{text}");
+        fs::remove_file(file).expect("removed");
+    }
+    for (args, says) in [
+        (vec!["--chat", &one, &two], "name the file to write"),
+        (vec!["--chat", &one, "a.md", "b.md"], "a.md and b.md"),
+        (vec!["--all", &one, "a.md"], "--all has every chat"),
+    ] {
+        let message = refusal(with_data(&data, [&["export"], &args[..]].concat()), 1);
+        assert!(message.contains(says), "{args:?}: {message}");
+    }
+    let message = refusal(with_data(&data, ["export", "--chat", "birds", "a.md"]), 2);
+    assert!(message.contains("birds"), "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_export_that_is_interrupted_leaves_nothing() {
+    let home = tempfile::tempdir().expect("made");
+    let (data, out) = (home.path().join("data"), home.path().join("out"));
+    fs::create_dir(&out).expect("made");
+    let chat = |at: usize| {
+        let text = "# How heavy?\n\n* `six` grams\n".repeat(100);
+        json!({
+            "uuid": at.to_string(), "name": "Birds", "created_at": "2025-05-01T10:00:00Z",
+            "chat_messages": [{
+                "uuid": "a", "sender": "human", "text": text, "created_at": "2025-05-01T10:00:00Z",
+                "content": [{ "type": "text", "text": text }],
+            }],
+        })
+    };
+    let many = home.path().join("conversations.json");
+    let chats: Vec<Value> = (0..400).map(chat).collect();
+    fs::write(&many, json!(chats).to_string()).expect("written");
+    stdout(with_data(&data, [OsStr::new("import"), many.as_os_str()]));
+    let begun = || fs::read_dir(&out).expect("there").next().is_some();
+    let mut child = goldcrest()
+        .env("GOLDCREST_DATA_DIR", &data)
+        .args(["export", "--all"])
+        .arg(out.join("a.html"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    while !begun() {
+        assert!(child.try_wait().expect("there").is_none(), "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert!(!begun(), "nothing is left");
 }

@@ -162,7 +162,7 @@ export const defaultSettings = {"theme":"system","device":"auto","threads":null,
 
 export const settingNames = {"contextLength":"Context","defaultPreset":"Preset for new chats","device":"Device","downloadFolder":"Download folder","instructions":"Instructions","kvType":"Chat memory precision","lookup":"Faster repeats","maxTokens":"Maximum answer length","minP":"Min-p","modelTitles":"Titles by the model","ownTemplates":"Chat template","readAhead":"Read while you write","repeatPenalty":"Repeat penalty","samplingChanges":"Sampling","seed":"Seed","sendWith":"Send with","showStats":"Show speed under answers","temperature":"Temperature","theme":"Theme","thinking":"Think before answering","thinkingBudget":"Thinking budget","threads":"Threads","topK":"Top-k","topP":"Top-p","unloadMinutes":"Unload when idle","zoom":"Zoom"} as const;
 
-export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"temp","argument":null,"does":"Start a temporary chat, which is never written to disk","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":null,"does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"both"},{"name":"export","argument":"[FILE]","does":"Write this chat to a file, as Markdown, HTML or JSONL","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
+export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"temp","argument":null,"does":"Start a temporary chat, which is never written to disk","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":"[shorter|longer|thinking|no thinking]","does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"both"},{"name":"export","argument":"[FILE]","does":"Write this chat to a file, as Markdown, HTML or JSONL","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
 
 /* Types */
 /**  Which of the two results are right. */
@@ -1217,13 +1217,13 @@ export type TransferKind = "export" | "import" | "move";
 
 export type TransferState = 
 /**  The fraction done, 0 to 1. */
-({ name: "running"; done: number }) & { chats?: never; file?: never; folder?: never; message?: never } | 
+({ name: "running"; done: number }) & { chats?: never; file?: never; message?: never } | 
 /**  The chats are in this file. */
-({ name: "exported"; file: string; chats: number }) & { done?: never; folder?: never; message?: never } | {
+({ name: "exported"; file: string; chats: number }) & { done?: never; message?: never } | {
 	name: "imported",
 } & Imported | 
 /**  The app starts again with the new folder. */
-({ name: "moved"; folder: string }) & { chats?: never; done?: never; file?: never; message?: never } | ({ name: "cancelled" }) & { chats?: never; done?: never; file?: never; folder?: never; message?: never } | ({ name: "failed"; message: string }) & { chats?: never; done?: never; file?: never; folder?: never };
+({ name: "moved" }) & { chats?: never; done?: never; file?: never; message?: never } | ({ name: "cancelled" }) & { chats?: never; done?: never; file?: never; message?: never } | ({ name: "failed"; message: string }) & { chats?: never; done?: never; file?: never };
 
 /**  A change that was undone, or made again. */
 export type Undone = {

@@ -213,6 +213,8 @@ export class App {
     this.composer.thinking = thinking;
     if (message === "") return;
     this.composer.write(message);
+    // It is a message, whatever it begins with.
+    this.slash.dismiss();
     void this.send();
   }
 

@@ -178,8 +178,7 @@ export const commands: readonly Command[] = [
     keywords: "regenerate retry another",
     keys: "Ctrl+R",
     slash: "regenerate",
-    run: ({ conversation, thinking }) =>
-      conversation.lastAnswer && conversation.regenerate(conversation.lastAnswer, thinking),
+    run: (app, way) => writeAgain(app, way),
     when: canAct,
     otherwise: "There is no finished answer in this chat.",
     reserved: true,
@@ -187,15 +186,13 @@ export const commands: readonly Command[] = [
   ...(["shorter", "longer"] as const).map((length): Command => ({
     name: `Write the last answer again, ${length}`,
     keywords: "regenerate retry another length brief detail",
-    run: ({ conversation, thinking }) =>
-      conversation.lastAnswer && conversation.regenerate(conversation.lastAnswer, thinking, length),
+    run: (app) => writeAgain(app, length),
     when: canAct,
   })),
   ...([true, false] as const).map((thinking): Command => ({
     name: `Write the last answer again, ${thinking ? "with" : "without"} thinking`,
     keywords: "regenerate retry another mode",
-    run: ({ conversation }) =>
-      conversation.lastAnswer && conversation.regenerate(conversation.lastAnswer, thinking),
+    run: (app) => writeAgain(app, thinking ? "thinking" : "no thinking"),
     when: (app) => app.mayThink && canAct(app),
   })),
   {
@@ -421,6 +418,21 @@ export const commands: readonly Command[] = [
       run: (app) => (app.settingsPage = page),
     })),
 ];
+
+/** Writes the last answer again, in one of the ways that stand behind the slash command. */
+function writeAgain(
+  { conversation, thinking, mayThink, notices }: App,
+  way: string,
+): Promise<boolean> | undefined {
+  const answer = conversation.lastAnswer;
+  if (!answer) return undefined;
+  if (way === "shorter" || way === "longer") return conversation.regenerate(answer, thinking, way);
+  if (way === "thinking" && !mayThink) {
+    notices.show("This model does not think.");
+    return undefined;
+  }
+  return conversation.regenerate(answer, way === "" ? thinking : way === "thinking");
+}
 
 const canRun = ({ when }: Command, app: App): boolean => when?.(app, false) ?? true;
 

@@ -151,9 +151,9 @@ export class Slash {
   }
 }
 
-/** The words of which one has to stand behind a command. */
+/** The words of which one stands behind a command that takes no others. */
 const options = (argument: string | null): string[] =>
-  argument?.includes("|") ? argument.split("|") : [];
+  argument?.includes("|") ? argument.replaceAll(/[[\]]/gu, "").split("|") : [];
 
 const isRequired = ({ argument }: SlashCommand): boolean =>
   argument !== null && !argument.startsWith("[");
@@ -163,7 +163,7 @@ const plain = (name: string): string => name.toLowerCase().replaceAll("-", "_");
 const named = (name: string): SlashCommand | undefined =>
   slashCommands.find((command) => command.name === plain(name));
 
-/** Reads what was typed. A path is no command, nor is what follows a blank. */
+/** Reads what was typed. A path is no command, nor is what follows a space. */
 export function read(text: string): Typed {
   const [, slashes = "", name = "", rest = ""] =
     /^(\/{1,2})([A-Za-z_-]+)(?:\s+([^]*))?$/u.exec(text) ?? [];
@@ -176,7 +176,8 @@ export function read(text: string): Typed {
   if (argument !== "" && command.argument === null)
     return { type: "refused", why: `/${command.name} takes nothing behind it.` };
   const wanted = options(command.argument);
-  if (wanted.length > 0 && !wanted.includes(argument.toLowerCase()))
+  const mayBeAlone = argument === "" && !isRequired(command);
+  if (wanted.length > 0 && !mayBeAlone && !wanted.includes(argument.toLowerCase()))
     return { type: "refused", why: `/${command.name} takes one of these: ${wanted.join(", ")}.` };
   return {
     type: "command",

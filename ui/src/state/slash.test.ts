@@ -34,6 +34,8 @@ test.each([
   ["/no-think", "no_think", ""],
   ["/think  Why is it so?\nSay more. ", "think", "Why is it so?\nSay more."],
   ["/theme Dark", "theme", "dark"],
+  ["/regenerate", "regenerate", ""],
+  ["/regenerate No thinking", "regenerate", "no thinking"],
 ])("%j is a command", (text, name, argument) => {
   expect(read(text)).toMatchObject({ type: "command", command: { name }, argument });
 });
@@ -60,6 +62,10 @@ test.each([
   ["/new car", "/new takes nothing behind it."],
   ["/theme pink", "/theme takes one of these: system, light, dark."],
   ["/theme", "/theme takes one of these: system, light, dark."],
+  [
+    "/regenerate briefly",
+    "/regenerate takes one of these: shorter, longer, thinking, no thinking.",
+  ],
 ])("%j is refused", (text, why) => {
   expect(read(text)).toEqual({ type: "refused", why });
 });
@@ -151,6 +157,10 @@ test("the last answer is written again", async () => {
   const regenerate = vi.spyOn(host, "regenerate");
   await send("/regenerate");
   await vi.waitFor(() => expect(regenerate).toHaveBeenCalled());
+  await vi.waitFor(() => expect(app.conversation.writing).toBe(false));
+  await send("/regenerate shorter");
+  const answer = regenerate.mock.lastCall?.[0];
+  await vi.waitFor(() => expect(regenerate).toHaveBeenLastCalledWith(answer, true, "shorter"));
 });
 
 test("thinking is switched, and what stands behind it is sent", async () => {
@@ -159,6 +169,9 @@ test("thinking is switched, and what stands behind it is sent", async () => {
   await send("/think Why?");
   expect(app.thinking).toBe(true);
   await vi.waitFor(() => expect(sent()).toEqual(["Why?"]));
+  await vi.waitFor(() => expect(app.conversation.writing).toBe(false));
+  await send("/think /new");
+  await vi.waitFor(() => expect(sent()).toEqual(["Why?", "/new"]));
 });
 
 test("starting over leaves the chat in the list, and the way back to it", async () => {

@@ -76,7 +76,7 @@ scene("the data folder is shown, opened and moved", {}, async (page) => {
   await soon(async () =>
     assert.deepEqual(await calls(page, "moveDataFolder"), [["moveDataFolder", true]]),
   );
-  await end(page, { name: "moved", folder: "/mnt/chats" });
+  await end(page, { name: "moved" });
   await page.getByText("Goldcrest starts again").waitFor();
 });
 

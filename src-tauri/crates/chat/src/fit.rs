@@ -7,6 +7,9 @@
 //! long, or until the user asks for it.
 
 pub(crate) mod cut;
+mod unstored;
+
+pub use unstored::LeftOut;
 
 use std::borrow::Cow;
 
@@ -29,13 +32,13 @@ const USUAL_TOKEN: usize = 16;
 
 /// What a model can take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Tokens of context.
-    pub context: usize,
+    pub(crate) context: usize,
     /// Bytes of the longest token.
-    pub longest_token: usize,
+    pub(crate) longest_token: usize,
     /// What helps where this is not enough.
-    pub remedy: Remedy,
+    pub(crate) remedy: Remedy,
 }
 
 /// What a person can do about a context that is too short, beside asking for less.
@@ -47,7 +50,16 @@ pub(crate) enum Remedy {
 }
 
 impl Limits {
-    pub fn of(info: &ModelInfo) -> Limits {
+    /// Those of a model, in tokens and bytes. Errors advise to shorten the message.
+    pub fn without_remedy(context: usize, longest_token: usize) -> Limits {
+        Limits {
+            context,
+            longest_token: longest_token.max(1),
+            remedy: Remedy::Nothing,
+        }
+    }
+
+    pub(crate) fn of(info: &ModelInfo) -> Limits {
         Limits {
             context: info.context_length,
             longest_token: info.longest_token.max(1),

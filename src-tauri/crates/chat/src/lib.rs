@@ -32,10 +32,11 @@ mod text;
 mod title;
 mod view;
 
-pub use actor::{AtEnd, Timing};
+pub use actor::{AtEnd, Timing, asking_for, summary_question};
 pub use clock::{Clock, SystemClock};
 pub use context::ContextUsage;
 pub use failure::{Failure, FailureCode};
+pub use fit::{LeftOut, Limits};
 pub use handle::Chat;
 pub use importing::{ImportCounts, Importing};
 pub use inference::{KvType, MIN_TEMPERATURE, Role, Sampling};

@@ -101,7 +101,11 @@ pub const SLASH_COMMANDS: [SlashCommand; 15] = [
         Some("[MESSAGE]"),
         "Answer without thinking",
     ),
-    both(SlashName::Regenerate, None, "Write the last answer again"),
+    both(
+        SlashName::Regenerate,
+        Some("[shorter|longer|thinking|no thinking]"),
+        "Write the last answer again",
+    ),
     both(SlashName::Continue, None, "Go on with the last answer"),
     both(
         SlashName::Summarize,
@@ -169,6 +173,8 @@ pub enum Typed<'t> {
     Command(SlashName, &'t str),
     /// A command that does not take what stands behind its name.
     Extra(&'static SlashCommand),
+    /// A command with something else behind it than one of its [`SlashCommand::options`].
+    Other(&'static SlashCommand),
     /// A name that no command of the terminal has.
     Unknown(&'t str),
 }
@@ -186,7 +192,14 @@ impl SlashCommand {
         format!("/{}{}", self.name.text(), argument.unwrap_or_default())
     }
 
-    /// Reads what was typed in the terminal. A path is no command, nor is what follows a blank.
+    /// The words of which one stands behind it, where it takes no others.
+    pub fn options(&self) -> impl Iterator<Item = &'static str> {
+        let words = self.argument.unwrap_or_default();
+        let words = words.trim_matches(['[', ']']).split('|');
+        words.filter(|_| self.argument.is_some_and(|words| words.contains('|')))
+    }
+
+    /// Reads what was typed in the terminal. A path is no command, nor is what follows a space.
     pub fn read(text: &str) -> Typed<'_> {
         let Some(rest) = text.strip_prefix('/') else {
             return Typed::Message(text.trim());
@@ -207,6 +220,13 @@ impl SlashCommand {
             None => Typed::Unknown(typed),
             Some(command) if command.argument.is_none() && !argument.is_empty() => {
                 Typed::Extra(command)
+            }
+            Some(command) if !argument.is_empty() && command.options().next().is_some() => {
+                let is_typed = |option: &&str| option.eq_ignore_ascii_case(argument);
+                match command.options().find(is_typed) {
+                    Some(option) => Typed::Command(command.name, option),
+                    None => Typed::Other(command),
+                }
             }
             Some(command) => Typed::Command(command.name, argument),
         }
@@ -239,6 +259,12 @@ mod tests {
                 "Why is it so?\nSay more.",
             ),
             ("/model my model.gguf", SlashName::Model, "my model.gguf"),
+            ("/regenerate", SlashName::Regenerate, ""),
+            (
+                "/regenerate No thinking",
+                SlashName::Regenerate,
+                "no thinking",
+            ),
         ] {
             assert_eq!(
                 SlashCommand::read(text),
@@ -273,6 +299,9 @@ mod tests {
         assert_eq!(SlashCommand::read("/theme dark"), Typed::Unknown("theme"));
         assert!(
             matches!(SlashCommand::read("/new car"), Typed::Extra(command) if command.name == SlashName::New)
+        );
+        assert!(
+            matches!(SlashCommand::read("/regenerate short"), Typed::Other(command) if command.options().count() == 4)
         );
     }
 

@@ -46,6 +46,8 @@ use self::model_slot::ModelSlot;
 use self::state::BIN;
 pub use self::state::{AtEnd, Timing};
 pub(crate) use self::state::{ChatActor, Request};
+pub use self::summary::summary_question;
+pub use self::turn::asking_for;
 pub(crate) use self::undo::TakenBack;
 use self::undo_stack::UndoStack;
 use self::unsaved::Unsaved;

@@ -58,7 +58,7 @@ impl ChatActor {
                 parent: None,
                 role: Role::User,
                 state: MessageState::Done,
-                text: &question(&row.title),
+                text: &summary_question(Some(&row.title)),
                 thinks: false,
                 created_at: at,
             };
@@ -101,11 +101,12 @@ impl ChatActor {
     }
 }
 
-/// The user reads it, and the model is asked by it.
-fn question(title: &str) -> String {
+/// The user reads it, and the model is asked by it. A chat of the terminal has no title.
+pub fn summary_question(title: Option<&str>) -> String {
+    let title = title.map_or(String::new(), |title| format!(" “{title}”"));
     format!(
-        "Sum up our chat “{title}”, so that we can go on here: what it is about, what we found or decided, and what \
-         is still open. Keep the names, figures and code that matter."
+        "Sum up our chat{title}, so that we can go on here: what it is about, what we found or decided, and what is \
+         still open. Keep the names, figures and code that matter."
     )
 }
 

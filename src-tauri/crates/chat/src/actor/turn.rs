@@ -164,7 +164,7 @@ fn history(
 }
 
 /// A question with how long its answer was asked to be.
-pub(super) fn asking_for(length: Option<LengthWish>, question: Turn) -> Turn {
+pub fn asking_for(length: Option<LengthWish>, question: Turn) -> Turn {
     match length {
         Some(length) => Turn {
             text: format!("{}\n\n{}", question.text, in_words(length)),
