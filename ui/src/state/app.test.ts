@@ -452,6 +452,8 @@ test("a temporary chat that is kept stays open, and so it does when that is undo
   expect(app.conversation.chat).toBe(chat.id);
   expect(app.chat?.temporary).toBe(true);
   expect(app.notices.list.at(-1)?.text).toBe("Undone: kept “Tell me a story”");
+  await app.redo();
+  expect(app.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
 });
 
 test("a bad file's reason is shown until it is put aside, and again for the next one", async () => {

@@ -148,6 +148,6 @@ test("a new chat begins with a summary of this one, and knows where it comes fro
   expect(app.conversation.entries.map(({ role }) => role)).toEqual(["user", "assistant"]);
   expect(app.conversation.last?.thinks).toBe(false);
   await app.undo();
-  expect(app.conversation.chat).toBe(null);
+  expect(app.conversation.chat).toBe(chat);
   expect(app.chats.find(chat)).toBeDefined();
 });

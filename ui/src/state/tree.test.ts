@@ -56,8 +56,13 @@ test("a branch is copied into a chat of its own, which opens", async () => {
   expect(app.conversation.chat).not.toBe(chat);
   expect(app.conversation.entries).toHaveLength(2);
   expect(app.chat?.title).toBe("Tell me a story (copy)");
-  expect(await undone(app)).toBe("Undone: made a new chat of “Tell me a story”");
-  expect(app.conversation.chat).toBeNull();
+  const copy = app.conversation.chat ?? 0;
+  for (let times = 0; times < 2; times++) {
+    expect(await undone(app)).toBe("Undone: made a new chat of “Tell me a story”");
+    expect([app.conversation.chat, app.conversation.entries.length]).toEqual([chat, 4]);
+    await app.redo();
+    await app.openChat(copy);
+  }
 });
 
 test("a complete answer goes on, and gets back what it had", async () => {

@@ -496,6 +496,10 @@ impl Chat {
     ) -> Result<T, Failure> {
         let (reply, answer) = channel();
         let request = Request::Verb(Box::new(move |actor| {
+            if actor.has_ended {
+                let _ = reply.send(Err(closed()));
+                return;
+            }
             let answer = verb(actor);
             if let Err(failure) = &answer {
                 actor.after_failure(failure);

@@ -8,10 +8,13 @@ use rusqlite::{Connection, params_from_iter};
 use crate::Store;
 use crate::error::StoreError;
 use crate::table::draft::DraftPlace;
-use crate::table::id::ChatId;
+use crate::table::id::{ChatId, MessageId};
 
 /// Columns of a message that name another message of its chat.
 const REFERENCES: [&str; 4] = ["parent", "shown", "kept_from", "thinking_from"];
+
+/// The id that no message has: SQLite counts from 1.
+pub(crate) const NO_MESSAGE: i64 = 0;
 
 impl Store {
     /// Copies a chat with all of its messages, its draft and its preset into another store, and returns its id there. It is in no folder
@@ -29,6 +32,12 @@ impl Store {
             let ids = messages.new_ids(&to.db)?;
             messages.insert(&to.db, |column, value| match (column, &value) {
                 ("chat", _) => Value::Integer(copy.0),
+                // The other chat stays in memory, and its ids are given again.
+                ("prompt_leaf", Value::Integer(leaf))
+                    if MessageId(*leaf).is_temporary() && !copy.is_temporary() =>
+                {
+                    Value::Integer(NO_MESSAGE)
+                }
                 (_, Value::Integer(id)) if column == "id" || REFERENCES.contains(&column) => {
                     ids.get(id).copied().map_or(Value::Null, Value::Integer)
                 }

@@ -8,6 +8,7 @@ use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::value::RawValue;
 
+use crate::chat_copy::NO_MESSAGE;
 use crate::error::StoreError;
 use crate::record::{
     ChatRecord, ChosenPreset, FolderRecord, MessagePlace, MessageRecord, PresetRecord, WholeChat,
@@ -422,7 +423,8 @@ impl ChatRecords<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Sets what of a chat names other chats. One that is not there is not named.
+    /// Sets what of a chat names other chats. One that is not there is not named; a question that is answered from it
+    /// names no message, and is refused another answer.
     fn link(&self, chat: &WrittenChat, mark: i64) -> Result<(), StoreError> {
         const OTHER: &str =
             "(SELECT id FROM chat WHERE uid = ?2 AND (deleted_at IS NULL OR deleted_at = ?3)
@@ -435,11 +437,11 @@ impl ChatRecords<'_> {
         }
         for (message, leaf) in &chat.prompt_leaves {
             let sql = format!(
-                "UPDATE message SET prompt_leaf =
+                "UPDATE message SET prompt_leaf = coalesce(
                      (SELECT other.id FROM message AS other
                       WHERE other.chat = {OTHER} AND other.id NOT IN (SELECT message FROM deleted_message)
-                      ORDER BY other.id LIMIT 1 OFFSET ?4 - 1)
-                 WHERE id = ?1"
+                      ORDER BY other.id LIMIT 1 OFFSET ?4 - 1), {NO_MESSAGE}
+                 ) WHERE id = ?1"
             );
             self.db
                 .prepare_cached(&sql)?

@@ -261,7 +261,7 @@ export class FakeHost extends FakeOrderHost implements Host {
       this.library.add(copy, role, { ...message, id: this.library.id(), parent: leaf });
     }
     this.record(`made a new chat of “${chat.summary.title}”`, copy.summary.id, () =>
-      this.putIntoBin([copy.summary.id]),
+      this.takeDerived(copy.summary.id, chat.summary.id),
     );
     this.emit({ type: "chatChanged", chat: copy.summary });
     return this.reply(this.view(copy));
@@ -366,7 +366,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     const chat = this.library.create(`${title} (continued)`, this.now());
     chat.summary = { ...chat.summary, continues: id };
     this.record(`started “${chat.summary.title}”`, chat.summary.id, () =>
-      this.putIntoBin([chat.summary.id]),
+      this.takeDerived(chat.summary.id, id),
     );
     this.#current = chat.summary.id;
     const text = `Sum up our chat “${title}”, so that we can go on here: what it is about, what we found or decided, and what is still open. Keep the names, figures and code that matter.`;

@@ -2,7 +2,7 @@ import type { ChatSummary, ChatView, Folder } from "../host";
 import { FakeDataHost } from "./data";
 import { type FakeChat, Library } from "./library";
 import { refuse } from "./models";
-import type { Revert } from "./undo";
+import { type Revert, showing } from "./undo";
 
 const BIN_SECONDS = 30 * 24 * 3600;
 /** From here on ids are of temporary chats. */
@@ -159,7 +159,7 @@ export abstract class FakeOrderHost extends FakeDataHost {
     const { messages, leaf, draft } = chat;
     Object.assign(kept, { messages, leaf, draft });
     kept.summary = { ...kept.summary, updatedAt: chat.summary.updatedAt };
-    this.record(`kept “${chat.summary.title}”`, id, this.#swap(chat, kept));
+    this.record(`kept “${chat.summary.title}”`, kept.summary.id, this.#swap(chat, kept));
     return this.reply(kept.summary);
   }
 
@@ -171,7 +171,7 @@ export abstract class FakeOrderHost extends FakeDataHost {
     this.library.chats.delete(from.summary.id);
     this.emit({ type: "chatsRemoved", chats: [from.summary.id] });
     this.emit({ type: "chatChanged", chat: to.summary });
-    return () => this.#swap(to, from);
+    return showing(to.summary.id, () => this.#swap(to, from));
   }
 
   protected record(label: string, chat: number | null, revert: Revert): void {
@@ -201,6 +201,15 @@ export abstract class FakeOrderHost extends FakeDataHost {
 
   protected putIntoBin(ids: number[]): Revert {
     return this.#set(ids, { purgeAt: this.now() + BIN_SECONDS });
+  }
+
+  /** Takes a chat that was made of another one away: the other is shown then. */
+  protected takeDerived(chat: number, source: number): Revert {
+    const bring = this.putIntoBin([chat]);
+    return showing(source, () => {
+      bring();
+      return () => this.takeDerived(chat, source);
+    });
   }
 
   #set(ids: number[], change: Partial<ChatSummary>): Revert {

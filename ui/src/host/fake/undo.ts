@@ -1,7 +1,15 @@
 import type { Undone } from "../host";
 
 /** Takes a change back, and returns how it is made again. */
-export type Revert = () => Revert;
+export type Revert = {
+  (): Revert;
+  /** The chat to be shown where this was returned; without it that of the change. */
+  shows?: number;
+};
+
+export function showing(chat: number, revert: () => Revert): Revert {
+  return Object.assign(revert, { shows: chat });
+}
 
 type Change = { label: string; chat: number | null; revert: Revert };
 type Moved = Omit<Undone, "settings">;
@@ -29,6 +37,7 @@ function move(from: Change[], to: Change[]): Moved | null {
   const change = from.pop();
   if (!change) return null;
   const { label, chat, revert } = change;
-  to.push({ label, chat, revert: revert() });
-  return { label, chat };
+  const again = revert();
+  to.push({ label, chat, revert: again });
+  return { label, chat: again.shows ?? chat };
 }

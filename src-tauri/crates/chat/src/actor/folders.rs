@@ -1,6 +1,6 @@
 //! Folders of chats.
 
-use store::{ChatField, ChatId, FolderId, FolderRow};
+use store::{ChatField, ChatId, FolderId, FolderRow, StoreError};
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
@@ -111,26 +111,29 @@ impl ChatActor {
         self.emit_all_changed(&chats)?;
         self.emit_folders()?;
         Ok(Revert::new(move |actor| {
-            actor.put_folder_back(row, place, &chats)
+            actor.put_folder_back(&row, place, &chats)
         }))
     }
 
     fn put_folder_back(
         &mut self,
-        row: FolderRow,
+        row: &FolderRow,
         place: usize,
         chats: &[ChatId],
     ) -> Result<Revert, Failure> {
         let folder = row.id;
         self.store.transaction(|store| {
-            store.folders().put_back(&row)?;
-            store.folders().place(folder, place)
+            store.folders().put_back(row)?;
+            store.folders().place(folder, place)?;
+            let into = chats.iter().map(|chat| (*chat, Some(folder.0))).collect();
+            match store.chats().set(ChatField::Folder, &into) {
+                // Its chats may be gone meanwhile.
+                Ok(_) | Err(StoreError::NotFound(_)) => Ok(()),
+                Err(error) => Err(error),
+            }
         })?;
         self.emit_folders()?;
-        if !chats.is_empty() {
-            let into = chats.iter().map(|chat| (*chat, Some(folder.0))).collect();
-            self.set(ChatField::Folder, into)?;
-        }
+        self.emit_all_changed(chats)?;
         Ok(Revert::new(move |actor| actor.remove_folder(folder)))
     }
 

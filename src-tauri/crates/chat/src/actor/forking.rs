@@ -1,9 +1,10 @@
 //! A branch becomes a chat of its own.
 //!
 //! A long branch is copied a part at a time, because the search indices take their time for each message, and others wait
-//! meanwhile. Until the copy is whole, its chat is a deleted one: what a crash leaves of it is purged.
+//! meanwhile. Until the copy is whole, its chat is hidden: what a crash leaves of it is purged.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use store::{ChatId, DraftPlace, MessageId, OmittedRow};
@@ -20,12 +21,16 @@ const PART: Duration = Duration::from_millis(30);
 /// A chat that is being made of a branch.
 pub(crate) struct Fork {
     source: ChatId,
+    /// The title that the source has at the beginning: it may be deleted meanwhile.
+    title: String,
     chat: ChatId,
     /// The branch, root first.
     branch: Vec<(MessageId, OmittedRow)>,
     /// What is copied of it.
     copies: HashMap<MessageId, MessageId>,
     last: Option<MessageId>,
+    /// Nothing is purged as long as it is there.
+    _forks: Arc<()>,
 }
 
 impl Fork {
@@ -50,15 +55,17 @@ impl ChatActor {
             }
             let place = DraftPlace::Chat(chat);
             store.presets().choose(place, chosen.as_ref())?;
-            chats.delete(chat, at)?;
+            chats.hide(chat)?;
             Ok::<_, Failure>(chat)
         })?;
         Ok(Fork {
             source,
+            title: row.title,
             chat,
             branch: path.into_iter().map(|row| (row.id, row.omitted)).collect(),
             copies: HashMap::new(),
             last: None,
+            _forks: Arc::clone(&self.forks),
         })
     }
 
@@ -95,10 +102,10 @@ impl ChatActor {
             }
             Ok::<_, Failure>(store.chats().restore(chat)?)
         })?;
-        let source = self.chat_row(fork.source)?.title;
         self.emit_changed(chat)?;
-        let revert = Revert::new(move |actor| actor.put_into_bin(chat));
-        self.record(format!("made a new chat of “{source}”"), chat, revert);
+        let (source, title) = (fork.source, &fork.title);
+        let revert = Revert::new(move |actor| actor.take_derived(chat, source));
+        self.record(format!("made a new chat of “{title}”"), chat, revert);
         self.view(chat, None)
     }
 }

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use store::{ChatField, ChatId, ChatValues, FolderRecord, PresetRecord, StoreError, WholeChat};
+use store::{FolderRecord, PresetRecord, StoreError, WholeChat};
 
-use crate::actor::DAY;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::{Failure, FailureCode};
@@ -21,8 +20,6 @@ impl ChatActor {
         self.import = Some(Importing::begin(
             self.clock.now().timestamp().as_millisecond(),
         ));
-        // It would remove what is being written.
-        self.purge_due = Instant::now() + DAY;
         Ok(())
     }
 
@@ -78,14 +75,14 @@ impl ChatActor {
         };
         if !chats.is_empty() {
             self.emit_all_changed(&chats)?;
-            also(Revert::new(move |actor| actor.bin_all(chats)));
+            also(Revert::new(move |actor| actor.put_into_bin(&chats)));
         }
         for folder in folders {
             also(Revert::new(move |actor| actor.remove_folder(folder)));
         }
         if !presets.is_empty() {
-            let none = presets.into_iter().map(|preset| (preset, None)).collect();
-            also(Revert::new(move |actor| actor.put_presets(none)));
+            let none: Vec<_> = presets.into_iter().map(|preset| (preset, None)).collect();
+            also(Revert::new(move |actor| actor.put_presets(none.clone())));
         }
         if let Some(revert) = revert {
             self.record(format!("imported {}", counts.of_added()), None, revert);
@@ -97,12 +94,6 @@ impl ChatActor {
         if self.import.take().is_some() {
             self.purge_due = Instant::now();
         }
-    }
-
-    fn bin_all(&mut self, chats: Vec<ChatId>) -> Result<Revert, Failure> {
-        let at = Some(self.now());
-        let values: ChatValues = chats.into_iter().map(|chat| (chat, at)).collect();
-        self.set(ChatField::Deleted, values)
     }
 }
 

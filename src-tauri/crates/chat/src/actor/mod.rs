@@ -88,6 +88,7 @@ pub(crate) fn start(
         temporary: Store::temporary()?,
         undo: UndoStack::default(),
         import: None,
+        forks: Arc::default(),
         clock,
         on_event,
         jobs,
@@ -103,6 +104,7 @@ pub(crate) fn start(
         timing,
         purge_due,
         copy_due,
+        has_ended: false,
         mailbox: mailbox.clone(),
     };
     let remembered = actor.remembered()?;
@@ -217,13 +219,19 @@ impl ChatActor {
             // The chat may be gone meanwhile.
             tracing::debug!(%failure, "a draft was not read ahead");
         }
-        if self.purge_due <= Instant::now() {
+        if self.purge_due().is_some_and(|due| due <= Instant::now()) {
             self.purge();
         }
         if self.copy_due <= Instant::now() {
             self.copy_due = Instant::now() + DAY;
             self.copy_database();
         }
+    }
+
+    /// When the next purge is; `None`: what would be purged is being written.
+    fn purge_due(&self) -> Option<Instant> {
+        let is_free = self.import.is_none() && Arc::strong_count(&self.forks) == 1;
+        is_free.then_some(self.purge_due)
     }
 
     /// Removes some of what was deleted long ago.
@@ -298,7 +306,8 @@ impl ChatActor {
         let idle = if self.answers.busy() {
             Instant::now() + DAY
         } else {
-            self.purge_due.min(self.copy_due)
+            let purge = self.purge_due().unwrap_or(self.copy_due);
+            purge.min(self.copy_due)
         };
         let others = [self.answers.due(), self.unsaved.due(), self.unload_due()];
         others.into_iter().flatten().fold(idle, Instant::min)

@@ -112,12 +112,23 @@ impl ChatActor {
             let gone = chats.into_iter().filter(|chat| !there.contains(chat));
             self.leave(gone.collect())?;
         }
-        Ok(Revert::new(move |actor| actor.set(field, before)))
+        Ok(Revert::new(move |actor| actor.set(field, before.clone())))
     }
 
-    pub(super) fn put_into_bin(&mut self, chat: ChatId) -> Result<Revert, Failure> {
-        let deleted = vec![(chat, Some(self.now()))];
-        self.set(ChatField::Deleted, deleted)
+    pub(super) fn put_into_bin(&mut self, chats: &[ChatId]) -> Result<Revert, Failure> {
+        let at = Some(self.now());
+        let values = chats.iter().map(|chat| (*chat, at)).collect();
+        self.set(ChatField::Deleted, values)
+    }
+
+    /// Takes a chat that was made of another one away: the other is shown then.
+    pub(super) fn take_derived(&mut self, chat: ChatId, source: ChatId) -> Result<Revert, Failure> {
+        self.put_into_bin(&[chat])?;
+        let again = Revert::new(move |actor| {
+            actor.set(ChatField::Deleted, vec![(chat, None)])?;
+            Ok(Revert::new(move |actor| actor.take_derived(chat, source)))
+        });
+        Ok(again.showing(source))
     }
 
     /// Ends what goes on in chats that are not there any more.

@@ -27,7 +27,7 @@ impl ChatActor {
         }
         let changed = before.changed_in(&self.settings);
         Ok(Revert::new(move |actor| {
-            actor.set_settings(actor.settings.with(changed)?)
+            actor.set_settings(actor.settings.with(changed.clone())?)
         }))
     }
 }

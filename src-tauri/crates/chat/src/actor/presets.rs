@@ -92,8 +92,9 @@ impl ChatActor {
             [_] => format!("added the preset “{}”", names.pop().unwrap_or_default()),
             added => format!("added {} presets", added.len()),
         };
-        let rows = added.iter().map(|id| (*id, None)).collect();
-        self.record(label, None, Revert::new(|actor| actor.put_presets(rows)));
+        let rows: Vec<_> = added.iter().map(|id| (*id, None)).collect();
+        let revert = Revert::new(move |actor| actor.put_presets(rows.clone()));
+        self.record(label, None, revert);
         self.emit_presets();
         Ok(added)
     }
@@ -125,7 +126,7 @@ impl ChatActor {
         })?;
         self.guidance_changed();
         self.emit_presets();
-        Ok(Revert::new(|actor| actor.put_presets(before)))
+        Ok(Revert::new(move |actor| actor.put_presets(before.clone())))
     }
 
     /// Has a chat, or the next new one, be answered with a preset, and with instructions of its own.
@@ -171,7 +172,7 @@ impl ChatActor {
         self.guidance_changed();
         self.emit_chosen(chat)?;
         Ok(Revert::new(move |actor| {
-            actor.set_chat_preset(chat, before)
+            actor.set_chat_preset(chat, before.clone())
         }))
     }
 
@@ -191,7 +192,7 @@ impl ChatActor {
     }
 
     /// The same, or what is used without a choice.
-    fn chat_preset(&self, chat: Option<ChatId>) -> Result<ChatPreset, Failure> {
+    pub(super) fn chat_preset(&self, chat: Option<ChatId>) -> Result<ChatPreset, Failure> {
         let usual = || ChatPreset {
             preset: self.settings.default_preset.filter(|_| chat.is_none()),
             instructions: String::new(),

@@ -83,7 +83,8 @@ impl ChatActor {
     }
 
     /// Nothing that is written from now on would be kept.
-    fn end(&self) {
+    fn end(&mut self) {
+        self.has_ended = true;
         // An error means that it has ended already.
         let _ = self.mailbox.send(crate::actor::Request::Quit(None));
     }
@@ -93,6 +94,8 @@ impl ChatActor {
         self.undo = UndoStack::default();
         self.unsaved = Unsaved::default();
         self.ahead = None;
+        // Its messages have the ids of others now.
+        self.counted = None;
         let settings = Settings::read(&self.store)?;
         let before = std::mem::replace(&mut self.settings, settings);
         if before.load_options() != self.settings.load_options() {

@@ -78,6 +78,8 @@ pub(crate) struct ChatActor {
     pub(super) undo: UndoStack<ChatActor>,
     /// The chats that are being imported.
     pub(super) import: Option<Importing>,
+    /// Each fork that is being made has a clone of it.
+    pub(super) forks: Arc<()>,
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     pub(super) jobs: Sender<Job>,
@@ -96,6 +98,8 @@ pub(crate) struct ChatActor {
     pub(super) timing: Timing,
     pub(super) purge_due: Instant,
     pub(super) copy_due: Instant,
+    /// Nothing that is written from now on is kept: every verb fails.
+    pub(crate) has_ended: bool,
     /// For threads that report to this one.
     pub(super) mailbox: Sender<Request>,
 }

@@ -76,7 +76,7 @@ impl ChatActor {
             }
             Ok::<_, Failure>((chat, answer))
         })?;
-        let revert = Revert::new(move |actor| actor.put_into_bin(chat));
+        let revert = Revert::new(move |actor| actor.take_derived(chat, of));
         self.record(format!("started “{title}”"), chat, revert);
         self.queue_answer(chat, None, answer, AnswerStart::New)
     }

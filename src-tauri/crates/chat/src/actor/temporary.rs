@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use store::{ChatField, ChatId, DraftPlace, Store};
+use store::{ChatField, ChatId, ChatPreset, DraftPlace, Store};
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
@@ -14,13 +14,30 @@ impl ChatActor {
     /// A temporary chat in which nothing was said yet. Its draft is in memory, too.
     pub(crate) fn new_temporary_chat(&mut self) -> Result<ChatView, Failure> {
         let chats = self.temporary.chats();
-        let unused = chats.list()?.into_iter().find(|row| row.leaf.is_none());
+        let today = self.clock.now().date().to_string();
+        let unused = chats
+            .list()?
+            .into_iter()
+            .find(|row| row.title.is_empty() && row.leaf.is_none() && row.today == today);
         let chat = match unused {
             Some(row) => row.id,
-            None => chats.create("", &self.clock.now().date().to_string(), self.now())?,
+            None => self.create_temporary(&today)?,
         };
         self.emit_changed(chat)?;
         self.view(chat, None)
+    }
+
+    /// It begins with what a new chat would.
+    fn create_temporary(&self, today: &str) -> Result<ChatId, Failure> {
+        let (at, chosen) = (self.now(), self.chat_preset(None)?);
+        self.temporary.transaction(|store| {
+            let chat = store.chats().create("", today, at)?;
+            if chosen != ChatPreset::default() {
+                let place = DraftPlace::Chat(chat);
+                store.presets().choose(place, Some(&chosen))?;
+            }
+            Ok(chat)
+        })
     }
 
     /// Copies a temporary chat to the disk, where it goes on.
@@ -34,7 +51,7 @@ impl ChatActor {
             return Err(Failure::other("There is nothing to keep in this chat yet."));
         }
         let (kept, revert) = self.move_to_disk(chat)?;
-        self.record(format!("kept “{title}”"), chat, revert);
+        self.record_in_branch(format!("kept “{title}”"), kept, None, revert);
         Ok(self.summary(self.chat_row(kept)?))
     }
 
@@ -47,7 +64,7 @@ impl ChatActor {
         self.leave(vec![chat])?;
         self.emit_changed(kept)?;
         let revert = Revert::new(move |actor| actor.make_temporary(kept, chat, messages));
-        Ok((kept, revert))
+        Ok((kept, revert.showing(kept)))
     }
 
     /// Takes back that `chat` was kept as `kept`, of as many `messages`: it is purged from the disk.
@@ -58,6 +75,7 @@ impl ChatActor {
         messages: usize,
     ) -> Result<Revert, Failure> {
         self.refuse_change(kept)?;
+        let at = self.now();
         let chat = if self.messages_of(kept)? == messages {
             let draft = self.store.drafts().get(DraftPlace::Chat(kept))?;
             let chats = self.temporary.chats();
@@ -70,15 +88,21 @@ impl ChatActor {
             // What was said since is not lost.
             self.store.copy_chat(kept, &self.temporary)?
         };
-        self.store
-            .chats()
-            .set(ChatField::Deleted, &vec![(kept, Some(self.now()))])?;
-        self.store.chats().expire(&[kept])?;
+        let expired = self.store.transaction(|store| {
+            let chats = store.chats();
+            chats.set(ChatField::Deleted, &vec![(kept, Some(at))])?;
+            chats.expire(&[kept])
+        });
+        if let Err(error) = expired {
+            self.temporary.chats().delete(chat, at)?;
+            return Err(error.into());
+        }
         self.purge_due = Instant::now();
         self.leave(vec![kept])?;
         self.retain_chats(&BTreeSet::new());
         self.emit_changed(chat)?;
-        Ok(Revert::new(move |actor| Ok(actor.move_to_disk(chat)?.1)))
+        let again = Revert::new(move |actor| Ok(actor.move_to_disk(chat)?.1));
+        Ok(again.showing(chat))
     }
 
     fn messages_of(&self, chat: ChatId) -> Result<usize, Failure> {

@@ -75,19 +75,19 @@ impl ChatActor {
             Ok::<_, Failure>(store.messages().show(message)?)
         })?;
         let parent = row.parent;
-        let revert = Revert::new(move |actor| actor.put_back(row));
+        let revert = Revert::new(move |actor| actor.put_back(&row));
         self.record_in_branch("continued an answer", chat, Some(message), revert);
         self.queue_answer(chat, parent, message, start)
     }
 
     /// Gives an answer back what it had.
-    fn put_back(&mut self, row: MessageRow) -> Result<Revert, Failure> {
+    fn put_back(&mut self, row: &MessageRow) -> Result<Revert, Failure> {
         self.refuse_change(row.chat)?;
         let now = self.messages_with(row.id).get(row.id)?;
         self.store_of(row.chat)
-            .transaction(|store| store.messages().put_back(&row))?;
+            .transaction(|store| store.messages().put_back(row))?;
         self.counted = None;
-        Ok(Revert::new(move |actor| actor.put_back(now)))
+        Ok(Revert::new(move |actor| actor.put_back(&now)))
     }
 
     pub(crate) fn edit_message(

@@ -6,7 +6,7 @@ use store::{ChatId, MessageId};
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo_stack::{self, Change, Direction};
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureCode};
 use crate::view::Undone;
 
 /// Takes a change of the chats or the settings back.
@@ -71,8 +71,8 @@ impl ChatActor {
         self.take_back(Direction::Redo)
     }
 
-    /// A change that cannot be taken back now, because a chat is busy or the disk is full, is dropped: it would stand in
-    /// the way of those before it.
+    /// A change that can never be taken back, because what it was made to is gone, is dropped: it would stand in the way
+    /// of those before it.
     fn take_back(&mut self, direction: Direction) -> Result<TakenBack, Failure> {
         if let Some(next) = self.undo.next(direction).filter(|next| next.in_branch)
             && let Some(chat) = next.chat
@@ -87,19 +87,32 @@ impl ChatActor {
         let Some(change) = self.undo.take(direction) else {
             return Ok(TakenBack::Done(None));
         };
-        let (label, chat) = (change.label.clone(), change.chat);
+        let label = change.label.clone();
         let before = self.settings.clone();
-        let revert = change.revert.run(self).map_err(|failure| {
-            let what = match direction {
-                Direction::Undo => "undone",
-                Direction::Redo => "done again",
-            };
-            Failure {
-                message: format!("This could not be {what}: {label}. {}", failure.message),
-                ..failure
+        let revert = match change.revert.run(self) {
+            Ok(revert) => revert,
+            Err(failure) => {
+                let what = match direction {
+                    Direction::Undo => "undone",
+                    Direction::Redo => "done again",
+                };
+                if failure.code != FailureCode::Other {
+                    self.undo.put(direction, change);
+                }
+                return Err(Failure {
+                    message: format!("This could not be {what}: {label}. {}", failure.message),
+                    ..failure
+                });
             }
-        })?;
-        self.undo.put(direction.back(), Change { revert, ..change });
+        };
+        let chat = revert.shows.or(change.chat);
+        let change = Change {
+            // The messages are in another chat from now on.
+            chat: if change.in_branch { chat } else { change.chat },
+            revert,
+            ..change
+        };
+        self.undo.put(direction.back(), change);
         let settings = (self.settings != before).then(|| Box::new(self.settings.clone()));
         Ok(TakenBack::Done(Some(Undone {
             label,

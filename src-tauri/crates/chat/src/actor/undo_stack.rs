@@ -2,6 +2,7 @@
 //!
 //! Reverting returns the [`Reversal`] of the revert itself, so undo and redo are one mechanism. The stacks are in memory.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use store::{ChatId, MessageId};
@@ -13,29 +14,50 @@ const MOST: usize = 100;
 /// What follows a small step within this time is undone with it.
 const STEPS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Takes a change to an `A` back.
-pub(crate) struct Reversal<A>(Box<Reverting<A>>);
+/// Takes a change to an `A` back. What fails changes nothing, and can be tried again.
+pub(crate) struct Reversal<A> {
+    act: Arc<Reverting<A>>,
+    /// The chat to be shown where this was returned; `None`: the one that the change concerns.
+    pub(super) shows: Option<ChatId>,
+}
 
-type Reverting<A> = dyn FnOnce(&mut A) -> Result<Reversal<A>, Failure> + Send;
+type Reverting<A> = dyn Fn(&mut A) -> Result<Reversal<A>, Failure> + Send + Sync;
 
 impl<A: 'static> Reversal<A> {
     pub(super) fn new(
-        act: impl FnOnce(&mut A) -> Result<Reversal<A>, Failure> + Send + 'static,
+        act: impl Fn(&mut A) -> Result<Reversal<A>, Failure> + Send + Sync + 'static,
     ) -> Reversal<A> {
-        Reversal(Box::new(act))
+        Reversal {
+            act: Arc::new(act),
+            shows: None,
+        }
     }
 
-    /// Takes two changes back, the second one first.
+    /// The same, where another chat than that of the change is to be shown now.
+    pub(super) fn showing(self, chat: ChatId) -> Reversal<A> {
+        Reversal {
+            shows: Some(chat),
+            ..self
+        }
+    }
+
+    /// Takes two changes back, the second one first; both or none.
     pub(super) fn both(first: Reversal<A>, second: Reversal<A>) -> Reversal<A> {
-        Reversal::new(|to| {
+        Reversal::new(move |to| {
             let again = second.run(to)?;
-            Ok(Reversal::both(again, first.run(to)?))
+            match first.run(to) {
+                Ok(first_again) => Ok(Reversal::both(again, first_again)),
+                Err(failure) => {
+                    again.run(to)?;
+                    Err(failure)
+                }
+            }
         })
     }
 
     /// Takes the change back, and returns what makes it again.
-    pub(super) fn run(self, to: &mut A) -> Result<Reversal<A>, Failure> {
-        (self.0)(to)
+    pub(super) fn run(&self, to: &mut A) -> Result<Reversal<A>, Failure> {
+        (self.act)(to)
     }
 }
 
@@ -136,7 +158,8 @@ impl<A> UndoStack<A> {
         self.stack(direction).pop()
     }
 
-    /// Keeps the change that [`take`](Self::take) gave, now that it was taken back, for the other direction.
+    /// Keeps the change that [`take`](Self::take) gave: for the other direction, now that it was taken back, or to be
+    /// tried again.
     pub(super) fn put(&mut self, direction: Direction, change: Change<A>) {
         let change = Change {
             step: None,

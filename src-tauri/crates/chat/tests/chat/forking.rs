@@ -73,6 +73,11 @@ fn a_long_branch_is_copied_while_others_are_served() {
     let copies = std::thread::spawn(move || other.fork(last).unwrap());
     let mut slowest = std::time::Duration::ZERO;
     while !copies.is_finished() {
+        assert_eq!(
+            bench.chat.bin().unwrap(),
+            [],
+            "it is hidden until it is whole"
+        );
         let before = std::time::Instant::now();
         bench.chat.save_draft(Some(chat), "x").unwrap();
         slowest = slowest.max(before.elapsed());
@@ -84,6 +89,25 @@ fn a_long_branch_is_copied_while_others_are_served() {
     );
     let chats = bench.chat.snapshot().unwrap().chats;
     assert_eq!(chats.len(), 2);
+}
+
+#[test]
+fn a_branch_is_copied_to_the_end_though_its_chat_is_deleted_for_good_meanwhile() {
+    let mut bench = Bench::new();
+    let chat = bench.ask(None, "0").chat.id;
+    let mut last = bench.chat.open_chat(chat).unwrap().messages[1].id;
+    for at in 1..40 {
+        let view = bench.ask(Some(chat), &format!("{at} {}", "words ".repeat(8000)));
+        last = view.messages.last().unwrap().id;
+    }
+    let other = bench.chat.clone();
+    let copies = std::thread::spawn(move || other.fork(last).unwrap());
+    std::thread::sleep(std::time::Duration::from_millis(40));
+    bench.chat.delete([chat]).unwrap();
+    bench.chat.delete_for_good([chat]).unwrap();
+    assert_eq!(copies.join().unwrap().messages.len(), 80);
+    let undone = bench.chat.undo().unwrap().unwrap();
+    assert_eq!(undone.label, "made a new chat of “0”");
 }
 
 #[test]

@@ -427,3 +427,44 @@ fn the_store_is_left_for_its_copy_or_goes_on_where_that_fails() {
     assert!(closed.message.contains("closing"), "{closed}");
     assert_eq!(Store::open(&path).unwrap().chats().list().unwrap().len(), 2);
 }
+
+#[test]
+fn nothing_is_purged_while_an_import_is_written() {
+    let mut bench = Bench::new();
+    let old = bench.ask(None, "Old").chat.id;
+    let mut import = RunningImport::begin(&bench.chat).unwrap();
+    let text = "words ".repeat(1 << 16);
+    for whole in chats(2, &text) {
+        import.add(whole).unwrap();
+    }
+    bench.chat.delete([old]).unwrap();
+    bench.chat.delete_for_good([old]).unwrap();
+    // Each verb is followed by what is due.
+    bench.chat.snapshot().unwrap();
+    assert_eq!(import.finish().unwrap().added, 2);
+    assert_eq!(titles(&bench), ["Chat 0", "Chat 1"]);
+    for chat in bench.chat.snapshot().unwrap().chats {
+        assert_eq!(bench.chat.open_chat(chat.id).unwrap().messages.len(), 1);
+    }
+}
+
+#[test]
+fn what_comes_while_the_store_is_left_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    let (begun, wait) = std::sync::mpsc::channel();
+    let leaving = bench.chat.clone();
+    let left = std::thread::spawn(move || {
+        leaving.leave_store(move |_| {
+            begun.send(()).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            Ok(())
+        })
+    });
+    wait.recv().unwrap();
+    let refused = bench.chat.send(None, "How heavy?", true).unwrap_err();
+    assert!(refused.message.contains("is closing"), "{refused}");
+    left.join().unwrap().unwrap();
+}

@@ -129,6 +129,24 @@ fn a_change_of_a_preset_changes_its_chats_and_one_that_is_deleted_leaves_them_on
 }
 
 #[test]
+fn a_temporary_chat_begins_with_what_a_new_chat_would() {
+    let bench = Bench::new();
+    let [poet, coder] =
+        ["poet", "coder"].map(|name| bench.chat.save_preset(None, preset(name)).unwrap());
+    let settings = Settings {
+        default_preset: Some(coder),
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    let view = bench.chat.new_temporary_chat().unwrap();
+    assert_eq!(view.preset.unwrap().preset, Some(coder));
+    bench.chat.rename(view.chat.id, "Taken").unwrap();
+    choose(&bench, None, Some(poet), "Rhyme.");
+    let view = bench.chat.new_temporary_chat().unwrap();
+    assert_eq!(view.preset.unwrap().instructions, "Rhyme.");
+}
+
+#[test]
 fn a_new_chat_keeps_what_was_chosen_for_it_and_the_next_begins_with_the_default() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use chat::{ChatEvent, ChatId, QueuedMessage};
+use chat::{ChatEvent, ChatId, MessageId, QueuedMessage, Store};
 
 use crate::bench::Bench;
 use crate::scripted::{Script, Step};
@@ -89,6 +89,29 @@ fn nothing_of_a_temporary_chat_is_in_the_folder_until_it_is_kept() {
 }
 
 #[test]
+fn a_summary_of_a_temporary_chat_that_is_kept_points_to_no_temporary_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    let chat = bench.chat.new_temporary_chat().unwrap().chat.id;
+    bench.ask(Some(chat), "A quetzal");
+    let summary = bench.chat.start_summary(chat).unwrap().chat.id;
+    bench.until_ended();
+    let kept = bench.chat.keep_chat(summary).unwrap().id;
+    let answer = bench.chat.open_chat(kept).unwrap().messages[1].id;
+    bench.chat.regenerate(answer, false, None).unwrap();
+    let failed = bench.until_ended().error.unwrap().message;
+    assert!(failed.contains("was deleted"), "{failed}");
+    bench.chat.shutdown();
+
+    let store = Store::open(&path).unwrap();
+    let question = store.messages().get(answer).unwrap().parent.unwrap();
+    let named = store.messages().get(question).unwrap().prompt_leaf;
+    assert_eq!(named, Some(MessageId(0)));
+}
+
+#[test]
 fn a_temporary_chat_ends_with_the_app() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
@@ -162,4 +185,36 @@ fn an_unused_temporary_chat_is_taken_again_and_cannot_be_kept() {
     bench.chat.delete(both).unwrap();
     assert_eq!(bench.chat.undo().unwrap().unwrap().label, "deleted 2 chats");
     assert_eq!(bench.chat.snapshot().unwrap().chats.len(), 3);
+}
+
+#[test]
+fn keeping_is_undone_once_the_answer_is_there_and_the_chat_is_named_that_came_back() {
+    let mut bench = Bench::new();
+    let chat = bench.chat.new_temporary_chat().unwrap().chat.id;
+    bench.ask(Some(chat), "One");
+    let kept = bench.chat.keep_chat(chat).unwrap().id;
+    bench.script.answer([Step::Say("partial"), Step::Wait]);
+    bench.chat.send(Some(kept), "Two", true).unwrap();
+    bench.until_delta();
+    let refused = bench.chat.undo().unwrap_err().message;
+    assert!(refused.contains("still being written"), "{refused}");
+    bench.chat.stop(kept).unwrap();
+    bench.until_ended();
+    let shown = bench.chat.undo().unwrap().unwrap().chat.unwrap();
+    assert!(shown.is_temporary() && shown != chat);
+    let view = bench.chat.open_chat(shown).unwrap();
+    assert_eq!(texts(&view), ["One", "Yes.", "Two", "partial"]);
+    let again = bench.chat.redo().unwrap().unwrap().chat.unwrap();
+    assert!(!again.is_temporary() && again != kept);
+    let back = bench.chat.undo().unwrap().unwrap().chat;
+    assert_eq!(back, Some(shown), "nothing was said since");
+}
+
+#[test]
+fn only_a_temporary_chat_in_which_nothing_was_ever_said_is_taken_again() {
+    let mut bench = Bench::new();
+    let chat = bench.chat.new_temporary_chat().unwrap().chat.id;
+    let view = bench.ask(Some(chat), "One");
+    bench.chat.delete_message(view.messages[0].id).unwrap();
+    assert_ne!(bench.chat.new_temporary_chat().unwrap().chat.id, chat);
 }

@@ -1,5 +1,5 @@
 //! Chats. A deleted chat is kept, hidden, for a while, so that deleting can be undone; one whose `deleted_at` is 0 is being
-//! purged, and cannot be restored any more.
+//! purged, and cannot be restored any more. Below 0 it is a mark: the chat is being written, and is not in the bin.
 
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,9 @@ pub enum ChatField {
     /// [`ChatRow::deleted_at`].
     Deleted,
 }
+
+/// `deleted_at` of a chat that is hidden. An import has a mark of its own, which is the negative of a time.
+const HIDDEN: i64 = -1;
 
 /// Chats, each with what one of its fields is set to.
 pub type ChatValues = Vec<(ChatId, Option<i64>)>;
@@ -232,6 +235,15 @@ impl ChatTable<'_> {
             "UPDATE chat SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
             chat,
             at,
+        )
+    }
+
+    /// Hides a chat that is not whole yet, until it is restored; a purge removes it.
+    pub fn hide(&self, chat: ChatId) -> Result<(), StoreError> {
+        self.change(
+            "UPDATE chat SET deleted_at = ?2 WHERE id = ?1",
+            chat,
+            HIDDEN,
         )
     }
 
