@@ -95,6 +95,6 @@ function files(app: App, chats: ChatSummary[], named: (label: string) => string)
     },
   ];
   if (only !== undefined && ids.length === 1)
-    actions.push({ label: "Print…", icon: Printer, run: () => void app.printChat(only) });
+    actions.push({ label: "Print…", icon: Printer, run: () => void app.transfers.print(only) });
   return actions;
 }

@@ -5,7 +5,6 @@ import type {
   Host,
   HostEvent,
   Message,
-  Preset,
   QueuedMessage,
   Undone,
 } from "../host/host";
@@ -25,9 +24,9 @@ import type { Entry } from "./entry.svelte";
 import { Model } from "./model.svelte";
 import { ModelChecking } from "./model-check.svelte";
 import { Models } from "./models.svelte";
-import { type Notice, Notices } from "./notices.svelte";
+import { Notices } from "./notices.svelte";
 import { Palette } from "./palette.svelte";
-import { Preferences, type SettingKey } from "./preferences.svelte";
+import { Preferences } from "./preferences.svelte";
 import { Presets } from "./presets.svelte";
 import { Privacy } from "./privacy.svelte";
 import { Queue } from "./queue.svelte";
@@ -77,8 +76,6 @@ export class App {
   link = $state<string | null>(null);
   /** A pasted text that is looked at, and how to remove it. */
   shownPaste = $state.raw<ShownPaste | null>(null);
-  /** A chat that is being printed, as HTML. */
-  printed = $state.raw<string | null>(null);
   /** The title of the open chat is being edited in the header. */
   renaming = $state(false);
   #firstStart = $state(false);
@@ -115,6 +112,7 @@ export class App {
     this.backups = new Backups(host, this.notices, () => location.reload());
     this.transfers.onbegin = () => (this.settingsPage = null);
     this.notices.undo = () => void this.undo();
+    this.notices.redo = () => void this.redo();
     this.notices.onfail = (error) => this.disk.report(error);
     this.palette.onopen = (chat, message, query) => void this.openChat(chat, message, query);
     this.slash.onsend = () => void this.send();
@@ -129,7 +127,7 @@ export class App {
   });
   readonly readOnly = $derived.by(() => (this.chat?.purgeAt ?? null) !== null);
   /** Nobody has written here yet. */
-  readonly firstStart = $derived.by(() => this.#firstStart && this.chats.list.length === 0);
+  readonly firstStart = $derived.by(() => this.#firstStart && this.chats.listed.length === 0);
   /** Only of a model that is there is it known that it cannot think. */
   readonly mayThink = $derived.by(() => this.model.open?.canThink ?? true);
   /** What the thinking switch shows, and what is asked for. */
@@ -203,7 +201,7 @@ export class App {
   startOver(): void {
     const { chat } = this;
     this.newChat();
-    if (!chat) return;
+    if (!chat?.title) return;
     const back = { label: "Go back", run: () => void this.openChat(chat.id) };
     this.notices.show(`“${chat.title}” stays in the list.`, back);
   }
@@ -255,13 +253,15 @@ export class App {
   /** Keeps a temporary chat, which goes on under another id. */
   async keepChat(chat: ChatSummary): Promise<void> {
     const isOpen = chat.id === this.conversation.chat;
-    if (isOpen) this.composer.flush();
+    if (isOpen) await this.composer.flush();
     this.#leaving = chat.id;
     const kept = await this.notices.guard(this.host.keepChat(chat.id));
     this.#leaving = null;
     if (!kept) return;
     this.notices.changed(`kept “${kept.title}”`);
-    if (isOpen) await this.openChat(kept.id);
+    if (!isOpen) return;
+    this.composer.settle(kept.id);
+    await this.openChat(kept.id);
   }
 
   /** Opens what a search has found: a chat, or one of its messages. */
@@ -281,22 +281,6 @@ export class App {
     const { list } = this.presets;
     this.presets.selected = (this.presets.find(preset) ?? list[0])?.id ?? null;
     this.presets.shown = true;
-  }
-
-  async removePreset(preset: Preset): Promise<void> {
-    if (!(await this.presets.remove(preset))) return;
-    this.notices.show(`Deleted “${preset.name}”. Chats that had it are on Default now.`, {
-      label: "Undo",
-      run: () => this.undo(),
-    });
-  }
-
-  /** Gives settings their first values. */
-  async resetSettings(keys: SettingKey[], what: string): Promise<void> {
-    await this.preferences.flush();
-    this.preferences.reset(keys);
-    await this.preferences.flush();
-    this.notices.show(`Reset: ${what}`, { label: "Undo", run: () => this.undo() });
   }
 
   async showDataFolder(): Promise<void> {
@@ -377,9 +361,11 @@ export class App {
 
   /** Sends the first message that waits in a chat. It goes on waiting where it is refused. */
   async sendQueued(chat: number): Promise<void> {
+    const { conversation } = this;
     await this.queue.send(chat, async (message, rest) => {
+      // The chat may be about to be shown.
+      while (conversation.busy) await conversation.shown;
       if (this.chats.find(chat)?.writing) return false;
-      const { conversation } = this;
       const request = (): Promise<ChatView> =>
         this.host.sendQueued(chat, whole(message), message.thinking, rest);
       if (chat === conversation.chat) return conversation.sendQueued(request);
@@ -391,7 +377,7 @@ export class App {
   async sendNow(chat: number): Promise<void> {
     if (!this.conversation.writing) return this.sendQueued(chat);
     this.#sendsAfterStop = chat;
-    await this.conversation.stop();
+    if (!(await this.conversation.stop())) this.#sendsAfterStop = null;
   }
 
   /** Makes a new chat of the branch up to a message, and opens it. */
@@ -405,10 +391,7 @@ export class App {
     const { conversation } = this;
     if (conversation.writing || !(await conversation.delete(entry))) return;
     this.composer.focus();
-    this.notices.show(entry.role === "user" ? "Deleted the message" : "Deleted the answer", {
-      label: "Undo",
-      run: () => void this.undo(),
-    });
+    this.notices.changed(entry.role === "user" ? "deleted the message" : "deleted the answer");
   }
 
   /** Takes a message that waits back into the box. */
@@ -422,42 +405,43 @@ export class App {
 
   /** Takes back the last change to a chat. */
   undo(): Promise<void> {
-    return this.#takeBack(() => this.host.undo(), "undo", "Undone", {
-      label: "Redo",
-      run: () => void this.redo(),
-    });
+    return this.#takeBack(
+      () => this.host.undo(),
+      (label) => this.notices.undone(label),
+      "There is nothing to undo.",
+    );
   }
 
   /** Makes the change again that was undone last. */
   redo(): Promise<void> {
-    return this.#takeBack(() => this.host.redo(), "redo", "Redone", {
-      label: "Undo",
-      run: () => void this.undo(),
-    });
+    return this.#takeBack(
+      () => this.host.redo(),
+      (label) => this.notices.redone(label),
+      "There is nothing to redo.",
+    );
   }
 
   /** What was changed last is known to the host. */
   async #settle(): Promise<void> {
-    await Promise.all([this.preferences.flush(), this.presets.flush()]);
+    await Promise.all([this.composer.flush(), this.preferences.flush(), this.presets.flush()]);
   }
 
   async #takeBack(
     request: () => Promise<Undone | null>,
-    verb: string,
-    what: string,
-    action: Notice["action"],
+    say: (label: string) => void,
+    nothing: string,
   ): Promise<void> {
     await this.#settle();
     const open = this.conversation.chat;
     const change = await this.notices.guard(request().then((change) => change ?? "none"));
     if (change === null) return;
     if (change === "none") {
-      this.notices.show(`There is nothing to ${verb}.`);
+      this.notices.show(nothing);
       return;
     }
     const { label, chat, settings } = change;
     if (settings) this.preferences.take(settings);
-    this.notices.show(`${what}: ${label}`, action);
+    say(label);
     // The chat that was open may have gone with the change, and another have come back in its place.
     const isMeant = chat === this.conversation.chat || open !== this.conversation.chat;
     if (chat !== null && isMeant && this.chats.find(chat)) await this.openChat(chat);
@@ -480,18 +464,7 @@ export class App {
 
   /** Saves at once what would be saved in a moment: the window is about to go. */
   flush(): void {
-    this.composer.flush();
     void this.#settle();
-  }
-
-  /** Has the whole chat drawn for paper; the dialog opens when it is. */
-  async printChat(id: number): Promise<void> {
-    this.printed = null;
-    this.printed = await this.notices.guard(this.host.chatAsHtml(id, this.transfers.thinking));
-  }
-
-  async printPage(): Promise<void> {
-    await this.notices.guard(this.host.printPage());
   }
 
   async openLink(): Promise<void> {
@@ -518,6 +491,8 @@ export class App {
         this.chats.drop(event.chats);
         if (event.chats.some((id) => id === this.conversation.chat && id !== this.#leaving))
           this.#leave();
+        this.composer.forgetDrafts(event.chats);
+        this.queue.forget(event.chats);
         void this.#refreshBin();
         break;
       case "foldersChanged":

@@ -456,6 +456,31 @@ test("a temporary chat that is kept stays open, and so it does when that is undo
   expect(app.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
 });
 
+test("a kept chat goes on with what is written in it, and so does the temporary one once that is undone", async () => {
+  const { app, host } = await start({ rate: 5 });
+  await app.newTemporaryChat();
+  app.composer.write("Tell me a story");
+  await app.send();
+  app.composer.write("first");
+  await app.send();
+  const temporary = app.chat;
+  if (!temporary) throw new Error("no chat");
+  await app.conversation.stop();
+  app.composer.write("half");
+  await app.keepChat(temporary);
+  expect([app.composer.text, app.queue.of(app.conversation.chat).length]).toEqual(["half", 1]);
+  const kept = app.conversation.chat ?? 0;
+  for (const message of app.queue.of(kept)) app.queue.remove(kept, message);
+  app.composer.write("another half");
+  app.composer.flush();
+  await vi.advanceTimersByTimeAsync(100);
+  await app.undo();
+  expect(app.conversation.chat).toBe(temporary.id);
+  expect([app.composer.text, app.queue.of(temporary.id)]).toEqual(["another half", []]);
+  const drafts = host.calls.filter(([verb]) => verb === "saveDraft");
+  expect(drafts.at(-1)).toEqual(["saveDraft", kept, "another half"]);
+});
+
 test("a bad file's reason is shown until it is put aside, and again for the next one", async () => {
   const { app, host } = await start();
   const error = { code: "bad-model", message: "a.gguf ends early." } as const;

@@ -8,6 +8,10 @@ import type { Notices } from "./notices.svelte";
  */
 export class Chats {
   list = $state.raw<ChatSummary[]>([]);
+  /** Those that are shown: a temporary chat has no title before its first message. */
+  readonly listed = $derived(
+    this.list.filter(({ temporary, title }) => !temporary || title !== ""),
+  );
   readonly #byId = $derived(new Map(this.list.map((chat) => [chat.id, chat])));
 
   constructor(

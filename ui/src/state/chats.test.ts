@@ -4,6 +4,7 @@ import type { ChatSummary } from "../host/host";
 import { Chats } from "./chats.svelte";
 import { Notices } from "./notices.svelte";
 import { chat } from "./rows.fixture";
+import { start } from "./started.fixture";
 
 const now = new Date(2026, 10, 18, 9, 0);
 const at = (day: number, hour: number): number => new Date(2026, 10, day, hour).getTime() / 1000;
@@ -88,4 +89,18 @@ test("a title cannot be reordered, and keeps its emoji and its script", () => {
   const chats = new Chats(new FakeHost(), new Notices());
   chats.take([{ ...chat(1, at(17, 8)), title: "a\u202Erorre\u202C \u2764\uFE0F می\u200Cخواهم" }]);
   expect(chats.list[0]?.title).toBe("arorre \u2764\uFE0F می\u200Cخواهم");
+});
+
+test("a temporary chat without a message is nowhere in a list", async () => {
+  const { app } = await start();
+  const before = app.chats.listed.length;
+  await app.newTemporaryChat();
+  expect(app.chats.list).toHaveLength(before + 1);
+  expect(app.chats.listed).toHaveLength(before);
+  app.palette.open();
+  expect(
+    app.palette.rows.flatMap((row) => (row.type === "chat" ? [row.chat.title] : [])),
+  ).not.toContain("");
+  app.startOver();
+  expect(app.notices.list).toEqual([]);
 });

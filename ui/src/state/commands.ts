@@ -259,7 +259,7 @@ export const commands: readonly Command[] = [
     name: "Print this chat",
     keywords: "paper pdf",
     keys: "Ctrl+P",
-    run: (app) => app.chat && app.printChat(app.chat.id),
+    run: (app) => app.chat && app.transfers.print(app.chat.id),
     when: hasTitle,
     reserved: true,
   },
@@ -267,7 +267,7 @@ export const commands: readonly Command[] = [
     name: "Export all chats",
     keywords: "save markdown html jsonl file backup",
     run: ({ transfers }) => transfers.exportChats(null),
-    when: (app) => app.chats.list.length > 0,
+    when: (app) => app.chats.listed.length > 0,
   },
   {
     name: "Import chats",
@@ -282,7 +282,7 @@ export const commands: readonly Command[] = [
       app.settingsPage = "Chats and data";
       return app.backups.backUp();
     },
-    when: (app) => app.chats.list.length > 0,
+    when: (app) => app.chats.listed.length > 0,
   },
   ...([true, false] as const).flatMap((on): Command[] => [
     {
@@ -394,8 +394,7 @@ export const commands: readonly Command[] = [
         : app.find.shown
           ? app.find.close()
           : app.search.ask(""),
-    when: (app) =>
-      (app.conversation.writing || app.find.shown || app.search.active) && !app.model.cardOpen,
+    when: (app) => app.conversation.writing || app.find.shown || app.search.active,
     unlisted: true,
   },
   {

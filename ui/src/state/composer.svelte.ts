@@ -59,8 +59,8 @@ export class Composer {
   /** Moves to another chat, with that chat's draft; null is the new chat. */
   move(chat: number | null, draft: Writing = { text: "", pastes: [] }): void {
     if (chat === this.#chat) return;
-    this.flush();
-    this.#load(chat, this.#drafts.get(chat) ?? draft);
+    void this.flush();
+    this.#load(chat, this.#drafts.get(chat) ?? { ...draft, ...this.#unsaved.get(chat) });
     this.#readAhead();
   }
 
@@ -68,7 +68,7 @@ export class Composer {
     this.text = text;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      this.flush();
+      void this.flush();
       this.#readAhead();
     }, SAVE_AFTER_MS);
   }
@@ -103,7 +103,7 @@ export class Composer {
     if (pastes.length > 0) void this.#save(chat, { pastes: this.#pastesOf(chat) });
   }
 
-  /** What is written from now on belongs to `chat`, which the message of a new chat has made. */
+  /** What is written from now on belongs to `chat`: the message of a new chat has made it, or it was kept under this id. */
   settle(chat: number): void {
     const before = this.#chat;
     this.#chat = chat;
@@ -132,17 +132,23 @@ export class Composer {
     void this.#save(chat, pastes.length > 0 ? draft : { text: draft.text });
   }
 
+  /** These chats were removed: should one come back, the host knows its draft. */
+  forgetDrafts(chats: number[]): void {
+    for (const chat of chats) this.#drafts.delete(chat);
+  }
+
   focus(): void {
     this.onfocus();
     this.focusRequests += 1;
   }
 
-  flush(): void {
+  /** Comes when what is written is saved. */
+  async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#drafts.set(this.#chat, { text: this.text, pastes: this.pastes });
     if (this.text === this.#saved) return;
     this.#saved = this.text;
-    void this.#save(this.#chat, { text: this.text });
+    await this.#save(this.#chat, { text: this.text });
   }
 
   /** Saves the drafts once more that the host has refused. */

@@ -26,6 +26,8 @@ export class Conversation {
   preset = $state.raw<ChatPreset | null>(null);
   /** A request that changes the branch is under way. */
   busy = $state(false);
+  /** Comes when the request that was begun last is over. */
+  shown: Promise<unknown> = Promise.resolve();
   /** The message whose text is open for editing. */
   editing = $state<number | null>(null);
   /** The question that was asked last while the chat was open: it rises to the top of the view. */
@@ -168,9 +170,11 @@ export class Conversation {
     return this.#act(() => this.host.showSibling(sibling));
   }
 
-  async stop(): Promise<void> {
-    if (this.chat === null || !this.writing) return;
-    await this.notices.guard(this.host.stop(this.chat));
+  /** False where it was refused. */
+  async stop(): Promise<boolean> {
+    if (this.chat === null || !this.writing) return true;
+    const stopped = this.host.stop(this.chat).then(() => true);
+    return (await this.notices.guard(stopped)) ?? false;
   }
 
   receive(event: ChatEvent): void {
@@ -218,7 +222,13 @@ export class Conversation {
   }
 
   /** Shows the branch that `request` answers with, unless the person has moved on meanwhile. */
-  async #show(request: () => Promise<ChatView>, asks = false): Promise<ChatView | null> {
+  #show(request: () => Promise<ChatView>, asks = false): Promise<ChatView | null> {
+    const shown = this.#request(request, asks);
+    this.shown = shown;
+    return shown;
+  }
+
+  async #request(request: () => Promise<ChatView>, asks: boolean): Promise<ChatView | null> {
     const visit = ++this.#visit;
     this.busy = true;
     this.#early = [];

@@ -18,10 +18,11 @@ export class Delayed {
     clearTimeout(this.#timer);
     const act = this.#act;
     this.#act = null;
-    // One after the other: the host may take up requests in another order.
     if (act) {
+      // One after the other: the host may take up requests in another order. The first one at once: the window may be going.
+      const doing = this.#running === 0 ? act() : this.#done.then(act);
       this.#running += 1;
-      this.#done = this.#done.then(act).finally(() => (this.#running -= 1));
+      this.#done = doing.finally(() => (this.#running -= 1));
     }
     await this.#done;
   }

@@ -35,7 +35,7 @@ export class ChatList {
   readonly rows: Row[] = $derived.by(() => {
     switch (this.view) {
       case "chats":
-        return rowsOf(this.chats.list, this.folders.list, new Date());
+        return rowsOf(this.chats.listed, this.folders.list, new Date());
       case "archive":
         return plainRows(this.archived);
       case "bin":

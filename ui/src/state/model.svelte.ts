@@ -19,8 +19,6 @@ export class Model {
   dragging = $state(false);
   /** The context lengths that the model can have, as they were found out last. */
   contexts = $state.raw<ContextOptions | null>(null);
-  /** The card with what is known of the model is open. */
-  cardOpen = $state(false);
   #dismissed = $state<string | null>(null);
 
   constructor(

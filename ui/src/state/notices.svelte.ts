@@ -22,12 +22,29 @@ export class Notices {
 
   /** Takes the last change back. */
   undo: () => void = () => undefined;
+  /** Makes the change again that was undone last. */
+  redo: () => void = () => undefined;
 
-  /** Says what was changed, as undo names it, and offers to take it back. Of the changes before it there is no notice any more. */
-  changed(what: string): void {
-    const label = "Undo";
-    this.list = this.list.filter(({ action }) => action?.label !== label);
-    this.show(what.charAt(0).toUpperCase() + what.slice(1), { label, run: () => this.undo() });
+  /** Says what was changed, as undo names it, and what else is to be known, and offers to take it back. */
+  changed(what: string, more = ""): void {
+    const said = what.charAt(0).toUpperCase() + what.slice(1);
+    this.#offer(more === "" ? said : `${said}. ${more}`, "Undo");
+  }
+
+  undone(what: string): void {
+    this.#offer(`Undone: ${what}`, "Redo");
+  }
+
+  redone(what: string): void {
+    this.#offer(`Redone: ${what}`, "Undo");
+  }
+
+  /** Of the changes before it there is no notice any more: its button would be about this one. */
+  #offer(text: string, label: "Undo" | "Redo"): void {
+    this.list = this.list.filter(
+      ({ action }) => action?.label !== "Undo" && action?.label !== "Redo",
+    );
+    this.show(text, { label, run: () => (label === "Undo" ? this.undo() : this.redo()) });
   }
 
   /** Gets every failure first; true when it is shown elsewhere and needs no notice. */

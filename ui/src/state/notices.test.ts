@@ -21,3 +21,15 @@ test("a warning that is on the screen is not shown twice", () => {
   notices.warn("No copy was made.");
   expect(texts(notices)).toEqual(["No copy was made."]);
 });
+
+test("of several changes only the last one offers to take it back", () => {
+  const notices = new Notices();
+  notices.show("Something else");
+  notices.changed("deleted “Birds”");
+  notices.changed("moved “Trees”", "It is still here.");
+  expect(texts(notices)).toEqual(["Something else", "Moved “Trees”. It is still here."]);
+  notices.undone("moved “Trees”");
+  expect(notices.list.map(({ action }) => action?.label)).toEqual([undefined, "Redo"]);
+  notices.redone("moved “Trees”");
+  expect(notices.list.map(({ action }) => action?.label)).toEqual([undefined, "Undo"]);
+});

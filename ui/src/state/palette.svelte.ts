@@ -206,7 +206,7 @@ export class Palette {
   /** The chats that were written in last, but for the one that is open: Enter goes back to the one before. */
   #recent(): Row[] {
     const { chats, conversation } = this;
-    const others = chats.list.slice(0, RECENT + 1).filter(({ id }) => id !== conversation.chat);
+    const others = chats.listed.slice(0, RECENT + 1).filter(({ id }) => id !== conversation.chat);
     return others
       .slice(0, RECENT)
       .map((chat): Row => ({ key: `chat-${chat.id}`, type: "chat", chat }));

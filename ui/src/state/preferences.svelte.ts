@@ -1,5 +1,6 @@
 import { defaultSettings, settingNames } from "../host/defaults";
 import type { Host, Overrides, SamplingSettings, Settings } from "../host/host";
+import { Delayed } from "./delayed";
 import type { Notices } from "./notices.svelte";
 
 export { settingNames };
@@ -21,11 +22,10 @@ export class Preferences {
   maxThreads = $state(1);
   /** Settings that have no effect, because a flag or the environment goes before them. */
   overrides = $state.raw<Overrides>({ device: null, threads: null, context: null });
-  #timer: ReturnType<typeof setTimeout> | undefined;
   #refused = false;
-  #saving: Promise<void> | null = null;
-  /** Something was changed while it was being saved. */
-  #again = false;
+  /** What the host has. */
+  #saved: Settings | null = null;
+  readonly #saving = new Delayed(SAVE_AFTER_MS);
 
   constructor(
     private readonly host: Host,
@@ -34,8 +34,7 @@ export class Preferences {
 
   change(part: Partial<Settings>): void {
     this.value = { ...this.value, ...part };
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#save(), SAVE_AFTER_MS);
+    this.#saving.run(() => this.#save());
   }
 
   valueOf(key: SettingKey): unknown {
@@ -52,17 +51,18 @@ export class Preferences {
     return JSON.stringify(this.valueOf(key)) !== JSON.stringify(valueIn(defaultSettings, key));
   }
 
-  /** Gives settings their first values, at once. */
-  reset(keys: SettingKey[]): void {
+  /** Gives settings their default values, at once; says so of `what`. */
+  async reset(keys: SettingKey[], what?: string): Promise<void> {
+    // What was changed just before is undone by itself.
+    await this.flush();
     for (const key of keys) this.set(key, valueIn(defaultSettings, key));
-    void this.flush();
+    await this.flush();
+    if (what !== undefined) this.notices.changed(`reset: ${what}`);
   }
 
   /** Shows what the host has changed them to. */
   take(settings: Settings): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.value = settings;
+    this.value = this.#saved = settings;
   }
 
   /** Whether the chat template of the file with this fingerprint is used though its text is unknown. */
@@ -90,33 +90,25 @@ export class Preferences {
   }
 
   /** Saves now what was changed and is not saved yet; comes when it is. */
-  async flush(): Promise<void> {
-    if (this.#timer !== undefined) this.#save();
-    await this.#saving;
+  flush(): Promise<void> {
+    return this.#saving.flush();
   }
 
   /** Saves once more what the host has refused. */
   resave(): void {
-    if (this.#refused) this.#save();
+    if (!this.#refused) return;
+    this.#saving.run(() => this.#save());
+    void this.flush();
   }
 
-  #save(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    // One after the other: the host may take up requests in another order, and keep what is older.
-    if (this.#saving) this.#again = true;
-    else this.#saving = this.#send();
-  }
-
-  async #send(): Promise<void> {
-    do {
-      this.#again = false;
-      const sent = this.value;
-      const saved = await this.notices.guard(this.host.saveSettings(sent));
-      this.#refused = saved === null;
-      if (saved && this.value === sent) this.value = saved;
-    } while (this.#again);
-    this.#saving = null;
+  async #save(): Promise<void> {
+    const sent = this.value;
+    if (sent === this.#saved) return;
+    const saved = await this.notices.guard(this.host.saveSettings(sent));
+    this.#refused = saved === null;
+    if (saved === null) return;
+    this.#saved = sent;
+    if (this.value === sent) this.take(saved);
   }
 }
 

@@ -91,8 +91,7 @@ test("each setting is reset by itself, and at once", async () => {
   preferences.set("temperature", 0.3);
   preferences.set("topK", 5);
   preferences.set("theme", "dark");
-  preferences.reset(["temperature", "theme"]);
-  await preferences.flush();
+  await preferences.reset(["temperature", "theme"]);
   expect(host.calls.at(-1)).toMatchObject([
     "saveSettings",
     { theme: "system", samplingChanges: { temperature: null, topK: 5 } },

@@ -15,6 +15,11 @@ const blank: PresetContent = {
   sampling: defaultSettings.samplingChanges,
 };
 
+/** What of a preset is to be otherwise, of its sampling value by value. */
+export type PresetChange = Partial<Omit<PresetContent, "sampling">> & {
+  sampling?: Partial<PresetContent["sampling"]>;
+};
+
 /** The presets, and what the open chat is answered with. */
 export class Presets {
   list = $state.raw<Preset[]>([]);
@@ -29,6 +34,8 @@ export class Presets {
   /** Instructions of a chat that are not saved yet. */
   #typed = $state.raw<{ chat: number | null; text: string } | null>(null);
   readonly #saving = new Delayed(SAVE_AFTER_MS);
+  /** Comes when the presets are as they were changed. */
+  #changing: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly host: Host,
@@ -124,26 +131,36 @@ export class Presets {
     if (id !== null) this.selected = id;
   }
 
-  /** Why a change was refused; null: it was not. */
-  async change(preset: Preset, part: Partial<PresetContent>): Promise<string | null> {
+  /** Why a change was refused; null: it was not. Each is made to what the one before it has left. */
+  change(preset: Preset, part: PresetChange): Promise<string | null> {
+    const changed = this.#changing.then(() => this.#change(preset, part));
+    this.#changing = changed;
+    return changed;
+  }
+
+  async #change(preset: Preset, part: PresetChange): Promise<string | null> {
     const { name, instructions, thinking, sampling } = this.find(preset.id) ?? preset;
     try {
-      const content = { name, instructions, thinking, sampling, ...part };
+      const content = {
+        ...{ name, instructions, thinking, ...part },
+        sampling: { ...sampling, ...part.sampling },
+      };
       await this.host.savePreset(preset.id, content);
+      // The host's own word of it may come later.
+      this.list = this.list.map((each) => (each.id === preset.id ? { ...each, ...content } : each));
       return null;
     } catch (error) {
       return reason(error);
     }
   }
 
-  /** False where it was refused. */
-  async remove(preset: Preset): Promise<boolean> {
+  async remove(preset: Preset): Promise<void> {
     const at = this.list.findIndex(({ id }) => id === preset.id);
     const next = this.list[at + 1] ?? this.list[at - 1];
     const request = this.host.deletePreset(preset.id).then(() => true);
-    if (!(await this.notices.guard(request))) return false;
+    if (!(await this.notices.guard(request))) return;
     this.selected = next?.id ?? null;
-    return true;
+    this.notices.changed(`deleted “${preset.name}”`, "Chats that had it are on Default now.");
   }
 
   /** Writes presets to a file that the person chooses. */
@@ -161,8 +178,7 @@ export class Presets {
     this.selected = ids[0] ?? null;
     const what =
       ids.length === 1 ? `“${this.find(ids[0] ?? null)?.name}”` : `${ids.length} presets`;
-    const without =
-      leftOut.length > 0 ? ` Without what Goldcrest does not have: ${leftOut.join(", ")}.` : "";
+    const without = leftOut.length > 0 ? ` Not supported, left out: ${leftOut.join(", ")}.` : "";
     this.notices.show(`Imported ${what}.${without}`);
   }
 

@@ -45,7 +45,7 @@ test("a new chat begins with the default preset, and keeps what is chosen for it
   expect([app.conversation.chat, app.presets.name]).toEqual([expect.any(Number), "Editor"]);
   app.newChat();
   expect(app.presets.name).toBe("Coder");
-  await app.removePreset(must(app.presets.find(coder(app))));
+  await app.presets.remove(must(app.presets.find(coder(app))));
   expect(app.presets.name).toBe("Default");
 });
 
@@ -102,9 +102,29 @@ test("a preset that is deleted leaves its chats on the settings until it is back
   await app.choosePreset(preset.id);
   app.managePresets();
   expect(app.presets.selected).toBe(preset.id);
-  await app.removePreset(preset);
+  await app.presets.remove(preset);
   expect([app.presets.name, app.presets.selected]).toEqual(["Default", expect.any(Number)]);
   app.notices.list.at(-1)?.action?.run();
   await vi.advanceTimersByTimeAsync(0);
   expect(app.presets.name).toBe("Coder");
+});
+
+test("a change of a preset is made to what the change before it leaves, though that is still being saved", async () => {
+  const host = new FakeHost();
+  const app = await start(host);
+  const save = host.savePreset.bind(host);
+  host.savePreset = async (...given) => {
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return save(...given);
+  };
+  const preset = must(app.presets.find(coder(app)));
+  void app.presets.change(preset, { instructions: "Rhyme." });
+  void app.presets.change(preset, { thinking: false });
+  void app.presets.change(preset, { sampling: { topK: 5 } });
+  void app.presets.change(preset, { sampling: { topP: 0.5 } });
+  await vi.advanceTimersByTimeAsync(2000);
+  expect(app.presets.find(preset.id)).toMatchObject({
+    ...{ instructions: "Rhyme.", thinking: false },
+    sampling: { topK: 5, topP: 0.5 },
+  });
 });

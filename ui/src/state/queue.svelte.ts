@@ -24,6 +24,12 @@ export class Queue {
     if (!this.#lists.has(chat)) this.#put(chat, list);
   }
 
+  /** These chats were removed: should one come back, the host knows what waits in it, unless it has refused that. */
+  forget(chats: number[]): void {
+    const gone = new Set(chats.filter((chat) => !this.#unsaved.has(chat)));
+    this.#lists = new Map([...this.#lists].filter(([chat]) => !gone.has(chat)));
+  }
+
   /** False where it was not saved, and does not wait. */
   async add(chat: number, message: QueuedMessage): Promise<boolean> {
     this.#put(chat, [...this.of(chat), message]);

@@ -187,3 +187,32 @@ test("what is known of a queue here is newer than what the host says", async () 
   await app.openChat(chat);
   expect(app.queue.of(chat)).toEqual([]);
 });
+
+test("a message that waits is sent though its chat is being opened again as the answer ends", async () => {
+  const { app, host } = await start();
+  const chat = await queued(app);
+  const real = host.openChat.bind(host);
+  host.openChat = async (id) => {
+    const view = await real(id);
+    await new Promise((resolve) => setTimeout(resolve, 20_000));
+    return view;
+  };
+  void app.openChat(chat);
+  await vi.advanceTimersByTimeAsync(19_000);
+  expect(sends(host)).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(21_000);
+  expect(sends(host)).toHaveLength(2);
+  expect(app.queue.of(chat)).toEqual([]);
+});
+
+test("a stop that was refused does not have the next one send what waits", async () => {
+  const { app, host } = await start({ rate: 5 });
+  const chat = await queued(app);
+  const stop = vi.spyOn(host, "stop").mockRejectedValueOnce({ code: "other", message: "No." });
+  await app.sendNow(chat);
+  stop.mockRestore();
+  await app.conversation.stop();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(sends(host)).toHaveLength(1);
+  expect(app.queue.of(chat)).toHaveLength(1);
+});

@@ -37,7 +37,6 @@ test("chats are grouped by the days of the calendar, not by hours", () => {
 
 test("temporary and pinned chats come first, then folders, then the others by date", () => {
   const chats = [
-    chat(9, at(18, 8), { temporary: true, title: "" }),
     chat(8, at(18, 8), { temporary: true }),
     chat(1, at(18, 7)),
     chat(2, at(18, 6), { pinned: true, folder: 5 }),

@@ -17,8 +17,6 @@ export function rowsOf(chats: ChatSummary[], folders: Folder[], now: Date): Row[
   const inFolders = new Map<number, ChatSummary[]>(folders.map(({ id }) => [id, []]));
   for (const chat of chats) {
     if (chat.archived) continue;
-    // It has no title before its first message.
-    if (chat.temporary && chat.title === "") continue;
     if (chat.temporary) temporary.push(chat);
     else if (chat.pinned) pinned.push(chat);
     else (inFolders.get(chat.folder ?? 0) ?? loose).push(chat);

@@ -68,15 +68,6 @@ test("the keys of the models page close it, too, but not from under another dial
   app.settingsPage = null;
 });
 
-test("while the model's card is open, Escape is for the card", () => {
-  app.conversation.writing = true;
-  expect(press("Escape")).toBe("Stop the answer, or close a search");
-  app.model.cardOpen = true;
-  expect(press("Escape")).toBeUndefined();
-  app.model.cardOpen = false;
-  app.conversation.writing = false;
-});
-
 test("no two shortcuts have the same keys", () => {
   expect(new Set(shortcuts.map(({ keys }) => keys)).size).toBe(shortcuts.length);
 });

@@ -105,7 +105,7 @@ export class Slash {
     }
     // Gone before it runs: the command may open another chat, which has a text of its own.
     composer.write("");
-    composer.flush();
+    void composer.flush();
     this.run(command.name, argument);
     return true;
   }

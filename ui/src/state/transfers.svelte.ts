@@ -5,7 +5,7 @@ import type { Notices } from "./notices.svelte";
 /** What is to be exported: chats, or all of them. */
 export type Exporting = { chats: number[] | null };
 
-/** Exports and imports: what is asked for, what is running, and what became of it. */
+/** Exports, imports and prints: what is asked for, what is running, and what became of it. */
 export class Transfers {
   /** The chats whose export is being asked for, while the dialog is open. */
   exporting = $state.raw<Exporting | null>(null);
@@ -16,6 +16,8 @@ export class Transfers {
   /** How an export was made last. */
   format = $state<Format>("markdown");
   thinking = $state(true);
+  /** A chat that is being printed, as HTML. */
+  printed = $state.raw<string | null>(null);
   /** Hears that something begins: it is seen, and can be cancelled, in the window itself. */
   onbegin: () => void = () => undefined;
 
@@ -41,6 +43,16 @@ export class Transfers {
     await this.notices.guard(this.host.importChats());
   }
 
+  /** Has the whole chat drawn for paper; the dialog opens when it is. */
+  async print(chat: number): Promise<void> {
+    this.printed = null;
+    this.printed = await this.notices.guard(this.host.chatAsHtml(chat, this.thinking));
+  }
+
+  async printPage(): Promise<void> {
+    await this.notices.guard(this.host.printPage());
+  }
+
   cancel(): void {
     void this.notices.guard(this.host.cancelTransfer());
   }
@@ -55,10 +67,8 @@ export class Transfers {
         this.notices.show(`Exported ${chatCount(state.chats)} to ${state.file}`);
         break;
       case "imported":
-        this.notices.show(
-          importWords(state),
-          state.added > 0 ? { label: "Undo", run: () => this.notices.undo() } : undefined,
-        );
+        if (state.added > 0) this.notices.changed(importWords(state));
+        else this.notices.show(importWords(state));
         break;
       case "moved":
         this.moved = true;

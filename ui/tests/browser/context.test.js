@@ -34,6 +34,49 @@ scene(
   },
 );
 
+scene("Escape closes the card, and the answer goes on", { rate: 60 }, async (page) => {
+  await ask(page, ENDLESS);
+  await button(page, "Stop").waitFor();
+  const preset = page.getByRole("dialog", { name: "Preset and instructions" });
+  const model = page.getByRole("dialog", { name: "Model" });
+  for (const [opener, opened] of [
+    [gauge(page), card(page)],
+    [page.getByRole("button", { name: /^Preset:/ }), preset],
+    [page.getByRole("button", { name: /^Model:/ }), model],
+  ]) {
+    await opener.click();
+    await opened.waitFor();
+    await page.keyboard.press("Escape");
+    await opened.waitFor({ state: "hidden" });
+    assert.ok(await button(page, "Stop").isVisible());
+  }
+  await page.keyboard.press("Escape");
+  await answered(page);
+});
+
+scene("other instructions are counted at once", {}, async (page) => {
+  await page.evaluate(() => {
+    const { stage } = window;
+    const count = stage.contextUsage.bind(stage);
+    stage.contextUsage = async (chat, ...rest) => {
+      const usage = await count(chat, ...rest);
+      const { preset, instructions } = stage.chosen.get(chat) ?? { instructions: "" };
+      return { ...usage, instructions: 100 * (preset ?? 0) + instructions.length };
+    };
+  });
+  await openChat(page);
+  await page.getByRole("button", { name: /^Preset:/ }).click();
+  const preset = page.getByRole("dialog", { name: "Preset and instructions" });
+  await preset.getByRole("button", { name: /^Coder/ }).click();
+  await gauge(page)
+    .and(page.getByLabel(/^Context: [1-9]\d\d /))
+    .waitFor();
+  await preset.getByRole("textbox", { name: "Instructions for this chat" }).fill("x".repeat(2000));
+  await gauge(page)
+    .and(page.getByLabel(/^Context: 2,/))
+    .waitFor();
+});
+
 scene("it grows while an answer is written", { rate: 60 }, async (page) => {
   await ask(page, ENDLESS);
   await gauge(page).click();

@@ -106,6 +106,15 @@ scene("a chat is dragged out of its folder, and a drag is given up by Escape", {
   assert.equal(await log(page).count(), 0, "and it opens nothing");
 });
 
+scene("a folder may have the name of another choice", {}, async (page) => {
+  await intoFolder(page, SOURDOUGH, "No folder");
+  await choose(page, SOURDOUGH, "Move to folder…");
+  const named = () => page.getByRole("option").locator(".name").allTextContents();
+  await soon(async () => assert.deepEqual(await named(), ["No folder", "No folder"]));
+  await page.getByRole("option").last().click();
+  await page.getByText(`Moved “${SOURDOUGH}” out of folders`).waitFor();
+});
+
 scene("by keyboard a chat goes into a folder that is found by its name", {}, async (page) => {
   for (const [title, name] of [
     [SOURDOUGH, "Kitchen"],
@@ -269,6 +278,8 @@ scene("a temporary chat is seen to be one, and is kept when asked", {}, async (p
   assert.deepEqual(await page.getByRole("menuitem").allTextContents(), [
     "Rename",
     "Keep this chat",
+    "Export…",
+    "Print…",
     "Delete",
   ]);
   await page.keyboard.press("Escape");

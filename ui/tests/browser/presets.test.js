@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { answered, ask, button, calls, chats, message, scenes, soon } from "./window.js";
+import { answered, ask, button, calls, chats, log, message, scenes, soon } from "./window.js";
 
 const scene = scenes();
 
@@ -37,7 +37,7 @@ scene("a chat gets a preset and instructions of its own from its header", {}, as
   await chats(page).getByText("Sourdough").click();
   await says(page, "Editor, with instructions of its own");
   await message(page).blur();
-  await page.locator("h1").click();
+  await log(page).focus();
   await page.keyboard.press("Control+z");
   await says(page, "Editor");
 });
