@@ -89,7 +89,7 @@ pub const SLASH_COMMANDS: [SlashCommand; 15] = [
     both(
         SlashName::Temp,
         None,
-        "Start a temporary chat, which is never written to disk",
+        "Start a chat that is never written to disk",
     ),
     both(
         SlashName::Think,
@@ -115,7 +115,7 @@ pub const SLASH_COMMANDS: [SlashCommand; 15] = [
     both(
         SlashName::Export,
         Some("[FILE]"),
-        "Write this chat to a file, as Markdown, HTML or JSONL",
+        "Write this chat to a file",
     ),
     both(
         SlashName::Model,
