@@ -135,7 +135,10 @@ pub fn opener<R: Runtime>(
         if held.is_none() {
             let lock = instance::lock_within(&folders.data, CLOSING)
                 .map_err(|error| StartError::data_folder(&folders.data, error))?;
-            let in_use = || StartError::InUse(folders.data.display().to_string());
+            let in_use = || match instance::is_import(&folders.data) {
+                true => StartError::Importing,
+                false => StartError::InUse(folders.data.display().to_string()),
+            };
             *held = Some(lock.ok_or_else(in_use)?);
             serve(&app, &folders);
         }

@@ -16,7 +16,8 @@ use chat::{
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
 
-use crate::desktop::{Desktop, link};
+use crate::applied_settings::follow;
+use crate::desktop::{Desktop, FileFilter, link};
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::model::context_options::{self, ContextOptions};
@@ -431,13 +432,6 @@ async fn save_settings(
     Ok(saved)
 }
 
-/// Has what does not ask for the settings have them.
-fn follow(settings: &Settings, models: &Models, desktop: &Arc<dyn Desktop>) {
-    models.settings_changed(settings.clone());
-    desktop.set_theme(settings.theme);
-    desktop.set_zoom(settings.zoom);
-}
-
 /// None as the id: a new one, whose name gets a number where it is taken.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
@@ -488,12 +482,15 @@ async fn import_presets(
     ask(&chat, move |chat| preset_files::import(chat, &*desktop)).await
 }
 
+const MODELS: FileFilter = ("GGUF models", &["gguf"]);
+
 /// False when the person closed the picker without a choice. The result comes as `model` events.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn pick_model(chat: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>) -> Reply<bool> {
     let desktop = Arc::clone(&desktop);
-    let Some(file) = blocking(move || desktop.pick_model()).await? else {
+    let pick = move || desktop.open_files("Open a SmolLM3 model", MODELS, false);
+    let Some(file) = blocking(pick).await?.pop() else {
         return Ok(false);
     };
     ask(&chat, move |chat| chat.open_model(ModelChoice::File(file))).await?;

@@ -12,41 +12,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chat::Failure;
 use devices::CrashMarkers;
-use serde::Serialize;
 use system::private;
 
 use crate::data_pointer::{DataPointer, sync_parent};
-use crate::folders::{self, Folders};
+use crate::folders;
 
 /// In a new folder until all is there, with the names of what is copied: a folder that an interrupted move left may be
 /// used again.
 const UNFINISHED: &str = ".goldcrest-move";
 /// Bytes that stay free.
 const RESERVE: u64 = 64 << 20;
-
-/// What the page shows of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(specta::Type))]
-#[serde(rename_all = "camelCase")]
-pub struct DataFolder {
-    pub path: String,
-    /// Why it cannot be moved, where it cannot.
-    pub fixed: Option<String>,
-}
-
-impl DataFolder {
-    pub fn of(folders: &Folders) -> DataFolder {
-        DataFolder {
-            path: folders.data.to_string_lossy().into_owned(),
-            fixed: folders::fixed().then(|| {
-                format!(
-                    "{} names this folder, so it is changed there.",
-                    folders::DATA_DIR
-                )
-            }),
-        }
-    }
-}
 
 /// A move that can be made. Unless it comes to its end, what it has copied is removed when it is dropped.
 #[derive(Debug)]

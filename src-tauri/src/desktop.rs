@@ -4,36 +4,27 @@ use std::path::{Path, PathBuf};
 
 use ::models::UserFolders;
 use tauri::{AppHandle, Manager, Runtime};
-use tauri_plugin_dialog::DialogExt;
+use tauri_plugin_dialog::{DialogExt, FileDialogBuilder, FilePath};
 use url::Url;
 
 use crate::{main_window, test_hooks};
 
 /// The desktop. Dialogs block, and so may every call that starts a program or moves a file.
 pub trait Desktop: Send + Sync {
-    /// Lets the person choose a model file.
-    fn pick_model(&self) -> Option<PathBuf>;
+    /// Lets the person choose files, or one; none: the dialog was closed.
+    fn open_files(&self, title: &str, filter: FileFilter, many: bool) -> Vec<PathBuf>;
+
+    /// Lets the person choose where a file is to be written. Whoever chooses one that is there has confirmed it.
+    fn save_file(&self, title: &str, name: &str) -> Option<PathBuf>;
 
     /// Lets the person choose a folder; the dialog begins in `from`.
     fn pick_folder(&self, title: &str, from: &Path) -> Option<PathBuf>;
-
-    /// Lets the person choose files to import chats from.
-    fn pick_chats(&self) -> Vec<PathBuf>;
-
-    /// Lets the person choose where a file is to be written. Whoever chooses one that is there has confirmed it.
-    fn pick_target(&self, name: &str) -> Option<PathBuf>;
 
     /// Opens the dialog that prints the page of the window.
     fn print(&self) -> Result<(), chat::Failure>;
 
     /// Ends the app and starts it again.
     fn restart(&self);
-
-    /// Lets the person choose a file with presets.
-    fn pick_presets(&self) -> Option<PathBuf>;
-
-    /// Lets the person choose the file that presets are to be written to.
-    fn save_presets(&self, name: &str) -> Option<PathBuf>;
 
     /// Shows a file in the person's file manager.
     fn reveal(&self, file: &Path) -> Result<(), chat::Failure>;
@@ -57,102 +48,59 @@ pub trait Desktop: Send + Sync {
     fn quit(&self);
 }
 
+/// The files that a dialog shows: what they are called, and how their names end.
+pub type FileFilter = (&'static str, &'static [&'static str]);
+
 /// The real one: the window's own.
 pub struct NativeDesktop<R: Runtime>(pub AppHandle<R>);
 
-impl<R: Runtime> Desktop for NativeDesktop<R> {
-    fn pick_model(&self) -> Option<PathBuf> {
-        if let Some(file) = test_hooks::picked_file() {
-            return Some(file);
-        }
-        let mut dialog = self.0.dialog().file();
-        if let Some(downloads) = UserFolders::of_user().and_then(|user| user.downloads) {
-            dialog = dialog.set_directory(downloads);
-        }
-        dialog
-            .set_title("Open a SmolLM3 model")
-            .add_filter("GGUF models", &["gguf"])
-            .blocking_pick_file()?
-            .into_path()
-            .ok()
-    }
-
-    fn pick_folder(&self, title: &str, from: &Path) -> Option<PathBuf> {
-        if let Some(folder) = test_hooks::picked_file() {
-            return Some(folder);
-        }
-        self.0
-            .dialog()
-            .file()
-            .set_title(title)
-            .set_directory(from)
-            .blocking_pick_folder()?
-            .into_path()
-            .ok()
-    }
-
-    fn pick_presets(&self) -> Option<PathBuf> {
-        if let Some(file) = test_hooks::picked_file() {
-            return Some(file);
-        }
-        self.0
-            .dialog()
-            .file()
-            .set_title("Import presets")
-            .add_filter("Presets", &["json"])
-            .blocking_pick_file()?
-            .into_path()
-            .ok()
-    }
-
-    fn save_presets(&self, name: &str) -> Option<PathBuf> {
-        if let Some(file) = test_hooks::picked_file() {
-            return Some(file);
-        }
-        self.0
-            .dialog()
-            .file()
-            .set_title("Export presets")
-            .add_filter("Presets", &["json"])
-            .set_file_name(name)
-            .blocking_save_file()?
-            .into_path()
-            .ok()
-    }
-
-    fn pick_chats(&self) -> Vec<PathBuf> {
+impl<R: Runtime> NativeDesktop<R> {
+    /// What is chosen in a dialog of this title.
+    fn pick(
+        &self,
+        title: &str,
+        show: impl FnOnce(FileDialogBuilder<R>) -> Option<Vec<FilePath>>,
+    ) -> Vec<PathBuf> {
         if let Some(file) = test_hooks::picked_file() {
             return vec![file];
         }
-        let mut dialog = self.0.dialog().file();
-        if let Some(downloads) = UserFolders::of_user().and_then(|user| user.downloads) {
-            dialog = dialog.set_directory(downloads);
-        }
-        let picked = dialog
-            .set_title("Import chats")
-            .add_filter(
-                "Chats of Goldcrest, ChatGPT, Claude, Jan, LM Studio",
-                &["jsonl", "json", "zip"],
-            )
-            .blocking_pick_files();
+        let picked = show(self.0.dialog().file().set_title(title));
         let paths = picked.into_iter().flatten();
         paths.filter_map(|path| path.into_path().ok()).collect()
     }
+}
 
-    fn pick_target(&self, name: &str) -> Option<PathBuf> {
-        if let Some(file) = test_hooks::picked_file() {
-            return Some(file);
-        }
+impl<R: Runtime> Desktop for NativeDesktop<R> {
+    fn open_files(&self, title: &str, filter: FileFilter, many: bool) -> Vec<PathBuf> {
+        self.pick(title, |mut dialog| {
+            if let Some(downloads) = UserFolders::of_user().and_then(|user| user.downloads) {
+                dialog = dialog.set_directory(downloads);
+            }
+            let dialog = dialog.add_filter(filter.0, filter.1);
+            if many {
+                dialog.blocking_pick_files()
+            } else {
+                dialog.blocking_pick_file().map(|file| vec![file])
+            }
+        })
+    }
+
+    fn save_file(&self, title: &str, name: &str) -> Option<PathBuf> {
         let extension = Path::new(name).extension()?.to_str()?;
-        let picked = self
-            .0
-            .dialog()
-            .file()
-            .set_title("Export chats")
-            .set_file_name(name)
-            .add_filter(extension.to_uppercase(), &[extension])
-            .blocking_save_file()?;
-        picked.into_path().ok()
+        let show = |dialog: FileDialogBuilder<R>| {
+            let dialog = dialog.set_file_name(name);
+            let dialog = dialog.add_filter(extension.to_uppercase(), &[extension]);
+            dialog.blocking_save_file().map(|file| vec![file])
+        };
+        self.pick(title, show).pop()
+    }
+
+    fn pick_folder(&self, title: &str, from: &Path) -> Option<PathBuf> {
+        let show = |dialog: FileDialogBuilder<R>| {
+            let dialog = dialog.set_directory(from);
+            dialog.blocking_pick_folder().map(|folder| vec![folder])
+        };
+        self.pick(title, show).pop()
     }
 
     fn print(&self) -> Result<(), chat::Failure> {

@@ -81,7 +81,8 @@ macro_rules! each_command {
             list_backups,
             back_up,
             restore_backup,
-            data_folder,
+            choose_data_folder,
+            begin_in_default_folder,
             move_data_folder,
             open_link,
             check_network

@@ -45,7 +45,7 @@ impl Folders {
     }
 
     /// Whether the chats are there, or copies of them.
-    fn has_chats(&self) -> bool {
+    pub fn has_chats(&self) -> bool {
         self.database().exists() || self.data.join("copies").is_dir()
     }
 
@@ -73,14 +73,14 @@ pub fn pointer() -> Option<PathBuf> {
     Some(of_platform()?.config_dir().join("data-folder.json"))
 }
 
-/// Whether the environment names the data folder.
-pub fn fixed() -> bool {
-    from_environment().is_some()
+/// Why the data folder cannot be moved, where it cannot: the environment names it.
+pub fn fixed() -> Option<String> {
+    from_environment().map(|_| format!("{DATA_DIR} names this folder, so it is changed there."))
 }
 
 /// Why the data folder cannot be used: it was moved to a disk that is not connected, say. It must not be begun again, empty.
 pub fn fault(folders: &Folders) -> Option<String> {
-    let file = pointer().filter(|_| !fixed())?;
+    let file = pointer().filter(|_| fixed().is_none())?;
     match DataPointer::read(&file) {
         Err(error) => Some(format!(
             "{} says where your chats are, and cannot be read ({error}).",

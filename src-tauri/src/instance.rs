@@ -1,8 +1,8 @@
 //! One app per data folder: a lock on a file there. On the session bus, where there is one, the app
 //! has a name by which a second start raises its window.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,9 +13,25 @@ use crate::folders::LOCK_FILE;
 
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
+/// What the lock file says while chats are imported from the command line.
+const IMPORT: &[u8] = b"import";
+
 /// Held for as long as the app runs; the system lets go when the process ends in whatever way.
 #[derive(Debug)]
-pub struct DataLock(#[expect(dead_code, reason = "open, it is the lock")] File);
+pub struct DataLock(File);
+
+impl DataLock {
+    /// Has the window of an app that finds the lock taken say that an import runs.
+    pub fn note_import(&self) {
+        // Without that it says that an app is open.
+        let _ = (&self.0).write_all(IMPORT);
+    }
+}
+
+/// Whether the lock of a data folder is held by an import.
+pub fn is_import(data: &Path) -> bool {
+    fs::read(data.join(LOCK_FILE)).is_ok_and(|content| content == IMPORT)
+}
 
 /// Takes the lock of a data folder, which is made where there is none; `None`: another app has it.
 pub fn lock(data: &Path) -> io::Result<Option<DataLock>> {
@@ -31,6 +47,8 @@ pub fn lock(data: &Path) -> io::Result<Option<DataLock>> {
         }
         Err(TryLockError::Error(error)) => return Err(error),
     }
+    // An import may have left it.
+    file.set_len(0)?;
     Ok(Some(DataLock(file)))
 }
 
@@ -176,7 +194,12 @@ mod tests {
         }
         let other = lock(&home.path().join("other")).expect("no error");
         assert!(other.is_some(), "another folder is free");
+        assert!(!is_import(&data));
+        first.note_import();
+        assert!(is_import(&data) && lock(&data).expect("no error").is_none());
         drop(first);
+        drop(lock(&data).expect("no error").expect("free"));
+        assert!(!is_import(&data));
         assert!(lock(&data).expect("no error").is_some());
     }
 

@@ -8,6 +8,7 @@
 #[macro_use]
 mod each_command;
 mod app;
+mod applied_settings;
 mod cli;
 mod commands;
 mod data_folder;
@@ -23,6 +24,7 @@ mod given_files;
 mod importing;
 mod instance;
 mod logging;
+mod lost_folder;
 mod main_window;
 mod model;
 mod model_check;

@@ -24,6 +24,21 @@ pub enum NetworkCheck {
     NotShown { system: String },
 }
 
+/// How a process belongs to the app.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum ProcessRole {
+    /// It is the app.
+    App,
+    /// The program that downloads, which is started only when the user asks for a download.
+    Download,
+    /// It draws the window.
+    WebView,
+    /// Another that was started by the app, or by one of these.
+    Other,
+}
+
 /// The open sockets of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
@@ -32,8 +47,7 @@ pub struct ProcessSockets {
     pub pid: u32,
     /// Of its program.
     pub name: String,
-    /// Whether it is the program that downloads, which is started only when the user asks for a download.
-    pub downloads: bool,
+    pub role: ProcessRole,
     /// Whether the system let the app see its sockets.
     pub readable: bool,
     /// Those of a network, such as `TCP 10.0.0.2:51234 to 18.4.5.6:443`.
@@ -73,16 +87,35 @@ fn processes(proc: &Path, root: u32) -> Vec<ProcessSockets> {
         let sockets = tables
             .entry(namespace)
             .or_insert_with(|| Sockets::read(&process.join("net")));
-        found.push(count(pid, name, inodes, sockets));
+        let role = role(&name, pid == root);
+        found.push(count(pid, name, role, inodes, sockets));
     }
     found
 }
 
-fn count(pid: u32, name: String, inodes: Option<Vec<u64>>, sockets: &Sockets) -> ProcessSockets {
+fn role(name: &str, is_root: bool) -> ProcessRole {
+    if is_root {
+        ProcessRole::App
+    } else if name == "goldcrest-fetch" {
+        ProcessRole::Download
+    } else if name.starts_with("WebKit") {
+        ProcessRole::WebView
+    } else {
+        ProcessRole::Other
+    }
+}
+
+fn count(
+    pid: u32,
+    name: String,
+    role: ProcessRole,
+    inodes: Option<Vec<u64>>,
+    sockets: &Sockets,
+) -> ProcessSockets {
     let mut counted = ProcessSockets {
         pid,
-        downloads: name.strip_suffix(std::env::consts::EXE_SUFFIX) == Some("goldcrest-fetch"),
         name,
+        role,
         readable: inodes.is_some(),
         network: Vec::new(),
         local: 0,

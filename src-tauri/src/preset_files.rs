@@ -29,7 +29,7 @@ pub fn export(
         [Preset { content, .. }] => file_name(&content.name),
         _ => "Goldcrest presets.json".to_owned(),
     };
-    let Some(path) = desktop.save_presets(&name) else {
+    let Some(path) = desktop.save_file("Export presets", &name) else {
         return Ok(None);
     };
     let contents: Vec<_> = presets.into_iter().map(|preset| preset.content).collect();
@@ -40,10 +40,11 @@ pub fn export(
 
 /// What was added; `None`: the user closed the dialog.
 pub fn import(chat: &Chat, desktop: &dyn Desktop) -> Result<Option<ImportedPresets>, Failure> {
-    let Some(path) = desktop.pick_presets() else {
+    let picked = desktop.open_files("Import presets", ("Presets", &["json"]), false);
+    let Some(path) = picked.first() else {
         return Ok(None);
     };
-    let ReadPresets { presets, left_out } = file::read(&path)?;
+    let ReadPresets { presets, left_out } = file::read(path)?;
     let ids = chat.add_presets(presets)?;
     Ok(Some(ImportedPresets { ids, left_out }))
 }

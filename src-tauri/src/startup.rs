@@ -19,6 +19,9 @@ pub enum StartError {
     /// Another Goldcrest has the lock of the data folder.
     #[error("Goldcrest is running already with the data folder {0}.")]
     InUse(String),
+    /// `goldcrest import` has it.
+    #[error("Chats are being imported from the command line.")]
+    Importing,
     /// The data folder that was chosen is not there.
     #[error("{0}")]
     FolderMissing(String),
@@ -46,6 +49,7 @@ impl StartError {
         let StartError::Store(error) = self else {
             return match self {
                 StartError::InUse(_) => StartProblemKind::InUse,
+                StartError::Importing => StartProblemKind::Importing,
                 StartError::FolderMissing(_) => StartProblemKind::FolderMissing,
                 _ => StartProblemKind::Other,
             };
@@ -125,6 +129,14 @@ impl Startup {
     /// What the page is to show. Reads all copies where they would help.
     pub fn view(&self) -> StartState {
         self.show(self.error().as_ref())
+    }
+
+    /// Refused unless the data folder that was chosen is gone.
+    pub fn needs_folder(&self) -> Result<(), Failure> {
+        match self.error().as_ref() {
+            Some(StartError::FolderMissing(_)) => Ok(()),
+            _ => Err(Failure::other("The data folder is in its place.")),
+        }
     }
 
     /// Opens again: what was wrong may have been mended.

@@ -17,7 +17,7 @@ use tauri::webview::InvokeRequest;
 use tauri::{App, DragDropEvent, Manager, Url, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 use tempfile::TempDir;
 
-use crate::desktop::Desktop;
+use crate::desktop::{Desktop, FileFilter};
 use crate::events::Events;
 use crate::folders::Folders;
 use crate::given_files::GivenFile;
@@ -82,29 +82,22 @@ struct QuietDesktop {
 }
 
 impl Desktop for QuietDesktop {
-    fn pick_model(&self) -> Option<PathBuf> {
-        self.picks.lock().expect("not poisoned").take()
+    fn open_files(&self, _: &str, _: FileFilter, _: bool) -> Vec<PathBuf> {
+        let picked = self.picks.lock().expect("not poisoned").take();
+        picked.into_iter().collect()
+    }
+
+    fn save_file(&self, _: &str, name: &str) -> Option<PathBuf> {
+        let picked = self.picks.lock().expect("not poisoned").take()?;
+        Some(if picked.is_dir() {
+            picked.join(name)
+        } else {
+            picked
+        })
     }
 
     fn pick_folder(&self, _: &str, _: &Path) -> Option<PathBuf> {
         self.picks.lock().expect("not poisoned").take()
-    }
-
-    fn pick_presets(&self) -> Option<PathBuf> {
-        self.picks.lock().expect("not poisoned").take()
-    }
-
-    fn save_presets(&self, _: &str) -> Option<PathBuf> {
-        self.picks.lock().expect("not poisoned").take()
-    }
-
-    fn pick_chats(&self) -> Vec<PathBuf> {
-        self.pick_model().into_iter().collect()
-    }
-
-    fn pick_target(&self, name: &str) -> Option<PathBuf> {
-        let folder = self.pick_model()?;
-        Some(folder.join(name))
     }
 
     fn print(&self) -> Result<(), chat::Failure> {
@@ -497,6 +490,10 @@ fn a_start_that_failed_is_mended_through_the_door() {
         *window.desktop.opened.lock().expect("not poisoned"),
         [folders.data.display().to_string(), "quit".to_owned()]
     );
+    for command in ["choose_data_folder", "begin_in_default_folder"] {
+        let error = window.invoke(command, json!({})).expect_err("it is there");
+        assert_eq!(error["message"], "The data folder is in its place.");
+    }
     let started = window.invoke("start_empty", json!({})).expect("allowed");
     assert_eq!(started, json!({ "type": "ready" }));
     std::fs::remove_dir_all(&folders.data).expect("removed");

@@ -7,11 +7,12 @@
 use std::path::Path;
 
 use ::models::{DownloadState, ModelList};
-use chat::{ChatEvent, ChatSnapshot, GoodCopy};
+use chat::{ChatEvent, ChatSnapshot, DatabaseCopy};
 use chat_files::Source;
 use serde::Serialize;
 
 use crate::environment::Overrides;
+use crate::folders;
 use crate::model_check::ModelCheck;
 
 /// Why the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another
@@ -30,6 +31,8 @@ pub enum StartProblemKind {
     Held,
     DiskFull,
     InUse,
+    /// An import from the command line has the data folder.
+    Importing,
     /// The data folder is on a disk that is not connected.
     FolderMissing,
     Other,
@@ -44,7 +47,7 @@ pub struct StartProblem {
     pub message: String,
     pub folder: String,
     /// Those that are whole, the newest first.
-    pub copies: Vec<GoodCopy>,
+    pub copies: Vec<DatabaseCopy>,
     /// The name that the database would get; none where there is none, or another in its place would not help.
     pub kept_as: Option<String>,
     /// The database is damaged in a part that opening does not read, and can be used as it is.
@@ -67,6 +70,8 @@ pub enum StartState {
 pub struct Snapshot {
     pub version: String,
     pub data_folder: String,
+    /// Why the data folder cannot be moved, where it cannot.
+    pub data_folder_fixed: Option<String>,
     pub log_file: String,
     /// The most threads that may be set.
     pub max_threads: u32,
@@ -83,6 +88,7 @@ impl Snapshot {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             data_folder: text(data_folder),
+            data_folder_fixed: folders::fixed(),
             log_file: text(log_file),
             max_threads: chat::max_threads(),
             overrides: Overrides::of_session(),

@@ -56,10 +56,17 @@ async function recover(host: Host, target: HTMLElement): Promise<string | null> 
   return note;
 }
 
+/** The note with which the page was begun again. */
+function noteBefore(): string | null {
+  const { note = null } = (history.state ?? {}) as { note?: string | null };
+  history.replaceState(null, "");
+  return note;
+}
+
 const target = document.getElementById("app") ?? document.body;
 try {
   const host = await openHost();
-  const note = await recover(host, target);
+  const note = (await recover(host, target)) ?? noteBefore();
   const app = new AppState(host);
   await Promise.all([app.start(), fonts()]);
   mount(App, { target, props: { app } });

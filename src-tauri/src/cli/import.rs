@@ -20,11 +20,17 @@ pub fn run(args: &ImportArgs) -> Result<(), CliError> {
     let lock = instance::lock(&folders.data);
     let lock = lock.map_err(|error| CliError::file(&folders.data, error))?;
     // Until the end: the app alone writes its chats while it is open.
-    let Some(_lock) = lock else {
+    let Some(lock) = lock else {
+        if instance::is_import(&folders.data) {
+            return Err(CliError::message(
+                "another import is running; wait until it is done",
+            ));
+        }
         return Err(CliError::message(
             "Goldcrest is open. Import the files there (Settings, Chats and data), or close it first.",
         ));
     };
+    lock.note_import();
     let message = |error: chat::StoreError| CliError::message(error.to_string());
     let store = Store::open(&folders.database()).map_err(message)?;
     let (added, _) = Interrupt::listen().during(|cancel| {

@@ -2,18 +2,27 @@
 
 use std::sync::Arc;
 
-use chat::{Chat, ChatId, Failure, GoodCopy};
+use chat::{Chat, ChatId, DatabaseCopy, Failure};
 use chat_files::WriteOptions;
 use tauri::State;
 
-use crate::data_folder::{DataFolder, Move};
-use crate::desktop::Desktop;
+use crate::applied_settings::follow;
+use crate::data_folder::Move;
+use crate::desktop::{Desktop, FileFilter};
 use crate::events::Events;
 use crate::exporting::Export;
-use crate::folders::Folders;
+use crate::folders::{self, Folders};
+use crate::lost_folder;
 use crate::models::Models;
 use crate::reply::{Reply, ask, blocking};
+use crate::startup::Startup;
 use crate::transfers::Transfers;
+
+/// What chats are imported from.
+const CHATS: FileFilter = (
+    "Chats of Goldcrest, ChatGPT, Claude, Jan, LM Studio",
+    &["jsonl", "json", "zip"],
+);
 
 /// Lets the person choose a file, and exports chats to it. How far that is comes as events. False when
 /// the dialog was closed without a choice.
@@ -35,7 +44,8 @@ pub async fn export_chats(
             Some([one]) => Some(chat.record(*one)?.chat.title),
             _ => None,
         };
-        let Some(file) = desktop.pick_target(&what.file_name(title.as_deref())) else {
+        let Some(file) = desktop.save_file("Export chats", &what.file_name(title.as_deref()))
+        else {
             return Ok(false);
         };
         transfers.export(&chat, &events, database, what, file)?;
@@ -58,7 +68,7 @@ pub async fn import_chats(
     let (transfers, events) = (Transfers::clone(&transfers), Events::clone(&events));
     let desktop = Arc::clone(&desktop);
     blocking(move || {
-        let files = desktop.pick_chats();
+        let files = desktop.open_files("Import chats", CHATS, true);
         if files.is_empty() {
             return Ok(false);
         }
@@ -98,24 +108,24 @@ pub async fn print_page(desktop: State<'_, Arc<dyn Desktop>>) -> Reply<()> {
     blocking(move || desktop.print()).await?
 }
 
-/// The copies of the database that are whole, the newest first. This reads them all.
+/// The copies of the database, and what it was before a restore. They are checked when one is restored.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-pub async fn list_backups(folders: State<'_, Folders>) -> Reply<Vec<GoodCopy>> {
+pub async fn list_backups(folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
     let database = folders.database();
-    blocking(move || chat::good_copies(&database)).await
+    blocking(move || chat::listed_copies(&database)).await
 }
 
 /// Makes a copy of the database now; returns all of them.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-pub async fn back_up(folders: State<'_, Folders>) -> Reply<Vec<GoodCopy>> {
+pub async fn back_up(folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
     let database = folders.database();
     blocking(move || {
         let now = jiff::Zoned::now();
         let time = now.strftime("%H:%M").to_string();
         chat::back_up(&database, &now.date().to_string(), &time)?;
-        Ok(chat::good_copies(&database))
+        Ok(chat::listed_copies(&database))
     })
     .await?
 }
@@ -137,17 +147,53 @@ pub async fn restore_backup(
         Ok((kept, chat.snapshot()?.settings))
     })
     .await?;
-    desktop.set_theme(settings.theme);
-    desktop.set_zoom(settings.zoom);
-    models.settings_changed(settings);
+    follow(&settings, &models, &desktop);
     let name = kept.file_name().unwrap_or_default();
     Ok(name.to_string_lossy().into_owned())
 }
 
+/// Where the data folder is gone: lets the person choose another one with chats, with which the app starts again. False
+/// when the dialog was closed without a choice.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-pub async fn data_folder(folders: State<'_, Folders>) -> Reply<DataFolder> {
-    Ok(DataFolder::of(&folders))
+pub async fn choose_data_folder(
+    startup: State<'_, Arc<Startup>>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<bool> {
+    let (startup, desktop) = (Arc::clone(&startup), Arc::clone(&desktop));
+    blocking(move || {
+        startup.needs_folder()?;
+        let pointer = folders::pointer().ok_or_else(no_home)?;
+        let from = pointer.parent().unwrap_or(&pointer);
+        let Some(folder) = desktop.pick_folder("Choose the folder with your chats", from) else {
+            return Ok(false);
+        };
+        lost_folder::choose(&pointer, &folder)?;
+        desktop.restart();
+        Ok(true)
+    })
+    .await?
+}
+
+/// Where the data folder is gone: starts the app again with the folder in which it begins.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn begin_in_default_folder(
+    startup: State<'_, Arc<Startup>>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<()> {
+    let (startup, desktop) = (Arc::clone(&startup), Arc::clone(&desktop));
+    blocking(move || {
+        startup.needs_folder()?;
+        lost_folder::begin_again(&folders::pointer().ok_or_else(no_home)?)?;
+        desktop.restart();
+        Ok(())
+    })
+    .await?
+}
+
+fn no_home() -> Failure {
+    Failure::other("No home folder was found, so the choice could not be kept.")
 }
 
 /// Lets the person choose a folder, and moves the data there. How far that is comes as events; at the end the app starts
@@ -162,19 +208,19 @@ pub async fn move_data_folder(
     events: State<'_, Events>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Reply<bool> {
-    let (chat, folders) = (chat.inner().clone(), folders.inner().clone());
+    let (chat, data) = (chat.inner().clone(), folders.inner().clone());
     let (transfers, events) = (Transfers::clone(&transfers), Events::clone(&events));
     let desktop = Arc::clone(&desktop);
     blocking(move || {
-        if let Some(reason) = DataFolder::of(&folders).fixed {
+        if let Some(reason) = folders::fixed() {
             return Err(Failure::other(reason));
         }
-        let from = folders.data.parent().unwrap_or(&folders.data);
+        let from = data.data.parent().unwrap_or(&data.data);
         let Some(to) = desktop.pick_folder("Choose an empty folder for your chats", from) else {
             return Ok(false);
         };
-        let plan = Move::plan(&folders.data, &to)?;
-        transfers.move_data(&chat, &events, desktop, &folders.database(), plan, keep)?;
+        let plan = Move::plan(&data.data, &to)?;
+        transfers.move_data(&chat, &events, desktop, &data.database(), plan, keep)?;
         Ok(true)
     })
     .await?

@@ -92,7 +92,12 @@ fn the_sockets_of_all_processes_below_are_counted_by_kind() {
         .map(str::to_owned)
     );
     assert_eq!(fetch.network, ["TCP 10.0.0.2:51234 to 192.168.1.1:443"]);
-    assert_eq!((app.downloads, fetch.downloads), (false, true));
+    assert_eq!(
+        (app.role, fetch.role),
+        (ProcessRole::App, ProcessRole::Download)
+    );
+    assert_eq!(role("WebKitWebProcess", false), ProcessRole::WebView);
+    assert_eq!(role("goldcrest", false), ProcessRole::Other);
     assert!(found.iter().all(|process| process.readable));
 }
 

@@ -176,8 +176,13 @@ fn a_backup_is_made_listed_and_restored() {
             .expect("a name")
             .starts_with("goldcrest-set-aside-")
     );
-    let chats = window.invoke("snapshot", json!({})).expect("a snapshot")["chats"].clone();
-    assert_eq!(chats.as_array().expect("a list").len(), 1);
+    let chats = || window.invoke("snapshot", json!({})).expect("a snapshot")["chats"].clone();
+    assert_eq!(chats().as_array().expect("a list").len(), 1);
+    // And back.
+    window
+        .invoke("restore_backup", json!({ "copy": kept }))
+        .expect("restored");
+    assert_eq!(chats().as_array().expect("a list").len(), 2);
     window
         .invoke("restore_backup", json!({ "copy": "../x" }))
         .expect_err("no copy");

@@ -51,6 +51,9 @@ fn the_chats_are_opened_once_the_data_folder_is_free_and_it_is_kept() {
     );
     assert!(app.try_state::<Chat>().is_none());
 
+    other.note_import();
+    let error = open().expect_err("an import has it");
+    assert!(matches!(error, StartError::Importing), "{error}");
     drop(other);
     open().expect("it opens");
     let chat = app.state::<Chat>();

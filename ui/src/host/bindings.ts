@@ -137,16 +137,22 @@ export const commands = {
 	chatAsHtml: (id: ChatId, thinking: boolean) => __TAURI_INVOKE<string>("chat_as_html", { id, thinking }),
 	/**  Opens the dialog that prints the page. */
 	printPage: () => __TAURI_INVOKE<null>("print_page"),
-	/**  The copies of the database that are whole, the newest first. This reads them all. */
-	listBackups: () => __TAURI_INVOKE<GoodCopy[]>("list_backups"),
+	/**  The copies of the database, and what it was before a restore. They are checked when one is restored. */
+	listBackups: () => __TAURI_INVOKE<DatabaseCopy[]>("list_backups"),
 	/**  Makes a copy of the database now; returns all of them. */
-	backUp: () => __TAURI_INVOKE<GoodCopy[]>("back_up"),
+	backUp: () => __TAURI_INVOKE<DatabaseCopy[]>("back_up"),
 	/**
 	 *  Puts a copy in the place of the database, which is kept; returns the name under which it is. The page begins again
 	 *  then.
 	 */
 	restoreBackup: (copy: string) => __TAURI_INVOKE<string>("restore_backup", { copy }),
-	dataFolder: () => __TAURI_INVOKE<DataFolder>("data_folder"),
+	/**
+	 *  Where the data folder is gone: lets the person choose another one with chats, with which the app starts again. False
+	 *  when the dialog was closed without a choice.
+	 */
+	chooseDataFolder: () => __TAURI_INVOKE<boolean>("choose_data_folder"),
+	/**  Where the data folder is gone: starts the app again with the folder in which it begins. */
+	beginInDefaultFolder: () => __TAURI_INVOKE<null>("begin_in_default_folder"),
 	/**
 	 *  Lets the person choose a folder, and moves the data there. How far that is comes as events; at the end the app starts
 	 *  again. `keep`: the old folder stays as it is. False when the dialog was closed without a choice.
@@ -421,11 +427,33 @@ export type ContextUsage = {
 	messageRoom: number,
 };
 
-/**  What the page shows of it. */
-export type DataFolder = {
-	path: string,
-	/**  Why it cannot be moved, where it cannot. */
-	fixed: string | null,
+/**  What a copy was made for. */
+export type CopyReason = 
+/**  It is that of a day. */
+"daily" | 
+/**  The user asked for it. */
+"asked-for" | 
+/**  An update of the app was about to change the database. */
+"before-update" | 
+/**  It is the database itself, as it was when another file took its place. */
+"set-aside";
+
+/**  A copy that can be put in the database's place. */
+export type DatabaseCopy = {
+	/**  Its file name. */
+	name: string,
+	/**  What it was made for. */
+	reason: CopyReason,
+	/**  The ISO date when it was made; `None`: it was made before an update of the app. */
+	day: string | null,
+	/**  The time of that day, as 14:05, where the user asked for it. */
+	time: string | null,
+	/**  Which one of that day it is, where several were set aside. */
+	number: number,
+	/**  Its size in bytes. */
+	bytes: number,
+	/**  The chats in it that are not deleted. */
+	chats: number,
 };
 
 /**  Where a model computes, and why there. */
@@ -576,20 +604,6 @@ export type Format =
 "markdown" | 
 /**  The shown branches, as one page that looks like the app. */
 "html";
-
-/**  A copy that can be put in the database's place. */
-export type GoodCopy = {
-	/**  Its file name. */
-	name: string,
-	/**  The ISO date when it was made; `None`: it was made before an update of the app. */
-	day: string | null,
-	/**  The time of that day, as 14:05, where the user asked for it. */
-	time: string | null,
-	/**  Its size in bytes. */
-	bytes: number,
-	/**  The chats in it that are not deleted. */
-	chats: number,
-};
 
 /**  What the host tells the page without being asked. */
 export type HostEvent = ChatEvent | ShellEvent;
@@ -902,13 +916,23 @@ export type PresetContent = {
 /**  Names a preset. */
 export type PresetId = number;
 
+/**  How a process belongs to the app. */
+export type ProcessRole = 
+/**  It is the app. */
+"app" | 
+/**  The program that downloads, which is started only when the user asks for a download. */
+"download" | 
+/**  It draws the window. */
+"web-view" | 
+/**  Another that was started by the app, or by one of these. */
+"other";
+
 /**  The open sockets of a process. */
 export type ProcessSockets = {
 	pid: number,
 	/**  Of its program. */
 	name: string,
-	/**  Whether it is the program that downloads, which is started only when the user asks for a download. */
-	downloads: boolean,
+	role: ProcessRole,
 	/**  Whether the system let the app see its sockets. */
 	readable: boolean,
 	/**  Those of a network, such as `TCP 10.0.0.2:51234 to 18.4.5.6:443`. */
@@ -1083,6 +1107,8 @@ opens: boolean } |
 export type Snapshot = {
 	version: string,
 	dataFolder: string,
+	/**  Why the data folder cannot be moved, where it cannot. */
+	dataFolderFixed: string | null,
 	logFile: string,
 	/**  The most threads that may be set. */
 	maxThreads: number,
@@ -1128,7 +1154,7 @@ export type StartProblem = {
 	message: string,
 	folder: string,
 	/**  Those that are whole, the newest first. */
-	copies: GoodCopy[],
+	copies: DatabaseCopy[],
 	/**  The name that the database would get; none where there is none, or another in its place would not help. */
 	keptAs: string | null,
 	/**  The database is damaged in a part that opening does not read, and can be used as it is. */
@@ -1140,6 +1166,8 @@ export type StartProblem = {
  *  program has the database.
  */
 export type StartProblemKind = "damaged" | "missing" | "newer" | "foreign" | "unreadable" | "read-only" | "folder-not-writable" | "held" | "disk-full" | "in-use" | 
+/**  An import from the command line has the data folder. */
+"importing" | 
 /**  The data folder is on a disk that is not connected. */
 "folder-missing" | "other";
 

@@ -5,7 +5,7 @@ import { downloadWords, notShownWords, reportText, whenWords } from "./network";
 const process = (part: Partial<ProcessSockets>): ProcessSockets => ({
   pid: 10,
   name: "goldcrest",
-  downloads: false,
+  role: "app",
   readable: true,
   network: [],
   local: 3,
@@ -18,14 +18,14 @@ const at = new Date("2026-11-24T08:00:00Z");
 test("a report says when, of which programs, and what each has open", () => {
   const processes = [
     process({}),
-    process({ pid: 11, name: "WebKitWebProcess", kernel: 1, unconnected: 2 }),
+    process({ pid: 11, name: "WebKitWebProcess", role: "web-view", kernel: 1, unconnected: 2 }),
     process({
       pid: 12,
       name: "goldcrest-fetch",
-      downloads: true,
+      role: "download",
       network: ["TCP 10.0.0.2:5 to 1.2.3.4:443"],
     }),
-    process({ pid: 13, name: "other", readable: false }),
+    process({ pid: 13, name: "other", role: "other", readable: false }),
   ];
   const text = reportText({ check: { type: "counted", processes }, at }, 0, "0.1.0");
   expect(text).toContain("Goldcrest 0.1.0\nNetwork connections, checked 2026-11-24T08:00:00.000Z");

@@ -9,16 +9,16 @@ export const HOW =
 const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`;
 
 /** How a program belongs to the app. */
-export function roleOf({ name, downloads }: ProcessSockets, first: boolean): string {
-  if (first) return "the app";
-  if (downloads) return "the download that you started";
-  if (name.startsWith("WebKit")) return "draws the window";
-  return "started by the app";
-}
+export const ROLES: Record<ProcessSockets["role"], string> = {
+  app: "the app",
+  download: "the download that you started",
+  "web-view": "draws the window",
+  other: "started by the app",
+};
 
 /** What a download has open, if one runs. */
 export function downloadWords({ processes }: Counted): string | null {
-  const download = processes.filter(({ downloads }) => downloads);
+  const download = processes.filter(({ role }) => role === "download");
   if (download.length === 0) return null;
   const count = download.reduce((sum, { network }) => sum + network.length, 0);
   return `goldcrest-fetch, the program that downloads the model you asked for, has ${count}. It ends with the download.`;
@@ -42,9 +42,9 @@ export function reportText(
 ): string {
   const head = [`Goldcrest ${version}`, `Network connections, checked ${at.toISOString()}`];
   if (check.type === "notShown") return [...head, "", notShownWords(check.system)].join("\n");
-  const processes = check.processes.flatMap((process, at) => [
+  const processes = check.processes.flatMap((process) => [
     "",
-    `${process.name}, process ${process.pid} (${roleOf(process, at === 0)})`,
+    `${process.name}, process ${process.pid} (${ROLES[process.role]})`,
     ...(process.readable ? socketLines(process) : ["  Its sockets could not be read."]),
   ]);
   const sum = connections === null ? "not known" : String(connections);

@@ -6,6 +6,7 @@ import type {
   HostEvent,
   Message,
   QueuedMessage,
+  Snapshot,
   Undone,
 } from "../host/host";
 import { Announcer } from "./announcer.svelte";
@@ -40,6 +41,15 @@ export type ShownPaste = { name: string; text: string; remove: () => void };
 
 /** How long the window waits for the list of models. */
 const LIST_WITHIN_MS = 150;
+
+/** What the app says of itself. */
+type About = Pick<Snapshot, "version" | "dataFolder" | "dataFolderFixed" | "logFile">;
+
+/** Begins the page again, which then shows the note. */
+function beginAgain(note: string): void {
+  history.replaceState({ note }, "");
+  location.reload();
+}
 
 /** The application as the window sees it: one class per concern, and the moves that touch several. */
 export class App {
@@ -83,7 +93,7 @@ export class App {
   #sendsAfterStop: number | null = null;
   /** A temporary chat that is about to be another one. */
   #leaving: number | null = null;
-  about = $state.raw({ version: "", dataFolder: "", logFile: "" });
+  about = $state.raw<About>({ version: "", dataFolder: "", dataFolderFixed: null, logFile: "" });
 
   constructor(private readonly host: Host) {
     this.chats = new Chats(host, this.notices);
@@ -109,7 +119,7 @@ export class App {
       this.preferences.resave();
     });
     this.transfers = new Transfers(host, this.notices);
-    this.backups = new Backups(host, this.notices, () => location.reload());
+    this.backups = new Backups(host, this.notices, beginAgain);
     this.transfers.onbegin = () => (this.settingsPage = null);
     this.notices.undo = () => void this.undo();
     this.notices.redo = () => void this.redo();
@@ -160,8 +170,8 @@ export class App {
     await this.host.subscribe((event) => receive(event));
     const listed = this.models.refresh();
     const snapshot = await this.host.snapshot();
-    const { version, dataFolder, logFile } = snapshot;
-    this.about = { version, dataFolder, logFile };
+    const { version, dataFolder, dataFolderFixed, logFile } = snapshot;
+    this.about = { version, dataFolder, dataFolderFixed, logFile };
     this.#firstStart = snapshot.firstStart;
     this.chats.take(snapshot.chats);
     this.folders.take(snapshot.folders);

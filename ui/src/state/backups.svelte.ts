@@ -1,31 +1,32 @@
-import type { DataFolder, GoodCopy, Host } from "../host/host";
+import type { DatabaseCopy, Host } from "../host/host";
 import { copyName } from "./recovery.svelte";
 import { type Notices, reason } from "./notices.svelte";
 
-/** The copies of the database, and the folder where all is kept. */
+/** The copies of the database, and the move of the folder where all is kept. */
 export class Backups {
   /** The newest first; null while they are read. */
-  copies = $state.raw<GoodCopy[] | null>(null);
-  folder = $state.raw<DataFolder | null>(null);
+  copies = $state.raw<DatabaseCopy[] | null>(null);
   /** What is being done, in words. */
   busy = $state("");
   /** The copy whose restoring is to be confirmed. */
   asked = $state<string | null>(null);
+  /** Whether the move of the data folder is to be confirmed. */
+  moves = $state(false);
   /** Why the last thing did not work. */
   error = $state("");
 
   constructor(
     private readonly host: Host,
     private readonly notices: Notices,
-    /** Begins the page again, with what is there now. */
-    private readonly reload: () => void,
+    /** Begins the page again, with what is there now, and with a note for the user. */
+    private readonly reload: (note: string) => void,
   ) {}
 
   async load(): Promise<void> {
     this.error = "";
     this.asked = null;
+    this.moves = false;
     try {
-      this.folder = await this.host.dataFolder();
       const copies = await this.host.listBackups();
       // One that is being made brings a newer list.
       if (this.busy === "") this.copies = copies;
@@ -41,14 +42,17 @@ export class Backups {
     });
   }
 
-  async restore(copy: GoodCopy): Promise<void> {
+  async restore(copy: DatabaseCopy): Promise<void> {
     await this.#act(`Restoring ${copyName(copy)}…`, async () => {
-      await this.host.restoreBackup(copy.name);
-      this.reload();
+      const kept = await this.host.restoreBackup(copy.name);
+      this.reload(
+        `Your chats are those of ${copyName(copy).replace("the chats", "the time")}. Those that were here are kept as ${kept}, and can be restored like a backup.`,
+      );
     });
   }
 
   async move(keep: boolean): Promise<void> {
+    this.moves = false;
     await this.#act("", async () => {
       await this.host.moveDataFolder(keep);
     });

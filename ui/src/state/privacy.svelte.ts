@@ -16,7 +16,7 @@ export class Privacy {
   /** Connections of the app, without those of a download; null: they were not counted, or not all of them. */
   readonly connections = $derived.by((): number | null => {
     if (this.last?.check.type !== "counted") return null;
-    const own = this.last.check.processes.filter(({ downloads }) => !downloads);
+    const own = this.last.check.processes.filter(({ role }) => role !== "download");
     if (own.some(({ readable }) => !readable)) return null;
     return own.reduce((sum, { network }) => sum + network.length, 0);
   });

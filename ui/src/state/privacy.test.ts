@@ -16,7 +16,7 @@ const of = async (check: NetworkCheck): Promise<Privacy> => {
 const process: ProcessSockets = {
   pid: 10,
   name: "goldcrest",
-  downloads: false,
+  role: "app",
   readable: true,
   network: [],
   local: 3,
@@ -25,7 +25,7 @@ const process: ProcessSockets = {
 };
 
 test("the connections of the app are counted, without those of a download", async () => {
-  const fetch = { ...process, downloads: true, network: ["TCP"] };
+  const fetch = { ...process, role: "download" as const, network: ["TCP"] };
   const web = { ...process, network: ["TCP", "UDP"] };
   const count = async (...processes: ProcessSockets[]): Promise<number | null> =>
     (await of({ type: "counted", processes })).connections;

@@ -1,4 +1,4 @@
-import type { GoodCopy, Host, StartProblem, StartState } from "../host/host";
+import type { DatabaseCopy, Host, StartProblem, StartState } from "../host/host";
 import { reason } from "./notices.svelte";
 
 /** A start that failed: what is wrong, and the ways out of it. */
@@ -19,7 +19,7 @@ export class Recovery {
     this.problem = $state.raw(problem);
   }
 
-  restore(copy: GoodCopy): Promise<void> {
+  restore(copy: DatabaseCopy): Promise<void> {
     const note = `Goldcrest goes on from ${copyName(copy)}.${this.#kept()}`;
     return this.#act("Restoring the copy…", () => this.host.restoreCopy(copy.name), note);
   }
@@ -41,6 +41,30 @@ export class Recovery {
 
   retry(): Promise<void> {
     return this.#act("Trying again…", () => this.host.retryStart(), null);
+  }
+
+  /** Goes on with another folder in which chats are; the app then starts again. */
+  chooseFolder(): Promise<void> {
+    return this.#leave(() => this.host.chooseDataFolder());
+  }
+
+  /** Goes on with the folder in which the app begins; the app then starts again. */
+  beginInDefaultFolder(): Promise<void> {
+    return this.#leave(async () => {
+      await this.host.beginInDefaultFolder();
+      return true;
+    });
+  }
+
+  async #leave(act: () => Promise<boolean>): Promise<void> {
+    if (this.busy !== null) return;
+    this.busy = "Goldcrest starts again…";
+    this.error = "";
+    const leaves = await act().catch((error: unknown) => {
+      this.error = reason(error);
+      return false;
+    });
+    if (!leaves) this.busy = null;
   }
 
   async showFolder(): Promise<void> {
@@ -76,11 +100,13 @@ export class Recovery {
 }
 
 /** What a person calls a copy: by its day. */
-export function copyName({ day, time }: GoodCopy): string {
+export function copyName({ reason, day, time, number }: DatabaseCopy): string {
   if (day === null) return "the copy made before the last update";
   const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
   const options = { day: "numeric", month: "long", year: "numeric" } as const;
   const words = new Date(year, month - 1, date).toLocaleDateString("en-GB", options);
+  if (reason === "set-aside")
+    return `the chats before a restore, ${words}${number > 1 ? ` (${number})` : ""}`;
   return time === null ? `the copy of ${words}` : `the copy of ${words}, ${time}`;
 }
 
@@ -141,12 +167,17 @@ export function explain({ kind, copies, opens }: StartProblem): { title: string;
     case "folder-missing":
       return {
         title: "The folder with your chats is not there",
-        text: "You moved your chats to it. Perhaps its disk is not connected. Connect it, then try again.",
+        text: "You moved your chats to it. Perhaps its disk is not connected. Connect it, then try again. If they are in another folder now, choose that one. Or begin in the default folder: nothing is deleted.",
       };
     case "in-use":
       return {
         title: "Goldcrest is open already",
         text: "It uses the same data folder, but its window could not be brought to the front. Go on there, or close it and try again.",
+      };
+    case "importing":
+      return {
+        title: "Chats are being imported",
+        text: "“goldcrest import” adds them from the command line. Wait until it is done, then try again.",
       };
     case "other":
       return { title: "Goldcrest could not start", text: "Your chats were not changed." };

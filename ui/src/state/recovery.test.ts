@@ -84,6 +84,7 @@ test("every kind of failed start is explained in its own words", () => {
     held: /Another program/,
     "disk-full": /disk is full/,
     "in-use": /open already/,
+    importing: /being imported/,
     missing: /chats is missing/,
     other: /could not start/,
   };
@@ -106,12 +107,15 @@ test("one thing is done at a time", async () => {
 });
 
 test("copies have the names that people give them", () => {
-  const copy = { name: "x", time: null, bytes: 1e6, chats: 1 };
+  const copy = { name: "x", reason: "daily", time: null, number: 1, bytes: 1e6, chats: 1 } as const;
   expect(copyName({ ...copy, day: "2026-03-05" })).toBe("the copy of 5 March 2026");
   expect(copyName({ ...copy, day: "2026-03-05", time: "14:05" })).toBe(
     "the copy of 5 March 2026, 14:05",
   );
   expect(copyName({ ...copy, day: null })).toBe("the copy made before the last update");
+  const aside = { ...copy, reason: "set-aside", day: "2026-03-05" } as const;
+  expect(copyName(aside)).toBe("the chats before a restore, 5 March 2026");
+  expect(copyName({ ...aside, number: 2 })).toBe("the chats before a restore, 5 March 2026 (2)");
 });
 
 test("damage is explained with the copies that there are", () => {
@@ -121,4 +125,17 @@ test("damage is explained with the copies that there are", () => {
   expect(explain({ ...damaged, opens: true }).text).toMatch(/still opens/);
   expect(explain(missing).text).toMatch(/go on from a copy/);
   expect(explain({ ...missing, copies: [] }).text).toMatch(/no good copy/);
+});
+
+test("a folder that is gone is chosen again, or left for the first one", async () => {
+  const { host, recovery: start } = recovery({ kind: "folder-missing", copies: [], keptAs: null });
+  host.closesDialogs = true;
+  await start.chooseFolder();
+  expect(start.busy).toBeNull();
+  host.chooseDataFolder = () => Promise.reject({ code: "other", message: "There are no chats." });
+  await start.chooseFolder();
+  expect([start.error, start.busy]).toEqual(["There are no chats.", null]);
+  await start.beginInDefaultFolder();
+  expect(host.calls).toContainEqual(["beginInDefaultFolder"]);
+  expect([start.error, start.busy]).toEqual(["", "Goldcrest starts again…"]);
 });

@@ -56,23 +56,26 @@ scene("all is exported and imported from the settings", {}, async (page) => {
 scene("a backup is made, and restored after a question", {}, async (page) => {
   await settings(page);
   const list = page.getByRole("list", { name: "Backups" });
-  assert.equal(await list.getByRole("listitem").count(), 3);
+  assert.equal(await list.getByRole("listitem").count(), 4);
   await button(page, "Back up now").click();
-  await list.getByText("24 November 2026, 14:03").waitFor();
+  await list.getByText("24 November 2026, 14:04").waitFor();
   await list.getByRole("button", { name: /Restore the copy of 21 November 2026/u }).click();
   await list.getByText("The present ones are kept").waitFor();
   assert.deepEqual(await calls(page, "restoreBackup"), []);
   const reloaded = page.waitForNavigation();
   await list.getByRole("button", { name: "Restore", exact: true }).click();
   await reloaded;
+  await toast(page, "kept as goldcrest-set-aside-2026-11-24.db").waitFor();
 });
 
 scene("the data folder is shown, opened and moved", {}, async (page) => {
   await settings(page);
   await page.getByText("~/.local/share/goldcrest", { exact: true }).waitFor();
   await button(page, "Open folder").click();
-  await page.getByRole("switch", { name: "Keep a copy in the old folder" }).click();
   await button(page, "Move…").click();
+  await page.getByText("Temporary chats end with that.").waitFor();
+  await page.getByRole("switch", { name: "Keep a copy in the old folder" }).click();
+  await button(page, "Choose the folder…").click();
   await soon(async () =>
     assert.deepEqual(await calls(page, "moveDataFolder"), [["moveDataFolder", true]]),
   );

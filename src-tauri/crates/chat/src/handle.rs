@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use store::{
-    ChatId, ChatPreset, FolderId, LengthWish, MessageId, PresetId, QueuedMessage, Store, WholeChat,
-    WindowRow,
+    ChatId, ChatPreset, FolderId, LengthWish, MessageId, PresetId, QueuedMessage, Store,
+    StoreError, WholeChat, WindowRow,
 };
 
 use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack, Timing};
@@ -435,13 +435,18 @@ impl Chat {
         self.ask(move |actor| Ok(actor.store_of(chat).records().read(chat)?))
     }
 
-    /// Puts a copy of [`good_copies`](crate::good_copies) in the place of the store's file, `database`, and goes on with
+    /// Puts a copy of [`listed_copies`](crate::listed_copies) in the place of the store's file, `database`, and goes on with
     /// it. Returns where the file is kept that was there. Refused while an answer is written.
     pub fn restore_copy(&self, database: &Path, name: &str) -> Result<PathBuf, Failure> {
         // Not only when it was copied.
         self.may_leave_store()?;
         // A large one takes a while, in which others are served.
-        store::prepare_copy(database, name)?;
+        store::prepare_copy(database, name).map_err(|error| match error {
+            StoreError::NotFound(_) => Failure::other(
+                "This copy is damaged or not there any more, so it was not restored. Your chats are as they were.",
+            ),
+            error => error.into(),
+        })?;
         let taken = self.ask(|actor| actor.take_copy());
         if taken.is_err() {
             store::drop_prepared(database);

@@ -11,7 +11,9 @@ use serde::Serialize;
 use system::private;
 
 use crate::error::StoreError;
-use crate::files::{UNFINISHED, copies_folder, sync_folder};
+use crate::files::{
+    ASIDE, UNFINISHED, WAL, aside_prefix, copies_folder, is_there, sync_folder, with_suffix,
+};
 use crate::schema::APPLICATION_ID;
 use crate::{integrity, migrate, table};
 
@@ -22,6 +24,8 @@ const DAYS_KEPT: i64 = 30;
 const DAILY: &str = "day-";
 const ASKED_FOR: &str = "manual-";
 const BEFORE_MIGRATION: &str = "version-";
+/// Bytes of a date as 2026-03-05.
+const ISO_DATE: usize = 10;
 
 /// The result of a daily copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,19 +39,38 @@ pub enum Copy {
     Refused(String),
 }
 
+/// What a copy was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyReason {
+    /// It is that of a day.
+    Daily,
+    /// The user asked for it.
+    AskedFor,
+    /// An update of the app was about to change the database.
+    BeforeUpdate,
+    /// It is the database itself, as it was when another file took its place.
+    SetAside,
+}
+
 /// A copy that can be put in the database's place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
-pub struct GoodCopy {
+pub struct DatabaseCopy {
     /// Its file name.
     pub name: String,
     /// Where it is.
     #[serde(skip)]
     pub path: PathBuf,
+    /// What it was made for.
+    pub reason: CopyReason,
     /// The ISO date when it was made; `None`: it was made before an update of the app.
     pub day: Option<String>,
     /// The time of that day, as 14:05, where the user asked for it.
     pub time: Option<String>,
+    /// Which one of that day it is, where several were set aside.
+    pub number: u32,
     /// Its size in bytes.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub bytes: u64,
@@ -55,35 +78,54 @@ pub struct GoodCopy {
     pub chats: u32,
 }
 
-/// The undamaged copies that this version can open: the daily ones and those that the user asked for, the newest
-/// first, then those made before a migration.
-///
-/// This reads them all.
-pub fn good(database: &Path) -> Vec<GoodCopy> {
+/// The copies that this version can open: the daily ones and those that the user asked for, the newest first, then
+/// databases that were set aside, and copies made before a migration. Of their content no more is read than the number
+/// of chats: one may be damaged.
+pub fn listed(database: &Path) -> Vec<DatabaseCopy> {
+    let copies = all(database).into_iter();
+    let opened = copies.filter_map(|path| open(&path).ok());
+    opened.map(|(copy, _)| copy).collect()
+}
+
+/// Those of [`listed`] that are undamaged. This reads them all.
+pub fn good(database: &Path) -> Vec<DatabaseCopy> {
     let copies = all(database).into_iter();
     copies.filter_map(|path| examine(&path).ok()).collect()
 }
 
-/// The copy of this name, if it is one of [`good`].
-pub(crate) fn find(database: &Path, name: &str) -> Option<GoodCopy> {
+/// The copy of this name, if it is undamaged.
+pub(crate) fn find(database: &Path, name: &str) -> Result<DatabaseCopy, StoreError> {
     let path = all(database)
         .into_iter()
-        .find(|path| file_name(path) == name)?;
-    examine(&path).ok()
+        .find(|path| file_name(path) == name);
+    path.and_then(|path| examine(&path).ok())
+        .ok_or(StoreError::NotFound("undamaged copy"))
 }
 
-/// The daily ones and those that the user asked for, the newest first, then those made before a migration.
+/// In the order of [`listed`].
 fn all(database: &Path) -> Vec<PathBuf> {
+    let by_day = |path: &PathBuf| {
+        // A day's own copy is made soon after the start.
+        let (_, day, time, number) = parts(file_name(path));
+        std::cmp::Reverse((day.map(str::to_owned), time.map(str::to_owned), number))
+    };
     let mut found = named(database, DAILY);
     found.extend(named(database, ASKED_FOR));
-    found.sort_by_key(|path| {
-        // A day's own copy is made soon after the start.
-        let (day, time) = day_and_time(file_name(path)).unwrap_or_default();
-        std::cmp::Reverse((day.to_owned(), time.map(str::to_owned)))
-    });
+    found.sort_by_key(by_day);
+    let mut aside = set_aside(database);
+    aside.sort_by_key(by_day);
+    found.extend(aside);
     let mut others = named(database, BEFORE_MIGRATION);
     others.sort_by_key(|path| std::cmp::Reverse(days_of(path)));
     found.extend(others);
+    found
+}
+
+/// The databases that were set aside whole: what is in a journal beside one is not in it.
+fn set_aside(database: &Path) -> Vec<PathBuf> {
+    let prefix = aside_prefix(database);
+    let mut found = with_extension(database.parent().unwrap_or(Path::new(".")), "db");
+    found.retain(|path| file_name(path).starts_with(&prefix) && !is_there(&with_suffix(path, WAL)));
     found
 }
 
@@ -98,7 +140,7 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
     if target.exists() {
         return Ok(Copy::Present);
     }
-    remove_all(with_extension(database, UNFINISHED))?;
+    remove_all(with_extension(&copies_folder(database), UNFINISHED))?;
     let db = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     if let Some(detail) = integrity::fault(&db)? {
         // If this fails, the damage is reported now all the same.
@@ -133,9 +175,11 @@ pub fn back_up(database: &Path, day: &str, time: &str) -> Result<(), StoreError>
     remove_all(old.filter(|path| *path != target))
 }
 
-/// Whether there is any copy.
+/// Whether there is any copy. A database that was set aside is none: another took its place.
 pub(crate) fn any(database: &Path) -> bool {
-    !all(database).is_empty()
+    [DAILY, ASKED_FOR, BEFORE_MIGRATION]
+        .iter()
+        .any(|kind| !named(database, kind).is_empty())
 }
 
 /// Never overwrites an earlier one: it may be the only good one. One that equals the last is
@@ -190,8 +234,17 @@ fn vacuum(db: &Connection, target: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// A copy that is whole.
+fn examine(path: &Path) -> Result<DatabaseCopy, StoreError> {
+    let (copy, db) = open(path)?;
+    match integrity::fault(&db)? {
+        Some(detail) => Err(integrity::damaged(path, &detail, true)),
+        None => Ok(copy),
+    }
+}
+
 /// A copy that nothing writes any more, so that SQLite needs no file beside it.
-fn examine(path: &Path) -> Result<GoodCopy, StoreError> {
+fn open(path: &Path) -> Result<(DatabaseCopy, Connection), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -201,39 +254,47 @@ fn examine(path: &Path) -> Result<GoodCopy, StoreError> {
     if application != APPLICATION_ID || !is_known {
         return Err(StoreError::NotFound("copy"));
     }
-    if let Some(detail) = integrity::fault(&db)? {
-        return Err(integrity::damaged(path, &detail, true));
-    }
     let chats = db.query_row(
         "SELECT count(*) FROM chat WHERE deleted_at IS NULL",
         [],
         |row| row.get(0),
     )?;
     let name = file_name(path).to_owned();
-    let (day, time) = day_and_time(&name).unzip();
+    let (reason, day, time, number) = parts(&name);
     let (day, time) = (
         day.map(str::to_owned),
-        time.flatten().map(|time| time.replace('.', ":")),
+        time.map(|time| time.replace('.', ":")),
     );
     let bytes = fs::metadata(path).map_err(StoreError::io(path))?.len();
-    Ok(GoodCopy {
+    let copy = DatabaseCopy {
         name,
         path: path.to_owned(),
+        reason,
         day,
         time,
+        number,
         bytes,
         chats,
-    })
+    };
+    Ok((copy, db))
 }
 
-/// Of a copy by its name; `None`: it was made before a migration.
-fn day_and_time(name: &str) -> Option<(&str, Option<&str>)> {
-    let name = name.strip_suffix(".db")?;
-    if let Some(day) = name.strip_prefix(DAILY) {
-        return Some((day, None));
+/// What the name of a copy says: what it was made for, the day, the time, and which one of the day it is.
+fn parts(name: &str) -> (CopyReason, Option<&str>, Option<&str>, u32) {
+    let stem = name.strip_suffix(".db").unwrap_or(name);
+    if let Some(day) = stem.strip_prefix(DAILY) {
+        return (CopyReason::Daily, Some(day), None, 1);
     }
-    let (day, time) = name.strip_prefix(ASKED_FOR)?.rsplit_once('-')?;
-    Some((day, Some(time)))
+    let asked_for = stem.strip_prefix(ASKED_FOR);
+    if let Some((day, time)) = asked_for.and_then(|name| name.rsplit_once('-')) {
+        return (CopyReason::AskedFor, Some(day), Some(time), 1);
+    }
+    if let Some((_, name)) = stem.split_once(ASIDE) {
+        let (day, number) = name.split_at_checked(ISO_DATE).unwrap_or((name, ""));
+        let number = number.trim_start_matches('-').parse().unwrap_or(1);
+        return (CopyReason::SetAside, Some(day), None, number);
+    }
+    (CopyReason::BeforeUpdate, None, None, 1)
 }
 
 /// The URI by which SQLite opens a file without locks and WAL.
@@ -274,14 +335,14 @@ fn same(a: &Path, b: &Path) -> std::io::Result<bool> {
 
 /// The copies of one kind, by name: of the daily ones the oldest first, for ISO dates sort by time.
 fn named(database: &Path, kind: &str) -> Vec<PathBuf> {
-    let mut found = with_extension(database, "db");
+    let mut found = with_extension(&copies_folder(database), "db");
     found.retain(|path| file_name(path).starts_with(kind));
     found.sort();
     found
 }
 
-fn with_extension(database: &Path, extension: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(copies_folder(database)) else {
+fn with_extension(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
     entries

@@ -15,6 +15,15 @@ pub(crate) const PROBE: &str = "probe";
 pub(crate) const WAL: &str = "-wal";
 pub(crate) const SHM: &str = "-shm";
 
+/// Between the name of a database that was set aside and its date.
+pub(crate) const ASIDE: &str = "-set-aside-";
+
+/// With what the names of databases begin that were set aside.
+pub(crate) fn aside_prefix(database: &Path) -> String {
+    let stem = database.file_stem().unwrap_or_default().to_string_lossy();
+    format!("{stem}{ASIDE}")
+}
+
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

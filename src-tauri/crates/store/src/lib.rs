@@ -32,7 +32,10 @@ use rusqlite::Connection;
 use deadline::Deadline;
 use table::id::FIRST_TEMPORARY;
 
-pub use copies::{Copy, GoodCopy, back_up, daily_copy, good as good_copies};
+pub use copies::{
+    Copy, CopyReason, DatabaseCopy, back_up, daily_copy, good as good_copies,
+    listed as listed_copies,
+};
 pub use error::StoreError;
 pub use inference::Role;
 pub use integrity::{check, forget_check};

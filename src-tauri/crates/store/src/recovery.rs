@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
 use crate::files::{
-    SHM, UNFINISHED, WAL, duplicate, is_there, remove, rename, restored, sync_folder, with_suffix,
+    SHM, UNFINISHED, WAL, aside_prefix, duplicate, is_there, remove, rename, restored, sync_folder,
+    with_suffix,
 };
 use crate::integrity::forget_check;
 use crate::preflight::finish_restoring;
@@ -18,7 +19,7 @@ use crate::{copies, schema};
 /// `day` is an ISO date, for that name. After a crash in between, the next opening of the
 /// store finds the old file or the restored one.
 pub fn restore_copy(database: &Path, name: &str, day: &str) -> Result<PathBuf, StoreError> {
-    let copy = copies::find(database, name).ok_or(StoreError::NotFound("copy"))?;
+    let copy = copies::find(database, name)?;
     replace(database, day, |new| {
         duplicate(&copy.path, new).map_err(StoreError::io(new))
     })
@@ -26,7 +27,7 @@ pub fn restore_copy(database: &Path, name: &str, day: &str) -> Result<PathBuf, S
 
 /// Prepares what [`take_prepared`] does, while the database may be in use: a copy lies beside it, whole.
 pub fn prepare_copy(database: &Path, name: &str) -> Result<(), StoreError> {
-    let copy = copies::find(database, name).ok_or(StoreError::NotFound("copy"))?;
+    let copy = copies::find(database, name)?;
     let unfinished = database.with_extension(UNFINISHED);
     let made = duplicate(&copy.path, &unfinished).map_err(StoreError::io(&unfinished));
     if made.is_err() {
@@ -117,14 +118,14 @@ fn keep_journal(journal: &Path, kept: &Path) -> Result<(), StoreError> {
 
 /// The name that the database would be kept under: no other file has it.
 pub fn name_aside(database: &Path, day: &str) -> PathBuf {
-    let stem = database.file_stem().unwrap_or_default().to_string_lossy();
+    let prefix = aside_prefix(database);
     let name = |n: u32| {
         let number = if n == 1 {
             String::new()
         } else {
             format!("-{n}")
         };
-        database.with_file_name(format!("{stem}-set-aside-{day}{number}.db"))
+        database.with_file_name(format!("{prefix}{day}{number}.db"))
     };
     let is_free = |path: &PathBuf| {
         ["", WAL, SHM]

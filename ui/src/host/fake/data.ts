@@ -1,5 +1,5 @@
-import type { DataFolder, Export, GoodCopy, ChatTransfer, TransferState } from "../host";
-import { copies } from "./library";
+import type { Export, DatabaseCopy, ChatTransfer, TransferState } from "../host";
+import { copies, setAside } from "./library";
 import { refuse } from "./models";
 import { FakePreferencesHost } from "./preferences";
 
@@ -11,7 +11,7 @@ export abstract class FakeDataHost extends FakePreferencesHost {
   /** Whoever is asked for a file chooses none. */
   closesDialogs = false;
   #transfer: ChatTransfer["kind"] | null = null;
-  #copies: GoodCopy[] = [...copies];
+  #copies: DatabaseCopy[] = [...copies, setAside];
 
   exportChats(what: Export): Promise<boolean> {
     this.calls.push(["exportChats", what]);
@@ -49,18 +49,20 @@ export abstract class FakeDataHost extends FakePreferencesHost {
     return Promise.resolve(null);
   }
 
-  listBackups(): Promise<GoodCopy[]> {
+  listBackups(): Promise<DatabaseCopy[]> {
     return this.reply(this.#copies);
   }
 
-  backUp(): Promise<GoodCopy[]> {
+  backUp(): Promise<DatabaseCopy[]> {
     if (this.full) return noRoom();
     this.calls.push(["backUp"]);
     const name = `manual-2026-11-24-14.0${this.#copies.length}.db`;
-    const made = {
+    const made: DatabaseCopy = {
       name,
+      reason: "asked-for",
       day: "2026-11-24",
       time: `14:0${this.#copies.length}`,
+      number: 1,
       bytes: 8_400_000,
       chats: 142,
     };
@@ -74,8 +76,14 @@ export abstract class FakeDataHost extends FakePreferencesHost {
     return Promise.resolve("goldcrest-set-aside-2026-11-24.db");
   }
 
-  dataFolder(): Promise<DataFolder> {
-    return this.reply({ path: "~/.local/share/goldcrest", fixed: null });
+  chooseDataFolder(): Promise<boolean> {
+    this.calls.push(["chooseDataFolder"]);
+    return Promise.resolve(!this.closesDialogs);
+  }
+
+  beginInDefaultFolder(): Promise<null> {
+    this.calls.push(["beginInDefaultFolder"]);
+    return Promise.resolve(null);
   }
 
   moveDataFolder(keep: boolean): Promise<boolean> {

@@ -147,6 +147,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     return this.reply({
       version: "0.1.0",
       dataFolder: "~/.local/share/goldcrest",
+      dataFolderFixed: null,
       logFile: "~/.local/share/goldcrest/logs/goldcrest.log",
       firstStart: this.#script.firstStart,
       chats: this.listed(),

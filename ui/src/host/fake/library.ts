@@ -1,5 +1,5 @@
 import type {
-  GoodCopy,
+  DatabaseCopy,
   AnswerStats,
   ChatSummary,
   Draft,
@@ -318,11 +318,30 @@ export class Library {
   }
 }
 
-export const copies: GoodCopy[] = [
-  { name: "day-2026-11-21.db", day: "2026-11-21", time: null, bytes: 3400000, chats: 12 },
-  { name: "day-2026-11-20.db", day: "2026-11-20", time: null, bytes: 3200000, chats: 11 },
-  { name: "version-1-1.db", day: null, time: null, bytes: 200000, chats: 1 },
+const copy = { reason: "daily", time: null, number: 1 } as const;
+
+export const copies: DatabaseCopy[] = [
+  { ...copy, name: "day-2026-11-21.db", day: "2026-11-21", bytes: 3400000, chats: 12 },
+  { ...copy, name: "day-2026-11-20.db", day: "2026-11-20", bytes: 3200000, chats: 11 },
+  {
+    ...copy,
+    name: "version-1-1.db",
+    reason: "before-update",
+    day: null,
+    bytes: 200000,
+    chats: 1,
+  },
 ];
+
+/** What a restore has left. */
+export const setAside: DatabaseCopy = {
+  ...copy,
+  name: "goldcrest-set-aside-2026-11-19.db",
+  reason: "set-aside",
+  day: "2026-11-19",
+  bytes: 3100000,
+  chats: 10,
+};
 
 /** A start that failed because the database is damaged, as of a machine with some copies. */
 export const damaged: StartProblem = {

@@ -146,20 +146,27 @@ export abstract class FakePreferencesHost extends FakeModelHost {
   }
 
   checkNetwork(): Promise<NetworkCheck> {
-    const process = { readable: true, downloads: false, network: [], kernel: 0, unconnected: 0 };
+    const process = { readable: true, network: [], kernel: 0, unconnected: 0 };
     return this.reply<NetworkCheck>({
       type: "counted",
       processes: [
-        { ...process, pid: 4021, name: "goldcrest", local: 9 },
-        { ...process, pid: 4056, name: "WebKitNetworkProcess", local: 4, kernel: 1 },
-        { ...process, pid: 4063, name: "WebKitWebProcess", local: 6 },
+        { ...process, pid: 4021, name: "goldcrest", role: "app", local: 9 },
+        {
+          ...process,
+          pid: 4056,
+          name: "WebKitNetworkProcess",
+          role: "web-view",
+          local: 4,
+          kernel: 1,
+        },
+        { ...process, pid: 4063, name: "WebKitWebProcess", role: "web-view", local: 6 },
         ...(this.list.entries.some(({ download }) => download?.state === "running")
           ? [
               {
                 ...process,
                 pid: 4102,
                 name: "goldcrest-fetch",
-                downloads: true,
+                role: "download" as const,
                 network: ["TCP 10.0.0.7:51522 to 18.164.174.23:443"],
                 local: 0,
               },

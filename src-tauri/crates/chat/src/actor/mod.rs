@@ -39,7 +39,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
-use store::{ChatId, Copy, GoodCopy, Purged, Store, StoreError};
+use store::{ChatId, Copy, DatabaseCopy, Purged, Store, StoreError};
 
 use self::answers::AnswerQueue;
 use self::model_slot::ModelSlot;
@@ -386,7 +386,7 @@ fn damaged(database: &Path, cause: &str) -> Failure {
 }
 
 /// As the window names it when it offers it.
-fn name_of(copy: &GoodCopy) -> String {
+fn name_of(copy: &DatabaseCopy) -> String {
     let day = copy.day.as_deref().and_then(|day| day.parse::<Date>().ok());
     match day {
         Some(day) => format!("the copy of {}", day.strftime("%-d %B %Y")),

@@ -94,6 +94,8 @@ fn preset_value(preset: &PresetContent) -> Value {
 
 /// `file_name`: the name of a preset that brings none.
 fn from_json(bytes: &[u8], file_name: &str) -> Result<ReadPresets, String> {
+    // Editors of Windows begin a file with a byte order mark.
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     let value: Value =
         serde_json::from_slice(bytes).map_err(|error| format!("It is not JSON: {error}."))?;
     let Value::Object(fields) = value else {
@@ -248,6 +250,13 @@ mod tests {
 
     fn refusal(json: &str) -> String {
         from_json(json.as_bytes(), "file").expect_err(json)
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_obstacle() {
+        let json = format!("\u{feff}{}", with(r#"{"name":"Coder"}"#));
+        let read = from_json(json.as_bytes(), "file").expect("read");
+        assert_eq!(read.presets[0].name, "Coder");
     }
 
     fn with(preset: &str) -> String {

@@ -392,7 +392,8 @@ fn a_copy_takes_the_stores_place_without_a_restart() {
 fn a_copy_that_is_not_there_changes_nothing_and_neither_does_one_while_an_answer_is_written() {
     let (_folder, path, mut bench) = restorable();
     let before = titles(&bench);
-    assert!(bench.chat.restore_copy(&path, "day-2000-01-01.db").is_err());
+    let missing = bench.chat.restore_copy(&path, "day-2000-01-01.db");
+    assert!(missing.unwrap_err().message.contains("was not restored"));
     assert_eq!(titles(&bench), before);
     bench.script.answer([Step::Say("Well"), Step::Wait]);
     let chat = bench.chat.snapshot().unwrap().chats[0].id;

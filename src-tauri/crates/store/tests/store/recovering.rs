@@ -2,7 +2,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use store::{
-    Copy, Store, StoreError, daily_copy, good_copies, name_aside, restore_copy, start_empty,
+    Copy, CopyReason, Store, StoreError, daily_copy, good_copies, listed_copies, name_aside,
+    restore_copy, start_empty,
 };
 use tempfile::TempDir;
 
@@ -418,4 +419,56 @@ fn a_file_that_another_program_holds_is_held() {
     });
     assert!(copied.is_err(), "that is no damage: {copied:?}");
     assert!(!path.with_extension("check").exists());
+}
+
+#[test]
+fn a_database_that_was_set_aside_is_listed_and_restored() {
+    let (_folder, path) = home();
+    restore_copy(&path, "day-2026-03-05.db", TODAY).unwrap();
+    assert_eq!(titles(&path), ["Goldcrests"]);
+    restore_copy(&path, "day-2026-03-06.db", TODAY).unwrap();
+    let aside = || -> Vec<_> {
+        let listed = listed_copies(&path).into_iter();
+        let aside = listed.filter(|copy| copy.reason == CopyReason::SetAside);
+        aside
+            .map(|copy| (copy.name, copy.day.unwrap(), copy.number, copy.chats))
+            .collect()
+    };
+    let name = |number: &str| format!("goldcrest-set-aside-{TODAY}{number}.db");
+    assert_eq!(
+        aside(),
+        [
+            (name("-2"), TODAY.to_owned(), 2, 1),
+            (name(""), TODAY.to_owned(), 1, 3)
+        ]
+    );
+    restore_copy(&path, &name(""), TODAY).unwrap();
+    assert_eq!(titles(&path), ["Firecrests", "Goldcrests", "Wrens"]);
+    assert_eq!(aside().len(), 3);
+}
+
+/// What it has in its journal would be lost.
+#[test]
+fn a_database_that_was_set_aside_with_its_journal_is_not_listed() {
+    let (_folder, path) = home();
+    crash(&path);
+    let kept = restore_copy(&path, "day-2026-03-05.db", TODAY).unwrap();
+    assert!(journal(&kept).exists());
+    let is_aside = |copy: &store::DatabaseCopy| copy.reason == CopyReason::SetAside;
+    assert!(!listed_copies(&path).iter().any(is_aside));
+}
+
+#[test]
+fn a_list_of_copies_does_not_read_them_and_a_damaged_one_is_not_restored() {
+    let (folder, path) = home();
+    let copy = folder.path().join("copies/day-2026-03-06.db");
+    let bytes = fs::read(&copy).unwrap();
+    let text = b"150 is a number";
+    let at = bytes.windows(text.len()).position(|part| part == text);
+    overwrite(&copy, at.unwrap() / 4096 * 4096, 4096);
+    let has_it = |copies: Vec<store::DatabaseCopy>| {
+        copies.iter().any(|copy| copy.name == "day-2026-03-06.db")
+    };
+    assert!(has_it(listed_copies(&path)) && !has_it(good_copies(&path)));
+    assert!(restore_copy(&path, "day-2026-03-06.db", TODAY).is_err());
 }

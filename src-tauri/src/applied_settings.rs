@@ -1,0 +1,15 @@
+//! Settings that change something at once.
+
+use std::sync::Arc;
+
+use chat::Settings;
+
+use crate::desktop::Desktop;
+use crate::models::Models;
+
+/// Has what does not ask for the settings have them.
+pub fn follow(settings: &Settings, models: &Models, desktop: &Arc<dyn Desktop>) {
+    models.settings_changed(settings.clone());
+    desktop.set_theme(settings.theme);
+    desktop.set_zoom(settings.zoom);
+}
