@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use store::{
-    ChatId, ChatPreset, FolderId, LengthWish, MessageId, PresetId, QueuedMessage, Store,
-    StoreError, WholeChat, WindowRow,
+    ChatId, ChatPreset, FolderId, FolderRecord, LengthWish, MessageId, PresetId, PresetRecord,
+    QueuedMessage, Store, StoreError, WholeChat, WindowRow,
 };
 
 use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack, Timing};
@@ -430,9 +430,22 @@ impl Chat {
         self.ask(move |actor| actor.save_window(&label, &window))
     }
 
+    /// The title of a chat.
+    pub fn title(&self, chat: ChatId) -> Result<String, Failure> {
+        self.ask(move |actor| Ok(actor.store_of(chat).records().title(chat)?))
+    }
+
     /// A chat as it leaves the store. A temporary one is only there.
     pub fn record(&self, chat: ChatId) -> Result<WholeChat, Failure> {
-        self.ask(move |actor| Ok(actor.store_of(chat).records().read(chat)?))
+        self.ask(move |actor| actor.whole_chat(chat))
+    }
+
+    /// All folders and presets, as they leave the store.
+    pub fn named_records(&self) -> Result<(Vec<FolderRecord>, Vec<PresetRecord>), Failure> {
+        self.ask(|actor| {
+            let records = actor.store.records();
+            Ok((records.folders()?, records.presets()?))
+        })
     }
 
     /// Puts a copy of [`listed_copies`](crate::listed_copies) in the place of the store's file, `database`, and goes on with

@@ -11,6 +11,7 @@ use store::{
 };
 
 use self::named::NamedRecords;
+use crate::title;
 
 /// Bytes of text that wait to be written together.
 const TOGETHER: usize = 1 << 18;
@@ -35,21 +36,26 @@ pub struct ImportCounts {
 }
 
 impl ImportCounts {
-    /// What was added: "3 chats", or "1 folder and 2 presets" where there was no chat.
+    /// What was added, such as "3 chats, 1 folder and 2 presets"; `None`: nothing.
     #[must_use]
-    pub fn of_added(&self) -> String {
-        let count = |count: usize, what: &str| match count {
+    pub fn of_added(&self) -> Option<String> {
+        let kinds = [
+            (self.added, "chat"),
+            (self.folders, "folder"),
+            (self.presets, "preset"),
+        ];
+        let words = kinds.into_iter().filter_map(|(number, kind)| match number {
             0 => None,
-            1 => Some(format!("1 {what}")),
-            _ => Some(format!("{} {what}s", figures::count(count))),
-        };
-        let beside = || {
-            let parts = [count(self.folders, "folder"), count(self.presets, "preset")];
-            let parts: Vec<_> = parts.into_iter().flatten().collect();
-            (!parts.is_empty()).then(|| parts.join(" and "))
-        };
-        let added = count(self.added, "chat").or_else(beside);
-        added.unwrap_or_else(|| "nothing".to_owned())
+            1 => Some(format!("1 {kind}")),
+            _ => Some(format!("{} {kind}s", figures::count(number))),
+        });
+        let mut words: Vec<String> = words.collect();
+        let last = words.pop()?;
+        Some(if words.is_empty() {
+            last
+        } else {
+            format!("{} and {last}", words.join(", "))
+        })
     }
 }
 
@@ -124,6 +130,12 @@ impl Importing {
         }
         self.counts.added += 1;
         self.named.rename_in(&mut whole);
+        if whole.chat.title.is_empty() {
+            let texts = whole.messages.iter();
+            let mut titles = texts.map(|message| title::from_message(&message.text));
+            let title = titles.find(|title| !title.is_empty());
+            whole.chat.title = title.unwrap_or_else(|| "Imported chat".to_owned());
+        }
         self.uids.insert(whole.chat.uid.clone());
         let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let texts = whole.messages.iter();

@@ -5,6 +5,7 @@ use store::{FolderRecord, PresetRecord, WholeChat};
 
 use crate::input::Counter;
 use crate::limits::cut_long_texts;
+use crate::options::OnProgress;
 use crate::read_error::ReadError;
 use crate::source::Source;
 
@@ -35,7 +36,7 @@ pub(crate) struct FileReading<'a> {
     pub counter: Counter,
     pub total: u64,
     pub tally: Tally,
-    pub progress: &'a mut dyn FnMut(u64, u64) -> bool,
+    pub progress: &'a mut OnProgress<'a>,
     pub each: &'a mut dyn FnMut(Item) -> bool,
 }
 

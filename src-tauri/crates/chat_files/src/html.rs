@@ -10,9 +10,8 @@ use store::{Role, WholeChat};
 
 use self::escaped::escaped;
 use self::rendered::rendered;
-use crate::dates::{day, moment};
 use crate::options::WriteOptions;
-use crate::shown::{Shown, branch, ending, thought};
+use crate::shown::{Shown, branch, days, ending, thought};
 
 /// The window's: colours and sizes, answers, code. Then what only a document has.
 const STYLES: [&str; 5] = [
@@ -76,16 +75,7 @@ fn one(
     options: &WriteOptions,
     unfolded: &str,
 ) -> io::Result<()> {
-    let zone = &options.zone;
-    let (begun, last) = (
-        day(whole.chat.created_at, zone),
-        day(whole.chat.updated_at, zone),
-    );
-    let days = if begun == last {
-        begun
-    } else {
-        format!("{begun} to {last}")
-    };
+    let days = days(whole, &options.zone);
     write!(
         out,
         "<article class=\"chat\" id=\"chat-{}\">\n<header>\n<h1 dir=\"auto\">{}</h1>\n<p class=\"when\">{days}</p>\n</header>\n",
@@ -156,10 +146,6 @@ fn answer(
 }
 
 fn foot(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
-    let at = moment(shown.message.created_at, &options.zone);
-    let version = match shown.version {
-        (_, 1) => String::new(),
-        (place, count) => format!(", version {place} of {count}"),
-    };
-    write!(out, "<p class=\"when\">{at}{version}</p>\n</section>\n")
+    let when = shown.when(&options.zone);
+    write!(out, "<p class=\"when\">{when}</p>\n</section>\n")
 }

@@ -30,7 +30,7 @@ impl Counter {
         self.0.of_chat.set(0);
     }
 
-    /// ByteCounts bytes of a file.
+    /// Counts bytes of a file.
     pub fn add(&self, bytes: usize) {
         self.0.read.set(self.0.read.get() + bytes as u64);
     }

@@ -1,5 +1,6 @@
-//! Our own format. The first line names it, then come the folders, a chat is a line, each of its messages is one behind it, and the last line
-//! counts both, so that a file that was cut off is known for one.
+//! Our own format. The first line names it, then come the folders and presets. A chat is a line, each of its messages is one
+//! behind it, and the last line counts both, so that a file that was cut off is known for one. Several exports may stand in
+//! one file, one behind the other.
 //!
 //! A key that this version does not know is an error: to leave it out would lose it.
 
@@ -95,10 +96,28 @@ pub(crate) fn read(
         number: 0,
         text: Vec::new(),
     };
-    let header: FileHeader = lines.next()?.ok_or_else(|| lines.cut_off())?;
+    let mut header: FileHeader = lines.next()?.ok_or_else(|| lines.cut_off())?;
+    loop {
+        read_one(&header, &mut lines, reading)?;
+        match lines.next()? {
+            Some(next) => header = next,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// One export, behind its header.
+fn read_one(
+    header: &FileHeader,
+    lines: &mut InputLines<'_>,
+    reading: &mut FileReading<'_>,
+) -> Result<(), ReadError> {
+    if header.format != NAME {
+        return Err(lines.wrong("what follows is no export of Goldcrest"));
+    }
     if header.version > VERSION {
         return Err(ReadError::Newer {
-            file: name.to_owned(),
+            file: lines.name.to_owned(),
             found: header.version,
             known: VERSION,
         });
@@ -119,10 +138,10 @@ pub(crate) fn read(
             Line::Chat(chat) => {
                 counts.chats += 1;
                 let messages = Vec::new();
-                hand_on(whole.replace(WholeChat { chat, messages }), &lines, reading)?;
+                hand_on(whole.replace(WholeChat { chat, messages }), lines, reading)?;
             }
             Line::End(end) => {
-                hand_on(whole.take(), &lines, reading)?;
+                hand_on(whole.take(), lines, reading)?;
                 return if end == counts {
                     Ok(())
                 } else {
@@ -155,22 +174,30 @@ struct InputLines<'a> {
 }
 
 impl InputLines<'_> {
-    /// `None` at the end of the file.
+    /// `None` at the end of the file. Empty lines are left out.
     fn next<T: for<'de> Deserialize<'de>>(&mut self) -> Result<Option<T>, ReadError> {
-        self.text.clear();
-        self.number += 1;
-        let mut limited = io::Read::take(&mut *self.input, LONGEST_LINE);
-        let read = limited.read_until(b'\n', &mut self.text);
-        read.map_err(|error| ReadError::input(self.name, error))?;
-        match self.text.last() {
-            None => Ok(None),
-            Some(b'\n') => serde_json::from_slice(&self.text)
-                .map(Some)
-                .map_err(|error| self.wrong(&error.to_string())),
-            Some(_) if self.text.len() as u64 == LONGEST_LINE => {
-                Err(self.wrong("the line is too long"))
+        loop {
+            self.text.clear();
+            self.number += 1;
+            let mut limited = io::Read::take(&mut *self.input, LONGEST_LINE);
+            let read = limited.read_until(b'\n', &mut self.text);
+            read.map_err(|error| ReadError::input(self.name, error))?;
+            let Some(last) = self.text.last() else {
+                return Ok(None);
+            };
+            let is_whole = *last == b'\n';
+            if !is_whole && self.text.len() as u64 == LONGEST_LINE {
+                return Err(self.wrong("the line is too long"));
             }
-            Some(_) => Err(self.cut_off()),
+            if self.text.trim_ascii().is_empty() {
+                continue;
+            }
+            return match serde_json::from_slice(&self.text) {
+                Ok(value) => Ok(Some(value)),
+                // What was edited may have no line break at its end.
+                Err(_) if !is_whole => Err(self.cut_off()),
+                Err(error) => Err(self.wrong(&error.to_string())),
+            };
         }
     }
 

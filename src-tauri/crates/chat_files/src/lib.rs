@@ -23,7 +23,7 @@ mod write;
 
 pub use file_reading::{Item, Tally};
 pub use html::article;
-pub use options::{Format, WriteOptions};
+pub use options::{Format, OnProgress, WriteOptions};
 pub use read::read;
 pub use read_error::ReadError;
 pub use source::Source;

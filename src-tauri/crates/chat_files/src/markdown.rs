@@ -2,12 +2,11 @@
 
 use std::io::{self, Write};
 
-use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, HeadingLevel, Parser, Tag};
 use store::{Role, WholeChat};
 
-use crate::dates::{day, moment};
 use crate::options::WriteOptions;
-use crate::shown::{Shown, branch, ending, thought};
+use crate::shown::{Shown, branch, days, ending, thought};
 
 /// Headings of a message begin below those of the chat and its messages.
 const BELOW: usize = 2;
@@ -17,17 +16,8 @@ pub(crate) fn chat(
     whole: &WholeChat,
     options: &WriteOptions,
 ) -> io::Result<()> {
-    let zone = &options.zone;
-    let (begun, last) = (
-        day(whole.chat.created_at, zone),
-        day(whole.chat.updated_at, zone),
-    );
-    writeln!(out, "# {}\n", one_line(&whole.chat.title))?;
-    if begun == last {
-        writeln!(out, "*{begun}*")?;
-    } else {
-        writeln!(out, "*{begun} to {last}*")?;
-    }
+    let days = days(whole, &options.zone);
+    writeln!(out, "# {}\n\n*{days}*", one_line(&whole.chat.title))?;
     for shown in branch(whole) {
         message(out, &shown, options)?;
     }
@@ -35,18 +25,14 @@ pub(crate) fn chat(
 }
 
 fn message(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
-    let Shown { message, version } = shown;
+    let message = shown.message;
     let who = if message.role == Role::User {
         "You"
     } else {
         "Answer"
     };
-    let at = moment(message.created_at, &options.zone);
-    let version = match version {
-        (_, 1) => String::new(),
-        (place, count) => format!(", version {place} of {count}"),
-    };
-    writeln!(out, "\n## {who}\n\n*{at}{version}*")?;
+    let when = shown.when(&options.zone);
+    writeln!(out, "\n## {who}\n\n*{when}*")?;
     if let Some(thinking) = message.thinking.as_deref().filter(|_| options.thinking) {
         // In a quotation nothing in it reaches what follows.
         writeln!(out, "\n> **{}**\n>", thought(message))?;
@@ -119,7 +105,7 @@ fn ends(text: &str) -> bool {
                 }
                 depth += 1;
             }
-            Event::End(TagEnd::Heading(_) | _) => depth = depth.saturating_sub(1),
+            Event::End(_) => depth = depth.saturating_sub(1),
             _ => {}
         }
     }

@@ -28,6 +28,9 @@ impl Format {
     }
 }
 
+/// `progress(done, total)` hears how far it is, in bytes or chats, and returns whether to go on.
+pub type OnProgress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
+
 /// How chats are written that a person is to read.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {

@@ -12,17 +12,17 @@ use self::container::Container;
 use crate::file_reading::{FileReading, Item, Tally};
 use crate::input::{Counted, Counter};
 use crate::jsonl;
+use crate::options::OnProgress;
 use crate::read_error::ReadError;
 use crate::source::{FirstLine, Source, foreign, jan};
 
-/// Reads chats from files, archives and folders, and hands them to `each`, which ends it all by `false`. `progress` hears
-/// how many bytes of how many are read, and does the same.
+/// Reads chats from files, archives and folders, and hands them to `each`, which ends it all by `false`.
 ///
 /// Nothing is written. Only one chat is in memory at a time. Dates that a chat needs are those of `zone`.
 pub fn read(
     files: &[PathBuf],
     zone: &TimeZone,
-    progress: &mut dyn FnMut(u64, u64) -> bool,
+    progress: &mut OnProgress<'_>,
     each: &mut dyn FnMut(Item) -> bool,
 ) -> Result<Tally, ReadError> {
     let mut total = 0;

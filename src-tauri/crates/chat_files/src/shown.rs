@@ -2,13 +2,38 @@
 
 use std::collections::HashMap;
 
+use jiff::tz::TimeZone;
 use store::{MessageRecord, MessageState, WholeChat};
+
+use crate::dates::{day, moment};
 
 /// A message of the shown branch.
 pub(crate) struct Shown<'a> {
     pub message: &'a MessageRecord,
     /// Which of how many versions it is.
-    pub version: (usize, usize),
+    version: (usize, usize),
+}
+
+impl Shown<'_> {
+    /// When it was written, and which version of it is shown where there are several.
+    pub fn when(&self, zone: &TimeZone) -> String {
+        let at = moment(self.message.created_at, zone);
+        match self.version {
+            (_, 1) => at,
+            (place, count) => format!("{at}, version {place} of {count}"),
+        }
+    }
+}
+
+/// The day on which a chat began, and that of its last message where it is another.
+pub(crate) fn days(whole: &WholeChat, zone: &TimeZone) -> String {
+    let days = [whole.chat.created_at, whole.chat.updated_at];
+    let [begun, last] = days.map(|at| day(at, zone));
+    if begun == last {
+        begun
+    } else {
+        format!("{begun} to {last}")
+    }
 }
 
 /// The shown branch, root first.
@@ -38,7 +63,9 @@ pub(crate) fn ending(message: &MessageRecord) -> Option<&str> {
         MessageState::Done => None,
         MessageState::Stopped => Some("Stopped."),
         MessageState::Limit => Some("The answer reached its length limit."),
-        MessageState::Interrupted | MessageState::Writing => Some("The answer was not finished."),
+        MessageState::Interrupted | MessageState::Writing => {
+            Some("Goldcrest closed before this answer was finished.")
+        }
         MessageState::Failed => {
             let error = message.error.as_ref();
             Some(error.map_or("The answer failed.", |error| &error.message))
@@ -49,10 +76,42 @@ pub(crate) fn ending(message: &MessageRecord) -> Option<&str> {
 /// Thought for 12 s, in the words of the window.
 pub(crate) fn thought(message: &MessageRecord) -> String {
     let seconds = (message.thinking_ms.unwrap_or(0) + 500) / 1000;
-    match (message.thinking_ms, seconds) {
-        (None, _) => "Thinking".to_owned(),
-        (_, 0) => "Thought briefly".to_owned(),
-        (_, 1..60) => format!("Thought for {seconds} s"),
+    match seconds {
+        0 => "Thought briefly".to_owned(),
+        1..60 => format!("Thought for {seconds} s"),
         _ => format!("Thought for {} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::Role;
+
+    use super::*;
+
+    const ENDINGS: &str = include_str!("../../../../ui/src/state/endings.ts");
+    const THINKING: &str = include_str!("../../../../ui/src/chat/Thinking.svelte");
+
+    #[test]
+    fn the_words_are_those_of_the_window() {
+        let mut message = MessageRecord::new(1, Role::Assistant, String::new(), 0);
+        for state in [
+            MessageState::Stopped,
+            MessageState::Limit,
+            MessageState::Interrupted,
+            MessageState::Failed,
+        ] {
+            message.state = state;
+            let words = ending(&message).expect("it did not simply end");
+            assert!(ENDINGS.contains(&format!("\"{words}\"")), "{words}");
+        }
+        assert!(THINKING.contains(&format!("\"{}\"", thought(&message))));
+        for (ms, time) in [(12_400, "12 s"), (61_000, "1 min 1 s")] {
+            message.thinking_ms = Some(ms);
+            assert_eq!(thought(&message), format!("Thought for {time}"));
+        }
+        assert!(THINKING.contains("`Thought for ${time}`"));
+        let times = "`${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`";
+        assert!(THINKING.contains(times));
     }
 }

@@ -8,12 +8,10 @@ pub(crate) mod jan;
 pub(crate) mod lm_studio;
 pub(crate) mod moment;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// A program that exported chats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "specta", derive(specta::Type))]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// This one.
     Goldcrest,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use store::{ChatId, ChatRecords, StoreError, WholeChat};
 
-use crate::options::{Format, WriteOptions};
+use crate::options::{Format, OnProgress, WriteOptions};
 use crate::{html, jsonl, markdown};
 
 /// Why chats were not written.
@@ -22,15 +22,14 @@ pub enum WriteError {
     Cancelled,
 }
 
-/// Writes chats in the order of `chats`; `None`: all. `progress` hears how many of how many are written, and
-/// ends it all by `false`. Returns how many there were.
+/// Writes chats in the order of `chats`; `None`: all. Returns how many there were.
 pub fn write(
     records: &ChatRecords<'_>,
     chats: Option<&[ChatId]>,
     format: Format,
     options: &WriteOptions,
     out: &mut dyn Write,
-    progress: &mut dyn FnMut(u64, u64) -> bool,
+    progress: &mut OnProgress<'_>,
 ) -> Result<usize, WriteError> {
     let all = match chats {
         Some(_) => Vec::new(),

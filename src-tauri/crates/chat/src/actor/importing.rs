@@ -84,8 +84,8 @@ impl ChatActor {
             let none: Vec<_> = presets.into_iter().map(|preset| (preset, None)).collect();
             also(Revert::new(move |actor| actor.put_presets(none.clone())));
         }
-        if let Some(revert) = revert {
-            self.record(format!("imported {}", counts.of_added()), None, revert);
+        if let Some((revert, added)) = revert.zip(counts.of_added()) {
+            self.record(format!("imported {added}"), None, revert);
         }
         Ok(counts)
     }

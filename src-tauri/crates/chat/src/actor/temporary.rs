@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use store::{ChatField, ChatId, ChatPreset, DraftPlace, Store};
+use store::{ChatField, ChatId, ChatPreset, DraftPlace, Store, WholeChat};
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
@@ -103,6 +103,20 @@ impl ChatActor {
         self.emit_changed(chat)?;
         let again = Revert::new(move |actor| Ok(actor.move_to_disk(chat)?.1));
         Ok(again.showing(chat))
+    }
+
+    /// A chat as it leaves its store. The presets of temporary chats are in another one.
+    pub(crate) fn whole_chat(&self, chat: ChatId) -> Result<WholeChat, Failure> {
+        let mut whole = self.store_of(chat).records().read(chat)?;
+        let chosen = self.chosen_preset(Some(chat))?;
+        let preset = chosen.and_then(|chosen| chosen.preset);
+        if let Some(preset) = preset.filter(|_| chat.is_temporary())
+            && let Some(row) = self.store.presets().get(preset)?
+            && let Some(chosen) = &mut whole.chat.chosen_preset
+        {
+            chosen.preset = Some(row.name);
+        }
+        Ok(whole)
     }
 
     fn messages_of(&self, chat: ChatId) -> Result<usize, Failure> {

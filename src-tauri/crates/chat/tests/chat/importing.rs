@@ -73,7 +73,7 @@ fn an_import_is_there_at_once_and_undone_as_one() {
     assert!(!bench.chat.search("heavy").unwrap().is_empty());
 
     let undone = bench.chat.undo().unwrap().unwrap();
-    assert_eq!(undone.label, "imported 3 chats");
+    assert_eq!(undone.label, "imported 3 chats and 1 folder");
     assert_eq!(titles(&bench), [] as [&str; 0]);
     assert_eq!(bench.chat.bin().unwrap().len(), 3);
     assert!(bench.chat.snapshot().unwrap().folders.is_empty());
@@ -266,6 +266,21 @@ fn folders_and_presets_that_come_without_a_chat_are_said_and_undone() {
     bench.chat.redo().unwrap();
     let (folders, presets) = names(&bench);
     assert_eq!((folders.len(), presets.len()), (1, 1));
+}
+
+#[test]
+fn a_chat_without_a_title_gets_one_of_its_first_words() {
+    let bench = Bench::new();
+    let mut all = chats(2, "  \n---\nHow heavy is it?");
+    all[0].messages.clear();
+    all[0].chat.leaf = None;
+    for whole in &mut all {
+        whole.chat.title.clear();
+    }
+    import(&bench, all).unwrap();
+    let titles = titles(&bench);
+    assert!(titles[0].starts_with("How heavy is it?"), "{titles:?}");
+    assert_eq!(titles[1], "Imported chat");
 }
 
 #[test]

@@ -110,11 +110,6 @@ impl ChatDraft {
             self.messages[parent as usize - 1].shown = Some(at);
             at = parent;
         }
-        let title = if about.title.trim().is_empty() {
-            self.first_words()
-        } else {
-            about.title
-        };
         let chat = ChatRecord {
             updated_at: about
                 .updated_at
@@ -123,7 +118,7 @@ impl ChatDraft {
                 .max(created_at),
             ..ChatRecord::new(
                 about.uid,
-                title,
+                about.title,
                 iso_day(created_at, zone),
                 created_at,
                 Some(leaf),
@@ -132,20 +127,12 @@ impl ChatDraft {
         let messages = self.messages;
         Some(WholeChat { chat, messages })
     }
-
-    fn first_words(&self) -> String {
-        let lines = self
-            .messages
-            .iter()
-            .flat_map(|message| message.text.lines());
-        let line = lines.map(str::trim).find(|line| !line.is_empty());
-        line.unwrap_or("Imported chat").chars().take(60).collect()
-    }
 }
 
 /// What a chat is besides its messages.
 pub(crate) struct About {
     pub uid: String,
+    /// Empty: its program gave it none.
     pub title: String,
     pub created_at: Option<i64>,
     pub updated_at: Option<i64>,

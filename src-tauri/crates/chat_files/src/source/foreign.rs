@@ -60,19 +60,14 @@ pub(crate) fn read(
     if let Some(error) = error {
         return Err(error);
     }
-    match read.and_then(|()| json.end()) {
-        Err(error) if known == 0 && error.is_data() => Err(ReadError::Unknown {
+    let read = read.and_then(|()| json.end());
+    let error = read.as_ref().err();
+    if known == 0 && error.is_none_or(|error| error.is_data() || error.is_syntax()) {
+        return Err(ReadError::Unknown {
             file: name.to_owned(),
-        }),
-        Err(error) if known == 0 && error.is_syntax() => Err(ReadError::Unknown {
-            file: name.to_owned(),
-        }),
-        Err(error) => Err(ReadError::json(name, error)),
-        Ok(()) if known == 0 => Err(ReadError::Unknown {
-            file: name.to_owned(),
-        }),
-        Ok(()) => Ok(()),
+        });
     }
+    read.map_err(|error| ReadError::json(name, error))
 }
 
 /// Takes the chats of a file one at a time.

@@ -81,6 +81,33 @@ fn half_a_file_is_known_for_one() {
 }
 
 #[test]
+fn exports_may_stand_one_behind_the_other() {
+    let one = jsonl();
+    let other = one.replace("Birds", "Trees");
+    for joined in [
+        format!("{one}{other}"),
+        format!("{one}\n{other}\n\n"),
+        format!("{one}{}", other.trim_end()),
+    ] {
+        let found = read_text("a.jsonl", &joined).unwrap();
+        let titles: Vec<_> = found.chats.into_iter().map(|it| it.chat.title).collect();
+        assert_eq!(titles, ["Birds", "Trees"]);
+    }
+    let half = read_text("a.jsonl", format!("{one}{}", &other[..200])).err();
+    assert!(matches!(half, Some(ReadError::CutOff { .. })));
+    for behind in [
+        &one[60..],
+        "{\"format\":\"other\",\"version\":1}\n",
+        "hello\n",
+    ] {
+        let error = read_text("a.jsonl", format!("{one}{behind}"))
+            .err()
+            .unwrap();
+        assert!(error.to_string().contains("line 6"), "{error}");
+    }
+}
+
+#[test]
 fn what_is_not_known_is_named() {
     for (name, content) in [
         ("a.json", "{}"),

@@ -146,7 +146,7 @@ fn a_tree_that_is_none_ends() {
     let whole = json!({ "mapping": deep, "current_node": "n19999", "title": null });
     let found = read_text("c.json", whole.to_string()).unwrap();
     assert_eq!(found.chats[0].messages.len(), 20_000);
-    assert_eq!(found.chats[0].chat.title, "x");
+    assert_eq!(found.chats[0].chat.title, "");
 }
 
 fn claude() -> Value {
