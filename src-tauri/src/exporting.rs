@@ -1,12 +1,16 @@
 //! An export: chats of one moment into a file that is there when it is whole.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use chat::{Chat, ChatId, ChatRecords, Failure, Importing, Store, StoreSnapshot, WholeChat};
-use chat_files::{Format, Target, WriteError, WriteOptions, write};
+use chat_files::{Format, OnProgress, Target, WriteError, WriteOptions, write};
 use jiff::tz::TimeZone;
 use serde::Deserialize;
+
+use crate::file_names::as_file_name;
 
 /// What to export, and how.
 #[derive(Deserialize)]
@@ -16,16 +20,18 @@ pub struct Export {
     pub chats: Option<Vec<ChatId>>,
     pub format: Format,
     pub thinking: bool,
+    /// What the file is to be called, without its extension; `None`: as what is in it.
+    #[serde(default)]
+    pub name: Option<String>,
 }
 
 impl Export {
-    /// Writes a file; returns how many chats are in it, or `None` where `progress` ended it, which hears how many of how many
-    /// are written.
+    /// Writes a file; returns how many chats are in it, or `None` where `progress` ended it.
     pub fn to_file(
         &self,
         chats: &ChatsAtOnce,
         path: &Path,
-        progress: &mut dyn FnMut(u64, u64) -> bool,
+        progress: &mut OnProgress<'_>,
     ) -> Result<Option<usize>, Failure> {
         let failed = |error: io::Error| not_written(path, &error);
         let mut target = Target::begin(path).map_err(failed)?;
@@ -46,7 +52,7 @@ impl Export {
         &self,
         chats: &ChatsAtOnce,
         out: &mut dyn io::Write,
-        progress: &mut dyn FnMut(u64, u64) -> bool,
+        progress: &mut OnProgress<'_>,
     ) -> Result<usize, WriteError> {
         let records = chats.records();
         // A copy has those that were asked for.
@@ -59,12 +65,12 @@ impl Export {
         write(&records, wanted, self.format, &options, out, progress)
     }
 
-    /// A name for the file, by what is in it.
+    /// A name for the file: the one that was given, or one by what is in it.
     pub fn file_name(&self, title: Option<&str>) -> String {
-        let name = match title.map(as_file_name).filter(|name| !name.is_empty()) {
-            Some(name) => name,
-            None => format!("Goldcrest chats {}", jiff::Zoned::now().date()),
-        };
+        let given = [self.name.as_deref(), title].into_iter().flatten();
+        let mut names = given.map(as_file_name).filter(|name| !name.is_empty());
+        let dated = || format!("Goldcrest chats {}", jiff::Zoned::now().date());
+        let name = names.next().unwrap_or_else(dated);
         format!("{name}.{}", self.format.extension())
     }
 }
@@ -84,27 +90,36 @@ impl ChatsAtOnce {
         let Some(wanted) = temporary else {
             return Ok(Self::Kept(StoreSnapshot::take(database)?));
         };
-        let mut chats = Vec::new();
+        let mut copied = CopiedChats::begin()?;
+        let (folders, presets) = chat.named_records()?;
+        let (mut in_folders, mut with_presets) = (HashSet::new(), HashSet::new());
         for wanted in wanted {
-            chats.push(chat.record(*wanted)?);
+            let whole = chat.record(*wanted)?;
+            in_folders.extend(whole.chat.folder.clone());
+            let chosen = whole.chat.chosen_preset.as_ref();
+            with_presets.extend(chosen.and_then(|chosen| chosen.preset.clone()));
+            copied.importing.add(&copied.store, whole)?;
         }
-        Self::copied(chats)
+        for folder in folders
+            .into_iter()
+            .filter(|it| in_folders.contains(&it.name))
+        {
+            copied.importing.add_folder(folder);
+        }
+        for preset in presets
+            .into_iter()
+            .filter(|it| with_presets.contains(&it.name))
+        {
+            copied.importing.add_preset(preset);
+        }
+        copied.finish()
     }
 
     /// One that is in no database.
     pub fn alone(whole: WholeChat) -> Result<Self, Failure> {
-        Self::copied(vec![whole])
-    }
-
-    fn copied(chats: Vec<WholeChat>) -> Result<Self, Failure> {
-        let store = Store::in_memory()?;
-        let mut copied = Importing::begin(1);
-        for whole in chats {
-            copied.add(&store, whole)?;
-        }
-        copied.write(&store, std::time::Duration::MAX)?;
-        copied.finish(&store)?;
-        Ok(Self::Copied(store))
+        let mut copied = CopiedChats::begin()?;
+        copied.importing.add(&copied.store, whole)?;
+        copied.finish()
     }
 
     pub fn records(&self) -> ChatRecords<'_> {
@@ -112,6 +127,31 @@ impl ChatsAtOnce {
             Self::Kept(snapshot) => snapshot.records(),
             Self::Copied(store) => store.records(),
         }
+    }
+}
+
+/// Chats on their way into a store in memory.
+struct CopiedChats {
+    store: Store,
+    importing: Importing,
+}
+
+impl CopiedChats {
+    fn begin() -> Result<Self, Failure> {
+        Ok(Self {
+            store: Store::in_memory()?,
+            importing: Importing::begin(1),
+        })
+    }
+
+    fn finish(self) -> Result<ChatsAtOnce, Failure> {
+        let Self {
+            store,
+            mut importing,
+        } = self;
+        importing.write(&store, Duration::MAX)?;
+        importing.finish(&store)?;
+        Ok(ChatsAtOnce::Copied(store))
     }
 }
 
@@ -134,39 +174,29 @@ fn not_written(path: &Path, error: &io::Error) -> Failure {
     })
 }
 
-/// A title without what file names cannot have anywhere.
-fn as_file_name(title: &str) -> String {
-    let forbidden = |letter: char| letter.is_control() || r#"/\:*?"<>|"#.contains(letter);
-    let name: String = title
-        .chars()
-        .map(|letter| if forbidden(letter) { ' ' } else { letter })
-        .take(80)
-        .collect();
-    let words: Vec<&str> = name.split_whitespace().collect();
-    words.join(" ").trim_matches('.').to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_file_is_named_after_its_chat() {
-        let export = |format| Export {
+        let export = |format, name: Option<&str>| Export {
             chats: None,
             format,
             thinking: true,
+            name: name.map(str::to_owned),
         };
-        for (title, name) in [
-            ("How heavy?", "How heavy.md"),
-            ("a/b\\c: d\n", "a b c d.md"),
-            ("..", "Goldcrest chats"),
-            ("Ä ñ 日本", "Ä ñ 日本.md"),
+        for (given, title, name) in [
+            (None, "How heavy?", "How heavy.md"),
+            (None, "..", "Goldcrest chats"),
+            (Some("My notes"), "How heavy?", "My notes.md"),
+            (Some("/"), "How heavy?", "How heavy.md"),
         ] {
-            let found = export(Format::Markdown).file_name(Some(title));
+            let found = export(Format::Markdown, given).file_name(Some(title));
             assert!(found.starts_with(name), "{found}");
         }
-        assert!(export(Format::Jsonl).file_name(None).ends_with(".jsonl"));
+        let found = export(Format::Jsonl, None).file_name(None);
+        assert!(found.ends_with(".jsonl"));
     }
 
     #[test]

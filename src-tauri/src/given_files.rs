@@ -46,19 +46,18 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, files: Vec<PathBuf>) {
     }
 }
 
-/// What was dropped on the window: chats are imported, all else is a model.
+/// What was dropped on the window: chats are imported, and of the others a model is opened.
 pub fn take_drop<R: Runtime>(app: &AppHandle<R>, files: Vec<PathBuf>) {
     let (chats, models): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| may_have_chats(file));
-    if models.iter().any(|file| is_gguf(file)) || chats.is_empty() {
-        return open(app, models);
+    // Something else beside chats is no model unless it is called one.
+    if chats.is_empty() || models.iter().any(|file| is_gguf(file)) {
+        open(app, models);
     }
-    let (Some(chat), events) = (app.try_state::<Chat>(), app.state::<Events>()) else {
-        return;
-    };
-    let begun = app.state::<Transfers>().import(&chat, &events, chats);
-    if let Err(failure) = begun {
-        tracing::warn!(%failure, "the chats that were dropped are not imported");
+    if !chats.is_empty() {
+        let (chat, events) = (app.try_state::<Chat>(), app.state::<Events>());
+        let transfers = app.state::<Transfers>();
+        transfers.import_dropped(chat.as_deref(), &events, chats);
     }
 }
 

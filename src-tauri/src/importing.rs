@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 
 use chat::{Chat, Failure, ImportCounts, RunningImport};
-use chat_files::{Item, ReadError, Tally, read};
+use chat_files::{Item, OnProgress, ReadError, Tally, read};
 use jiff::tz::TimeZone;
 
 use crate::wire::Imported;
 
-/// Adds the chats of files to those of the app; `None`: `progress` ended it, which hears how many bytes of how many are
-/// read.
+/// Adds the chats of files to those of the app; `None`: `progress` ended it.
 pub fn into_app(
     chat: &Chat,
     files: &[PathBuf],
-    progress: &mut dyn FnMut(u64, u64) -> bool,
+    progress: &mut OnProgress<'_>,
 ) -> Result<Option<Imported>, Failure> {
     let mut import = RunningImport::begin(chat)?;
     let add = &mut |item| match item {
@@ -24,13 +23,13 @@ pub fn into_app(
     let Some(tally) = read_all(files, progress, add)? else {
         return Ok(None);
     };
-    Ok(Some(imported(&tally, import.finish()?)))
+    Ok(Some(Imported::of(&tally, import.finish()?)))
 }
 
 /// Reads files, and has `add` take what is in them; `None`: `progress` ended it.
 pub fn read_all(
     files: &[PathBuf],
-    progress: &mut dyn FnMut(u64, u64) -> bool,
+    progress: &mut OnProgress<'_>,
     add: &mut dyn FnMut(Item) -> Result<(), Failure>,
 ) -> Result<Option<Tally>, Failure> {
     let mut refused = None;
@@ -46,18 +45,118 @@ pub fn read_all(
     }
 }
 
-pub fn imported(tally: &Tally, counts: ImportCounts) -> Imported {
-    Imported {
-        added: count(counts.added),
-        changed: count(counts.changed),
-        known: count(counts.known),
-        empty: count(tally.empty),
-        cut: count(tally.cut),
-        sources: tally.sources.clone(),
+impl Imported {
+    pub fn of(tally: &Tally, counts: ImportCounts) -> Self {
+        Self {
+            message: sentences(tally, counts),
+            added: counts.added + counts.folders + counts.presets > 0,
+        }
     }
+}
+
+/// What became of what was in the files.
+fn sentences(tally: &Tally, counts: ImportCounts) -> String {
+    let names: Vec<&str> = tally.sources.iter().map(|source| source.name()).collect();
+    let first = match counts.of_added() {
+        Some(added) if names.is_empty() => format!("Imported {added}."),
+        Some(added) => format!("Imported {added} from {}.", names.join(" and ")),
+        None => "There was nothing new to import.".to_owned(),
+    };
+    let others = [
+        (
+            counts.known,
+            "chat was here already",
+            "chats were here already",
+        ),
+        (
+            counts.changed,
+            "chat had new messages and was added as a copy",
+            "chats had new messages and were added as copies",
+        ),
+        (
+            tally.empty,
+            "chat without messages was left out",
+            "chats without messages were left out",
+        ),
+        (
+            tally.cut + counts.cut,
+            "text was too long and was cut",
+            "texts were too long and were cut",
+        ),
+        (
+            counts.left_out,
+            "folder or preset cannot be kept here and was left out",
+            "folders or presets cannot be kept here and were left out",
+        ),
+    ];
+    let others = others.into_iter().filter(|(number, ..)| *number > 0);
+    let others = others.map(|(number, one, several)| {
+        let words = if number == 1 { one } else { several };
+        format!(" {} {words}.", figures::count(number))
+    });
+    first + &others.collect::<String>()
 }
 
 /// A count for the page.
 pub fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use chat_files::Source;
+
+    use super::*;
+
+    #[test]
+    fn an_import_says_what_became_of_everything() {
+        let tally = |sources: &[Source]| Tally {
+            sources: sources.to_vec(),
+            ..Tally::default()
+        };
+        let known = ImportCounts {
+            known: 2,
+            ..ImportCounts::default()
+        };
+        let imported = Imported::of(&tally(&[Source::Goldcrest]), known);
+        assert!(!imported.added);
+        assert_eq!(
+            imported.message,
+            "There was nothing new to import. 2 chats were here already."
+        );
+        let imported = Imported::of(
+            &tally(&[]),
+            ImportCounts {
+                folders: 1,
+                presets: 2,
+                left_out: 1,
+                ..known
+            },
+        );
+        assert!(imported.added);
+        assert_eq!(
+            imported.message,
+            "Imported 1 folder and 2 presets. 2 chats were here already. \
+             1 folder or preset cannot be kept here and was left out."
+        );
+        let all = Imported::of(
+            &Tally {
+                empty: 2,
+                cut: 1,
+                ..tally(&[Source::ChatGpt, Source::Jan])
+            },
+            ImportCounts {
+                added: 1204,
+                changed: 1,
+                known: 1,
+                ..ImportCounts::default()
+            },
+        );
+        assert_eq!(
+            all.message,
+            "Imported 1,204 chats from ChatGPT and Jan. 1 chat was here already. \
+             1 chat had new messages and was added as a copy. 2 chats without messages were left out. \
+             1 text was too long and was cut."
+        );
+    }
 }

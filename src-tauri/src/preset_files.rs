@@ -5,6 +5,7 @@ use chat::{Chat, Failure, Preset, PresetId};
 use serde::Serialize;
 
 use crate::desktop::Desktop;
+use crate::file_names::as_file_name;
 
 /// What an import has added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -49,24 +50,9 @@ pub fn import(chat: &Chat, desktop: &dyn Desktop) -> Result<Option<ImportedPrese
     Ok(Some(ImportedPresets { ids, left_out }))
 }
 
-/// Of a preset's name, what every system takes as the name of a file.
 fn file_name(preset: &str) -> String {
-    let is_kept = |c: char| c.is_alphanumeric() || " -_()".contains(c);
-    let kept: String = preset.chars().filter(|c| is_kept(*c)).collect();
-    match kept.trim() {
+    match as_file_name(preset).as_str() {
         "" => "Preset.json".to_owned(),
-        kept => format!("{kept}.json"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_preset_gives_its_file_a_name_that_every_system_takes() {
-        assert_eq!(file_name("Coder (Rust)"), "Coder (Rust).json");
-        assert_eq!(file_name("../a\\b:c*?"), "abc.json");
-        assert_eq!(file_name("…"), "Preset.json");
+        name => format!("{name}.json"),
     }
 }

@@ -1,6 +1,7 @@
 //! What takes a while with the user's data: an export, an import, a move of the data folder. One at a time, each on a
 //! thread of its own, with progress and an end on request.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +51,9 @@ impl Transfers {
         progress.send(TransferState::Running { done: 0.0 });
         let transfers = self.clone();
         let run = move || {
-            let state = match work(&mut progress) {
+            // After a panic, too, another one can be started.
+            let worked = catch_unwind(AssertUnwindSafe(|| work(&mut progress)));
+            let state = match worked.unwrap_or_else(|_| Err(panicked(kind))) {
                 Ok(Some(state)) => state,
                 Ok(None) => TransferState::Cancelled,
                 Err(failure) => {
@@ -77,6 +80,23 @@ impl Transfers {
             let imported = importing::into_app(&chat, &files, done)?;
             Ok(imported.map(TransferState::Imported))
         })
+    }
+
+    /// Starts an import of files that were dropped. Nobody waits for the reply: where it does not begin, the page hears so
+    /// by an event.
+    pub fn import_dropped(&self, chat: Option<&Chat>, events: &Events, files: Vec<PathBuf>) {
+        let begun = match chat {
+            Some(chat) => self.import(chat, events, files),
+            None => Err(Failure::other(
+                "Your chats are still being opened. Drop the files again in a moment.",
+            )),
+        };
+        if let Err(failure) = begun {
+            tracing::warn!(%failure, "the chats that were dropped are not imported");
+            let message = failure.message;
+            let state = TransferState::Refused { message };
+            send(events, TransferKind::Import, state);
+        }
     }
 
     /// Starts an export.
@@ -143,6 +163,18 @@ impl Transfers {
     }
 }
 
+/// The message of the panic is in the log.
+fn panicked(kind: TransferKind) -> Failure {
+    let what = match kind {
+        TransferKind::Export => "export",
+        TransferKind::Import => "import",
+        TransferKind::Move => "move",
+    };
+    Failure::other(format!(
+        "The {what} failed unexpectedly. The log file says more."
+    ))
+}
+
 /// Tells the page how far it is.
 pub struct TransferProgress {
     kind: TransferKind,
@@ -168,9 +200,11 @@ impl TransferProgress {
     }
 
     fn send(&self, state: TransferState) {
-        let kind = self.kind;
-        self.events.send(ShellEvent::Transfer {
-            transfer: ChatTransfer { kind, state },
-        });
+        send(&self.events, self.kind, state);
     }
+}
+
+fn send(events: &Events, kind: TransferKind, state: TransferState) {
+    let transfer = ChatTransfer { kind, state };
+    events.send(ShellEvent::Transfer { transfer });
 }

@@ -8,7 +8,6 @@ use std::path::Path;
 
 use ::models::{DownloadState, ModelList};
 use chat::{ChatEvent, ChatSnapshot, DatabaseCopy};
-use chat_files::Source;
 use serde::Serialize;
 
 use crate::environment::Overrides;
@@ -182,21 +181,18 @@ pub enum TransferState {
     Failed {
         message: String,
     },
+    /// It did not begin. Another one may be running, and goes on.
+    Refused {
+        message: String,
+    },
 }
 
-/// What became of the chats of an import.
+/// What an import has brought.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 pub struct Imported {
-    pub added: u32,
-    /// Of these, later states of chats that were here.
-    pub changed: u32,
-    /// Were here.
-    pub known: u32,
-    /// Had no messages.
-    pub empty: u32,
-    /// Texts that were too long.
-    pub cut: u32,
-    /// Where they came from.
-    pub sources: Vec<Source>,
+    /// In sentences.
+    pub message: String,
+    /// Whether anything was added, which can be undone.
+    pub added: bool,
 }

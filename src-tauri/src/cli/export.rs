@@ -30,6 +30,7 @@ pub fn run(args: &ExportArgs) -> Result<(), CliError> {
         chats,
         format,
         thinking: !args.without_thinking,
+        name: None,
     };
     let chats = ChatsAtOnce::Kept(snapshot);
     let (written, _) = Interrupt::listen().during(|cancel| {
@@ -120,6 +121,7 @@ pub fn conversation(turns: &[Turn], file: &Path) -> Result<&'static str, CliErro
         chats: None,
         format: format(None, file)?,
         thinking: true,
+        name: None,
     };
     if file.exists() {
         return Err(CliError::message(format!(
@@ -145,12 +147,11 @@ fn spoken(turns: &[Turn]) -> WholeChat {
         ..MessageRecord::new(id, turn.role, turn.text.clone(), created_at)
     };
     let messages: Vec<MessageRecord> = (1..).zip(turns).map(message).collect();
-    let first = turns.iter().flat_map(|turn| turn.text.lines()).next();
-    let title: String = first.unwrap_or("Chat").chars().take(60).collect();
     let uid = format!("terminal:{}", now.timestamp().as_nanosecond());
     let leaf = messages.last().map(|last| last.id);
     WholeChat {
-        chat: ChatRecord::new(uid, title, now.date().to_string(), created_at, leaf),
+        // Without a title it gets one of its first words.
+        chat: ChatRecord::new(uid, String::new(), now.date().to_string(), created_at, leaf),
         messages,
     }
 }

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use chat::{Failure, Importing, Store};
-use chat_files::Item;
+use chat_files::{Item, OnProgress};
 
 use super::args::ImportArgs;
 use super::folders::data_folder;
 use super::interrupt::Interrupt;
 use super::output::CliError;
 use super::progress::ProgressLine;
-use crate::importing::{imported, read_all};
+use crate::importing::read_all;
 use crate::instance;
 use crate::wire::Imported;
 
@@ -46,7 +46,7 @@ pub fn run(args: &ImportArgs) -> Result<(), CliError> {
 /// What was imported to its end counts, even where Ctrl+C came in the middle of that.
 fn ended(added: Result<Option<Imported>, Failure>) -> Result<(), CliError> {
     match added.map_err(|failure| CliError::message(failure.message))? {
-        Some(imported) => Ok(writeln!(io::stderr(), "{}", sentence(&imported))?),
+        Some(imported) => Ok(writeln!(io::stderr(), "{}", imported.message)?),
         // What was written is hidden, and the next purge removes it.
         None => Err(CliError::Interrupted),
     }
@@ -55,7 +55,7 @@ fn ended(added: Result<Option<Imported>, Failure>) -> Result<(), CliError> {
 fn add(
     store: &Store,
     args: &ImportArgs,
-    progress: &mut dyn FnMut(u64, u64) -> bool,
+    progress: &mut OnProgress<'_>,
 ) -> Result<Option<Imported>, Failure> {
     let now = jiff::Timestamp::now().as_millisecond();
     let mut importing = Importing::begin(now);
@@ -76,49 +76,5 @@ fn add(
     };
     importing.write(store, Duration::MAX)?;
     let counts = importing.finish(store)?;
-    Ok(Some(imported(&tally, counts)))
-}
-
-/// What became of the chats.
-fn sentence(imported: &Imported) -> String {
-    let chats = |count: u32| match count {
-        1 => "1 chat".to_owned(),
-        count => format!("{} chats", figures::count(count as usize)),
-    };
-    let sources: Vec<&str> = imported
-        .sources
-        .iter()
-        .map(|source| source.name())
-        .collect();
-    let mut sentence = format!("Imported {}", chats(imported.added));
-    if !sources.is_empty() {
-        sentence.push_str(&format!(" from {}", sources.join(" and ")));
-    }
-    let mut others = Vec::new();
-    if imported.known > 0 {
-        others.push(format!("{} already here", chats(imported.known)));
-    }
-    if imported.changed > 0 {
-        others.push(format!(
-            "{} had gone on and stand beside the earlier ones",
-            chats(imported.changed)
-        ));
-    }
-    if imported.empty > 0 {
-        others.push(format!(
-            "{} without messages left out",
-            chats(imported.empty)
-        ));
-    }
-    if imported.cut > 0 {
-        others.push(format!(
-            "{} texts too long, and cut",
-            figures::count(imported.cut as usize)
-        ));
-    }
-    for other in others {
-        sentence.push_str("; ");
-        sentence.push_str(&other);
-    }
-    sentence + "."
+    Ok(Some(Imported::of(&tally, counts)))
 }

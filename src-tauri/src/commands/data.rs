@@ -41,7 +41,7 @@ pub async fn export_chats(
     let desktop = Arc::clone(&desktop);
     blocking(move || {
         let title = match what.chats.as_deref() {
-            Some([one]) => Some(chat.record(*one)?.chat.title),
+            Some([one]) => Some(chat.title(*one)?),
             _ => None,
         };
         let Some(file) = desktop.save_file("Export chats", &what.file_name(title.as_deref()))

@@ -1,6 +1,7 @@
 //! Exports, imports, backups and the data folder through Tauri's own door.
 
 use super::*;
+use crate::wire::TransferKind;
 
 /// A window over a store on a file.
 fn on_file() -> Window {
@@ -80,13 +81,19 @@ fn chats_go_to_a_file_and_come_from_it() {
     picks(&window, &file);
     assert_eq!(window.invoke("import_chats", json!({})), Ok(json!(true)));
     let state = ended(&events);
-    assert_eq!((&state["added"], &state["known"]), (&json!(0), &json!(1)));
+    assert_eq!(
+        (&state["added"], &state["message"]),
+        (
+            &json!(false),
+            &json!("There was nothing new to import. 1 chat was here already.")
+        )
+    );
     window
         .invoke("delete_chats", json!({ "ids": [id] }))
         .expect("deleted");
     picks(&window, &file);
     window.invoke("import_chats", json!({})).expect("begun");
-    assert_eq!(ended(&events)["added"], 1);
+    assert_eq!(ended(&events)["added"], true);
     let chats = window.invoke("snapshot", json!({})).expect("a snapshot")["chats"].clone();
     assert_eq!(chats[0]["title"], "How heavy?");
 
@@ -119,7 +126,7 @@ fn chats_go_to_a_file_and_come_from_it() {
 }
 
 #[test]
-fn a_temporary_chat_is_exported_from_memory() {
+fn a_temporary_chat_is_exported_from_memory_with_its_preset() {
     let window = on_file();
     let events = listen(&window);
     let view = window
@@ -128,18 +135,47 @@ fn a_temporary_chat_is_exported_from_memory() {
     let id = &view["chat"]["id"];
     let arguments = json!({ "id": id, "text": "Secret", "thinking": false });
     window.invoke("send", arguments).expect("sent");
+    let kept = say(&window, "Kept");
+    let chat = window.app.state::<Chat>();
+    let preset = |name: &str| chat::PresetContent {
+        name: name.to_owned(),
+        instructions: "Briefly.".to_owned(),
+        thinking: None,
+        sampling: chat::SamplingSettings::default(),
+    };
+    let added = chat.add_presets(vec![preset("Coder"), preset("Poet")]);
+    let chosen = chat::ChatPreset {
+        preset: added.expect("added").first().copied(),
+        instructions: String::new(),
+    };
+    let temporary = serde_json::from_value(id.clone()).expect("an id");
+    chat.choose_preset(Some(temporary), chosen).expect("chosen");
+    let kept_id = serde_json::from_value(kept.clone()).expect("an id");
+    chat.create_folder("Work", vec![kept_id]).expect("created");
+
     let out = tempfile::tempdir().expect("made");
     picks(&window, out.path());
-    let export = json!({ "chats": [id], "format": "markdown", "thinking": true });
+    let export = json!({ "chats": [id, kept], "format": "jsonl", "thinking": true });
     window
         .invoke("export_chats", json!({ "what": export }))
         .expect("begun");
     let file = ended(&events)["file"].as_str().expect("a path").to_owned();
-    assert!(
-        std::fs::read_to_string(file)
-            .expect("written")
-            .contains("Secret")
-    );
+    let written = std::fs::read_to_string(file).expect("written");
+    for part in [
+        "Secret",
+        "Kept",
+        "\"preset\":\"Coder\"",
+        "\"folder\":\"Work\"",
+    ] {
+        assert!(written.contains(part), "{part}: {written}");
+    }
+    let begins = |begin: &str| {
+        written
+            .lines()
+            .filter(|line| line.starts_with(begin))
+            .count()
+    };
+    assert_eq!((begins("{\"preset\":"), begins("{\"folder\":")), (1, 1));
 }
 
 #[test]
@@ -151,10 +187,61 @@ fn files_that_are_dropped_are_imported() {
     let chat = json!({ "name": "Dropped", "messages": [{ "role": "user", "content": "Hi" }] });
     std::fs::write(&file, chat.to_string()).expect("written");
     crate::given_files::take_drop(window.app.handle(), vec![file]);
-    assert_eq!(ended(&events)["added"], 1);
+    assert_eq!(ended(&events)["added"], true);
     let asked = window.model.asked.lock().expect("not poisoned");
     let is_file = |choice: &ModelChoice| matches!(choice, ModelChoice::File(_));
     assert!(!asked.iter().any(is_file), "it is no model");
+}
+
+#[test]
+fn a_drop_while_something_runs_is_refused_with_words_and_models_and_chats_are_dropped_together() {
+    let window = on_file();
+    let events = listen(&window);
+    let folder = tempfile::tempdir().expect("made");
+    let file = folder.path().join("a.conversation.json");
+    let chat = json!({ "name": "Dropped", "messages": [{ "role": "user", "content": "Hi" }] });
+    std::fs::write(&file, chat.to_string()).expect("written");
+    let (finish, waits) = mpsc::channel::<()>();
+    let transfers = window.app.state::<Transfers>();
+    let begun = transfers.start(
+        TransferKind::Export,
+        &window.app.state::<Events>(),
+        move |_| {
+            let _ = waits.recv();
+            Ok(None)
+        },
+    );
+    begun.expect("begun");
+    crate::given_files::take_drop(window.app.handle(), vec![file.clone()]);
+    let state = ended(&events);
+    assert_eq!(state["name"], "refused");
+    let message = state["message"].as_str().expect("words");
+    assert!(message.contains("still running"), "{message}");
+    drop(finish);
+    assert_eq!(ended(&events)["name"], "cancelled");
+
+    let model = folder.path().join("a.gguf");
+    crate::given_files::take_drop(window.app.handle(), vec![model.clone(), file]);
+    assert_eq!(ended(&events)["added"], true);
+    let asked = window.model.asked.lock().expect("not poisoned");
+    assert!(asked.contains(&ModelChoice::File(model)), "{asked:?}");
+}
+
+#[test]
+fn a_transfer_that_panics_ends_and_another_begins() {
+    let window = on_file();
+    let events = listen(&window);
+    let transfers = window.app.state::<Transfers>();
+    let app_events = window.app.state::<Events>();
+    let begun = transfers.start(TransferKind::Import, &app_events, |_| panic!("a defect"));
+    begun.expect("begun");
+    let state = ended(&events);
+    assert_eq!(state["name"], "failed");
+    let message = state["message"].as_str().expect("words");
+    assert!(message.contains("import failed unexpectedly"), "{message}");
+    let begun = transfers.start(TransferKind::Export, &app_events, |_| Ok(None));
+    begun.expect("nothing runs");
+    assert_eq!(ended(&events)["name"], "cancelled");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn what_is_exported_imported_and_exported_again_is_the_same_byte_for_byte() {
     assert!(imported.status.success(), "{says}");
     assert_eq!(
         says.trim(),
-        "Imported 2 chats from Claude; 1 chat without messages left out."
+        "Imported 2 chats from Claude. 1 chat without messages was left out."
     );
 
     let export = |data: &Path, name: &str| {
@@ -81,7 +81,7 @@ fn what_is_exported_imported_and_exported_again_is_the_same_byte_for_byte() {
     let says = String::from_utf8_lossy(&again.stderr).into_owned();
     assert_eq!(
         says.trim(),
-        "Imported 0 chats from Goldcrest; 2 chats already here."
+        "There was nothing new to import. 2 chats were here already."
     );
     assert_eq!(read(&before), read(&export(&second, "again.jsonl")));
 }

@@ -527,6 +527,8 @@ export type Export = {
 	chats: ChatId[] | null,
 	format: Format,
 	thinking: boolean,
+	/**  What the file is to be called, without its extension; `None`: as what is in it. */
+	name?: string | null,
 };
 
 /**
@@ -608,19 +610,12 @@ export type Format =
 /**  What the host tells the page without being asked. */
 export type HostEvent = ChatEvent | ShellEvent;
 
-/**  What became of the chats of an import. */
+/**  What an import has brought. */
 export type Imported = {
-	added: number,
-	/**  Of these, later states of chats that were here. */
-	changed: number,
-	/**  Were here. */
-	known: number,
-	/**  Had no messages. */
-	empty: number,
-	/**  Texts that were too long. */
-	cut: number,
-	/**  Where they came from. */
-	sources: Source[],
+	/**  In sentences. */
+	message: string,
+	/**  Whether anything was added, which can be undone. */
+	added: boolean,
 };
 
 /**  What an import has added. */
@@ -1116,19 +1111,6 @@ export type Snapshot = {
 	overrides: Overrides,
 } & ChatSnapshot;
 
-/**  A program that exported chats. */
-export type Source = 
-/**  This one. */
-"goldcrest" | 
-/**  ChatGPT. */
-"chat-gpt" | 
-/**  Claude. */
-"claude" | 
-/**  Jan. */
-"jan" | 
-/**  LM Studio. */
-"lm-studio";
-
 /**  The steps of an answer. */
 export type Stage = 
 /**  For the model to load, for another answer, or for the prompt to be made. */
@@ -1251,7 +1233,9 @@ export type TransferState =
 	name: "imported",
 } & Imported | 
 /**  The app starts again with the new folder. */
-({ name: "moved" }) & { chats?: never; done?: never; file?: never; message?: never } | ({ name: "cancelled" }) & { chats?: never; done?: never; file?: never; message?: never } | ({ name: "failed"; message: string }) & { chats?: never; done?: never; file?: never };
+({ name: "moved" }) & { chats?: never; done?: never; file?: never; message?: never } | ({ name: "cancelled" }) & { chats?: never; done?: never; file?: never; message?: never } | ({ name: "failed"; message: string }) & { chats?: never; done?: never; file?: never } | 
+/**  It did not begin. Another one may be running, and goes on. */
+({ name: "refused"; message: string }) & { chats?: never; done?: never; file?: never };
 
 /**  A change that was undone, or made again. */
 export type Undone = {

@@ -251,7 +251,7 @@ export const commands: readonly Command[] = [
     name: "Export this chat",
     keywords: "save markdown html jsonl file backup",
     slash: "export",
-    run: ({ chat, transfers }) => chat && transfers.exportChats([chat.id]),
+    run: ({ chat, transfers }, file) => chat && transfers.exportTo(chat.id, file),
     when: hasTitle,
     otherwise: "There is no chat here to export.",
   },

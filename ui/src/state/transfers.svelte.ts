@@ -1,9 +1,12 @@
-import type { Format, Host, Imported, Source, ChatTransfer } from "../host/host";
+import type { Format, Host, ChatTransfer } from "../host/host";
 import { count } from "../text/figures";
 import type { Notices } from "./notices.svelte";
 
-/** What is to be exported: chats, or all of them. */
-export type Exporting = { chats: number[] | null };
+/** What is to be exported: chats, or all of them. `name`: what the file is to be called. */
+export type Exporting = { chats: number[] | null; name: string | null };
+
+/** The formats by the extensions of their files. */
+const FORMATS: Record<string, Format> = { md: "markdown", html: "html", jsonl: "jsonl" };
 
 /** Exports, imports and prints: what is asked for, what is running, and what became of it. */
 export class Transfers {
@@ -28,14 +31,23 @@ export class Transfers {
 
   /** Asks how and where to export these chats; none: all. */
   exportChats(chats: number[] | null): void {
-    if (chats?.length !== 0) this.exporting = { chats };
+    if (chats?.length !== 0) this.exporting = { chats, name: null };
+  }
+
+  /** Asks the same of one chat, whose file is called `file`; its extension says which format. */
+  exportTo(chat: number, file: string): void {
+    const name = file.split(/[/\\]/u).at(-1) ?? "";
+    const [, stem, extension = ""] = /^(.*?)(?:\.([^.]*))?$/u.exec(name) ?? [];
+    const format = FORMATS[extension.toLowerCase()];
+    if (format) this.format = format;
+    this.exporting = { chats: [chat], name: (format ? stem : name) || null };
   }
 
   /** Exports as the dialog says. It stays open where no file was chosen. */
   async export(): Promise<void> {
     if (!this.exporting) return;
-    const { chats } = this.exporting;
-    const begun = this.host.exportChats({ chats, format: this.format, thinking: this.thinking });
+    const { format, thinking } = this;
+    const begun = this.host.exportChats({ ...this.exporting, format, thinking });
     if (await this.notices.guard(begun)) this.exporting = null;
   }
 
@@ -58,6 +70,11 @@ export class Transfers {
   }
 
   receive({ kind, state }: ChatTransfer): void {
+    if (state.name === "refused") {
+      // What runs goes on.
+      this.notices.warn(state.message);
+      return;
+    }
     if (state.name === "running" && this.running === null) this.onbegin();
     this.running = state.name === "running" ? { kind, done: state.done } : null;
     switch (state.name) {
@@ -67,8 +84,8 @@ export class Transfers {
         this.notices.show(`Exported ${chatCount(state.chats)} to ${state.file}`);
         break;
       case "imported":
-        if (state.added > 0) this.notices.changed(importWords(state));
-        else this.notices.show(importWords(state));
+        if (state.added) this.notices.changed(state.message);
+        else this.notices.show(state.message);
         break;
       case "moved":
         this.moved = true;
@@ -91,35 +108,5 @@ const CANCELLED: Record<ChatTransfer["kind"], string> = {
   move: "The move was cancelled. Your data stays where it is.",
 };
 
-const NAMES: Record<Source, string> = {
-  goldcrest: "Goldcrest",
-  "chat-gpt": "ChatGPT",
-  claude: "Claude",
-  jan: "Jan",
-  "lm-studio": "LM Studio",
-};
-
 export const chatCount = (chats: number): string =>
   chats === 1 ? "1 chat" : `${count(chats)} chats`;
-
-/** What became of the chats of an import. */
-export function importWords({ added, changed, known, empty, cut, sources }: Imported): string {
-  const from = sources.map((source) => NAMES[source]).join(" and ");
-  const parts = [
-    added === 0 && known > 0
-      ? "There was nothing new to import."
-      : `Imported ${chatCount(added)}${from === "" ? "" : ` from ${from}`}.`,
-  ];
-  if (known > 0) parts.push(`${chatCount(known)} ${known === 1 ? "was" : "were"} here already.`);
-  if (changed > 0)
-    parts.push(
-      changed === 1
-        ? "One had gone on since, and stands beside the earlier one."
-        : `${count(changed)} had gone on since, and stand beside the earlier ones.`,
-    );
-  if (empty > 0)
-    parts.push(`${chatCount(empty)} without messages ${empty === 1 ? "was" : "were"} left out.`);
-  if (cut > 0)
-    parts.push(`${cut === 1 ? "One text was" : `${count(cut)} texts were`} too long, and cut.`);
-  return parts.join(" ");
-}

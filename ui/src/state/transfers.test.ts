@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { FakeHost } from "../host/fake/fake";
-import type { Imported } from "../host/host";
 import { Notices } from "./notices.svelte";
-import { importWords, Transfers } from "./transfers.svelte";
+import { Transfers } from "./transfers.svelte";
 
 function started(): { host: FakeHost; notices: Notices; transfers: Transfers; undone: number[] } {
   const host = new FakeHost();
@@ -16,13 +15,11 @@ function started(): { host: FakeHost; notices: Notices; transfers: Transfers; un
   return { host, notices, transfers, undone };
 }
 
-const nothing: Imported = { added: 0, changed: 0, known: 0, empty: 0, cut: 0, sources: [] };
-
 describe("an export", () => {
   it("asks first, and says where the file is", async () => {
     const { host, notices, transfers } = started();
     transfers.exportChats([3]);
-    expect(transfers.exporting).toEqual({ chats: [3] });
+    expect(transfers.exporting).toEqual({ chats: [3], name: null });
     transfers.format = "html";
     transfers.thinking = false;
     let begun = 0;
@@ -32,7 +29,7 @@ describe("an export", () => {
     expect(begun).toBe(1);
     expect(host.calls).toContainEqual([
       "exportChats",
-      { chats: [3], format: "html", thinking: false },
+      { chats: [3], name: null, format: "html", thinking: false },
     ]);
     expect(transfers.exporting).toBeNull();
     expect(transfers.running).toEqual({ kind: "export", done: 0 });
@@ -48,7 +45,27 @@ describe("an export", () => {
     transfers.exportChats(null);
     host.closesDialogs = true;
     await transfers.export();
-    expect(transfers.exporting).toEqual({ chats: null });
+    expect(transfers.exporting).toEqual({ chats: null, name: null });
+  });
+
+  it.each([
+    ["notes.md", "markdown", "notes"],
+    ["~/Birds/My page.HTML", "html", "My page"],
+    ["C:\\chats\\all.jsonl", "jsonl", "all"],
+    ["v1.2", "html", "v1.2"],
+    [".md", "markdown", null],
+    ["", "html", null],
+  ] as const)("takes name and format from %j", async (file, format, name) => {
+    const { host, transfers } = started();
+    transfers.format = "html";
+    transfers.exportTo(3, file);
+    expect(transfers.exporting).toEqual({ chats: [3], name });
+    expect(transfers.format).toBe(format);
+    await transfers.export();
+    expect(host.calls).toContainEqual([
+      "exportChats",
+      { chats: [3], name, format, thinking: true },
+    ]);
   });
 
   it("says what failed, until that is dismissed", async () => {
@@ -74,27 +91,29 @@ describe("an import", () => {
   it("can be undone", async () => {
     const { host, notices, transfers, undone } = started();
     await transfers.import();
-    host.endTransfer({ name: "imported", ...nothing, added: 2, sources: ["claude"] });
-    expect(notices.list[0]?.text).toBe("Imported 2 chats from Claude.");
+    const message = "Imported 2 chats from Claude.";
+    host.endTransfer({ name: "imported", message, added: true });
+    expect(notices.list[0]?.text).toBe(message);
     notices.list[0]?.action?.run();
     expect(undone).toHaveLength(1);
   });
 
-  it("says what became of the chats", () => {
-    expect(importWords({ ...nothing, known: 2, sources: ["goldcrest"] })).toBe(
-      "There was nothing new to import. 2 chats were here already.",
-    );
-    const all: Imported = {
-      added: 1204,
-      changed: 1,
-      known: 1,
-      empty: 2,
-      cut: 1,
-      sources: ["chat-gpt"],
-    };
-    expect(importWords(all)).toBe(
-      "Imported 1,204 chats from ChatGPT. 1 chat was here already. One had gone on since, and stands beside the " +
-        "earlier one. 2 chats without messages were left out. One text was too long, and cut.",
-    );
+  it("that brought nothing is not undone", async () => {
+    const { host, notices, transfers } = started();
+    await transfers.import();
+    host.endTransfer({ name: "imported", message: "There was nothing new.", added: false });
+    expect(notices.list[0]?.action).toBeUndefined();
+  });
+
+  it("that is refused leaves alone what runs", async () => {
+    const { host, notices, transfers } = started();
+    transfers.exportChats(null);
+    await transfers.export();
+    host.emit({
+      type: "transfer",
+      transfer: { kind: "import", state: { name: "refused", message: "An export is running." } },
+    });
+    expect(notices.list[0]).toMatchObject({ tone: "error", text: "An export is running." });
+    expect(transfers.running).toEqual({ kind: "export", done: 0 });
   });
 });

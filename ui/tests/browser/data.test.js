@@ -33,6 +33,19 @@ scene("a chat is exported from its menu, with progress and an end", {}, async (p
   assert.equal(await card.count(), 0);
 });
 
+scene("/export takes the name of the file and its format", {}, async (page) => {
+  await chats(page).getByText("Sourdough").click();
+  await page.getByRole("log").waitFor();
+  await page.getByRole("textbox", { name: "Message" }).fill("/export My bread.html");
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog", { name: /Export “Sourdough/u });
+  assert.equal(await dialog.getByRole("radio", { name: "HTML" }).isChecked(), true);
+  await button(page, "Choose where…").click();
+  await soon(async () => assert.equal((await calls(page, "exportChats")).length, 1));
+  const [, what] = (await calls(page, "exportChats"))[0];
+  assert.deepEqual([what.format, what.name], ["html", "My bread"]);
+});
+
 scene("all is exported and imported from the settings", {}, async (page) => {
   await settings(page);
   await button(page, "Export all…").click();
@@ -40,16 +53,9 @@ scene("all is exported and imported from the settings", {}, async (page) => {
   await page.keyboard.press("Escape");
   await button(page, "Import chats…").click();
   await page.getByRole("dialog", { name: "Settings" }).waitFor({ state: "detached" });
-  await end(page, {
-    name: "imported",
-    added: 12,
-    changed: 0,
-    known: 3,
-    empty: 0,
-    cut: 0,
-    sources: ["chat-gpt"],
-  });
-  await toast(page, "Imported 12 chats from ChatGPT. 3 chats were here already.").waitFor();
+  const message = "Imported 12 chats from ChatGPT. 3 chats were here already.";
+  await end(page, { name: "imported", message, added: true });
+  await toast(page, message).waitFor();
   await page.locator(".toast").getByRole("button", { name: "Undo" }).waitFor();
 });
 
