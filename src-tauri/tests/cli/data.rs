@@ -86,6 +86,97 @@ fn what_is_exported_imported_and_exported_again_is_the_same_byte_for_byte() {
     assert_eq!(read(&before), read(&export(&second, "again.jsonl")));
 }
 
+/// An export with all that a chat can have.
+fn everything() -> String {
+    let text = [
+        json!({ "format": "goldcrest-chats", "version": 1 }),
+        json!({ "folder": { "name": "Empty", "createdAt": 5 } }),
+        json!({ "folder": { "name": "Work", "collapsed": true, "createdAt": 6 } }),
+        json!({ "preset": { "name": "Coder", "instructions": "Code first.", "thinking": true,
+            "sampling": { "temperature": 0.3, "topP": null, "seed": 7 } } }),
+        json!({ "preset": { "name": "Coder 2", "instructions": "Code first.", "thinking": true,
+            "sampling": { "temperature": 0.3, "topP": null, "seed": 7 } } }),
+        json!({ "chat": { "uid": "first", "title": "A tree", "today": "2026-03-05", "createdAt": 100, "updatedAt": 200,
+            "leaf": 5, "folder": "Work", "pinnedAt": 150,
+            "chosenPreset": { "preset": "Coder 2", "instructions": "Briefly." } } }),
+        json!({ "message": { "id": 1, "shown": 3, "role": "user", "state": "done", "text": "How heavy?", "createdAt": 100 } }),
+        json!({ "message": { "id": 2, "parent": 1, "role": "assistant", "state": "failed", "text": "Five", "thinks": true,
+            "lengthWish": "shorter", "thinking": "Regulus", "thinkingMs": 1200, "tokens": [128_002, 7], "model": "abc",
+            "error": { "code": "other", "message": "no" }, "createdAt": 101 } }),
+        json!({ "message": { "id": 3, "parent": 1, "shown": 4, "role": "assistant", "state": "done", "text": "Six grams.",
+            "createdAt": 102 } }),
+        json!({ "message": { "id": 4, "parent": 3, "shown": 5, "role": "user", "state": "done", "text": "Why?", "readAgain": true,
+            "createdAt": 103 } }),
+        json!({ "message": { "id": 5, "parent": 4, "role": "assistant", "state": "limit", "text": "It is small.", "keptFrom": 3,
+            "thinkingFrom": 4, "omittedMessages": 2, "omittedThinking": 1, "createdAt": 104 } }),
+        json!({ "message": { "id": 6, "parent": 3, "shown": 7, "role": "user", "state": "done", "text": "Secret", "createdAt": 105 } }),
+        json!({ "message": { "id": 7, "parent": 6, "role": "assistant", "state": "done", "text": "Secret, too", "createdAt": 106 } }),
+        json!({ "chat": { "uid": "second", "title": "Goes on", "today": "2026-03-06", "createdAt": 300, "updatedAt": 300,
+            "leaf": 1, "archivedAt": 400, "continues": "first" } }),
+        json!({ "message": { "id": 1, "role": "user", "state": "done", "text": "Summarize",
+            "promptLeaf": { "chat": "first", "message": 5 }, "createdAt": 300 } }),
+        json!({ "chat": { "uid": "third", "title": "All of it is deleted", "today": "2026-03-06", "createdAt": 301,
+            "updatedAt": 301, "leaf": 1, "chosenPreset": {} } }),
+        json!({ "message": { "id": 1, "role": "user", "state": "done", "text": "Secret", "createdAt": 301 } }),
+        json!({ "end": { "chats": 3, "messages": 9 } }),
+    ];
+    let text: String = text.iter().map(|line| format!("{line}\n")).collect();
+    // A number that serde_json would write otherwise than it was stored.
+    let stats = "\"stats\":{\"tokensPerSecond\":0.30000000000000004},\"error\":";
+    text.replace("\"error\":", stats)
+}
+
+#[test]
+fn a_whole_database_is_the_same_after_a_round_trip_but_for_what_was_deleted() {
+    let home = tempfile::tempdir().expect("made");
+    let (first, second) = (home.path().join("first"), home.path().join("second"));
+    let import = |data: &Path, file: &Path| {
+        let output = with_data(data, [OsStr::new("import"), file.as_os_str()]);
+        let says = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{says}");
+        says.trim().to_owned()
+    };
+    let export = |data: &Path| {
+        stdout(with_data(
+            data,
+            ["export", "--all", "--format", "jsonl", "-"],
+        ))
+    };
+    let file = home.path().join("everything.jsonl");
+    fs::write(&file, everything()).expect("written");
+    assert_eq!(
+        import(&first, &file),
+        "Imported 3 chats, 2 folders and 2 presets from Goldcrest."
+    );
+    assert_eq!(export(&first), everything());
+
+    let store = chat::Store::open(&first.join("goldcrest.db")).expect("opens");
+    let mut deleted = 0;
+    for row in store.chats().list().expect("listed") {
+        for node in store.messages().tree(row.id).expect("read") {
+            // What follows one that was deleted is hidden with it.
+            let message = store.messages().get(node.0);
+            if message.is_ok_and(|message| message.progress.text == "Secret") {
+                store.messages().delete(node.0, 500).expect("deleted");
+                deleted += 1;
+            }
+        }
+    }
+    assert_eq!(deleted, 2);
+    drop(store);
+    let before = export(&first);
+    assert!(!before.contains("Secret"));
+    assert_eq!(before.lines().count(), everything().lines().count() - 3);
+    fs::write(&file, &before).expect("written");
+    import(&second, &file);
+    assert_eq!(before, export(&second));
+    assert_eq!(
+        import(&second, &file),
+        "There was nothing new to import. 3 chats were here already."
+    );
+    assert_eq!(before, export(&second));
+}
+
 #[test]
 fn chats_are_listed_and_exported_one_by_one_and_to_stdout() {
     let home = tempfile::tempdir().expect("made");
@@ -259,6 +350,8 @@ fn while_the_app_is_open_chats_are_exported_and_not_imported() {
         .open(data.join("goldcrest.lock"))
         .expect("there");
     lock.lock().expect("free");
+    // As the app does: what the import noted there is over.
+    lock.set_len(0).expect("emptied");
     stdout(with_data(
         &data,
         ["export", "--all", "--format", "jsonl", "-"],
