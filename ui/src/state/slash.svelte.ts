@@ -127,7 +127,11 @@ export class Slash {
       const begun = slashCommands.filter((command) => command.name.startsWith(plain(name)));
       return begun.map((command) => ({
         text: `/${command.name}`,
-        argument: command.argument ?? "",
+        // The menu lists them once the command is chosen.
+        argument:
+          options(command.argument).length > 0 && !isRequired(command)
+            ? "[…]"
+            : (command.argument ?? ""),
         does: command.does,
         ready: !isRequired(command),
       }));

@@ -20,7 +20,8 @@ export const dataScreens = {
   "settings-data-folder": {
     act: async (page) => {
       await settings(page);
-      await button(page, "Move…").scrollIntoViewIfNeeded();
+      await button(page, "Move…").click();
+      await button(page, "Choose the folder…").scrollIntoViewIfNeeded();
     },
   },
   "export-chat": {

@@ -63,6 +63,16 @@ test("an older copy or an empty file can be had instead", async () => {
 test("only what helps is offered, and nothing is cut off at 420 pixels", async () => {
   for (const [scene, names] of [
     ["full", ["Try again", "Show the folder", "Quit"]],
+    [
+      "folder-missing",
+      [
+        "Choose where it is…",
+        "Begin in the default folder",
+        "Try again",
+        "Show the folder",
+        "Quit",
+      ],
+    ],
     ["damaged-alone", ["Start with an empty one", "Try again", "Show the folder", "Quit"]],
     [
       "missing",
@@ -129,4 +139,17 @@ test("a way that fails says why, and meanwhile no other can be taken", async () 
   await page.evaluate(() => window.fail());
   await page.getByRole("alert").getByText("The folder is gone.").waitFor();
   assert(!(await button(page, "Try again").isDisabled()));
+});
+
+test("a data folder that is gone is chosen again, or left for the default one", async () => {
+  for (const [name, call] of [
+    ["Choose where it is…", "chooseDataFolder"],
+    ["Begin in the default folder", "beginInDefaultFolder"],
+  ]) {
+    const page = await stand.page({ scene: "folder-missing", first });
+    await button(page, name).click();
+    await page.getByText("Goldcrest starts again…").waitFor();
+    assert.equal(await button(page, "Try again").isDisabled(), true);
+    assert.deepEqual(await calls(page), [[call]]);
+  }
 });

@@ -407,6 +407,7 @@ export const screens = {
   },
   "damaged-part": { scene: "damaged-part", first: ["heading"] },
   "damaged-alone": { scene: "damaged-alone", first: ["heading"] },
+  "folder-missing": { scene: "folder-missing", first: ["heading"] },
   "disk-full-start": { scene: "full", first: ["heading"] },
   "small-first": { scene: "first", width: 720, height: 540 },
   "no-sidebar": {
@@ -483,5 +484,6 @@ for (const name of [
   "refused",
   "damaged",
   "damaged-copies",
+  "folder-missing",
 ])
   screens[`${name}-narrow`] = { ...screens[name], width: 420, height: 720 };

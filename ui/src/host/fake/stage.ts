@@ -50,6 +50,16 @@ const scenes: Record<string, Script> = {
   "damaged-part": { problem: { ...damaged, opens: true, copies: damaged.copies.slice(0, 1) } },
   missing: { problem: { ...missing, copies: missing.copies.slice(0, 1) } },
   "damaged-alone": { problem: { ...damaged, copies: [] } },
+  "folder-missing": {
+    problem: {
+      ...damaged,
+      kind: "folder-missing",
+      message: "Your chats were moved to /run/media/ada/Chats, and that is not there.",
+      folder: "/run/media/ada/Chats",
+      copies: [],
+      keptAs: null,
+    },
+  },
   full: {
     problem: {
       ...damaged,
