@@ -28,6 +28,12 @@ impl DataLock {
     }
 }
 
+impl Drop for DataLock {
+    fn drop(&mut self) {
+        let _ = self.0.set_len(0);
+    }
+}
+
 /// Whether the lock of a data folder is held by an import.
 pub fn is_import(data: &Path) -> bool {
     fs::read(data.join(LOCK_FILE)).is_ok_and(|content| content == IMPORT)
