@@ -26,8 +26,8 @@ export type Setting = {
   hint: string | ((app: App) => string);
   /** Other words for it, under which it is found. */
   words?: string;
-  /** Its first value, in words. */
-  usual: string | ((app: App) => string);
+  /** Its default, in words. */
+  defaultWords: string | ((app: App) => string);
   /** What goes before it, so that it has no effect. */
   override?: (app: App) => Override | null;
   /** Its control stands below its name. */
@@ -44,8 +44,8 @@ export type Group = {
   settings: Setting[];
 };
 
-const whole = (value: number | undefined, usual: string): string =>
-  value === undefined ? usual : String(value);
+const whole = (value: number | undefined, defaultWords: string): string =>
+  value === undefined ? defaultWords : String(value);
 
 type SamplingSetting = Setting & {
   key: keyof SamplingSettings;
@@ -60,7 +60,7 @@ const sampling = (
   key,
   hint,
   words: "sampling random creative",
-  usual: ({ model }) => whole(model.open?.sampling[key], "the model’s"),
+  defaultWords: ({ model }) => whole(model.open?.sampling[key], "the model’s"),
   control: { kind: "number", min: range[0], max: () => range[1], step: range[2] },
 });
 
@@ -123,7 +123,7 @@ export const samplingSettings: SamplingSetting[] = [
     key: "seed",
     hint: "The same seed gives the same answer on the same device.",
     words: "sampling random repeat same",
-    usual: "Random",
+    defaultWords: "Random",
     control: { kind: "number", min: 0, max: () => 4294967295 },
   },
 ];
@@ -137,7 +137,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "sendWith",
           hint: "The other one starts a new line. Shift+Enter always does.",
           words: "key enter return keyboard message",
-          usual: "Enter",
+          defaultWords: "Enter",
           control: {
             kind: "choice",
             options: [
@@ -150,14 +150,14 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "readAhead",
           hint: "Reads your message while you write it, so that the answer begins sooner. On Linux, when not on battery.",
           words: "prefill draft speed faster",
-          usual: "On",
+          defaultWords: "On",
           control: { kind: "switch" },
         },
         {
           key: "modelTitles",
           hint: "After the first answer the model gives a new chat its title. Without, it is the first line of your message. The demo model gives none.",
           words: "name chat automatic",
-          usual: "Off",
+          defaultWords: "Off",
           control: { kind: "switch" },
         },
       ],
@@ -175,7 +175,7 @@ export const groups: Record<SettingsPage, Group[]> = {
               ? `Now: ${open.device.name}. ${open.device.reason}.`
               : "Which device runs the model.",
           words: "gpu cpu graphics card vulkan metal",
-          usual: "Automatic",
+          defaultWords: "Automatic",
           control: {
             kind: "select",
             options: (app) => withOwn([...devices], device(app), device(app)),
@@ -186,7 +186,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "threads",
           hint: "How many processor cores to use.",
           words: "cpu cores processor",
-          usual: "Automatic",
+          defaultWords: "Automatic",
           control: { kind: "number", min: 1, max: ({ preferences }) => preferences.maxThreads },
           override: ({ preferences }) => preferences.overrides.threads,
         },
@@ -194,7 +194,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "contextLength",
           hint: ({ model }) => contextHint(model.open),
           words: "length window memory tokens",
-          usual: "Automatic",
+          defaultWords: "Automatic",
           below: true,
           control: { kind: "select", options: contextOptions, wide: true },
           override: ({ preferences }) => preferences.overrides.context,
@@ -203,7 +203,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "kvType",
           hint: (app) => precisionHint(app.model.contexts, contextLength(app)),
           words: "kv cache quantisation f16 q8_0",
-          usual: "16-bit",
+          defaultWords: "16-bit",
           control: {
             kind: "choice",
             options: [
@@ -221,7 +221,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "unloadMinutes",
           hint: "Frees the model’s memory after this time without a message. The next message loads it again.",
           words: "eject free memory timeout ttl",
-          usual: "10 minutes",
+          defaultWords: "10 minutes",
           control: { kind: "select", options: idleOptions },
         },
         {
@@ -230,7 +230,7 @@ export const groups: Record<SettingsPage, Group[]> = {
             preferences.value.downloadFolder ??
             `${models.list?.folder ?? ""} (the Hugging Face cache, which other apps share)`,
           words: "models path directory hugging face",
-          usual: "the Hugging Face cache",
+          defaultWords: "the Hugging Face cache",
           control: { kind: "folder" },
         },
       ],
@@ -243,7 +243,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "defaultPreset",
           hint: "Each chat can have another one, by the button beside its title.",
           words: "persona character profile default",
-          usual: "none",
+          defaultWords: "none",
           below: true,
           control: {
             kind: "select",
@@ -259,14 +259,14 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "thinking",
           hint: "For new chats. Each chat has its own switch.",
           words: "reasoning",
-          usual: "On",
+          defaultWords: "On",
           control: { kind: "switch" },
         },
         {
           key: "instructions",
           hint: "What the model should know or how it should answer. They replace the model’s built-in instructions, so it may think less. A preset or a chat can have its own.",
           words: "system prompt custom persona",
-          usual: "none",
+          defaultWords: "none",
           below: true,
           control: {
             kind: "text",
@@ -277,21 +277,21 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "maxTokens",
           hint: "In tokens, including thinking.",
           words: "limit tokens long short",
-          usual: "No limit",
+          defaultWords: "No limit",
           control: { kind: "number", min: 16, max: () => 131072 },
         },
         {
           key: "thinkingBudget",
           hint: "The most tokens of thinking. Then the model answers with what it has thought so far.",
           words: "reasoning limit tokens",
-          usual: "No limit",
+          defaultWords: "No limit",
           control: { kind: "number", min: 1, max: () => 131072 },
         },
         {
           key: "lookup",
           hint: "Writes repeated text several tokens at a time. The answer is the same.",
           words: "speculative decoding prompt lookup speed",
-          usual: "On",
+          defaultWords: "On",
           control: { kind: "switch" },
         },
       ],
@@ -309,7 +309,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "theme",
           hint: "System follows the colours of your desktop.",
           words: "appearance dark light colour color mode night",
-          usual: "System",
+          defaultWords: "System",
           control: {
             kind: "choice",
             options: [
@@ -323,7 +323,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "zoom",
           hint: "Ctrl with + and −, or with the mouse wheel, does the same.",
           words: "font text size larger smaller scale",
-          usual: "100 %",
+          defaultWords: "100 %",
           control: {
             kind: "select",
             options: ({ preferences: { value } }) =>
@@ -338,7 +338,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           key: "showStats",
           hint: "Tokens per second, length, and time to the first token.",
           words: "figures statistics tokens",
-          usual: "On",
+          defaultWords: "On",
           control: { kind: "switch" },
         },
       ],

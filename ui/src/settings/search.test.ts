@@ -3,7 +3,8 @@ import { settingNames } from "../state/preferences.svelte";
 import { settingsPages } from "../state/settings-pages";
 import { start } from "../state/started.fixture";
 import { groups } from "./catalogue";
-import { findSettings, marked } from "./search";
+import { parts } from "./parts";
+import { findSettings } from "./search";
 
 const { app } = await start();
 const found = (query: string): string[] => findSettings(query, app).map(({ label }) => label);
@@ -34,13 +35,16 @@ test("every setting with a name has one control on one page", () => {
   expect(Object.keys(groups)).toEqual([...settingsPages]);
 });
 
-test("the words that were looked for are marked", () => {
-  expect(marked("Zoom in (Ctrl)", "(ctrl zo")).toEqual([
-    ["", false],
-    ["Zo", true],
-    ["om in ", false],
-    ["(Ctrl", true],
-    [")", false],
-  ]);
-  expect(marked("Zoom", "")).toEqual([["Zoom", false]]);
+test("all that a page shows is found by its name", () => {
+  const pages = import.meta.glob<string>("./*.svelte", {
+    query: "?raw",
+    import: "default",
+    eager: true,
+  });
+  const shown = Object.values(pages).flatMap((page) =>
+    [...page.matchAll(/(?:data-setting|<Field\s+name)="(\w+)"/gu)].map(([, id]) => id ?? ""),
+  );
+  expect(shown.toSorted()).toEqual(Object.keys(parts).toSorted());
+  for (const [id, { label }] of Object.entries(parts))
+    expect(findSettings(label, app).map((place) => place.id)).toContain(id);
 });

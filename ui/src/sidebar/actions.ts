@@ -13,7 +13,7 @@ import type { Component } from "svelte";
 import type { App } from "../state/app.svelte";
 import type { MenuItem } from "../state/menu.svelte";
 import type { ChatSummary } from "../state/types";
-import { count } from "../text/figures";
+import { chatCount } from "../text/figures";
 
 export type ChatAction = MenuItem & { icon: Component<{ size: number; strokeWidth: number }> };
 
@@ -29,7 +29,7 @@ export function actionsFor(app: App, chats: ChatSummary[], rename?: () => void):
   const named = (label: string): string => {
     if (!several) return label;
     const [verb, ...rest] = label.split(" ");
-    return [verb, `${count(chats.length)} chats`, ...rest].join(" ");
+    return [verb, chatCount(chats.length), ...rest].join(" ");
   };
   const { chats: all, list } = app;
 

@@ -2,7 +2,7 @@ import type { Attachment } from "svelte/attachments";
 import type { App } from "../state/app.svelte";
 import type { Row, Section } from "../state/rows";
 import type { ChatSummary, Folder } from "../state/types";
-import { count } from "../text/figures";
+import { chatCount } from "../text/figures";
 
 /** How far the pointer moves before it drags. */
 const SLOP_PX = 6;
@@ -100,7 +100,7 @@ export class RowDrag {
     } else if (row.kind === "chat" && !row.chat.temporary) {
       const chosen = this.app.list.chosen(row.chat).filter(({ temporary }) => !temporary);
       this.#chats = chosen;
-      this.label = chosen.length === 1 ? row.chat.title : `${count(chosen.length)} chats`;
+      this.label = chosen.length === 1 ? row.chat.title : chatCount(chosen.length);
     }
     return this.label !== null;
   }

@@ -136,6 +136,8 @@ export class App {
     return this.chats.find(chat) ?? this.list.bin.find(({ id }) => id === chat);
   });
   readonly readOnly = $derived.by(() => (this.chat?.purgeAt ?? null) !== null);
+  /** The open chat is not in the bin, and something was said in it. */
+  readonly hasTitle = $derived.by(() => !!this.chat?.title && !this.readOnly);
   /** Nobody has written here yet. */
   readonly firstStart = $derived.by(() => this.#firstStart && this.chats.listed.length === 0);
   /** Only of a model that is there is it known that it cannot think. */

@@ -2,6 +2,10 @@ import type { DatabaseCopy, Host } from "../host/host";
 import { copyName } from "./recovery.svelte";
 import { type Notices, reason } from "./notices.svelte";
 
+/** What becomes of chats in backups that are removed from the database. */
+export const inBackups = (chats: number): string =>
+  `Backups made before still contain ${chats === 1 ? "it" : "them"} until newer ones replace them; you can delete backups in the data folder.`;
+
 /** The copies of the database, and the move of the folder where all is kept. */
 export class Backups {
   /** The newest first; null while they are read. */

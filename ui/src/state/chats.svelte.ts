@@ -56,7 +56,12 @@ export class Chats {
 
   /** `folder`: null takes them out of theirs. */
   move(chats: ChatSummary[], folder: Folder | null): Promise<void> {
-    return this.#change(this.host.moveChats(ids(chats), folder?.id ?? null));
+    const stays = folder && chats.every(({ pinned }) => pinned);
+    const where = chats.length === 1 ? "It is still under Pinned." : "They are still under Pinned.";
+    return this.#change(
+      this.host.moveChats(ids(chats), folder?.id ?? null),
+      stays ? where : undefined,
+    );
   }
 
   remove(chats: ChatSummary[]): Promise<void> {
@@ -67,9 +72,9 @@ export class Chats {
     return this.#change(this.host.restoreChats(ids(chats)));
   }
 
-  async #change(request: Promise<string>): Promise<void> {
+  async #change(request: Promise<string>, more?: string): Promise<void> {
     const done = await this.notices.guard(request);
-    if (done !== null) this.notices.changed(done);
+    if (done !== null) this.notices.changed(done, more);
   }
 }
 

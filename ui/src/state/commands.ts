@@ -32,8 +32,7 @@ export type Command = {
 const hasMessages = (app: App): boolean => app.conversation.entries.length > 0;
 const canAct = ({ conversation, readOnly }: App): boolean =>
   conversation.lastAnswer !== undefined && !conversation.writing && !readOnly;
-/** It is not in the bin, and something was said in it. */
-const hasTitle = ({ chat, readOnly }: App): boolean => !!chat && chat.title !== "" && !readOnly;
+const hasTitle = ({ hasTitle }: App): boolean => hasTitle;
 const canBeSorted = (app: App): boolean => hasTitle(app) && app.chat?.temporary === false;
 const notInText = (_: App, inText: boolean): boolean => !inText;
 
@@ -174,8 +173,8 @@ export const commands: readonly Command[] = [
     otherwise: "This model does not think.",
   })),
   {
-    name: "Write the last answer again",
-    keywords: "regenerate retry another",
+    name: "Regenerate the last answer",
+    keywords: "write again retry another",
     keys: "Ctrl+R",
     slash: "regenerate",
     run: (app, way) => writeAgain(app, way),
@@ -184,20 +183,20 @@ export const commands: readonly Command[] = [
     reserved: true,
   },
   ...(["shorter", "longer"] as const).map((length): Command => ({
-    name: `Write the last answer again, ${length}`,
-    keywords: "regenerate retry another length brief detail",
+    name: `Regenerate the last answer, ${length}`,
+    keywords: "write again retry another length brief detail",
     run: (app) => writeAgain(app, length),
     when: canAct,
   })),
   ...([true, false] as const).map((thinking): Command => ({
-    name: `Write the last answer again, ${thinking ? "with" : "without"} thinking`,
-    keywords: "regenerate retry another mode",
+    name: `Regenerate the last answer, ${thinking ? "with" : "without"} thinking`,
+    keywords: "write again retry another mode",
     run: (app) => writeAgain(app, thinking ? "thinking" : "no thinking"),
     when: (app) => app.mayThink && canAct(app),
   })),
   {
-    name: "Go on with the last answer",
-    keywords: "continue resume",
+    name: "Continue the last answer",
+    keywords: "go on resume",
     slash: "continue",
     run: ({ conversation }) =>
       conversation.lastAnswer && conversation.continue(conversation.lastAnswer),
@@ -209,7 +208,8 @@ export const commands: readonly Command[] = [
     keywords: "summarize continue context full long",
     slash: "summarize",
     run: (app) => app.startWithSummary(),
-    when: ({ conversation }) => conversation.lastAnswer !== undefined && !conversation.busy,
+    when: ({ conversation, readOnly }) =>
+      conversation.lastAnswer !== undefined && !conversation.busy && !readOnly,
     otherwise: "There is nothing to sum up in this chat yet.",
   },
   {
@@ -217,12 +217,11 @@ export const commands: readonly Command[] = [
     keywords: "end stop thinking skip",
     keys: "Ctrl+Enter",
     run: ({ conversation }) => conversation.answerNow(),
-    when: ({ conversation, composer }, inText) =>
-      conversation.pondering && composer.empty && !inText,
+    when: ({ conversation }, inText) => conversation.pondering && !inText,
   },
   {
-    name: "Copy this chat into a new one",
-    keywords: "fork branch duplicate",
+    name: "New chat from here",
+    keywords: "copy this fork branch duplicate",
     run: (app) => app.conversation.last && app.fork(app.conversation.last),
     when: (app) => hasMessages(app) && !app.conversation.writing && !app.readOnly,
   },
@@ -350,13 +349,13 @@ export const commands: readonly Command[] = [
     when: (app) => app.model.open !== null && !app.conversation.writing,
   },
   ...(["system", "light", "dark"] as const).map((theme): Command => ({
-    name: `Colours: ${theme === "system" ? "as the system has them" : theme}`,
-    keywords: "theme appearance mode",
+    name: `Theme: ${theme}`,
+    keywords: "colours appearance mode",
     run: (app) => app.preferences.change({ theme }),
     when: (app) => app.preferences.value.theme !== theme,
   })),
   {
-    name: "Colours",
+    name: "Theme",
     slash: "theme",
     run: (app, theme) => {
       const wanted = (["system", "light", "dark"] as const).find((each) => each === theme);

@@ -26,7 +26,12 @@ export type ContextNotice =
   | { kind: "nearly-full"; percent: number };
 
 /** What the next prompt is made of. */
-export type Counted = { chat: number | null; text: string; pastes: string[]; thinking: boolean };
+export type CountRequest = {
+  chat: number | null;
+  text: string;
+  pastes: string[];
+  thinking: boolean;
+};
 
 /** How full the model's context is: counted by the host, and by the pace of an answer while that is written. */
 export class Context {
@@ -140,7 +145,7 @@ export class Context {
   }
 
   /** Has it counted what the next prompt is made of, once nothing has changed for a moment. */
-  count(what: Counted): void {
+  count(what: CountRequest): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#count(what), COUNT_AFTER_MS);
   }
@@ -153,7 +158,7 @@ export class Context {
     return least <= this.room ? null : tooMuch(usage.whole, this.room);
   }
 
-  async #count({ chat, text, pastes, thinking }: Counted): Promise<void> {
+  async #count({ chat, text, pastes, thinking }: CountRequest): Promise<void> {
     const asked = ++this.#asked;
     try {
       await this.measure(pastes);

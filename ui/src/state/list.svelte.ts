@@ -52,7 +52,7 @@ export class ChatList {
         ),
   );
 
-  /** Shows another view; null: the chats again, if it is this one. */
+  /** Shows a view, with nothing selected. */
   async show(view: ListView): Promise<void> {
     this.clear();
     this.cursor = null;

@@ -36,6 +36,8 @@ export class Model {
   );
   /** Whether the demo model is open, being opened, or unloaded. */
   readonly isDemo = $derived.by(() => this.known?.demoModel ?? false);
+  /** Whether the settings have a larger context for it. */
+  readonly contextCanGrow = $derived.by(() => !this.isDemo && (this.open?.contextCanGrow ?? false));
   /** Whether the next message loads the model first. */
   readonly ejected = $derived.by(() => this.status.state === "ejected");
 

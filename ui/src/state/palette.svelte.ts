@@ -18,14 +18,14 @@ export type PaletteCommand = {
 };
 
 /** A line of the palette that can be chosen. `key` stays the same while more is found. */
-export type Row = { key: string } & (
+export type PaletteRow = { key: string } & (
   | { type: "chat"; chat: ChatSummary }
   | { type: "command"; command: PaletteCommand; name: Part[] }
   | { type: "hit"; group: HitGroup; line: HitLine; first: boolean }
   | { type: "more"; group: HitGroup; count: number }
 );
 
-export type Section = { name: string; rows: Row[] };
+export type PaletteSection = { name: string; rows: PaletteRow[] };
 
 /** Chats that are shown before anything is typed. */
 const RECENT = 8;
@@ -45,7 +45,7 @@ const COMMANDS_AFTER_MS = 150;
 export class Palette {
   shown = $state(false);
   query = $state("");
-  sections = $state.raw<Section[]>([]);
+  sections = $state.raw<PaletteSection[]>([]);
   /** The key of the row that Enter chooses. */
   active = $state<string | null>(null);
   /** Why the chats could not be searched. */
@@ -126,7 +126,7 @@ export class Palette {
     if (row) this.choose(row);
   }
 
-  choose(row: Row): void {
+  choose(row: PaletteRow): void {
     if (row.type === "more") {
       this.#unfold(row.group);
       return;
@@ -204,16 +204,16 @@ export class Palette {
   }
 
   /** The chats that were written in last, but for the one that is open: Enter goes back to the one before. */
-  #recent(): Row[] {
+  #recent(): PaletteRow[] {
     const { chats, conversation } = this;
     const others = chats.listed.slice(0, RECENT + 1).filter(({ id }) => id !== conversation.chat);
     return others
       .slice(0, RECENT)
-      .map((chat): Row => ({ key: `chat-${chat.id}`, type: "chat", chat }));
+      .map((chat): PaletteRow => ({ key: `chat-${chat.id}`, type: "chat", chat }));
   }
 
   /** Commands whose names have the words come before those that are found by other words. */
-  #commands(query: string): Row[] {
+  #commands(query: string): PaletteRow[] {
     const wanted = terms(query);
     const words = wanted.map(({ text }) => fold(text));
     const able = this.commands();
@@ -224,15 +224,15 @@ export class Palette {
         query.trim().length > 1 &&
         haveWords(`${command.name} ${command.keywords}`, words),
     );
-    return [...named, ...others].map((command): Row => {
+    return [...named, ...others].map((command): PaletteRow => {
       const name = partsAt(command.name, places(command.name, wanted));
       return { key: `command-${command.name}`, type: "command", command, name };
     });
   }
 
-  #found(query: string): Row[] {
+  #found(query: string): PaletteRow[] {
     return groupHits(this.#hits, query).flatMap((group) => {
-      const all = group.lines.map((line, at): Row => ({
+      const all = group.lines.map((line, at): PaletteRow => ({
         key: `hit-${group.chat}-${line.message}`,
         type: "hit",
         group,
@@ -241,7 +241,7 @@ export class Palette {
       }));
       if (all.length <= FIRST_PLACES || this.#unfolded.includes(group.chat)) return all;
       const count = all.length - FIRST_PLACES;
-      const more: Row = { key: `more-${group.chat}`, type: "more", group, count };
+      const more: PaletteRow = { key: `more-${group.chat}`, type: "more", group, count };
       return [...all.slice(0, FIRST_PLACES), more];
     });
   }

@@ -3,7 +3,7 @@ import { FakeHost } from "../host/fake/fake";
 import type { SearchHit } from "../host/host";
 import { App } from "./app.svelte";
 import { commands, offerCommands } from "./commands";
-import type { Row } from "./palette.svelte";
+import type { PaletteRow } from "./palette.svelte";
 
 let host: FakeHost;
 let app: App;
@@ -28,7 +28,7 @@ async function typed(query: string): Promise<void> {
 
 const names = (): string[] => app.palette.sections.map(({ name }) => name);
 
-function words(row: Row | undefined): string {
+function words(row: PaletteRow | undefined): string {
   switch (row?.type) {
     case "chat":
       return row.chat.title;
@@ -75,7 +75,7 @@ test("before anything is typed there are the recent chats, without the open one,
 test("commands are found by the beginnings of their words, and run", async () => {
   app.palette.open();
   await typed("theme dark");
-  expect(words(app.palette.rows[0])).toBe("Colours: dark");
+  expect(words(app.palette.rows[0])).toBe("Theme: dark");
   app.palette.enter();
   expect(app.preferences.value.theme).toBe("dark");
   app.palette.open();

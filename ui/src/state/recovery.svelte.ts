@@ -21,7 +21,7 @@ export class Recovery {
 
   restore(copy: DatabaseCopy): Promise<void> {
     const note = `Goldcrest goes on from ${copyName(copy)}.${this.#kept()}`;
-    return this.#act("Restoring the copy…", () => this.host.restoreCopy(copy.name), note);
+    return this.#act("Restoring the backup…", () => this.host.restoreCopy(copy.name), note);
   }
 
   startEmpty(): Promise<void> {
@@ -99,15 +99,15 @@ export class Recovery {
   }
 }
 
-/** What a person calls a copy: by its day. */
+/** What a person calls a backup: by its day. */
 export function copyName({ reason, day, time, number }: DatabaseCopy): string {
-  if (day === null) return "the copy made before the last update";
+  if (day === null) return "the backup made before the last update";
   const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
   const options = { day: "numeric", month: "long", year: "numeric" } as const;
   const words = new Date(year, month - 1, date).toLocaleDateString("en-GB", options);
   if (reason === "set-aside")
     return `the chats before a restore, ${words}${number > 1 ? ` (${number})` : ""}`;
-  return time === null ? `the copy of ${words}` : `the copy of ${words}, ${time}`;
+  return time === null ? `the backup of ${words}` : `the backup of ${words}, ${time}`;
 }
 
 export const capital = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
@@ -117,8 +117,8 @@ export function explain({ kind, copies, opens }: StartProblem): { title: string;
   switch (kind) {
     case "damaged": {
       const rest = copies.length
-        ? "You can go on from a copy. What you wrote after it stays in the damaged file, which is kept."
-        : "There is no good copy, but you can start with an empty one. The damaged file is kept.";
+        ? "You can go on from a backup. What you wrote after it stays in the damaged file, which is kept."
+        : "There is no good backup, but you can start with an empty one. The damaged file is kept.";
       return {
         title: "The file with your chats is damaged",
         text: `Goldcrest has not changed it. ${opens ? "It still opens, but parts of it may be missing or wrong. " : ""}${rest}`,
@@ -127,7 +127,7 @@ export function explain({ kind, copies, opens }: StartProblem): { title: string;
     case "missing":
       return {
         title: "The file with your chats is missing",
-        text: `If it was moved, put it back, then try again. ${copies.length ? "Or go on from a copy: it has everything but what you wrote after it." : "There is no good copy, but you can start with an empty one."}`,
+        text: `If it was moved, put it back, then try again. ${copies.length ? "Or go on from a backup: it has everything but what you wrote after it." : "There is no good backup, but you can start with an empty one."}`,
       };
     case "newer":
       return {

@@ -17,7 +17,7 @@ test("a copy is restored, and what became of the damaged file is said", async ()
   await start.restore(newest);
   expect(host.calls).toEqual([["restoreCopy", "day-2026-11-21.db"]]);
   expect(await start.started).toBe(
-    "Goldcrest goes on from the copy of 21 November 2026. Your previous file is kept as goldcrest-set-aside-2026-11-22.db.",
+    "Goldcrest goes on from the backup of 21 November 2026. Your previous file is kept as goldcrest-set-aside-2026-11-22.db.",
   );
 });
 
@@ -108,23 +108,23 @@ test("one thing is done at a time", async () => {
 
 test("copies have the names that people give them", () => {
   const copy = { name: "x", reason: "daily", time: null, number: 1, bytes: 1e6, chats: 1 } as const;
-  expect(copyName({ ...copy, day: "2026-03-05" })).toBe("the copy of 5 March 2026");
+  expect(copyName({ ...copy, day: "2026-03-05" })).toBe("the backup of 5 March 2026");
   expect(copyName({ ...copy, day: "2026-03-05", time: "14:05" })).toBe(
-    "the copy of 5 March 2026, 14:05",
+    "the backup of 5 March 2026, 14:05",
   );
-  expect(copyName({ ...copy, day: null })).toBe("the copy made before the last update");
+  expect(copyName({ ...copy, day: null })).toBe("the backup made before the last update");
   const aside = { ...copy, reason: "set-aside", day: "2026-03-05" } as const;
   expect(copyName(aside)).toBe("the chats before a restore, 5 March 2026");
   expect(copyName({ ...aside, number: 2 })).toBe("the chats before a restore, 5 March 2026 (2)");
 });
 
 test("damage is explained with the copies that there are", () => {
-  expect(explain(damaged).text).toMatch(/go on from a copy/);
-  expect(explain({ ...damaged, copies: [] }).text).toMatch(/no good copy/);
+  expect(explain(damaged).text).toMatch(/go on from a backup/);
+  expect(explain({ ...damaged, copies: [] }).text).toMatch(/no good backup/);
   expect(explain(damaged).text).not.toMatch(/still opens/);
   expect(explain({ ...damaged, opens: true }).text).toMatch(/still opens/);
-  expect(explain(missing).text).toMatch(/go on from a copy/);
-  expect(explain({ ...missing, copies: [] }).text).toMatch(/no good copy/);
+  expect(explain(missing).text).toMatch(/go on from a backup/);
+  expect(explain({ ...missing, copies: [] }).text).toMatch(/no good backup/);
 });
 
 test("a folder that is gone is chosen again, or left for the first one", async () => {

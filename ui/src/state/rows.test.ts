@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Library } from "../host/fake/library";
-import { groupByDate, type Row, rowsOf } from "./rows";
+import { type Row, rowsOf } from "./rows";
 import { chat } from "./rows.fixture";
 
 const now = new Date(2026, 10, 18, 9, 0);
@@ -23,15 +23,18 @@ test("chats are grouped by the days of the calendar, not by hours", () => {
     chat(6, at(11, 23)),
     chat(7, at(3, 1, 2)),
   ];
-  const groups = groupByDate(chats, now).map(({ name, chats }) => [
-    name,
-    chats.map(({ id }) => id),
-  ]);
-  expect(groups).toEqual([
-    ["Today", [1]],
-    ["Yesterday", [2, 3]],
-    ["This week", [4, 5]],
-    ["Older", [6, 7]],
+  expect(shown(rowsOf(chats, [], now))).toEqual([
+    "Today",
+    1,
+    "Yesterday",
+    2,
+    3,
+    "This week",
+    4,
+    5,
+    "Older",
+    6,
+    7,
   ]);
 });
 
@@ -52,7 +55,7 @@ test("temporary and pinned chats come first, then folders, then the others by da
   const rows = rowsOf(chats, folders, now);
   expect(shown(rows)).toEqual(["Temporary", 8, "Pinned", 2, "Home", "Work", 3, "Today", 1, 6]);
   const counts = rows.flatMap((row) => (row.kind === "folder" ? [row.chats] : []));
-  expect(counts).toEqual([1, 1]);
+  expect(counts, "the pinned one too").toEqual([1, 2]);
   const sections = rows.map(({ section }) => section);
   expect(sections).toEqual([null, null, "pinned", "pinned", 6, 5, 5, "loose", "loose", "loose"]);
   expect(new Set(rows.map(({ key }) => key)).size).toBe(rows.length);
@@ -73,12 +76,21 @@ test("the scripted chats lie in the same groups at any hour", () => {
     const now = new Date(2026, 10, 18, hour, minute);
     const library = new Library(now.getTime() / 1000, true);
     const chats = [...library.chats.values()].map(({ summary }) => summary);
-    const counts = groupByDate(chats, now).map(({ name, chats }) => [name, chats.length]);
-    expect(counts).toEqual([
-      ["Today", 2],
-      ["Yesterday", 2],
-      ["This week", 2],
-      ["Older", 3],
+    const kinds = rowsOf(chats, [], now).map((row) => (row.kind === "chat" ? "" : row.key));
+    expect(kinds).toEqual([
+      "Today",
+      "",
+      "",
+      "Yesterday",
+      "",
+      "",
+      "This week",
+      "",
+      "",
+      "Older",
+      "",
+      "",
+      "",
     ]);
   }
 });

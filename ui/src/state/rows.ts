@@ -14,12 +14,17 @@ export function rowsOf(chats: ChatSummary[], folders: Folder[], now: Date): Row[
   const temporary: ChatSummary[] = [];
   const pinned: ChatSummary[] = [];
   const loose: ChatSummary[] = [];
-  const inFolders = new Map<number, ChatSummary[]>(folders.map(({ id }) => [id, []]));
+  /** A pinned chat of a folder counts there, and stands at the top. */
+  const inFolders = new Map(
+    folders.map(({ id }) => [id, { count: 0, shown: [] as ChatSummary[] }]),
+  );
   for (const chat of chats) {
     if (chat.archived) continue;
+    const folder = inFolders.get(chat.folder ?? 0);
+    if (folder) folder.count += 1;
     if (chat.temporary) temporary.push(chat);
     else if (chat.pinned) pinned.push(chat);
-    else (inFolders.get(chat.folder ?? 0) ?? loose).push(chat);
+    else (folder?.shown ?? loose).push(chat);
   }
   const rows: Row[] = [
     ...group("Temporary", temporary, null),
@@ -27,15 +32,15 @@ export function rowsOf(chats: ChatSummary[], folders: Folder[], now: Date): Row[
   ];
   for (const folder of folders) {
     const { id } = folder;
-    const within = inFolders.get(id) ?? [];
+    const { count = 0, shown = [] } = inFolders.get(id) ?? {};
     rows.push({
       kind: "folder",
       key: folderKey(id),
       folder,
-      chats: within.length,
+      chats: count,
       section: id,
     });
-    if (!folder.collapsed) for (const chat of within) rows.push(rowOf(chat, id));
+    if (!folder.collapsed) for (const chat of shown) rows.push(rowOf(chat, id));
   }
   for (const { name, chats } of groupByDate(loose, now)) rows.push(...group(name, chats, "loose"));
   return rows;
@@ -59,10 +64,7 @@ function rowOf(chat: ChatSummary, section: Section | null): Row {
 }
 
 /** Groups chats, newest first, by the calendar days of the person's own time zone. */
-export function groupByDate(
-  chats: ChatSummary[],
-  now: Date,
-): { name: string; chats: ChatSummary[] }[] {
+function groupByDate(chats: ChatSummary[], now: Date): { name: string; chats: ChatSummary[] }[] {
   const midnight = (daysAgo: number): number =>
     new Date(now.getFullYear(), now.getMonth(), now.getDate() - daysAgo).getTime() / 1000;
   const bounds: [string, number][] = [

@@ -1,5 +1,5 @@
 import type { Format, Host, ChatTransfer } from "../host/host";
-import { count } from "../text/figures";
+import { chatCount } from "../text/figures";
 import type { Notices } from "./notices.svelte";
 
 /** What is to be exported: chats, or all of them. `name`: what the file is to be called. */
@@ -107,6 +107,3 @@ const CANCELLED: Record<ChatTransfer["kind"], string> = {
   import: "The import was cancelled. Nothing was imported.",
   move: "The move was cancelled. Your data stays where it is.",
 };
-
-export const chatCount = (chats: number): string =>
-  chats === 1 ? "1 chat" : `${count(chats)} chats`;

@@ -32,3 +32,7 @@ export function timeLeft(seconds: number): string {
   const hours = Math.floor(minutes / 60);
   return minutes % 60 === 0 ? `${count(hours)} h` : `${count(hours)} h ${minutes % 60} min`;
 }
+
+/** As 1 chat, or 1,200 chats. */
+export const chatCount = (chats: number): string =>
+  chats === 1 ? "1 chat" : `${count(chats)} chats`;

@@ -101,7 +101,7 @@ scene(
     await button(page, "Larger context…").click();
     await page.getByRole("dialog", { name: "Settings" }).waitFor();
     await page.keyboard.press("Escape");
-    await button(page, "Put this notice aside").click();
+    await button(page, "Dismiss").click();
     await message(page).fill("And then?");
     await page.waitForTimeout(400);
     assert.equal(await composer(page).getByText("of what the model can read").count(), 0);

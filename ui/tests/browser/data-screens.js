@@ -14,7 +14,7 @@ export const dataScreens = {
   "settings-data-restore": {
     act: async (page) => {
       await settings(page);
-      await page.getByRole("button", { name: /^Restore the copy of 21/u }).click();
+      await page.getByRole("button", { name: /^Restore the backup of 21/u }).click();
     },
   },
   "settings-data-folder": {

@@ -65,7 +65,7 @@ scene("a backup is made, and restored after a question", {}, async (page) => {
   assert.equal(await list.getByRole("listitem").count(), 4);
   await button(page, "Back up now").click();
   await list.getByText("24 November 2026, 14:04").waitFor();
-  await list.getByRole("button", { name: /Restore the copy of 21 November 2026/u }).click();
+  await list.getByRole("button", { name: /Restore the backup of 21 November 2026/u }).click();
   await list.getByText("The present ones are kept").waitFor();
   assert.deepEqual(await calls(page, "restoreBackup"), []);
   const reloaded = page.waitForNavigation();

@@ -122,7 +122,7 @@ export const orderScreens = {
   "bin-asks": {
     act: async (page) => {
       await binned(page);
-      await button(page, "Empty bin").click();
+      await button(page, "Empty bin…").click();
     },
   },
   "title-renaming": {

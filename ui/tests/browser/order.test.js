@@ -258,7 +258,7 @@ scene(
     await button(page, "Cancel").click();
     await dialog.waitFor({ state: "detached" });
     assert.deepEqual(await calls(page, "deleteForGood"), []);
-    await button(page, "Empty bin").click();
+    await button(page, "Empty bin…").click();
     await dialog.getByRole("button", { name: "Delete for good" }).click();
     await page.getByText("The bin is empty.").waitFor();
     assert.equal((await calls(page, "deleteForGood")).length, 1);

@@ -75,7 +75,7 @@ scene("what is found in the thinking is marked as such, and unfolded", {}, async
 
 scene("commands are found and run", {}, async (page) => {
   await open(page, "dark");
-  await options(page).getByText("Colours: dark").waitFor();
+  await options(page).getByText("Theme: dark").waitFor();
   await page.keyboard.press("Enter");
   await page.locator(":root[data-theme=dark]").waitFor();
   await open(page, "models");

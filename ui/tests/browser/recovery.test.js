@@ -41,7 +41,7 @@ test("a damaged database is explained, and a copy is restored without a restart"
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   await page.getByRole("textbox", { name: "Message" }).waitFor();
-  await page.getByText(/goes on from the copy of 21 November 2026/).waitFor();
+  await page.getByText(/goes on from the backup of 21 November 2026/).waitFor();
   assert.equal(await heading.count(), 0);
   assert.deepEqual(await calls(page), [["showDataFolder"], ["restoreCopy", "day-2026-11-21.db"]]);
   assert.deepEqual(page.faults, []);
@@ -49,8 +49,8 @@ test("a damaged database is explained, and a copy is restored without a restart"
 
 test("an older copy or an empty file can be had instead", async () => {
   const page = await stand.page({ scene: "damaged", first });
-  await page.getByText("Other copies").click();
-  await button(page, "Copy of 20 November 2026").click();
+  await page.getByText("Other backups").click();
+  await button(page, "Backup of 20 November 2026").click();
   await page.getByRole("textbox", { name: "Message" }).waitFor();
   assert.deepEqual(await calls(page), [["restoreCopy", "day-2026-11-20.db"]]);
 
@@ -77,7 +77,7 @@ test("only what helps is offered, and nothing is cut off at 420 pixels", async (
     [
       "missing",
       [
-        "Restore the copy of 21 November 2026",
+        "Restore the backup of 21 November 2026",
         "Start with an empty one",
         "Try again",
         "Show the folder",
@@ -87,7 +87,7 @@ test("only what helps is offered, and nothing is cut off at 420 pixels", async (
     [
       "damaged-part",
       [
-        "Restore the copy of 21 November 2026",
+        "Restore the backup of 21 November 2026",
         "Start with an empty one",
         "Open it as it is",
         "Try again",
@@ -134,7 +134,7 @@ test("a way that fails says why, and meanwhile no other can be taken", async () 
   });
   await button(page, "Start with an empty one").click();
   await page.getByRole("status").getByText("Making an empty file…").waitFor();
-  for (const name of ["Restore the copy of 21", "Start with an empty one", "Try again"])
+  for (const name of ["Restore the backup of 21", "Start with an empty one", "Try again"])
     assert(await button(page, name).isDisabled(), name);
   await page.evaluate(() => window.fail());
   await page.getByRole("alert").getByText("The folder is gone.").waitFor();

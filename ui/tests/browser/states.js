@@ -120,7 +120,7 @@ export const screens = {
     context: 1040,
     act: async (page) => {
       await openChat(page, "How does compound interest work?");
-      await button(page, "Put this notice aside").waitFor();
+      await button(page, "Dismiss").waitFor();
     },
   },
   "context-left-out": {
@@ -403,7 +403,7 @@ export const screens = {
   "damaged-copies": {
     scene: "damaged",
     first: ["heading"],
-    act: (page) => page.getByText("Other copies").click(),
+    act: (page) => page.getByText("Other backups").click(),
   },
   "damaged-part": { scene: "damaged-part", first: ["heading"] },
   "damaged-alone": { scene: "damaged-alone", first: ["heading"] },

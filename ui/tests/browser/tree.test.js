@@ -42,6 +42,31 @@ scene("an answer is made shorter, and its details say so", { rate: 4000 }, async
   assert.deepEqual((await calls(page, "regenerate"))[1].slice(2), [false, null]);
 });
 
+scene(
+  "the keyboard turns the versions, and stays at their buttons",
+  { rate: 4000 },
+  async (page) => {
+    await asked(page);
+    for (const shown of ["2/2", "3/3"]) {
+      await regenerate(page);
+      await page.getByText(shown).waitFor();
+      await answered(page);
+    }
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
+    await button(page, "Previous version").focus();
+    await page.keyboard.press("Enter");
+    await page.getByText("2/3").waitFor();
+    await page.getByRole("status").getByText("Version 2 of 3").waitFor({ state: "attached" });
+    await soon(async () => assert.equal(await focused(), "Previous version"));
+    await page.keyboard.press("Enter");
+    await page.getByText("1/3").waitFor();
+    await soon(async () => assert.equal(await focused(), "Next version"));
+    await page.keyboard.press("Enter");
+    await page.getByText("2/3").waitFor();
+    await soon(async () => assert.equal(await focused(), "Next version"));
+  },
+);
+
 scene("the keyboard goes through the ways to answer again", { rate: 4000 }, async (page) => {
   await asked(page);
   await button(page, "Regenerate").focus();
@@ -151,9 +176,13 @@ scene(
     await message(page).fill("more");
     await message(page).press("Control+Enter");
     assert.equal((await calls(page, "answerNow")).length, 0);
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("answer now");
+    await page.getByRole("option", { name: /^Answer now, while/ }).click();
+    await soon(async () => assert.equal((await calls(page, "answerNow")).length, 1));
     await message(page).fill("");
     await message(page).press("Control+Enter");
-    await soon(async () => assert.equal((await calls(page, "answerNow")).length, 1));
+    await soon(async () => assert.equal((await calls(page, "answerNow")).length, 2));
   },
 );
 

@@ -100,13 +100,13 @@ test("a damaged database: a copy of it is restored without a restart", async (t)
   writeFileSync(database, Buffer.alloc(length, 7));
 
   const app = await App.open(t, display, { data, ready: false });
-  await app.click("button", /^Restore the copy of /);
+  await app.click("button", /^Restore the backup of /);
   const list = await app.get("list", "Chats");
   await app.until("the chat in the list", async () =>
     (await app.text(list)).includes("What is Goldcrest?"),
   );
   await app.until("what was done to be said", async () =>
-    /goes on from the copy of /.test(await app.text()),
+    /goes on from the backup of /.test(await app.text()),
   );
   assert.equal(statSync(join(data, setAside(data))).size, length);
   await app.close();

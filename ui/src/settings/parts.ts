@@ -1,0 +1,50 @@
+import type { SettingsPage } from "../state/settings-pages";
+
+/** What is on a page beside settings, as the page shows it and the search finds it. */
+export type SettingsPart = { page: SettingsPage; label: string; hint: string; words: string };
+
+export const parts = {
+  export: {
+    page: "Chats and data",
+    label: "Export",
+    hint: "All chats in one file: Markdown, a page that looks like Goldcrest, or JSONL with everything.",
+    words: "save download backup json html",
+  },
+  import: {
+    page: "Chats and data",
+    label: "Import",
+    hint: "JSONL of Goldcrest, the .zip that ChatGPT or Claude sends you, or chats of Jan and LM Studio. You can also drop a file or a folder on the window.",
+    words: "zip jsonl json load",
+  },
+  backups: {
+    page: "Chats and data",
+    label: "Backups",
+    hint: "Goldcrest makes one a day and keeps five. Those that you make are kept beside them, five too.",
+    words: "copy copies restore recover save",
+  },
+  dataFolder: {
+    page: "Chats and data",
+    label: "Data folder",
+    hint: "Your chats, settings, backups and logs are here.",
+    words: "move directory path location disk storage",
+  },
+  network: {
+    page: "Privacy",
+    label: "Network connections",
+    hint: "How many there are now, how that is checked, and a report to copy.",
+    words: "offline internet socket telemetry report",
+  },
+  version: { page: "About", label: "Version", hint: "Which Goldcrest this is.", words: "" },
+  log: {
+    page: "About",
+    label: "Log file",
+    hint: "What the app has done, for finding faults.",
+    words: "debug error report path",
+  },
+  licences: {
+    page: "About",
+    label: "Licences of the software in Goldcrest",
+    hint: "Each package with its texts.",
+    words: "license open source copyright",
+  },
+} as const satisfies Record<string, SettingsPart>;
