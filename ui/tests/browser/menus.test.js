@@ -5,7 +5,7 @@ import { button, calls, chats, log, message, scenes } from "./window.js";
 const scene = scenes();
 const SOURDOUGH = "Sourdough that does not rise";
 
-const OF_CHAT = ["Rename", "Pin", "Move to folder…", "Archive", "Delete"];
+const OF_CHAT = ["Rename", "Pin", "Move to folder…", "Archive", "Export…", "Print…", "Delete"];
 
 const menu = (page) => page.getByRole("menu");
 const items = (page) => menu(page).getByRole("menuitem").allTextContents();
