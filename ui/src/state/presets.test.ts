@@ -80,7 +80,7 @@ test("a preset is made of how the chat is answered", async () => {
   expect(made?.sampling).toMatchObject({ temperature: 0.3, topK: 7, topP: null });
   expect(app.presets.hasOwn).toBe(false);
   expect(await app.presets.saveChatAs(" ", false)).toBe(false);
-  expect(app.notices.list.at(-1)?.text).toBe("A preset needs a name.");
+  expect(app.notices.list.at(-1)?.text).toBe("The name of a preset cannot be empty.");
 });
 
 test("a name that another preset has is refused, and a copy gets a number", async () => {

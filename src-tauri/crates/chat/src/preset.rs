@@ -58,7 +58,7 @@ impl PresetContent {
         self.sampling.validate()?;
         validate_instructions(&self.instructions)?;
         Ok(PresetContent {
-            name: valid_name(&self.name)?,
+            name: title::of_preset(&self.name)?,
             ..self
         })
     }
@@ -120,19 +120,6 @@ pub fn named(database: &Path, name: &str) -> Result<PresetContent, Failure> {
                 text::cut(&names.join(", "), 1000)
             )))
         }
-    }
-}
-
-/// On one line, without control characters.
-fn valid_name(name: &str) -> Result<String, Failure> {
-    let name = title::one_line(name);
-    match name.chars().count() {
-        0 => Err(Failure::other("A preset needs a name.")),
-        count if count > MAX_NAME => Err(Failure::other(format!(
-            "The name of a preset can have {MAX_NAME} characters. This one has more: “{}”.",
-            text::cut(&name, MAX_NAME)
-        ))),
-        _ => Ok(name),
     }
 }
 
@@ -207,9 +194,12 @@ mod tests {
 
     #[test]
     fn a_name_is_one_line_and_has_an_end() {
-        let name = |given: &str| valid_name(given).map_err(|failure| failure.message);
+        let name = |given: &str| title::of_preset(given).map_err(|failure| failure.message);
         assert_eq!(name("  My\n\tpreset \u{7} "), Ok("My preset".to_owned()));
-        assert_eq!(name(" \n"), Err("A preset needs a name.".to_owned()));
+        assert_eq!(
+            name(" \n"),
+            Err("The name of a preset cannot be empty.".to_owned())
+        );
         let refused = name(&"x".repeat(1 << 20)).expect_err("it is too long");
         assert!(
             refused.contains("60 characters") && refused.len() < 300,

@@ -10,6 +10,7 @@ use store::{PresetId, Store, StoreError};
 
 use crate::failure::Failure;
 use crate::model_host::ModelOptions;
+use crate::settings::names::name_of;
 use crate::text;
 
 pub mod names;
@@ -169,17 +170,18 @@ impl SamplingSettings {
             seed,
             ..
         } = self.over(&Sampling::default());
-        within("Temperature", temperature, 0.0, 5.0)?;
+        within("temperature", temperature, 0.0, 5.0)?;
         if temperature > 0.0 && temperature < MIN_TEMPERATURE {
             return Err(Failure::other(format!(
-                "Temperature: {temperature} is too small. It is 0, or {MIN_TEMPERATURE} and above."
+                "{}: {temperature} is too small. It is 0, or {MIN_TEMPERATURE} and above.",
+                name_of("temperature")
             )));
         }
-        within("Top p", top_p, 0.01, 1.0)?;
-        within("Top k", top_k, 0, 200_000)?;
-        within("Min p", min_p, 0.0, 1.0)?;
-        within("Repeat penalty", repeat_penalty, 0.5, 3.0)?;
-        within("Seed", seed.unwrap_or(0), 0, MAX_SEED)
+        within("topP", top_p, 0.01, 1.0)?;
+        within("topK", top_k, 0, 200_000)?;
+        within("minP", min_p, 0.0, 1.0)?;
+        within("repeatPenalty", repeat_penalty, 0.5, 3.0)?;
+        within("seed", seed.unwrap_or(0), 0, MAX_SEED)
     }
 
     /// Without what is as in the defaults that earlier versions had for all models.
@@ -237,37 +239,32 @@ impl Settings {
     /// Refuses values out of range, naming the setting and its range.
     pub fn validate(&self) -> Result<(), Failure> {
         if let Err(error) = self.device.parse::<DeviceRequest>() {
-            return Err(Failure::other(format!("Device: {error}.")));
+            return Err(Failure::other(format!("{}: {error}.", name_of("device"))));
         }
         self.sampling_changes.validate()?;
-        within("Threads", self.threads.unwrap_or(1), 1, max_threads())?;
+        within("threads", self.threads.unwrap_or(1), 1, max_threads())?;
         within(
-            "Context length",
+            "contextLength",
             self.context_length.unwrap_or(4096),
             *CONTEXT_LENGTHS.start(),
             *CONTEXT_LENGTHS.end(),
         )?;
         within(
-            "Minutes until the model is unloaded",
+            "unloadMinutes",
             self.unload_minutes.unwrap_or(1),
             1,
             MAX_UNLOAD_MINUTES,
         )?;
+        within("maxTokens", self.max_tokens.unwrap_or(1), 1, 1 << 20)?;
         within(
-            "Maximum answer length",
-            self.max_tokens.unwrap_or(1),
-            1,
-            1 << 20,
-        )?;
-        within(
-            "Thinking budget",
+            "thinkingBudget",
             self.thinking_budget.unwrap_or(1),
             1,
             1 << 20,
         )?;
-        within("Zoom", self.zoom, 50, 300)?;
+        within("zoom", self.zoom, 50, 300)?;
         within(
-            "Files with a chat template of their own",
+            "ownTemplates",
             self.own_templates.len(),
             0,
             MAX_OWN_TEMPLATES,
@@ -276,7 +273,8 @@ impl Settings {
             && !(Path::new(folder).is_absolute() && folder.len() <= MAX_PATH)
         {
             return Err(Failure::other(format!(
-                "Folder for downloads: “{}” is not the whole path of a folder.",
+                "{}: “{}” is not the whole path of a folder.",
+                name_of("downloadFolder"),
                 text::cut(folder, 64)
             )));
         }
@@ -363,21 +361,25 @@ impl Settings {
 }
 
 pub(crate) fn validate_instructions(text: &str) -> Result<(), Failure> {
-    within(
-        "Length of the instructions",
-        text.chars().count(),
-        0,
-        MAX_INSTRUCTIONS,
-    )
+    let length = text.chars().count();
+    if length <= MAX_INSTRUCTIONS {
+        return Ok(());
+    }
+    Err(Failure::other(format!(
+        "{}: they have at most {} characters; these have {}.",
+        name_of("instructions"),
+        figures::count(MAX_INSTRUCTIONS),
+        figures::count(length)
+    )))
 }
 
 fn is_fingerprint(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// NaN is in no range.
+/// NaN is in no range. `key`: of the setting.
 fn within<T: PartialOrd + std::fmt::Display>(
-    name: &str,
+    key: &str,
     value: T,
     low: T,
     high: T,
@@ -386,6 +388,7 @@ fn within<T: PartialOrd + std::fmt::Display>(
         return Ok(());
     }
     Err(Failure::other(format!(
-        "{name}: {value} is out of range. It goes from {low} to {high}."
+        "{}: {value} is out of range. It goes from {low} to {high}.",
+        name_of(key)
     )))
 }

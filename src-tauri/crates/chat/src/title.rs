@@ -1,6 +1,7 @@
 //! A chat's title.
 
 use crate::failure::Failure;
+use crate::preset;
 
 /// Characters of a title made from a message.
 const MADE: usize = 60;
@@ -43,6 +44,11 @@ pub(crate) fn from_user(title: &str) -> Result<String, Failure> {
 /// The name of a folder, in the same way.
 pub(crate) fn of_folder(name: &str) -> Result<String, Failure> {
     given(name, "The name of a folder", FOLDER)
+}
+
+/// The name of a preset, in the same way.
+pub(crate) fn of_preset(name: &str) -> Result<String, Failure> {
+    given(name, "The name of a preset", preset::MAX_NAME)
 }
 
 fn given(text: &str, what: &str, most: usize) -> Result<String, Failure> {

@@ -153,7 +153,8 @@ fn fill_chat(
             },
             text: if asks { &text } else { "" },
             thinks: false,
-            created_at: 1,
+            // Ten minutes apart.
+            created_at: (chat.0 * MESSAGES as i64 + m as i64) * 600,
         })?;
         if !asks && !writes {
             let progress = Progress {

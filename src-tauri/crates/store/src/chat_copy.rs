@@ -32,6 +32,8 @@ impl Store {
             let ids = messages.new_ids(&to.db)?;
             messages.insert(&to.db, |column, value| match (column, &value) {
                 ("chat", _) => Value::Integer(copy.0),
+                // It gets one of its own.
+                ("moment", _) => Value::Null,
                 // The other chat stays in memory, and its ids are given again.
                 ("prompt_leaf", Value::Integer(leaf))
                     if MessageId(*leaf).is_temporary() && !copy.is_temporary() =>

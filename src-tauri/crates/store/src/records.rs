@@ -53,11 +53,6 @@ impl IncomingChat {
         }
     }
 
-    /// Its uid.
-    pub fn uid(&self) -> &str {
-        &self.whole.chat.uid
-    }
-
     fn written(self) -> Option<WrittenChat> {
         let leaves = self.ids.into_iter().zip(self.whole.messages);
         Some(WrittenChat {

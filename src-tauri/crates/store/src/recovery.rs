@@ -19,10 +19,8 @@ use crate::{copies, schema};
 /// `day` is an ISO date, for that name. After a crash in between, the next opening of the
 /// store finds the old file or the restored one.
 pub fn restore_copy(database: &Path, name: &str, day: &str) -> Result<PathBuf, StoreError> {
-    let copy = copies::find(database, name)?;
-    replace(database, day, |new| {
-        duplicate(&copy.path, new).map_err(StoreError::io(new))
-    })
+    prepare_copy(database, name)?;
+    take_prepared(database, day)
 }
 
 /// Prepares what [`take_prepared`] does, while the database may be in use: a copy lies beside it, whole.

@@ -8,7 +8,6 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::StoreError;
 use crate::records::ChatRecords;
 use crate::schema::APPLICATION_ID;
-use crate::table::id::ChatId;
 use crate::{migrate, open, table};
 
 /// How long to wait for a writer that has the file to itself, as at the end of a process.
@@ -42,11 +41,6 @@ impl StoreSnapshot {
         // The first read begins the transaction.
         db.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
         Ok(StoreSnapshot { db })
-    }
-
-    /// All chats that are not deleted, in an order that does not depend on the database.
-    pub fn chats(&self) -> Result<Vec<ChatId>, StoreError> {
-        self.records().all()
     }
 
     /// The chats as they leave the database.

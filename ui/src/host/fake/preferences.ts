@@ -107,7 +107,7 @@ export abstract class FakePreferencesHost extends FakeModelHost {
   savePreset(id: number | null, preset: PresetContent): Promise<number> {
     this.calls.push(["savePreset", id, preset]);
     const name = preset.name.trim();
-    if (name === "") return refuse("other", "A preset needs a name.");
+    if (name === "") return refuse("other", "The name of a preset cannot be empty.");
     if (id === null) return this.reply(this.#add([{ ...preset, name }])[0] ?? 0);
     if (this.#isTaken(name, id)) {
       return refuse("other", `There is a preset “${name}” already. Choose another name.`);

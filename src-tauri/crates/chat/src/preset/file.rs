@@ -327,7 +327,7 @@ mod tests {
             ),
             (
                 with(r#"{"name":" \n"}"#),
-                "“presets[0]”: A preset needs a name",
+                "“presets[0]”: The name of a preset cannot be empty",
             ),
             (
                 fields(r#""thinking":"yes""#),
@@ -361,7 +361,7 @@ mod tests {
             (fields(r#""sampling":{"seed":9007199254740993}"#), "Seed"),
             (
                 fields(&format!(r#""instructions":"{}""#, "x".repeat(20_001))),
-                "Length of the instructions",
+                "Instructions: they have at most 20,000 characters",
             ),
         ] {
             let refused = refusal(&json);

@@ -40,6 +40,11 @@ pub fn setting_names() -> BTreeMap<&'static str, &'static str> {
     NAMES.into_iter().collect()
 }
 
+pub(super) fn name_of(key: &str) -> &'static str {
+    let found = NAMES.iter().find(|(of, _)| *of == key);
+    found.map_or("A setting", |(_, name)| name)
+}
+
 impl Settings {
     /// The names of what is other than in `now`.
     pub(crate) fn names_of_changes(&self, now: &Settings) -> Vec<&'static str> {
@@ -52,9 +57,7 @@ impl Settings {
                 .filter(|(key, value)| now.get(key) != Some(value));
             keys.extend(changed.map(|(key, _)| key));
         }
-        let names = setting_names();
-        let name = |key: &String| names.get(key.as_str()).copied().unwrap_or("a setting");
-        keys.iter().map(name).collect()
+        keys.iter().map(|key| name_of(key)).collect()
     }
 }
 

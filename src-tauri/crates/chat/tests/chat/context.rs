@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use chat::{ChatId, ContextUsage, FailureCode, ModelChoice, Omitted, Role, Settings, Store};
+use chat::{ChatId, ContextUsage, FailureCode, ModelChoice, Omitted, Settings, Store};
 
 use crate::bench::Bench;
 use crate::clocks::TODAY;
@@ -280,49 +280,4 @@ fn nothing_is_read_again_while_an_answer_is_written() {
     bench.chat.read_again(answer.id).unwrap_err();
     go.send(()).unwrap();
     bench.until_ended();
-}
-
-/// `cargo test --test chat -- --ignored --nocapture a_long_chat`
-#[test]
-#[ignore = "a measurement"]
-#[expect(clippy::print_stdout, reason = "its result")]
-fn a_long_chat_is_counted_in_little_time() {
-    let bench = Bench::new();
-    let script = bench.script.clone();
-    drop(bench);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("chats.db");
-    let store = Store::open(&path).unwrap();
-    let chat = store.chats().create("Long", "2026-03-05", 1).unwrap();
-    let text = words(40);
-    store
-        .transaction(|store| {
-            let mut parent = None;
-            for at in 0..10_000 {
-                let message = store::NewMessage {
-                    chat,
-                    parent,
-                    role: if at % 2 == 0 {
-                        Role::User
-                    } else {
-                        Role::Assistant
-                    },
-                    state: chat::MessageState::Done,
-                    text: &text,
-                    thinks: true,
-                    created_at: 1,
-                };
-                parent = Some(store.messages().add(&message)?);
-            }
-            Ok::<_, store::StoreError>(())
-        })
-        .unwrap();
-    script.context(65_536);
-    let mut bench = Bench::start(store, &script, TODAY);
-    bench.until_ready();
-    for draft in ["", "a", "a b", "a b c"] {
-        let started = Instant::now();
-        let counted = usage(&bench, Some(chat), draft);
-        println!("{:?}: {counted:?}", started.elapsed());
-    }
 }

@@ -6,7 +6,7 @@ use chat::{ChatEvent, Failure, FolderRecord, PresetRecord, RunningImport, Store,
 use serde_json::value::RawValue;
 use store::{ChosenPreset, faults};
 
-use crate::scripted::{Bench, Script, Step, TODAY};
+use crate::scripted::{Bench, Script, Step, SteppingClock, TIMING, TODAY};
 
 const DAY: &str = "2026-03-05";
 
@@ -301,7 +301,10 @@ fn a_message_that_was_deleted_here_comes_back_with_an_earlier_export() {
 fn an_import_that_ends_before_it_is_whole_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
-    let bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), TODAY);
+    // No two imports begin at one moment.
+    let clock = Box::new(SteppingClock::default());
+    let store = Store::open(&path).unwrap();
+    let bench = Bench::clocked(store, &Script::default(), clock, TIMING);
     let mut dropped = RunningImport::begin(&bench.chat).unwrap();
     for whole in chats(20, &"long ".repeat(5000)) {
         dropped.add(whole).unwrap();

@@ -256,10 +256,13 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
         change(&mut content);
         bench.chat.save_preset(None, content).unwrap_err().message
     };
-    assert_eq!(wrong(|it| it.name = " \n".into()), "A preset needs a name.");
+    assert_eq!(
+        wrong(|it| it.name = " \n".into()),
+        "The name of a preset cannot be empty."
+    );
     assert!(wrong(|it| it.name = "x".repeat(1 << 20)).contains("60 characters"));
-    assert!(wrong(|it| it.instructions = "x".repeat(20_001)).contains("instructions"));
-    assert!(wrong(|it| it.sampling.top_p = Some(f32::NAN)).starts_with("Top p"));
+    assert!(wrong(|it| it.instructions = "x".repeat(20_001)).starts_with("Instructions"));
+    assert!(wrong(|it| it.sampling.top_p = Some(f32::NAN)).starts_with("Top-p"));
     let content = PresetContent {
         instructions: "x".repeat(20_001),
         ..preset("second")

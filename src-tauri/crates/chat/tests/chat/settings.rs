@@ -74,11 +74,11 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ("Temperature", |s| {
             s.sampling_changes.temperature = Some(5.1)
         }),
-        ("Top p", |s| s.sampling_changes.top_p = Some(1.5)),
-        ("Top p", |s| s.sampling_changes.top_p = Some(0.0)),
-        ("Top k", |s| s.sampling_changes.top_k = Some(200_001)),
-        ("Min p", |s| s.sampling_changes.min_p = Some(-0.1)),
-        ("Min p", |s| s.sampling_changes.min_p = Some(1.1)),
+        ("Top-p", |s| s.sampling_changes.top_p = Some(1.5)),
+        ("Top-p", |s| s.sampling_changes.top_p = Some(0.0)),
+        ("Top-k", |s| s.sampling_changes.top_k = Some(200_001)),
+        ("Min-p", |s| s.sampling_changes.min_p = Some(-0.1)),
+        ("Min-p", |s| s.sampling_changes.min_p = Some(1.1)),
         ("Repeat penalty", |s| {
             s.sampling_changes.repeat_penalty = Some(3.1)
         }),
@@ -86,25 +86,25 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
             s.sampling_changes.temperature = Some(1e-45)
         }),
         ("Threads", |s| s.threads = Some(513)),
-        ("Context length", |s| s.context_length = Some(255)),
-        ("Context length", |s| s.context_length = Some((1 << 20) + 1)),
+        ("Context", |s| s.context_length = Some(255)),
+        ("Context", |s| s.context_length = Some((1 << 20) + 1)),
         ("Maximum answer length", |s| {
             s.max_tokens = Some((1 << 20) + 1)
         }),
         ("Device", |s| s.device = format!("gpu:{}", "x".repeat(65))),
         ("Device", |s| s.device = "gpu:\u{1b}[2J".into()),
         ("Device", |s| s.device = "x".repeat(100_000)),
-        ("Min p", |s| s.sampling_changes.min_p = Some(f32::INFINITY)),
+        ("Min-p", |s| s.sampling_changes.min_p = Some(f32::INFINITY)),
         ("Repeat penalty", |s| {
             s.sampling_changes.repeat_penalty = Some(0.0)
         }),
         ("Seed", |s| s.sampling_changes.seed = Some(1 << 53)),
         ("Threads", |s| s.threads = Some(0)),
         ("Threads", |s| s.threads = Some(chat::max_threads() + 1)),
-        ("Context length", |s| s.context_length = Some(8)),
+        ("Context", |s| s.context_length = Some(8)),
         ("Maximum answer length", |s| s.max_tokens = Some(0)),
-        ("Minutes", |s| s.unload_minutes = Some(0)),
-        ("Minutes", |s| s.unload_minutes = Some(10_081)),
+        ("Unload when idle", |s| s.unload_minutes = Some(0)),
+        ("Unload when idle", |s| s.unload_minutes = Some(10_081)),
         ("Device", |s| s.device = "cuda".into()),
         ("Device", |s| s.device = "tpu".into()),
         ("Device", |s| s.device = "gpu:\u{1b}[0m".into()),
@@ -113,10 +113,10 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         }),
         ("fingerprint", |s| s.own_templates = vec!["model".into()]),
         ("fingerprint", |s| s.own_templates = vec![String::new()]),
-        ("chat template", |s| {
+        ("Chat template", |s| {
             s.own_templates = vec!["0".into(); 1001];
         }),
-        ("instructions", |s| s.instructions = "x".repeat(20_001)),
+        ("Instructions", |s| s.instructions = "x".repeat(20_001)),
     ];
     for (name, make_wrong) in wrong {
         let mut settings = good.clone();

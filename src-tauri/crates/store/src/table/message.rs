@@ -16,7 +16,7 @@ use crate::table::id::{ChatId, MessageId};
 
 // No cascade along `parent`: SQLite would recurse once per message, and it does so 1,000 times at
 // most. Messages are deleted with their chat, and the key is checked then.
-pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT, LENGTH];
+pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT, LENGTH, MOMENT];
 
 const CREATE: Step = Step {
     version: 1,
@@ -60,6 +60,32 @@ const CONTEXT: Step = Step {
 const LENGTH: Step = Step {
     version: 4,
     sql: "ALTER TABLE message ADD COLUMN length_wish TEXT CHECK (length_wish IN ('shorter', 'longer'));",
+};
+
+/// Where a message stands in time among all others, whatever order they were written in: imports and copies bring old ones.
+/// The indices of the search name messages by it, because they give the last first without sorting.
+///
+/// It is a number for 16 seconds, or the next one that is free: close numbers keep the indices small. Those of a time at
+/// which there are more messages than numbers nearby stand before all.
+const MOMENT: Step = Step {
+    version: 4,
+    sql: "ALTER TABLE message ADD COLUMN moment INTEGER;
+          UPDATE message SET moment = placed.moment FROM (
+              SELECT id, place + max((created_at >> 4) - place) OVER (ORDER BY place) AS moment
+              FROM (SELECT id, created_at, row_number() OVER (ORDER BY created_at, id) AS place FROM message)
+          ) AS placed WHERE placed.id = message.id;
+          CREATE UNIQUE INDEX message_moment ON message (moment);
+          CREATE TRIGGER message_gets_moment AFTER INSERT ON message BEGIN
+              UPDATE message SET moment = (
+                  SELECT coalesce(min(next), (SELECT min(moment) - 1 FROM message)) FROM (
+                      SELECT time + width AS beyond, coalesce(
+                          (SELECT max(moment) + 1 FROM message WHERE moment >= time AND moment < time + width), time
+                      ) AS next
+                      FROM (SELECT new.created_at >> 4 AS time),
+                           (SELECT column1 AS width FROM (VALUES (1), (16), (256), (4096), (65536), (1048576)))
+                  ) WHERE next < beyond
+              ) WHERE id = new.id;
+          END;",
 };
 
 /// The state of a message.

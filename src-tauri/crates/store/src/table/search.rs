@@ -9,6 +9,7 @@ mod index;
 mod query;
 mod snippet;
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -154,12 +155,14 @@ impl Search<'_> {
             "SELECT chat.id, chat.title, message.id,
                     substr(coalesce(nullif(message.text, ''), message.thinking, ''), 1, 160), message.created_at
              FROM {index}
-             JOIN message ON message.id = {index}.rowid
+             JOIN message ON message.moment = {index}.rowid
              JOIN chat ON chat.id = message.chat
              WHERE {index} MATCH ?1 AND chat.deleted_at IS NULL AND NOT {IS_DELETED} AND {also}
              ORDER BY {index}.rowid DESC LIMIT ?2"
         );
         self.rows(found, &sql, matching, limit)?;
+        // Those of a few seconds stand as they were written.
+        found[before..].sort_by_key(|row| Reverse(row.at));
         for row in &mut found[before..] {
             if let Some(message) = row.message
                 && let Some((snippet, in_thinking)) =

@@ -204,7 +204,9 @@ fn every_column_is_in_an_export() {
     };
     let mut exported_of_message = exported(serde_json::to_value(message).unwrap());
     exported_of_message.remove("error");
-    exported_of_message.extend(["chat", "error_code", "error_message"].map(str::to_owned));
+    // `moment` follows from the time.
+    let others = ["chat", "error_code", "error_message", "moment"];
+    exported_of_message.extend(others.map(str::to_owned));
     assert_eq!(
         columns("message"),
         exported_of_message,
@@ -254,17 +256,22 @@ fn a_snapshot_stays_as_it_was_and_needs_a_database_of_this_version() {
     chat(&store, "Later", "x");
     store
         .chats()
-        .rename(snapshot.chats().unwrap()[0], "Another title")
+        .rename(snapshot.records().all().unwrap()[0], "Another title")
         .unwrap();
     let records = snapshot.records();
-    let all = snapshot.chats().unwrap();
+    let all = snapshot.records().all().unwrap();
     assert_eq!(all.len(), 1);
     assert_eq!(records.read(all[0]).unwrap().chat.title, "Goldcrests");
     drop(snapshot);
     drop(store);
     // Also of one that nobody has open.
     assert_eq!(
-        StoreSnapshot::take(&path).unwrap().chats().unwrap().len(),
+        StoreSnapshot::take(&path)
+            .unwrap()
+            .records()
+            .all()
+            .unwrap()
+            .len(),
         2
     );
 
@@ -482,4 +489,54 @@ fn deleted_messages_are_in_no_export() {
     let target = Store::in_memory().unwrap();
     write_all(&target, before.clone());
     assert_eq!(json(&before), json(&read_all(&target)));
+}
+
+#[test]
+fn what_is_imported_is_found_in_its_place_in_time() {
+    let store = Store::in_memory().unwrap();
+    let at =
+        |id, text: &str, created_at| MessageRecord::new(id, Role::User, text.into(), created_at);
+    let whole = |uid: &str, messages| WholeChat {
+        chat: ChatRecord::new(uid.into(), uid.into(), "2026-03-05".into(), 100, Some(1)),
+        messages,
+    };
+    write_all(
+        &store,
+        vec![whole("own", vec![at(1, "today's invoice", 9_000)])],
+    );
+    let old = (1..=60).map(|id| at(id, "an invoice", 100 + i64::from(id % 7)));
+    write_all(&store, vec![whole("old", old.collect())]);
+    for query in ["invoice", "nvoic"] {
+        let found = store.search().find(query, 50).unwrap();
+        let times: Vec<_> = found.iter().map(|row| row.at).collect();
+        assert_eq!((times.len(), times[0]), (50, 9_000), "{query}");
+        assert!(times.is_sorted_by(|later, earlier| later >= earlier));
+    }
+}
+
+#[test]
+fn any_time_and_any_number_of_messages_of_one_second_can_be_imported() {
+    let (_folder, path, store) = on_file();
+    let times = [i64::MIN, -5, 0, 0, 7, i64::MAX, i64::MAX];
+    let messages = (1..).zip(times);
+    let messages = messages.map(|(id, at)| MessageRecord::new(id, Role::User, "wren".into(), at));
+    let whole = WholeChat {
+        chat: ChatRecord::new("x".into(), "x".into(), "2026-03-05".into(), 1, None),
+        messages: messages.collect(),
+    };
+    write_all(&store, vec![whole]);
+    assert_eq!(store.search().find("wren", 50).unwrap().len(), 7);
+    // As if no number were left nearby.
+    let db = Connection::open(path).unwrap();
+    for (at, width) in [1, 16, 256, 4096, 65536, 1 << 20].into_iter().enumerate() {
+        let full = format!(
+            "INSERT INTO message (chat, role, state, text, thinks, created_at)
+             VALUES (1, 'user', 'done', 'wren', 0, {}) RETURNING id",
+            16 * (100 / 16 + width - 1)
+        );
+        db.query_row(&full, [], |_| Ok(())).unwrap();
+        chat(&store, "Another", "wren");
+        let found = store.search().find("wren", 50).unwrap().len();
+        assert_eq!(found, 7 + 2 * (at + 1));
+    }
 }

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::migrate::Step;
 
-pub(crate) const STEPS: &[Step] = &[WORDS, PARTS, LETTERS];
+pub(crate) const STEPS: &[Step] = &[WORDS, PARTS, LETTERS, MOMENTS];
 
 const WORDS: Step = Step {
     version: 1,
@@ -91,14 +91,61 @@ const LETTERS: Step = Step {
               title, content = 'chat', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2', prefix = '1 2 3'
           );
           INSERT INTO chat_search (rowid, title) SELECT id, title FROM chat;
+",
+};
 
-          DROP TABLE message_search;
+// A message is named by its moment, so that the latest are found first without sorting. It has one when it was inserted.
+const MOMENTS: Step = Step {
+    version: 4,
+    sql: "DROP TABLE message_search;
+          DROP TRIGGER message_search_insert;
+          DROP TRIGGER message_search_update;
+          DROP TRIGGER message_search_delete;
           CREATE VIRTUAL TABLE message_search USING fts5 (
               text, thinking,
-              content = 'message', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2', prefix = '1 2 3'
+              content = 'message', content_rowid = 'moment', tokenize = 'unicode61 remove_diacritics 2', prefix = '1 2 3'
           );
+          CREATE TRIGGER message_search_insert AFTER UPDATE OF moment ON message WHEN new.state <> 'writing' BEGIN
+              INSERT INTO message_search (rowid, text, thinking) VALUES (new.moment, new.text, new.thinking);
+          END;
+          CREATE TRIGGER message_search_update AFTER UPDATE OF text, thinking, state ON message
+          WHEN old.state <> 'writing' OR new.state <> 'writing' BEGIN
+              INSERT INTO message_search (message_search, rowid, text, thinking)
+                  SELECT 'delete', old.moment, old.text, old.thinking WHERE old.state <> 'writing';
+              INSERT INTO message_search (rowid, text, thinking)
+                  SELECT new.moment, new.text, new.thinking WHERE new.state <> 'writing';
+          END;
+          CREATE TRIGGER message_search_delete AFTER DELETE ON message WHEN old.state <> 'writing' BEGIN
+              INSERT INTO message_search (message_search, rowid, text, thinking)
+                  VALUES ('delete', old.moment, old.text, old.thinking);
+          END;
           INSERT INTO message_search (rowid, text, thinking)
-              SELECT id, text, thinking FROM message WHERE state <> 'writing';",
+              SELECT moment, text, thinking FROM message WHERE state <> 'writing' ORDER BY moment;
+
+          DROP TABLE message_part_search;
+          DROP TRIGGER message_part_search_insert;
+          DROP TRIGGER message_part_search_update;
+          DROP TRIGGER message_part_search_delete;
+          CREATE VIRTUAL TABLE message_part_search USING fts5 (
+              text, thinking,
+              content = 'message', content_rowid = 'moment', tokenize = 'trigram remove_diacritics 1'
+          );
+          CREATE TRIGGER message_part_search_insert AFTER UPDATE OF moment ON message WHEN new.state <> 'writing' BEGIN
+              INSERT INTO message_part_search (rowid, text, thinking) VALUES (new.moment, new.text, new.thinking);
+          END;
+          CREATE TRIGGER message_part_search_update AFTER UPDATE OF text, thinking, state ON message
+          WHEN old.state <> 'writing' OR new.state <> 'writing' BEGIN
+              INSERT INTO message_part_search (message_part_search, rowid, text, thinking)
+                  SELECT 'delete', old.moment, old.text, old.thinking WHERE old.state <> 'writing';
+              INSERT INTO message_part_search (rowid, text, thinking)
+                  SELECT new.moment, new.text, new.thinking WHERE new.state <> 'writing';
+          END;
+          CREATE TRIGGER message_part_search_delete AFTER DELETE ON message WHEN old.state <> 'writing' BEGIN
+              INSERT INTO message_part_search (message_part_search, rowid, text, thinking)
+                  VALUES ('delete', old.moment, old.text, old.thinking);
+          END;
+          INSERT INTO message_part_search (rowid, text, thinking)
+              SELECT moment, text, thinking FROM message WHERE state <> 'writing' ORDER BY moment;",
 };
 
 /// Has deleted content leave the index at once, where FTS5 would keep its words until it merges.
