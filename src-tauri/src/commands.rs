@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use ::models::ModelList;
 use chat::{
-    Chat, ChatId, ChatPreset, ChatSnapshot, ChatSummary, ChatView, ContextUsage, Failure, FolderId,
-    LengthWish, MessageId, ModelChoice, PresetContent, PresetId, QueuedMessage, SearchHit,
-    Settings, Undone,
+    Chat, ChatId, ChatPreset, ChatSnapshot, ChatSummary, ChatView, ContextUsage, DeletedMessage,
+    Failure, FolderId, LengthWish, MessageId, ModelChoice, PresetContent, PresetId, QueuedMessage,
+    SearchHit, Settings, Undone,
 };
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
@@ -257,6 +257,19 @@ async fn restore_chats(ids: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<String>
 #[cfg_attr(test, specta::specta)]
 async fn bin(chat: State<'_, Chat>) -> Reply<Vec<ChatSummary>> {
     ask(&chat, Chat::bin).await
+}
+
+/// Deleted messages of other chats, which can be restored.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn deleted_messages(chat: State<'_, Chat>) -> Reply<Vec<DeletedMessage>> {
+    ask(&chat, Chat::deleted_messages).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn restore_message(message: MessageId, chat: State<'_, Chat>) -> Reply<String> {
+    ask(&chat, move |chat| chat.restore_message(message)).await
 }
 
 /// Removes chats of the bin, which cannot be undone.

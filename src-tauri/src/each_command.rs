@@ -18,6 +18,8 @@ macro_rules! each_command {
             send_queued,
             regenerate,
             delete_message,
+            deleted_messages,
+            restore_message,
             fork_chat,
             answer_now,
             continue_answer,

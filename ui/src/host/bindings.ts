@@ -27,6 +27,9 @@ export const commands = {
 	sendQueued: (id: ChatId, text: string, thinking: boolean, rest: QueuedMessage[]) => __TAURI_INVOKE<ChatView>("send_queued", { id, text, thinking, rest }),
 	regenerate: (message: MessageId, thinking: boolean, length: LengthWish | null) => __TAURI_INVOKE<ChatView>("regenerate", { message, thinking, length }),
 	deleteMessage: (message: MessageId) => __TAURI_INVOKE<ChatView>("delete_message", { message }),
+	/**  Deleted messages of other chats, which can be restored. */
+	deletedMessages: () => __TAURI_INVOKE<DeletedMessage[]>("deleted_messages"),
+	restoreMessage: (message: MessageId) => __TAURI_INVOKE<string>("restore_message", { message }),
 	/**  Makes a new chat of the branch up to this message. */
 	forkChat: (message: MessageId) => __TAURI_INVOKE<ChatView>("fork_chat", { message }),
 	answerNow: (id: ChatId) => __TAURI_INVOKE<null>("answer_now", { id }),
@@ -454,6 +457,20 @@ export type DatabaseCopy = {
 	bytes: number,
 	/**  The chats in it that are not deleted. */
 	chats: number,
+};
+
+/**  A message that was deleted, of a chat that was not. What follows it is deleted with it. */
+export type DeletedMessage = {
+	/**  Its id. */
+	id: MessageId,
+	/**  Its chat. */
+	chat: ChatId,
+	/**  The chat's title. */
+	title: string,
+	/**  How it begins. */
+	text: string,
+	/**  Unix seconds. */
+	deletedAt: number,
 };
 
 /**  Where a model computes, and why there. */

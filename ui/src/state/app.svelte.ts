@@ -2,6 +2,7 @@ import { createContext } from "svelte";
 import type {
   ChatSummary,
   ChatView,
+  DeletedMessage,
   Host,
   HostEvent,
   Message,
@@ -406,6 +407,14 @@ export class App {
     this.notices.changed(entry.role === "user" ? "deleted the message" : "deleted the answer");
   }
 
+  /** Brings a deleted message back, with what follows it, and shows it. */
+  async restoreMessage({ id, chat }: DeletedMessage): Promise<void> {
+    const label = await this.notices.guard(this.host.restoreMessage(id));
+    if (label === null) return;
+    this.notices.changed(label);
+    await Promise.all([this.#refreshBin(), this.openChat(chat, id)]);
+  }
+
   /** Takes a message that waits back into the box. */
   editQueued(chat: number, message: QueuedMessage): void {
     const { text, pastes, thinking } = message;
@@ -453,6 +462,7 @@ export class App {
     }
     const { label, chat, settings } = change;
     if (settings) this.preferences.take(settings);
+    void this.#refreshBin();
     say(label);
     // The chat that was open may have gone with the change, and another have come back in its place.
     const isMeant = chat === this.conversation.chat || open !== this.conversation.chat;

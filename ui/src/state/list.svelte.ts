@@ -1,4 +1,4 @@
-import type { ChatSummary, Host } from "../host/host";
+import type { ChatSummary, DeletedMessage, Host } from "../host/host";
 import { type Chats, plain } from "./chats.svelte";
 import type { Folders } from "./folders.svelte";
 import type { Notices } from "./notices.svelte";
@@ -15,6 +15,8 @@ export class ChatList {
   view = $state<ListView>("chats");
   /** Deleted chats, that deleted last first, as they were when the bin was last looked at. */
   bin = $state.raw<ChatSummary[]>([]);
+  /** Deleted messages of other chats, in the same way. */
+  deletedMessages = $state.raw<DeletedMessage[]>([]);
   question = $state.raw<ListQuestion | null>(null);
   /** The line whose name is being edited. */
   renaming = $state<string | null>(null);
@@ -61,8 +63,11 @@ export class ChatList {
   }
 
   async refreshBin(): Promise<void> {
-    const bin = await this.notices.guard(this.host.bin());
-    if (bin) this.bin = bin.map(plain);
+    const both = Promise.all([this.host.bin(), this.host.deletedMessages()]);
+    const bin = await this.notices.guard(both);
+    if (!bin) return;
+    this.bin = bin[0].map(plain);
+    this.deletedMessages = bin[1];
   }
 
   async deleteForGood(chats: ChatSummary[]): Promise<void> {

@@ -134,3 +134,23 @@ test("what the other mode costs is known before it is used", async () => {
   app.composer.thinking = !app.composer.thinking;
   expect(app.reread?.tokens).toBeGreaterThan(500);
 });
+
+test("a deleted message is listed in the bin, and comes back from there", async () => {
+  const { app } = await start();
+  const answer = await asked(app);
+  const { chat } = app.conversation;
+  await app.deleteMessage(answer);
+  await app.showList("bin");
+  expect(app.list.deletedMessages).toMatchObject([
+    { id: answer.id, chat, title: "Tell me a story", text: answer.text.slice(0, 200) },
+  ]);
+  const [deleted] = app.list.deletedMessages;
+  if (!deleted) throw new Error("nothing is listed");
+  await app.restoreMessage(deleted);
+  expect(app.conversation.entries.map(({ id }) => id)).toContain(answer.id);
+  expect(app.list.deletedMessages).toEqual([]);
+  expect(await undone(app)).toBe("Undone: restored an answer");
+  await vi.advanceTimersByTimeAsync(0);
+  expect(app.list.deletedMessages).toHaveLength(1);
+  expect(app.conversation.entries).toHaveLength(1);
+});

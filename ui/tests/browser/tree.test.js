@@ -125,6 +125,29 @@ scene("a message is deleted with what follows it, and comes back", { rate: 4000 
 });
 
 scene(
+  "a deleted message comes back from the bin, by the keyboard",
+  { rate: 4000 },
+  async (page) => {
+    await asked(page);
+    await asked(page, "And a wren?");
+    await button(page, "Copy answer").last().focus();
+    await page.keyboard.press("Control+Shift+Backspace");
+    await page.getByText("Deleted the answer").waitFor();
+    await button(page, "Bin").click();
+    const deleted = page.getByRole("list", { name: "Deleted messages" });
+    await deleted.getByText("Tell me a story,").waitFor();
+    await deleted.getByRole("button", { name: "Restore" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByText("Restored an answer").waitFor();
+    await deleted.waitFor({ state: "detached" });
+    assert.equal(await log(page).getByRole("article", { name: "Answer" }).count(), 2);
+    await message(page).focus();
+    await page.keyboard.press("Control+z");
+    await deleted.getByRole("button", { name: "Restore" }).waitFor();
+  },
+);
+
+scene(
   "the first message is deleted, and the chat goes on from nothing",
   { rate: 4000 },
   async (page) => {

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use store::{
-    ChatId, ChatPreset, FolderId, FolderRecord, LengthWish, MessageId, PresetId, PresetRecord,
-    QueuedMessage, Store, StoreError, WholeChat, WindowRow,
+    ChatId, ChatPreset, DeletedMessage, FolderId, FolderRecord, LengthWish, MessageId, PresetId,
+    PresetRecord, QueuedMessage, Store, StoreError, WholeChat, WindowRow,
 };
 
 use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack, Timing};
@@ -161,6 +161,16 @@ impl Chat {
     /// before it.
     pub fn delete_message(&self, message: MessageId) -> Result<ChatView, Failure> {
         self.ask(move |actor| actor.delete_message(message))
+    }
+
+    /// Deleted messages that can be restored, that deleted last first.
+    pub fn deleted_messages(&self) -> Result<Vec<DeletedMessage>, Failure> {
+        self.ask(|actor| actor.deleted_messages())
+    }
+
+    /// Brings a deleted message back, with what follows it, and shows it. Returns what was done, as undo names it.
+    pub fn restore_message(&self, message: MessageId) -> Result<String, Failure> {
+        self.ask(move |actor| actor.restore_message(message))
     }
 
     /// Makes a new chat of the branch from its root to this message.

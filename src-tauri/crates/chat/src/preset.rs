@@ -12,8 +12,6 @@ use crate::failure::Failure;
 use crate::settings::{SamplingSettings, validate_instructions};
 use crate::{text, title};
 
-/// Characters of a name: it stands in the header.
-pub(crate) const MAX_NAME: usize = 60;
 /// Presets that there can be.
 pub(crate) const MOST: usize = 500;
 
@@ -155,7 +153,7 @@ pub(crate) fn is_numbered(name: &str, of: &str) -> bool {
 
 fn numbered(base: &str, number: u32) -> String {
     let end = format!(" {number}");
-    let begin: String = base.chars().take(MAX_NAME - end.len()).collect();
+    let begin: String = base.chars().take(title::PRESET - end.len()).collect();
     begin.trim_end().to_owned() + &end
 }
 
@@ -177,9 +175,9 @@ mod tests {
         assert_eq!(free("coder"), "coder 3");
         assert_eq!(free("Coder 2"), "Coder 3");
         assert_eq!(free("Top 10"), "Top 10 2");
-        let long = "ö".repeat(MAX_NAME);
+        let long = "ö".repeat(title::PRESET);
         let next = free_name(&long, |it| it == long);
-        assert_eq!(next, "ö".repeat(MAX_NAME - 2) + " 2");
+        assert_eq!(next, "ö".repeat(title::PRESET - 2) + " 2");
         for (name, of) in [("coder 3", "Coder"), ("Coder 3", "Coder 2"), (&next, &long)] {
             assert!(is_numbered(name, of), "{name}");
         }

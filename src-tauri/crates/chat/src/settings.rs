@@ -13,6 +13,7 @@ use crate::model_host::ModelOptions;
 use crate::settings::names::name_of;
 use crate::text;
 
+mod changes;
 pub mod names;
 
 /// All settings. A change of what [`ModelOptions`] holds opens the model again.

@@ -1,7 +1,6 @@
 //! A chat's title.
 
 use crate::failure::Failure;
-use crate::preset;
 
 /// Characters of a title made from a message.
 const MADE: usize = 60;
@@ -11,6 +10,8 @@ const GIVEN: usize = 200;
 const MOST_WORDS: usize = 8;
 /// Characters of a folder's name.
 pub(crate) const FOLDER: usize = 100;
+/// Characters of a preset's name.
+pub(crate) const PRESET: usize = 60;
 
 /// The first line of a message that says something, cut at a word.
 pub(crate) fn from_message(text: &str) -> String {
@@ -48,7 +49,7 @@ pub(crate) fn of_folder(name: &str) -> Result<String, Failure> {
 
 /// The name of a preset, in the same way.
 pub(crate) fn of_preset(name: &str) -> Result<String, Failure> {
-    given(name, "The name of a preset", preset::MAX_NAME)
+    given(name, "The name of a preset", PRESET)
 }
 
 fn given(text: &str, what: &str, most: usize) -> Result<String, Failure> {

@@ -51,7 +51,7 @@ pub use recovery::{
 };
 pub use snapshot::StoreSnapshot;
 pub use table::chat::{ChatField, ChatRow, ChatTable, ChatValues};
-pub use table::deleted::Purged;
+pub use table::deleted::{DeletedMessage, Purged};
 pub use table::draft::{Draft, DraftPlace, DraftTable, QueuedMessage};
 pub use table::folder::{FolderRow, FolderTable};
 pub use table::id::{ChatId, FolderId, MessageId, PresetId};

@@ -244,7 +244,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     const { chat, message } = found;
     if (this.#running.has(chat.summary.id)) return busy();
     const what = message.role === "user" ? `“${message.text.slice(0, 60)}”` : "an answer";
-    const revert = this.library.remove(chat, message);
+    const revert = this.library.remove(chat, message, this.now());
     this.record(`deleted ${what}`, chat.summary.id, revert);
     return this.reply(this.view(chat, message.parent));
   }

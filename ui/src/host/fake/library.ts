@@ -172,8 +172,13 @@ const shelf: [string, number, string[]][] = [
   ["Notes for the talk on bird migration", 41 * DAY, ["Outline a talk on bird migration"]],
 ];
 
+/** A message that was deleted, with all that went with it. */
+export type FakeDeletion = { chat: FakeChat; message: Message; removed: Message[]; at: number };
+
 export class Library {
   chats = new Map<number, FakeChat>();
+  /** What was deleted, that deleted last first; some of it may be back. */
+  deleted: FakeDeletion[] = [];
   #next = 1;
 
   /** `exchanges`: of every chat; `longest`: of the newest one. */
@@ -299,8 +304,11 @@ export class Library {
   }
 
   /** Removes a message with what follows it; another version is shown, or what comes before it. */
-  remove(chat: FakeChat, message: Message): Revert {
+  remove(chat: FakeChat, message: Message, at: number): Revert {
     const gone = this.below(chat, message.id);
+    const removed = chat.messages.filter(({ id }) => gone.has(id));
+    this.deleted = this.deleted.filter((each) => each.message.id !== message.id);
+    this.deleted.unshift({ chat, message, removed, at });
     const left = chat.messages.filter(({ id }) => !gone.has(id));
     const others = left.filter(
       ({ parent, role }) => parent === message.parent && role === message.role,
@@ -308,6 +316,14 @@ export class Library {
     const other = others.findLast(({ id }) => id < message.id) ?? others[0];
     const revert = this.setTree(chat, left, message.parent);
     if (other) chat.leaf = this.leafBelow(chat, other.id);
+    return revert;
+  }
+
+  /** Brings back what `remove` removed, and shows it. */
+  putBack({ chat, message, removed }: FakeDeletion): Revert {
+    const all = [...chat.messages, ...removed].sort((one, other) => one.id - other.id);
+    const revert = this.setTree(chat, all, message.id);
+    chat.leaf = this.leafBelow(chat, message.id);
     return revert;
   }
 

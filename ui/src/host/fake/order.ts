@@ -1,4 +1,4 @@
-import type { ChatSummary, ChatView, Folder } from "../host";
+import type { ChatSummary, ChatView, DeletedMessage, Folder } from "../host";
 import { FakeDataHost } from "./data";
 import { type FakeChat, Library } from "./library";
 import { refuse } from "./models";
@@ -91,6 +91,33 @@ export abstract class FakeOrderHost extends FakeDataHost {
       if (chat && isDeleted(chat)) this.library.chats.delete(id);
     }
     return Promise.resolve(null);
+  }
+
+  /** As the real host lists them: those of chats that are there. */
+  deletedMessages(): Promise<DeletedMessage[]> {
+    const gone = this.library.deleted.filter(
+      ({ chat, message }) =>
+        !isDeleted(chat) &&
+        !chat.summary.temporary &&
+        chat.messages.every(({ id }) => id !== message.id),
+    );
+    const deleted = gone.map(({ chat: { summary }, message: { id, text }, at }) => ({
+      id,
+      chat: summary.id,
+      title: summary.title,
+      text: text.slice(0, 200),
+      deletedAt: at,
+    }));
+    return this.reply(deleted);
+  }
+
+  restoreMessage(id: number): Promise<string> {
+    const found = this.library.deleted.find(({ message }) => message.id === id);
+    if (!found) return refuse("other", "This message does not exist any more.");
+    const { role, text } = found.message;
+    const label = `restored ${role === "user" ? `“${text.slice(0, 60)}”` : "an answer"}`;
+    this.record(label, found.chat.summary.id, this.library.putBack(found));
+    return this.reply(label);
   }
 
   createFolder(name: string, chats: number[]): Promise<number> {

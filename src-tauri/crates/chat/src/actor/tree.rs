@@ -1,7 +1,7 @@
 //! The tree of messages: other answers, other versions, and what is deleted.
 
 use inference::Role;
-use store::{ChatId, LengthWish, MessageId, MessageRow, MessageState, NewMessage};
+use store::{ChatId, DeletedMessage, LengthWish, MessageId, MessageRow, MessageState, NewMessage};
 
 use crate::actor::answers::AnswerStart;
 use crate::actor::state::ChatActor;
@@ -10,6 +10,9 @@ use crate::actor::verbs::{answer, message_text, user};
 use crate::failure::Failure;
 use crate::title;
 use crate::view::ChatView;
+
+/// Deleted messages that are listed: those deleted last.
+const LISTED: u32 = 200;
 
 /// Messages that were added: a version or an answer, and the last of what was added below it.
 #[derive(Clone, Copy)]
@@ -152,6 +155,21 @@ impl ChatActor {
         let label = format!("deleted {}", described(&row));
         self.record_in_branch(label, row.chat, None, revert);
         self.view(row.chat, row.parent)
+    }
+
+    /// Messages that can be restored one by one; those of deleted chats come back with them.
+    pub(crate) fn deleted_messages(&self) -> Result<Vec<DeletedMessage>, Failure> {
+        Ok(self.store.messages().deleted(LISTED)?)
+    }
+
+    /// Brings a deleted message back with what follows it, and shows it. Returns what was done.
+    pub(crate) fn restore_message(&mut self, message: MessageId) -> Result<String, Failure> {
+        let chat = self.messages_with(message).chat_of_deleted(message)?;
+        let revert = self.set_message_deleted(chat, message, false, Some(message))?;
+        let row = self.messages_with(message).get(message)?;
+        let label = format!("restored {}", described(&row));
+        self.record_in_branch(label.clone(), chat, None, revert);
+        Ok(label)
     }
 
     fn set_message_deleted(

@@ -50,7 +50,7 @@ impl NamedRecords {
         let sampling = Some(preset.sampling.get()).filter(|json| json.len() <= LONGEST_SAMPLING);
         let content = sampling.and_then(|json| {
             let content = PresetContent {
-                name: self.cut(title::one_line(&preset.name), preset::MAX_NAME),
+                name: self.cut(title::one_line(&preset.name), title::PRESET),
                 instructions: self.cut(preset.instructions.clone(), MAX_INSTRUCTIONS),
                 thinking: preset.thinking,
                 sampling: serde_json::from_str(json).ok()?,
@@ -85,7 +85,7 @@ impl NamedRecords {
         }
         if let Some(chosen) = &mut chat.chosen_preset {
             if let Some(preset) = &mut chosen.preset {
-                *preset = within(title::one_line(preset), preset::MAX_NAME).0;
+                *preset = within(title::one_line(preset), title::PRESET).0;
             }
             let instructions = std::mem::take(&mut chosen.instructions);
             chosen.instructions = self.cut(instructions, MAX_INSTRUCTIONS);

@@ -308,3 +308,46 @@ fn a_wish_for_another_length_is_part_of_the_question_from_then_on() {
     };
     assert_eq!(prompted.messages[0].text, shorter);
 }
+
+#[test]
+fn deleted_messages_are_listed_and_come_back_one_by_one_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    let chat = bench.ask(None, "A").chat.id;
+    let whole = bench.ask(Some(chat), "B");
+    let [_, answered, second, last] = [0, 1, 2, 3].map(|at| whole.messages[at].id);
+    bench.chat.delete_message(last).unwrap();
+    bench.chat.delete_message(second).unwrap();
+    bench.chat.shutdown();
+
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    let listed = || {
+        let all = bench.chat.deleted_messages().unwrap().into_iter();
+        all.map(|it| (it.id, it.title, it.text)).collect::<Vec<_>>()
+    };
+    // The answer could not stand without its question.
+    assert_eq!(listed(), [(second, "A".into(), "B".into())]);
+    assert!(bench.chat.restore_message(last).is_err());
+    assert!(bench.chat.restore_message(answered).is_err());
+    assert_eq!(bench.chat.restore_message(second).unwrap(), "restored “B”");
+    assert_eq!(listed(), [(last, "A".into(), "Yes.".into())]);
+    assert_eq!(
+        bench.chat.restore_message(last).unwrap(),
+        "restored an answer"
+    );
+    assert_eq!(texts(&bench.chat.open_chat(chat).unwrap()), texts(&whole));
+    assert_eq!(listed(), []);
+
+    bench.chat.undo().unwrap();
+    let undone = bench.chat.undo().unwrap().unwrap();
+    assert_eq!(
+        (undone.label.as_str(), undone.chat),
+        ("restored “B”", Some(chat))
+    );
+    assert_eq!(texts(&bench.chat.open_chat(chat).unwrap()), ["A", "Yes."]);
+    bench.chat.delete([chat]).unwrap();
+    assert_eq!(listed(), [], "it comes back with its chat");
+}

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rusqlite::OptionalExtension;
+use serde::Serialize;
 
 use crate::error::StoreError;
 use crate::migrate::Step;
@@ -36,7 +37,65 @@ pub struct Purged {
     pub more: bool,
 }
 
+/// A message that was deleted, of a chat that was not. What follows it is deleted with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedMessage {
+    /// Its id.
+    pub id: MessageId,
+    /// Its chat.
+    pub chat: ChatId,
+    /// The chat's title.
+    pub title: String,
+    /// How it begins.
+    pub text: String,
+    /// Unix seconds.
+    #[cfg_attr(feature = "specta", specta(type = u32))]
+    pub deleted_at: i64,
+}
+
+/// Of a deleted message: it can be restored by itself, as what it follows is there.
+const CAN_BE_RESTORED: &str =
+    "deleted_message.message = deleted_message.root AND chat.deleted_at IS NULL
+     AND (message.parent IS NULL OR message.parent NOT IN (SELECT message FROM deleted_message))";
+
 impl MessageTable<'_> {
+    /// Messages that can be restored, that deleted last first, at most `limit`.
+    pub fn deleted(&self, limit: u32) -> Result<Vec<DeletedMessage>, StoreError> {
+        let mut read = self.db.prepare_cached(&format!(
+            "SELECT message.id, chat.id, chat.title,
+                 substr(coalesce(nullif(message.text, ''), message.thinking, ''), 1, 200), deleted_message.deleted_at
+             FROM deleted_message
+             JOIN message ON message.id = deleted_message.message JOIN chat ON chat.id = message.chat
+             WHERE {CAN_BE_RESTORED} ORDER BY deleted_message.deleted_at DESC, message.id DESC LIMIT ?1"
+        ))?;
+        let rows = read.query_map([limit], |row| {
+            Ok(DeletedMessage {
+                id: MessageId(row.get(0)?),
+                chat: ChatId(row.get(1)?),
+                title: row.get(2)?,
+                text: row.get(3)?,
+                deleted_at: row.get(4)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The chat of a message that can be restored.
+    pub fn chat_of_deleted(&self, message: MessageId) -> Result<ChatId, StoreError> {
+        let chat = self
+            .db
+            .prepare_cached(&format!(
+                "SELECT chat.id FROM deleted_message
+                 JOIN message ON message.id = deleted_message.message JOIN chat ON chat.id = message.chat
+                 WHERE message.id = ?1 AND {CAN_BE_RESTORED}"
+            ))?
+            .query_row([message.0], |row| row.get(0).map(ChatId))
+            .optional()?;
+        chat.ok_or(StoreError::NotFound("message"))
+    }
+
     /// Hides a message and all that follows it. Where it was shown, the version before it is shown, else the next one,
     /// else the branch ends with its parent.
     pub fn delete(&self, message: MessageId, at: i64) -> Result<(), StoreError> {

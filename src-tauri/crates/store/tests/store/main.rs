@@ -10,6 +10,7 @@ mod drafts;
 mod folders;
 mod messages;
 mod modes;
+mod moments;
 mod opening;
 mod presets;
 mod private;

@@ -1,0 +1,57 @@
+//! Messages in the order of their time, whatever order they were written in.
+
+use rusqlite::Connection;
+use store::{ChatRecord, MessageRecord, Role, Store, WholeChat};
+
+use crate::records::write_all;
+use crate::{chat, on_file};
+
+#[test]
+fn what_is_imported_is_found_in_its_place_in_time() {
+    let store = Store::in_memory().unwrap();
+    let at =
+        |id, text: &str, created_at| MessageRecord::new(id, Role::User, text.into(), created_at);
+    let whole = |uid: &str, messages| WholeChat {
+        chat: ChatRecord::new(uid.into(), uid.into(), "2026-03-05".into(), 100, Some(1)),
+        messages,
+    };
+    write_all(
+        &store,
+        vec![whole("own", vec![at(1, "today's invoice", 9_000)])],
+    );
+    let old = (1..=60).map(|id| at(id, "an invoice", 100 + i64::from(id % 7)));
+    write_all(&store, vec![whole("old", old.collect())]);
+    for query in ["invoice", "nvoic"] {
+        let found = store.search().find(query, 50).unwrap();
+        let times: Vec<_> = found.iter().map(|row| row.at).collect();
+        assert_eq!((times.len(), times[0]), (50, 9_000), "{query}");
+        assert!(times.is_sorted_by(|later, earlier| later >= earlier));
+    }
+}
+
+#[test]
+fn any_time_and_any_number_of_messages_of_one_second_can_be_imported() {
+    let (_folder, path, store) = on_file();
+    let times = [i64::MIN, -5, 0, 0, 7, i64::MAX, i64::MAX];
+    let messages = (1..).zip(times);
+    let messages = messages.map(|(id, at)| MessageRecord::new(id, Role::User, "wren".into(), at));
+    let whole = WholeChat {
+        chat: ChatRecord::new("x".into(), "x".into(), "2026-03-05".into(), 1, None),
+        messages: messages.collect(),
+    };
+    write_all(&store, vec![whole]);
+    assert_eq!(store.search().find("wren", 50).unwrap().len(), 7);
+    // As if no number were left nearby.
+    let db = Connection::open(path).unwrap();
+    for (at, width) in [1, 16, 256, 4096, 65536, 1 << 20].into_iter().enumerate() {
+        let full = format!(
+            "INSERT INTO message (chat, role, state, text, thinks, created_at)
+             VALUES (1, 'user', 'done', 'wren', 0, {}) RETURNING id",
+            16 * (100 / 16 + width - 1)
+        );
+        db.query_row(&full, [], |_| Ok(())).unwrap();
+        chat(&store, "Another", "wren");
+        let found = store.search().find("wren", 50).unwrap().len();
+        assert_eq!(found, 7 + 2 * (at + 1));
+    }
+}
