@@ -14,7 +14,7 @@ use chat::Failure;
 use devices::CrashMarkers;
 use system::private;
 
-use crate::data_pointer::{DataPointer, sync_parent};
+use crate::data_pointer::DataPointer;
 use crate::folders;
 
 /// In a new folder until all is there, with the names of what is copied: a folder that an interrupted move left may be
@@ -152,7 +152,7 @@ impl Move {
         let bytes = io::copy(&mut source, &mut target)?;
         target.sync_all()?;
         drop(target);
-        sync_parent(&to)?;
+        private::sync_parent(&to)?;
         let mut copy = File::open(&to)?;
         let mut source = File::open(&from)?.take(bytes);
         if same(&mut source, &mut copy)? {

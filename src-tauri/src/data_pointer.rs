@@ -1,6 +1,6 @@
 //! The small file that names the data folder once it was moved.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,15 +31,6 @@ impl DataPointer {
     /// Writes the file: whole, and on the disk.
     pub fn write(&self, file: &Path) -> io::Result<()> {
         private::replace(file, &serde_json::to_vec(self)?)?;
-        File::open(file)?.sync_all()?;
-        sync_parent(file)
-    }
-}
-
-/// Makes a name that changed survive a power cut, where the system can.
-pub fn sync_parent(file: &Path) -> io::Result<()> {
-    match file.parent().map(File::open) {
-        Some(Ok(folder)) if cfg!(unix) => folder.sync_all(),
-        _ => Ok(()),
+        private::sync_parent(file)
     }
 }

@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 
 use chat::Failure;
+use system::private;
 
-use crate::data_pointer::{DataPointer, sync_parent};
+use crate::data_pointer::DataPointer;
 use crate::folders::Folders;
 
 /// Has the next start use a folder in which chats are.
@@ -41,7 +42,7 @@ fn keep_old(pointer: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    sync_parent(pointer)
+    private::sync_parent(pointer)
 }
 
 fn not_kept(pointer: &Path, error: &io::Error) -> Failure {

@@ -74,7 +74,5 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
 
 /// Makes names that changed survive a power cut, where the system can.
 pub(crate) fn sync_folder(file: &Path) {
-    if let Some(folder) = file.parent().and_then(|folder| File::open(folder).ok()) {
-        let _ = folder.sync_all();
-    }
+    let _ = private::sync_parent(file);
 }

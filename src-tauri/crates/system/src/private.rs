@@ -1,7 +1,7 @@
 //! Folders and files that other users of the machine cannot read.
 
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Makes a folder of mode 0700, with the folders above it; from one that exists, takes away what
@@ -39,16 +39,34 @@ pub fn file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file of mode 0600 in the place of the one that is there: whole, or not at all. Its folder is made as by
-/// [`folder`].
+/// Writes a file of mode 0600 in the place of the one that is there: whole, or not at all, after a power cut too. Its folder
+/// is made as by [`folder`].
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         folder(parent)?;
     }
     let part = path.with_extension(format!("part-{}", std::process::id()));
-    file(&part)?;
-    fs::write(&part, content)?;
-    fs::rename(part, path)
+    // The content is on the disk before the name is: the other way round, a power cut could leave an empty file.
+    let replaced = write_through(&part, content).and_then(|()| fs::rename(&part, path));
+    if replaced.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    replaced
+}
+
+fn write_through(path: &Path, content: &[u8]) -> io::Result<()> {
+    file(path)?;
+    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Makes a name that changed survive a power cut, where the system can.
+pub fn sync_parent(file: &Path) -> io::Result<()> {
+    match file.parent().map(File::open) {
+        Some(Ok(folder)) if cfg!(unix) => folder.sync_all(),
+        _ => Ok(()),
+    }
 }
 
 /// Never adds a permission: what its owner may not write stays so.
@@ -69,4 +87,25 @@ fn restrict(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn restrict(_: &Path) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_or_stays() {
+        let folder = std::env::temp_dir().join(format!("goldcrest-replace-{}", std::process::id()));
+        let path = folder.join("a.json");
+        for content in ["long before", "after"] {
+            replace(&path, content.as_bytes()).expect("written");
+            assert_eq!(fs::read_to_string(&path).expect("read"), content);
+        }
+        let taken = folder.join("folder");
+        fs::create_dir_all(taken.join("in it")).expect("made");
+        replace(&taken, b"x").expect_err("it is a folder");
+        let names = fs::read_dir(&folder).expect("read").count();
+        assert_eq!(names, 2, "nothing is left of what failed");
+        fs::remove_dir_all(folder).expect("removed");
+    }
 }

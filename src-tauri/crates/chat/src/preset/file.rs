@@ -50,6 +50,7 @@ pub fn write(path: &Path, presets: &[PresetContent]) -> Result<(), Failure> {
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(to_json(presets).as_bytes())
         .map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
 }
