@@ -217,3 +217,17 @@ test("the title of a hit cannot be reordered", async () => {
 test("no two commands have the same name", () => {
   expect(new Set(commands.map(({ name }) => name)).size).toBe(commands.length);
 });
+
+test("a chat of the bin is not gone on with, nor summed up", async () => {
+  const [chat] = app.chats.list;
+  if (!chat) throw new Error("no chat");
+  await app.openChat(chat.id);
+  const offered = (): boolean =>
+    app.palette.commands().some(({ name }) => name === "Start a new chat with a summary");
+  expect(offered()).toBe(true);
+  await app.removeChat(chat);
+  await app.showList("bin");
+  await app.openChat(chat.id);
+  expect(app.readOnly).toBe(true);
+  expect(offered()).toBe(false);
+});

@@ -335,6 +335,8 @@ scene("a search finds settings on all pages, and goes to where they are", {}, as
 
   await page.keyboard.type("gpu zoom");
   await page.getByText("No setting has “gpu zoom”").waitFor();
+  await search(page).fill("licènces");
+  await hits(page).first().locator("mark").getByText("Licences", { exact: true }).waitFor();
   await search(page).fill("network");
   await hits(page).first().click();
   await page.getByText("Network connections: 0, checked just now").waitFor();
