@@ -42,6 +42,8 @@ export class Context {
   /** What was put aside, by chat. */
   #dismissed = $state.raw<ReadonlyMap<number | null, ContextNotice["kind"]>>(new Map());
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** What is counted when that has passed. */
+  #pending: CountRequest | null = null;
   #asked = 0;
 
   constructor(
@@ -147,15 +149,24 @@ export class Context {
   /** Has it counted what the next prompt is made of, once nothing has changed for a moment. */
   count(what: CountRequest): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#count(what), COUNT_AFTER_MS);
+    this.#pending = what;
+    this.#timer = setTimeout(() => void this.#countPending(), COUNT_AFTER_MS);
   }
 
   /** Why all cannot be read again; null: it can. */
-  refusal(): string | null {
+  async refusal(): Promise<string | null> {
+    await this.#countPending();
     const { usage } = this;
     if (!usage) return "No model is loaded that could read it.";
     const least = this.#leftOut > 0 ? usage.withoutThinking : usage.whole;
     return least <= this.room ? null : tooMuch(usage.whole, this.room);
+  }
+
+  async #countPending(): Promise<void> {
+    clearTimeout(this.#timer);
+    const what = this.#pending;
+    this.#pending = null;
+    if (what) await this.#count(what);
   }
 
   async #count({ chat, text, pastes, thinking }: CountRequest): Promise<void> {

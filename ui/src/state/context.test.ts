@@ -8,9 +8,13 @@ beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
 /** As the gauge does whenever something changes. */
-async function count(app: App): Promise<void> {
+function beginToCount(app: App): void {
   const { text, pastes } = app.composer;
   app.context.count({ chat: app.conversation.chat, text, pastes, thinking: app.thinking });
+}
+
+async function count(app: App): Promise<void> {
+  beginToCount(app);
   await vi.advanceTimersByTimeAsync(200);
 }
 
@@ -111,7 +115,7 @@ test("a chat that is nearly full says so, until that is put aside and something 
 test("a chat with room says nothing", async () => {
   const app = await small(4096);
   expect(app.context.notice?.kind).not.toBe("leaves-out");
-  expect(app.context.refusal()).toBe(null);
+  expect(await app.context.refusal()).toBe(null);
 });
 
 test("an answer that was not given all says where the model began to read, and all is read again", async () => {
@@ -123,11 +127,12 @@ test("an answer that was not given all says where the model began to read, and a
   const answer = conversation.lastAnswer;
   expect(answer?.omitted?.messages).toBe(2);
   expect(conversation.reading).toEqual({ message: 2, thinking: 2 });
-  await count(app);
-  expect(app.context.notice?.kind).not.toBe("leaves-out");
-  expect(app.context.refusal()).toMatch(
+  // It does not wait for a pause.
+  beginToCount(app);
+  expect(await app.context.refusal()).toMatch(
     /^All of it takes [\d,]+ tokens, and there is room for 443\.$/u,
   );
+  expect(app.context.notice?.kind).not.toBe("leaves-out");
 
   await conversation.showReading();
   expect(conversation.sought).toBe(conversation.entries[2]?.id);

@@ -49,6 +49,7 @@ const CANDIDATES = {
   menuitem: "[role=menuitem]",
   tab: "[role=tab]",
   link: "a",
+  heading: "h1, h2, h3",
 };
 
 /** A folder for one app's data, gone at the end of the test. */

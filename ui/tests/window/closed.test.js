@@ -144,7 +144,7 @@ test("the app's own count finds what /proc shows: the driver's sockets, and no o
   const ofDriver = (words) =>
     [...words.matchAll(/:(\d+)\b/g)].some(([, port]) => isDrivers({ local: +port, remote: +port }));
   assert(counted.every(ofDriver), counted.join("\n"));
-  await app.click("button", "Offline: network connections");
+  await app.click("button", "Connected: network connections");
   await app.until("the count on the page", async () =>
     /Network connections: [1-9]\d*,\s+checked just now/.test(await app.text()),
   );

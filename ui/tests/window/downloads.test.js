@@ -92,7 +92,7 @@ test("the first screen leads to the model; its download is paused, and resumed a
   const holders = new Set(open.map(({ process }) => link(`/proc/${process}/exe`)));
   assert.deepEqual([...holders], [join(dirname(binary), "goldcrest-fetch")]);
   const { processes } = await app.invoke("check_network");
-  const downloads = processes.filter((process) => process.downloads);
+  const downloads = processes.filter(({ role }) => role === "download");
   assert.deepEqual(
     downloads.map(({ name, network }) => [name, network.length > 0]),
     [["goldcrest-fetch", true]],

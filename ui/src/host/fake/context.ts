@@ -11,21 +11,29 @@ type Cut = { messages: number; thinking: number };
 const reservedOf = ({ contextLength }: ModelInfo): number =>
   Math.min(1024, Math.floor(contextLength / 4));
 
-function taken(branch: Message[], cut: Cut): { chat: number; thinking: number } {
-  let [chat, thinking] = [0, 0];
-  for (const [at, message] of branch.entries()) {
-    if (at < cut.messages) continue;
-    chat += tokensOf(message.text);
-    if (at >= cut.thinking) thinking += tokensOf(message.thinking ?? "");
-  }
-  return { chat, thinking };
+/** What is left of a branch behind a cut, for any cut. */
+function takenOf(branch: Message[]): (cut: Cut) => { chat: number; thinking: number } {
+  /** By the number of messages before a place, the tokens before it. */
+  const before = (tokens: (message: Message) => number): ((at: number) => number) => {
+    let sum = 0;
+    const sums = branch.map((message) => (sum += tokens(message)));
+    return (at) => (at > 0 ? (sums[at - 1] ?? sum) : 0);
+  };
+  const chat = before(({ text }) => tokensOf(text));
+  const thinking = before((message) => tokensOf(message.thinking ?? ""));
+  const all = branch.length;
+  return (cut) => ({
+    chat: chat(all) - chat(cut.messages),
+    thinking: thinking(all) - thinking(Math.max(cut.messages, cut.thinking)),
+  });
 }
 
 /** Leaves out earlier thinking, then the oldest turns, until the rest fits; all is read again where that was asked for. */
 function cutOf(branch: Message[], draft: number, model: ModelInfo): Cut {
   const limit = model.contextLength - reservedOf(model);
+  const taken = takenOf(branch);
   const size = (cut: Cut): number => {
-    const { chat, thinking } = taken(branch, cut);
+    const { chat, thinking } = taken(cut);
     return HEADER + chat + thinking + draft;
   };
   const last = branch.findLast((message) => message.role === "assistant");
@@ -75,10 +83,11 @@ export function usageOf(
 ): ContextUsage {
   const message = tokensOf(text.trim());
   const cut = cutOf(branch, message + pasted, model);
-  const { chat, thinking } = taken(branch, cut);
+  const taken = takenOf(branch);
+  const { chat, thinking } = taken(cut);
   const reserved = reservedOf(model);
   const all = HEADER + chat + thinking + message + pasted;
-  const whole = taken(branch, { messages: 0, thinking: 0 });
+  const whole = taken({ messages: 0, thinking: 0 });
   return {
     context: model.contextLength,
     reserved,
