@@ -4,7 +4,13 @@ import { join } from "node:path";
 import { packageConfig } from "./linux-packages.mjs";
 import { fail, must, packageCommand } from "./programs.mjs";
 import { root } from "./root.mjs";
-import { builtApp, builtDownloader, packedBeside, targetFolder, tellOfFirstBuild } from "./rust.mjs";
+import {
+  builtApp,
+  builtDownloader,
+  packedBeside,
+  targetFolder,
+  tellOfFirstBuild,
+} from "./rust.mjs";
 import { prepareBuild } from "./setup.mjs";
 
 const { homepage } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));

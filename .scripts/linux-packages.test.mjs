@@ -97,7 +97,10 @@ test("both programs are built and packed, and the app finds the other one beside
   assert.match(manifest, /^default-members = \["\.", "crates\/fetch"\]$/m);
   const fetch = readFileSync(join(root, "src-tauri", "crates", "fetch", "Cargo.toml"), "utf8");
   const [, name] = /\[\[bin\]\]\nname = "(.+)"/.exec(fetch);
-  const child = readFileSync(join(root, "src-tauri", "crates", "download", "src", "child.rs"), "utf8");
+  const child = readFileSync(
+    join(root, "src-tauri", "crates", "download", "src", "child.rs"),
+    "utf8",
+  );
   assert(child.includes(`format!("${name}{}"`), "the name that the app looks for");
   const build = readFileSync(join(root, ".scripts", "build.mjs"), "utf8");
   assert.match(build, /externalBin: \[packedBeside\(downloader, folder\)\]/);
