@@ -27,22 +27,22 @@ pub(crate) fn cut_long_texts(whole: &mut WholeChat) -> usize {
 /// One line, not endless.
 fn title(text: &str) -> String {
     let mut title = String::new();
-    let mut letters = 0;
-    for word in text.split(|letter: char| letter.is_whitespace() || letter.is_control()) {
+    let mut characters = 0;
+    for word in text.split(|character: char| character.is_whitespace() || character.is_control()) {
         if word.is_empty() {
             continue;
         }
         if !title.is_empty() {
             title.push(' ');
-            letters += 1;
+            characters += 1;
         }
-        for letter in word.chars() {
-            if letters == TITLE - 1 {
+        for character in word.chars() {
+            if characters == TITLE - 1 {
                 title.push('…');
                 return title;
             }
-            title.push(letter);
-            letters += 1;
+            title.push(character);
+            characters += 1;
         }
     }
     title

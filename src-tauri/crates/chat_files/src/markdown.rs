@@ -56,14 +56,14 @@ fn one_line(text: &str) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        for letter in word.chars() {
+        for character in word.chars() {
             if matches!(
-                letter,
+                character,
                 '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '$' | '~' | '|'
             ) {
                 line.push('\\');
             }
-            line.push(letter);
+            line.push(character);
         }
     }
     line
@@ -78,7 +78,7 @@ fn contained(text: &str) -> String {
         return written;
     }
     let longest = text
-        .split(|letter| letter != '`')
+        .split(|character| character != '`')
         .map(str::len)
         .max()
         .unwrap_or(0);

@@ -143,13 +143,15 @@ impl Table {
 
 /// Without the characters that reorder or hide text, and so make an address look like another one.
 fn without_deceptive(text: &str) -> String {
-    let deceives = |letter: &char| {
-        matches!(letter,
+    let deceives = |character: &char| {
+        matches!(character,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
             | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
     };
-    text.chars().filter(|letter| !deceives(letter)).collect()
+    text.chars()
+        .filter(|character| !deceives(character))
+        .collect()
 }
 
 /// `\(…\)` and `\[…\]`, which models write and Markdown does not know, as formulas between dollar signs; not in code.
@@ -163,7 +165,7 @@ fn with_dollars(text: &str) -> String {
         written.push_str(&rest[..at]);
         rest = &rest[at..];
         let (taken, made) = code_at(rest).or_else(|| math_at(rest)).unwrap_or_else(|| {
-            // A mark by itself, or a letter that is escaped.
+            // A mark by itself, or a character that is escaped.
             let escaped = usize::from(rest.starts_with('\\'));
             let taken: usize = rest.chars().take(1 + escaped).map(char::len_utf8).sum();
             (taken, rest[..taken].to_owned())

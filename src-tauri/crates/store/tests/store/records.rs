@@ -216,11 +216,11 @@ fn every_column_is_in_an_export() {
 
 fn snake_case(key: &str) -> String {
     let mut name = String::new();
-    for letter in key.chars() {
-        if letter.is_ascii_uppercase() {
+    for character in key.chars() {
+        if character.is_ascii_uppercase() {
             name.push('_');
         }
-        name.push(letter.to_ascii_lowercase());
+        name.push(character.to_ascii_lowercase());
     }
     name
 }
