@@ -9,7 +9,15 @@ import { findBrowser } from "./browser.mjs";
 import { root } from "./root.mjs";
 import { rustProblem } from "./rust.mjs";
 import { stampOf } from "./setup.mjs";
-import { BUILD, NAMES, WINDOW_TESTS, installCommand, rootPrefix } from "./system-packages.mjs";
+import {
+  BUILD,
+  GPU_TESTS,
+  NAMES,
+  WINDOW_TESTS,
+  installCommand,
+  rootPrefix,
+  showsVulkanDevice,
+} from "./system-packages.mjs";
 
 const require = createRequire(import.meta.url);
 const { nodeProblem } = require("./node-version.cjs");
@@ -67,7 +75,7 @@ test("every package manager installs all that a build and the window tests need"
     pacman: ["-S", "--needed"],
     zypper: ["--non-interactive", "install"],
   })) {
-    for (const need of [...BUILD, ...WINDOW_TESTS, "chromium"])
+    for (const need of [...BUILD, ...WINDOW_TESTS, ...GPU_TESTS, "chromium"])
       assert.notEqual(installCommand(manager, [need]).packages.length, 0, `${manager}: ${need}`);
     const { args, packages } = installCommand(manager, BUILD);
     assert.deepEqual(args.slice(0, command.length), command);
@@ -77,6 +85,14 @@ test("every package manager installs all that a build and the window tests need"
   const { packages } = installCommand("apt", BUILD);
   const needed = ["build-essential", "pkg-config", "libwebkit2gtk-4.1-dev", "libgtk-3-dev"];
   assert.deepEqual(packages, needed);
+});
+
+test("software Vulkan is wanted wherever no driver can show a device", () => {
+  assert.ok(!showsVulkanDevice([], []));
+  assert.ok(!showsVulkanDevice([], ["renderD128"]), "a card without a driver");
+  assert.ok(!showsVulkanDevice(["nvidia_icd.json"], []), "a driver without a card");
+  assert.ok(showsVulkanDevice(["nvidia_icd.json"], ["nvidia0"]));
+  assert.ok(showsVulkanDevice(["radeon_icd.x86_64.json", "lvp_icd.x86_64.json"], []));
 });
 
 test("a package that was renamed is asked for by the name that this release has", () => {

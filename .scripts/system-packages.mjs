@@ -71,9 +71,9 @@ const NEEDS = {
     pacman: ["dbus"],
     zypper: ["/usr/bin/dbus-run-session"],
   },
-  softwareVulkan: {
-    title: "Mesa's software Vulkan",
-    isThere: () => ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"].some(hasSoftwareDriver),
+  vulkan: {
+    title: "a Vulkan driver with a device",
+    isThere: () => showsVulkanDevice(vulkanDrivers(), renderNodes()),
     apt: ["libvulkan1", "mesa-vulkan-drivers"],
     dnf: ["vulkan-loader", "mesa-vulkan-drivers"],
     pacman: ["vulkan-icd-loader", "vulkan-swrast"],
@@ -106,8 +106,8 @@ const NEEDS = {
 export const NAMES = Object.keys(NEEDS);
 export const BUILD = ["compiler", "pkgConfig", "webKit", "gtk"];
 export const WINDOW_TESTS = ["webDriver", "display", "bus"];
-/** Vulkan on the processor. A machine of one's own keeps the drivers that it has. */
-export const GPU_TESTS = process.env.CI ? ["softwareVulkan"] : [];
+/** Mesa's software Vulkan where no device is there; a machine with a device keeps the drivers that it has. */
+export const GPU_TESTS = ["vulkan"];
 export const ARM_TESTS = ["armCompiler", "qemu"];
 
 /** How each manager installs. What `refreshes` may fail: one source out of reach must not stop us. */
@@ -192,6 +192,26 @@ function checkAppleTools() {
     fail("Apple's command line tools are needed: run xcode-select --install, then run this again");
 }
 
-function hasSoftwareDriver(folder) {
-  return existsSync(folder) && readdirSync(folder).some((name) => name.startsWith("lvp_icd"));
+/** Whether Mesa's software Vulkan is there, which shows a device on every machine. */
+export const hasSoftwareVulkan = () => vulkanDrivers().some(isSoftwareDriver);
+
+/** Whether one of these drivers is software, or there is a card that another one may drive. */
+export function showsVulkanDevice(drivers, nodes) {
+  return drivers.some(isSoftwareDriver) || (drivers.length > 0 && nodes.length > 0);
 }
+
+const isSoftwareDriver = (manifest) => manifest.startsWith("lvp_icd");
+
+/** The manifests of the Vulkan drivers that are installed. */
+function vulkanDrivers() {
+  const folders = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+  return folders.flatMap(namesIn).filter((name) => name.endsWith(".json"));
+}
+
+/** The devices through which a driver reaches a card. */
+function renderNodes() {
+  const nodes = namesIn("/dev/dri").filter((name) => name.startsWith("renderD"));
+  return [...nodes, ...namesIn("/dev").filter((name) => /^(nvidia\d+|dxg)$/.test(name))];
+}
+
+const namesIn = (folder) => (existsSync(folder) ? readdirSync(folder) : []);
