@@ -52,7 +52,7 @@ fn file_of(folder: &Path, day: Date) -> PathBuf {
 /// Days are counted in UTC.
 fn today() -> Date {
     jiff::Timestamp::now()
-        .to_zoned(jiff::tz::TimeZone::UTC)
+        .to_zoned_datetime(jiff::tz::TimeZone::UTC)
         .date()
 }
 

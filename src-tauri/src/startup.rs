@@ -234,7 +234,7 @@ fn said(opened: Result<(), StartError>) -> Option<StartError> {
 }
 
 fn today() -> String {
-    jiff::Zoned::now().date().to_string()
+    jiff::ZonedDateTime::now().date().to_string()
 }
 
 #[cfg(test)]

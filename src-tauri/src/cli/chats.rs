@@ -32,7 +32,7 @@ pub fn run(args: &ChatsArgs) -> Result<(), CliError> {
     for (chat, messages) in chats {
         let day = Timestamp::from_second(chat.updated_at);
         let day = day.map_or(String::new(), |at| {
-            at.to_zoned(zone.clone()).date().to_string()
+            at.to_zoned_datetime(zone.clone()).date().to_string()
         });
         let (id, title) = (chat.id.0, visible(&chat.title).replace('\n', " "));
         writeln!(out, "{id:>6}  {day:<10}  {messages:>5}  {title}")?;

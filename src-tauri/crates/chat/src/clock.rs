@@ -1,18 +1,18 @@
 //! The time of day, which tests set themselves.
 
-use jiff::Zoned;
+use jiff::ZonedDateTime;
 
 /// Tells the time where the user is.
 pub trait Clock: Send {
     /// Now, in local time.
-    fn now(&self) -> Zoned;
+    fn now(&self) -> ZonedDateTime;
 }
 
 /// The system's clock.
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    fn now(&self) -> Zoned {
-        Zoned::now()
+    fn now(&self) -> ZonedDateTime {
+        ZonedDateTime::now()
     }
 }

@@ -16,7 +16,10 @@ pub(crate) fn day(seconds: i64, zone: &TimeZone) -> String {
 fn written(seconds: i64, zone: &TimeZone, format: &str) -> String {
     let moment = Timestamp::from_second(seconds);
     moment.map_or(String::new(), |moment| {
-        moment.to_zoned(zone.clone()).strftime(format).to_string()
+        moment
+            .to_zoned_datetime(zone.clone())
+            .strftime(format)
+            .to_string()
     })
 }
 

@@ -8,7 +8,7 @@ use chat::{Clock, Timing};
 pub struct FixedClock(pub &'static str);
 
 impl Clock for FixedClock {
-    fn now(&self) -> jiff::Zoned {
+    fn now(&self) -> jiff::ZonedDateTime {
         self.0.parse().unwrap()
     }
 }
@@ -18,9 +18,9 @@ impl Clock for FixedClock {
 pub struct SteppingClock(AtomicI64);
 
 impl Clock for SteppingClock {
-    fn now(&self) -> jiff::Zoned {
+    fn now(&self) -> jiff::ZonedDateTime {
         let seconds = self.0.fetch_add(1, Ordering::Relaxed);
-        let begin: jiff::Zoned = TODAY.parse().unwrap();
+        let begin: jiff::ZonedDateTime = TODAY.parse().unwrap();
         begin
             .checked_add(jiff::Span::new().seconds(seconds))
             .unwrap()

@@ -151,7 +151,7 @@ fn the_bin_has_what_was_deleted_until_it_is_removed_for_good() {
     bench.chat.rename(three, "Third").unwrap();
     bench.chat.delete([two]).unwrap();
     let now = TODAY
-        .parse::<jiff::Zoned>()
+        .parse::<jiff::ZonedDateTime>()
         .unwrap()
         .timestamp()
         .as_second();
