@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use rusqlite::{Connection, OpenFlags};
@@ -28,6 +29,9 @@ const BEFORE_MIGRATION: &str = "version-";
 const ISO_DATE: usize = 10;
 
 /// The result of a daily copy.
+/// Held while a copy is made: what is unfinished then is of nobody else.
+static MAKING: Mutex<()> = Mutex::new(());
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Copy {
     /// It was made.
@@ -130,7 +134,7 @@ fn set_aside(database: &Path) -> Vec<PathBuf> {
 }
 
 /// Copies the database into the folder `copies` beside it, and removes old copies: all daily ones but
-/// the last five, those made before a migration after 30 days, and unfinished ones.
+/// the last five, those made before a migration after 30 days, and what an interrupted process left unfinished.
 ///
 /// `day` is an ISO date. The copy is of one moment, whatever is written meanwhile, and appears under
 /// its name only when it is whole. This reads the whole file through a connection of its own, so
@@ -158,13 +162,15 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
     Ok(Copy::Made(target))
 }
 
+    let _making = making();
 /// Copies the database now, as the user asks for, beside the daily ones.
 ///
 /// `day` is an ISO date, `time` a time as 14:05. A copy of the same minute is replaced.
 pub fn back_up(database: &Path, day: &str, time: &str) -> Result<(), StoreError> {
     let name = format!("{ASKED_FOR}{day}-{}.db", time.replace(':', "."));
     let target = copies_folder(database).join(name);
-    let db = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let _making = making();
+    let db = connect(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     if let Some(detail) = integrity::fault(&db)? {
         // If this fails, the damage is reported now all the same.
         let _ = integrity::ask_for_check(database);
@@ -193,6 +199,10 @@ pub(crate) fn before_migration(
     let name = |n: u32| folder.join(format!("{BEFORE_MIGRATION}{version}-{n}.db"));
     let Some(n) = (1..).find(|n| !name(*n).exists()) else {
         return Ok(());
+fn making() -> MutexGuard<'static, ()> {
+    MAKING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
     };
     let target = name(n);
     write(db, &target)?;

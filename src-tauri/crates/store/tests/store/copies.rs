@@ -58,8 +58,12 @@ fn the_copy_of_today_is_kept_whatever_days_a_wrong_clock_has_given_to_others() {
 fn a_copy_that_was_not_finished_is_made_again() {
     let (folder, path, _store) = on_file();
     fs::create_dir(folder.path().join("copies")).unwrap();
-    for day in ["2026-03-05", "2025-12-24"] {
-        let half = folder.path().join(format!("copies/day-{day}.unfinished"));
+    for half in [
+        "day-2026-03-05",
+        "day-2025-12-24",
+        "manual-2026-03-04-14.05",
+    ] {
+        let half = folder.path().join(format!("copies/{half}.unfinished"));
         fs::write(half, "half").unwrap();
     }
     daily_copy(&path, "2026-03-05").unwrap();
@@ -139,6 +143,29 @@ fn a_copy_is_of_one_moment_and_ends_however_much_is_written_meanwhile() {
     let copy = good_copies(&path).remove(0);
     let chats = usize::try_from(copy.chats).unwrap();
     assert_eq!(chats % 2, 1, "half of a transaction is in the copy");
+}
+
+#[test]
+fn copies_that_are_made_at_once_do_not_remove_each_other() {
+    let (folder, path) = folder();
+    drop(large(&path, 64));
+    let unfinished = folder
+        .path()
+        .join("copies/manual-2026-03-05-14.05.unfinished");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    std::thread::scope(|scope| {
+        let backup = scope.spawn(|| store::back_up(&path, "2026-03-05", "14:05"));
+        while !unfinished.exists() {
+            assert!(Instant::now() < deadline, "the backup does not begin");
+            std::thread::yield_now();
+        }
+        daily_copy(&path, "2026-03-05").unwrap();
+        backup.join().unwrap().unwrap();
+    });
+    assert_eq!(
+        copies(folder.path()),
+        ["day-2026-03-05.db", "manual-2026-03-05-14.05.db"]
+    );
 }
 
 #[test]
