@@ -64,9 +64,10 @@ impl StartError {
             StoreError::FolderNotWritable { .. } => StartProblemKind::FolderNotWritable,
             StoreError::Held { .. } => StartProblemKind::Held,
             StoreError::DiskFull => StartProblemKind::DiskFull,
-            StoreError::NotFound(_) | StoreError::Io { .. } | StoreError::Sqlite(_) => {
-                StartProblemKind::Other
-            }
+            StoreError::Altered { .. }
+            | StoreError::NotFound(_)
+            | StoreError::Io { .. }
+            | StoreError::Sqlite(_) => StartProblemKind::Other,
         }
     }
 

@@ -11,12 +11,13 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 use system::private;
 
+use crate::connect::{connect, connect_immutable};
 use crate::error::StoreError;
 use crate::files::{
-    ASIDE, UNFINISHED, WAL, aside_prefix, copies_folder, is_there, sync_folder, with_suffix,
+    ASIDE, SHM, UNFINISHED, WAL, aside_prefix, copies_folder, remove, sync_folder, with_suffix,
 };
-use crate::schema::APPLICATION_ID;
-use crate::{integrity, migrate, table};
+use crate::schema::{self, APPLICATION_ID};
+use crate::{integrity, migrate, recovery, table};
 
 /// Copies that are kept: of the daily ones, and of those that the user asked for.
 const KEPT: usize = 5;
@@ -28,10 +29,10 @@ const BEFORE_MIGRATION: &str = "version-";
 /// Bytes of a date as 2026-03-05.
 const ISO_DATE: usize = 10;
 
-/// The result of a daily copy.
 /// Held while a copy is made: what is unfinished then is of nobody else.
 static MAKING: Mutex<()> = Mutex::new(());
 
+/// The result of a daily copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Copy {
     /// It was made.
@@ -91,13 +92,13 @@ pub fn listed(database: &Path) -> Vec<DatabaseCopy> {
     opened.map(|(copy, _)| copy).collect()
 }
 
-/// Those of [`listed`] that are undamaged. This reads them all.
+/// Those of [`listed`] that are undamaged, and as Goldcrest makes them. This reads them all.
 pub fn good(database: &Path) -> Vec<DatabaseCopy> {
     let copies = all(database).into_iter();
     copies.filter_map(|path| examine(&path).ok()).collect()
 }
 
-/// The copy of this name, if it is undamaged.
+/// The copy of this name, if it is undamaged, and all of it is Goldcrest's.
 pub(crate) fn find(database: &Path, name: &str) -> Result<DatabaseCopy, StoreError> {
     let path = all(database)
         .into_iter()
@@ -125,7 +126,8 @@ fn all(database: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The databases that were set aside whole: what is in a journal beside one is not in it.
+/// The databases that were set aside. One that somebody still reads is not among them: what is in the journal beside it
+/// is not in it yet.
 fn set_aside(database: &Path) -> Vec<PathBuf> {
     let prefix = aside_prefix(database);
     let mut found = with_extension(database.parent().unwrap_or(Path::new(".")), "db");
@@ -145,7 +147,7 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
         return Ok(Copy::Present);
     }
     remove_all(with_extension(&copies_folder(database), UNFINISHED))?;
-    let db = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let db = connect(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     if let Some(detail) = integrity::fault(&db)? {
         // If this fails, the damage is reported now all the same.
         let _ = integrity::ask_for_check(database);
@@ -160,6 +162,7 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
         remove_all(named(database, BEFORE_MIGRATION).into_iter().filter(is_old))?;
     }
     Ok(Copy::Made(target))
+    let _making = making();
 }
 
     let _making = making();
@@ -169,7 +172,6 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
 pub fn back_up(database: &Path, day: &str, time: &str) -> Result<(), StoreError> {
     let name = format!("{ASKED_FOR}{day}-{}.db", time.replace(':', "."));
     let target = copies_folder(database).join(name);
-    let _making = making();
     let db = connect(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     if let Some(detail) = integrity::fault(&db)? {
         // If this fails, the damage is reported now all the same.
@@ -197,12 +199,12 @@ pub(crate) fn before_migration(
 ) -> Result<(), StoreError> {
     let folder = copies_folder(database);
     let name = |n: u32| folder.join(format!("{BEFORE_MIGRATION}{version}-{n}.db"));
-    let Some(n) = (1..).find(|n| !name(*n).exists()) else {
-        return Ok(());
 fn making() -> MutexGuard<'static, ()> {
     MAKING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+    let Some(n) = (1..).find(|n| !name(*n).exists()) else {
+        return Ok(());
     };
     let target = name(n);
     write(db, &target)?;
@@ -244,21 +246,24 @@ fn vacuum(db: &Connection, target: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A copy that is whole.
+/// A copy that is whole, and as Goldcrest makes it.
 fn examine(path: &Path) -> Result<DatabaseCopy, StoreError> {
     let (copy, db) = open(path)?;
-    match integrity::fault(&db)? {
-        Some(detail) => Err(integrity::damaged(path, &detail, true)),
+    if let Some(detail) = integrity::fault(&db)? {
+        return Err(integrity::damaged(path, &detail, true));
+    }
+    match schema::altered_part(&db)? {
+        Some(part) => Err(StoreError::Altered {
+            path: path.to_owned(),
+            part,
+        }),
         None => Ok(copy),
     }
 }
 
 /// A copy that nothing writes any more, so that SQLite needs no file beside it.
 fn open(path: &Path) -> Result<(DatabaseCopy, Connection), StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_URI
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(immutable(path), flags)?;
+    let db = connect_immutable(path)?;
     let application: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let is_known = migrate::version(&db)? <= migrate::latest(&table::steps());
     if application != APPLICATION_ID || !is_known {
@@ -305,21 +310,6 @@ fn parts(name: &str) -> (CopyReason, Option<&str>, Option<&str>, u32) {
         return (CopyReason::SetAside, Some(day), None, number);
     }
     (CopyReason::BeforeUpdate, None, None, 1)
-}
-
-/// The URI by which SQLite opens a file without locks and WAL.
-fn immutable(path: &Path) -> String {
-    let mut uri = "file:".to_owned();
-    for byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
-                uri.push(char::from(*byte));
-            }
-            byte => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri.push_str("?immutable=1");
-    uri
 }
 
 /// Whether two files hold the same bytes.

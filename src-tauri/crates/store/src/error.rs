@@ -76,6 +76,14 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// A copy of the database has a part that Goldcrest did not make.
+    #[error("{} was changed by another program: its {part} is not as Goldcrest makes it. It was not restored, and your chats are as they were.", path.display())]
+    Altered {
+        /// The file.
+        path: PathBuf,
+        /// What it is, and its name.
+        part: String,
+    },
     /// There is no such row.
     #[error("This {0} does not exist any more.")]
     NotFound(&'static str),

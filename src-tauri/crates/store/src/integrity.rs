@@ -6,6 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 use system::private;
 
+use crate::connect::connect;
 use crate::error::{self, StoreError};
 use crate::files::{check_mark, copies_folder};
 
@@ -13,8 +14,7 @@ use crate::files::{check_mark, copies_folder};
 ///
 /// This takes a while with a large file.
 pub fn check(database: &Path) -> Result<(), StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(database, flags)?;
+    let db = connect(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     match fault(&db)? {
         Some(detail) => Err(damaged(database, &detail, true)),
         None => Ok(()),

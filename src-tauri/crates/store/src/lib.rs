@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod chat_copy;
+mod connect;
 mod copies;
 mod deadline;
 mod error;

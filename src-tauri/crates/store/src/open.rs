@@ -9,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use system::private;
 
+use crate::connect::connect;
 use crate::deadline::Deadline;
 use crate::error::{self, StoreError};
 use crate::files::{PROBE, copies_folder};
@@ -49,10 +50,8 @@ pub(crate) fn memory() -> Result<(Connection, Deadline), StoreError> {
 
 /// Nothing is written before the file is known to be a Goldcrest database, undamaged, of a known version.
 fn read(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut db = Connection::open_with_flags(path, flags)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let mut db = connect(path, flags)?;
     // Checked before it is read: the files that SQLite then makes beside it would stay read-only.
     if db.is_readonly("main")? {
         return Err(StoreError::ReadOnly {
@@ -125,11 +124,8 @@ pub(crate) fn explain(path: &Path, error: StoreError) -> StoreError {
             | ErrorCode::SystemIoFailure
             | ErrorCode::ReadOnly,
         ) => no_room(&path).unwrap_or_else(|| {
-            let detail = match File::open(&path).and_then(|file| file.metadata()) {
-                Err(error) => error.to_string(),
-                Ok(metadata) if metadata.is_dir() => "it is a folder".to_owned(),
-                Ok(_) => cause.to_string(),
-            };
+            let opened = File::open(&path).err();
+            let detail = opened.map_or(cause.to_string(), |error| error.to_string());
             StoreError::Unreadable { path, detail }
         }),
         _ => StoreError::Sqlite(cause),

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::OpenFlags;
 
+use crate::connect::connect;
 use crate::error::StoreError;
 use crate::migrate;
 use crate::open::explain;
@@ -12,8 +13,7 @@ use crate::table::preset::{self, PresetRow};
 /// The presets in a file, which may be open elsewhere, and is not changed.
 pub fn read_presets(path: &Path) -> Result<Vec<PresetRow>, StoreError> {
     let read = || {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(path, flags)?;
+        let db = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         if migrate::version(&db)? < preset::SINCE {
             return Ok(Vec::new());
         }

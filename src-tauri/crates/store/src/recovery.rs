@@ -4,6 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rusqlite::OpenFlags;
+
+use crate::connect::connect;
 use crate::error::StoreError;
 use crate::files::{
     SHM, UNFINISHED, WAL, aside_prefix, duplicate, is_there, remove, rename, restored, sync_folder,
@@ -11,7 +14,7 @@ use crate::files::{
 };
 use crate::integrity::forget_check;
 use crate::preflight::finish_restoring;
-use crate::{copies, schema};
+use crate::{copies, migrate, schema};
 
 /// Puts a copy of [`good_copies`](crate::good_copies) in the database's place. Returns where the
 /// file that was there is kept.

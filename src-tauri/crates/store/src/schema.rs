@@ -1,5 +1,6 @@
-//! The application id, and an empty database.
+//! The application id, an empty database, and what does not belong into the schema of one.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -18,4 +19,86 @@ pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
     db.pragma_update(None, "journal_mode", "MEMORY")?;
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
     Ok(migrate::run(&mut db, &table::steps())?)
+}
+
+/// The first part of a database's schema that the steps to its version do not make as it is, such as `trigger "x"`.
+pub(crate) fn altered_part(db: &Connection) -> Result<Option<String>, StoreError> {
+    let found = migrate::version(db)?;
+    let mut steps = table::steps();
+    steps.retain(|step| step.version <= found);
+    let mut made = Connection::open_in_memory()?;
+    migrate::run(&mut made, &steps)?;
+    let (found, made) = (parts(db)?, parts(&made)?);
+    let altered = found.symmetric_difference(&made).next();
+    Ok(altered.map(|part| format!("{} {:?}", part.kind, part.name)))
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct SchemaPart {
+    kind: String,
+    name: String,
+    sql: Option<String>,
+}
+
+/// The tables that FTS5 keeps its indices in are left out: their form is that of SQLite's version.
+fn parts(db: &Connection) -> rusqlite::Result<BTreeSet<SchemaPart>> {
+    let mut read = db.prepare(
+        "SELECT type, name, sql FROM sqlite_schema
+         WHERE type <> 'table' OR name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow')",
+    )?;
+    let parts = read.query_map([], |row| {
+        let sql: Option<String> = row.get(2)?;
+        Ok(SchemaPart {
+            kind: row.get(0)?,
+            name: row.get(1)?,
+            sql: sql.as_deref().map(words),
+        })
+    })?;
+    parts.collect()
+}
+
+/// A statement without its comments, which a later version may word in another way, and without its white space. What
+/// stands in quotes stays as it is.
+fn words(sql: &str) -> String {
+    let mut words = String::new();
+    let (mut quote, mut rest) = (None, sql.chars().peekable());
+    while let Some(c) = rest.next() {
+        match quote {
+            Some(end) => quote = Some(end).filter(|end| *end != c),
+            None if c == '-' && rest.peek() == Some(&'-') => {
+                while rest.next_if(|c| *c != '\n').is_some() {}
+                continue;
+            }
+            None if c.is_ascii_whitespace() => {
+                // One is left between two words.
+                if !words.ends_with(' ') {
+                    words.push(' ');
+                }
+                continue;
+            }
+            None => quote = Some(c).filter(|c| matches!(c, '\'' | '"' | '`')),
+        }
+        words.push(c);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn comments_and_white_space_are_no_words_and_what_is_quoted_stays() {
+        let of = "CREATE TABLE a (\n  -- One, 'as it were'.\n  b TEXT\n)";
+        assert_eq!(words(of), "CREATE TABLE a ( b TEXT )");
+        for (one, other) in [
+            ("b = 'x'", "b = 'x--'; DROP TABLE c; '\n'"),
+            ("b = 'x'", "b = 'x '"),
+            ("b = \"x\"", "b = \"x--\"; DROP TABLE c; \"\n\""),
+            ("b = `x`", "b = `x--`; DROP TABLE c; `\n`"),
+            ("ab", "a b"),
+        ] {
+            assert_ne!(words(one), words(other), "{other}");
+        }
+    }
 }

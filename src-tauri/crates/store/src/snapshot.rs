@@ -1,11 +1,14 @@
 //! The chats at one moment, read beside whoever writes them.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::connect::{connect, connect_immutable};
 use crate::error::StoreError;
+use crate::files::{WAL, with_suffix};
 use crate::records::ChatRecords;
 use crate::schema::APPLICATION_ID;
 use crate::{migrate, open, table};
@@ -20,23 +23,27 @@ pub struct StoreSnapshot {
 
 impl StoreSnapshot {
     /// Takes a snapshot. The file must have the schema of this version, as it has once a [`Store`](crate::Store) was
-    /// opened; nothing is written.
+    /// opened; nothing is written. It may lie in a folder that cannot be written.
     pub fn take(database: &Path) -> Result<StoreSnapshot, StoreError> {
         StoreSnapshot::read(database).map_err(|error| open::explain(database, error))
     }
 
     fn read(path: &Path) -> Result<StoreSnapshot, StoreError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(path, flags)?;
-        db.busy_timeout(BUSY)?;
+        let (db, application) = match application_of(path) {
+            Err(StoreError::Sqlite(_)) if !open::has_room(path) => in_read_only_folder(path)?,
+            opened => opened?,
+        };
         let path = path.to_owned();
-        let application: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
         if application != APPLICATION_ID {
             return Err(StoreError::Foreign { path });
         }
         let (found, known) = (migrate::version(&db)?, migrate::latest(&table::steps()));
-        if found != known {
+        if found > known {
             return Err(StoreError::Newer { path, found, known });
+        }
+        if found < known {
+            let detail = "an earlier version of Goldcrest wrote it, and it cannot be brought up to date in its place";
+            return Err(to_be_copied(&path, detail));
         }
         // The first read begins the transaction.
         db.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
@@ -46,5 +53,34 @@ impl StoreSnapshot {
     /// The chats as they leave the database.
     pub fn records(&self) -> ChatRecords<'_> {
         ChatRecords { db: &self.db }
+    }
+}
+
+/// The first read shows whether SQLite can make the files that it needs beside a database.
+fn application_of(path: &Path) -> Result<(Connection, i32), StoreError> {
+    let db = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    db.busy_timeout(BUSY)?;
+    let application = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    Ok((db, application))
+}
+
+/// Without a journal, all is in a file that nobody can change there.
+fn in_read_only_folder(path: &Path) -> Result<(Connection, i32), StoreError> {
+    let journal = fs::metadata(with_suffix(path, WAL));
+    if journal.is_ok_and(|journal| journal.len() > 0) {
+        let detail = "its folder cannot be written, and what was written last is in the file beside it that ends in -wal";
+        return Err(to_be_copied(path, detail));
+    }
+    let db = connect_immutable(path)?;
+    let application = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    Ok((db, application))
+}
+
+fn to_be_copied(path: &Path, detail: &str) -> StoreError {
+    StoreError::Unreadable {
+        path: path.to_owned(),
+        detail: format!(
+            "{detail}. Copy the folder to a place where you can write, and set GOLDCREST_DATA_DIR to it"
+        ),
     }
 }

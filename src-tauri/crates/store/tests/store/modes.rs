@@ -9,8 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use store::{Store, StoreError};
+use store::{Store, StoreError, StoreSnapshot};
 
+use crate::chat;
 use crate::recovering::error;
 
 const FOLDER: &str = "GOLDCREST_MODES_TEST_FOLDER";
@@ -89,6 +90,52 @@ fn opens_what_it_may_not_write() {
     );
     set_mode(&data, 0o700);
     drop(Store::open(&path).unwrap());
+}
+
+#[test]
+#[ignore = "the child process of the test below"]
+fn reads_a_folder_that_it_may_not_write() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let data = Path::new(&folder).join("data");
+    let path = data.join("goldcrest.db");
+    let store = Store::open(&path).unwrap();
+    chat(&store, "Goldcrests", "How heavy?");
+    drop(store);
+    set_mode(&data, 0o500);
+    let chats = || {
+        let snapshot = StoreSnapshot::take(&path)?;
+        snapshot.records().list().map(|chats| chats.len())
+    };
+    assert_eq!(chats().unwrap(), 1);
+    set_mode(&data, 0o700);
+    let store = Store::open(&path).unwrap();
+    chat(&store, "Wrens", "How loud?");
+    let left = ["goldcrest.db", "goldcrest.db-wal"].map(|name| data.join(name));
+    let left = left.map(|file| (fs::read(&file).unwrap(), file));
+    drop(store);
+    for (bytes, file) in left {
+        fs::write(file, bytes).unwrap();
+    }
+    set_mode(&data, 0o500);
+    let said = chats().unwrap_err().to_string();
+    assert!(said.contains("-wal. Copy the folder"), "{said}");
+    set_mode(&data, 0o700);
+    assert_eq!(chats().unwrap(), 2);
+}
+
+#[test]
+fn chats_are_read_where_nothing_may_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let path = data.join("goldcrest.db");
+    drop(Store::open(&path).unwrap());
+    as_a_user(
+        "modes::reads_a_folder_that_it_may_not_write",
+        folder.path(),
+        &[&data, &path],
+    );
 }
 
 #[test]

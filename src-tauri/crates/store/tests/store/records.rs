@@ -281,11 +281,19 @@ fn a_snapshot_stays_as_it_was_and_needs_a_database_of_this_version() {
         Err(StoreError::Unreadable { .. })
     ));
     let db = Connection::open(&path).unwrap();
-    db.pragma_update(None, "user_version", 1).unwrap();
+    let taken_of = |version: u32| {
+        db.pragma_update(None, "user_version", version).unwrap();
+        StoreSnapshot::take(&path).map(|_| ())
+    };
     assert!(matches!(
-        StoreSnapshot::take(&path),
-        Err(StoreError::Newer { found: 1, .. })
+        taken_of(900),
+        Err(StoreError::Newer { found: 900, .. })
     ));
+    let older = taken_of(1).unwrap_err().to_string();
+    assert!(
+        older.contains("an earlier version of Goldcrest wrote it"),
+        "{older}"
+    );
     db.pragma_update(None, "application_id", 7).unwrap();
     assert!(matches!(
         StoreSnapshot::take(&path),

@@ -2,8 +2,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use store::{
-    Copy, CopyReason, Store, StoreError, daily_copy, good_copies, listed_copies, name_aside,
-    restore_copy, start_empty,
+    Copy, CopyReason, Store, StoreError, StoreSnapshot, daily_copy, good_copies, listed_copies,
+    name_aside, restore_copy, start_empty,
 };
 use tempfile::TempDir;
 
@@ -449,7 +449,7 @@ fn a_database_that_was_set_aside_is_listed_and_restored() {
 
 /// What it has in its journal would be lost.
 #[test]
-fn a_database_that_was_set_aside_with_its_journal_is_not_listed() {
+fn a_database_that_was_set_aside_with_its_journal_is_listed_with_all_that_is_in_it() {
     let (_folder, path) = home();
     crash(&path);
     let kept = restore_copy(&path, "day-2026-03-05.db", TODAY).unwrap();

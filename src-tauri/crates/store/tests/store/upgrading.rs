@@ -220,6 +220,13 @@ fn a_file_of_every_version_opens_with_all_that_is_in_it() {
             old < latest,
             "a copy is made if something changes"
         );
+        store::daily_copy(&path, "2026-03-05").unwrap();
+        let copies = store::good_copies(&path);
+        assert_eq!(
+            copies.len(),
+            1 + usize::from(old < latest),
+            "copies of every version can be restored"
+        );
     }
 }
 

@@ -1,0 +1,56 @@
+//! Connections to files that another program may have made or changed.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::StoreError;
+
+/// A connection to a file. Nothing in its schema calls a function that acts outside of the database, and no statement
+/// changes the schema or the search indices other than by SQLite's own means.
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    connect_by(path, path, flags)
+}
+
+/// A connection to a file that nobody writes: without locks, and without a file beside it.
+pub(crate) fn connect_immutable(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    connect_by(path, Path::new(&immutable(path)), flags)
+}
+
+fn connect_by(path: &Path, name: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    // To open a pipe would wait for whoever writes into it.
+    if let Ok(found) = fs::metadata(path)
+        && !found.is_file()
+    {
+        let detail = match found.is_dir() {
+            true => "it is a folder",
+            false => "it is not a file, but a pipe or a device",
+        };
+        return Err(StoreError::Unreadable {
+            path: path.to_owned(),
+            detail: detail.to_owned(),
+        });
+    }
+    let db = Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    Ok(db)
+}
+
+/// The URI by which SQLite opens a file without locks and WAL.
+fn immutable(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                uri.push(char::from(*byte));
+            }
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}
