@@ -54,7 +54,7 @@ pub use store::{
     Draft, DraftPlace, FolderId, FolderRecord, LengthWish, MessageId, MessageRecord, MessageState,
     PresetId, PresetRecord, PresetRow, QueuedMessage, Store, StoreError, StoreSnapshot, WholeChat,
     WindowRow, back_up, check, daily_copy, forget_check, good_copies, has_room, listed_copies,
-    name_aside, restore_copy, start_empty,
+    name_aside, remove_copy, restore_copy, start_empty,
 };
 pub use view::{
     AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Folder, Message, ModelStatus,

@@ -100,11 +100,27 @@ pub fn good(database: &Path) -> Vec<DatabaseCopy> {
 
 /// The copy of this name, if it is undamaged, and all of it is Goldcrest's.
 pub(crate) fn find(database: &Path, name: &str) -> Result<DatabaseCopy, StoreError> {
-    let path = all(database)
-        .into_iter()
-        .find(|path| file_name(path) == name);
-    path.and_then(|path| examine(&path).ok())
-        .ok_or(StoreError::NotFound("undamaged copy"))
+    match examine(&path_of(database, name)?) {
+        Err(error @ StoreError::Altered { .. }) => Err(error),
+        examined => examined.map_err(|_| StoreError::NotFound("undamaged copy")),
+    }
+}
+
+/// Removes the copy of this name. It cannot be brought back.
+pub fn remove_copy(database: &Path, name: &str) -> Result<(), StoreError> {
+    let path = path_of(database, name)?;
+    for suffix in [WAL, SHM] {
+        remove(&with_suffix(&path, suffix))?;
+    }
+    remove(&path)?;
+    sync_folder(&path);
+    Ok(())
+}
+
+fn path_of(database: &Path, name: &str) -> Result<PathBuf, StoreError> {
+    let mut paths = all(database).into_iter();
+    let found = paths.find(|path| file_name(path) == name);
+    found.ok_or(StoreError::NotFound("copy"))
 }
 
 /// In the order of [`listed`].
@@ -131,7 +147,7 @@ fn all(database: &Path) -> Vec<PathBuf> {
 fn set_aside(database: &Path) -> Vec<PathBuf> {
     let prefix = aside_prefix(database);
     let mut found = with_extension(database.parent().unwrap_or(Path::new(".")), "db");
-    found.retain(|path| file_name(path).starts_with(&prefix) && !is_there(&with_suffix(path, WAL)));
+    found.retain(|path| file_name(path).starts_with(&prefix) && recovery::is_whole(path));
     found
 }
 
@@ -146,6 +162,7 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
     if target.exists() {
         return Ok(Copy::Present);
     }
+    let _making = making();
     remove_all(with_extension(&copies_folder(database), UNFINISHED))?;
     let db = connect(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     if let Some(detail) = integrity::fault(&db)? {
@@ -162,16 +179,15 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
         remove_all(named(database, BEFORE_MIGRATION).into_iter().filter(is_old))?;
     }
     Ok(Copy::Made(target))
-    let _making = making();
 }
 
-    let _making = making();
 /// Copies the database now, as the user asks for, beside the daily ones.
 ///
 /// `day` is an ISO date, `time` a time as 14:05. A copy of the same minute is replaced.
 pub fn back_up(database: &Path, day: &str, time: &str) -> Result<(), StoreError> {
     let name = format!("{ASKED_FOR}{day}-{}.db", time.replace(':', "."));
     let target = copies_folder(database).join(name);
+    let _making = making();
     let db = connect(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     if let Some(detail) = integrity::fault(&db)? {
         // If this fails, the damage is reported now all the same.
@@ -181,6 +197,10 @@ pub fn back_up(database: &Path, day: &str, time: &str) -> Result<(), StoreError>
     write(&db, &target)?;
     let old = named(database, ASKED_FOR).into_iter().rev().skip(KEPT);
     remove_all(old.filter(|path| *path != target))
+}
+
+fn making() -> MutexGuard<'static, ()> {
+    MAKING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether there is any copy. A database that was set aside is none: another took its place.
@@ -199,10 +219,6 @@ pub(crate) fn before_migration(
 ) -> Result<(), StoreError> {
     let folder = copies_folder(database);
     let name = |n: u32| folder.join(format!("{BEFORE_MIGRATION}{version}-{n}.db"));
-fn making() -> MutexGuard<'static, ()> {
-    MAKING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
     let Some(n) = (1..).find(|n| !name(*n).exists()) else {
         return Ok(());
     };

@@ -35,7 +35,7 @@ use table::id::FIRST_TEMPORARY;
 
 pub use copies::{
     Copy, CopyReason, DatabaseCopy, back_up, daily_copy, good as good_copies,
-    listed as listed_copies,
+    listed as listed_copies, remove_copy,
 };
 pub use error::StoreError;
 pub use inference::Role;

@@ -1,5 +1,5 @@
 //! Recovery of a database that does not open: a copy or an empty one takes its place. The file that was
-//! there is kept under another name and never removed here: it may hold what no copy has.
+//! there is kept under another name until the user removes it: it may hold what no copy has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,19 @@ pub fn drop_prepared(database: &Path) {
 /// there is kept.
 pub fn take_prepared(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
     replace(database, day, |_| Ok(()))
+}
+
+/// Whether all of a database that was set aside is in its file. A journal that is still beside it is written into it,
+/// once nobody reads it any more.
+pub(crate) fn is_whole(path: &Path) -> bool {
+    let journal = with_suffix(path, WAL);
+    if !is_there(&journal) {
+        return true;
+    }
+    // SQLite does it when the last connection closes that has read the file.
+    let opened = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+    let _ = opened.and_then(|db| Ok(migrate::version(&db)?));
+    !is_there(&journal)
 }
 
 /// Puts an empty database in the database's place, as [`restore_copy`] does with a copy.

@@ -407,6 +407,23 @@ fn a_copy_takes_the_stores_place_without_a_restart() {
 }
 
 #[test]
+fn what_was_there_is_listed_even_if_it_was_read_meanwhile() {
+    let (_folder, path, mut bench) = restorable();
+    let reads = store::StoreSnapshot::take(&path).unwrap();
+    bench.ask(None, "In the journal");
+    bench
+        .chat
+        .restore_copy(&path, "manual-2026-03-05-14.05.db")
+        .unwrap();
+    drop(reads);
+    let listed = chat::listed_copies(&path);
+    let aside = listed
+        .iter()
+        .find(|copy| copy.reason == chat::CopyReason::SetAside);
+    assert_eq!(aside.map(|copy| copy.chats), Some(3));
+}
+
+#[test]
 fn a_copy_that_is_not_there_changes_nothing_and_neither_does_one_while_an_answer_is_written() {
     let (_folder, path, mut bench) = restorable();
     let before = titles(&bench);
