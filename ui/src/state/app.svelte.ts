@@ -87,13 +87,13 @@ export class App {
   link = $state<string | null>(null);
   /** A pasted text that is looked at, and how to remove it. */
   shownPaste = $state.raw<ShownPaste | null>(null);
-  /** The title of the open chat is being edited in the header. */
-  renaming = $state(false);
+  /** The chat whose title is being edited in the header. */
+  #renamed = $state<number | null>(null);
   #firstStart = $state(false);
-  /** The chat whose answer is stopped so that what waits is sent. */
-  #sendsAfterStop: number | null = null;
-  /** A temporary chat that is about to be another one. */
-  #leaving: number | null = null;
+  /** Chats whose answer is stopped so that what waits is sent. */
+  readonly #sendsAfterStop = new Set<number>();
+  /** Temporary chats that are about to be others. */
+  readonly #keeping = new Set<number>();
   about = $state.raw<About>({ version: "", dataFolder: "", dataFolderFixed: null, logFile: "" });
 
   constructor(private readonly host: Host) {
@@ -194,17 +194,31 @@ export class App {
       await Promise.race([listed, new Promise((resolve) => setTimeout(resolve, LIST_WITHIN_MS))]);
   }
 
+  /** The title of the open chat is being edited in the header. */
+  get renaming(): boolean {
+    return this.#renamed !== null && this.#renamed === this.conversation.chat;
+  }
+
+  set renaming(renaming: boolean) {
+    this.#renamed = renaming ? this.conversation.chat : null;
+  }
+
   newChat(): void {
     if (this.list.view !== "chats") void this.list.show("chats");
     this.#leave();
   }
 
   #leave(): void {
+    this.conversation.clear();
+    this.#showNewChat();
+  }
+
+  /** Prepares what is around the conversation for a new chat, which that shows already. */
+  #showNewChat(): void {
     this.renaming = false;
     this.announcer.clear();
     this.find.close();
     this.search.opened = null;
-    this.conversation.clear();
     this.composer.move(null);
     this.composer.thinking = this.presets.thinking;
     this.composer.focus();
@@ -247,8 +261,9 @@ export class App {
 
   /** Begins a chat that is in memory alone: an empty one, in which nothing is saved that is typed. */
   async newTemporaryChat(): Promise<void> {
+    const { visit } = this.conversation;
     const view = await this.notices.guard(this.host.beginTemporaryChat());
-    if (view) await this.openChat(view.chat.id);
+    if (view && visit.lasts) await this.openChat(view.chat.id);
   }
 
   /** Creates a folder whose name is then edited in the list. */
@@ -265,16 +280,15 @@ export class App {
 
   /** Keeps a temporary chat, which goes on under another id. */
   async keepChat(chat: ChatSummary): Promise<void> {
-    const isOpen = chat.id === this.conversation.chat;
-    if (isOpen) await this.composer.flush();
-    this.#leaving = chat.id;
-    const kept = await this.notices.guard(this.host.keepChat(chat.id));
-    this.#leaving = null;
+    this.#keeping.add(chat.id);
+    const kept = await this.composer.rename(chat.id, () =>
+      this.notices.guard(this.host.keepChat(chat.id)),
+    );
+    this.#keeping.delete(chat.id);
     if (!kept) return;
     this.notices.changed(`kept “${kept.title}”`);
-    if (!isOpen) return;
-    this.composer.settle(kept.id);
-    await this.openChat(kept.id);
+    // By whichever visit: the temporary chat is no more.
+    if (this.conversation.visit.chat === chat.id) await this.openChat(kept.id);
   }
 
   /** Opens what a search has found: a chat, or one of its messages. */
@@ -284,7 +298,9 @@ export class App {
 
   /** Has the open chat be answered with a preset, which may switch thinking. */
   async choosePreset(preset: number | null): Promise<void> {
+    const { visit } = this.conversation;
     await this.presets.choose(preset);
+    if (!visit.lasts) return;
     this.composer.thinking = this.presets.current?.thinking ?? this.composer.thinking;
   }
 
@@ -332,7 +348,7 @@ export class App {
   }
 
   openNeighbour(step: 1 | -1): void {
-    const chat = this.list.neighbour(this.conversation.chat, step);
+    const chat = this.list.neighbour(this.conversation.visit.chat, step);
     if (chat) void this.openChat(chat.id);
   }
 
@@ -343,28 +359,44 @@ export class App {
     if (composer.empty || conversation.busy) return;
     // Out of the box at once: what is typed while the message is on its way is another one.
     const taken = composer.take();
-    if (this.presets.saving) {
-      await this.presets.flush();
-      if (conversation.chat !== taken.chat) return composer.putBack(taken);
-    }
-    if (conversation.writing && taken.chat !== null) {
-      const { text, pastes } = taken;
-      const waits = await this.queue.add(taken.chat, { text, pastes, thinking: this.thinking });
-      if (waits) composer.forget(taken);
-      else composer.putBack(taken);
+    const { chat, text, pastes } = taken;
+    // The host is to have what was written before: the draft, and what the chat is answered with.
+    const before = Promise.all([composer.saved(chat), this.presets.flush()]);
+    if (chat !== null && this.#hasToWait(chat)) {
+      if (conversation.isStopping(chat)) this.#sendsAfterStop.add(chat);
+      if (await this.queue.add(chat, { text, pastes, thinking: this.thinking })) {
+        composer.forget(taken);
+        return;
+      }
+      this.#sendsAfterStop.delete(chat);
+      composer.putBack(taken);
       return;
     }
-    const sent = await conversation.send(whole(taken), this.thinking);
+    const { visit } = conversation;
+    const sent = await conversation.send(whole(taken), this.thinking, before);
     if (sent === null) composer.putBack(taken);
-    else if (conversation.chat === sent) composer.settle(sent);
+    else if (visit.isAt(sent)) composer.settle(sent);
+  }
+
+  /** A message to the open chat cannot be sent yet: an answer is written, or others are sent before it. */
+  #hasToWait(chat: number): boolean {
+    const { conversation, queue } = this;
+    if (conversation.writing || queue.isMoving(chat)) return true;
+    // Between an answer and the word of how it ended.
+    return (conversation.last?.writing ?? false) && queue.of(chat).length > 0;
   }
 
   /** Goes on in a new chat, which begins with a summary of this one. */
   async startWithSummary(): Promise<void> {
     const { conversation, composer } = this;
     if (conversation.chat === null || conversation.busy) return;
+    const { visit } = conversation;
     const started = await conversation.startSummary();
-    if (started === null || conversation.chat !== started) return;
+    if (started === null) return;
+    if (!visit.isAt(started)) {
+      this.#leadTo(this.chats.find(started));
+      return;
+    }
     this.announcer.clear();
     this.find.close();
     this.search.opened = null;
@@ -389,30 +421,42 @@ export class App {
   /** Stops the answer that is being written, and sends the first message that waits instead. */
   async sendNow(chat: number): Promise<void> {
     if (!this.conversation.writing) return this.sendQueued(chat);
-    this.#sendsAfterStop = chat;
-    if (!(await this.conversation.stop())) this.#sendsAfterStop = null;
+    this.#sendsAfterStop.add(chat);
+    if (!(await this.conversation.stop())) this.#sendsAfterStop.delete(chat);
   }
 
   /** Makes a new chat of the branch up to a message, and opens it. */
   async fork(entry: Entry): Promise<void> {
+    const { visit } = this.conversation;
     const view = await this.notices.guard(this.host.forkChat(entry.id));
-    if (view) await this.openChat(view.chat.id);
+    if (!view) return;
+    if (visit.lasts) await this.openChat(view.chat.id);
+    else this.#leadTo(view.chat);
+  }
+
+  /** Says where a new chat is that is not opened, because the person has gone on. */
+  #leadTo(chat: ChatSummary | undefined): void {
+    if (!chat) return;
+    const open = { label: "Open", run: () => void this.openChat(chat.id) };
+    this.notices.show(`“${chat.title}” is in the list.`, open);
   }
 
   /** Deletes a message with what follows it. */
   async deleteMessage(entry: Entry): Promise<void> {
     const { conversation } = this;
+    const { visit } = conversation;
     if (conversation.writing || !(await conversation.delete(entry))) return;
-    this.composer.focus();
+    if (visit.lasts) this.composer.focus();
     this.notices.changed(entry.role === "user" ? "deleted the message" : "deleted the answer");
   }
 
   /** Brings a deleted message back, with what follows it, and shows it. */
   async restoreMessage({ id, chat }: DeletedMessage): Promise<void> {
+    const { visit } = this.conversation;
     const label = await this.notices.guard(this.host.restoreMessage(id));
     if (label === null) return;
     this.notices.changed(label);
-    await Promise.all([this.#refreshBin(), this.openChat(chat, id)]);
+    await Promise.all([this.#refreshBin(), visit.lasts && this.openChat(chat, id)]);
   }
 
   /** Takes a message that waits back into the box. */
@@ -452,8 +496,9 @@ export class App {
     say: (label: string) => void,
     nothing: string,
   ): Promise<void> {
+    const { conversation } = this;
+    const { visit, chat: open } = conversation;
     await this.#settle();
-    const open = this.conversation.chat;
     const change = await this.notices.guard(request().then((change) => change ?? "none"));
     if (change === null) return;
     if (change === "none") {
@@ -465,7 +510,8 @@ export class App {
     void this.#refreshBin();
     say(label);
     // The chat that was open may have gone with the change, and another have come back in its place.
-    const isMeant = chat === this.conversation.chat || open !== this.conversation.chat;
+    const hasGone = visit.lasts && open !== null && conversation.chat === null;
+    const isMeant = chat === conversation.visit.chat || hasGone;
     if (chat !== null && isMeant && this.chats.find(chat)) await this.openChat(chat);
   }
 
@@ -474,14 +520,19 @@ export class App {
   }
 
   async removeChats(chats: ChatSummary[]): Promise<void> {
-    if (chats.some(({ id }) => id === this.conversation.chat)) this.#leave();
+    if (this.#includesOpen(chats)) this.#leave();
     await this.chats.remove(chats);
   }
 
   /** Removes chats of the bin before their time. */
   async deleteForGood(chats: ChatSummary[]): Promise<void> {
-    if (chats.some(({ id }) => id === this.conversation.chat)) this.#leave();
+    if (this.#includesOpen(chats)) this.#leave();
     await this.list.deleteForGood(chats);
+  }
+
+  /** One of these chats is open, or being opened. */
+  #includesOpen(chats: ChatSummary[]): boolean {
+    return chats.some(({ id }) => id === this.conversation.visit.chat);
   }
 
   /** Saves at once what would be saved in a moment: the window is about to go. */
@@ -509,14 +560,15 @@ export class App {
         this.chats.put(...event.chats);
         void this.#refreshBin();
         break;
-      case "chatsRemoved":
+      case "chatsRemoved": {
+        const gone = event.chats.filter((id) => !this.#keeping.has(id));
         this.chats.drop(event.chats);
-        if (event.chats.some((id) => id === this.conversation.chat && id !== this.#leaving))
-          this.#leave();
-        this.composer.forgetDrafts(event.chats);
+        if (this.conversation.lose(gone)) this.#showNewChat();
+        this.composer.forgetDrafts(gone);
         this.queue.forget(event.chats);
         void this.#refreshBin();
         break;
+      }
       case "foldersChanged":
         this.folders.take(event.folders);
         break;
@@ -558,8 +610,7 @@ export class App {
 
   /** After a failure or a stop the person sees first what there is, unless it was stopped to send what waits. */
   #sendNext(chat: number, state: Message["state"]): void {
-    const wanted = this.#sendsAfterStop === chat;
-    if (wanted) this.#sendsAfterStop = null;
+    const wanted = this.#sendsAfterStop.delete(chat);
     if (wanted || ["done", "limit"].includes(state)) void this.sendQueued(chat);
   }
 

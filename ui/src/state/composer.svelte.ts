@@ -1,5 +1,6 @@
-import type { Host } from "../host/host";
+import type { ChatSummary, Host } from "../host/host";
 import type { Notices } from "./notices.svelte";
+import { Sequence } from "./sequence";
 
 const SAVE_AFTER_MS = 400;
 /** A text of more characters stands beside the box, which is slow with it: nobody edits it there. */
@@ -44,6 +45,8 @@ export class Composer {
   readonly #drafts = new Map<number | null, Writing>();
   /** Drafts that the host does not have: on their way to it, or refused. */
   readonly #unsaved = new Map<number | null, Partial<Writing>>();
+  /** By chat, what is asked of the host about its draft. */
+  readonly #requests = new Map<number | null, Sequence>();
 
   constructor(
     private readonly host: Host,
@@ -103,7 +106,12 @@ export class Composer {
     if (pastes.length > 0) void this.#save(chat, { pastes: this.#pastesOf(chat) });
   }
 
-  /** What is written from now on belongs to `chat`: the message of a new chat has made it, or it was kept under this id. */
+  /** Comes when the host has all that was to be saved of a chat's draft. */
+  async saved(chat: number | null): Promise<void> {
+    await this.#requests.get(chat)?.done;
+  }
+
+  /** What is written from now on belongs to `chat`, which the message of a new chat has made. */
   settle(chat: number): void {
     const before = this.#chat;
     this.#chat = chat;
@@ -116,6 +124,23 @@ export class Composer {
     if (this.pastes.length === 0) return;
     void this.#save(null, { pastes: [] });
     void this.#save(chat, { pastes: this.pastes });
+  }
+
+  /** Has `request` give a chat another id. What is written in it meanwhile is saved under that one. */
+  rename(from: number, request: () => Promise<ChatSummary | null>): Promise<ChatSummary | null> {
+    if (from === this.#chat) void this.flush();
+    return this.#inOrder(from, async () => {
+      const chat = await request();
+      if (!chat) return null;
+      const { id: to } = chat;
+      if (from === this.#chat) this.#chat = to;
+      const [draft, unsaved] = [this.#drafts.get(from), this.#unsaved.get(from)];
+      this.#drafts.delete(from);
+      this.#unsaved.delete(from);
+      if (draft) this.#drafts.set(to, draft);
+      if (unsaved) void this.#save(to, unsaved);
+      return chat;
+    });
   }
 
   /** Puts a refused message back where it came from, before what was written there since. */
@@ -175,9 +200,16 @@ export class Composer {
     this.#readAhead();
   }
 
-  async #save(chat: number | null, draft: Partial<Writing>): Promise<void> {
-    const { text, pastes } = draft;
+  #save(chat: number | null, draft: Partial<Writing>): Promise<void> {
     this.#unsaved.set(chat, { ...this.#unsaved.get(chat), ...draft });
+    return this.#inOrder(chat, () => this.#saveNow(chat));
+  }
+
+  /** Saves what the host does not have of a draft. */
+  async #saveNow(chat: number | null): Promise<void> {
+    const draft = this.#unsaved.get(chat);
+    if (!draft) return;
+    const { text, pastes } = draft;
     const saved = Promise.all([
       text === undefined || this.host.saveDraft(chat, text),
       pastes === undefined || this.host.savePastes(chat, pastes),
@@ -189,6 +221,12 @@ export class Composer {
     if (left.pastes === pastes) delete left.pastes;
     if (left.text === undefined && left.pastes === undefined) this.#unsaved.delete(chat);
     else this.#unsaved.set(chat, left);
+  }
+
+  #inOrder<T>(chat: number | null, request: () => Promise<T>): Promise<T> {
+    const requests = this.#requests.get(chat) ?? new Sequence();
+    this.#requests.set(chat, requests);
+    return requests.run(request);
   }
 
   #load(chat: number | null, draft: Writing): void {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
 import { Composer, whole } from "./composer.svelte";
 import { Notices } from "./notices.svelte";
+import { start } from "./started.fixture";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
@@ -258,4 +259,40 @@ test("what was typed while a refused draft was on its way is saved, too", async 
   composer.resave();
   await vi.advanceTimersByTimeAsync(10);
   expect(drafts().at(-1)).toEqual(["saveDraft", null, "Hello there"]);
+});
+
+/** Has the host take a while before it takes up a draft, a shorter one each time. */
+function slowDrafts(host: FakeHost): void {
+  const save = host.saveDraft.bind(host);
+  let waits = 300;
+  host.saveDraft = async (...draft) => {
+    await new Promise((resolve) => setTimeout(resolve, (waits -= 100)));
+    return save(...draft);
+  };
+}
+
+test("drafts are saved one after the other, and one that is outdated is not", async () => {
+  const { composer, drafts, host } = stage();
+  slowDrafts(host);
+  for (const text of ["H", "He", "Hello"]) {
+    composer.write(text);
+    void composer.flush();
+  }
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(drafts()).toEqual([
+    ["saveDraft", null, "H"],
+    ["saveDraft", null, "Hello"],
+  ]);
+});
+
+test("a message is sent after its draft was saved", async () => {
+  const { app, host } = await start();
+  slowDrafts(host);
+  app.composer.write("Hello");
+  await vi.advanceTimersByTimeAsync(450);
+  const sent = app.send();
+  await vi.advanceTimersByTimeAsync(1000);
+  await sent;
+  const verbs = host.calls.map(([verb]) => verb).filter((verb) => /^(saveDraft|send)$/u.test(verb));
+  expect(verbs).toEqual(["saveDraft", "send"]);
 });

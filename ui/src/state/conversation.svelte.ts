@@ -12,6 +12,7 @@ import { places, terms, type Term } from "../text/query";
 import type { Writing } from "./composer.svelte";
 import { Entry } from "./entry.svelte";
 import type { Notices } from "./notices.svelte";
+import { Visit } from "./visit";
 
 type ChatEvent = Extract<HostEvent, { type: "stage" | "delta" | "ended" | "chatChanged" }>;
 
@@ -39,8 +40,11 @@ export class Conversation {
   readonly edits = new Map<number, Writing>();
   /** Where the view stood in the chats that were left; a chat that was left at its end is not here. */
   readonly places = new Map<number, { id: number; offset: number }>();
+  /** The stay with the chat that is open, or is being opened. */
+  visit = new Visit(null);
   #early: ChatEvent[] = [];
-  #visit = 0;
+  /** Chats whose answer was asked to stop, until it has ended. */
+  readonly #stopping = new Set<number>();
 
   readonly last = $derived(this.entries.at(-1));
   /** The model thinks before the answer that is shown last. */
@@ -70,7 +74,24 @@ export class Conversation {
 
   /** Leaves the open chat for a new one. */
   clear(): void {
-    this.#visit += 1;
+    this.#begin(null);
+    this.busy = false;
+    this.#empty();
+  }
+
+  /** Takes away what is shown or on its way of chats that were removed. True where one of them was open. */
+  lose(chats: number[]): boolean {
+    const { visit } = this;
+    const wasOpen = this.chat !== null && chats.includes(this.chat);
+    if (wasOpen) this.#empty();
+    if (visit.chat !== null && chats.includes(visit.chat)) {
+      visit.chat = this.chat;
+      this.busy = false;
+    }
+    return wasOpen;
+  }
+
+  #empty(): void {
     this.chat = null;
     this.preset = null;
     this.entries = [];
@@ -78,20 +99,26 @@ export class Conversation {
     this.asked = null;
     this.editing = null;
     this.writing = false;
-    this.busy = false;
+  }
+
+  #begin(chat: number | null): void {
+    this.visit.lasts = false;
+    this.visit = new Visit(chat);
   }
 
   /** Opens a chat, at `message` when a search for `query` led there; its draft, or null when it did not open. */
   async open(chat: number, message: number | null = null, query = ""): Promise<Draft | null> {
     this.sought = null;
-    const view = await this.#show(() => this.host.openChat(chat));
+    this.#begin(chat);
+    const { visit } = this;
+    const view = await this.#show(async () => {
+      const first = await this.host.openChat(chat);
+      const isShown = message === null || first.messages.some((each) => each.id === message);
+      if (isShown || !visit.lasts) return first;
+      const branch = await this.notices.guard(this.host.showSibling(message));
+      return branch && visit.lasts ? this.host.openChat(chat) : first;
+    });
     if (!view) return null;
-    if (message !== null && !view.messages.some((each) => each.id === message)) {
-      await this.#show(async () => {
-        await this.host.showSibling(message);
-        return this.host.openChat(chat);
-      });
-    }
     this.soughtTerms = terms(query);
     // What was found may lie in a fold.
     const entry = this.entries.find((each) => each.id === message);
@@ -124,9 +151,13 @@ export class Conversation {
     return chat === null ? Promise.resolve(null) : this.#ask(() => this.host.startSummary(chat));
   }
 
-  /** The chat that the message was sent to; null when it was refused. */
-  send(text: string, thinking: boolean): Promise<number | null> {
-    return this.#ask(() => this.host.send(this.chat, text, thinking));
+  /** The chat that the message was sent to, once `before` is over; null when it was refused. */
+  send(text: string, thinking: boolean, before?: Promise<unknown>): Promise<number | null> {
+    const { chat } = this;
+    return this.#ask(async () => {
+      await before;
+      return this.host.send(chat, text, thinking);
+    });
   }
 
   /** Sends a message that has waited in this chat; false when it was refused. */
@@ -139,9 +170,9 @@ export class Conversation {
     return this.#act(() => this.host.regenerate(entry.id, thinking, length));
   }
 
-  /** Deletes a message with what follows it. */
-  delete(entry: Entry): Promise<boolean> {
-    return this.#act(() => this.host.deleteMessage(entry.id));
+  /** Deletes a message with what follows it; false when it was refused. */
+  async delete(entry: Entry): Promise<boolean> {
+    return (await this.#ask(() => this.host.deleteMessage(entry.id), false)) !== null;
   }
 
   /** Has the answer begin that is still being thought about. */
@@ -172,13 +203,22 @@ export class Conversation {
 
   /** False where it was refused. */
   async stop(): Promise<boolean> {
-    if (this.chat === null || !this.writing) return true;
-    const stopped = this.host.stop(this.chat).then(() => true);
-    return (await this.notices.guard(stopped)) ?? false;
+    const { chat } = this;
+    if (chat === null || !this.writing) return true;
+    this.#stopping.add(chat);
+    const stopped = await this.notices.guard(this.host.stop(chat).then(() => true));
+    if (stopped === null) this.#stopping.delete(chat);
+    return stopped !== null;
+  }
+
+  /** The answer in this chat was asked to stop, and has not ended. */
+  isStopping(chat: number): boolean {
+    return this.#stopping.has(chat);
   }
 
   receive(event: ChatEvent): void {
     if (this.busy) this.#early.push(event);
+    if (event.type === "ended") this.#stopping.delete(event.chat);
     if (event.type === "chatChanged") {
       if (event.chat.id === this.chat) this.writing = event.chat.writing;
       return;
@@ -203,14 +243,14 @@ export class Conversation {
     }
   }
 
-  /** The chat in which the host has asked a new question, whether it is still shown or not; null when it was refused. */
-  async #ask(request: () => Promise<ChatView>): Promise<number | null> {
+  /** The chat in which the host has done what was asked, shown or not; null when it was refused. */
+  async #ask(request: () => Promise<ChatView>, asks = true): Promise<number | null> {
     let chat: number | null = null;
     await this.#act(async () => {
       const view = await request();
       chat = view.chat.id;
       return view;
-    }, true);
+    }, asks);
     return chat;
   }
 
@@ -229,20 +269,25 @@ export class Conversation {
   }
 
   async #request(request: () => Promise<ChatView>, asks: boolean): Promise<ChatView | null> {
-    const visit = ++this.#visit;
+    const { visit } = this;
+    const { chat } = visit;
+    const isOver = (): boolean => !visit.lasts || visit.chat !== chat;
     this.busy = true;
     this.#early = [];
     let view = await this.notices.guard(request());
-    if (visit !== this.#visit) return null;
+    if (isOver()) return null;
     // What follows a message that is not shown here is of another branch.
     if (view && view.after !== null && this.#upTo(view.after).length === 0) {
       view = await this.notices.guard(this.host.openChat(view.chat.id));
-      if (visit !== this.#visit) return null;
+      if (isOver()) return null;
     }
     this.busy = false;
-    if (!view) return null;
+    if (!view) {
+      visit.chat = this.chat;
+      return null;
+    }
     const moved = this.chat !== view.chat.id;
-    this.chat = view.chat.id;
+    this.chat = visit.chat = view.chat.id;
     this.preset = view.preset;
     this.writing = view.chat.writing;
     const kept = view.after === null ? [] : this.#upTo(view.after);

@@ -15,6 +15,8 @@ export class ChatList {
   view = $state<ListView>("chats");
   /** Deleted chats, that deleted last first, as they were when the bin was last looked at. */
   bin = $state.raw<ChatSummary[]>([]);
+  /** The bin was looked at. */
+  binKnown = $state(false);
   /** Deleted messages of other chats, in the same way. */
   deletedMessages = $state.raw<DeletedMessage[]>([]);
   question = $state.raw<ListQuestion | null>(null);
@@ -25,6 +27,7 @@ export class ChatList {
   #selected = $state.raw<ReadonlySet<string>>(new Set());
   /** Where a range of selected lines begins. */
   #anchor: string | null = null;
+  #refreshes = 0;
 
   constructor(
     private readonly host: Host,
@@ -58,14 +61,17 @@ export class ChatList {
   async show(view: ListView): Promise<void> {
     this.clear();
     this.cursor = null;
-    if (view === "bin") await this.refreshBin();
     this.view = view;
+    if (view === "bin") await this.refreshBin();
   }
 
   async refreshBin(): Promise<void> {
+    const refresh = ++this.#refreshes;
     const both = Promise.all([this.host.bin(), this.host.deletedMessages()]);
     const bin = await this.notices.guard(both);
-    if (!bin) return;
+    // One that was begun later knows more.
+    if (!bin || refresh !== this.#refreshes) return;
+    this.binKnown = true;
     this.bin = bin[0].map(plain);
     this.deletedMessages = bin[1];
   }
@@ -78,9 +84,12 @@ export class ChatList {
 
   /** Creates a folder whose name is then edited in its place. */
   async newFolder(): Promise<void> {
+    const { renaming } = this;
     await this.show("chats");
     const folder = await this.folders.create(this.folders.freeName(), []);
-    if (folder !== null) this.renaming = folderKey(folder);
+    // Meanwhile the person may have begun to rename something else, or looks at another list.
+    const isWatched = this.view === "chats" && this.renaming === renaming;
+    if (folder !== null && isWatched) this.renaming = folderKey(folder);
   }
 
   placeOf(key: string | null): number {

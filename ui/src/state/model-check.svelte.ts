@@ -28,11 +28,12 @@ export class ModelChecking {
   async start(subject: string, id: string | null = null): Promise<void> {
     this.#subject = subject;
     this.check = { state: "running", step: "loading", done: 0, total: 0 };
-    try {
-      if (!(await this.host.checkModel(id))) this.check = null;
-    } catch (error) {
-      this.check = { state: "failed", message: reason(error) };
-    }
+    let refused: ModelCheck | null = null;
+    const begun = await this.host.checkModel(id).catch((error: unknown) => {
+      refused = { state: "failed", message: reason(error) };
+      return false;
+    });
+    if (!begun && this.#subject === subject) this.check = refused;
   }
 
   async stop(): Promise<void> {

@@ -134,7 +134,7 @@ export class Models {
   /** Forgets what of a model was downloaded. */
   async drop(entry: ModelEntry): Promise<void> {
     const dropped = await this.#ask(this.host.dropDownload(entry.id));
-    if (dropped) this.#say(`The incomplete download of ${entry.name} is being removed.`);
+    if (dropped) this.#tell(`The incomplete download of ${entry.name} is being removed.`);
   }
 
   /** Opens a model, and shows the chat that goes on with it. */
@@ -200,21 +200,22 @@ export class Models {
 
   async remove(entry: ModelEntry): Promise<void> {
     const moved = await this.#ask(this.host.removeModel(entry.id));
-    if (moved) this.#say(`${fullName(entry)} is in the trash.`);
+    if (moved) this.#tell(`${fullName(entry)} is in the trash.`);
   }
 
   /** Whether the request was granted: not refused, and not taken back. */
   async #ask(request: Promise<unknown>): Promise<boolean> {
     this.outcome = null;
-    const granted = request.then((answer) => answer !== false);
-    if (!this.shown) return (await this.notices.guard(granted)) ?? false;
-    try {
-      return await granted;
-    } catch (error) {
-      // Behind the page nobody would see a notice.
-      this.outcome = { text: reason(error), tone: "error" };
-      return false;
-    }
+    const granted = request.then(
+      (answer) => answer !== false,
+      (error: unknown) => {
+        if (!this.shown) throw error;
+        // Behind the page nobody would see a notice.
+        this.outcome = { text: reason(error), tone: "error" };
+        return false;
+      },
+    );
+    return (await this.notices.guard(granted)) ?? false;
   }
 
   #say(text: string): void {

@@ -4,6 +4,7 @@ import type { Conversation } from "./conversation.svelte";
 import { Delayed } from "./delayed";
 import { reason, type Notices } from "./notices.svelte";
 import type { Preferences } from "./preferences.svelte";
+import { Sequence } from "./sequence";
 
 const SAVE_AFTER_MS = 400;
 
@@ -34,8 +35,7 @@ export class Presets {
   /** Instructions of a chat that are not saved yet. */
   #typed = $state.raw<{ chat: number | null; text: string } | null>(null);
   readonly #saving = new Delayed(SAVE_AFTER_MS);
-  /** Comes when the presets are as they were changed. */
-  #changing: Promise<unknown> = Promise.resolve();
+  readonly #changing = new Sequence();
 
   constructor(
     private readonly host: Host,
@@ -78,20 +78,26 @@ export class Presets {
   }
 
   /** Has the open chat be answered with a preset, and with no instructions of its own. */
-  async choose(preset: number | null): Promise<void> {
+  choose(preset: number | null): Promise<void> {
+    return this.#chooseFor(this.conversation.chat, preset);
+  }
+
+  async #chooseFor(chat: number | null, preset: number | null): Promise<void> {
     await this.flush();
-    this.#typed = null;
-    await this.#choose(this.conversation.chat, { preset, instructions: "" });
+    if (this.#typed?.chat === chat) this.#typed = null;
+    await this.#choose(chat, { preset, instructions: "" });
   }
 
   /** Gives the open chat instructions of its own, soon after the last of them was typed. */
   instruct(instructions: string): void {
     const { chat } = this.conversation;
     const preset = this.current?.id ?? null;
-    this.#typed = { chat, text: instructions };
+    const typed = { chat, text: instructions };
+    if (this.#typed?.chat !== chat) void this.flush();
+    this.#typed = typed;
     this.#saving.run(async () => {
       const saved = await this.#choose(chat, { preset, instructions });
-      if (saved && this.#typed?.text === instructions) this.#typed = null;
+      if (saved && this.#typed === typed) this.#typed = null;
     });
   }
 
@@ -107,19 +113,19 @@ export class Presets {
 
   /** Makes a preset of how the open chat is answered, and chooses it. */
   async saveChatAs(name: string, thinking: boolean): Promise<boolean> {
-    await this.flush();
+    const { chat } = this.conversation;
     const { samplingChanges } = this.preferences.value;
     const own = Object.entries(this.current?.sampling ?? {}).filter(([, value]) => value !== null);
-    const id = await this.notices.guard(
-      this.host.savePreset(null, {
-        name,
-        instructions: this.own.trim() || this.inherited,
-        thinking,
-        sampling: { ...samplingChanges, ...Object.fromEntries(own) },
-      }),
-    );
+    const content: PresetContent = {
+      name,
+      instructions: this.own.trim() || this.inherited,
+      thinking,
+      sampling: { ...samplingChanges, ...Object.fromEntries(own) },
+    };
+    await this.flush();
+    const id = await this.notices.guard(this.host.savePreset(null, content));
     if (id === null) return false;
-    await this.choose(id);
+    await this.#chooseFor(chat, id);
     return true;
   }
 
@@ -133,9 +139,7 @@ export class Presets {
 
   /** Why a change was refused; null: it was not. Each is made to what the one before it has left. */
   change(preset: Preset, part: PresetChange): Promise<string | null> {
-    const changed = this.#changing.then(() => this.#change(preset, part));
-    this.#changing = changed;
-    return changed;
+    return this.#changing.run(() => this.#change(preset, part));
   }
 
   async #change(preset: Preset, part: PresetChange): Promise<string | null> {
@@ -159,7 +163,7 @@ export class Presets {
     const next = this.list[at + 1] ?? this.list[at - 1];
     const request = this.host.deletePreset(preset.id).then(() => true);
     if (!(await this.notices.guard(request))) return;
-    this.selected = next?.id ?? null;
+    if (this.selected === preset.id) this.selected = next?.id ?? null;
     this.notices.changed(`deleted “${preset.name}”`, "Chats that had it are on Default now.");
   }
 

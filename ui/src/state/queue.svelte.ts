@@ -1,10 +1,12 @@
 import type { Host, QueuedMessage } from "../host/host";
 import type { Notices } from "./notices.svelte";
+import { Sequence } from "./sequence";
 
 /** Messages that wait until the answer before them is done, in every chat. The host keeps them. */
 export class Queue {
-  /** Comes when the host has done what it was asked for: one after the other, as it may take up requests in another order. */
-  #done: Promise<unknown> = Promise.resolve();
+  readonly #requests = new Sequence();
+  /** Chats whose first message is about to be sent. */
+  readonly #sending = new Set<number>();
   /** Chats whose queue the host has refused to keep. */
   readonly #unsaved = new Set<number>();
   #lists = $state.raw<ReadonlyMap<number, QueuedMessage[]>>(new Map());
@@ -17,6 +19,11 @@ export class Queue {
   /** Of this chat, the first to be sent first. */
   of(chat: number | null): QueuedMessage[] {
     return (chat === null ? undefined : this.#lists.get(chat)) ?? [];
+  }
+
+  /** Messages wait in this chat, and the first of them is about to be sent. */
+  isMoving(chat: number): boolean {
+    return this.#sending.has(chat) && this.of(chat).length > 0;
   }
 
   /** What the host says of a chat; what is known here already is newer. */
@@ -46,16 +53,18 @@ export class Queue {
   /**
    * Has `request` send the first message; the host keeps the others from then on. It goes on waiting where it is refused.
    */
-  send(
+  async send(
     chat: number,
     request: (first: QueuedMessage, rest: QueuedMessage[]) => Promise<boolean>,
   ): Promise<void> {
-    return this.#after(async () => {
+    this.#sending.add(chat);
+    await this.#requests.run(async () => {
       const [first, ...rest] = this.of(chat);
       if (!first) return;
       this.#put(chat, rest);
       if (!(await request(first, rest))) this.#put(chat, [first, ...this.of(chat)]);
     });
+    this.#sending.delete(chat);
   }
 
   /** Saves once more what the host has refused. */
@@ -75,18 +84,12 @@ export class Queue {
   }
 
   #save(chat: number): Promise<boolean> {
-    return this.#after(async () => {
+    return this.#requests.run(async () => {
       const saved = this.host.saveQueue(chat, this.of(chat)).then(() => true);
       const isSaved = (await this.notices.guard(saved)) !== null;
       if (isSaved) this.#unsaved.delete(chat);
       else this.#unsaved.add(chat);
       return isSaved;
     });
-  }
-
-  #after<T>(act: () => Promise<T>): Promise<T> {
-    const result = this.#done.then(act);
-    this.#done = result;
-    return result;
   }
 }

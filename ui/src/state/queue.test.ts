@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { FakeHost } from "../host/fake/fake";
 import { App } from "./app.svelte";
 import { sends, start } from "./started.fixture";
 
@@ -215,4 +216,72 @@ test("a stop that was refused does not have the next one send what waits", async
   await vi.advanceTimersByTimeAsync(1000);
   expect(sends(host)).toHaveLength(1);
   expect(app.queue.of(chat)).toHaveLength(1);
+});
+
+/** What was sent, but for the first message. */
+const others = (host: FakeHost): unknown[] =>
+  sends(host)
+    .slice(1)
+    .map((sent) => (sent as unknown[])[2]);
+
+test("a message that is sent just as an answer ends waits behind those that wait", async () => {
+  const { app, host } = await start();
+  await queued(app);
+  const emit = host.emit.bind(host);
+  let isSent = false;
+  host.emit = (event) => {
+    emit(event);
+    if (isSent || event.type !== "chatChanged" || event.chat.writing) return;
+    isSent = true;
+    app.composer.write("And a last one");
+    void app.send();
+  };
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(others(host)).toEqual(["And another", "And a last one"]);
+});
+
+test("a message waits behind one that is still being saved as the answer ends", async () => {
+  const { app, host } = await start();
+  const save = host.saveQueue.bind(host);
+  host.saveQueue = async (...given) => {
+    await new Promise((resolve) => setTimeout(resolve, 20_000));
+    return save(...given);
+  };
+  app.composer.write("Tell me a story");
+  await app.send();
+  app.composer.write("And another");
+  void app.send();
+  await vi.advanceTimersByTimeAsync(15_000);
+  expect(app.conversation.writing).toBe(false);
+  app.composer.write("And a last one");
+  void app.send();
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect(others(host)).toEqual(["And another", "And a last one"]);
+});
+
+test("what is sent right after a stop is sent though its chat is left, and what waited before it first", async () => {
+  const { app, host } = await start({ rate: 5 });
+  await queued(app);
+  const stop = host.stop.bind(host);
+  host.stop = (id) => (setTimeout(() => void stop(id), 100), Promise.resolve(null));
+  await app.conversation.stop();
+  app.composer.write("And a last one");
+  await app.send();
+  app.newChat();
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect(others(host)).toEqual(["And another", "And a last one"]);
+});
+
+test("after a stop that was refused a message waits as ever, and so it does after a later one", async () => {
+  const { app, host } = await start({ rate: 5 });
+  app.composer.write("Tell me a story");
+  await app.send();
+  const stop = vi.spyOn(host, "stop").mockRejectedValueOnce({ code: "other", message: "No." });
+  await app.conversation.stop();
+  stop.mockRestore();
+  app.composer.write("And another");
+  await app.send();
+  await app.conversation.stop();
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(others(host)).toEqual([]);
 });

@@ -3,10 +3,11 @@ import type { App } from "./app.svelte";
 
 /** Says which model answers, on which device, how much of its context the chat takes, and how many network connections there are. */
 export async function showStatus(app: App): Promise<void> {
+  const words = modelWords(app);
   await app.privacy.check();
   const { connections } = app.privacy;
   const network = connections === null ? "" : ` Network connections: ${count(connections)}.`;
-  app.notices.show(modelWords(app) + network, {
+  app.notices.show(words + network, {
     label: "Models",
     run: () => app.models.show(),
   });

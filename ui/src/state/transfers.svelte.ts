@@ -21,6 +21,7 @@ export class Transfers {
   thinking = $state(true);
   /** A chat that is being printed, as HTML. */
   printed = $state.raw<string | null>(null);
+  #prints = 0;
   /** Hears that something begins: it is seen, and can be cancelled, in the window itself. */
   onbegin: () => void = () => undefined;
 
@@ -45,10 +46,12 @@ export class Transfers {
 
   /** Exports as the dialog says. It stays open where no file was chosen. */
   async export(): Promise<void> {
-    if (!this.exporting) return;
-    const { format, thinking } = this;
-    const begun = this.host.exportChats({ ...this.exporting, format, thinking });
-    if (await this.notices.guard(begun)) this.exporting = null;
+    const { exporting, format, thinking } = this;
+    if (!exporting) return;
+    const begun = await this.notices.guard(
+      this.host.exportChats({ ...exporting, format, thinking }),
+    );
+    if (begun && this.exporting === exporting) this.exporting = null;
   }
 
   async import(): Promise<void> {
@@ -57,8 +60,11 @@ export class Transfers {
 
   /** Has the whole chat drawn for paper; the dialog opens when it is. */
   async print(chat: number): Promise<void> {
+    const print = ++this.#prints;
     this.printed = null;
-    this.printed = await this.notices.guard(this.host.chatAsHtml(chat, this.thinking));
+    const html = await this.notices.guard(this.host.chatAsHtml(chat, this.thinking));
+    // Another one may have been asked for meanwhile.
+    if (print === this.#prints) this.printed = html;
   }
 
   async printPage(): Promise<void> {
