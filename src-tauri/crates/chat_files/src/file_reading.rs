@@ -1,6 +1,7 @@
 //! What is being read, and who hears of it.
 
 use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
 use store::{FolderRecord, PresetRecord, WholeChat};
 
 use crate::input::Counter;
@@ -10,7 +11,8 @@ use crate::read_error::ReadError;
 use crate::source::Source;
 
 /// What was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Tally {
     /// The programs that exported it.
     pub sources: Vec<Source>,

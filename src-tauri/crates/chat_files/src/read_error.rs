@@ -2,10 +2,12 @@
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 use crate::input::LARGEST_CHAT;
 
 /// Why nothing could be read. Whoever wrote down chats before that has to remove them.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum ReadError {
     /// No known format.
     #[error(
@@ -55,12 +57,12 @@ pub enum ReadError {
         file: String,
     },
     /// The system cannot read it.
-    #[error("{file} cannot be read: {source}")]
+    #[error("{file} cannot be read: {cause}")]
     Io {
         /// The file.
         file: String,
-        /// The cause.
-        source: io::Error,
+        /// What the system says.
+        cause: String,
     },
     /// Whoever takes the chats asked for an end.
     #[error("The import was cancelled.")]
@@ -81,7 +83,7 @@ impl ReadError {
             },
             _ => ReadError::Io {
                 file,
-                source: error,
+                cause: error.to_string(),
             },
         }
     }

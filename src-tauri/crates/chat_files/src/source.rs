@@ -8,10 +8,10 @@ pub(crate) mod jan;
 pub(crate) mod lm_studio;
 pub(crate) mod moment;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A program that exported chats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Source {
     /// This one.
     Goldcrest,

@@ -18,10 +18,11 @@
 //! All but the name may be missing, and then is as the settings say; so is a sampling value that is missing:
 //! `temperature`, `topP`, `topK`, `minP`, `repeatPenalty` or `seed`. A file with anything else in it is refused whole.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
+use json_text::JsonText;
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, FailureCode};
@@ -59,12 +60,15 @@ pub fn write(path: &Path, presets: &[PresetContent]) -> Result<(), Failure> {
 pub fn read(path: &Path) -> Result<ReadPresets, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let refused = |cause: String| Failure::other(format!("{name} was not imported. {cause}"));
-    let file =
-        File::open(path).map_err(|error| refused(format!("It could not be read: {error}.")))?;
+    let failed = |error: std::io::Error| refused(format!("It could not be read: {error}."));
+    // A pipe would wait for whoever writes to it as soon as it is opened.
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(refused("It is not a file.".to_owned()));
+    }
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| refused(format!("It could not be read: {error}.")))?;
+    let file = File::open(path).map_err(failed)?;
+    let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(failed)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(refused(
             "It is too large for a file with presets.".to_owned(),
@@ -95,10 +99,8 @@ fn preset_value(preset: &PresetContent) -> Value {
 
 /// `file_name`: the name of a preset that brings none.
 fn from_json(bytes: &[u8], file_name: &str) -> Result<ReadPresets, String> {
-    // Editors of Windows begin a file with a byte order mark.
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
-    let value: Value =
-        serde_json::from_slice(bytes).map_err(|error| format!("It is not JSON: {error}."))?;
+    let value: Value = serde_json::from_reader(JsonText::new(bytes))
+        .map_err(|error| format!("It is not JSON: {error}."))?;
     let Value::Object(fields) = value else {
         return Err(not_presets());
     };
@@ -254,10 +256,27 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_obstacle() {
-        let json = format!("\u{feff}{}", with(r#"{"name":"Coder"}"#));
-        let read = from_json(json.as_bytes(), "file").expect("read");
-        assert_eq!(read.presets[0].name, "Coder");
+    fn encodings_and_halves_of_surrogate_pairs_are_no_obstacle() {
+        let json = with(r#"{"name":"Coder \ud83d"}"#);
+        let marked = format!("\u{feff}{json}");
+        let utf16 = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for bytes in [json.into_bytes(), marked.into_bytes(), utf16] {
+            let read = from_json(&bytes, "file").expect("read");
+            assert_eq!(read.presets[0].name, "Coder \u{fffd}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_refused_before_it_is_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("pipe.json");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo runs").success());
+        for path in [path.as_path(), folder.path(), Path::new("/dev/zero")] {
+            let refused = read(path).expect_err("it is not a file").message;
+            assert!(refused.ends_with("It is not a file."), "{refused}");
+        }
     }
 
     fn with(preset: &str) -> String {

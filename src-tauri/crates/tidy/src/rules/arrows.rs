@@ -24,8 +24,14 @@ const ARROWS: &[(&str, &[&str])] = &[
         "src-tauri/crates/bench/",
         &["engine", "gpu", "inference", "kernels"],
     ),
-    ("src-tauri/crates/chat/", &["figures", "inference", "store"]),
-    ("src-tauri/crates/chat_files/", &["figures", "store"]),
+    (
+        "src-tauri/crates/chat/",
+        &["figures", "inference", "json_text", "store"],
+    ),
+    (
+        "src-tauri/crates/chat_files/",
+        &["figures", "json_text", "store"],
+    ),
     (
         "src-tauri/crates/devices/",
         &["engine", "figures", "gpu", "inference", "kernels", "system"],
@@ -39,6 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("src-tauri/crates/figures/", &[]),
     ("src-tauri/crates/gpu/", &["kernels"]),
     ("src-tauri/crates/inference/", &[]),
+    ("src-tauri/crates/json_text/", &[]),
     ("src-tauri/crates/kernels/", &["inference"]),
     ("src-tauri/crates/kv_store/", &["system"]),
     ("src-tauri/crates/models/", &["engine", "system"]),

@@ -1,0 +1,194 @@
+//! JSON as other programs write it, as the UTF-8 that a parser takes: without a byte order mark, decoded from UTF-16, and
+//! with U+FFFD in the place of every unpaired surrogate. Programs that cut texts by UTF-16 units write such halves
+//! (`"\ud83d"`), and parsers refuse the whole file for one.
+
+#![warn(missing_docs)]
+
+mod escapes;
+mod utf16;
+
+use std::io::{self, BufRead, Read};
+
+use escapes::Escapes;
+use utf16::Utf16;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 1 << 16;
+
+/// Input as UTF-8, with every unpaired surrogate replaced.
+pub struct JsonText<R> {
+    input: R,
+    chunk: Vec<u8>,
+    /// `None` until the first bytes are read.
+    encoding: Option<Encoding>,
+    escapes: Escapes,
+    text: Vec<u8>,
+    /// How much of `text` is consumed.
+    at: usize,
+    is_at_end: bool,
+}
+
+enum Encoding {
+    Utf8,
+    Utf16(Utf16),
+}
+
+impl<R: Read> JsonText<R> {
+    /// Begins where `input` is: a byte order mark counts only there.
+    pub fn new(input: R) -> JsonText<R> {
+        JsonText {
+            input,
+            chunk: vec![0; CHUNK],
+            encoding: None,
+            escapes: Escapes::default(),
+            text: Vec::new(),
+            at: 0,
+            is_at_end: false,
+        }
+    }
+
+    /// Fills `text` with the next chunk, which may come to nothing.
+    fn advance(&mut self) -> io::Result<()> {
+        self.text.clear();
+        self.at = 0;
+        let mut read = self.input.read(&mut self.chunk)?;
+        self.is_at_end = read == 0;
+        let mut begin = 0;
+        if self.encoding.is_none() {
+            // The longest mark has three bytes.
+            while (1..3).contains(&read) && !self.is_at_end {
+                let more = self.input.read(&mut self.chunk[read..])?;
+                self.is_at_end = more == 0;
+                read += more;
+            }
+            let (encoding, mark) = match &self.chunk[..read] {
+                [0xef, 0xbb, 0xbf, ..] => (Encoding::Utf8, 3),
+                [0xff, 0xfe, ..] => (Encoding::Utf16(Utf16::new(u16::from_le_bytes)), 2),
+                [0xfe, 0xff, ..] => (Encoding::Utf16(Utf16::new(u16::from_be_bytes)), 2),
+                _ => (Encoding::Utf8, 0),
+            };
+            self.encoding = Some(encoding);
+            begin = mark;
+        }
+        let chunk = &self.chunk[begin..read];
+        match &mut self.encoding {
+            Some(Encoding::Utf16(utf16)) => {
+                let mut decoded = String::with_capacity(chunk.len());
+                utf16.push(chunk, &mut decoded);
+                if self.is_at_end {
+                    utf16.end(&mut decoded);
+                }
+                self.escapes.push(decoded.as_bytes(), &mut self.text);
+            }
+            _ => self.escapes.push(chunk, &mut self.text),
+        }
+        if self.is_at_end {
+            self.escapes.end(&mut self.text);
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> BufRead for JsonText<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        while self.at == self.text.len() && !self.is_at_end {
+            self.advance()?;
+        }
+        Ok(&self.text[self.at..])
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.at = (self.at + bytes).min(self.text.len());
+    }
+}
+
+impl<R: Read> Read for JsonText<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Input in pieces of one size.
+    struct Pieces<'a>(&'a [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = self.1.min(self.0.len()).min(buffer.len());
+            buffer[..length].copy_from_slice(&self.0[..length]);
+            self.0 = &self.0[length..];
+            Ok(length)
+        }
+    }
+
+    fn utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        let mark = std::iter::once(0xfeff);
+        mark.chain(text.encode_utf16()).flat_map(bytes).collect()
+    }
+
+    /// The text, read in pieces of each size from 1 byte to 20 and at once.
+    fn read(bytes: &[u8]) -> String {
+        let text = |size| {
+            let mut text = String::new();
+            let mut input = JsonText::new(Pieces(bytes, size));
+            input.read_to_string(&mut text).expect("UTF-8");
+            text
+        };
+        let whole = text(usize::MAX);
+        for size in 1..=20 {
+            assert_eq!(text(size), whole, "in pieces of {size}");
+        }
+        whole
+    }
+
+    #[test]
+    fn half_a_surrogate_is_replaced() {
+        for (json, expected) in [
+            (r#""plain \n \" \\ text""#, r#""plain \n \" \\ text""#),
+            (r#""\ud83d\ude00""#, r#""\ud83d\ude00""#),
+            (r#""\uD83D\uDE00""#, r#""\uD83D\uDE00""#),
+            (r#""cut \ud83d""#, r#""cut \ufffd""#),
+            (r#""\ude00 cut""#, r#""\ufffd cut""#),
+            (r#""\ud83d and more""#, r#""\ufffd and more""#),
+            (r#""\ud83d\n""#, r#""\ufffd\n""#),
+            (r#""\ud83d\\ude00""#, r#""\ufffd\\ude00""#),
+            (r#""\ud83d\u0041""#, r#""\ufffd\u0041""#),
+            (r#""\ud83d\ud83d\ude00""#, r#""\ufffd\ud83d\ude00""#),
+            (r#""\ude00\ud83d""#, r#""\ufffd\ufffd""#),
+            // The backslash is escaped, so no escape follows.
+            (r#""\\ud83d""#, r#""\\ud83d""#),
+            (r#""\\\ud83d""#, r#""\\\ufffd""#),
+            // Faults are for the parser to name.
+            (r#""\u12""#, r#""\u12""#),
+            (r#""\u12\ud83d""#, r#""\u12\ufffd""#),
+            (r#""\ud83d\u12""#, r#""\ufffd\u12""#),
+            (r#""\ud83"#, r#""\ud83"#),
+            (r#""\ud83d"#, r#""\ufffd"#),
+            (r#""\ud83d\"#, r#""\ufffd\"#),
+            ("\"\\", "\"\\"),
+            ("", ""),
+        ] {
+            assert_eq!(read(json.as_bytes()), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn utf_16_and_marks_are_read() {
+        let json = "{\"a\": \"Größe, 鳥, 😀, \\ud83d\"}";
+        let expected = json.replace("\\ud83d", "\\ufffd");
+        assert_eq!(read(format!("\u{feff}{json}").as_bytes()), expected);
+        assert_eq!(read(&utf16(json, u16::to_le_bytes)), expected);
+        assert_eq!(read(&utf16(json, u16::to_be_bytes)), expected);
+        assert_eq!(read(&utf16("", u16::to_le_bytes)), "");
+        // Half a pair as a unit, and half a unit at the end.
+        let mut cut = utf16("a", u16::to_le_bytes);
+        cut.extend([0x3d, 0xd8, b'b', 0, 0x3d, 0xd8, 0x3d]);
+        assert_eq!(read(&cut), "a\u{fffd}b\u{fffd}\u{fffd}");
+        assert_eq!(read(b"1"), "1");
+    }
+}
