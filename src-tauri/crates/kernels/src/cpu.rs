@@ -228,3 +228,37 @@ impl Cpu {
 
 /// Rows of a task in element-wise loops: enough work to pay for another thread.
 const TASK_ROWS: usize = 16;
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use crate::dispatch::AVX512_SPLIT;
+
+    #[test]
+    fn decoding_in_narrower_vectors_gives_the_same_bits() {
+        if !CpuLevel::available().contains(&CpuLevel::Avx512) {
+            return;
+        }
+        let wide = Cpu::new(1, CpuLevel::Avx512);
+        let mut narrow = Cpu::new(1, CpuLevel::Avx512);
+        narrow.routines = &AVX512_SPLIT;
+        let (rows, cols) = (48, 512);
+        let x: Vec<f32> = (0..cols)
+            .map(|i| ((i * 37 % 101) as f32 - 50.0) / 17.0)
+            .collect();
+        for ty in BlockType::ALL {
+            let mut bytes = vec![0_u8; rows * ty.row_bytes(cols).expect("whole blocks")];
+            for (i, byte) in bytes.iter_mut().enumerate() {
+                // Below 0x3c, so that no scale is NaN or infinite.
+                *byte = (i * 29 % 0x3c) as u8;
+            }
+            let [wide, narrow] = [&wide, &narrow].map(|cpu| {
+                let w = cpu.pack(ty, rows, cols, &bytes).expect("the shape fits");
+                let mut y = vec![0.0; rows];
+                cpu.product(&x, 1, &w, &mut y).expect("memory");
+                y.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+            });
+            assert_eq!(wide, narrow, "{ty:?}");
+        }
+    }
+}

@@ -133,6 +133,7 @@ macro_rules! routines {
                 pack,
                 quantise,
                 multiply,
+                multiply_one: multiply,
                 rms_norm,
                 rotate,
                 silu_mul,
@@ -189,6 +190,47 @@ routines!(
     "neon,dotprod"
 );
 
+/// AVX-512, with decoding in 256-bit vectors.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const AVX512_SPLIT: Routines = Routines {
+    multiply_one: multiply_one_split,
+    ..avx512::ROUTINES
+};
+
+/// # Safety
+/// The machine has AVX-512, and with it AVX2; as [`crate::product::stream::multiply`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn multiply_one_split(row_block: &RowBlockTask, scratch: &mut ProductScratch) {
+    // The AVX2 level takes full bytes as signed numbers, whose sums are rounded otherwise.
+    let multiply = match row_block.ty {
+        BlockType::Q8_0 => avx512::ROUTINES.multiply,
+        _ => avx2::ROUTINES.multiply,
+    };
+    // SAFETY: the machine has both levels and the row block is packed, by this function's contract.
+    unsafe { multiply(row_block, scratch) };
+}
+
+/// Whether this CPU runs a 512-bit operation as two of 256 bits: AMD's Zen 4, of family 19h. Measured there at the shape
+/// of SmolLM3-3B on two cores, five alternating rounds: 16.7 tokens/s (median) with the AVX2 routine for one token, 16.0
+/// with the AVX-512 one. Zen 5 (family 1Ah) and Intel's server CPUs have vectors of full width.
+#[cfg(target_arch = "x86_64")]
+fn splits_512_bits() -> bool {
+    use std::arch::x86_64::__cpuid;
+    let vendor = __cpuid(0);
+    let is_amd = [vendor.ebx, vendor.edx, vendor.ecx]
+        == [b"Auth", b"enti", b"cAMD"].map(|word| u32::from_le_bytes(*word));
+    is_amd && family(__cpuid(1).eax) == 0x19
+}
+
+/// The family of a CPU, from its signature (leaf 1 of CPUID): base family and extended family.
+#[cfg(target_arch = "x86_64")]
+fn family(signature: u32) -> u32 {
+    match (signature >> 8) & 0xf {
+        0xf => 0xf + ((signature >> 20) & 0xff),
+        base => base,
+    }
+}
+
 /// AVX-512, with products of many tokens and attention of many queries on the matrix unit.
 #[cfg(target_arch = "x86_64")]
 const AMX: Routines = Routines {
@@ -220,6 +262,7 @@ const AMX: Routines = Routines {
 #[cfg(target_arch = "aarch64")]
 const I8MM: Routines = Routines {
     multiply: crate::product::i8mm::multiply,
+    multiply_one: crate::product::i8mm::multiply,
     peak_dots: crate::product::i8mm::peak_dots,
     tiles: &[],
     ..dotprod::ROUTINES
@@ -233,6 +276,8 @@ pub(crate) fn routines_for(level: CpuLevel) -> &'static Routines {
         #[cfg(target_arch = "x86_64")]
         CpuLevel::AvxVnni => &avxvnni::ROUTINES,
         #[cfg(target_arch = "x86_64")]
+        CpuLevel::Avx512 if splits_512_bits() => &AVX512_SPLIT,
+        #[cfg(target_arch = "x86_64")]
         CpuLevel::Avx512 => &avx512::ROUTINES,
         #[cfg(target_arch = "x86_64")]
         CpuLevel::Amx => &AMX,
@@ -243,5 +288,17 @@ pub(crate) fn routines_for(level: CpuLevel) -> &'static Routines {
         #[cfg(target_arch = "aarch64")]
         CpuLevel::NeonI8mm => &I8MM,
         _ => &scalar::ROUTINES,
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_read_from_base_and_extension() {
+        // Genoa (Zen 4), Turin (Zen 5), Milan (Zen 3), Sapphire Rapids.
+        let signatures = [0x00a1_0f11, 0x00b0_0f21, 0x00a0_0f11, 0x0008_06f8];
+        assert_eq!(signatures.map(family), [0x19, 0x1a, 0x19, 6]);
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Routines {
     pub pack: unsafe fn(BlockType, &[u8], usize, &mut [MaybeUninit<u8>]),
     pub quantise: QuantiseActivations,
     pub multiply: unsafe fn(&RowBlockTask, &mut ProductScratch),
+    /// `multiply` for one token, bit for bit: decoding, where the best width of a vector depends on the CPU.
+    pub multiply_one: unsafe fn(&RowBlockTask, &mut ProductScratch),
     pub rms_norm: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
     pub rotate: unsafe fn(&mut [f32], usize, usize, &[f32]),
     pub silu_mul: unsafe fn(&mut [f32], &[f32]),

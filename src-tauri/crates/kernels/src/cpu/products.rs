@@ -464,9 +464,13 @@ impl Cpu {
             cols: w.cols(),
             x,
         };
+        let multiply = match row_block.x.len() {
+            1 => self.routines.multiply_one,
+            _ => self.routines.multiply,
+        };
         // SAFETY: the routines are those of this machine's level; a matrix is packed as its type says, and `ProductInput`
         // returns as many activations as there are columns.
-        unsafe { (self.routines.multiply)(&row_block, scratch) };
+        unsafe { multiply(&row_block, scratch) };
     }
 }
 
