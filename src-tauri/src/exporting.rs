@@ -138,10 +138,9 @@ struct CopiedChats {
 
 impl CopiedChats {
     fn begin() -> Result<Self, Failure> {
-        Ok(Self {
-            store: Store::in_memory()?,
-            importing: Importing::begin(1),
-        })
+        let store = Store::in_memory()?;
+        let importing = Importing::begin(&store, i64::MAX)?;
+        Ok(Self { store, importing })
     }
 
     fn finish(self) -> Result<ChatsAtOnce, Failure> {

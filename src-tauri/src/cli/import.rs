@@ -57,8 +57,8 @@ fn add(
     args: &ImportArgs,
     progress: &mut OnProgress<'_>,
 ) -> Result<Option<Imported>, Failure> {
-    let now = jiff::Timestamp::now().as_millisecond();
-    let mut importing = Importing::begin(now);
+    let now = jiff::Timestamp::now().as_second();
+    let mut importing = Importing::begin(store, now)?;
     let tally = read_all(&args.files, progress, &mut |item| {
         match item {
             Item::Folder(folder) => importing.add_folder(folder),

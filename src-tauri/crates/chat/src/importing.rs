@@ -1,16 +1,18 @@
 //! Chats that come into a store from elsewhere: written a part at a time, hidden, and shown when all are there.
 
 mod named;
+mod states;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use store::{
-    ChatId, FolderId, FolderRecord, IncomingChat, PresetId, PresetRecord, Store, StoreError,
-    WholeChat, WrittenChat, later_uid,
+    ChatHere, ChatId, ChatRecords, FolderId, FolderRecord, ImportedNames, IncomingChat, PresetId,
+    PresetRecord, Store, StoreError, WholeChat, WrittenChat, later_uid,
 };
 
 use self::named::NamedRecords;
+use self::states::{StateOf, States, said};
 use crate::title;
 
 /// Bytes of text that wait to be written together.
@@ -63,13 +65,34 @@ impl ImportCounts {
 pub struct Importing {
     /// What hides its chats: a number below 0 that no other import has.
     mark: i64,
+    /// When it began, in seconds: nothing in it is of a later time.
+    now: i64,
     waiting: VecDeque<IncomingChat>,
     waiting_bytes: usize,
-    /// What was added.
-    uids: HashSet<String>,
+    /// What became of the chats that came, by the uids with which they came.
+    came: HashMap<String, Came>,
+    /// The uids of the chats that were added.
+    taken: HashSet<String>,
     chats: Vec<WrittenChat>,
     named: NamedRecords,
     counts: ImportCounts,
+}
+
+/// What became of the chats that came with one uid.
+#[derive(Default)]
+struct Came {
+    became: Vec<Became>,
+    /// What they say, and those that were here: known once a second one came.
+    states: Option<States>,
+}
+
+/// What became of one chat: it was added, or all that it says was here.
+struct Became {
+    /// How many chats were added before it.
+    before: usize,
+    of: StateOf,
+    /// Where its messages are, by place; `None`: at the same places.
+    places: Option<Vec<u32>>,
 }
 
 /// What an import has brought.
@@ -82,17 +105,19 @@ pub(crate) struct Published {
 }
 
 impl Importing {
-    /// Begins an import at this moment, in milliseconds.
-    pub fn begin(at: i64) -> Importing {
-        Importing {
-            mark: -at,
+    /// Begins an import at this moment, in seconds.
+    pub fn begin(store: &Store, now: i64) -> Result<Importing, StoreError> {
+        Ok(Importing {
+            mark: store.records().free_mark()?,
+            now,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            uids: HashSet::new(),
+            came: HashMap::new(),
+            taken: HashSet::new(),
             chats: Vec::new(),
             named: NamedRecords::default(),
             counts: ImportCounts::default(),
-        }
+        })
     }
 
     /// Adds a folder, unless there is one of its name.
@@ -106,29 +131,56 @@ impl Importing {
     }
 
     /// Adds a chat, unless all that it says is here. Returns whether enough waits to be written.
-    pub fn add(&mut self, store: &Store, mut whole: WholeChat) -> Result<bool, StoreError> {
-        let records = store.records();
-        if self.uids.contains(&whole.chat.uid) {
-            // It may be among those that wait.
-            while !self.write(store, Duration::MAX)? {}
-        }
-        let known = records.of_uid(&whole.chat.uid, self.mark)?;
-        for chat in &known {
-            if records.read(*chat)?.contains(&whole) {
+    pub fn add(&mut self, store: &Store, whole: WholeChat) -> Result<bool, StoreError> {
+        let uid = whole.chat.uid.clone();
+        let came = self.came.get_mut(&uid);
+        let is_second = came.is_some();
+        let mut states = match came.and_then(|came| came.states.take()) {
+            Some(states) => states,
+            None => {
+                if is_second {
+                    // The first may be among those that wait.
+                    while !self.write(store, Duration::MAX)? {}
+                }
+                States::read(&store.records(), &uid, self.mark)?
+            }
+        };
+        let said = said(&whole);
+        let before = self.counts.added;
+        let (of, places) = match states.containing(&said) {
+            Some(found) => {
                 self.counts.known += 1;
-                return Ok(false);
+                found
             }
-        }
-        if !known.is_empty() {
-            self.counts.changed += 1;
-            let uid = |number| later_uid(&whole.chat.uid, number);
-            let mut number = known.len() + 1;
-            while records.has_uid(&uid(number))? {
-                number += 1;
+            None => {
+                self.add_new(&store.records(), whole, &mut states)?;
+                let of = StateOf::Added(before);
+                states.add(of, said);
+                (of, None)
             }
-            whole.chat.uid = uid(number);
-        }
+        };
+        let came = self.came.entry(uid).or_default();
+        came.became.push(Became { before, of, places });
+        came.states = is_second.then_some(states);
+        Ok(self.waiting_bytes >= TOGETHER)
+    }
+
+    /// `states`: those that are known of this chat.
+    fn add_new(
+        &mut self,
+        records: &ChatRecords<'_>,
+        mut whole: WholeChat,
+        states: &mut States,
+    ) -> Result<(), StoreError> {
         self.counts.added += 1;
+        self.counts.changed += usize::from(!states.is_empty());
+        let chat = &mut whole.chat;
+        if !states.is_empty() || self.taken.contains(&chat.uid) {
+            chat.uid = self.free_uid(records, &chat.uid, states)?;
+        }
+        self.taken.insert(chat.uid.clone());
+        // One from a clock that was ahead would stand above all others.
+        chat.updated_at = chat.updated_at.min(self.now);
         self.named.rename_in(&mut whole);
         if whole.chat.title.is_empty() {
             let texts = whole.messages.iter();
@@ -136,14 +188,28 @@ impl Importing {
             let title = titles.find(|title| !title.is_empty());
             whole.chat.title = title.unwrap_or_else(|| "Imported chat".to_owned());
         }
-        self.uids.insert(whole.chat.uid.clone());
         let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let texts = whole.messages.iter();
         self.waiting_bytes += texts
             .map(|message| message.text.len() + bytes(&message.thinking))
             .sum::<usize>();
         self.waiting.push_back(IncomingChat::new(whole));
-        Ok(self.waiting_bytes >= TOGETHER)
+        Ok(())
+    }
+
+    fn free_uid(
+        &self,
+        records: &ChatRecords<'_>,
+        uid: &str,
+        states: &mut States,
+    ) -> Result<String, StoreError> {
+        loop {
+            states.number += 1;
+            let later = later_uid(uid, states.number);
+            if !self.taken.contains(&later) && !records.has_uid(&later)? {
+                return Ok(later);
+            }
+        }
     }
 
     /// Writes what waits, for at most the given time. Returns whether all is written.
@@ -165,27 +231,64 @@ impl Importing {
     }
 
     pub(crate) fn publish(self, store: &Store) -> Result<Published, StoreError> {
+        let Importing {
+            mark,
+            came,
+            chats,
+            named,
+            counts,
+            ..
+        } = self;
         let mut counts = ImportCounts {
-            cut: self.named.cut,
-            left_out: self.named.left_out,
-            ..self.counts
+            cut: named.cut,
+            left_out: named.left_out,
+            ..counts
         };
+        let here: HashMap<String, Vec<(usize, ChatHere)>> = came
+            .into_iter()
+            .map(|(uid, came)| (uid, came.here(&chats)))
+            .collect();
         let made = store.transaction(|store| {
-            let made = self.named.make(store)?;
-            let (folders, presets) = (&made.folder_of, &made.preset_of);
-            store
-                .records()
-                .publish(self.mark, folders, presets, &self.chats)?;
+            let made = named.make(store)?;
+            let names = ImportedNames {
+                folders: &made.folder_of,
+                presets: &made.preset_of,
+                chats: &|at, uid| state_for(at, here.get(uid)?),
+            };
+            store.records().publish(mark, &names, &chats)?;
             Ok::<_, StoreError>(made)
         })?;
         counts.folders = made.folders.len();
         counts.presets = made.presets.len();
         counts.left_out += made.left_out;
         Ok(Published {
-            chats: self.chats.iter().map(|chat| chat.id).collect(),
+            chats: chats.iter().map(|chat| chat.id).collect(),
             folders: made.folders,
             presets: made.presets,
             counts,
         })
     }
+}
+
+impl Came {
+    /// Each with how many chats were added before it.
+    fn here(self, added: &[WrittenChat]) -> Vec<(usize, ChatHere)> {
+        let here = |it: Became| {
+            let id = match it.of {
+                StateOf::Here(id) => id,
+                StateOf::Added(at) => added.get(at)?.id,
+            };
+            let places = it.places;
+            Some((it.before, ChatHere { id, places }))
+        };
+        self.became.into_iter().filter_map(here).collect()
+    }
+}
+
+/// Which of the states that came with one uid is the one that the chat added as the `at`th names: the last before it, else
+/// the first behind it.
+fn state_for(at: usize, states: &[(usize, ChatHere)]) -> Option<&ChatHere> {
+    let behind = states.partition_point(|(before, _)| *before <= at);
+    let (_, state) = states.get(behind.saturating_sub(1))?;
+    Some(state)
 }

@@ -16,8 +16,6 @@ pub(crate) fn cut_long_texts(whole: &mut WholeChat) -> usize {
         for text in texts.into_iter().flatten().filter(|text| text.len() > TEXT) {
             text.truncate(text.floor_char_boundary(TEXT));
             text.push_str("\n\n[The rest was too long to be imported.]");
-            // They would say more than the text.
-            message.tokens.clear();
             cut += 1;
         }
     }

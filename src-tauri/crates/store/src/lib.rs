@@ -46,7 +46,7 @@ pub use record::{
     ChatRecord, ChosenPreset, FolderRecord, MessagePlace, MessageRecord, PresetRecord, WholeChat,
     later_uid,
 };
-pub use records::{ChatRecords, IncomingChat, WrittenChat};
+pub use records::{ChatHere, ChatRecords, ImportedNames, IncomingChat, WrittenChat};
 pub use recovery::{
     drop_prepared, name_aside, prepare_copy, put_back, restore_copy, start_empty, take_prepared,
 };

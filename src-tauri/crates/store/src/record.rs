@@ -1,10 +1,7 @@
 //! Chats as they leave a database and come into one: with all messages, and without the ids of that database.
 
-use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
-
 use inference::Role;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -116,10 +113,11 @@ pub struct MessageRecord {
     /// How long it thought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_ms: Option<u32>,
-    /// The ids generated.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tokens: Vec<u32>,
-    /// The fingerprint of the model that made them.
+    /// The ids generated, in files of earlier versions. They are passed over: the model would read them in place of the
+    /// text that the user sees.
+    #[serde(default, skip_serializing)]
+    pub tokens: IgnoredAny,
+    /// The fingerprint of the model that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Statistics, as they are stored: a number that is read and written may change in its last digit.
@@ -201,7 +199,7 @@ impl MessageRecord {
             length_wish: None,
             thinking: None,
             thinking_ms: None,
-            tokens: Vec::new(),
+            tokens: IgnoredAny,
             model: None,
             stats: None,
             error: None,
@@ -242,30 +240,6 @@ pub fn later_uid(uid: &str, number: usize) -> String {
 }
 
 impl WholeChat {
-    /// Whether all that another chat says is in this one.
-    #[must_use]
-    pub fn contains(&self, other: &WholeChat) -> bool {
-        let said = |whole: &WholeChat| -> HashMap<u64, usize> {
-            let mut said = HashMap::new();
-            for MessageRecord {
-                role,
-                text,
-                thinking,
-                created_at,
-                ..
-            } in &whole.messages
-            {
-                let mut hasher = DefaultHasher::new();
-                (role, text, thinking, created_at).hash(&mut hasher);
-                *said.entry(hasher.finish()).or_default() += 1;
-            }
-            said
-        };
-        let here = said(self);
-        let is_here = |(message, count)| here.get(&message).is_some_and(|here| *here >= count);
-        said(other).into_iter().all(is_here)
-    }
-
     /// The first thing that is wrong with the places that messages name, if any.
     pub fn fault(&self) -> Option<String> {
         let count = u32::try_from(self.messages.len()).unwrap_or(u32::MAX);

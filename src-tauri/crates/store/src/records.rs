@@ -13,11 +13,11 @@ use crate::error::StoreError;
 use crate::record::{
     ChatRecord, ChosenPreset, FolderRecord, MessagePlace, MessageRecord, PresetRecord, WholeChat,
 };
-use crate::table::chat::{ChatRow, ChatTable};
+use crate::table::chat::{ChatRow, ChatTable, HIDDEN};
 use crate::table::draft::DraftPlace;
 use crate::table::folder::{FolderRow, FolderTable};
 use crate::table::id::{ChatId, FolderId, MessageId, PresetId};
-use crate::table::message::{ErrorRow, IS_DELETED, MessageState, pack, unpack};
+use crate::table::message::{ErrorRow, IS_DELETED, MessageState, pack};
 use crate::table::preset::{ChatPreset, PresetTable};
 
 /// A chat that is being written into a database, as far as it is there.
@@ -40,6 +40,35 @@ pub struct WrittenChat {
     continues: Option<String>,
     chosen_preset: Option<ChosenPreset>,
     prompt_leaves: Vec<(MessageId, MessagePlace)>,
+}
+
+/// What an import names, as it is in this database.
+pub struct ImportedNames<'a> {
+    /// Its folders, by name.
+    pub folders: &'a HashMap<String, FolderId>,
+    /// Its presets, by name.
+    pub presets: &'a HashMap<String, PresetId>,
+    /// The chat that another one names by this uid, which is given by its number among those that are published; `None`:
+    /// none of this uid came.
+    pub chats: &'a dyn Fn(usize, &str) -> Option<&'a ChatHere>,
+}
+
+/// A chat of an import, as it is in this database.
+#[derive(Debug)]
+pub struct ChatHere {
+    /// The chat.
+    pub id: ChatId,
+    /// The places of its messages, by those in the import; `None`: they are the same.
+    pub places: Option<Vec<u32>>,
+}
+
+impl ChatHere {
+    fn place(&self, place: u32) -> Option<u32> {
+        match &self.places {
+            Some(places) => places.get(place.checked_sub(1)? as usize).copied(),
+            None => Some(place),
+        }
+    }
 }
 
 impl IncomingChat {
@@ -84,8 +113,8 @@ const CHAT: &str = "uid, title, today, created_at, updated_at, leaf, \
      (SELECT name FROM folder WHERE folder.id = chat.folder), pinned_at, archived_at, \
      (SELECT uid FROM chat AS other WHERE other.id = chat.continues AND other.deleted_at IS NULL), \
      (SELECT name FROM preset WHERE preset.id = chosen.preset), chosen.instructions";
-const MESSAGE: &str = "id, parent, shown, role, state, text, thinks, thinking, thinking_ms, tokens, model, stats, \
-     error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, created_at, prompt_leaf, read_again, length_wish";
+const MESSAGE: &str = "id, parent, shown, role, state, text, thinks, thinking, thinking_ms, length_wish, model, stats, \
+     error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, created_at, prompt_leaf, read_again";
 
 impl ChatRecords<'_> {
     /// All chats that are not deleted, in an order that does not depend on the database.
@@ -101,8 +130,16 @@ impl ChatRecords<'_> {
     pub fn of_uid(&self, uid: &str, mark: i64) -> Result<Vec<ChatId>, StoreError> {
         let sql = "SELECT id FROM chat WHERE uid = ?1 AND (deleted_at IS NULL OR deleted_at = ?2)
                    UNION ALL
-                   SELECT id FROM chat WHERE uid > ?1 || '#' AND uid < ?1 || '$' AND deleted_at IS NULL";
+                   SELECT id FROM chat WHERE uid > ?1 || '#' AND uid < ?1 || '$'
+                       AND (deleted_at IS NULL OR deleted_at = ?2)";
         self.ids(sql, (uid, mark))
+    }
+
+    /// A mark that no chat has: below all others, so that what is left of one import is never shown by another, whatever
+    /// the clock says.
+    pub fn free_mark(&self) -> Result<i64, StoreError> {
+        let sql = "SELECT min(coalesce(min(deleted_at), 0), ?1) - 1 FROM chat";
+        Ok(self.db.query_row(sql, [HIDDEN], |row| row.get(0))?)
     }
 
     /// Whether a chat has this uid, be it deleted.
@@ -339,7 +376,7 @@ impl ChatRecords<'_> {
                 message.thinks,
                 message.thinking,
                 message.thinking_ms,
-                pack(&message.tokens),
+                pack(&[]),
                 message.model,
                 message.stats.as_deref().map(RawValue::get),
                 message.error.as_ref().map(|error| &error.code),
@@ -355,18 +392,18 @@ impl ChatRecords<'_> {
         Ok(MessageId(self.db.last_insert_rowid()))
     }
 
-    /// Shows all that was written with this mark, and sets what its chats name: `folders` and `presets` say what each name of
-    /// the export is here. In a transaction, with what was made of them.
+    /// Shows all that was written with this mark, and sets what its chats name. In a transaction, with what was made of
+    /// their folders and presets.
     pub fn publish(
         &self,
         mark: i64,
-        folders: &HashMap<String, FolderId>,
-        presets: &HashMap<String, PresetId>,
+        names: &ImportedNames<'_>,
         chats: &[WrittenChat],
     ) -> Result<(), StoreError> {
-        for chat in chats {
+        for (at, chat) in chats.iter().enumerate() {
             if let Some(chosen) = &chat.chosen_preset {
-                let preset = chosen.preset.as_ref().and_then(|name| presets.get(name));
+                let preset = chosen.preset.as_ref();
+                let preset = preset.and_then(|name| names.presets.get(name));
                 let table = PresetTable { db: self.db };
                 let chosen = ChatPreset {
                     preset: preset.copied(),
@@ -374,13 +411,13 @@ impl ChatRecords<'_> {
                 };
                 table.choose(DraftPlace::Chat(chat.id), Some(&chosen))?;
             }
-            let folder = chat.folder.as_ref().and_then(|name| folders.get(name));
-            if let Some(folder) = folder {
+            let folder = chat.folder.as_ref();
+            if let Some(folder) = folder.and_then(|name| names.folders.get(name)) {
                 self.db
                     .prepare_cached("UPDATE chat SET folder = ?2 WHERE id = ?1")?
                     .execute((chat.id.0, folder.0))?;
             }
-            self.link(chat, mark)?;
+            self.link(chat, mark, &|uid| (names.chats)(at, uid))?;
         }
         self.db.execute(
             "UPDATE chat SET deleted_at = NULL WHERE deleted_at = ?1",
@@ -420,29 +457,48 @@ impl ChatRecords<'_> {
 
     /// Sets what of a chat names other chats. One that is not there is not named; a question that is answered from it
     /// names no message, and is refused another answer.
-    fn link(&self, chat: &WrittenChat, mark: i64) -> Result<(), StoreError> {
-        const OTHER: &str =
-            "(SELECT id FROM chat WHERE uid = ?2 AND (deleted_at IS NULL OR deleted_at = ?3)
-                              ORDER BY deleted_at IS NULL LIMIT 1)";
-        if let Some(other) = &chat.continues {
-            let sql = format!("UPDATE chat SET continues = {OTHER} WHERE id = ?1");
+    fn link<'a>(
+        &self,
+        chat: &WrittenChat,
+        mark: i64,
+        came: &dyn Fn(&str) -> Option<&'a ChatHere>,
+    ) -> Result<(), StoreError> {
+        if let Some(uid) = &chat.continues {
+            let id = match came(uid) {
+                Some(other) => Some(other.id.0),
+                None => self.with_uid(uid, mark)?,
+            };
             self.db
-                .prepare_cached(&sql)?
-                .execute((chat.id.0, other, mark))?;
+                .prepare_cached("UPDATE chat SET continues = ?2 WHERE id = ?1")?
+                .execute((chat.id.0, id))?;
         }
         for (message, leaf) in &chat.prompt_leaves {
+            let (id, place) = match came(&leaf.chat) {
+                Some(other) => (Some(other.id.0), other.place(leaf.message)),
+                None => (self.with_uid(&leaf.chat, mark)?, Some(leaf.message)),
+            };
             let sql = format!(
                 "UPDATE message SET prompt_leaf = coalesce(
                      (SELECT other.id FROM message AS other
-                      WHERE other.chat = {OTHER} AND other.id NOT IN (SELECT message FROM deleted_message)
-                      ORDER BY other.id LIMIT 1 OFFSET ?4 - 1), {NO_MESSAGE}
+                      WHERE other.chat = ?2 AND other.id NOT IN (SELECT message FROM deleted_message)
+                      ORDER BY other.id LIMIT 1 OFFSET ?3 - 1), {NO_MESSAGE}
                  ) WHERE id = ?1"
             );
-            self.db
-                .prepare_cached(&sql)?
-                .execute((message.0, &leaf.chat, mark, leaf.message))?;
+            self.db.prepare_cached(&sql)?.execute((
+                message.0,
+                id.filter(|_| place.is_some()),
+                place.unwrap_or(1),
+            ))?;
         }
         Ok(())
+    }
+
+    /// A chat of this uid: one that was written with this mark, else one that is not deleted.
+    fn with_uid(&self, uid: &str, mark: i64) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT id FROM chat WHERE uid = ?1 AND (deleted_at IS NULL OR deleted_at = ?2)
+                   ORDER BY deleted_at IS NULL LIMIT 1";
+        let mut read = self.db.prepare_cached(sql)?;
+        Ok(read.query_row((uid, mark), |row| row.get(0)).optional()?)
     }
 
     /// All folders in the user's order.
@@ -489,10 +545,9 @@ fn message(row: &Row<'_>) -> rusqlite::Result<([Option<i64>; 4], MessageRecord)>
     let record = MessageRecord {
         state,
         thinks: row.get(6)?,
-        length_wish: row.get(21)?,
+        length_wish: row.get(9)?,
         thinking: row.get(7)?,
         thinking_ms: row.get(8)?,
-        tokens: unpack(row.get_ref(9)?.as_blob()?),
         model: row.get(10)?,
         stats: row
             .get::<_, Option<String>>(11)?

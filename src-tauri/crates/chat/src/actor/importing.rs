@@ -17,9 +17,7 @@ impl ChatActor {
         if self.import.is_some() {
             return Err(Failure::other("Another import is still running."));
         }
-        self.import = Some(Importing::begin(
-            self.clock.now().timestamp().as_millisecond(),
-        ));
+        self.import = Some(Importing::begin(&self.store, self.now())?);
         Ok(())
     }
 

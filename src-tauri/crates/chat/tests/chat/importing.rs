@@ -6,7 +6,7 @@ use chat::{ChatEvent, Failure, FolderRecord, PresetRecord, RunningImport, Store,
 use serde_json::value::RawValue;
 use store::{ChosenPreset, faults};
 
-use crate::scripted::{Bench, Script, Step, SteppingClock, TIMING, TODAY};
+use crate::scripted::{Bench, Script, Step, TIMING, TODAY};
 
 const DAY: &str = "2026-03-05";
 
@@ -130,6 +130,229 @@ fn what_is_here_already_is_left_out_and_what_went_on_is_added() {
         .collect();
     bench.chat.delete(all).unwrap();
     assert_eq!(import(&bench, more).unwrap().added, 3);
+}
+
+/// The chats with one more message behind the first of them.
+fn gone_on(mut chats: Vec<WholeChat>, text: &str) -> Vec<WholeChat> {
+    let chat = &mut chats[0];
+    let last = chat.messages.last().unwrap().clone();
+    chat.messages.push(store::MessageRecord {
+        id: last.id + 1,
+        parent: Some(last.id),
+        text: text.into(),
+        ..last
+    });
+    chat.chat.leaf = Some(last.id + 1);
+    chats
+}
+
+#[test]
+fn a_chat_that_comes_twice_in_one_import_is_added_once() {
+    let bench = Bench::new();
+    let [a] = &chats(1, "x")[..] else { panic!() };
+    import(&bench, vec![a.clone()]).unwrap();
+    let b = gone_on(vec![a.clone()], "Later").remove(0);
+    let counts = import(&bench, vec![b.clone(), b.clone()]).unwrap();
+    assert_eq!((counts.added, counts.changed, counts.known), (1, 1, 1));
+    // The same where none of them is here.
+    let bench = Bench::new();
+    let counts = import(&bench, vec![a.clone(), b.clone(), b.clone(), a.clone()]).unwrap();
+    assert_eq!((counts.added, counts.changed, counts.known), (2, 1, 2));
+    assert_eq!(import(&bench, vec![b, a.clone()]).unwrap().known, 2);
+}
+
+#[test]
+fn states_of_one_chat_in_one_import_have_uids_of_their_own() {
+    let bench = Bench::new();
+    let a = chats(1, "x").remove(0);
+    let mut all: Vec<_> = ["B", "C", "D"]
+        .map(|text| gone_on(vec![a.clone()], text).remove(0))
+        .into();
+    // One that has the uid which a later state would get.
+    let mut taken = chats(1, "y").remove(0);
+    taken.chat.uid = store::later_uid(&a.chat.uid, 2);
+    all.insert(1, taken);
+    all.insert(0, a);
+    assert_eq!(import(&bench, all.clone()).unwrap().added, 5);
+    let uids: std::collections::BTreeSet<String> = bench
+        .chat
+        .snapshot()
+        .unwrap()
+        .chats
+        .iter()
+        .map(|chat| bench.chat.record(chat.id).unwrap().chat.uid)
+        .collect();
+    assert_eq!(uids.len(), 5, "{uids:?}");
+    assert_eq!(import(&bench, all).unwrap().known, 5);
+}
+
+#[test]
+fn many_states_of_one_chat_take_as_long_as_many_chats() {
+    let took = |chats: Vec<WholeChat>| {
+        let (bench, count) = (Bench::new(), chats.len());
+        let begun = Instant::now();
+        assert_eq!(import(&bench, chats).unwrap().added, count);
+        begun.elapsed()
+    };
+    let first = chats(1, "x").remove(0);
+    let states = (0..3000).map(|at| gone_on(vec![first.clone()], &at.to_string()).remove(0));
+    let states: Vec<_> = states.collect();
+    let mut apart = states.clone();
+    for (at, whole) in apart.iter_mut().enumerate() {
+        whole.chat.uid = at.to_string();
+    }
+    let (apart, states) = (took(apart), took(states));
+    assert!(
+        states < 3 * apart,
+        "{states:?}, and {apart:?} of as many chats"
+    );
+}
+
+/// Two chats of one store: "first", "second", "third", and a summary of it up to "second".
+fn summed_up() -> Vec<WholeChat> {
+    let mut both = chats(2, "x");
+    let [of, summary] = &mut both[..] else {
+        panic!()
+    };
+    for (id, text) in [(2, "second"), (3, "third")] {
+        let message = store::MessageRecord {
+            id,
+            parent: Some(1),
+            text: text.into(),
+            ..of.messages[0].clone()
+        };
+        of.messages.push(message);
+    }
+    of.chat.leaf = Some(2);
+    summary.messages[0].prompt_leaf = Some(store::MessagePlace {
+        chat: of.chat.uid.clone(),
+        message: 2,
+    });
+    summary.chat.continues = Some(of.chat.uid.clone());
+    both
+}
+
+/// What the summary is of, by the text of its message; `None`: nothing.
+fn summed_up_message(bench: &Bench, title: &str) -> Option<String> {
+    let chats = bench.chat.snapshot().unwrap().chats;
+    let records: Vec<_> = chats
+        .iter()
+        .map(|chat| bench.chat.record(chat.id).unwrap())
+        .collect();
+    let summary = records.iter().find(|it| it.chat.title == title).unwrap();
+    let place = summary.messages[0].prompt_leaf.clone()?;
+    let of = records.iter().find(|it| it.chat.uid == place.chat).unwrap();
+    assert_eq!(summary.chat.continues.as_ref(), Some(&of.chat.uid));
+    Some(of.messages[place.message as usize - 1].text.clone())
+}
+
+fn chat_titled(bench: &Bench, title: &str) -> chat::ChatId {
+    let chats = bench.chat.snapshot().unwrap().chats;
+    chats.iter().find(|it| it.title == title).unwrap().id
+}
+
+#[test]
+fn a_summary_that_is_imported_again_is_of_the_chat_that_came_with_it() {
+    let both = summed_up();
+    let [of, summary] = [0, 1].map(|at| both[at].chat.title.clone());
+    let second = Some("second".to_owned());
+
+    let bench = Bench::new();
+    import(&bench, both.clone()).unwrap();
+    assert_eq!(summed_up_message(&bench, &summary), second);
+    // The chat is here in another state: it is added beside that one.
+    let view = bench.chat.open_chat(chat_titled(&bench, &of)).unwrap();
+    let message = view.messages.iter().find(|it| it.text == "second").unwrap();
+    bench.chat.delete_message(message.id).unwrap();
+    bench.chat.delete([chat_titled(&bench, &summary)]).unwrap();
+    let counts = import(&bench, both.clone()).unwrap();
+    assert_eq!((counts.added, counts.changed), (2, 1));
+    assert_eq!(summed_up_message(&bench, &summary), second);
+
+    // All that it says is here, at other places: before the summary, and after it.
+    for at_end in [false, true] {
+        let bench = Bench::new();
+        import(&bench, vec![both[0].clone()]).unwrap();
+        let mut shorter = both.clone();
+        shorter[0].messages.remove(0);
+        for (place, message) in (1..).zip(&mut shorter[0].messages) {
+            (message.id, message.parent) = (place, None);
+        }
+        shorter[0].chat.leaf = Some(1);
+        shorter[1].messages[0].prompt_leaf.as_mut().unwrap().message = 1;
+        if at_end {
+            shorter.reverse();
+        }
+        let counts = import(&bench, shorter).unwrap();
+        assert_eq!((counts.added, counts.known), (1, 1));
+        assert_eq!(summed_up_message(&bench, &summary), second);
+    }
+
+    // Of two exports in one import, each summary is of the state that came with it.
+    let bench = Bench::new();
+    let mut later = both.clone();
+    later[0].messages.remove(0);
+    for (place, message) in (1..).zip(&mut later[0].messages) {
+        (message.id, message.parent) = (place, None);
+        message.text += " edited";
+    }
+    later[0].chat.leaf = Some(1);
+    later[1].chat.uid = "another".into();
+    later[1].chat.title = "Another".into();
+    later[1].messages[0].prompt_leaf.as_mut().unwrap().message = 1;
+    import(&bench, [both, later].concat()).unwrap();
+    assert_eq!(summed_up_message(&bench, &summary), second);
+    let edited = Some("second edited".to_owned());
+    assert_eq!(summed_up_message(&bench, "Another"), edited);
+}
+
+#[test]
+fn the_model_reads_the_text_of_an_imported_answer() {
+    let mut bench = Bench::new();
+    let mut whole = chats(1, "x").remove(0);
+    let answer = r#"{"id":2,"parent":1,"role":"assistant","state":"done","text":"Hi.","tokens":[4294967295,7],
+        "model":"Demo model","createdAt":100}"#;
+    whole.messages.push(serde_json::from_str(answer).unwrap());
+    whole.chat.leaf = Some(2);
+    import(&bench, vec![whole]).unwrap();
+    let chat = chat_titled(&bench, "Chat 0");
+    bench.ask(Some(chat), "Go on");
+    let asked = bench.script.last_turn().history;
+    assert_eq!((asked[1].text.as_str(), &asked[1].ids), ("Hi.", &None));
+}
+
+#[test]
+fn a_chat_from_the_future_is_imported_as_of_today() {
+    let mut bench = Bench::new();
+    let mut whole = chats(1, "x").remove(0);
+    whole.chat.updated_at = i64::MAX;
+    import(&bench, vec![whole]).unwrap();
+    let chat = bench.ask(None, "Now").chat;
+    let chats = bench.chat.snapshot().unwrap().chats;
+    assert_eq!(chats[0].id, chat.id, "{chats:?}");
+}
+
+#[test]
+fn two_imports_at_one_moment_of_any_clock_are_apart() {
+    for now in [
+        "1970-01-01T00:00:00+00:00[UTC]",
+        "1960-01-01T00:00:00+00:00[UTC]",
+        TODAY,
+    ] {
+        let timing = chat::Timing {
+            purge_after: Duration::from_secs(3600),
+            ..TIMING
+        };
+        let store = Store::in_memory().unwrap();
+        // What another import left, of which nothing was purged yet.
+        let mut left = chat::Importing::begin(&store, 0).unwrap();
+        left.add(&store, chats(1, "left").remove(0)).unwrap();
+        left.write(&store, Duration::MAX).unwrap();
+        let bench = Bench::timed(store, &Script::default(), now, timing);
+        import(&bench, chats(2, "x")).unwrap();
+        assert_eq!(titles(&bench).len(), 2, "{now}");
+        assert_eq!(bench.chat.bin().unwrap(), [], "{now}");
+    }
 }
 
 fn preset(name: &str, instructions: &str) -> PresetRecord {
@@ -301,10 +524,7 @@ fn a_message_that_was_deleted_here_comes_back_with_an_earlier_export() {
 fn an_import_that_ends_before_it_is_whole_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
-    // No two imports begin at one moment.
-    let clock = Box::new(SteppingClock::default());
-    let store = Store::open(&path).unwrap();
-    let bench = Bench::clocked(store, &Script::default(), clock, TIMING);
+    let bench = Bench::on_file(&path, &Script::default());
     let mut dropped = RunningImport::begin(&bench.chat).unwrap();
     for whole in chats(20, &"long ".repeat(5000)) {
         dropped.add(whole).unwrap();

@@ -93,8 +93,8 @@ pub enum ChatField {
     Deleted,
 }
 
-/// `deleted_at` of a chat that is hidden. An import has a mark of its own, which is the negative of a time.
-const HIDDEN: i64 = -1;
+/// `deleted_at` of a chat that is hidden. An import has a mark of its own, below that.
+pub(crate) const HIDDEN: i64 = -1;
 
 /// Chats, each with what one of its fields is set to.
 pub type ChatValues = Vec<(ChatId, Option<i64>)>;
