@@ -153,32 +153,43 @@ impl MessageTable<'_> {
         Ok(shown.is_some())
     }
 
-    /// Purges the messages that were deleted before a moment, from the WAL too, for at most the given time.
+    /// Moves the dates at which messages were deleted, but not beyond `now`.
+    pub fn move_deleted(&self, by: i64, now: i64) -> Result<(), StoreError> {
+        self.db.execute(
+            "UPDATE deleted_message SET deleted_at = min(min(deleted_at, ?2) + ?1, ?2)",
+            [by, now],
+        )?;
+        Ok(())
+    }
+
+    /// Purges the messages that were deleted before a moment, with all below them, from the WAL too, for at most the given
+    /// time.
     pub fn purge(&self, deleted_before: i64, within: Duration) -> Result<Purged, StoreError> {
         let end = Instant::now() + within;
         let transaction = self.db.unchecked_transaction()?;
-        // Of each, what follows it goes first.
         let mut next = transaction.prepare_cached(
-            "SELECT deleted_message.message, message.chat FROM deleted_message JOIN message ON message.id = deleted_message.message
-             WHERE deleted_at < ?1 ORDER BY deleted_message.message DESC LIMIT 1",
+            "SELECT message FROM deleted_message WHERE deleted_at < ?1 ORDER BY message DESC LIMIT 1",
         )?;
         let mut purged = Purged::default();
-        while let Some((message, chat)) = next
-            .query_row([deleted_before], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get(1).map(ChatId)?))
-            })
+        while let Some(message) = next
+            .query_row([deleted_before], |row| row.get(0))
             .optional()?
         {
-            purged.more = Instant::now() >= end;
+            for (message, chat) in self.below(message)? {
+                purged.more = Instant::now() >= end;
+                if purged.more {
+                    break;
+                }
+                purged.chats.insert(chat);
+                for sql in [
+                    "UPDATE message SET shown = NULL WHERE shown = ?1",
+                    "DELETE FROM message WHERE id = ?1",
+                ] {
+                    transaction.prepare_cached(sql)?.execute([message])?;
+                }
+            }
             if purged.more {
                 break;
-            }
-            purged.chats.insert(chat);
-            for sql in [
-                "UPDATE message SET shown = NULL WHERE shown = ?1",
-                "DELETE FROM message WHERE id = ?1",
-            ] {
-                transaction.prepare_cached(sql)?.execute([message])?;
             }
         }
         drop(next);
@@ -187,5 +198,19 @@ impl MessageTable<'_> {
             empty_wal(self.db);
         }
         Ok(purged)
+    }
+
+    /// A message with all that follows it, the last one first: what was deleted below it at a later date goes with it.
+    fn below(&self, message: i64) -> Result<Vec<(i64, ChatId)>, StoreError> {
+        let mut read = self.db.prepare_cached(
+            "WITH RECURSIVE down (id) AS (
+                 SELECT ?1
+                 UNION ALL
+                 SELECT message.id FROM down JOIN message ON message.parent = down.id
+             )
+             SELECT message.id, message.chat FROM down JOIN message ON message.id = down.id ORDER BY message.id DESC",
+        )?;
+        let rows = read.query_map([message], |row| Ok((row.get(0)?, ChatId(row.get(1)?))))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 }

@@ -160,6 +160,20 @@ fn deleted_messages_are_purged_in_parts() {
 }
 
 #[test]
+fn a_message_is_purged_with_what_was_deleted_below_it_at_a_later_date() {
+    let tree = tree();
+    let messages = tree.store.messages();
+    messages.delete(tree.second, 10_000).unwrap();
+    messages.delete(tree.answers[1], 500).unwrap();
+    assert!(messages.purge(1_000, Duration::ZERO).unwrap().more);
+    let purged = messages.purge(1_000, LONG).unwrap();
+    assert_eq!((purged.chats.len(), purged.more), (1, false));
+    assert!(messages.undelete(tree.second).is_err());
+    assert_eq!(messages.purge(i64::MAX, LONG).unwrap(), Purged::default());
+    assert_eq!(messages.tree(tree.chat).unwrap().len(), 2);
+}
+
+#[test]
 fn a_long_branch_is_deleted_at_once() {
     let store = Store::in_memory().unwrap();
     let (id, first) = chat(&store, "Long", "0");
