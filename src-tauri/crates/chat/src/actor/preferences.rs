@@ -15,7 +15,7 @@ impl ChatActor {
             _ => format!("changed {} settings", names.len()),
         };
         let revert = self.set_settings(settings)?;
-        self.record_step(names.join(", "), label, None, revert);
+        self.record_step(names.join(", "), label, revert);
         Ok(self.settings.clone())
     }
 

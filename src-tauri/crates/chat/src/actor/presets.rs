@@ -54,7 +54,6 @@ impl ChatActor {
         self.record_step(
             format!("preset {}", id.0),
             format!("changed the preset “{name}”"),
-            None,
             revert,
         );
         Ok(id)
@@ -156,7 +155,7 @@ impl ChatActor {
         };
         let merges = format!("{chat:?} {:?}", chosen.preset);
         let revert = self.set_chat_preset(chat, Some(chosen))?;
-        self.record_step(merges, label, chat, revert);
+        self.record_choice(merges, label, chat, revert);
         Ok(())
     }
 

@@ -49,16 +49,25 @@ impl ChatActor {
     }
 
     /// As [`record`](Self::record), of what is changed in small steps, as by typing: what goes on with the last step soon
-    /// after it is taken back with it.
-    pub(super) fn record_step(
+    /// after it is taken back with it. Without a chat it is a change of the next new one.
+    pub(super) fn record_choice(
         &mut self,
         step: String,
         label: String,
         chat: Option<ChatId>,
         revert: Revert,
     ) {
+        let change = Change {
+            of_new_chat: chat.is_none(),
+            ..Change::new(label, chat, revert)
+        };
+        self.undo.record_step(step, change);
+    }
+
+    /// The same, of what is no chat's.
+    pub(super) fn record_step(&mut self, step: String, label: String, revert: Revert) {
         self.undo
-            .record_step(step, Change::new(label, chat, revert));
+            .record_step(step, Change::new(label, None, revert));
     }
 
     /// Takes the last change back.

@@ -66,6 +66,8 @@ pub(crate) struct Change<A> {
     pub(super) label: String,
     /// The chat that it concerns.
     pub(super) chat: Option<ChatId>,
+    /// Whether it concerns the chat that the next first message begins.
+    pub(super) of_new_chat: bool,
     /// Whether it is one of the chat's messages, which wait for their answer to end.
     pub(super) in_branch: bool,
     /// The answer that it has the model write.
@@ -80,6 +82,7 @@ impl<A> Change<A> {
         Change {
             label,
             chat,
+            of_new_chat: false,
             in_branch: false,
             answer: None,
             revert,
@@ -177,8 +180,16 @@ impl<A> UndoStack<A> {
 
     /// Drops the changes to chats that are gone for good.
     pub(super) fn forget(&mut self, chats: &[ChatId]) {
-        for stack in [&mut self.done, &mut self.undone] {
-            stack.retain(|change| change.chat.is_none_or(|chat| !chats.contains(&chat)));
-        }
+        self.retain(|change| change.chat.is_none_or(|chat| !chats.contains(&chat)));
+    }
+
+    /// Drops the changes to the new chat, which has begun: the next one is another.
+    pub(super) fn forget_new_chat(&mut self) {
+        self.retain(|change| !change.of_new_chat);
+    }
+
+    fn retain(&mut self, stays: impl Fn(&Change<A>) -> bool) {
+        self.done.retain(&stays);
+        self.undone.retain(&stays);
     }
 }

@@ -72,7 +72,8 @@ impl ChatActor {
         }
         let now = self.clock.now();
         let at = now.timestamp().as_second();
-        let was_chosen = chat.is_none() && self.chosen_preset(None)?.is_some();
+        let is_new = chat.is_none();
+        let was_chosen = is_new && self.chosen_preset(None)?.is_some();
         let store = chat.map_or(&self.store, |chat| self.store_of(chat));
         let (chat, before, answer) = store.transaction(|store| {
             let (place, chat, parent) = match chat {
@@ -105,6 +106,9 @@ impl ChatActor {
             taken(store, place)?;
             Ok::<_, Failure>((chat, parent, answer))
         })?;
+        if is_new {
+            self.undo.forget_new_chat();
+        }
         if was_chosen {
             self.emit_chosen(None)?;
         }

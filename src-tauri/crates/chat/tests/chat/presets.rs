@@ -220,6 +220,26 @@ fn what_is_typed_at_a_stretch_is_undone_at_once() {
 }
 
 #[test]
+fn what_was_chosen_for_a_chat_that_began_is_not_undone_in_the_next() {
+    let mut bench = Bench::new();
+    let [poet, coder] =
+        ["poet", "coder"].map(|name| bench.chat.save_preset(None, preset(name)).unwrap());
+    choose(&bench, None, Some(poet), "");
+    choose(&bench, None, Some(coder), "");
+    let chat = bench.ask(None, "Hello?").chat.id;
+    assert_eq!(undo(&bench).as_deref(), Some("added the preset “coder”"));
+    assert_eq!(bench.chat.snapshot().unwrap().new_chat_preset, None);
+    let view = bench.chat.open_chat(chat).unwrap();
+    assert_eq!(view.preset.unwrap().preset, Some(coder));
+    // Nor is it done again there.
+    choose(&bench, None, Some(poet), "");
+    undo(&bench);
+    bench.ask(None, "Hello?");
+    bench.chat.redo().unwrap();
+    assert_eq!(bench.chat.snapshot().unwrap().new_chat_preset, None);
+}
+
+#[test]
 fn a_name_stands_for_one_preset() {
     let bench = Bench::new();
     let poet = bench.chat.save_preset(None, preset("Poet")).unwrap();
