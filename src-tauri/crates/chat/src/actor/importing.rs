@@ -1,9 +1,10 @@
 //! An import. What ends before it is whole leaves nothing to see: its chats are hidden, and the next purge removes them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use store::{FolderRecord, PresetRecord, StoreError, WholeChat};
 
+use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::{Failure, FailureCode};
@@ -51,7 +52,7 @@ impl ChatActor {
 
     pub(crate) fn end_import(&mut self) -> Result<ImportCounts, Failure> {
         let import = self.import.take().ok_or_else(no_import)?;
-        self.purge_due = Instant::now();
+        self.purging = Daily::after(Duration::ZERO);
         let Published {
             chats,
             folders,
@@ -90,7 +91,7 @@ impl ChatActor {
 
     pub(crate) fn drop_import(&mut self) {
         if self.import.take().is_some() {
-            self.purge_due = Instant::now();
+            self.purging = Daily::after(Duration::ZERO);
         }
     }
 }

@@ -2,8 +2,10 @@
 
 mod answering;
 mod answers;
+mod bin_clock;
 mod context;
 mod counted;
+mod daily;
 mod folders;
 mod forking;
 mod importing;
@@ -42,8 +44,8 @@ use jiff::civil::Date;
 use store::{ChatId, Copy, DatabaseCopy, Purged, Store, StoreError};
 
 use self::answers::AnswerQueue;
+use self::daily::Daily;
 use self::model_slot::ModelSlot;
-use self::state::BIN;
 pub use self::state::{AtEnd, Timing};
 pub(crate) use self::state::{ChatActor, Request};
 pub use self::summary::summary_question;
@@ -51,6 +53,7 @@ pub use self::turn::asking_for;
 pub(crate) use self::undo::TakenBack;
 use self::undo_stack::UndoStack;
 use self::unsaved::Unsaved;
+use self::verbs::NEW_CHAT;
 use crate::clock::Clock;
 use crate::counting;
 use crate::failure::{Failure, FailureCode};
@@ -78,10 +81,6 @@ pub(crate) fn start(
     let (jobs, work) = channel();
     let settings = Settings::read(&store)?;
     let interrupt = Arc::new(AtomicBool::new(false));
-    let (purge_due, copy_due) = (
-        Instant::now() + timing.purge_after,
-        Instant::now() + timing.copy_after,
-    );
     let (counting, to_count) = channel();
     let actor = ChatActor {
         store,
@@ -102,8 +101,8 @@ pub(crate) fn start(
         counting,
         counted: None,
         timing,
-        purge_due,
-        copy_due,
+        purging: Daily::after(timing.purge_after),
+        copying: Daily::after(timing.copy_after),
         has_ended: false,
         mailbox: mailbox.clone(),
     };
@@ -219,41 +218,46 @@ impl ChatActor {
             // The chat may be gone meanwhile.
             tracing::debug!(%failure, "a draft was not read ahead");
         }
-        if self.purge_due().is_some_and(|due| due <= Instant::now()) {
-            self.purge();
+        let today = self.clock.now().date();
+        if self.may_purge() && self.purging.is_due(today) {
+            self.purge(today);
         }
-        if self.copy_due <= Instant::now() {
-            self.copy_due = Instant::now() + DAY;
-            self.copy_database();
+        if self.copying.is_due(today) {
+            self.copying.done_for(today);
+            self.copy_database(today);
         }
     }
 
-    /// When the next purge is; `None`: what would be purged is being written.
-    fn purge_due(&self) -> Option<Instant> {
-        let is_free = self.import.is_none() && Arc::strong_count(&self.forks) == 1;
-        is_free.then_some(self.purge_due)
+    /// Whether nothing is being written that a purge would take: it is hidden until it is whole.
+    fn may_purge(&self) -> bool {
+        self.import.is_none() && !self.is_forking()
+    }
+
+    /// Whether a branch is being copied into a chat of its own.
+    fn is_forking(&self) -> bool {
+        Arc::strong_count(&self.forks) > 1
     }
 
     /// Removes some of what was deleted long ago.
-    fn purge(&mut self) {
-        let pause = match self.purge_some() {
-            Ok(true) => PURGE_PAUSE,
+    fn purge(&mut self, today: Date) {
+        match self.purge_some() {
+            Ok(true) => self.purging = Daily::after(PURGE_PAUSE),
             Ok(false) => {
                 self.retain_chats(&BTreeSet::new());
-                DAY
+                self.purging.done_for(today);
             }
             // With a full disk the chats can still be read.
             Err(error) => {
                 tracing::warn!(%error, "what expired was not purged");
-                DAY
+                self.retain_chats(&BTreeSet::new());
+                self.purging.failed();
             }
-        };
-        self.purge_due = Instant::now() + pause;
+        }
     }
 
     /// Whether there is more.
     fn purge_some(&self) -> Result<bool, StoreError> {
-        let expired = self.now() - BIN;
+        let expired = self.expired();
         if self.store.chats().purge(expired, PURGING)? {
             return Ok(true);
         }
@@ -269,6 +273,7 @@ impl ChatActor {
         match self.ids_of_all() {
             Ok(mut chats) => {
                 chats.retain(|chat| !changed.contains(chat));
+                chats.push(NEW_CHAT);
                 self.submit_job(Job::RetainChats(chats));
             }
             Err(error) => tracing::warn!(%error, "KV caches of purged chats were not erased"),
@@ -276,11 +281,11 @@ impl ChatActor {
     }
 
     /// On a thread of its own: a large file takes a while, and nobody is to wait for it.
-    fn copy_database(&self) {
+    fn copy_database(&self, today: Date) {
         let Some(path) = self.store.path().map(Path::to_owned) else {
             return;
         };
-        let day = self.clock.now().date().to_string();
+        let day = today.to_string();
         let mailbox = self.mailbox.clone();
         let copy = move || {
             let problem = match store::daily_copy(&path, &day) {
@@ -306,8 +311,11 @@ impl ChatActor {
         let idle = if self.answers.busy() {
             Instant::now() + DAY
         } else {
-            let purge = self.purge_due().unwrap_or(self.copy_due);
-            purge.min(self.copy_due)
+            let copy = self.copying.due();
+            match self.may_purge() {
+                true => copy.min(self.purging.due()),
+                false => copy,
+            }
         };
         let others = [self.answers.due(), self.unsaved.due(), self.unload_due()];
         others.into_iter().flatten().fold(idle, Instant::min)

@@ -2,10 +2,11 @@
 //! returns what was done, as undo names it.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::Duration;
 
 use store::{ChatField, ChatId, ChatRow, ChatValues, FolderId, StoreError};
 
+use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
@@ -46,7 +47,7 @@ impl ChatActor {
 
     pub(crate) fn delete(&mut self, chats: &[ChatId]) -> Result<String, Failure> {
         let label = format!("deleted {}", self.named(chats)?);
-        self.change(label, ChatField::Deleted, chats, Some(self.now()))
+        self.change(label, ChatField::Deleted, chats, Some(self.deletion_date()))
     }
 
     pub(crate) fn restore(&mut self, chats: &[ChatId]) -> Result<String, Failure> {
@@ -64,7 +65,7 @@ impl ChatActor {
     pub(crate) fn delete_for_good(&mut self, chats: &[ChatId]) -> Result<(), Failure> {
         let expired = self.store.chats().expire(chats)?;
         self.undo.forget(&expired);
-        self.purge_due = Instant::now();
+        self.purging = Daily::after(Duration::ZERO);
         self.retain_chats(&BTreeSet::new());
         Ok(())
     }
@@ -116,7 +117,7 @@ impl ChatActor {
     }
 
     pub(super) fn put_into_bin(&mut self, chats: &[ChatId]) -> Result<Revert, Failure> {
-        let at = Some(self.now());
+        let at = Some(self.deletion_date());
         let values = chats.iter().map(|chat| (*chat, at)).collect();
         self.set(ChatField::Deleted, values)
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use store::{Store, StoreError};
 
+use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo_stack::UndoStack;
 use crate::actor::unsaved::Unsaved;
@@ -101,7 +102,7 @@ impl ChatActor {
         if before.load_options() != self.settings.load_options() {
             self.reopen_model();
         }
-        self.purge_due = std::time::Instant::now() + self.timing.purge_after;
+        self.purging = Daily::after(self.timing.purge_after);
         Ok(())
     }
 }

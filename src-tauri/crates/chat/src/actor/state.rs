@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use store::{ChatId, MessageId, MessageTable, Store};
 
 use crate::actor::answers::AnswerQueue;
 use crate::actor::counted::CountedBranch;
+use crate::actor::daily::Daily;
 use crate::actor::model_slot::ModelSlot;
 use crate::actor::undo_stack::UndoStack;
 use crate::actor::unsaved::Unsaved;
@@ -96,8 +97,8 @@ pub(crate) struct ChatActor {
     pub(super) counting: Sender<CountRequest>,
     pub(super) counted: Option<CountedBranch>,
     pub(super) timing: Timing,
-    pub(super) purge_due: Instant,
-    pub(super) copy_due: Instant,
+    pub(super) purging: Daily,
+    pub(super) copying: Daily,
     /// Nothing that is written from now on is kept: every verb fails.
     pub(crate) has_ended: bool,
     /// For threads that report to this one.

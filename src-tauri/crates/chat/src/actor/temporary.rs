@@ -1,10 +1,11 @@
 //! Temporary chats: what is said in them is in memory alone, until the user keeps one.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::Duration;
 
 use store::{ChatField, ChatId, ChatPreset, DraftPlace, Store, WholeChat};
 
+use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
@@ -97,7 +98,7 @@ impl ChatActor {
             self.temporary.chats().delete(chat, at)?;
             return Err(error.into());
         }
-        self.purge_due = Instant::now();
+        self.purging = Daily::after(Duration::ZERO);
         self.leave(vec![kept])?;
         self.retain_chats(&BTreeSet::new());
         self.emit_changed(chat)?;

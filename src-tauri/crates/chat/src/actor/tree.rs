@@ -195,7 +195,7 @@ impl ChatActor {
         leaf: Option<MessageId>,
     ) -> Result<Option<MessageId>, Failure> {
         self.refuse_change(chat)?;
-        let (at, before) = (self.now(), self.chat_row(chat)?.leaf);
+        let (at, before) = (self.deletion_date(), self.chat_row(chat)?.leaf);
         self.store_of(chat).transaction(|store| {
             let messages = store.messages();
             if hidden {

@@ -1,6 +1,7 @@
-//! A clock that stands still, one that goes on when it is looked at, and the timing of the tests.
+//! A clock that stands still, one that a test sets, one that goes on when it is looked at, and the timing of the tests.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chat::{Clock, Timing};
@@ -10,6 +11,26 @@ pub struct FixedClock(pub &'static str);
 impl Clock for FixedClock {
     fn now(&self) -> jiff::ZonedDateTime {
         self.0.parse().unwrap()
+    }
+}
+
+/// Shows what it was last set to.
+#[derive(Clone)]
+pub struct SetClock(Arc<Mutex<jiff::ZonedDateTime>>);
+
+impl SetClock {
+    pub fn at(now: &str) -> SetClock {
+        SetClock(Arc::new(Mutex::new(now.parse().unwrap())))
+    }
+
+    pub fn set(&self, now: &str) {
+        *self.0.lock().unwrap() = now.parse().unwrap();
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> jiff::ZonedDateTime {
+        self.0.lock().unwrap().clone()
     }
 }
 

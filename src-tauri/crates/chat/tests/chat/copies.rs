@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use chat::{ChatEvent, Failure, FailureCode, Store, StoreError, Timing};
 
+use crate::clocks::SetClock;
 use crate::scripted::{Bench, EVENT_TIMEOUT, Script, TIMING, TODAY};
 
 const AT_ONCE: Timing = Timing {
@@ -19,7 +20,11 @@ fn bench(path: &Path) -> Bench {
 }
 
 fn until_copied(folder: &Path) -> PathBuf {
-    let copy = folder.join("copies/day-2026-03-05.db");
+    until_copied_on(folder, "2026-03-05")
+}
+
+fn until_copied_on(folder: &Path, day: &str) -> PathBuf {
+    let copy = folder.join(format!("copies/day-{day}.db"));
     let begun = Instant::now();
     while !copy.exists() {
         assert!(begun.elapsed() < EVENT_TIMEOUT, "no copy was made");
@@ -53,6 +58,19 @@ fn a_copy_of_the_day_is_made() {
             .unwrap()
             .is_empty()
     );
+}
+
+#[test]
+fn each_day_has_its_copy_by_the_clock_on_the_wall() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("goldcrest.db")).unwrap();
+    let clock = SetClock::at(TODAY);
+    let bench = Bench::clocked(store, &Script::default(), Box::new(clock.clone()), AT_ONCE);
+    until_copied(folder.path());
+    // Asleep for a week, in which no other clock goes on.
+    clock.set("2026-03-12T00:00:01+00:00[UTC]");
+    bench.chat.save_draft(None, "awake").unwrap();
+    until_copied_on(folder.path(), "2026-03-12");
 }
 
 #[test]

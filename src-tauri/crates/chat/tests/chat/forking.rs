@@ -3,7 +3,8 @@
 use chat::{LengthWish, MessageState, Store};
 
 use crate::beside::Beside;
-use crate::scripted::{Bench, Script, Step, texts};
+use crate::bin::{DAY, TOMORROW};
+use crate::scripted::{Bench, Script, Step, TODAY, texts};
 
 #[test]
 fn a_branch_becomes_a_chat_of_its_own_whose_prompt_is_the_same() {
@@ -173,22 +174,24 @@ fn a_deleted_message_is_purged_after_thirty_days_with_what_was_read_of_it() {
     let (chat, answer) = (view.chat.id, view.messages[1].id);
     bench.chat.delete_message(answer).unwrap();
     bench.chat.shutdown();
-    let again = |now, retained: &[chat::ChatId]| {
+    let today: jiff::ZonedDateTime = TODAY.parse().unwrap();
+    let again = |seconds: i64, retained: &[chat::ChatId]| {
         let script = Script::default();
-        let mut bench = Bench::start(Store::open(&path).unwrap(), &script, now);
+        let store = Store::open(&path).unwrap();
+        store.messages().undelete(answer).unwrap();
+        let at = today.timestamp().as_second() - seconds;
+        store.messages().delete(answer, at).unwrap();
+        let mut bench = Bench::start(store, &script, TOMORROW);
         bench.until_ready();
         let retain = Beside::Retain(retained.to_vec());
         script.beside().until(&retain);
         bench.chat.shutdown();
         let store = Store::open(&path).unwrap();
-        store.messages().undelete(answer).is_ok()
+        store.messages().chat_of_deleted(answer).is_ok()
     };
-    // Undeleting it is the look; a later start purges nothing of it then.
-    assert!(again("2026-04-03T12:00:00+00:00[UTC]", &[chat]));
-    let store = Store::open(&path).unwrap();
-    store.messages().delete(answer, 1_772_712_000).unwrap();
-    drop(store);
-    assert!(!again("2026-04-05T12:00:00+00:00[UTC]", &[]));
+    let new = chat::ChatId(0);
+    assert!(again(30 * DAY - 60, &[chat, new]));
+    assert!(!again(30 * DAY + 60, &[new]));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod bench;
 mod beside;
+mod bin;
 mod branching;
 mod chats;
 mod clocks;

@@ -7,6 +7,7 @@ use inference::StopReason;
 use store::{NewMessage, faults};
 
 use crate::beside::Beside;
+use crate::bin::{DAY, TOMORROW, date_back};
 use crate::scripted::{Bench, EVENT_TIMEOUT, Script, Step, TIMING, TODAY, last_row, texts};
 
 /// Saves at the end alone, and tries again only when it has to.
@@ -387,8 +388,9 @@ fn expired_chats_are_purged_after_the_start_while_others_are_served() {
     }
     bench.chat.delete([gone]).unwrap();
     bench.chat.shutdown();
-    let later = "2027-03-05T12:00:00+00:00[UTC]";
-    let mut bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), later);
+    let store = Store::open(&path).unwrap();
+    date_back(&store, &[gone], 40 * DAY);
+    let mut bench = Bench::start(store, &Script::default(), TOMORROW);
     assert_eq!(texts(&bench.ask(Some(kept), "Sure?"))[2], "Sure?");
     let reader = Store::open(&path).unwrap();
     let begun = Instant::now();
@@ -406,9 +408,10 @@ fn the_app_starts_though_expired_chats_cannot_be_purged() {
     let gone = bench.ask(None, "How long?").chat.id;
     bench.chat.delete([gone]).unwrap();
     bench.chat.shutdown();
+    let store = Store::open(&path).unwrap();
+    date_back(&store, &[gone], 40 * DAY);
     faults::refuse_writes(&path, &TABLES).unwrap();
-    let later = "2027-03-05T12:00:00+00:00[UTC]";
-    let mut bench = Bench::start(Store::open(&path).unwrap(), &Script::default(), later);
+    let mut bench = Bench::start(store, &Script::default(), TOMORROW);
     assert_eq!(texts(&bench.chat.open_chat(kept).unwrap())[0], "How heavy?");
     bench.until(|event| matches!(event, ChatEvent::Model { .. }));
 }

@@ -294,6 +294,15 @@ impl ChatTable<'_> {
         Ok(expired.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Moves the dates at which chats were deleted, but not beyond `now`.
+    pub fn move_deleted(&self, by: i64, now: i64) -> Result<(), StoreError> {
+        self.db.execute(
+            "UPDATE chat SET deleted_at = min(min(deleted_at, ?2) + ?1, ?2) WHERE deleted_at > 0",
+            [by, now],
+        )?;
+        Ok(())
+    }
+
     /// Purges the chats that were deleted before a moment, with their messages, from the WAL too, for at most the given
     /// time: the search indices take at least ten milliseconds per message. Returns whether there is more.
     pub fn purge(&self, deleted_before: i64, within: Duration) -> Result<bool, StoreError> {

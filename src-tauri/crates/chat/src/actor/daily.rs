@@ -1,0 +1,67 @@
+//! Work that each day has once, by the date: a clock that counts seconds stands still while the computer sleeps.
+
+use std::time::{Duration, Instant};
+
+use jiff::civil::Date;
+
+/// How long the date is not looked at, at most, while nothing happens.
+const LOOK_AFTER: Duration = Duration::from_secs(10 * 60);
+
+pub(crate) struct Daily {
+    /// It waits until then.
+    from: Instant,
+    /// The day for which it was done last.
+    done: Option<Date>,
+}
+
+impl Daily {
+    /// Work that is due after this time.
+    pub fn after(wait: Duration) -> Daily {
+        Daily {
+            from: Instant::now() + wait,
+            done: None,
+        }
+    }
+
+    pub fn is_due(&self, today: Date) -> bool {
+        self.from <= Instant::now() && self.done != Some(today)
+    }
+
+    /// When to ask again whether it is due.
+    pub fn due(&self) -> Instant {
+        match self.done {
+            Some(_) => Instant::now() + LOOK_AFTER,
+            None => self.from,
+        }
+    }
+
+    pub fn done_for(&mut self, day: Date) {
+        self.done = Some(day);
+    }
+
+    /// It failed: it is tried again today.
+    pub fn failed(&mut self) {
+        *self = Daily::after(LOOK_AFTER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    #[test]
+    fn it_is_due_once_for_each_date_whichever_comes_next() {
+        let mut daily = Daily::after(Duration::ZERO);
+        for day in [date(2026, 3, 5), date(2026, 3, 6), date(2026, 3, 1)] {
+            assert!(daily.is_due(day));
+            daily.done_for(day);
+            assert!(!daily.is_due(day));
+            let pause = daily.due().saturating_duration_since(Instant::now());
+            assert!(pause > LOOK_AFTER / 2, "an idle app does nothing");
+        }
+        daily.failed();
+        assert!(!daily.is_due(date(2026, 3, 7)));
+    }
+}
