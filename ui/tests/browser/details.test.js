@@ -9,6 +9,7 @@ import {
   ENDLESS,
   log,
   message,
+  pass,
   scenes,
   soon,
   regenerate,
@@ -259,6 +260,7 @@ scene("code is copied whole, at the top level and in a list", { rate: 20_000 }, 
     return page.evaluate(() => navigator.clipboard.readText());
   };
   assert.equal(await copied(0), "echo hello\necho again\n");
+  await pass(page);
   await log(page).getByText("Copied").waitFor({ state: "detached" });
   assert.equal(await copied(1), "let a = 1;");
 });

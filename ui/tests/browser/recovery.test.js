@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Stand } from "./window.js";
+import { Stand, resume } from "./window.js";
 
 let stand;
 before(async () => (stand = await Stand.open()));
@@ -13,6 +13,7 @@ const button = (page, name) => page.getByRole("button", { name });
 test("an opening that takes long is said, and then the chats are there", async () => {
   const page = await stand.page({ scene: "slow-start", first: ["status"] });
   await page.getByText("Opening your chats…").waitFor();
+  await resume(page);
   await page.getByRole("textbox", { name: "Message" }).waitFor();
   assert.equal(await page.getByText("Opening your chats…").count(), 0);
   assert.equal(await page.locator("#app[role]").count(), 0);

@@ -23,6 +23,22 @@ function policy() {
     .join("; ");
 }
 
+/**
+ * Has what passes by itself stay until `pass`: notices (src/state/notices.svelte.ts), and the word that something is copied.
+ * On a busy machine its time may be over before a test looks.
+ */
+function holdPassing() {
+  const { setTimeout } = window;
+  window.passing = [];
+  window.setTimeout = (act, ms, ...given) =>
+    [8000, 1600].includes(ms) ? window.passing.push(act) : setTimeout(act, ms, ...given);
+}
+
+/** Has what is on the page for a while pass. */
+export function pass(page) {
+  return page.evaluate(() => window.passing.splice(0).forEach((act) => act()));
+}
+
 /** A browser and a server for as long as a test file runs. */
 export class Stand {
   static async open() {
@@ -65,6 +81,7 @@ export class Stand {
   } = {}) {
     const context = await this.browser.newContext({ viewport: { width, height }, ...rest });
     const page = await context.newPage();
+    await page.addInitScript(holdPassing);
     page.setDefaultTimeout(TIMEOUT_MS);
     page.faults = [];
     page.on("pageerror", (error) => page.faults.push(String(error)));

@@ -30,7 +30,7 @@ async function edit(app) {
 
 async function change(app) {
   await edit(app);
-  await sleep(500);
+  await app.get("textbox", "Edit message text");
   await app.session.press("x");
 }
 

@@ -92,7 +92,7 @@ test("a message that waits is sent when the answer before it ends", async (t) =>
   );
   assert.equal(sent.texts[2], "And another");
   assert.deepEqual(sent.queue, []);
-  assert.equal(await app.isThere("list", "Waiting messages"), false);
+  await app.until("nothing to wait", async () => !(await app.isThere("list", "Waiting messages")));
 });
 
 test("whoever types outside a field writes a message", async (t) => {

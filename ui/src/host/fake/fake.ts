@@ -45,8 +45,8 @@ export type Script = {
   pauseAt?: number;
   /** The app has not started; every way out of it works. */
   problem?: StartProblem | null;
-  /** Milliseconds until the store is open. */
-  opensInMs?: number;
+  /** The store is not open before `resume`. */
+  opensLate?: boolean;
   /** It does not start, and says no more than why. */
   startFails?: boolean;
 };
@@ -86,7 +86,7 @@ export class FakeHost extends FakeOrderHost implements Host {
       readingMs: 500,
       pauseAt: Infinity,
       problem: null,
-      opensInMs: 0,
+      opensLate: false,
       startFails: false,
       ...script,
     };
@@ -100,8 +100,8 @@ export class FakeHost extends FakeOrderHost implements Host {
   }
 
   async startup(): Promise<StartState> {
-    const { problem, opensInMs, startFails } = this.#script;
-    if (opensInMs) await new Promise((resolve) => setTimeout(resolve, opensInMs));
+    const { problem, opensLate, startFails } = this.#script;
+    if (opensLate) await this.resumed;
     if (startFails) return refuse("store", "The chats could not be read.");
     return this.reply<StartState>(problem ? { type: "problem", ...problem } : { type: "ready" });
   }

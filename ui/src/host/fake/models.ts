@@ -88,6 +88,9 @@ export class FakeModelHost {
   readonly calls: [string, ...unknown[]][] = [];
   /** What waits because of the script's `pauseAt` waits still. */
   protected paused = true;
+  #resume: () => void = () => undefined;
+  /** Comes with the first `resume`. */
+  protected readonly resumed = new Promise<void>((resolve) => (this.#resume = resolve));
   #listener: (event: HostEvent) => void = () => undefined;
   /** How long a step of a download takes, and in how many steps it is here. */
   readonly downloads = { stepMs: 250, steps: 40 };
@@ -116,9 +119,10 @@ export class FakeModelHost {
     this.#listener(structuredClone(event));
   }
 
-  /** Lets go on what waits because of `pauseAt`, now and from now on. */
+  /** Lets go on what waits because of `pauseAt` or `opensLate`, now and from now on. */
   resume(): void {
     this.paused = false;
+    this.#resume();
   }
 
   subscribe(listener: (event: HostEvent) => void): Promise<null> {

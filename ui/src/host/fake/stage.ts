@@ -23,7 +23,7 @@ const scenes: Record<string, Script> = {
   demoModel: { model: ready(demoModel) },
   long: { exchanges: 60 },
   "rejected-gpu": { model: ready(rejectedGpu) },
-  "slow-start": { opensInMs: 2000 },
+  "slow-start": { opensLate: true },
   "no-start": { startFails: true },
   checking: { model: { status: { state: "checking", model: unopened(big) }, error: null } },
   loading: { model: loading(big, 0.42) },
