@@ -3,7 +3,7 @@ import { groupHits } from "./hits";
 import { parts, partsAt } from "../text/snippet";
 
 test("hits are separated from the text around them", () => {
-  expect(parts("a \uE000small\uE001 bird, \uE000small\uE001\nand gold")).toEqual([
+  expect(parts("a \uE000small\uE001 bird, \uE000small\uE001\nand gold", true)).toEqual([
     { text: "a ", hit: false },
     { text: "small", hit: true },
     { text: " bird, ", hit: false },
@@ -13,7 +13,7 @@ test("hits are separated from the text around them", () => {
 });
 
 test("a hit that was cut off is still a hit", () => {
-  expect(parts("\uE000small")).toEqual([{ text: "small", hit: true }]);
+  expect(parts("\uE000small", true)).toEqual([{ text: "small", hit: true }]);
 });
 
 test.each([
@@ -23,13 +23,32 @@ test.each([
   ["…\\frac{\\ln 2}{3}\n$$\n\nA \uE000small\uE001 one", "…(ln 2)/3 A small one"],
   ["in [the \uE000article\uE001 on…", "in the article on…"],
   ["in [the \uE000article\uE001](https://a.ex…", "in the article…"],
+  ["foo_\uE000bar_baz\uE001", "foo_bar_baz"],
+  ["a \uE000foo\uE001_bar_baz", "a foo_bar_baz"],
+  ["`__\uE000init\uE001__` and __\uE000init\uE001__(self)", "__init__ and __init__(self)"],
+  ["_\uE000so\uE001_, __very \uE000so\uE001__", "so, very so"],
+  ["C# and \uE000.NET\uE001, C and .NET", "C# and .NET, C and .NET"],
+  ["2 \uE000*\uE001 3, **b**, \uE000**\uE001kwargs", "2 * 3, b, **kwargs"],
+  ["\uE000|\uE001 and a|b", "| and a b"],
+  ["…# 5 \uE000of\uE001 them", "…# 5 of them"],
+  ["…- \uE0005\uE001 degrees", "…- 5 degrees"],
+  ["in C:\\\uE000Users\uE001\\ada_b\\x", "in C:\\Users\\ada_b\\x"],
+  ["echo $$ \uE000now\uE001 {a_b}", "echo $$ now {a_b}"],
+  ["```c\n#include <\uE000a\uE001>\n*p = x_y_z;\n```\n\n*so*", "#include <a> *p = x_y_z; so"],
+  ["5*\uE0003\uE001 and *args", "5*3 and *args"],
   ["## The `\uE000cache\uE001` and [a link](https://a.example)", "The cache and a link"],
 ])("%j is shown as %j", (snippet, shown) => {
   expect(
-    parts(snippet)
+    parts(snippet, true)
       .map(({ text }) => text)
       .join(""),
   ).toBe(shown);
+});
+
+test("what a person or the thinking has written is shown as it is", () => {
+  const snippet = "…# a_\uE000b\uE001_ `c` **d**\n| $x$ .NET …";
+  const shown = parts(snippet, false).map(({ text }) => text);
+  expect(shown.join("")).toBe("…# a_b_ `c` **d** | $x$ .NET …");
 });
 
 test("a text is cut at the places of what was found", () => {

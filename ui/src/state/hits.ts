@@ -15,7 +15,7 @@ export function groupHits(hits: SearchHit[], query: string): HitGroup[] {
     const known = groups.get(chat);
     const group = known ?? { chat, title: partsAt(title, places(title, wanted)), at, lines: [] };
     if (!known) groups.set(chat, group);
-    const found = message === null ? [] : parts(snippet);
+    const found = message === null ? [] : parts(snippet, !inThinking);
     const repeats = message === null || sameWords(found, title);
     const titleLine = group.lines.find((line) => line.parts.length === 0);
     if (repeats && titleLine) titleLine.message ??= message;

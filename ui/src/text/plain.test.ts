@@ -43,14 +43,32 @@ describe("Markdown as plain text", () => {
     ["It is $x^2$, or\n$$\n\\frac{1}{2}\n$$\nhalf.", "It is x², or 1/2 half."],
     [String.raw`So \(a\) and \[b\].`, "So a and b."],
     ["It costs $5 and $10 more.", "It costs $5 and $10 more."],
-    ["snake_case and __init__ and _so_", "snake_case and init and so"],
+    ["snake_case and __init__ and _so_", "snake_case and __init__ and so"],
+    ["The price is high and .NET , C++ ; x", "The price is high and .NET , C++ ; x"],
+    ["`a_*b*` and ``c`d``", "a_*b* and c`d"],
+    ["```\n# a\n- *b*\n```\nand *c*", "# a - *b* and c"],
     ["2 * 3 * 4 and a < b", "2 * 3 * 4 and a < b"],
     ["", ""],
   ])("%j is %j", (markdown, said) => expect(plainText(markdown)).toBe(said));
 
   it("takes no time over marks without end", () => {
     const begun = performance.now();
-    for (const mark of ["[", "](", "$$", "\\(", "| ", "`", "*a", "_", "- ", "--", " "]) {
+    for (const mark of [
+      ...["[", "](", "$$", "\\(", "| ", "`", "` ", "*a", "*", "_", "__a", "_a", "- ", "--", " "],
+      ...[
+        "```\n",
+        "~~~a\n",
+        "\uE000",
+        "\uE000_",
+        "_\uE001",
+        "\uE000\uE001",
+        "\uE002",
+        "👍",
+        "``",
+        "``a`",
+        "~",
+      ],
+    ]) {
       plainText(mark.repeat(50_000));
     }
     expect(performance.now() - begun).toBeLessThan(5000);

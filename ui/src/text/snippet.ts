@@ -1,12 +1,15 @@
-import { plainText } from "./plain";
-import { texAsText } from "./tex";
+import { oneLine, plainText } from "./plain";
+import { hasTex } from "./tex";
 
 /** A part of a text, and whether it matches the search. */
 export type Part = { text: string; hit: boolean };
 
-/** A search hit's snippet in parts, without marks of Markdown and TeX; what was found lies between U+E000 and U+E001. */
-export function parts(snippet: string): Part[] {
-  return split(plain(snippet));
+/**
+ * A search hit's snippet in parts; what was found lies between U+E000 and U+E001. Where it is Markdown, as an answer is,
+ * its marks and those of TeX are left out.
+ */
+export function parts(snippet: string, isMarkdown: boolean): Part[] {
+  return split(isMarkdown ? withoutMarks(snippet) : oneLine(snippet));
 }
 
 /** A text in parts, cut at these places. */
@@ -30,18 +33,23 @@ function split(marked: string): Part[] {
     }));
 }
 
-function plain(snippet: string): string {
+/** Stands where a text was cut off, so that it begins no line. */
+const CUT = "\uE004";
+
+function withoutMarks(snippet: string): string {
   const [begin = "", inner = "", end = ""] = /^(…?)([\s\S]*?)(…?)$/u.exec(snippet)?.slice(1) ?? [];
   const text = plainText(
-    inner
-      // The name of a command is no word to be marked.
-      .replace(/\\\uE000([a-zA-Z]+)\uE001/gu, String.raw`\$1`)
-      // A link that was cut off has lost its address, or its end.
-      .replace(/\[([^[\]\n]*)(?:\]\([^()\s]*)?$/u, "$1")
-      // A row of dashes that was cut off at its beginning or its end.
-      .replace(/^[ \t|:-]*-[ \t|:-]*(?:\n|$)|\n[ \t|:-]*-[ \t|:-]*$/gu, "\n"),
+    (begin && CUT) +
+      inner
+        // The name of a command is no word to be marked.
+        .replace(/\\\uE000([a-zA-Z]+)\uE001/gu, (found, name: string) =>
+          hasTex(`\\${name}`) ? `\\${name}` : found,
+        )
+        // A link that was cut off has lost its address, or its end.
+        .replace(/\[([^[\]\n]*)(?:\]\([^()\s]*)?$/u, "$1")
+        // A row of dashes that was cut off at its beginning or its end.
+        .replace(/^[ \t|:-]*-[ \t|:-]*(?:\n|$)|\n[ \t|:-]*-[ \t|:-]*$/gu, "\n"),
+    true,
   );
-  // A formula that was cut off has lost one of its marks.
-  const isCut = /\$\$|\\[a-zA-Z]{2,}/u.test(text);
-  return begin + (isCut ? texAsText(text.replaceAll("$$", " ")) : text) + end;
+  return begin + text.replace(CUT, "").trimStart() + end;
 }

@@ -90,6 +90,14 @@ const RAISING = new RegExp(String.raw`\^\s*${ARGUMENT}`, "gu");
 const LOWERING = new RegExp(String.raw`_\s*${ARGUMENT}`, "gu");
 const STYLED = /\\(?:text|mathrm|mathbf|mathit|operatorname|textbf|textit|boxed)\s*\{([^{}]*)\}/gu;
 
+const COMMAND = new RegExp(
+  String.raw`\\(?:[dt]?frac|sqrt|text|mathrm|mathbf|left|right|q?quad|${Object.keys(SIGNS).join("|")})(?![a-zA-Z])`,
+  "u",
+);
+
+/** Whether a text holds commands of TeX: a path of Windows has backslashes, too. */
+export const hasTex = (text: string): boolean => COMMAND.test(text);
+
 /** Deeper nesting than this is no formula that anybody wrote. */
 const DEEPEST = 20;
 
