@@ -628,9 +628,9 @@ export class App {
 }
 
 /** What is read aloud at the end of an answer. */
-function closing({ state, error }: Message): string {
-  const words = endWords(state) ?? "";
-  return state === "failed" ? `${words} ${error?.message ?? ""}` : words;
+function closing(message: Message): string {
+  const words = endWords(message) ?? "";
+  return message.state === "failed" ? `${words} ${message.error?.message ?? ""}` : words;
 }
 
 export const [useApp, provideApp] = createContext<App>();

@@ -1,7 +1,11 @@
-import type { MessageState } from "../host/host";
+import type { Message } from "../host/host";
 
 /** How a message ended, where it did not simply end. */
-export function endWords(state: MessageState): string | null {
+export function endWords({
+  state,
+  text,
+  thinking,
+}: Pick<Message, "state" | "text" | "thinking">): string | null {
   switch (state) {
     case "interrupted":
       return "Goldcrest closed before this answer was finished.";
@@ -11,8 +15,9 @@ export function endWords(state: MessageState): string | null {
       return "The answer reached its length limit.";
     case "failed":
       return "The answer failed.";
-    case "writing":
     case "done":
+      return thinking && text.trim() === "" ? "The model thought, but wrote no answer." : null;
+    case "writing":
       return null;
   }
 }

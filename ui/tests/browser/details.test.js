@@ -97,6 +97,19 @@ scene("a failed answer says why, and can be continued", { rate: 4000 }, async (p
   assert.equal(await log(page).getByRole("note").count(), 0);
 });
 
+scene("an answer that was only thought about says so, and can be continued", {}, async (page) => {
+  await page.evaluate(() => (window.stage.says = ""));
+  await ask(page, "What is Goldcrest?");
+  await answered(page);
+  const note = log(page).getByRole("note");
+  await note.getByText("The model thought, but wrote no answer.").waitFor();
+  await button(page, "Regenerate").waitFor();
+  await note.getByRole("button", { name: "Continue" }).click();
+  await log(page).getByText("to the end of the thought").waitFor();
+  await answered(page);
+  assert.equal(await log(page).getByRole("note").count(), 0);
+});
+
 scene("an answer that fills the context is not to be continued", {}, async (page) => {
   const error = { code: "answer-full", message: "The answer fills the context." };
   await openWith(page, { state: "failed", error });

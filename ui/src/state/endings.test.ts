@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import type { Message } from "../host/host";
+import { endWords } from "./endings";
+
+type Ended = Pick<Message, "state" | "text" | "thinking">;
+
+test.each<[Ended, string | null]>([
+  [{ state: "done", text: "", thinking: "Hm." }, "The model thought, but wrote no answer."],
+  [{ state: "done", text: "\n", thinking: "Hm." }, "The model thought, but wrote no answer."],
+  [{ state: "done", text: "So.", thinking: "Hm." }, null],
+  [{ state: "done", text: "So.", thinking: null }, null],
+  [{ state: "done", text: "", thinking: null }, null],
+  [{ state: "writing", text: "", thinking: "Hm." }, null],
+  [{ state: "stopped", text: "", thinking: "Hm." }, "Stopped."],
+  [{ state: "limit", text: "", thinking: "Hm." }, "The answer reached its length limit."],
+])("%j ended so: %s", (message, words) => expect(endWords(message)).toBe(words));
