@@ -215,8 +215,9 @@ export class Palette {
   /** Commands whose names have the words come before those that are found by other words. */
   #commands(query: string): PaletteRow[] {
     const wanted = terms(query);
-    const words = wanted.map(({ text }) => fold(text));
-    const able = this.commands();
+    const words = wanted.map(({ text }) => fold(text)).filter((text) => /[\p{L}\p{N}]/u.test(text));
+    // Signs alone name no command.
+    const able = wanted.length > 0 && words.length === 0 ? [] : this.commands();
     const named = able.filter(({ name }) => haveWords(name, words));
     const others = able.filter(
       (command) =>

@@ -231,3 +231,15 @@ test("a chat of the bin is not gone on with, nor summed up", async () => {
   expect(app.readOnly).toBe(true);
   expect(offered()).toBe(false);
 });
+
+test("a sign is searched for, and names no command", async () => {
+  const [chat] = [...host.library.chats.values()].slice(-1);
+  if (!chat?.messages[0]) throw new Error("no message");
+  chat.messages[0].text = "An eagle: 🦅, 2 * 3";
+  app.palette.open();
+  for (const sign of ["🦅", "*"]) {
+    await typed(sign);
+    expect(names(), sign).toEqual(["Chats and messages"]);
+    expect(words(app.palette.rows[0]), sign).toContain(sign);
+  }
+});

@@ -1,34 +1,51 @@
 /** A word of a search, or several in quotes that stand together. */
 export type Term = { text: string; quoted: boolean };
 
-/** The terms of a query as the store reads it: words, and what stands in quotes. */
+/** Characters of Chinese, Japanese and Korean, each of which is a word, as the store has them (`search/words.rs`). */
+const CHARACTERS =
+  "\\u1100-\\u11FF\\u2E80-\\u2FDF\\u3005-\\u3007\\u3021-\\u3029\\u3031-\\u3035\\u3041-\\u3096\\u309D-\\u309F\\u30A1-\\u30FA" +
+  "\\u30FC-\\u30FF\\u3105-\\u318E\\u31A0-\\u31BF\\u31F0-\\u31FF\\u3400-\\u4DBF\\u4E00-\\uA4CF\\uA960-\\uA97F\\uAC00-\\uD7FF" +
+  "\\uF900-\\uFAFF\\u{1AFF0}-\\u{1B16F}\\u{20000}-\\u{3FFFF}";
+/** A letter or digit of a script that writes words with several. */
+const LETTER = `(?![${CHARACTERS}])[\\p{Alphabetic}\\p{N}]`;
+const WORDS = new RegExp(`[${CHARACTERS}]|(?:${LETTER})+`, "gu");
+const CHARACTER = new RegExp(`[${CHARACTERS}]`, "u");
+const SIGN = /[^\s\p{Cc}\p{Alphabetic}\p{N}]/u;
+
+/** The terms of a query as the store reads it: words and signs, and what stands in quotes. */
 export function terms(query: string): Term[] {
   return query.split('"').flatMap((piece, at) => {
     const quoted = at % 2 === 1;
     const texts = quoted ? [piece] : piece.split(/\s+/u);
     return texts
-      .filter((text) => /[\p{L}\p{N}]/u.test(text))
+      .filter((text) => /[^\s\p{Cc}]/u.test(fold(text)))
       .map((text) => ({ text: text.trim(), quoted }));
   });
 }
 
-const MARK = /\p{M}/u;
+/** Accents, and the points of Hebrew and Arabic. */
+const DIACRITIC =
+  /[\u0300-\u036F\u0483-\u0487\u0591-\u05BD\u05BF\u05C1\u05C2\u05C4\u05C5\u05C7\u0610-\u061A\u0640\u064B-\u065F\u0670\u1AB0-\u1AFF\u1DC0-\u1DFF\u20D0-\u20FF\uFE20-\uFE2F]/u;
+/** Soft hyphens, characters without width and the like. */
+const UNSEEN = /\p{Default_Ignorable_Code_Point}/u;
 
-/** What a character is without accents and in lower case, for those that were met. */
+/** What a character is when it is folded, for those that were met. */
 const known = new Map<string, string>();
 
 function foldCharacter(character: string): string {
   let folded = known.get(character);
   if (folded === undefined) {
-    folded = [...character.normalize("NFD").toLowerCase()]
-      .filter((part) => !MARK.test(part))
-      .join("");
+    // By way of upper case: ß is ss, ς is σ.
+    folded = [...character.normalize("NFKD").toLowerCase().toUpperCase().toLowerCase()]
+      .filter((part) => !DIACRITIC.test(part) && !UNSEEN.test(part))
+      .join("")
+      .normalize("NFC");
     known.set(character, folded);
   }
   return folded;
 }
 
-/** A text in lower case and without accents. */
+/** A text without regard to case, accents, width and characters that are not seen. */
 export function fold(text: string): string {
   if (/^[\x00-\x7F]*$/u.test(text)) return text.toLowerCase();
   let folded = "";
@@ -54,14 +71,23 @@ function origins(text: string, folded: string): (at: number) => number {
 /** The index that knows of parts of words knows of no shorter ones. */
 const SHORTEST_PART = 3;
 
+const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`);
+
 /** What finds the terms in a folded text. */
 function pattern(wanted: Term[]): RegExp | null {
   const each = wanted.flatMap(({ text, quoted }) => {
-    const words = fold(text).match(/[\p{L}\p{N}]+/gu);
-    if (!words) return [];
-    const apart = words.join("[^\\p{L}\\p{N}]+");
-    const isPart = !quoted && text.length >= SHORTEST_PART;
-    return isPart ? [apart] : [`(?<![\\p{L}\\p{N}])${apart}`];
+    const folded = fold(text);
+    const words = folded.match(WORDS) ?? [];
+    const found: string[] = SIGN.test(folded) ? [escaped(folded)] : [];
+    const [first] = words;
+    if (first === undefined) return found;
+    const apart = words.reduce((before, word) => {
+      const isJoined = CHARACTER.test(word) || CHARACTER.test(before.at(-1) ?? "");
+      return `${before}[^\\p{Alphabetic}\\p{N}]${isJoined ? "*" : "+"}${word}`;
+    });
+    const isPart = !quoted && words.join("").length >= SHORTEST_PART;
+    const mayBeWithin = isPart || CHARACTER.test(first);
+    return [...found, mayBeWithin ? apart : `(?<!${LETTER})${apart}`];
   });
   return each.length > 0 ? new RegExp(each.join("|"), "gu") : null;
 }
@@ -86,8 +112,7 @@ export function places(text: string, wanted: Term[]): [from: number, to: number]
 export function literal(query: string): RegExp | null {
   const words = fold(query).trim();
   if (words === "") return null;
-  const escaped = words.replace(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`);
-  return new RegExp(escaped.replace(/\s+/gu, String.raw`\s+`), "gu");
+  return new RegExp(escaped(words).replace(/\s+/gu, String.raw`\s+`), "gu");
 }
 
 /** Whether a text has all terms. */
