@@ -12,16 +12,21 @@ use inference::{PromptFrame, Role, Turn};
 use self::branch::Branch;
 pub(crate) use self::request::{CountRequest, CountedPlace};
 use crate::context::ContextUsage;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureCode};
 use crate::fit;
 use crate::fit::cut::{self, Cut, CutTurn, Room};
+use crate::model_thread::catch_panic;
 use crate::view::Omitted;
 
 /// Runs until the actor lets go of `requests`.
 pub(crate) fn run(requests: &Receiver<CountRequest>) {
     let mut branch = Branch::default();
     while let Ok(request) = requests.recv() {
-        let counted = count(&request, &mut branch);
+        let (counted, panicked) = catch_panic(FailureCode::Other, || count(&request, &mut branch));
+        if panicked {
+            // It may have half of a message.
+            branch = Branch::default();
+        }
         // An error means that nobody waits for it any more.
         let _ = request.reply.send(counted);
     }

@@ -185,9 +185,10 @@ impl IdleWork {
             self.ahead = ahead;
             self.title = self.title.take().or(title);
         }
+        // What waits for the disk waits on where something else has failed.
         self.remains = step
             .inspect_err(|failure| tracing::debug!(%failure, "idle work failed"))
-            .unwrap_or(false);
+            .unwrap_or(!panicked);
     }
 }
 
@@ -295,7 +296,7 @@ fn named(info: &ModelInfo) -> ModelInfo {
 }
 
 /// A panic becomes a failure, so that the thread lives on. Returns whether there was one.
-fn catch_panic<T>(
+pub(crate) fn catch_panic<T>(
     code: FailureCode,
     act: impl FnOnce() -> Result<T, Failure>,
 ) -> (Result<T, Failure>, bool) {

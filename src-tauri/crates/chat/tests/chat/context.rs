@@ -281,3 +281,15 @@ fn nothing_is_read_again_while_an_answer_is_written() {
     go.send(()).unwrap();
     bench.until_ended();
 }
+
+#[test]
+fn counting_goes_on_after_a_panic() {
+    let mut bench = Bench::new();
+    let chat = bench.ask(None, "one two three").chat.id;
+    let count = || bench.chat.context_usage(Some(chat), "four five", 0, true);
+    let before = count().unwrap().unwrap();
+    bench.script.counter().panic_next();
+    let failed = count().unwrap_err();
+    assert!(failed.message.contains("the tokenizer broke"), "{failed}");
+    assert_eq!(count().unwrap(), Some(before));
+}

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use chat::{EncodedMessage, Failure, PromptCounter};
 use inference::{Conversation, MessageFrame, PromptFrame, Turn};
@@ -16,6 +16,7 @@ struct Counts {
     messages: AtomicUsize,
     frames: AtomicUsize,
     cached: AtomicUsize,
+    panics: AtomicBool,
 }
 
 impl CounterLog {
@@ -25,6 +26,10 @@ impl CounterLog {
     }
     pub fn frames(&self) -> usize {
         self.0.frames.load(Ordering::Relaxed)
+    }
+    /// Encoding the next message panics.
+    pub fn panic_next(&self) {
+        self.0.panics.store(true, Ordering::Relaxed);
     }
     pub fn set_cached(&self, tokens: usize) {
         self.0.cached.store(tokens, Ordering::Relaxed);
@@ -53,6 +58,8 @@ impl PromptCounter for CounterLog {
 
     fn message(&self, _: &PromptFrame, turn: &Turn) -> EncodedMessage {
         self.0.messages.fetch_add(1, Ordering::Relaxed);
+        let panics = self.0.panics.swap(false, Ordering::Relaxed);
+        assert!(!panics, "the tokenizer broke");
         let thinking: Vec<u32> = ids(turn.thinking.as_deref().unwrap_or_default()).collect();
         EncodedMessage {
             thinking: thinking.len(),

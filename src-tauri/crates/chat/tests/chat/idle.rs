@@ -289,6 +289,31 @@ fn no_more_is_kept_of_a_chat_that_is_deleted() {
 }
 
 #[test]
+fn an_error_in_idle_time_drops_nothing_that_waits_for_the_disk() {
+    let script = Script::default();
+    script.context(200);
+    let timing = Timing {
+        purge_after: Duration::from_secs(3600),
+        idle_after: Duration::from_secs(3600),
+        ..TIMING
+    };
+    let mut bench = Bench::timed(Store::in_memory().unwrap(), &script, TODAY, timing);
+    bench.until_ready();
+    script.beside().set_idle_steps(3);
+    let chat = bench.ask(None, "Hello?").chat.id;
+    // Too long to be read.
+    let draft = "word ".repeat(300);
+    bench.chat.read_ahead(Some(chat), draft, true).unwrap();
+    let expected = [
+        resume(chat, "Hello?"),
+        Beside::Idle,
+        Beside::Idle,
+        Beside::Idle,
+    ];
+    assert_eq!(script.beside().at_least(4), expected);
+}
+
+#[test]
 fn what_waits_for_idle_time_is_kept_before_the_model_goes() {
     let script = Script::default();
     let timing = Timing {
