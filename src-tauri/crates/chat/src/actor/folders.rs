@@ -2,6 +2,7 @@
 
 use store::{ChatField, ChatId, FolderId, FolderRow, StoreError};
 
+use crate::actor::order::distinct;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
@@ -20,7 +21,8 @@ impl ChatActor {
         self.emit_folders()?;
         let mut revert = Revert::new(move |actor| actor.remove_folder(folder));
         if !chats.is_empty() {
-            let values = chats.iter().map(|chat| (*chat, Some(folder.0))).collect();
+            let values = distinct(chats).into_iter();
+            let values = values.map(|chat| (chat, Some(folder.0))).collect();
             match self.set(ChatField::Folder, values) {
                 Ok(moved) => revert = Revert::both(revert, moved),
                 Err(failure) => {

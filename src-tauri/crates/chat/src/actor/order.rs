@@ -15,6 +15,7 @@ use crate::view::{ChatEvent, ChatSummary};
 
 impl ChatActor {
     pub(crate) fn pin(&mut self, chats: &[ChatId], pinned: bool) -> Result<String, Failure> {
+        let chats = &distinct(chats);
         let verb = if pinned { "pinned" } else { "unpinned" };
         let label = format!("{verb} {}", self.named(chats)?);
         let at = pinned.then(|| self.now());
@@ -22,6 +23,7 @@ impl ChatActor {
     }
 
     pub(crate) fn archive(&mut self, chats: &[ChatId], archived: bool) -> Result<String, Failure> {
+        let chats = &distinct(chats);
         let verb = if archived { "archived" } else { "unarchived" };
         let label = format!("{verb} {}", self.named(chats)?);
         let at = archived.then(|| self.now());
@@ -34,6 +36,7 @@ impl ChatActor {
         chats: &[ChatId],
         folder: Option<FolderId>,
     ) -> Result<String, Failure> {
+        let chats = &distinct(chats);
         let named = self.named(chats)?;
         let label = match folder {
             Some(folder) => {
@@ -46,11 +49,13 @@ impl ChatActor {
     }
 
     pub(crate) fn delete(&mut self, chats: &[ChatId]) -> Result<String, Failure> {
+        let chats = &distinct(chats);
         let label = format!("deleted {}", self.named(chats)?);
         self.change(label, ChatField::Deleted, chats, Some(self.deletion_date()))
     }
 
     pub(crate) fn restore(&mut self, chats: &[ChatId]) -> Result<String, Failure> {
+        let chats = &distinct(chats);
         let label = format!("restored {}", self.named(chats)?);
         self.change(label, ChatField::Deleted, chats, None)
     }
@@ -167,4 +172,11 @@ impl ChatActor {
             _ => Ok(format!("{} chats", figures::count(chats.len()))),
         }
     }
+}
+
+/// Each of these chats once.
+pub(super) fn distinct(chats: &[ChatId]) -> Vec<ChatId> {
+    let mut seen = BTreeSet::new();
+    let first = chats.iter().filter(|chat| seen.insert(**chat));
+    first.copied().collect()
 }

@@ -138,6 +138,39 @@ fn an_archived_chat_is_found_and_goes_on() {
 }
 
 #[test]
+fn a_chat_that_is_named_often_is_one() {
+    let mut bench = Bench::new();
+    let [one, two, three] = begun(&mut bench, ["One", "Two", "Three"]);
+    let often = |chats: [ChatId; 2]| chats.repeat(1000);
+    assert_eq!(
+        bench.chat.delete(often([one, one])).unwrap(),
+        "deleted “One”"
+    );
+    assert_eq!(
+        bench.chat.delete(often([two, three])).unwrap(),
+        "deleted 2 chats"
+    );
+    assert_eq!(
+        bench.chat.restore(often([two, one])).unwrap(),
+        "restored 2 chats"
+    );
+    assert_eq!(
+        bench.chat.pin(often([two, two]), true).unwrap(),
+        "pinned “Two”"
+    );
+    assert_eq!(
+        bench.chat.archive(often([two, one]), true).unwrap(),
+        "archived 2 chats"
+    );
+    let moved = bench.chat.move_chats(often([one, one]), None).unwrap();
+    assert_eq!(moved, "moved “One” out of folders");
+    bench.chat.create_folder("Work", often([one, one])).unwrap();
+    bench.until(
+        |event| matches!(event, ChatEvent::ChatsChanged { chats } if chats[0].folder.is_some()),
+    );
+}
+
+#[test]
 fn the_bin_has_what_was_deleted_until_it_is_removed_for_good() {
     let script = Script::default();
     let timing = Timing {
