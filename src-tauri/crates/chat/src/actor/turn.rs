@@ -62,10 +62,16 @@ impl ChatActor {
             ids.push(row.id);
         }
         let guidance = self.guidance(Some(chat))?;
+        let params = self.params(&guidance, info);
+        let thought = row.progress.thinking.as_deref().filter(|_| resume);
+        let thought = thought.map_or(0, |thinking| self.count(thinking));
         let request = TurnRequest {
             params: GenerateParams {
                 goes_on: resume && start == AnswerStart::GoesOn,
-                ..self.params(&guidance, info)
+                thinking_budget: params
+                    .thinking_budget
+                    .map(|budget| budget.saturating_sub(thought)),
+                ..params
             },
             conversation: self.conversation(&today, messages, thinking, guidance),
             ids,
@@ -128,6 +134,12 @@ impl ChatActor {
             today: today.parse().unwrap_or_else(|_| self.clock.now().date()),
             tools: Vec::new(),
         }
+    }
+
+    /// The tokens of a text; 0 without a model.
+    fn count(&self, text: &str) -> usize {
+        let counter = self.model.counter.as_ref();
+        counter.map_or(0, |counter| counter.count(text))
     }
 
     pub(super) fn params(&self, guidance: &Guidance, info: &ModelInfo) -> GenerateParams {

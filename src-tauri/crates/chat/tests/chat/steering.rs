@@ -48,6 +48,32 @@ fn the_budget_of_thinking_is_the_setting() {
 }
 
 #[test]
+fn the_budget_of_thinking_is_that_of_the_answer_however_often_it_goes_on() {
+    let mut bench = Bench::new();
+    let settings = Settings {
+        thinking_budget: Some(7),
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    let stopped = |text| [Step::Think(text), Step::End(StopReason::MaxTokens)];
+    bench.script.answer(stopped("one two three"));
+    let answer = bench.ask(None, "A").messages[1].id;
+    let mut go_on = |text| {
+        bench.script.answer(stopped(text));
+        bench.chat.continue_answer(answer).unwrap();
+        bench.until_ended();
+        bench.script.last_turn().thinking_budget
+    };
+    assert_eq!(go_on(" four five"), Some(4));
+    assert_eq!(go_on(" six seven eight"), Some(2));
+    assert_eq!(go_on(" nine"), Some(0));
+    // Another answer has all of it.
+    bench.chat.regenerate(answer, true, None).unwrap();
+    bench.until_ended();
+    assert_eq!(bench.script.last_turn().thinking_budget, Some(7));
+}
+
+#[test]
 fn a_complete_answer_goes_on_and_undoing_gives_it_back_what_it_had() {
     let mut bench = Bench::new();
     bench.script.answer([
