@@ -21,6 +21,9 @@ const APART: i64 = 12 * 60 * 60;
 /// Seconds that pass at most between two sightings.
 const MOST: i64 = 7 * 24 * 60 * 60;
 
+/// Seconds that what was deleted of temporary chats stays in memory.
+const IN_MEMORY: i64 = 24 * 60 * 60;
+
 /// What the clock showed, in unix seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Sightings {
@@ -67,6 +70,11 @@ impl ChatActor {
     /// What was deleted before this moment is purged.
     pub(super) fn expired(&self) -> i64 {
         self.sight_clock().map_or(1, Sightings::expired)
+    }
+
+    /// The same of temporary chats, which only undo brings back.
+    pub(super) fn expired_in_memory(&self) -> i64 {
+        (self.bin_now() - IN_MEMORY).max(1)
     }
 
     /// Below 1 is no date.

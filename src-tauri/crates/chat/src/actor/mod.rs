@@ -234,7 +234,7 @@ impl ChatActor {
     }
 
     /// Whether a branch is being copied into a chat of its own.
-    fn is_forking(&self) -> bool {
+    pub(super) fn is_forking(&self) -> bool {
         Arc::strong_count(&self.forks) > 1
     }
 
@@ -256,16 +256,23 @@ impl ChatActor {
     }
 
     /// Whether there is more.
-    fn purge_some(&self) -> Result<bool, StoreError> {
-        let expired = self.expired();
-        if self.store.chats().purge(expired, PURGING)? {
-            return Ok(true);
+    fn purge_some(&mut self) -> Result<bool, StoreError> {
+        let (expired, in_memory) = (self.expired(), self.expired_in_memory());
+        let gone = self.temporary.chats().deleted_before(in_memory)?;
+        self.undo.forget(&gone);
+        for (store, before) in [(&self.store, expired), (&self.temporary, in_memory)] {
+            if store.chats().purge(before, PURGING)? {
+                return Ok(true);
+            }
+            let Purged { chats, more } = store.messages().purge(before, PURGING)?;
+            if !chats.is_empty() {
+                self.retain_chats(&chats);
+            }
+            if more {
+                return Ok(true);
+            }
         }
-        let Purged { chats, more } = self.store.messages().purge(expired, PURGING)?;
-        if !chats.is_empty() {
-            self.retain_chats(&chats);
-        }
-        Ok(more)
+        Ok(false)
     }
 
     /// What the model thread keeps of chats goes with them, and with messages of chats that are `changed`.

@@ -9,7 +9,7 @@ use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
-use crate::view::{ChatSummary, ChatView};
+use crate::view::{ChatEvent, ChatSummary, ChatView};
 
 impl ChatActor {
     /// A temporary chat in which nothing was said yet. Its draft is in memory, too.
@@ -62,7 +62,9 @@ impl ChatActor {
             .chats()
             .set(ChatField::Deleted, &vec![(chat, Some(self.now()))])?;
         let messages = self.messages_of(kept)?;
-        self.leave(vec![chat])?;
+        // What was read of it is taken up by the chat that it is now.
+        let chats = vec![chat];
+        self.emit(ChatEvent::ChatsRemoved { chats });
         self.emit_changed(kept)?;
         let revert = Revert::new(move |actor| actor.make_temporary(kept, chat, messages));
         Ok((kept, revert.showing(kept)))
@@ -77,7 +79,8 @@ impl ChatActor {
     ) -> Result<Revert, Failure> {
         self.refuse_change(kept)?;
         let at = self.now();
-        let chat = if self.messages_of(kept)? == messages {
+        let is_there = self.temporary.chats().get_with_deleted(chat).is_ok();
+        let chat = if is_there && self.messages_of(kept)? == messages {
             let draft = self.store.drafts().get(DraftPlace::Chat(kept))?;
             let chats = self.temporary.chats();
             chats.set(ChatField::Deleted, &vec![(chat, None)])?;

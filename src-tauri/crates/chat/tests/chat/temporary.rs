@@ -6,6 +6,8 @@ use std::path::Path;
 use chat::{ChatEvent, ChatId, MessageId, QueuedMessage, Store};
 
 use crate::bench::Bench;
+use crate::beside::Beside;
+use crate::clocks::{SetClock, TIMING};
 use crate::scripted::{Script, Step};
 use crate::shown::texts;
 
@@ -217,4 +219,56 @@ fn only_a_temporary_chat_in_which_nothing_was_ever_said_is_taken_again() {
     let view = bench.ask(Some(chat), "One");
     bench.chat.delete_message(view.messages[0].id).unwrap();
     assert_ne!(bench.chat.new_temporary_chat().unwrap().chat.id, chat);
+}
+
+#[test]
+fn a_temporary_chat_that_is_kept_goes_on_with_what_was_read_of_it() {
+    let mut bench = Bench::new();
+    let chat = bench.chat.new_temporary_chat().unwrap().chat.id;
+    bench.ask(Some(chat), "One");
+    let kept = bench.chat.keep_chat(chat).unwrap().id;
+    bench.until(|event| matches!(event, ChatEvent::ChatsRemoved { chats } if chats == &[chat]));
+    bench.ask(Some(kept), "Two");
+    let forgets = |of| Beside::Forget(vec![of]);
+    let done = bench.script.beside().at_least(1);
+    assert!(!done.contains(&forgets(chat)), "{done:?}");
+    // What was read of the other must not get to the disk.
+    bench.chat.undo().unwrap();
+    bench.script.beside().until(&forgets(kept));
+}
+
+#[test]
+fn a_temporary_chat_that_is_deleted_leaves_the_memory_after_a_day() {
+    let script = Script::default();
+    let clock = SetClock::at("2026-03-05T12:00:00+00:00[UTC]");
+    let store = Store::in_memory().unwrap();
+    let mut bench = Bench::clocked(store, &script, Box::new(clock.clone()), TIMING);
+    bench.until_ready();
+    let ask = |bench: &mut Bench, text| {
+        let chat = bench.chat.new_temporary_chat().unwrap().chat.id;
+        bench.ask(Some(chat), text).chat.id
+    };
+    let (gone, kept, there) = (
+        ask(&mut bench, "One"),
+        ask(&mut bench, "Two"),
+        ask(&mut bench, "Three"),
+    );
+    let on_disk = bench.chat.keep_chat(kept).unwrap().id;
+    bench.chat.delete([gone]).unwrap();
+    clock.set("2026-03-06T11:00:00+00:00[UTC]");
+    bench.chat.save_draft(None, "awake").unwrap();
+    assert!(bench.chat.open_chat(gone).is_ok(), "deleting can be undone");
+    clock.set("2026-03-07T11:00:00+00:00[UTC]");
+    bench.chat.save_draft(None, "awake").unwrap();
+    script
+        .beside()
+        .until(&Beside::Retain(vec![on_disk, there, ChatId(0)]));
+    for chat in [gone, kept] {
+        assert!(bench.chat.open_chat(chat).is_err());
+    }
+    // That it was deleted cannot be undone any more; that one was kept can.
+    let undone = bench.chat.undo().unwrap().unwrap();
+    assert_eq!(undone.label, "kept “Two”");
+    let back = bench.chat.open_chat(undone.chat.unwrap()).unwrap();
+    assert_eq!(texts(&back), ["Two", "Yes."]);
 }

@@ -169,6 +169,12 @@ impl ChatTable<'_> {
         self.rows("deleted_at > 0 ORDER BY deleted_at DESC, id DESC", ())
     }
 
+    /// The chats that were deleted before a moment, and can be restored.
+    pub fn deleted_before(&self, moment: i64) -> Result<Vec<ChatId>, StoreError> {
+        let sql = "SELECT id FROM chat WHERE deleted_at > 0 AND deleted_at < ?1";
+        Ok(self.ids(sql, moment)?.into_iter().map(ChatId).collect())
+    }
+
     /// Those of these chats that are not deleted.
     pub fn some(&self, chats: &[ChatId]) -> Result<Vec<ChatRow>, StoreError> {
         self.rows(
