@@ -43,13 +43,18 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Refused while an answer is written, or an import runs.
+    /// Refused while an answer is written, an import runs, or a branch is copied.
     pub(crate) fn may_leave_store(&self) -> Result<(), Failure> {
         if !self.answers.is_empty() {
             return Err(Failure::busy());
         }
         if self.import.is_some() {
             return Err(Failure::other("An import is still running."));
+        }
+        if self.is_forking() {
+            return Err(Failure::other(
+                "In the background a new chat is still being made of a branch. Try again in a moment.",
+            ));
         }
         Ok(())
     }
@@ -94,7 +99,7 @@ impl ChatActor {
     fn begin_again(&mut self) -> Result<(), Failure> {
         self.undo = UndoStack::default();
         self.unsaved = Unsaved::default();
-        self.ahead = None;
+        (self.ahead, self.ahead_next) = (None, None);
         // Its messages have the ids of others now.
         self.counted = None;
         let settings = Settings::read(&self.store)?;

@@ -6,6 +6,7 @@ use chat::{ChatEvent, Failure, FolderRecord, PresetRecord, RunningImport, Store,
 use serde_json::value::RawValue;
 use store::{ChosenPreset, faults};
 
+use crate::beside::Beside;
 use crate::scripted::{Bench, Script, Step, TIMING, TODAY};
 
 const DAY: &str = "2026-03-05";
@@ -723,4 +724,64 @@ fn what_comes_while_the_store_is_left_is_refused() {
     let refused = bench.chat.send(None, "How heavy?", true).unwrap_err();
     assert!(refused.message.contains("is closing"), "{refused}");
     left.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_copy_does_not_take_the_stores_place_while_a_branch_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let store = Store::open(&path).unwrap();
+    let long = store.chats().create("Long", DAY, 100).unwrap();
+    let fill = |store: &Store| {
+        (0..3000).for_each(|at| add(store, long, &at.to_string()));
+        Ok::<_, store::StoreError>(())
+    };
+    store.transaction(fill).unwrap();
+    let leaf = store.chats().get(long).unwrap().leaf.unwrap();
+    chat::back_up(&path, DAY, "14:05").unwrap();
+    let mut bench = Bench::start(store, &Script::default(), TODAY);
+    bench.until_ready();
+    let handle = bench.chat.clone();
+    let fork = std::thread::spawn(move || handle.fork(leaf).unwrap());
+    let name = "manual-2026-03-05-14.05.db";
+    while chats_on_disk(&path) < 2 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let refused = bench.chat.restore_copy(&path, name).unwrap_err().message;
+    assert!(
+        refused.contains("a new chat is still being made"),
+        "{refused}"
+    );
+    assert_eq!(fork.join().unwrap().messages.len(), 3000);
+    bench.chat.restore_copy(&path, name).unwrap();
+    assert_eq!(titles(&bench), ["Long"]);
+}
+
+/// Also those that are hidden.
+fn chats_on_disk(path: &std::path::Path) -> usize {
+    let store = Store::open(path).unwrap();
+    store.chats().ids_of_all().unwrap().len()
+}
+
+#[test]
+fn what_waits_to_be_read_ahead_of_the_file_that_was_there_is_not_read() {
+    let (_folder, path, mut bench) = restorable();
+    let chat = chat_titled(&bench, "After");
+    let loaded = bench.script.slow_open();
+    bench.chat.open_model(chat::ModelChoice::DemoModel).unwrap();
+    bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
+    let name = chat::good_copies(&path).remove(0).name;
+    bench.chat.restore_copy(&path, &name).unwrap();
+    // The id is that of another chat now.
+    import(&bench, chats(1, "another")).unwrap();
+    assert_eq!(chat_titled(&bench, "Chat 0"), chat);
+    drop(loaded);
+    bench.until_ready();
+    bench.chat.read_ahead(None, "Here ", true).unwrap();
+    let new = Beside::ReadAhead(chat::ChatId(0), "Here".into());
+    let done = bench.script.beside().until(&new);
+    assert!(
+        !done.contains(&Beside::ReadAhead(chat, "Where".into())),
+        "{done:?}"
+    );
 }
