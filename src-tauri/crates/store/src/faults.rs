@@ -1,11 +1,11 @@
-//! A database that cannot be written, for tests: all through a connection of its own, so that it
+//! A database that cannot be written, or read, for tests: all through a connection of its own, so that it
 //! happens to a [`Store`] that is in use.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::{Store, StoreError};
+use crate::{ChatId, Store, StoreError};
 
 /// From now on every write to these tables fails, until [`allow_writes`].
 pub fn refuse_writes(database: &Path, tables: &[&str]) -> Result<(), StoreError> {
@@ -33,6 +33,21 @@ pub fn allow_writes(database: &Path) -> Result<(), StoreError> {
     for name in names {
         db.execute_batch(&format!("DROP TRIGGER {name}"))?;
     }
+    Ok(())
+}
+
+/// From now on what waits in the queue of a chat cannot be read, until [`mend_queue`].
+pub fn damage_queue(database: &Path, chat: ChatId) -> Result<(), StoreError> {
+    let db = Connection::open(database)?;
+    let sql = "INSERT OR REPLACE INTO queue (chat, messages) VALUES (?1, 'no list')";
+    db.execute(sql, [chat.0])?;
+    Ok(())
+}
+
+/// Ends what [`damage_queue`] began.
+pub fn mend_queue(database: &Path, chat: ChatId) -> Result<(), StoreError> {
+    let db = Connection::open(database)?;
+    db.execute("DELETE FROM queue WHERE chat = ?1", [chat.0])?;
     Ok(())
 }
 

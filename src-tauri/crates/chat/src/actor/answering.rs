@@ -20,26 +20,34 @@ use crate::reading::Reading;
 use crate::view::{ChatEvent, ChatView, Stage};
 
 impl ChatActor {
-    /// Returns the branch behind `after`, in which it will be written.
+    /// Has a message be written that stands in this view, which was read before the message was committed: what is
+    /// committed does not fail any more. Returns the view as it is then.
     pub(super) fn queue_answer(
         &mut self,
-        chat: ChatId,
-        after: Option<MessageId>,
+        mut view: ChatView,
         message: MessageId,
         start: AnswerStart,
-    ) -> Result<ChatView, Failure> {
+    ) -> ChatView {
+        let chat = view.chat.id;
         self.answers.waiting.push_back(WaitingAnswer {
             chat,
             message,
             start,
         });
-        self.emit_changed(chat)?;
+        view.chat.writing = true;
+        let mut messages = view.messages.iter_mut();
+        if let Some(answer) = messages.rfind(|it| it.id == message) {
+            answer.state = MessageState::Writing;
+        }
+        self.emit(ChatEvent::ChatChanged {
+            chat: view.chat.clone(),
+        });
         self.emit(ChatEvent::Stage {
             chat,
             message,
             stage: Stage::Waiting,
         });
-        self.view(chat, after)
+        view
     }
 
     /// Gives the answer that waits longest to the model, if there is one of each.

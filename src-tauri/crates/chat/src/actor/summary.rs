@@ -48,7 +48,7 @@ impl ChatActor {
         let at = now.timestamp().as_second();
         let title = title_after(&row.title)?;
         let chosen = self.chosen_preset(Some(of))?;
-        let (chat, answer) = self.store_of(of).transaction(|store| {
+        let (view, answer) = self.store_of(of).transaction(|store| {
             let chat = store.chats().create(&title, &now.date().to_string(), at)?;
             let place = DraftPlace::Chat(chat);
             store.presets().choose(place, chosen.as_ref())?;
@@ -74,11 +74,12 @@ impl ChatActor {
             if !chat.is_temporary() {
                 store.settings().set(CURRENT, &chat.0.into())?;
             }
-            Ok::<_, Failure>((chat, answer))
+            Ok::<_, Failure>((self.view(chat, None)?, answer))
         })?;
+        let chat = view.chat.id;
         let revert = Revert::new(move |actor| actor.take_derived(chat, of));
         self.record(format!("started “{title}”"), chat, revert);
-        self.queue_answer(chat, None, answer, AnswerStart::New)
+        Ok(self.queue_answer(view, answer, AnswerStart::New))
     }
 
     /// What the answer to a question with this `prompt_leaf` is given from.

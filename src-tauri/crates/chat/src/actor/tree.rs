@@ -38,13 +38,13 @@ impl ChatActor {
                 .ok_or_else(|| Failure::other("There is no message to answer."))?,
         };
         let (chat, at, before) = (row.chat, self.now(), self.chat_row(row.chat)?.leaf);
-        let again = self.store_of(chat).transaction(|store| {
+        let (view, again) = self.store_of(chat).transaction(|store| {
             store.chats().touch(chat, at)?;
             let again = store.messages().add(&answer(chat, asked, thinking, at))?;
             if let Some(length) = length {
                 store.messages().set_length(again, length)?;
             }
-            Ok::<_, Failure>(again)
+            Ok::<_, Failure>((self.view(chat, Some(asked))?, again))
         })?;
         let added = Added {
             chat,
@@ -59,7 +59,7 @@ impl ChatActor {
             before,
             Some(again),
         );
-        self.queue_answer(chat, Some(asked), again, AnswerStart::New)
+        Ok(self.queue_answer(view, again, AnswerStart::New))
     }
 
     pub(crate) fn continue_answer(&mut self, message: MessageId) -> Result<ChatView, Failure> {
@@ -73,14 +73,14 @@ impl ChatActor {
             MessageState::Done => AnswerStart::GoesOn,
             _ => AnswerStart::Resumed,
         };
-        self.store_of(chat).transaction(|store| {
+        let view = self.store_of(chat).transaction(|store| {
             store.messages().reopen(message)?;
-            Ok::<_, Failure>(store.messages().show(message)?)
+            store.messages().show(message)?;
+            self.view(chat, row.parent)
         })?;
-        let parent = row.parent;
         let revert = Revert::new(move |actor| actor.put_back(&row));
         self.record_in_branch("continued an answer", chat, Some(message), revert);
-        self.queue_answer(chat, parent, message, start)
+        Ok(self.queue_answer(view, message, start))
     }
 
     /// Gives an answer back what it had.
@@ -107,7 +107,7 @@ impl ChatActor {
         }
         let (chat, at, before) = (row.chat, self.now(), self.chat_row(row.chat)?.leaf);
         let label = format!("edited {}", described(&row));
-        let (edited, queued) = self.store_of(chat).transaction(|store| {
+        let (view, edited, queued) = self.store_of(chat).transaction(|store| {
             let edited = NewMessage {
                 text,
                 role: row.role,
@@ -121,7 +121,8 @@ impl ChatActor {
             store.chats().touch(chat, at)?;
             let queued =
                 answered.map(|thinks| store.messages().add(&answer(chat, edited, thinks, at)));
-            Ok::<_, Failure>((edited, queued.transpose()?))
+            let queued = queued.transpose()?;
+            Ok::<_, Failure>((self.view(chat, row.parent)?, edited, queued))
         })?;
         let added = Added {
             chat,
@@ -129,10 +130,10 @@ impl ChatActor {
             last: queued.unwrap_or(edited),
         };
         self.record_added(label, added, before, queued);
-        match queued {
-            Some(answer) => self.queue_answer(chat, row.parent, answer, AnswerStart::New),
-            None => self.view(chat, row.parent),
-        }
+        Ok(match queued {
+            Some(answer) => self.queue_answer(view, answer, AnswerStart::New),
+            None => view,
+        })
     }
 
     pub(crate) fn show_sibling(&mut self, message: MessageId) -> Result<ChatView, Failure> {

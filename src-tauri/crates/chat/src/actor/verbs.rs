@@ -75,7 +75,7 @@ impl ChatActor {
         let is_new = chat.is_none();
         let was_chosen = is_new && self.chosen_preset(None)?.is_some();
         let store = chat.map_or(&self.store, |chat| self.store_of(chat));
-        let (chat, before, answer) = store.transaction(|store| {
+        let (view, answer) = store.transaction(|store| {
             let (place, chat, parent) = match chat {
                 Some(chat) => {
                     let row = store.chats().get(chat)?;
@@ -104,15 +104,16 @@ impl ChatActor {
             let answer = store.messages().add(&answer(chat, message, thinking, at))?;
             store.chats().touch(chat, at)?;
             taken(store, place)?;
-            Ok::<_, Failure>((chat, parent, answer))
+            Ok::<_, Failure>((self.view(chat, parent)?, answer))
         })?;
         if is_new {
             self.undo.forget_new_chat();
         }
         if was_chosen {
-            self.emit_chosen(None)?;
+            let (chat, preset) = (None, None);
+            self.emit(ChatEvent::PresetChosen { chat, preset });
         }
-        self.queue_answer(chat, before, answer, AnswerStart::New)
+        Ok(self.queue_answer(view, answer, AnswerStart::New))
     }
 
     pub(crate) fn rename(&mut self, chat: ChatId, title: &str) -> Result<ChatSummary, Failure> {

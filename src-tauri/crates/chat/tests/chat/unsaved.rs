@@ -445,3 +445,28 @@ fn all_ends_are_saved_once_that_is_possible() {
         assert_eq!(view.messages[3].error, None);
     }
 }
+
+#[test]
+fn a_message_that_cannot_be_shown_is_not_sent() {
+    let (_folder, path, mut bench) = on_file();
+    let view = bench.ask(None, "How heavy?");
+    let (chat, answer) = (view.chat.id, view.messages[1].id);
+    faults::damage_queue(&path, chat).unwrap();
+    assert!(bench.chat.open_chat(chat).is_err());
+    assert!(bench.chat.send(Some(chat), "And how long?", true).is_err());
+    assert!(bench.chat.regenerate(answer, true, None).is_err());
+    assert!(bench.chat.continue_answer(answer).is_err());
+    let edited = bench.chat.edit_message(answer, "Six.", None);
+    assert!(edited.is_err());
+    faults::mend_queue(&path, chat).unwrap();
+    let after = bench.chat.open_chat(chat).unwrap();
+    assert_eq!(
+        after.messages, view.messages,
+        "nothing is there twice later"
+    );
+    let sent = bench.chat.send(Some(chat), "And how long?", true).unwrap();
+    assert!(sent.chat.writing);
+    assert_eq!(sent.messages.last().unwrap().state, MessageState::Writing);
+    bench.until_ended();
+    assert_eq!(bench.chat.open_chat(chat).unwrap().messages.len(), 4);
+}
