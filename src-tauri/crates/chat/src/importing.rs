@@ -182,10 +182,9 @@ impl Importing {
         // One from a clock that was ahead would stand above all others.
         chat.updated_at = chat.updated_at.min(self.now);
         self.named.rename_in(&mut whole);
-        if whole.chat.title.is_empty() {
-            let texts = whole.messages.iter();
-            let mut titles = texts.map(|message| title::from_message(&message.text));
-            let title = titles.find(|title| !title.is_empty());
+        if !title::can_be_seen(&whole.chat.title) {
+            let mut texts = whole.messages.iter();
+            let title = texts.find_map(|message| title::from_words(&message.text));
             whole.chat.title = title.unwrap_or_else(|| "Imported chat".to_owned());
         }
         let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);

@@ -13,20 +13,44 @@ pub(crate) const FOLDER: usize = 100;
 /// Characters of a preset's name.
 pub(crate) const PRESET: usize = 60;
 
-/// The first line of a message that says something, cut at a word.
+/// What a chat is called whose message has nothing that can be seen.
+const UNTITLED: &str = "Untitled";
+
+/// The title made of a message, which can always be seen.
 pub(crate) fn from_message(text: &str) -> String {
-    let line = text
-        .lines()
-        .map(one_line)
-        .find(|line| line.chars().any(char::is_alphanumeric));
-    let line = line.unwrap_or_else(|| one_line(text));
-    if line.chars().count() <= MADE {
-        return line;
+    from_words(text).unwrap_or_else(|| UNTITLED.to_owned())
+}
+
+/// The first line of words of a message, else of the code in it, else its signs, cut at a word. `None`: nothing of it can
+/// be seen.
+pub(crate) fn from_words(text: &str) -> Option<String> {
+    let mut fence = None;
+    let mut code = None;
+    for line in text.lines() {
+        match (fence, fence_of(line)) {
+            (None, Some(begins)) => fence = Some(begins),
+            (Some(open), Some(ends)) if closes(open, ends, line) => fence = None,
+            _ => {
+                let words = one_line(&without_markup(line));
+                if !words.chars().any(|c| c.is_alphanumeric() && is_visible(c)) {
+                    continue;
+                }
+                if fence.is_none() {
+                    return Some(shortened(&words));
+                }
+                code.get_or_insert(words);
+            }
+        }
     }
-    let end = line
-        .char_indices()
-        .nth(MADE)
-        .map_or(line.len(), |(at, _)| at);
+    let signs = || Some(one_line(text)).filter(|line| can_be_seen(line));
+    code.or_else(signs).map(|line| shortened(&line))
+}
+
+/// A line of at most [`MADE`] characters, cut at a word.
+fn shortened(line: &str) -> String {
+    let Some((end, _)) = line.char_indices().nth(MADE) else {
+        return line.to_owned();
+    };
     let cut = match line[..end].rfind(' ') {
         Some(space) if !line[end..].starts_with(' ') && space > 0 => &line[..space],
         _ => &line[..end],
@@ -35,6 +59,146 @@ pub(crate) fn from_message(text: &str) -> String {
         "{}…",
         cut.trim_end_matches([' ', ',', ';', ':', '.', '-', '–'])
     )
+}
+
+/// The character and the length of a code fence that a line is; behind it there may be the name of a language.
+fn fence_of(line: &str) -> Option<(char, usize)> {
+    let line = line.trim_start();
+    let mark = line.chars().next().filter(|c| "`~".contains(*c))?;
+    let behind = line.trim_start_matches(mark);
+    let length = line.len() - behind.len();
+    // Code within a line is no fence.
+    (length >= 3 && !(mark == '`' && behind.contains('`'))).then_some((mark, length))
+}
+
+fn closes(open: (char, usize), end: (char, usize), line: &str) -> bool {
+    end.0 == open.0 && end.1 >= open.1 && line.trim().chars().all(|c| c == end.0)
+}
+
+/// Elements whose tags people and models write into Markdown.
+const ELEMENTS: [&str; 46] = [
+    "a",
+    "b",
+    "big",
+    "blockquote",
+    "br",
+    "center",
+    "code",
+    "dd",
+    "del",
+    "details",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "font",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "i",
+    "img",
+    "ins",
+    "kbd",
+    "li",
+    "mark",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "small",
+    "span",
+    "strong",
+    "sub",
+    "summary",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "u",
+    "ul",
+];
+
+/// A line without the bars of a table, and without tags. A tag that is a word of its own is what the line speaks of.
+fn without_markup(line: &str) -> String {
+    let line = line.trim();
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('<') {
+        let (before, tag) = rest.split_at(at);
+        text.push_str(before);
+        let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let touched = is_word(text.chars().next_back());
+        let markup = element(tag).filter(|(name, length)| {
+            // As `List<a>`.
+            let is_type = touched && name.len() == 1 && !tag.starts_with("</");
+            let touches = touched || is_word(tag[*length..].chars().next());
+            !is_type && (touches || text.trim().is_empty())
+        });
+        let length = markup.map_or(1, |(_, length)| length);
+        match markup {
+            Some((name, _)) if !name.eq_ignore_ascii_case("br") => {}
+            Some(_) => text.push(' '),
+            None => text.push('<'),
+        }
+        rest = &tag[length..];
+    }
+    text.push_str(rest);
+    if text.starts_with('|') {
+        text = text.replace('|', " ");
+    }
+    text
+}
+
+/// The name and the length of the tag with which a text begins.
+fn element(text: &str) -> Option<(&str, usize)> {
+    let end = text.find('>')?;
+    let inner = &text[1..end];
+    if inner.contains('<') {
+        return None;
+    }
+    let inner = inner.strip_prefix('/').unwrap_or(inner);
+    let name = inner
+        .split(|c: char| c.is_whitespace() || c == '/')
+        .next()?;
+    let is_known = ELEMENTS.iter().any(|it| it.eq_ignore_ascii_case(name));
+    is_known.then_some((name, end + 1))
+}
+
+/// Whether something of a text can be seen.
+pub(crate) fn can_be_seen(text: &str) -> bool {
+    text.chars().any(is_visible)
+}
+
+fn is_visible(c: char) -> bool {
+    let is_blank = matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}'
+    );
+    !(is_blank || c.is_whitespace() || c.is_control())
 }
 
 /// A title as the user gave it: one line, not empty, not endless.
@@ -55,7 +219,7 @@ pub(crate) fn of_preset(name: &str) -> Result<String, Failure> {
 fn given(text: &str, what: &str, most: usize) -> Result<String, Failure> {
     let line = one_line(text);
     match line.chars().count() {
-        0 => Err(Failure::other(format!("{what} cannot be empty."))),
+        _ if !can_be_seen(&line) => Err(Failure::other(format!("{what} cannot be empty."))),
         long if long > most => Err(Failure::other(format!(
             "{what} has at most {most} characters; this one has {}.",
             figures::count(long)
@@ -80,7 +244,7 @@ pub(crate) fn from_model(answer: &str) -> Option<String> {
         _ => without_marks(&line),
     };
     let words: Vec<&str> = line.split_whitespace().take(MOST_WORDS).collect();
-    let title = from_message(&words.join(" "));
+    let title = shortened(&words.join(" "));
     title.chars().any(char::is_alphanumeric).then_some(title)
 }
 
@@ -112,6 +276,55 @@ mod tests {
             "What is a goldcrest?"
         );
         assert_eq!(from_message("?!"), "?!");
+    }
+
+    #[test]
+    fn marks_are_no_words() {
+        for (text, title) in [
+            (
+                "```python\nprint(1)\n```\nWhat does it print?",
+                "What does it print?",
+            ),
+            ("  ~~~~ rust\nfn main() {}\n~~~\n~~~~\nWhy?", "Why?"),
+            ("```python\nprint(1)\n```", "print(1)"),
+            ("```text\n```\n", "```text ```"),
+            ("```print(1)``` fails", "```print(1)``` fails"),
+            ("| a | b |\n|---|:-:|\n| 1 | 2 |", "a b"),
+            ("|---|\n|**x**|", "**x**"),
+            ("cat x | grep y", "cat x | grep y"),
+            ("<br>\nHello", "Hello"),
+            ("<BR/><br />Hello<br>there", "Hello there"),
+            ("<p class=\"x\">Hello <b>you</b></p>", "Hello you"),
+            ("H<sub>2</sub>O?", "H2O?"),
+            ("What does <br> do?", "What does <br> do?"),
+            ("What is a <div>?", "What is a <div>?"),
+            (
+                "Vec<String>, List<a>, Map<A, B>",
+                "Vec<String>, List<a>, Map<A, B>",
+            ),
+            ("#include <stdio.h>", "#include <stdio.h>"),
+            ("a < b and c > d", "a < b and c > d"),
+            ("< br", "< br"),
+            ("<div", "<div"),
+            ("\u{200b}\n\u{3164}\nHello", "Hello"),
+            ("\u{200b}", "Untitled"),
+            ("\u{feff} \u{3164}\u{2800}\n\u{e0001}", "Untitled"),
+            ("\u{1f426}", "\u{1f426}"),
+            ("", "Untitled"),
+        ] {
+            assert_eq!(from_message(text), title, "{text:?}");
+        }
+        assert_eq!(from_words("\u{200b}"), None);
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_seen_is_empty() {
+        for name in ["\u{200b}", "\u{3164}\u{ad}", " \u{feff}\n"] {
+            for given in [from_user(name), of_folder(name), of_preset(name)] {
+                assert!(given.is_err_and(|failure| failure.message.contains("cannot be empty")));
+            }
+        }
+        assert!(from_user("\u{1f468}\u{200d}\u{1f469}").is_ok());
     }
 
     #[test]
