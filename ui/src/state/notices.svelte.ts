@@ -16,8 +16,9 @@ export class Notices {
   list = $state.raw<Notice[]>([]);
   #next = 1;
 
-  show(text: string, action?: Notice["action"]): void {
-    this.#add({ text, tone: "plain", ...(action && { action }) });
+  /** `stays`: it is a report, to be read in a person's own time. */
+  show(text: string, action?: Notice["action"], stays = false): void {
+    this.#add({ text, tone: "plain", stays, ...(action && { action }) });
   }
 
   /** Takes the last change back. */
@@ -26,9 +27,9 @@ export class Notices {
   redo: () => void = () => undefined;
 
   /** Says what was changed, as undo names it, and what else is to be known, and offers to take it back. */
-  changed(what: string, more = ""): void {
+  changed(what: string, more = "", stays = false): void {
     const said = what.charAt(0).toUpperCase() + what.slice(1);
-    this.#offer(more === "" ? said : `${said}. ${more}`, "Undo");
+    this.#offer(more === "" ? said : `${said}. ${more}`, "Undo", stays);
   }
 
   undone(what: string): void {
@@ -39,12 +40,14 @@ export class Notices {
     this.#offer(`Redone: ${what}`, "Undo");
   }
 
-  /** Of the changes before it there is no notice any more: its button would be about this one. */
-  #offer(text: string, label: "Undo" | "Redo"): void {
-    this.list = this.list.filter(
-      ({ action }) => action?.label !== "Undo" && action?.label !== "Redo",
-    );
-    this.show(text, { label, run: () => (label === "Undo" ? this.undo() : this.redo()) });
+  /** The notices of the changes before it go, and a report of one loses its button, which would be about this one. */
+  #offer(text: string, label: "Undo" | "Redo", stays = false): void {
+    this.list = this.list.flatMap(({ action, ...notice }) => {
+      if (!action) return [notice];
+      if (action.label !== "Undo" && action.label !== "Redo") return [{ ...notice, action }];
+      return notice.stays ? [notice] : [];
+    });
+    this.show(text, { label, run: () => (label === "Undo" ? this.undo() : this.redo()) }, stays);
   }
 
   /** Gets every failure first; true when it is shown elsewhere and needs no notice. */

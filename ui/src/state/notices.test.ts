@@ -33,3 +33,14 @@ test("of several changes only the last one offers to take it back", () => {
   notices.redone("moved “Trees”");
   expect(notices.list.map(({ action }) => action?.label)).toEqual([undefined, "Undo"]);
 });
+
+test("a report stays, without its button once something else has changed", () => {
+  const notices = new Notices();
+  notices.changed("imported 2 chats. 1 was left out.", "", true);
+  expect(notices.list[0]?.action?.label).toBe("Undo");
+  notices.changed("deleted “Birds”");
+  expect(notices.list.map(({ text, action }) => [text, action?.label])).toEqual([
+    ["Imported 2 chats. 1 was left out.", undefined],
+    ["Deleted “Birds”", "Undo"],
+  ]);
+});

@@ -14,6 +14,8 @@ export class Transfers {
   exporting = $state.raw<Exporting | null>(null);
   /** What runs, and which part of it is done. */
   running = $state.raw<{ kind: ChatTransfer["kind"]; done: number } | null>(null);
+  /** What runs was asked to end, and is being undone. */
+  cancelling = $state(false);
   /** The data was moved: the app is about to start again. */
   moved = $state(false);
   /** How an export was made last. */
@@ -71,8 +73,10 @@ export class Transfers {
     await this.notices.guard(this.host.printPage());
   }
 
-  cancel(): void {
-    void this.notices.guard(this.host.cancelTransfer());
+  async cancel(): Promise<void> {
+    this.cancelling = true;
+    const asked = await this.notices.guard(this.host.cancelTransfer().then(() => true));
+    if (!asked) this.cancelling = false;
   }
 
   receive({ kind, state }: ChatTransfer): void {
@@ -83,16 +87,20 @@ export class Transfers {
     }
     if (state.name === "running" && this.running === null) this.onbegin();
     this.running = state.name === "running" ? { kind, done: state.done } : null;
+    if (!this.running) this.cancelling = false;
     switch (state.name) {
       case "running":
         break;
       case "exported":
         this.notices.show(`Exported ${chatCount(state.chats)} to ${state.file}`);
         break;
-      case "imported":
-        if (state.added) this.notices.changed(state.message);
-        else this.notices.show(state.message);
+      case "imported": {
+        // What was left out is said in further sentences.
+        const isReport = state.message.includes(". ");
+        if (state.added) this.notices.changed(state.message, "", isReport);
+        else this.notices.show(state.message, undefined, isReport);
         break;
+      }
       case "moved":
         this.moved = true;
         break;

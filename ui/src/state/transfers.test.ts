@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
 import { Notices } from "./notices.svelte";
 import { Transfers } from "./transfers.svelte";
@@ -82,8 +82,7 @@ describe("an import", () => {
     const { host, notices, transfers } = started();
     await transfers.import();
     expect(transfers.running).toEqual({ kind: "import", done: 0 });
-    transfers.cancel();
-    await Promise.resolve();
+    await transfers.cancel();
     expect(host.calls).toContainEqual(["cancelTransfer"]);
     expect(notices.list[0]?.text).toBe("The import was cancelled. Nothing was imported.");
   });
@@ -96,6 +95,32 @@ describe("an import", () => {
     expect(notices.list[0]?.text).toBe(message);
     notices.list[0]?.action?.run();
     expect(undone).toHaveLength(1);
+  });
+
+  it("says that it is being cancelled until it has ended, or goes on", async () => {
+    const { host, transfers } = started();
+    await transfers.import();
+    const cancel = vi.spyOn(host, "cancelTransfer");
+    cancel.mockRejectedValueOnce({ code: "other", message: "No." });
+    await transfers.cancel();
+    expect(transfers.cancelling).toBe(false);
+    cancel.mockResolvedValueOnce(null);
+    await transfers.cancel();
+    expect(transfers.cancelling).toBe(true);
+    host.endTransfer({ name: "running", done: 0.5 });
+    expect(transfers.cancelling).toBe(true);
+    host.endTransfer({ name: "cancelled" });
+    expect([transfers.running, transfers.cancelling]).toEqual([null, false]);
+  });
+
+  it("that left something out says so until that is dismissed", async () => {
+    const { host, notices, transfers } = started();
+    for (const added of [true, false]) {
+      await transfers.import();
+      const message = "Imported 2 chats. 1 chat could not be read and was left out: “Trees”.";
+      host.endTransfer({ name: "imported", message, added });
+      expect(notices.list.at(-1)).toMatchObject({ text: message, stays: true });
+    }
   });
 
   it("that brought nothing is not undone", async () => {
