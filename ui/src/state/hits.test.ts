@@ -23,6 +23,7 @@ test.each([
   ["…\\frac{\\ln 2}{3}\n$$\n\nA \uE000small\uE001 one", "…(ln 2)/3 A small one"],
   ["in [the \uE000article\uE001 on…", "in the article on…"],
   ["in [the \uE000article\uE001](https://a.ex…", "in the article…"],
+  ["…\\ln(1 + r)}\n$$\n\nA \uE000small\uE001 one", "…ln(1 + r) A small one"],
   ["foo_\uE000bar_baz\uE001", "foo_bar_baz"],
   ["a \uE000foo\uE001_bar_baz", "a foo_bar_baz"],
   ["`__\uE000init\uE001__` and __\uE000init\uE001__(self)", "__init__ and __init__(self)"],

@@ -91,12 +91,13 @@ const LOWERING = new RegExp(String.raw`_\s*${ARGUMENT}`, "gu");
 const STYLED = /\\(?:text|mathrm|mathbf|mathit|operatorname|textbf|textit|boxed)\s*\{([^{}]*)\}/gu;
 
 const COMMAND = new RegExp(
-  String.raw`\\(?:[dt]?frac|sqrt|text|mathrm|mathbf|left|right|q?quad|${Object.keys(SIGNS).join("|")})(?![a-zA-Z])`,
+  String.raw`\\(?:[dt]?frac|sqrt|text|math[a-z]+|left|right|q?quad|ln|log|exp|sin|cos|tan|lim|min|max|begin|${Object.keys(SIGNS).join("|")})(?![a-zA-Z])`,
   "u",
 );
 
-/** Whether a text holds commands of TeX: a path of Windows has backslashes, too. */
-export const hasTex = (text: string): boolean => COMMAND.test(text);
+/** Whether a text holds commands of TeX. A path of Windows has backslashes, too. */
+export const hasTex = (text: string): boolean =>
+  COMMAND.test(text) || (text.includes("$$") && /\\[a-zA-Z]{2,}/u.test(text));
 
 /** Deeper nesting than this is no formula that anybody wrote. */
 const DEEPEST = 20;
