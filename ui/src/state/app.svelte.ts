@@ -1,12 +1,10 @@
 import { createContext } from "svelte";
 import type {
   ChatSummary,
-  ChatView,
   DeletedMessage,
   Host,
   HostEvent,
   Message,
-  QueuedMessage,
   Snapshot,
   Undone,
 } from "../host/host";
@@ -15,7 +13,7 @@ import { Backups } from "./backups.svelte";
 import { Chats } from "./chats.svelte";
 import { ChatList, type ListView } from "./list.svelte";
 import { Folders } from "./folders.svelte";
-import { Composer, whole } from "./composer.svelte";
+import { Composer } from "./composer.svelte";
 import { Context } from "./context.svelte";
 import { Conversation } from "./conversation.svelte";
 import { Find } from "./find.svelte";
@@ -34,6 +32,7 @@ import { Privacy } from "./privacy.svelte";
 import { Queue } from "./queue.svelte";
 import { rereadBy } from "./reread";
 import { Search } from "./search.svelte";
+import { Sending } from "./sending";
 import type { SettingsPage } from "./settings-pages";
 import { Slash } from "./slash.svelte";
 import { Transfers } from "./transfers.svelte";
@@ -74,6 +73,7 @@ export class App {
   readonly search: Search;
   readonly palette: Palette;
   readonly slash: Slash;
+  readonly sending: Sending;
   readonly disk: Disk;
   readonly transfers: Transfers;
   readonly backups: Backups;
@@ -90,8 +90,6 @@ export class App {
   /** The chat whose title is being edited in the header. */
   #renamed = $state<number | null>(null);
   #firstStart = $state(false);
-  /** Chats whose answer is stopped so that what waits is sent. */
-  readonly #sendsAfterStop = new Set<number>();
   /** Temporary chats that are about to be others. */
   readonly #keeping = new Set<number>();
   about = $state.raw<About>({ version: "", dataFolder: "", dataFolderFixed: null, logFile: "" });
@@ -114,6 +112,7 @@ export class App {
     this.search = new Search(host, this.notices);
     this.palette = new Palette(host, this.chats, this.conversation);
     this.slash = new Slash(this.composer, this.models, this.notices);
+    this.sending = new Sending(host, this, () => this.thinking);
     this.disk = new Disk(host, () => {
       this.composer.resave();
       this.queue.resave();
@@ -126,7 +125,7 @@ export class App {
     this.notices.redo = () => void this.redo();
     this.notices.onfail = (error) => this.disk.report(error);
     this.palette.onopen = (chat, message, query) => void this.openChat(chat, message, query);
-    this.slash.onsend = () => void this.send();
+    this.slash.onsend = () => void this.sending.send();
     // The cursor cannot go where the sidebar lies over it.
     this.composer.onfocus = () => (this.#drawerOpen = false);
   }
@@ -240,7 +239,7 @@ export class App {
     this.composer.write(message);
     // It is a message, whatever it begins with.
     this.slash.dismiss();
-    void this.send();
+    void this.sending.send();
   }
 
   async openChat(id: number, message: number | null = null, query = ""): Promise<void> {
@@ -353,37 +352,8 @@ export class App {
   }
 
   /** Sends what is written, or has it wait while an answer is written. */
-  async send(): Promise<void> {
-    const { composer, conversation } = this;
-    if (this.slash.take()) return;
-    if (composer.empty || conversation.busy) return;
-    // Out of the box at once: what is typed while the message is on its way is another one.
-    const taken = composer.take();
-    const { chat, text, pastes } = taken;
-    // The host is to have what was written before: the draft, and what the chat is answered with.
-    const before = Promise.all([composer.saved(chat), this.presets.flush()]);
-    if (chat !== null && this.#hasToWait(chat)) {
-      if (conversation.isStopping(chat)) this.#sendsAfterStop.add(chat);
-      if (await this.queue.add(chat, { text, pastes, thinking: this.thinking })) {
-        composer.forget(taken);
-        return;
-      }
-      this.#sendsAfterStop.delete(chat);
-      composer.putBack(taken);
-      return;
-    }
-    const { visit } = conversation;
-    const sent = await conversation.send(whole(taken), this.thinking, before);
-    if (sent === null) composer.putBack(taken);
-    else if (visit.isAt(sent)) composer.settle(sent);
-  }
-
-  /** A message to the open chat cannot be sent yet: an answer is written, or others are sent before it. */
-  #hasToWait(chat: number): boolean {
-    const { conversation, queue } = this;
-    if (conversation.writing || queue.isMoving(chat)) return true;
-    // Between an answer and the word of how it ended.
-    return (conversation.last?.writing ?? false) && queue.of(chat).length > 0;
+  send(): Promise<void> {
+    return this.sending.send();
   }
 
   /** Goes on in a new chat, which begins with a summary of this one. */
@@ -402,27 +372,6 @@ export class App {
     this.search.opened = null;
     composer.move(started);
     composer.focus();
-  }
-
-  /** Sends the first message that waits in a chat. It goes on waiting where it is refused. */
-  async sendQueued(chat: number): Promise<void> {
-    const { conversation } = this;
-    await this.queue.send(chat, async (message, rest) => {
-      // The chat may be about to be shown.
-      while (conversation.busy) await conversation.shown;
-      if (this.chats.find(chat)?.writing) return false;
-      const request = (): Promise<ChatView> =>
-        this.host.sendQueued(chat, whole(message), message.thinking, rest);
-      if (chat === conversation.chat) return conversation.sendQueued(request);
-      return (await this.notices.guard(request())) !== null;
-    });
-  }
-
-  /** Stops the answer that is being written, and sends the first message that waits instead. */
-  async sendNow(chat: number): Promise<void> {
-    if (!this.conversation.writing) return this.sendQueued(chat);
-    this.#sendsAfterStop.add(chat);
-    if (!(await this.conversation.stop())) this.#sendsAfterStop.delete(chat);
   }
 
   /** Makes a new chat of the branch up to a message, and opens it. */
@@ -457,15 +406,6 @@ export class App {
     if (label === null) return;
     this.notices.changed(label);
     await Promise.all([this.#refreshBin(), visit.lasts && this.openChat(chat, id)]);
-  }
-
-  /** Takes a message that waits back into the box. */
-  editQueued(chat: number, message: QueuedMessage): void {
-    const { text, pastes, thinking } = message;
-    this.composer.putBack({ chat, text, pastes });
-    this.composer.thinking = thinking;
-    this.queue.remove(chat, message);
-    this.composer.focus();
   }
 
   /** Takes back the last change to a chat. */
@@ -601,17 +541,11 @@ export class App {
         if (event.type === "ended") this.disk.report(event.message.error);
         this.#speak(event);
         this.conversation.receive(event);
-        if (event.type === "ended") this.#sendNext(event.chat, event.message.state);
+        if (event.type === "ended") this.sending.goOn(event.chat, event.message.state);
         break;
       default:
         event satisfies never;
     }
-  }
-
-  /** After a failure or a stop the person sees first what there is, unless it was stopped to send what waits. */
-  #sendNext(chat: number, state: Message["state"]): void {
-    const wanted = this.#sendsAfterStop.delete(chat);
-    if (wanted || ["done", "limit"].includes(state)) void this.sendQueued(chat);
   }
 
   /** While the bin is shown, or a chat of it, it is as it is now. */

@@ -22,9 +22,4 @@ export class Delayed {
     if (act) void this.#sequence.run(act);
     await this.#sequence.done;
   }
-
-  /** Something is to be done, or is being done. */
-  get pending(): boolean {
-    return this.#act !== null || this.#sequence.pending;
-  }
 }

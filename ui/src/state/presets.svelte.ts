@@ -101,11 +101,6 @@ export class Presets {
     });
   }
 
-  /** What was typed is not saved yet. */
-  get saving(): boolean {
-    return this.#saving.pending;
-  }
-
   /** Comes when what was typed is saved. */
   flush(): Promise<void> {
     return this.#saving.flush();

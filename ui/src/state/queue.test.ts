@@ -56,10 +56,10 @@ test("after a stop or a failure a message goes on waiting, and can be sent or ed
   const [message] = again.queue.of(chat);
   if (!message) throw new Error("nothing waits");
   again.composer.write("what is typed");
-  again.editQueued(chat, message);
+  again.sending.editQueued(chat, message);
   expect(again.composer.text).toBe("And another\n\nwhat is typed");
   expect(again.queue.of(chat)).toEqual([]);
-  await app.sendQueued(chat);
+  await app.sending.sendQueued(chat);
   expect(sends(host)).toHaveLength(2);
 });
 
@@ -135,7 +135,7 @@ test("a message waits as it was to be sent, and is edited so", async () => {
   const { chat } = app.conversation;
   const [message] = app.queue.of(chat);
   if (chat === null || !message) throw new Error("nothing waits");
-  app.editQueued(chat, message);
+  app.sending.editQueued(chat, message);
   expect(app.composer.thinking).toBe(false);
 });
 
@@ -157,7 +157,7 @@ test("after an answer that reached its limit the next message is sent", async ()
 test("while another answer is written in its chat a message goes on waiting", async () => {
   const { app, host } = await start({ rate: 5 });
   const chat = await queued(app);
-  await app.sendQueued(chat);
+  await app.sending.sendQueued(chat);
   expect(sends(host)).toHaveLength(1);
   expect(app.queue.of(chat)).toHaveLength(1);
 });
@@ -210,7 +210,7 @@ test("a stop that was refused does not have the next one send what waits", async
   const { app, host } = await start({ rate: 5 });
   const chat = await queued(app);
   const stop = vi.spyOn(host, "stop").mockRejectedValueOnce({ code: "other", message: "No." });
-  await app.sendNow(chat);
+  await app.sending.sendNow(chat);
   stop.mockRestore();
   await app.conversation.stop();
   await vi.advanceTimersByTimeAsync(1000);

@@ -16,8 +16,4 @@ export class Sequence {
       end();
     });
   }
-
-  get pending(): boolean {
-    return this.#running > 0;
-  }
 }

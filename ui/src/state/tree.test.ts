@@ -115,7 +115,7 @@ test("what waits is sent at once in the place of the answer that is written", as
   await app.send();
   const { chat } = app.conversation;
   if (chat === null) throw new Error("no chat");
-  await app.sendNow(chat);
+  await app.sending.sendNow(chat);
   await vi.advanceTimersByTimeAsync(100);
   expect(sends(host).at(-1)).toEqual(["send", chat, "Rather a poem", true]);
   expect(app.conversation.entries[1]?.state).toBe("stopped");
