@@ -11,7 +11,7 @@ use ::models::ModelList;
 use chat::{
     Chat, ChatId, ChatPreset, ChatSnapshot, ChatSummary, ChatView, ContextUsage, DeletedMessage,
     Failure, FolderId, LengthWish, MessageId, ModelChoice, PresetContent, PresetId, QueuedMessage,
-    SearchHit, Settings, Undone,
+    SearchAnswer, SearchHit, Settings, Undone,
 };
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
@@ -360,8 +360,15 @@ fn followed(undone: Option<Undone>, models: &Models, desktop: &Arc<dyn Desktop>)
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn search(query: String, chat: State<'_, Chat>) -> Reply<Vec<SearchHit>> {
+async fn search(query: String, chat: State<'_, Chat>) -> Reply<SearchAnswer> {
     ask(&chat, move |chat| chat.search(query)).await
+}
+
+/// The messages of a chat that a search has found.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn search_chat(query: String, id: ChatId, chat: State<'_, Chat>) -> Reply<Vec<SearchHit>> {
+    ask(&chat, move |chat| chat.search_chat(query, id)).await
 }
 
 /// What is written of the next message of a chat, or of a new one, to be read while the model has nothing else to do.

@@ -44,6 +44,7 @@ macro_rules! each_command {
             undo,
             redo,
             search,
+            search_chat,
             read_ahead,
             context_usage,
             count_tokens,

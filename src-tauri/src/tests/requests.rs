@@ -369,8 +369,10 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
         json!({ "text": "Dear", "pastes": ["long"], "queue": rest })
     );
     answered(&window, chat);
-    let hits = invoke("search", json!({ "query": "blue" }));
-    assert_eq!(&hits[0]["chat"], chat, "{hits}");
+    let found = invoke("search", json!({ "query": "blue" }));
+    assert_eq!(&found["chats"][0]["chat"], chat, "{found}");
+    let hits = invoke("search_chat", json!({ "query": "blue", "id": chat }));
+    assert_eq!(hits[0]["message"], found["chats"][0]["hits"][0]["message"]);
 
     model.is_endless.store(true, Ordering::Relaxed);
     let endless = json!({ "id": chat, "text": "Go on", "thinking": false });

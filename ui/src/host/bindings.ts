@@ -63,7 +63,9 @@ export const commands = {
 	undo: () => __TAURI_INVOKE<Undone | null>("undo"),
 	/**  None: there is nothing to do again. */
 	redo: () => __TAURI_INVOKE<Undone | null>("redo"),
-	search: (query: string) => __TAURI_INVOKE<SearchHit[]>("search", { query }),
+	search: (query: string) => __TAURI_INVOKE<SearchAnswer>("search", { query }),
+	/**  The messages of a chat that a search has found. */
+	searchChat: (query: string, id: ChatId) => __TAURI_INVOKE<SearchHit[]>("search_chat", { query, id }),
 	/**  What is written of the next message of a chat, or of a new one, to be read while the model has nothing else to do. */
 	readAhead: (id: ChatId | null, text: string, thinking: boolean) => __TAURI_INVOKE<null>("read_ahead", { id, text, thinking }),
 	/**
@@ -270,6 +272,22 @@ preset: ChatPreset | null } |
 { type: "copyFailed"; 
 /**  Why, and what to do. */
 error: Failure };
+
+/**  What was found in a chat. */
+export type ChatHits = {
+	/**  The chat. */
+	chat: ChatId,
+	/**  Its title; hits stand between U+E000 and U+E001. */
+	title: string,
+	/**  The title has all of the query. */
+	inTitle: boolean,
+	/**  Unix seconds of its best message, or of its last one where only the title was found. */
+	at: number,
+	/**  Its messages, the best first: a few of them. */
+	hits: SearchHit[],
+	/**  Messages that were found in it, those that are not in `hits` too. */
+	count: number,
+};
 
 /**  Names a chat. */
 export type ChatId = number;
@@ -1031,19 +1049,27 @@ export type SamplingSettings = {
 	seed: number | null,
 };
 
-/**  A place where a search found something. */
+/**  The answer to a search. */
+export type SearchAnswer = {
+	/**  The chats in which something was found, the best first. */
+	chats: ChatHits[],
+	/**  More chats have it than are listed. */
+	more: boolean,
+	/**  Older messages are not in the index yet: it is being made. */
+	indexing: boolean,
+};
+
+/**  A message in which something was found. */
 export type SearchHit = {
-	/**  The chat. */
-	chat: ChatId,
-	/**  The chat's title. */
-	title: string,
-	/**  The message; `None`: it is in the title. */
-	message: MessageId | null,
-	/**  Whether the snippet is from what the model thought. */
+	/**  The message. */
+	message: MessageId,
+	/**  Who wrote it. */
+	role: Role,
+	/**  Whether the snippet is from its thinking. */
 	inThinking: boolean,
-	/**  Plain text around the hit; the hits stand between U+E000 and U+E001. */
+	/**  Text around the hits, as it was written; hits stand between U+E000 and U+E001. */
 	snippet: string,
-	/**  Unix seconds of the message or the chat. */
+	/**  Unix seconds of the message. */
 	at: number,
 };
 

@@ -123,17 +123,17 @@ export const orderCases: HostCase[] = [
       equal((await host.openChat(chat.id)).draft.text, "half a sen", "its draft");
       const sent = await host.send(chat.id, `${questions.short.text} ${word}`, false);
       await stage.ended(last(sent).id);
-      equal(await host.search(word), [], "the search");
+      equal((await host.search(word)).chats, [], "the search");
       holds((await host.snapshot()).current !== chat.id, "it is not opened at the next start");
       await refused(host.pinChats([chat.id], true));
       const kept = await host.keepChat(chat.id);
       equal([kept.temporary, kept.title], [false, sent.chat.title], "the kept one");
       await stage.event("chatsRemoved", ({ chats }) => chats.includes(chat.id));
       equal((await host.openChat(kept.id)).messages.length, 2, "its messages");
-      holds((await host.search(word)).length > 0, "now it is found");
+      holds((await host.search(word)).chats.length > 0, "now it is found");
       equal((await host.undo())?.label, `kept “${kept.title}”`, "undone");
       equal((await host.openChat(chat.id)).messages.length, 2, "it is temporary again");
-      equal(await host.search(word), [], "it is not found again");
+      equal((await host.search(word)).chats, [], "it is not found again");
       await host.deleteChats([chat.id]);
     },
   },

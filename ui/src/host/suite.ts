@@ -246,12 +246,14 @@ export const hostCases: HostCase[] = [
       const word = `quetzal${stage.events.length}x${Date.now()}`;
       const { view } = await stage.answered(`${stage.questions.short.text} ${word}`);
       const [question] = view.messages;
-      const hit = (await host.search(word)).find(({ message }) => message === question?.id);
-      equal([hit?.chat, hit?.inThinking], [view.chat.id, false], "the chat, and where in it");
+      const [found] = (await host.search(word)).chats;
+      const hit = found?.hits.find(({ message }) => message === question?.id);
+      equal([found?.chat, hit?.inThinking], [view.chat.id, false], "the chat, and where in it");
       holds(!!hit?.snippet.includes(`\uE000${word}\uE001`), "the snippet marks the word");
+      equal(await host.searchChat(word, view.chat.id), found?.hits, "all of the chat");
       await host.deleteChats([view.chat.id]);
-      equal(await host.search(word), [], "after it was deleted");
-      equal(await host.search(" "), [], "no question");
+      equal((await host.search(word)).chats, [], "after it was deleted");
+      equal((await host.search(" ")).chats, [], "no question");
     },
   },
   {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { groupHits } from "./hits";
+import type { ChatHits, SearchHit } from "../host/host";
+import { hitGroup, noteOn } from "./hits";
 import { parts, partsAt } from "../text/snippet";
 
 test("hits are separated from the text around them", () => {
@@ -60,49 +61,59 @@ test("a text is cut at the places of what was found", () => {
   ]);
 });
 
-const hit = (chat: number, message: number | null, title: string, snippet: string, at = 1) => ({
-  chat,
+const hit = (message: number, snippet: string): SearchHit => ({
   message,
-  title,
+  role: "user",
   inThinking: false,
   snippet,
-  at,
+  at: 1,
 });
 
-test("hits are grouped by their chats, in the order of the first", () => {
-  const groups = groupHits(
-    [
-      hit(1, null, "Planets", "\uE000Planet\uE001s", 9),
-      hit(2, 21, "Others", "a \uE000planet\uE001", 8),
-      hit(1, 11, "Planets", "the \uE000planet\uE001 Mars", 7),
-    ],
-    "planet",
-  );
-  expect(groups.map(({ chat, at }) => [chat, at])).toEqual([
-    [1, 9],
-    [2, 8],
-  ]);
-  expect(groups[0]?.lines.map(({ message }) => message)).toEqual([null, 11]);
-  expect(groups[0]?.title).toEqual([
+const chat = (title: string, inTitle: boolean, hits: SearchHit[]): ChatHits => ({
+  chat: 1,
+  title,
+  inTitle,
+  at: 9,
+  hits,
+  count: hits.length,
+});
+
+test("a chat whose title was found begins with it, and its messages follow", () => {
+  const hits = [hit(11, "the \uE000planet\uE001 Mars"), hit(12, "a \uE000planet\uE001")];
+  const group = hitGroup({ ...chat("\uE000Planet\uE001s", true, hits), count: 7 });
+  expect(group.title).toEqual([
     { text: "Planet", hit: true },
     { text: "s", hit: false },
   ]);
-  expect(groups[0]?.lines[0]?.parts).toEqual([]);
+  expect(group.lines.map(({ message, parts: { length } }) => [message, length])).toEqual([
+    [null, 0],
+    [11, 3],
+    [12, 2],
+  ]);
+  expect(group.more).toBe(5);
 });
 
 test("a message that its title repeats is shown once, and leads to the message", () => {
-  const title = "How do planets move?";
-  const groups = groupHits(
-    [
-      hit(1, null, title, "How do \uE000planet\uE001s move?"),
-      hit(1, 11, title, "How do \uE000planet\uE001s move?"),
-      hit(1, 12, title, "A \uE000planet\uE001 moves"),
-      hit(1, 13, title, "How do \uE000planet\uE001s move?"),
-    ],
-    "planet",
-  );
-  expect(groups[0]?.lines.map(({ message, parts }) => [message, parts.length])).toEqual([
-    [11, 0],
-    [12, 3],
-  ]);
+  const title = "How do \uE000planet\uE001s move?";
+  const hits = [hit(11, title), hit(12, "A \uE000planet\uE001 moves"), hit(13, title)];
+  for (const inTitle of [true, false]) {
+    const { lines, more } = hitGroup(chat(title, inTitle, hits));
+    expect(lines.map(({ message, parts: { length } }) => [message, length])).toEqual([
+      [11, 0],
+      [12, 3],
+    ]);
+    expect(more).toBe(0);
+  }
+});
+
+test("the title of a hit cannot be reordered, and keeps its signs", () => {
+  const { title } = hitGroup(chat("good\u202Efugg.exe and __\uE000init\uE001__", true, []));
+  expect(title.map(({ text }) => text).join("")).toBe("goodfugg.exe and __init__");
+});
+
+test("an answer that lacks something says so", () => {
+  const chats = [chat("x", true, [])];
+  expect(noteOn({ chats, more: false, indexing: false })).toBeNull();
+  expect(noteOn({ chats, more: true, indexing: false })).toMatch(/^More chats/u);
+  expect(noteOn({ chats: [], more: false, indexing: true })).toMatch(/indexed/u);
 });

@@ -1,10 +1,9 @@
-import type { ChatSummary, Host, SearchHit } from "../host/host";
-import { withoutBidiControls } from "../text/bidi";
+import type { ChatSummary, Host, SearchAnswer } from "../host/host";
 import { fold, places, terms } from "../text/query";
 import { type Part, partsAt } from "../text/snippet";
 import type { Chats } from "./chats.svelte";
 import type { Conversation } from "./conversation.svelte";
-import { groupHits, type HitGroup, type HitLine } from "./hits";
+import { hitGroup, type HitGroup, type HitLine, noteOn } from "./hits";
 import { reason } from "./notices.svelte";
 
 /** What can be done now. */
@@ -31,8 +30,7 @@ export type PaletteSection = { name: string; rows: PaletteRow[] };
 const RECENT = 8;
 /** Commands among other things. */
 const FEW_COMMANDS = 5;
-/** Places that are shown of a chat until it is asked for the others. */
-const FIRST_PLACES = 3;
+const NOTHING: SearchAnswer = { chats: [], more: false, indexing: false };
 /** A page, for the keys that go through the list by pages. */
 const PAGE = 8;
 /** So long the commands wait for the chats, that all come at once. */
@@ -53,8 +51,7 @@ export class Palette {
   /** The query that the list answers, and whether it answers it in full. */
   #listed = $state("");
   #whole = $state(true);
-  #hits: SearchHit[] = [];
-  #unfolded: number[] = [];
+  #answer = $state.raw(NOTHING);
   #looking = false;
   /** Enter was pressed before there was an answer. */
   #chosen = false;
@@ -71,6 +68,10 @@ export class Palette {
   ) {}
 
   readonly rows = $derived(this.sections.flatMap(({ rows }) => rows));
+  /** What the list leaves out. */
+  readonly note = $derived(
+    this.#listed === this.query && this.#whole ? noteOn(this.#answer) : null,
+  );
   /** What is said of the list. */
   readonly words = $derived.by(() => {
     if (this.query.trim() === "" || this.#listed !== this.query || !this.#whole) return "";
@@ -95,10 +96,10 @@ export class Palette {
     this.#chosen = false;
     clearTimeout(this.#late);
     if (query.trim() === "") {
-      this.#list(query, [], true);
+      this.#list(query, NOTHING, true);
       return;
     }
-    this.#late = setTimeout(() => this.#list(query, [], false), COMMANDS_AFTER_MS);
+    this.#late = setTimeout(() => this.#list(query, NOTHING, false), COMMANDS_AFTER_MS);
     void this.#look();
   }
 
@@ -128,7 +129,7 @@ export class Palette {
 
   choose(row: PaletteRow): void {
     if (row.type === "more") {
-      this.#unfold(row.group);
+      void this.#unfold(row.group);
       return;
     }
     this.close();
@@ -158,25 +159,24 @@ export class Palette {
     ) {
       const { query } = this;
       let fault: string | null = null;
-      const hits = await this.host.search(query).catch((error: unknown) => {
+      const answer = await this.host.search(query).catch((error: unknown) => {
         fault = reason(error);
-        return [];
+        return NOTHING;
       });
       if (query !== this.query) continue;
       clearTimeout(this.#late);
-      this.#list(query, hits, true);
+      this.#list(query, answer, true);
       this.fault = fault;
     }
     this.#looking = false;
   }
 
-  #list(query: string, hits: SearchHit[], whole: boolean): void {
+  #list(query: string, answer: SearchAnswer, whole: boolean): void {
     const before = this.active;
     const same = query === this.#listed;
     this.#listed = query;
     this.#whole = whole;
-    this.#hits = hits.map((hit) => ({ ...hit, title: withoutBidiControls(hit.title) }));
-    this.#unfolded = [];
+    this.#answer = answer;
     this.fault = null;
     this.#arrange();
     // Of the same words the list only grows.
@@ -198,7 +198,7 @@ export class Palette {
           ]
         : [
             { name: "Commands", rows: this.#commands(query).slice(0, FEW_COMMANDS) },
-            { name: "Chats and messages", rows: this.#found(query) },
+            { name: "Chats and messages", rows: this.#found() },
           ];
     this.sections = sections.filter(({ rows }) => rows.length > 0);
   }
@@ -231,27 +231,45 @@ export class Palette {
     });
   }
 
-  #found(query: string): PaletteRow[] {
-    return groupHits(this.#hits, query).flatMap((group) => {
+  #found(): PaletteRow[] {
+    return this.#answer.chats.map(hitGroup).flatMap((group) => {
       const all = group.lines.map((line, at): PaletteRow => ({
-        key: `hit-${group.chat}-${line.message}`,
+        key: hitKey(group.chat, line),
         type: "hit",
         group,
         line,
         first: at === 0,
       }));
-      if (all.length <= FIRST_PLACES || this.#unfolded.includes(group.chat)) return all;
-      const count = all.length - FIRST_PLACES;
+      if (group.more === 0) return all;
+      const { more: count } = group;
       const more: PaletteRow = { key: `more-${group.chat}`, type: "more", group, count };
-      return [...all.slice(0, FIRST_PLACES), more];
+      return [...all, more];
     });
   }
 
   /** The first of the places that were left out takes the place of what stood for them. */
-  #unfold({ chat, lines }: HitGroup): void {
-    this.#unfolded = [...this.#unfolded, chat];
+  async #unfold({ chat, lines }: HitGroup): Promise<void> {
+    const before = this.#answer;
+    let fault: string | null = null;
+    const hits = await this.host.searchChat(this.#listed, chat).catch((error: unknown) => {
+      fault = reason(error);
+      return null;
+    });
+    if (before !== this.#answer) return;
+    this.fault = fault;
+    if (!hits) return;
+    const chats = before.chats.map((found) =>
+      found.chat === chat ? { ...found, hits, count: hits.length } : found,
+    );
+    this.#answer = { ...before, chats };
+    const wasActive = this.active === `more-${chat}`;
     this.#arrange();
-    this.active = `hit-${chat}-${lines[FIRST_PLACES]?.message}`;
+    if (!wasActive) return;
+    const known = lines.map((line) => hitKey(chat, line));
+    const first = this.rows.find(
+      (row) => row.type === "hit" && row.group.chat === chat && !known.includes(row.key),
+    );
+    this.active = first?.key ?? this.active;
   }
 
   #go(to: (at: number, count: number) => number): void {
@@ -260,6 +278,10 @@ export class Palette {
     const at = rows.findIndex(({ key }) => key === this.active);
     this.active = rows[to(at, rows.length)]?.key ?? null;
   }
+}
+
+function hitKey(chat: number, line: HitLine): string {
+  return `hit-${chat}-${line.message}`;
 }
 
 /** Whether each of the words begins a word of a text. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
-import type { SearchHit } from "../host/host";
+import type { SearchAnswer } from "../host/host";
 import { App } from "./app.svelte";
 import { commands, offerCommands } from "./commands";
 import type { PaletteRow } from "./palette.svelte";
@@ -43,18 +43,22 @@ function words(row: PaletteRow | undefined): string {
   }
 }
 
-const hit = (chat: number, message: number | null, title = "Birds"): SearchHit => ({
-  chat,
-  message,
-  title,
-  inThinking: false,
-  snippet: `the \uE000bird\uE001 ${message}`,
-  at: 1,
-});
+/** An answer with these messages of one chat. */
+const answer = (chat: number, messages: number[], title = "Birds"): SearchAnswer => {
+  const hits = messages.map((message) => ({
+    message,
+    role: "user" as const,
+    inThinking: false,
+    snippet: `the \uE000bird\uE001 ${message}`,
+    at: 1,
+  }));
+  const found = { chat, title, inTitle: false, at: 1, hits, count: hits.length };
+  return { chats: [found], more: false, indexing: false };
+};
 
 /** Has the answers to searches come when the test says so. */
-function held(): Map<string, (hits: SearchHit[]) => void> {
-  const answers = new Map<string, (hits: SearchHit[]) => void>();
+function held(): Map<string, (found: SearchAnswer) => void> {
+  const answers = new Map<string, (found: SearchAnswer) => void>();
   host.search = (query) => new Promise((resolve) => answers.set(query, resolve));
   return answers;
 }
@@ -108,11 +112,11 @@ test("what answers an earlier query is dropped, and no more than two are asked a
   for (const query of ["b", "bi", "bird"]) app.palette.ask(query);
   await settled();
   expect([...answers.keys()]).toEqual(["b"]);
-  answers.get("b")?.([hit(1, 1)]);
+  answers.get("b")?.(answer(1, [1]));
   await settled();
   expect(app.palette.rows.some(({ type }) => type === "hit")).toBe(false);
   expect([...answers.keys()]).toEqual(["b", "bird"]);
-  answers.get("bird")?.([hit(1, 2)]);
+  answers.get("bird")?.(answer(1, [2]));
   await settled();
   expect(app.palette.rows.map(({ key }) => key)).toEqual(["hit-1-2"]);
 });
@@ -125,7 +129,7 @@ test("Enter waits for the answer to what is typed", async () => {
   app.palette.enter();
   await settled();
   expect(app.palette.shown).toBe(true);
-  answers.get("bird")?.([hit(3, 7)]);
+  answers.get("bird")?.(answer(3, [7]));
   await settled();
   expect(opened).toHaveBeenCalledWith(3, 7, "bird");
 });
@@ -136,9 +140,9 @@ test("typing on takes an Enter back", async () => {
   app.palette.ask("bird");
   app.palette.enter();
   app.palette.ask("birds");
-  answers.get("bird")?.([hit(3, 7)]);
+  answers.get("bird")?.(answer(3, [7]));
   await settled();
-  answers.get("birds")?.([hit(3, 7)]);
+  answers.get("birds")?.(answer(3, [7]));
   await settled();
   expect(app.palette.shown).toBe(true);
 });
@@ -153,7 +157,7 @@ test("where the chats take long the commands come first, and nothing moves when 
   const { active } = app.palette;
   const before = app.palette.rows.map(({ key }) => key);
   expect(before.length).toBeGreaterThan(1);
-  answers.get("settings")?.([hit(1, 2)]);
+  answers.get("settings")?.(answer(1, [2]));
   await settled();
   expect(app.palette.rows.map(({ key }) => key)).toEqual([...before, "hit-1-2"]);
   expect(app.palette.active).toBe(active);
@@ -180,7 +184,11 @@ test("the keys go through all rows, round the ends, by pages and to the ends", (
 });
 
 test("of a chat with many places three are shown, and the others when they are asked for", async () => {
-  host.search = () => Promise.resolve([1, 2, 3, 4, 5].map((message) => hit(1, message)));
+  const all = answer(1, [1, 2, 3, 4, 5]).chats[0]?.hits ?? [];
+  const few = answer(1, [1, 2, 3]);
+  const chats = few.chats.map((chat) => ({ ...chat, count: 5 }));
+  host.search = () => Promise.resolve({ ...few, chats });
+  host.searchChat = () => Promise.resolve(all);
   app.palette.open();
   await typed("bird");
   expect(app.palette.rows.map(({ key }) => key)).toEqual([
@@ -191,6 +199,7 @@ test("of a chat with many places three are shown, and the others when they are a
   ]);
   app.palette.toEnd("last");
   app.palette.enter();
+  await settled();
   expect(app.palette.shown).toBe(true);
   expect(app.palette.rows).toHaveLength(5);
   expect(app.palette.active).toBe("hit-1-4");
@@ -208,7 +217,7 @@ test("nothing found is said, and a search that fails says why", async () => {
 });
 
 test("the title of a hit cannot be reordered", async () => {
-  host.search = () => Promise.resolve([hit(1, 1, "good\u202Efugg.exe")]);
+  host.search = () => Promise.resolve(answer(1, [1], "good\u202Efugg.exe"));
   app.palette.open();
   await typed("good");
   expect(words(app.palette.rows[0])).toContain("goodfugg.exe");

@@ -1,14 +1,15 @@
-import type { Host, SearchHit } from "../host/host";
-import { withoutBidiControls } from "../text/bidi";
+import type { Host, SearchAnswer } from "../host/host";
+import { hitGroup, noteOn } from "./hits";
 import type { Notices } from "./notices.svelte";
 
 const PAUSE_MS = 80;
+const NOTHING: SearchAnswer = { chats: [], more: false, indexing: false };
 
 /** The search over all chats, as the person types. */
 export class Search {
   query = $state("");
-  hits = $state.raw<SearchHit[]>([]);
-  /** The query that `hits` answers. */
+  #answer = $state.raw<SearchAnswer>(NOTHING);
+  /** The query that is answered. */
   answered = $state("");
   focusRequests = $state(0);
   /** The hit that was opened last, as long as its chat is. */
@@ -21,13 +22,15 @@ export class Search {
   ) {}
 
   readonly active = $derived(this.query.trim() !== "");
+  readonly groups = $derived(this.#answer.chats.map(hitGroup));
+  readonly note = $derived(noteOn(this.#answer));
 
   ask(query: string): void {
     this.query = query;
     clearTimeout(this.#timer);
     if (this.active) this.#timer = setTimeout(() => void this.#run(query), PAUSE_MS);
     else {
-      this.hits = [];
+      this.#answer = NOTHING;
       this.answered = "";
     }
   }
@@ -36,10 +39,21 @@ export class Search {
     this.focusRequests += 1;
   }
 
+  /** Lists all that was found in a chat. */
+  async unfold(chat: number): Promise<void> {
+    const before = this.#answer;
+    const hits = await this.notices.guard(this.host.searchChat(this.answered, chat));
+    if (!hits || before !== this.#answer) return;
+    const chats = before.chats.map((found) =>
+      found.chat === chat ? { ...found, hits, count: hits.length } : found,
+    );
+    this.#answer = { ...before, chats };
+  }
+
   async #run(query: string): Promise<void> {
-    const hits = await this.notices.guard(this.host.search(query));
-    if (!hits || query !== this.query) return;
-    this.hits = hits.map((hit) => ({ ...hit, title: withoutBidiControls(hit.title) }));
+    const answer = await this.notices.guard(this.host.search(query));
+    if (!answer || query !== this.query) return;
+    this.#answer = answer;
     this.answered = query;
   }
 }

@@ -6,21 +6,36 @@ import { Search } from "./search.svelte";
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-test("the title of a hit cannot be reordered", async () => {
+test("all that was found in a chat is listed when it is asked for", async () => {
   const host = new FakeHost();
-  const hit = {
-    chat: 1,
-    message: 2,
-    title: "good\u202Efugg.exe",
+  const hit = (message: number) => ({
+    message,
+    role: "user" as const,
     inThinking: false,
-    snippet: "",
-    at: 0,
-  };
-  host.search = () => Promise.resolve([hit]);
+    snippet: `said ${message}`,
+    at: message,
+  });
+  const chats = [1, 2].map((chat) => ({
+    chat,
+    title: "Birds",
+    inTitle: false,
+    at: 1,
+    hits: [hit(3)],
+    count: 2,
+  }));
+  host.search = () => Promise.resolve({ chats, more: true, indexing: false });
+  host.searchChat = (query, id) =>
+    Promise.resolve(query === "bird" && id === 2 ? [hit(3), hit(4)] : []);
   const search = new Search(host, new Notices());
-  search.ask("good");
+  search.ask("bird");
   await vi.advanceTimersByTimeAsync(100);
-  expect(search.hits[0]?.title).toBe("goodfugg.exe");
+  expect(search.groups.map(({ more }) => more)).toEqual([1, 1]);
+  expect(search.note).not.toBeNull();
+  await search.unfold(2);
+  expect(search.groups.map(({ lines, more }) => [lines.length, more])).toEqual([
+    [1, 1],
+    [2, 0],
+  ]);
 });
 
 test("a search begins after a pause, once", async () => {
@@ -36,9 +51,9 @@ test("a cleared search forgets its answer, so that the same words are not said t
   const search = new Search(new FakeHost(), new Notices());
   search.ask("bird");
   await vi.advanceTimersByTimeAsync(100);
-  expect(search.hits.length).toBeGreaterThan(0);
+  expect(search.groups.length).toBeGreaterThan(0);
   search.ask("");
-  expect(search.hits).toEqual([]);
+  expect(search.groups).toEqual([]);
   search.ask("bird");
   expect(search.answered).not.toBe("bird");
   await vi.advanceTimersByTimeAsync(100);

@@ -2,6 +2,7 @@
 export type {
   Agreement,
   AnswerStats,
+  ChatHits,
   ChatSummary,
   CheckDistance,
   ContextOption,
@@ -26,6 +27,7 @@ export type {
   PresetContent,
   ProcessSockets,
   SamplingSettings,
+  SearchAnswer,
   SearchHit,
   Settings,
   Stage,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use store::{
     ChatId, ChatPreset, DeletedMessage, FolderId, FolderRecord, LengthWish, MessageId, PresetId,
-    PresetRecord, QueuedMessage, Store, StoreError, WholeChat, WindowRow,
+    PresetRecord, QueuedMessage, SearchAnswer, SearchHit, Store, StoreError, WholeChat, WindowRow,
 };
 
 use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack, Timing};
@@ -19,7 +19,7 @@ use crate::limits::refuse_too_large_together;
 use crate::model_host::{ModelChoice, ModelHost, PromptCounter};
 use crate::preset::{Preset, PresetContent};
 use crate::settings::Settings;
-use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, SearchHit, Undone};
+use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, Undone};
 
 /// How long undoing waits for an answer that it stops, and how often it asks.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
@@ -300,10 +300,20 @@ impl Chat {
         self.take_back(ChatActor::redo)
     }
 
-    /// Finds words in titles, texts and thinking.
-    pub fn search(&self, query: impl Into<String>) -> Result<Vec<SearchHit>, Failure> {
+    /// Finds words in titles, texts and thinking: chats, each with a few of its messages.
+    pub fn search(&self, query: impl Into<String>) -> Result<SearchAnswer, Failure> {
         let query: String = query.into();
         self.ask(move |actor| actor.search(&query))
+    }
+
+    /// Finds the messages of a chat that [`Chat::search`] counts.
+    pub fn search_chat(
+        &self,
+        query: impl Into<String>,
+        chat: ChatId,
+    ) -> Result<Vec<SearchHit>, Failure> {
+        let query: String = query.into();
+        self.ask(move |actor| actor.search_chat(&query, chat))
     }
 
     /// What the next prompt of a chat, or of a new one, would take of the context, with `draft` and `pasted` tokens of

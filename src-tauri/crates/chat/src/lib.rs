@@ -50,13 +50,14 @@ pub use settings::names::setting_names;
 pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};
 pub use slash::{SLASH_COMMANDS, SlashCommand, SlashName, SlashPlace, Typed};
 pub use store::{
-    ChatId, ChatPreset, ChatRecord, ChatRecords, Copy, CopyReason, DatabaseCopy, DeletedMessage,
-    Draft, DraftPlace, FolderId, FolderRecord, LengthWish, MessageId, MessageRecord, MessageState,
-    PresetId, PresetRecord, PresetRow, QueuedMessage, Store, StoreError, StoreSnapshot, WholeChat,
-    WindowRow, back_up, check, daily_copy, forget_check, good_copies, has_room, listed_copies,
-    name_aside, remove_copy, restore_copy, start_empty,
+    ChatHits, ChatId, ChatPreset, ChatRecord, ChatRecords, Copy, CopyReason, DatabaseCopy,
+    DeletedMessage, Draft, DraftPlace, FolderId, FolderRecord, LengthWish, MessageId,
+    MessageRecord, MessageState, PresetId, PresetRecord, PresetRow, QueuedMessage, SearchAnswer,
+    SearchHit, Store, StoreError, StoreSnapshot, WholeChat, WindowRow, back_up, check, daily_copy,
+    forget_check, good_copies, has_room, listed_copies, name_aside, remove_copy, restore_copy,
+    start_empty,
 };
 pub use view::{
     AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Folder, Message, ModelStatus,
-    ModelView, Omitted, ReadFrom, SearchHit, Stage, Undone, UnopenedModel,
+    ModelView, Omitted, ReadFrom, Stage, Undone, UnopenedModel,
 };

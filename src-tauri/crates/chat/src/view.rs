@@ -230,26 +230,6 @@ pub struct ReadFrom {
     pub again: bool,
 }
 
-/// A place where a search found something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "specta", derive(specta::Type))]
-#[serde(rename_all = "camelCase")]
-pub struct SearchHit {
-    /// The chat.
-    pub chat: ChatId,
-    /// The chat's title.
-    pub title: String,
-    /// The message; `None`: it is in the title.
-    pub message: Option<MessageId>,
-    /// Whether the snippet is from what the model thought.
-    pub in_thinking: bool,
-    /// Plain text around the hit; the hits stand between U+E000 and U+E001.
-    pub snippet: String,
-    /// Unix seconds of the message or the chat.
-    #[cfg_attr(feature = "specta", specta(type = u32))]
-    pub at: i64,
-}
-
 /// The model as the window shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]

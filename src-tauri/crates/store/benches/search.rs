@@ -35,13 +35,22 @@ fn main() {
         std::fs::metadata(&path).unwrap().len() / 1_000_000
     );
 
-    println!("\n| query | | median | longest | hits |\n|---|---|---|---|---|");
+    println!("\n| query | | median | longest | chats | messages |\n|---|---|---|---|---|---|");
     for (what, query) in queries() {
-        let mut hits = 0;
-        let (median, longest) = times(|| hits = store.search().find(&query, 50).unwrap().len());
+        let (mut chats, mut messages) = (0, 0);
+        let (median, longest) = times(|| {
+            let found = store.search().find(&query, 300).unwrap().chats;
+            chats = found.len();
+            messages = found.iter().map(|chat| chat.count).sum();
+        });
         let (median, longest) = (milliseconds(median), milliseconds(longest));
-        println!("| {what} | `{query}` | {median} | {longest} | {hits} |");
+        println!("| {what} | `{query}` | {median} | {longest} | {chats} | {messages} |");
     }
+    let chat = store.search().find("question", 1).unwrap().chats[0].chat;
+    let (time, _) = times(|| {
+        store.search().find_in_chat("question", chat, 500).unwrap();
+    });
+    println!("\nall of one chat: {}", milliseconds(time));
 
     let mut progress = Progress {
         text: "word ".repeat(10_000),
@@ -68,7 +77,7 @@ fn main() {
 
 /// What is searched for, by length: of a common word, of a rare one, and of other kinds.
 fn queries() -> Vec<(String, String)> {
-    let mut queries = Vec::new();
+    let mut queries: Vec<(String, String)> = Vec::new();
     for (what, word) in [("common", "question"), ("rare", &texts::rare_word())] {
         for length in [1, 2, 3, 5, 8] {
             let typed: String = word.chars().take(length).collect();
@@ -92,7 +101,17 @@ fn queries() -> Vec<(String, String)> {
         ("no hit of two words", "question nowherever"),
         ("no hit of one letter", "ж"),
         ("Cyrillic", "вопрос"),
-        ("Chinese", "水问题"),
+        ("Chinese, 1", "题"),
+        ("Chinese, 2", "问题"),
+        ("Chinese, 2 that are never together", "𠮷水"),
+        ("Chinese, 3", "水问题"),
+        ("Chinese, 5", "水问题答世"),
+        ("signs", "C++"),
+        ("a letter and a sign", "C#"),
+        ("a sign", "+"),
+        ("a common sign", "."),
+        ("emoji", "🦅"),
+        ("signs beside a common word", "question C++"),
         (
             "a sentence",
             "how do I answer the question about water in the world",
@@ -141,7 +160,10 @@ fn fill_chat(
     for m in 0..MESSAGES {
         let asks = m % 2 == 0;
         let writes = is_last && m + 1 == MESSAGES;
-        let text = language.sentence(random, if asks { 20 } else { 120 });
+        let mut text = language.sentence(random, if asks { 20 } else { 120 });
+        if m == 0 && chat.0 % 20 == 0 {
+            text += " C++ 🦅";
+        }
         let message = store.messages().add(&NewMessage {
             chat,
             parent,

@@ -33,11 +33,6 @@ impl Deadline {
         self.0.store(NONE, Ordering::Relaxed);
         result
     }
-
-    /// Whether the time of [`Deadline::within`] is over.
-    pub(crate) fn has_passed(&self) -> bool {
-        has_passed(&self.0)
-    }
 }
 
 fn has_passed(deadline: &AtomicU64) -> bool {
@@ -62,17 +57,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deadline_passes_after_its_limit() -> rusqlite::Result<()> {
-        let deadline = Deadline::install(&mut Connection::open_in_memory()?)?;
-        let passed_within = |limit| {
-            deadline.within(limit, || {
-                std::thread::sleep(Duration::from_millis(20));
-                deadline.has_passed()
-            })
+    fn a_statement_ends_at_its_deadline() -> rusqlite::Result<()> {
+        let mut db = Connection::open_in_memory()?;
+        let deadline = Deadline::install(&mut db)?;
+        let count = |to: u32| {
+            let sql =
+                "WITH RECURSIVE n (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
+                       SELECT count(*) FROM n";
+            db.query_row(sql, [to], |row| row.get::<_, u32>(0))
         };
-        assert!(passed_within(Duration::from_millis(1)));
-        assert!(!passed_within(Duration::from_secs(3600)));
-        assert!(!deadline.has_passed(), "it is over with what it was for");
+        let late = deadline.within(Duration::from_millis(1), || count(u32::MAX));
+        assert!(late.is_err_and(|error| is_over(&error)));
+        let in_time = deadline.within(Duration::from_secs(3600), || count(10_000));
+        assert_eq!(in_time?, 10_000);
+        assert_eq!(count(100_000)?, 100_000, "it is over with what it was for");
         Ok(())
     }
 }

@@ -81,3 +81,11 @@ pub fn make_room(database: &Path) -> Result<(), StoreError> {
     db.execute_batch("DROP TABLE fault_ballast")?;
     Ok(())
 }
+
+/// Empties the search index, as an upgrade leaves it.
+pub fn empty_index(store: &Store) -> Result<(), StoreError> {
+    store
+        .db
+        .execute_batch("UPDATE search_state SET folding = 0")?;
+    Ok(crate::table::search::refresh(&store.db)?)
+}

@@ -27,6 +27,7 @@ mod snapshot;
 mod table;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -60,9 +61,12 @@ pub use table::message::{
     ErrorRow, LengthWish, MessageRow, MessageState, MessageTable, NewMessage, OmittedRow, Progress,
 };
 pub use table::preset::{ChatPreset, PresetRow, PresetTable};
-pub use table::search::{Search, SearchRow};
+pub use table::search::{ChatHits, Search, SearchAnswer, SearchHit};
 pub use table::setting::SettingTable;
 pub use table::window::{WindowRow, WindowTable};
+
+/// How long an opening may index the messages that the search lacks: all of a small file, after an upgrade.
+const INDEXED_AT_ONCE: Duration = Duration::from_millis(250);
 
 /// The open database: one connection, the only writer.
 pub struct Store {
@@ -87,7 +91,11 @@ impl Store {
             path: Some(path.to_owned()),
         };
         let interrupted = store.messages().interrupt_writing();
-        match interrupted.map_err(|error| open::explain(path, error)) {
+        let indexed = store.search().index_older(INDEXED_AT_ONCE);
+        match interrupted
+            .and(indexed)
+            .map_err(|error| open::explain(path, error))
+        {
             Err(damaged @ StoreError::Damaged { .. }) => Err(damaged),
             // The disk may be full.
             _ => Ok(store),
@@ -97,8 +105,6 @@ impl Store {
     /// A store in memory, for temporary chats: their ids, and those of their messages, are in a range of their own.
     pub fn temporary() -> Result<Store, StoreError> {
         let store = Store::in_memory()?;
-        // SQLite may put what does not fit in memory into files.
-        store.db.pragma_update(None, "temp_store", "MEMORY")?;
         for table in ["chat", "message"] {
             store.db.execute(
                 "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)",
@@ -111,11 +117,13 @@ impl Store {
     /// A store in memory.
     pub fn in_memory() -> Result<Store, StoreError> {
         let (db, deadline) = open::memory()?;
-        Ok(Store {
+        let store = Store {
             db,
             deadline,
             path: None,
-        })
+        };
+        store.search().index_older(INDEXED_AT_ONCE)?;
+        Ok(store)
     }
 
     /// The file; `None` in memory.

@@ -44,7 +44,9 @@ pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
 pub(crate) fn memory() -> Result<(Connection, Deadline), StoreError> {
     let mut db = Connection::open_in_memory()?;
     let deadline = prepare(&mut db)?;
+    table::search::define_functions(&db)?;
     migrate::run(&mut db, &table::steps())?;
+    table::search::refresh(&db)?;
     Ok((db, deadline))
 }
 
@@ -89,7 +91,9 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
     if application != APPLICATION_ID {
         db.pragma_update(None, "application_id", APPLICATION_ID)?;
     }
+    table::search::define_functions(&db)?;
     migrate::run(&mut db, &steps)?;
+    table::search::refresh(&db)?;
     table::search::delete_securely(&db)?;
     Ok(db)
 }
@@ -100,7 +104,8 @@ fn prepare(db: &mut Connection) -> rusqlite::Result<Deadline> {
     // Deleted content is overwritten.
     db.pragma_update(None, "secure_delete", true)?;
     db.set_prepared_statement_cache_capacity(64);
-    table::search::prepare(db)?;
+    // Temporary results hold words of chats, too.
+    db.pragma_update(None, "temp_store", "MEMORY")?;
     Deadline::install(db)
 }
 

@@ -8,6 +8,7 @@ import type {
   ModelView,
   Overrides,
   QueuedMessage,
+  SearchAnswer,
   SearchHit,
   Settings,
   Snapshot,
@@ -18,7 +19,7 @@ import type {
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
 import { leftOut, tokensOf, usageOf } from "./context";
-import { find } from "./search";
+import { find, findIn } from "./search";
 import { big, type FakeChat, Library, noDraft, ready } from "./library";
 import { refuse } from "./models";
 import { FakeOrderHost, noChat } from "./order";
@@ -330,11 +331,16 @@ export class FakeHost extends FakeOrderHost implements Host {
     return Promise.resolve(null);
   }
 
-  search(query: string): Promise<SearchHit[]> {
+  search(query: string): Promise<SearchAnswer> {
     const open = [...this.library.chats.values()].filter(
       ({ summary }) => summary.purgeAt === null && !summary.temporary,
     );
     return this.reply(find(open, query));
+  }
+
+  searchChat(query: string, id: number): Promise<SearchHit[]> {
+    const chat = this.library.chats.get(id);
+    return chat ? this.reply(findIn(chat, query)) : this.reply([]);
   }
 
   readAhead(id: number | null, text: string, thinking: boolean): Promise<null> {

@@ -67,6 +67,9 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long expired chats are removed at once, and the pause before it goes on: nobody is served meanwhile.
 const PURGING: Duration = Duration::from_millis(50);
 const PURGE_PAUSE: Duration = Duration::from_millis(200);
+/// The same of messages that are indexed.
+const INDEXING: Duration = Duration::from_millis(50);
+const INDEX_PAUSE: Duration = Duration::from_millis(50);
 
 /// `model`: the one to open in place of that which was used last.
 pub(crate) fn start(
@@ -103,6 +106,7 @@ pub(crate) fn start(
         timing,
         purging: Daily::after(timing.purge_after),
         copying: Daily::after(timing.copy_after),
+        index_due: Some(Instant::now() + timing.purge_after),
         has_ended: false,
         mailbox: mailbox.clone(),
     };
@@ -222,6 +226,9 @@ impl ChatActor {
         if self.may_purge() && self.purging.is_due(today) {
             self.purge(today);
         }
+        if self.index_due.is_some_and(|due| due <= Instant::now()) {
+            self.index_older();
+        }
         if self.copying.is_due(today) {
             self.copying.done_for(today);
             self.copy_database(today);
@@ -236,6 +243,20 @@ impl ChatActor {
     /// Whether a branch is being copied into a chat of its own.
     pub(super) fn is_forking(&self) -> bool {
         Arc::strong_count(&self.forks) > 1
+    }
+
+    /// Indexes some of the messages that the search lacks after an upgrade.
+    fn index_older(&mut self) {
+        let pause = match self.store.search().index_older(INDEXING) {
+            Ok(true) => Some(INDEX_PAUSE),
+            Ok(false) => None,
+            // The disk may be full.
+            Err(error) => {
+                tracing::warn!(%error, "older messages were not indexed");
+                Some(DAY)
+            }
+        };
+        self.index_due = pause.map(|pause| Instant::now() + pause);
     }
 
     /// Removes some of what was deleted long ago.
@@ -318,11 +339,11 @@ impl ChatActor {
         let idle = if self.answers.busy() {
             Instant::now() + DAY
         } else {
-            let copy = self.copying.due();
-            match self.may_purge() {
-                true => copy.min(self.purging.due()),
-                false => copy,
-            }
+            let purge = self.may_purge().then(|| self.purging.due());
+            let due = [purge, self.index_due];
+            due.into_iter()
+                .flatten()
+                .fold(self.copying.due(), Instant::min)
         };
         let others = [self.answers.due(), self.unsaved.due(), self.unload_due()];
         others.into_iter().flatten().fold(idle, Instant::min)

@@ -108,6 +108,7 @@ impl ChatActor {
             self.reopen_model();
         }
         self.purging = Daily::after(self.timing.purge_after);
+        self.index_due = Some(std::time::Instant::now() + self.timing.purge_after);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use store::{ChatId, MessageId, MessageTable, Store};
 
@@ -24,7 +24,8 @@ use crate::view::ChatEvent;
 /// When the work is done that nobody asks for. Tests do not wait so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// How long after the start the removal of chats begins that were deleted long ago.
+    /// How long after the start the removal of chats begins that were deleted long ago, and the indexing of messages that
+    /// an earlier version has written.
     pub purge_after: Duration,
     /// How long after the start the day's copy of the database is made: when nobody waits for the
     /// first screen any more.
@@ -99,6 +100,8 @@ pub(crate) struct ChatActor {
     pub(super) timing: Timing,
     pub(super) purging: Daily,
     pub(super) copying: Daily,
+    /// When the next messages are indexed that the search lacks; `None`: it has all.
+    pub(super) index_due: Option<Instant>,
     /// Nothing that is written from now on is kept: every verb fails.
     pub(crate) has_ended: bool,
     /// For threads that report to this one.

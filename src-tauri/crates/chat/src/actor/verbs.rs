@@ -2,8 +2,8 @@
 
 use inference::Role;
 use store::{
-    ChatId, ChatRow, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, Store,
-    StoreError, WindowRow,
+    ChatId, ChatRow, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, SearchAnswer,
+    SearchHit, Store, StoreError, WindowRow,
 };
 
 use crate::actor::answers::AnswerStart;
@@ -12,10 +12,12 @@ use crate::actor::undo::Revert;
 use crate::failure::Failure;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
 use crate::title;
-use crate::view::{ChatEvent, ChatSummary, ChatView, SearchHit};
+use crate::view::{ChatEvent, ChatSummary, ChatView};
 
-/// Search hits of each kind.
-const HITS: u32 = 50;
+/// Chats that a search lists of each kind: by their titles, and by their messages.
+const FOUND_CHATS: u32 = 300;
+/// Messages that a search lists of one chat.
+const FOUND_IN_CHAT: u32 = 500;
 
 /// Stands for the chat that a first message will begin: SQLite counts from 1.
 pub(super) const NEW_CHAT: ChatId = ChatId(0);
@@ -134,17 +136,15 @@ impl ChatActor {
         Ok(self.store_of(chat).chats().get(chat)?)
     }
 
-    pub(crate) fn search(&self, query: &str) -> Result<Vec<SearchHit>, Failure> {
-        let rows = self.store.search().find(query, HITS)?;
-        let hit = |row: store::SearchRow| SearchHit {
-            chat: row.chat,
-            title: row.title,
-            message: row.message,
-            in_thinking: row.in_thinking,
-            snippet: row.snippet,
-            at: row.at,
-        };
-        Ok(rows.into_iter().map(hit).collect())
+    pub(crate) fn search(&self, query: &str) -> Result<SearchAnswer, Failure> {
+        Ok(self.store.search().find(query, FOUND_CHATS)?)
+    }
+
+    pub(crate) fn search_chat(&self, query: &str, chat: ChatId) -> Result<Vec<SearchHit>, Failure> {
+        Ok(self
+            .store
+            .search()
+            .find_in_chat(query, chat, FOUND_IN_CHAT)?)
     }
 
     pub(crate) fn save_draft(&mut self, chat: Option<ChatId>, text: &str) -> Result<(), Failure> {

@@ -208,18 +208,20 @@ fn search_finds_titles_texts_and_thinking() {
         .script
         .answer([Step::Think("Regulus regulus"), Step::Say("Six grams.")]);
     let view = bench.ask(None, "How heavy is a goldcrest?");
-    let found = |query: &str| bench.chat.search(query).unwrap();
+    let found = |query: &str| bench.chat.search(query).unwrap().chats;
 
-    let hits = found("goldcr");
-    assert_eq!(hits.len(), 2, "the title, and the message");
-    assert_eq!(hits[0].message, None);
-    assert_eq!(hits[1].message, Some(view.messages[0].id));
+    let chats = found("goldcr");
+    assert_eq!((chats.len(), chats[0].in_title), (1, true));
+    let hits = &chats[0].hits;
+    assert_eq!(hits[0].message, view.messages[0].id);
     assert!(
-        hits[1].snippet.contains("\u{E000}goldcrest\u{E001}"),
+        hits[0].snippet.contains("\u{E000}goldcrest\u{E001}"),
         "{:?}",
-        hits[1].snippet
+        hits[0].snippet
     );
-    assert_eq!(found("regulus")[0].message, Some(view.messages[1].id));
+    let in_chat = bench.chat.search_chat("goldcr", view.chat.id).unwrap();
+    assert_eq!(&in_chat, hits);
+    assert_eq!(found("regulus")[0].hits[0].message, view.messages[1].id);
     assert_eq!(found("six").len(), 1);
     bench.chat.delete([view.chat.id]).unwrap();
     assert_eq!(found("goldcrest"), []);

@@ -130,7 +130,7 @@ fn a_deleted_message_takes_what_follows_and_undoing_brings_it_back() {
     let view = bench.chat.delete_message(whole.messages[2].id).unwrap();
     assert_eq!(view.after, Some(whole.messages[1].id));
     assert_eq!(texts(&bench.chat.open_chat(chat).unwrap()), ["A", "Yes."]);
-    assert!(bench.chat.search("B").unwrap().is_empty());
+    assert!(bench.chat.search("B").unwrap().chats.is_empty());
     bench.ask(Some(chat), "C");
     let history = bench.script.last_turn().history;
     let said: Vec<_> = history.iter().map(|turn| turn.text.as_str()).collect();

@@ -130,7 +130,7 @@ fn an_archived_chat_is_found_and_goes_on() {
     let mut bench = Bench::new();
     let [one] = begun(&mut bench, ["Goldcrests"]);
     bench.chat.archive([one], true).unwrap();
-    assert_eq!(bench.chat.search("goldcrest").unwrap()[0].chat, one);
+    assert_eq!(bench.chat.search("goldcrest").unwrap().chats[0].chat, one);
     assert!(
         bench.ask(Some(one), "And wrens?").chat.archived,
         "it stays there"

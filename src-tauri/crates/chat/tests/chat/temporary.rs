@@ -64,7 +64,7 @@ fn nothing_of_a_temporary_chat_is_in_the_folder_until_it_is_kept() {
     assert!(chat.is_temporary());
     let found = || WORDS.map(|word| is_on_disk(folder.path(), word));
     assert_eq!(found(), [false; 7]);
-    assert_eq!(bench.chat.search("quetzal").unwrap(), []);
+    assert_eq!(bench.chat.search("quetzal").unwrap().chats, []);
     bench.chat.delete([chat]).unwrap();
     bench.chat.undo().unwrap();
     assert_eq!(found(), [false; 7]);
@@ -79,7 +79,7 @@ fn nothing_of_a_temporary_chat_is_in_the_folder_until_it_is_kept() {
         (texts(&after), &after.draft),
         (texts(&before), &before.draft)
     );
-    assert_eq!(bench.chat.search("motmot").unwrap()[0].chat, kept.id);
+    assert_eq!(bench.chat.search("motmot").unwrap().chats[0].chat, kept.id);
     bench.chat.shutdown();
 
     let bench = Bench::on_file(&path, &Script::default());

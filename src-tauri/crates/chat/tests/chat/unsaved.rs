@@ -28,6 +28,12 @@ fn on_file() -> (tempfile::TempDir, std::path::PathBuf, Bench) {
     (folder, path, bench)
 }
 
+/// The number of messages that a search finds.
+fn found(bench: &Bench, query: &str) -> u32 {
+    let chats = bench.chat.search(query).unwrap().chats;
+    chats.iter().map(|chat| chat.count).sum()
+}
+
 #[test]
 fn an_answer_that_cannot_be_saved_is_stopped_and_saved_when_that_is_possible() {
     let (_folder, path, mut bench) = on_file();
@@ -74,7 +80,7 @@ fn an_answer_that_cannot_be_saved_is_stopped_and_saved_when_that_is_possible() {
         (saved.id, saved.state, saved.text.as_str()),
         (ended.id, MessageState::Failed, "Six grams")
     );
-    assert_eq!(bench.chat.search("grams").unwrap().len(), 1);
+    assert_eq!(found(&bench, "grams"), 1);
     let view = bench.ask(Some(chat), "Sure?");
     assert_eq!(texts(&view), ["How heavy?", "Six grams", "Sure?", "Yes."]);
     assert_eq!(bench.script.last_turn().history[1].text, "Six grams");
@@ -249,7 +255,7 @@ fn an_answer_that_a_crash_left_is_marked_once_that_is_possible() {
         }
     };
     assert_eq!((saved.id, saved.state), (left, MessageState::Interrupted));
-    assert_eq!(bench.chat.search("grams").unwrap().len(), 1);
+    assert_eq!(found(&bench, "grams"), 1);
     assert_eq!(last_row(&path).state, MessageState::Interrupted);
 }
 
@@ -307,7 +313,7 @@ fn chats_can_be_read_though_nothing_can_be_written() {
         ["How heavy?", "Six grams."],
         "it stays shown"
     );
-    assert_eq!(bench.chat.search("grams").unwrap().len(), 2);
+    assert_eq!(found(&bench, "grams"), 2);
     bench.chat.open_chat(second.chat.id).unwrap();
     let refused = bench.chat.send(Some(chat), "Sure?", true).unwrap_err();
     assert_eq!(refused.code, FailureCode::Store);
@@ -399,6 +405,22 @@ fn expired_chats_are_purged_after_the_start_while_others_are_served() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(bench.chat.restore([gone]).is_err());
+}
+
+#[test]
+fn messages_that_the_search_lacks_are_indexed_after_the_start() {
+    let (_folder, path, mut bench) = on_file();
+    bench.ask(None, "How heavy?");
+    bench.chat.shutdown();
+    let store = Store::open(&path).unwrap();
+    faults::empty_index(&store).unwrap();
+    let bench = Bench::start(store, &Script::default(), TODAY);
+    let begun = Instant::now();
+    while bench.chat.search("heavy").unwrap().indexing {
+        assert!(begun.elapsed() < EVENT_TIMEOUT, "they are not indexed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(found(&bench, "heavy"), 1);
 }
 
 #[test]

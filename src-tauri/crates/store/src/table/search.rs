@@ -1,19 +1,27 @@
 //! Full-text search over titles, texts and thinking.
 //!
 //! There are two indices: of words, for their beginnings and for phrases; and of every three
-//! characters in a row (trigrams), for matches within words. They are external-content tables: triggers
-//! keep them in step with the tables. An answer is indexed when it has ended, so that journaling does
-//! not index it repeatedly.
+//! characters in a row (trigrams), for matches within words. Both hold folded text (`fold.rs`). In the index of words each
+//! character of Chinese, Japanese and Korean is a word, so that a phrase of them is found within a sentence, and a column
+//! holds the signs of a text, which are no words. Triggers keep the indices in step with the tables. An answer is indexed
+//! when it has ended, so that journaling does not index it repeatedly.
 
+mod answer;
+mod fold;
 mod index;
+mod pass;
 mod query;
 mod snippet;
+mod words;
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
-use std::time::Duration;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Row};
+use inference::Role;
+use rusqlite::types::FromSqlError;
+use rusqlite::{Connection, OptionalExtension};
 
 use crate::deadline::{self, Deadline};
 use crate::error::StoreError;
@@ -21,43 +29,22 @@ use crate::table::id::ChatId;
 use crate::table::id::MessageId;
 use crate::table::message::IS_DELETED;
 
-pub(crate) use index::{STEPS, delete_securely};
-use query::{Term, quoted, terms};
-use snippet::Snippets;
-pub(crate) use snippet::prepare;
-
-/// A place where something was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchRow {
-    /// The chat.
-    pub chat: ChatId,
-    /// The chat's title.
-    pub title: String,
-    /// The message; `None`: it is in the title.
-    pub message: Option<MessageId>,
-    /// Whether the snippet is from the message's thinking.
-    pub in_thinking: bool,
-    /// Text around the hit; the hits stand between U+E000 and U+E001.
-    pub snippet: String,
-    /// Unix seconds of the message, or of the chat's last one.
-    pub at: i64,
-}
-
-impl SearchRow {
-    fn read(row: &Row<'_>) -> rusqlite::Result<SearchRow> {
-        Ok(SearchRow {
-            chat: ChatId(row.get(0)?),
-            title: row.get(1)?,
-            message: row.get::<_, Option<i64>>(2)?.map(MessageId),
-            in_thinking: false,
-            snippet: row.get(3)?,
-            at: row.get(4)?,
-        })
-    }
-}
+pub use answer::{ChatHits, SearchAnswer, SearchHit};
+pub(crate) use index::{STEPS, define_functions, delete_securely, refresh};
+use pass::SearchPass;
+use query::terms;
+use snippet::Marker;
 
 /// How long a search may take: other requests to the store wait meanwhile.
 const LIMIT: Duration = Duration::from_millis(250);
+/// Messages that one pass over an index finds at most.
+const SCANNED: u32 = 10_000;
+/// The first chats come with several of their hits, the others with one.
+const DETAILED_CHATS: usize = 30;
+const DETAILED_HITS: usize = 3;
+/// Characters of a text that stand for its snippet where there is no time to look for it.
+const BEGINNING: usize = 160;
+
 /// The search.
 pub struct Search<'s> {
     pub(crate) db: &'s Connection,
@@ -65,17 +52,53 @@ pub struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Finds what has all words of `query`, in any order and each as the beginning of a word, then
-    /// what has them within words; in quotes, words stand together as they are. Titles come first,
-    /// those of the chats that were written in last before others, then messages, the latest first, at
-    /// most `limit` of each. Deleted chats and messages are excluded.
+    /// Finds the chats with a title or a message that has all words of `query`, in any order.
+    ///
+    /// What has its signs as they were typed comes first. Then its words are looked for as beginnings of words, then
+    /// within words; characters of Chinese, Japanese and Korean are found everywhere. In quotes, words stand together as
+    /// they are. Titles come before messages, and what is latest first: at most `limit` chats by their titles, and as many
+    /// by their messages. Deleted chats and messages are excluded.
     ///
     /// The query is text: but for quotes, nothing in it is syntax. Its first 32 words in its first
-    /// 512 characters count; those of one or two characters are beginnings only. What is not found
+    /// 512 characters count; words of one or two letters are beginnings only. What is not found
     /// within 250 ms is left out, and what is found last may come with the beginning of its text
     /// instead of its hit.
-    pub fn find(&self, query: &str, limit: u32) -> Result<Vec<SearchRow>, StoreError> {
+    pub fn find(&self, query: &str, limit: u32) -> Result<SearchAnswer, StoreError> {
         self.find_within(LIMIT, query, limit)
+    }
+
+    /// Finds all messages of a chat that [`Search::find`] counts, the best first, at most `limit`.
+    pub fn find_in_chat(
+        &self,
+        query: &str,
+        chat: ChatId,
+        limit: u32,
+    ) -> Result<Vec<SearchHit>, StoreError> {
+        let end = Instant::now() + LIMIT;
+        let passes = SearchPass::all(&terms(query));
+        let mut found = Vec::new();
+        let mut known = HashSet::new();
+        let scanned = self.deadline.within(LIMIT, || {
+            for (number, pass) in passes.iter().enumerate() {
+                self.scan(pass, Some(chat), limit, |message, _| {
+                    if known.insert(message) {
+                        found.push((number, message));
+                    }
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        });
+        is_in_time(scanned)?;
+        found.truncate(limit as usize);
+        Ok(self.hits(&passes, &found, end)?)
+    }
+
+    /// Adds messages to the index that it lacks, for a while. Returns whether there are more.
+    ///
+    /// The index of a file of an older version is made so, beside all else.
+    pub fn index_older(&self, within: Duration) -> Result<bool, StoreError> {
+        Ok(index::index_older(self.db, within)?)
     }
 
     fn find_within(
@@ -83,104 +106,165 @@ impl Search<'_> {
         time: Duration,
         query: &str,
         limit: u32,
-    ) -> Result<Vec<SearchRow>, StoreError> {
-        let terms = terms(query);
-        let mut found = Found::default();
-        if terms.is_empty() {
-            return Ok(Vec::new());
-        }
-        let search = || self.gather(&mut found, &terms, limit);
-        match self.deadline.within(time, search) {
-            Err(error) if !deadline::is_over(&error) => Err(error.into()),
-            _ => {
-                found.titles.append(&mut found.messages);
-                Ok(found.titles)
-            }
-        }
+    ) -> Result<SearchAnswer, StoreError> {
+        let end = Instant::now() + time;
+        let passes = SearchPass::all(&terms(query));
+        let mut found = Found::new(limit);
+        let gathered = self
+            .deadline
+            .within(time, || self.gather(&mut found, &passes));
+        let more = !is_in_time(gathered)? || found.more;
+        Ok(SearchAnswer {
+            chats: self.chats(&passes, found, end)?,
+            more,
+            indexing: index::indexed_from(self.db)? > i64::MIN,
+        })
     }
 
-    fn gather(&self, found: &mut Found, terms: &[Term], limit: u32) -> rusqlite::Result<()> {
-        let words = Matching::words(terms);
-        let parts = Matching::parts(terms);
-        self.titles(&mut found.titles, &words, limit)?;
-        if let Some(parts) = &parts {
-            self.titles(&mut found.titles, parts, limit)?;
-        }
-        self.messages(&mut found.messages, &words, limit)?;
-        if let Some(parts) = &parts {
-            self.messages(&mut found.messages, parts, limit)?;
+    fn gather(&self, found: &mut Found, passes: &[SearchPass]) -> rusqlite::Result<()> {
+        // Signs as they were typed before all else; then titles before messages.
+        let (literal, others): (Vec<usize>, Vec<usize>) =
+            (0..passes.len()).partition(|number| passes[*number].is_literal);
+        for numbers in [literal, others] {
+            for number in &numbers {
+                self.titles(found, passes, *number)?;
+            }
+            for number in &numbers {
+                if found.others < found.limit {
+                    self.messages(found, passes, *number)?;
+                }
+            }
         }
         Ok(())
     }
 
     fn titles(
         &self,
-        found: &mut Vec<SearchRow>,
-        matching: &Matching,
-        limit: u32,
+        found: &mut Found,
+        passes: &[SearchPass],
+        number: usize,
     ) -> rusqlite::Result<()> {
-        let index = matching.title_index;
-        if !self.has_others(matching, "chat_search")? {
+        let pass = &passes[number];
+        let index = pass.index.titles();
+        if found.titled >= found.limit || !self.has_others(pass, "chat_search")? {
             return Ok(());
         }
-        let also = matching.also(index, "chat_search");
-        // Only those that are shown are highlighted: a letter is in most of the titles.
-        let sql = format!(
-            "SELECT chat.id, chat.title, NULL, highlight({index}, 0, char(0xE000), char(0xE001)), chat.updated_at
-             FROM {index} JOIN chat ON chat.id = {index}.rowid
-             WHERE {index} MATCH ?1 AND {index}.rowid IN (
-                 SELECT chat.id FROM {index} JOIN chat ON chat.id = {index}.rowid
-                 WHERE {index} MATCH ?1 AND chat.deleted_at IS NULL AND {also}
-                 ORDER BY chat.updated_at DESC, chat.id DESC LIMIT ?2
-             )
+        let also = pass.also(index, "chat_search");
+        let mut read = self.db.prepare_cached(&format!(
+            "SELECT chat.id, chat.title, chat.updated_at FROM {index} JOIN chat ON chat.id = {index}.rowid
+             WHERE {index} MATCH ?1 AND chat.deleted_at IS NULL AND {also}
              ORDER BY chat.updated_at DESC, chat.id DESC"
-        );
-        self.rows(found, &sql, matching, limit)
-    }
-
-    fn messages(
-        &self,
-        found: &mut Vec<SearchRow>,
-        matching: &Matching,
-        limit: u32,
-    ) -> rusqlite::Result<()> {
-        let index = matching.message_index;
-        if !self.has_others(matching, "message_search")? {
-            return Ok(());
-        }
-        let also = matching.also(index, "message_search");
-        let before = found.len();
-        // The beginning of the text, in case that the time is over before its hit is known.
-        let sql = format!(
-            "SELECT chat.id, chat.title, message.id,
-                    substr(coalesce(nullif(message.text, ''), message.thinking, ''), 1, 160), message.created_at
-             FROM {index}
-             JOIN message ON message.moment = {index}.rowid
-             JOIN chat ON chat.id = message.chat
-             WHERE {index} MATCH ?1 AND chat.deleted_at IS NULL AND NOT {IS_DELETED} AND {also}
-             ORDER BY {index}.rowid DESC LIMIT ?2"
-        );
-        self.rows(found, &sql, matching, limit)?;
-        // Those of a few seconds stand as they were written.
-        found[before..].sort_by_key(|row| Reverse(row.at));
-        for row in &mut found[before..] {
-            if let Some(message) = row.message
-                && let Some((snippet, in_thinking)) =
-                    matching
-                        .snippets
-                        .of_message(self.db, self.deadline, message)?
-            {
-                row.snippet = snippet;
-                row.in_thinking = in_thinking;
+        ))?;
+        let mut rows = read.query((&pass.all, &pass.others))?;
+        while let Some(row) = rows.next()? {
+            let chat = ChatId(row.get(0)?);
+            if let Some(Some(known)) = found.chats.get_mut(&chat) {
+                known.in_title = true;
+                continue;
             }
+            if found.titled >= found.limit {
+                found.more = true;
+                break;
+            }
+            found.titled += 1;
+            found.order.push(chat);
+            let chat_found = FoundChat {
+                title: row.get(1)?,
+                in_title: true,
+                at: row.get(2)?,
+                pass: number,
+                messages: Vec::new(),
+                count: 0,
+            };
+            found.chats.insert(chat, Some(chat_found));
         }
         Ok(())
     }
 
-    /// False where what has to match in the index of words besides is nowhere: to find that out is much faster than to look
-    /// for the rest first.
-    fn has_others(&self, matching: &Matching, words: &str) -> rusqlite::Result<bool> {
-        let Some(others) = &matching.others else {
+    fn messages(
+        &self,
+        found: &mut Found,
+        passes: &[SearchPass],
+        number: usize,
+    ) -> rusqlite::Result<()> {
+        self.scan(&passes[number], None, SCANNED, |message, chat| {
+            if !found.messages.insert(message) {
+                return Ok(());
+            }
+            let is_full = found.others >= found.limit;
+            let known = match found.chats.entry(chat) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(_) if is_full => {
+                    found.more = true;
+                    return Ok(());
+                }
+                Entry::Vacant(new) => {
+                    let read = self.found_chat(chat, number)?;
+                    if read.is_some() {
+                        found.others += 1;
+                        found.order.push(chat);
+                    }
+                    new.insert(read)
+                }
+            };
+            if let Some(known) = known {
+                known.count += 1;
+                if known.messages.len() < DETAILED_HITS {
+                    known.messages.push((number, message));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The messages that match, the latest first; with `chat` only its messages.
+    fn scan(
+        &self,
+        pass: &SearchPass,
+        chat: Option<ChatId>,
+        limit: u32,
+        mut each: impl FnMut(MessageId, ChatId) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        let index = pass.index.messages();
+        if !self.has_others(pass, "message_search")? {
+            return Ok(());
+        }
+        let also = pass.also(index, "message_search");
+        let mut read = self.db.prepare_cached(&format!(
+            "SELECT message.id, message.chat FROM {index} JOIN message ON message.moment = {index}.rowid
+             WHERE {index} MATCH ?1 AND (?3 IS NULL OR message.chat = ?3) AND NOT {IS_DELETED} AND {also}
+             ORDER BY {index}.rowid DESC LIMIT ?4"
+        ))?;
+        let parameters = (&pass.all, &pass.others, chat.map(|chat| chat.0), limit);
+        let mut rows = read.query(parameters)?;
+        while let Some(row) = rows.next()? {
+            each(MessageId(row.get(0)?), ChatId(row.get(1)?))?;
+        }
+        Ok(())
+    }
+
+    /// A chat of which a message was found; `None`: it is deleted.
+    fn found_chat(&self, chat: ChatId, pass: usize) -> rusqlite::Result<Option<FoundChat>> {
+        self.db
+            .prepare_cached(
+                "SELECT title, updated_at FROM chat WHERE id = ?1 AND deleted_at IS NULL",
+            )?
+            .query_row([chat.0], |row| {
+                Ok(FoundChat {
+                    title: row.get(0)?,
+                    in_title: false,
+                    at: row.get(1)?,
+                    pass,
+                    messages: Vec::new(),
+                    count: 0,
+                })
+            })
+            .optional()
+    }
+
+    /// Says early that what has to match in the index of words besides is nowhere, which takes longer to see hit by hit.
+    fn has_others(&self, pass: &SearchPass, words: &str) -> rusqlite::Result<bool> {
+        let Some(others) = &pass.others else {
             return Ok(true);
         };
         let sql = format!("SELECT EXISTS (SELECT 1 FROM {words} WHERE {words} MATCH ?1)");
@@ -189,97 +273,132 @@ impl Search<'_> {
             .query_row([others], |row| row.get(0))
     }
 
-    /// Adds the rows that are not there yet, until there are `limit`.
-    fn rows(
+    /// The chats with their hits, as they are listed.
+    fn chats(
         &self,
-        found: &mut Vec<SearchRow>,
-        sql: &str,
-        matching: &Matching,
-        limit: u32,
-    ) -> rusqlite::Result<()> {
-        let most = limit as usize;
-        if found.len() >= most {
-            return Ok(());
+        passes: &[SearchPass],
+        mut found: Found,
+        end: Instant,
+    ) -> rusqlite::Result<Vec<ChatHits>> {
+        let mut chats = Vec::with_capacity(found.order.len());
+        for (place, chat) in found.order.iter().enumerate() {
+            let Some(found) = found.chats.remove(chat).flatten() else {
+                continue;
+            };
+            let shown = if place < DETAILED_CHATS {
+                DETAILED_HITS
+            } else {
+                1
+            };
+            let shown = shown.min(found.messages.len());
+            let hits = self.hits(passes, &found.messages[..shown], end)?;
+            chats.push(ChatHits {
+                chat: *chat,
+                title: passes[found.pass].marker.mark(&found.title),
+                in_title: found.in_title,
+                at: hits.first().map_or(found.at, |hit| hit.at),
+                hits,
+                count: found.count,
+            });
         }
-        let known: HashSet<_> = found.iter().map(|row| (row.chat, row.message)).collect();
-        let mut read = self.db.prepare_cached(sql)?;
-        // Those that are known may come first; they are fewer than the limit.
-        let parameters = (&matching.all, limit.saturating_mul(2), &matching.others);
-        for row in read.query_map(parameters, SearchRow::read)? {
-            let row = row?;
-            if found.len() < most && !known.contains(&(row.chat, row.message)) {
-                found.push(row);
-            }
+        Ok(chats)
+    }
+
+    /// These messages, each with the pass that has found it, with their snippets.
+    fn hits(
+        &self,
+        passes: &[SearchPass],
+        messages: &[(usize, MessageId)],
+        end: Instant,
+    ) -> rusqlite::Result<Vec<SearchHit>> {
+        let mut hits = Vec::with_capacity(messages.len());
+        for (number, message) in messages {
+            let marker = (Instant::now() < end).then_some(&passes[*number].marker);
+            hits.push((*number, self.hit(*message, marker)?));
         }
-        Ok(())
+        // Those of a few seconds stand in the index as they were written.
+        hits.sort_by_key(|(number, hit)| (*number, Reverse(hit.at)));
+        Ok(hits.into_iter().map(|(_, hit)| hit).collect())
+    }
+
+    fn hit(&self, message: MessageId, marker: Option<&Marker>) -> rusqlite::Result<SearchHit> {
+        let mut read = self
+            .db
+            .prepare_cached("SELECT text, thinking, created_at, role FROM message WHERE id = ?1")?;
+        read.query_row([message.0], |row| {
+            let text = row.get_ref(0)?.as_str()?;
+            let thinking = row.get_ref(1)?.as_str_or_null()?.unwrap_or_default();
+            let found = marker.and_then(|marker| {
+                let in_text = marker.snippet(text).map(|snippet| (snippet, false));
+                in_text.or_else(|| marker.snippet(thinking).map(|snippet| (snippet, true)))
+            });
+            let (snippet, in_thinking) = found.unwrap_or_else(|| {
+                let in_thinking = text.is_empty();
+                let text = if in_thinking { thinking } else { text };
+                (text.chars().take(BEGINNING).collect(), in_thinking)
+            });
+            Ok(SearchHit {
+                message,
+                role: Role::from_name(row.get_ref(3)?.as_str()?)
+                    .ok_or(FromSqlError::InvalidType)?,
+                in_thinking,
+                snippet,
+                at: row.get(2)?,
+            })
+        })
+    }
+}
+
+/// False where the time was over.
+fn is_in_time(result: rusqlite::Result<()>) -> rusqlite::Result<bool> {
+    match result {
+        Err(error) if deadline::is_over(&error) => Ok(false),
+        result => result.map(|()| true),
     }
 }
 
 /// What was found so far.
-#[derive(Default)]
 struct Found {
-    titles: Vec<SearchRow>,
-    messages: Vec<SearchRow>,
+    /// Chats that are listed by their titles, and others, each.
+    limit: usize,
+    titled: usize,
+    others: usize,
+    order: Vec<ChatId>,
+    /// Without those that are deleted.
+    chats: HashMap<ChatId, Option<FoundChat>>,
+    messages: HashSet<MessageId>,
+    more: bool,
 }
 
-/// How one of the two indices is asked.
-struct Matching {
-    title_index: &'static str,
-    message_index: &'static str,
-    /// What has to match there.
-    all: String,
-    /// What has to match in the index of words besides.
-    others: Option<String>,
-    snippets: Snippets,
+impl Found {
+    fn new(limit: u32) -> Found {
+        Found {
+            limit: limit as usize,
+            titled: 0,
+            others: 0,
+            order: Vec::new(),
+            chats: HashMap::new(),
+            messages: HashSet::new(),
+            more: false,
+        }
+    }
 }
 
-impl Matching {
-    /// All terms as beginnings of words, or as words where they are quoted.
-    fn words(terms: &[Term]) -> Matching {
-        let each: Vec<String> = terms.iter().map(Term::as_word).collect();
-        Matching {
-            title_index: "chat_search",
-            message_index: "message_search",
-            all: each.join(" "),
-            others: None,
-            snippets: Snippets::of_words(terms),
-        }
-    }
-
-    /// Terms within words, as far as they can be; `None` where none can.
-    fn parts(terms: &[Term]) -> Option<Matching> {
-        let (parts, others): (Vec<_>, Vec<_>) = terms.iter().partition(|term| term.has_parts());
-        if parts.is_empty() {
-            return None;
-        }
-        let each: Vec<String> = parts.iter().map(|term| quoted(&term.text)).collect();
-        let others: Vec<String> = others.iter().map(|term| term.as_word()).collect();
-        Some(Matching {
-            title_index: "chat_part_search",
-            message_index: "message_part_search",
-            all: each.join(" "),
-            others: (!others.is_empty()).then(|| others.join(" ")),
-            snippets: Snippets::of_parts(&parts),
-        })
-    }
-
-    /// The condition that the others match the index of words, too.
-    fn also(&self, index: &str, words: &str) -> String {
-        match self.others {
-            // The parameter has to stand in each statement.
-            None => "?3 IS NULL".to_owned(),
-            // The plus has SQLite look each hit up in the list, and not ask the index for each of the list.
-            Some(_) => {
-                format!("+{index}.rowid IN (SELECT rowid FROM {words} WHERE {words} MATCH ?3)")
-            }
-        }
-    }
+struct FoundChat {
+    title: String,
+    in_title: bool,
+    at: i64,
+    /// The pass that has found it first.
+    pass: usize,
+    /// The first of its messages, each with the pass that has found it.
+    messages: Vec<(usize, MessageId)>,
+    count: u32,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ChatId, MessageState, NewMessage, Role, Store};
+    use crate::{MessageState, NewMessage, Role, Store};
 
     fn filled(messages: usize) -> Result<Store, StoreError> {
         let store = Store::in_memory()?;
@@ -305,13 +424,17 @@ mod tests {
     fn a_search_ends_at_its_deadline_and_the_next_one_is_whole() -> Result<(), StoreError> {
         let store = filled(400)?;
         let search = store.search();
-        let late = search.find_within(Duration::ZERO, "goldcrest", 400)?;
-        assert!(late.len() < 400, "{} were found in no time", late.len());
+        let found = |time| -> Result<(u32, bool), StoreError> {
+            let answer = search.find_within(time, "goldcrest", 400)?;
+            let found = answer.chats.iter().map(|chat| chat.count).sum();
+            Ok((found, answer.more))
+        };
+        let (late, more) = found(Duration::ZERO)?;
+        assert!(late < 400 && more, "{late} were found in no time");
         let chat = store.chats().list()?[0].id;
         let tree = store.messages().tree(chat)?;
         assert_eq!(tree.len(), 400, "no deadline is left behind");
-        let whole = search.find_within(Duration::from_secs(3600), "goldcrest", 400)?;
-        assert_eq!(whole.len(), 400);
+        assert_eq!(found(Duration::from_secs(3600))?, (400, false));
         Ok(())
     }
 
@@ -320,10 +443,15 @@ mod tests {
         let store = filled(1)?;
         let chat = store.chats().list()?[0].id;
         let (message, _) = store.messages().tree(chat)?[0];
-        let snippets = Snippets::of_words(&terms("goldcrest"));
-        let snippet = || snippets.of_message(&store.db, &store.deadline, message);
-        assert!(snippet()?.is_some_and(|(text, _)| text.contains('\u{E000}')));
-        assert_eq!(store.deadline.within(Duration::ZERO, snippet)?, None);
+        let passes = SearchPass::all(&terms("goldcrest"));
+        let snippet = |end| -> rusqlite::Result<String> {
+            let mut hits = store.search().hits(&passes, &[(0, message)], end)?;
+            Ok(hits.remove(0).snippet)
+        };
+        let now = Instant::now();
+        let later = now + Duration::from_secs(3600);
+        assert_eq!(snippet(later)?, "\u{E000}goldcrest\u{E001} 0");
+        assert_eq!(snippet(now)?, "goldcrest 0");
         Ok(())
     }
 }

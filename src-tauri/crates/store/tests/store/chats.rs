@@ -218,7 +218,8 @@ fn a_copy_in_another_store_is_the_chat_with_ids_of_its_own() {
         kept.drafts().get(DraftPlace::Chat(copy)).unwrap().text,
         "And how"
     );
-    assert_eq!(kept.search().find("heavy", 9).unwrap()[0].chat, copy);
+    let answer = kept.search().find("heavy", 9).unwrap();
+    assert_eq!(answer.chats[0].chat, copy);
     let next = say(&kept, copy, Some(two), "next");
     assert!(next > two, "an id is never given twice");
 }

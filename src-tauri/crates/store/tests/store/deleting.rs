@@ -6,7 +6,7 @@ use store::{
     ChatId, LengthWish, MessageId, MessageState, OmittedRow, Progress, Purged, Store, StoreError,
 };
 
-use crate::{LONG, answer, chat, say};
+use crate::{LONG, answer, chat, found, say};
 
 /// A chat of a question with two answers, a second question below the second one, and its answer.
 struct Tree {
@@ -53,7 +53,7 @@ impl Tree {
     }
 
     fn found(&self, query: &str) -> usize {
-        self.store.search().find(query, 9).unwrap().len()
+        found(&self.store, query).len()
     }
 
     fn delete(&self, message: MessageId) {
@@ -261,7 +261,7 @@ fn a_message_is_copied_into_another_chat() {
         },
         before
     );
-    assert_eq!(store.search().find("grams", 9).unwrap().len(), 2);
+    assert_eq!(found(&store, "grams").len(), 2);
     messages.delete(message, 1).unwrap();
     assert!(messages.copy(message, other, Some(root)).is_err());
 }

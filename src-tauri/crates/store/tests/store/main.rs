@@ -16,6 +16,7 @@ mod presets;
 mod private;
 mod records;
 mod recovering;
+mod scripts;
 mod search;
 mod settings;
 mod upgrading;
@@ -76,6 +77,18 @@ fn names(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// What a search finds, chat by chat: messages, and `None` for a title.
+fn found(store: &Store, query: &str) -> Vec<Option<MessageId>> {
+    let mut found = Vec::new();
+    for chat in store.search().find(query, 300).unwrap().chats {
+        let hits = store.search().find_in_chat(query, chat.chat, 1000).unwrap();
+        assert_eq!(hits.len(), chat.count as usize, "{query}");
+        found.extend(chat.in_title.then_some(None));
+        found.extend(hits.into_iter().map(|hit| Some(hit.message)));
+    }
+    found
 }
 
 /// A chat with its first message.

@@ -1,10 +1,9 @@
 //! Messages in the order of their time, whatever order they were written in.
 
-use rusqlite::Connection;
-use store::{ChatRecord, MessageRecord, Role, Store, WholeChat};
+use store::{ChatRecord, MessageRecord, MessageState, NewMessage, Role, Store, WholeChat};
 
 use crate::records::write_all;
-use crate::{chat, on_file};
+use crate::{chat, found};
 
 #[test]
 fn what_is_imported_is_found_in_its_place_in_time() {
@@ -22,16 +21,23 @@ fn what_is_imported_is_found_in_its_place_in_time() {
     let old = (1..=60).map(|id| at(id, "an invoice", 100 + i64::from(id % 7)));
     write_all(&store, vec![whole("old", old.collect())]);
     for query in ["invoice", "nvoic"] {
-        let found = store.search().find(query, 50).unwrap();
-        let times: Vec<_> = found.iter().map(|row| row.at).collect();
-        assert_eq!((times.len(), times[0]), (50, 9_000), "{query}");
+        let chats = store.search().find(query, 50).unwrap().chats;
+        let counts: Vec<_> = chats.iter().map(|chat| chat.count).collect();
+        assert_eq!((chats[0].at, counts), (9_000, vec![1, 60]), "{query}");
+        let hits = store
+            .search()
+            .find_in_chat(query, chats[1].chat, 50)
+            .unwrap();
+        let times: Vec<_> = hits.iter().map(|hit| hit.at).collect();
+        assert_eq!(times.len(), 50);
         assert!(times.is_sorted_by(|later, earlier| later >= earlier));
     }
 }
 
 #[test]
 fn any_time_and_any_number_of_messages_of_one_second_can_be_imported() {
-    let (_folder, path, store) = on_file();
+    let store = Store::in_memory().unwrap();
+    let (first, _) = chat(&store, "x", "?");
     let times = [i64::MIN, -5, 0, 0, 7, i64::MAX, i64::MAX];
     let messages = (1..).zip(times);
     let messages = messages.map(|(id, at)| MessageRecord::new(id, Role::User, "wren".into(), at));
@@ -40,18 +46,20 @@ fn any_time_and_any_number_of_messages_of_one_second_can_be_imported() {
         messages: messages.collect(),
     };
     write_all(&store, vec![whole]);
-    assert_eq!(store.search().find("wren", 50).unwrap().len(), 7);
+    assert_eq!(found(&store, "wren").len(), 7);
     // As if no number were left nearby.
-    let db = Connection::open(path).unwrap();
     for (at, width) in [1, 16, 256, 4096, 65536, 1 << 20].into_iter().enumerate() {
-        let full = format!(
-            "INSERT INTO message (chat, role, state, text, thinks, created_at)
-             VALUES (1, 'user', 'done', 'wren', 0, {}) RETURNING id",
-            16 * (100 / 16 + width - 1)
-        );
-        db.query_row(&full, [], |_| Ok(())).unwrap();
+        let full = NewMessage {
+            chat: first,
+            parent: None,
+            role: Role::User,
+            state: MessageState::Done,
+            text: "wren",
+            thinks: false,
+            created_at: 16 * (100 / 16 + width - 1),
+        };
+        store.messages().add(&full).unwrap();
         chat(&store, "Another", "wren");
-        let found = store.search().find("wren", 50).unwrap().len();
-        assert_eq!(found, 7 + 2 * (at + 1));
+        assert_eq!(found(&store, "wren").len(), 7 + 2 * (at + 1));
     }
 }

@@ -1,17 +1,13 @@
 use std::time::{Duration, Instant};
 
-use store::{ChatId, MessageId, MessageState, Progress, Store};
+use store::{ChatId, MessageState, Progress, SearchHit, Store};
 
-use crate::{LONG, answer, chat, say};
+use crate::{LONG, answer, chat, found, say};
 
-fn found(store: &Store, query: &str) -> Vec<Option<MessageId>> {
-    store
-        .search()
-        .find(query, 50)
-        .unwrap()
-        .into_iter()
-        .map(|row| row.message)
-        .collect()
+/// The best hit.
+fn best(store: &Store, query: &str) -> SearchHit {
+    let mut chats = store.search().find(query, 1).unwrap().chats;
+    chats.remove(0).hits.remove(0)
 }
 
 #[test]
@@ -88,7 +84,7 @@ fn beginnings_come_before_what_is_within_words() {
         found(&store, "planet"),
         [Some(third), Some(first), Some(second)]
     );
-    let rows = store.search().find("planet", 2).unwrap();
+    let rows = store.search().find_in_chat("planet", id, 2).unwrap();
     assert_eq!(rows.len(), 2, "no more than were asked for");
 }
 
@@ -117,7 +113,7 @@ fn a_snippet_shows_what_was_found_within_a_word() {
     let store = Store::in_memory().unwrap();
     let hay = "hay ".repeat(5000);
     chat(&store, "x", &format!("{hay}exoplanets {hay}"));
-    let snippet = &store.search().find("lanet", 1).unwrap()[0].snippet;
+    let snippet = best(&store, "lanet").snippet;
     assert!(
         snippet.contains("hay exop\u{E000}lanet\u{E001}s hay"),
         "{snippet}"
@@ -202,15 +198,16 @@ fn titles_come_first_and_then_the_latest_messages() {
         found(&store, "goldcrest"),
         [None, Some(three), Some(two), Some(one)]
     );
-    let rows = store.search().find("goldcrest", 2).unwrap();
-    assert_eq!(rows.len(), 3, "two at most of each kind");
-    assert_eq!(
-        (rows[0].chat, rows[0].title.as_str()),
-        (titled, "The goldcrest")
-    );
-    assert_eq!(rows[0].snippet, "The \u{E000}goldcrest\u{E001}");
-    assert_eq!(rows[1].snippet, "\u{E000}goldcrest\u{E001}!");
-    assert_eq!(rows[1].at, 100);
+    let chats = store.search().find("goldcrest", 2).unwrap().chats;
+    let listed: Vec<_> = chats
+        .iter()
+        .map(|chat| (chat.chat, chat.in_title, chat.count))
+        .collect();
+    assert_eq!(listed, [(titled, true, 1), (first, false, 2)]);
+    assert_eq!(chats[0].title, "The \u{E000}goldcrest\u{E001}");
+    assert_eq!(chats[0].hits[0].snippet, "\u{E000}goldcrest\u{E001}!");
+    assert_eq!((chats[0].at, chats[0].hits[0].at), (100, 100));
+    assert_eq!(chats[1].title, "Birds");
 }
 
 #[test]
@@ -222,8 +219,9 @@ fn the_chat_that_was_written_in_last_comes_first() {
     });
     store.chats().touch(chats[1], 200).unwrap();
     let titles = |query: &str, limit: u32| -> Vec<String> {
-        let found = store.search().find(query, limit).unwrap();
-        found.into_iter().map(|row| row.title).collect()
+        let found = store.search().find(query, limit).unwrap().chats;
+        let unmarked = |title: String| title.replace(['\u{E000}', '\u{E001}'], "");
+        found.into_iter().map(|chat| unmarked(chat.title)).collect()
     };
     let all = ["Goldcrest two", "Goldcrest three", "Goldcrest one"];
     assert_eq!(titles("gold", 9), all);
@@ -246,13 +244,14 @@ fn what_is_found_in_the_thinking_says_so() {
         .messages()
         .end(message, MessageState::Done, None, None)
         .unwrap();
-    let found = store.search().find("regulus", 9).unwrap();
+    let found = store.search().find("regulus", 9).unwrap().chats.remove(0);
     let places: Vec<_> = found
+        .hits
         .iter()
-        .map(|row| (row.message, row.in_thinking))
+        .map(|hit| (hit.message, hit.in_thinking))
         .collect();
-    assert_eq!(places, [(Some(message), true), (Some(asked), false)]);
-    assert!(found[0].snippet.contains("\u{E000}regulus\u{E001} is"));
+    assert_eq!(places, [(message, true), (asked, false)]);
+    assert!(found.hits[0].snippet.contains("\u{E000}regulus\u{E001} is"));
 }
 
 #[test]
@@ -277,7 +276,7 @@ fn a_snippet_shows_the_hit_in_a_long_text() {
     let store = Store::in_memory().unwrap();
     let text = format!("{} needle {}", "hay ".repeat(500), "hay ".repeat(500));
     chat(&store, "x", &text);
-    let snippet = &store.search().find("needle", 1).unwrap()[0].snippet;
+    let snippet = best(&store, "needle").snippet;
     assert!(snippet.contains("\u{E000}needle\u{E001}"));
     assert!(
         snippet.starts_with('…') && snippet.ends_with('…') && snippet.len() < 200,
@@ -290,7 +289,7 @@ fn a_snippet_is_found_deep_in_a_text_and_in_the_thinking() {
     let store = Store::in_memory().unwrap();
     let hay = "hay ".repeat(5000);
     let (id, first) = chat(&store, "x", &format!("{hay}Nadelöhr {hay}"));
-    let snippet = |query: &str| store.search().find(query, 1).unwrap().remove(0).snippet;
+    let snippet = |query: &str| best(&store, query).snippet;
     let shown = snippet("nadelohr");
     assert!(shown.contains("\u{E000}Nadelöhr\u{E001}"), "{shown}");
     assert!(
@@ -325,9 +324,9 @@ fn texts_that_are_nothing_but_hits_do_not_hold_a_search_up() {
         chat(&store, "x", &text);
     }
     let begun = Instant::now();
-    let found = store.search().find("ab ab a", 50).unwrap();
+    let found = store.search().find("ab ab a", 50).unwrap().chats;
     assert_eq!(found.len(), 3);
-    assert!(found.iter().all(|row| row.snippet.len() < 1000));
+    assert!(found.iter().all(|chat| chat.hits[0].snippet.len() < 1000));
     assert!(
         begun.elapsed() < Duration::from_secs(5),
         "{:?}",
@@ -390,4 +389,51 @@ fn renamed_deleted_and_purged_chats_are_found_as_they_are() {
     store.chats().delete(id, 1).unwrap();
     store.chats().purge(2, LONG).unwrap();
     assert!(found(&store, "six").is_empty());
+}
+
+#[test]
+fn what_has_the_signs_comes_first() {
+    let store = Store::in_memory().unwrap();
+    let (_, sharp) = chat(&store, "x", "C# or c#");
+    let (_, plus) = chat(&store, "x", "is C++ fast");
+    let (_, cats) = chat(&store, "Cats", "cats");
+    let others = |first| vec![Some(first), None, Some(cats)];
+    assert_eq!(found(&store, "c++")[..3], others(plus));
+    assert_eq!(found(&store, "C#")[..3], others(sharp));
+    assert_eq!(found(&store, "++"), [Some(plus)]);
+    let (_, eagle) = chat(&store, "x", "fast 🦅");
+    assert_eq!(found(&store, "fast"), [Some(eagle), Some(plus)]);
+    assert_eq!(found(&store, "fast C++"), [Some(plus)]);
+    assert_eq!(
+        found(&store, "fast +"),
+        [Some(plus), Some(eagle)],
+        "signs beside words are a wish"
+    );
+}
+
+#[test]
+fn a_chat_is_listed_once_with_its_latest_hits_and_their_number() {
+    let store = Store::in_memory().unwrap();
+    let (long, first) = chat(&store, "long", "the moon");
+    let mut last = first;
+    store
+        .transaction(|store| {
+            for _ in 0..400 {
+                last = say(store, long, Some(last), "the moon again");
+            }
+            for n in 0..299 {
+                chat(store, &format!("other {n}"), "a moon");
+            }
+            Ok::<_, store::StoreError>(())
+        })
+        .unwrap();
+    let answer = store.search().find("moon", 300).unwrap();
+    assert_eq!((answer.chats.len(), answer.more), (300, false));
+    let found = answer.chats.iter().find(|chat| chat.chat == long).unwrap();
+    assert_eq!((found.count, found.hits.len() <= 3), (401, true));
+    assert_eq!(found.hits[0].message, last);
+    let hits = store.search().find_in_chat("moon", long, 1000).unwrap();
+    assert_eq!((hits.len(), hits[400].message), (401, first));
+    let few = store.search().find("moon", 100).unwrap();
+    assert_eq!((few.chats.len(), few.more), (100, true));
 }

@@ -1,33 +1,87 @@
-//! What a query asks for: words, and phrases in quotes.
+//! The terms of a query: words, and phrases in quotes.
 
-/// What of a query is looked for.
+use super::fold::fold;
+use super::words::{TokenKind, kind, tokens, words};
+
+/// The part of a query that counts.
 const MAX_CHARS: usize = 512;
 const MAX_WORDS: usize = 32;
 
-/// A word that is looked for, or several that were quoted.
+/// The trigram index finds nothing shorter.
+const TRIGRAM: usize = 3;
+
+/// A word of the query, or a phrase in quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Term {
-    pub(super) text: String,
-    /// Its last word is whole, and not just a beginning: its quotes are closed.
-    is_closed: bool,
+    /// As it was typed, folded.
+    pub(super) literal: String,
+    /// Its words without the signs between them.
+    pub(super) words: Vec<String>,
+    /// Its last word is whole, and not just a beginning.
+    pub(super) is_closed: bool,
     is_quoted: bool,
 }
 
 impl Term {
-    /// What the index of words is asked for.
-    pub(super) fn as_word(&self) -> String {
-        let end = if self.is_closed { "" } else { "*" };
-        format!("{}{end}", quoted(&self.text))
+    fn new(text: &str, is_quoted: bool, is_closed: bool) -> Option<Term> {
+        let literal = fold(text.trim());
+        let is_empty = !literal.chars().any(|c| kind(c).is_some());
+        (!is_empty).then(|| Term {
+            words: words(&literal).map(str::to_owned).collect(),
+            literal,
+            is_closed,
+            is_quoted,
+        })
     }
 
-    /// The trigram index finds nothing shorter than three characters.
-    pub(super) fn has_parts(&self) -> bool {
-        !self.is_quoted && self.text.chars().filter(|c| c.is_alphanumeric()).count() >= 3
+    /// The phrase for the index of words; `None`: it has signs alone.
+    pub(super) fn as_words(&self) -> Option<String> {
+        let last = self.words.last()?;
+        // Characters of Chinese, Japanese and Korean are whole.
+        let is_whole = self.is_closed || tokens(last).any(|t| t.kind == TokenKind::Character);
+        let end = if is_whole { "" } else { "*" };
+        Some(format!("{}{end}", quoted(&self.words.join(" "))))
+    }
+
+    /// The phrase for the trigram index, as far as what is within words is looked for.
+    pub(super) fn as_part(&self) -> Option<String> {
+        let letters = self.words.iter().flat_map(|word| word.chars()).count();
+        (!self.is_quoted && letters >= TRIGRAM).then(|| quoted(&self.literal))
+    }
+
+    /// Signs are looked for as they stand where there are any.
+    pub(super) fn has_signs(&self) -> bool {
+        tokens(&self.literal).any(|token| token.kind == TokenKind::Sign)
+    }
+
+    /// The phrase for all of it, with its signs: of the trigram index, or of the signs in the index of words.
+    pub(super) fn as_literal(&self) -> Literal {
+        let phrase = quoted(&self.literal);
+        match self.literal.chars().count() {
+            TRIGRAM.. => Literal::Trigrams(phrase),
+            _ => Literal::Signs(phrase),
+        }
+    }
+
+    /// A letter or a digit by itself, of a script that writes words with several.
+    fn is_letter(&self) -> bool {
+        let mut characters = self.words.iter().flat_map(|word| word.chars());
+        characters
+            .next()
+            .is_some_and(|c| kind(c) == Some(TokenKind::Word))
+            && characters.next().is_none()
     }
 }
 
+/// A phrase with signs, by the index that has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Literal {
+    Trigrams(String),
+    Signs(String),
+}
+
 /// As a string of FTS5, in which nothing is syntax.
-pub(super) fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
@@ -47,12 +101,7 @@ pub(super) fn terms(query: &str) -> Vec<Term> {
         terms.extend(
             piece
                 .split(blank)
-                .filter(|text| text.chars().any(char::is_alphanumeric))
-                .map(|text| Term {
-                    text: text.to_owned(),
-                    is_closed: is_quoted && at < last,
-                    is_quoted,
-                }),
+                .filter_map(|text| Term::new(text, is_quoted, is_quoted && at < last)),
         );
     }
     terms.truncate(MAX_WORDS);
@@ -60,17 +109,10 @@ pub(super) fn terms(query: &str) -> Vec<Term> {
     // one.
     if let Some((_, before)) = terms.split_last_mut() {
         for term in before {
-            term.is_closed |= is_letter(&term.text);
+            term.is_closed |= term.is_letter();
         }
     }
     terms
-}
-
-/// A letter or a digit by itself, of a script that writes words with several.
-fn is_letter(text: &str) -> bool {
-    const FIRST_IDEOGRAPHIC: char = '\u{2E80}';
-    let mut characters = text.chars().filter(|c| c.is_alphanumeric());
-    characters.next().is_some_and(|c| c < FIRST_IDEOGRAPHIC) && characters.next().is_none()
 }
 
 #[cfg(test)]
@@ -81,7 +123,7 @@ mod tests {
     fn a_query_is_cut_at_its_limits() {
         assert_eq!(terms(&"ab ".repeat(32)).len(), 32);
         assert_eq!(terms(&"ab ".repeat(33)).len(), 32);
-        let longest = |query: &str| terms(query).remove(0).text.chars().count();
+        let longest = |query: &str| terms(query).remove(0).literal.chars().count();
         assert_eq!(longest(&"ü".repeat(512)), 512);
         assert_eq!(longest(&"ü".repeat(513)), 512);
     }
@@ -89,7 +131,7 @@ mod tests {
     #[test]
     fn quotes_hold_words_together() {
         let read = |query: &str| {
-            let term = |term: Term| (term.text.clone(), term.as_word());
+            let term = |term: Term| (term.literal.clone(), term.as_words().unwrap_or_default());
             terms(query).into_iter().map(term).collect::<Vec<_>>()
         };
         let term = |text: &str, asked: &str| (text.to_owned(), asked.to_owned());
@@ -106,10 +148,27 @@ mod tests {
             read("a 我 b"),
             [
                 term("a", "\"a\""),
-                term("我", "\"我\"*"),
+                term("我", "\"我\""),
                 term("b", "\"b\"*")
             ]
         );
-        assert_eq!(read("\"\" \" \" \"-\""), []);
+        assert_eq!(read("\"\" \" \""), []);
+    }
+
+    #[test]
+    fn signs_are_looked_for_as_they_stand() {
+        let literal = |query: &str| {
+            let term = terms(query).remove(0);
+            term.has_signs().then(|| term.as_literal())
+        };
+        let trigrams = |phrase: &str| Some(Literal::Trigrams(phrase.to_owned()));
+        let signs = |phrase: &str| Some(Literal::Signs(phrase.to_owned()));
+        assert_eq!(literal("C++"), trigrams("\"c++\""));
+        assert_eq!(literal("C#"), signs("\"c#\""));
+        assert_eq!(literal("🦅"), signs("\"🦅\""));
+        assert_eq!(literal("👩\u{200D}👩\u{200D}👧"), trigrams("\"👩👩👧\""));
+        assert_eq!(literal("words"), None);
+        assert_eq!(terms("🦅").remove(0).as_words(), None);
+        assert_eq!(terms("\u{200B} \u{FE0F}"), []);
     }
 }

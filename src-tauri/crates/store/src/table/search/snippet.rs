@@ -1,186 +1,225 @@
-//! The text around a hit, in which the hits are marked.
+//! The hits in a text, and the text around them.
 
-use rusqlite::{Connection, OptionalExtension};
+use std::ops::Range;
 
-use super::query::{Term, quoted};
-use crate::deadline::Deadline;
-use crate::table::id::MessageId;
+use super::fold::{Folded, HIT_BEGIN, HIT_END};
+use super::query::Term;
+use super::words::{TokenKind, tokens};
 
-/// Characters of a text that FTS5's `snippet` gets at a time. Its time grows with the square of the
-/// hits, and nothing interrupts it: a text of 15 KB with 5,000 hits takes a third of a second.
-const PART: usize = 2000;
-/// The same of the beginning of a text, where what is common is found already, and of trigrams, of which
-/// there is one for each character.
-const SMALL_PART: usize = 400;
-
-/// Makes the tables in which the text around a hit is looked for, in memory and for this connection.
-pub(crate) fn prepare(db: &Connection) -> rusqlite::Result<()> {
-    db.pragma_update(None, "temp_store", "MEMORY")?;
-    db.execute_batch(
-        "CREATE VIRTUAL TABLE temp.excerpt USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2');
-         CREATE VIRTUAL TABLE temp.part_excerpt USING fts5 (text, tokenize = 'trigram remove_diacritics 1')",
-    )
-}
-
-/// How the text around the hits of a search is made.
-pub(super) struct Snippets {
-    /// What is marked.
-    any: String,
-    /// The table that marks it, and how.
-    table: &'static str,
-    shown: &'static str,
-    cut: Option<fn(&str) -> String>,
-    /// Characters that the table gets at a time, behind the beginning.
-    part: usize,
-    /// Of each term letters and digits that stand together wherever it does, in lower case; empty
-    /// where that is not as simple.
-    needles: Vec<String>,
-}
-
-impl Snippets {
-    /// Of terms as the index of words has them.
-    pub(super) fn of_words(terms: &[Term]) -> Snippets {
-        let each: Vec<String> = terms.iter().map(Term::as_word).collect();
-        Snippets {
-            any: each.join(" OR "),
-            table: "excerpt",
-            shown: "snippet(excerpt, 0, char(0xE000), char(0xE001), '…', 16)",
-            cut: None,
-            part: PART,
-            needles: terms.iter().map(needle).collect(),
-        }
-    }
-
-    /// Of terms within words.
-    pub(super) fn of_parts(terms: &[&Term]) -> Snippets {
-        let each: Vec<String> = terms.iter().map(|term| quoted(&term.text)).collect();
-        Snippets {
-            any: each.join(" OR "),
-            table: "part_excerpt",
-            shown: "highlight(part_excerpt, 0, char(0xE000), char(0xE001))",
-            cut: Some(around_first_hit),
-            part: SMALL_PART,
-            needles: terms.iter().map(|term| needle(term)).collect(),
-        }
-    }
-
-    /// Text around the first hit in a message, and whether that is in its thinking; `None`: there is no
-    /// time to look for it.
-    pub(super) fn of_message(
-        &self,
-        db: &Connection,
-        deadline: &Deadline,
-        message: MessageId,
-    ) -> rusqlite::Result<Option<(String, bool)>> {
-        let (text, thinking) = db
-            .prepare_cached("SELECT text, thinking FROM message WHERE id = ?1")?
-            .query_row([message.0], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
-            })?;
-        let thinking = thinking.unwrap_or_default();
-        for (whole, in_thinking) in [(text, false), (thinking, true)] {
-            let mut rest = whole.as_str();
-            while !rest.is_empty() && !deadline.has_passed() {
-                let is_first = rest.len() == whole.len();
-                let part = first_part(rest, if is_first { SMALL_PART } else { self.part });
-                rest = &rest[part.len()..];
-                if let Some(snippet) = self.of_text(db, part)? {
-                    let snippet = with_ellipses(snippet, is_first, rest.is_empty());
-                    return Ok(Some((snippet, in_thinking)));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Text around the hits in this text; `None`: it has none.
-    fn of_text(&self, db: &Connection, text: &str) -> rusqlite::Result<Option<String>> {
-        if !self.may_be_in(text) {
-            return Ok(None);
-        }
-        let Snippets { table, shown, .. } = self;
-        let insert = format!("INSERT OR REPLACE INTO temp.{table} (rowid, text) VALUES (1, ?1)");
-        db.prepare_cached(&insert)?.execute([text])?;
-        let read = format!("SELECT {shown} FROM temp.{table} WHERE {table} MATCH ?1");
-        let shown: Option<String> = db
-            .prepare_cached(&read)?
-            .query_row([&self.any], |row| row.get(0))
-            .optional()?;
-        Ok(shown.map(|shown| self.cut.map_or_else(|| shown.clone(), |cut| cut(&shown))))
-    }
-
-    /// False of a text that has none of the terms, which is known much sooner than FTS5 has read it. Only
-    /// of ASCII is it as simple as that: FTS5 has tables of its own for case and accents.
-    fn may_be_in(&self, text: &str) -> bool {
-        if !text.is_ascii() || self.needles.iter().any(String::is_empty) {
-            return true;
-        }
-        let text = text.to_ascii_lowercase();
-        self.needles.iter().any(|needle| text.contains(needle))
-    }
-}
-
-/// The first letters and digits of a term of ASCII, in lower case.
-fn needle(term: &Term) -> String {
-    if !term.text.is_ascii() {
-        return String::new();
-    }
-    let mut words = term.text.split(|c: char| !c.is_ascii_alphanumeric());
-    let first = words.find(|word| !word.is_empty());
-    first.unwrap_or_default().to_ascii_lowercase()
-}
-
-/// Characters before the first hit, and from there on, that are shown of a text.
+/// Bytes of a text that are looked through first, and then: most hits stand near the beginning.
+const PARTS: [usize; 3] = [2_000, 32_000, usize::MAX];
+/// Bytes between the first and the last hit of a snippet.
+const WINDOW: usize = 120;
+/// Characters before the first hit, and from there on, that a snippet shows.
 const BEFORE: usize = 40;
 const FROM: usize = 120;
 
-/// The words around the first hit of a text whose hits are marked.
-fn around_first_hit(marked: &str) -> String {
-    let hit = marked.find('\u{E000}').unwrap_or(0);
-    let start = marked[..hit]
+/// What is marked in a text.
+#[derive(Debug, Clone)]
+pub(super) enum Needle {
+    /// These words one after another; the last may be the beginning of one.
+    Words { words: Vec<String>, is_closed: bool },
+    /// These characters as they stand, folded.
+    Literal(String),
+}
+
+impl Needle {
+    pub(super) fn words(term: &Term) -> Needle {
+        Needle::Words {
+            words: term.words.clone(),
+            is_closed: term.is_closed,
+        }
+    }
+
+    pub(super) fn literal(term: &Term) -> Needle {
+        Needle::Literal(term.literal.clone())
+    }
+}
+
+/// A place of a needle, by its number, in folded text.
+struct Hit {
+    needle: usize,
+    at: Range<usize>,
+}
+
+/// The needles of a search.
+pub(super) struct Marker {
+    needles: Vec<Needle>,
+}
+
+impl Marker {
+    pub(super) fn new(needles: Vec<Needle>) -> Marker {
+        Marker { needles }
+    }
+
+    /// The whole text with its hits marked.
+    pub(super) fn mark(&self, text: &str) -> String {
+        let folded = Folded::new(text);
+        let hits = self.hits(&folded.text);
+        marked(text, 0..text.len(), &folded, &hits)
+    }
+
+    /// The text around the hits that stand closest together; `None`: it has none.
+    pub(super) fn snippet(&self, text: &str) -> Option<String> {
+        for most in PARTS {
+            let part = first_part(text, most);
+            let folded = Folded::new(part);
+            let hits = self.hits(&folded.text);
+            let (window, needles) = best_window(&hits, self.needles.len());
+            let is_whole = part.len() == text.len();
+            if (needles == self.needles.len() || is_whole) && needles > 0 {
+                return Some(around(text, &folded, &hits[window..]));
+            }
+            if is_whole {
+                break;
+            }
+        }
+        None
+    }
+
+    /// The hits in folded text, in its order.
+    fn hits(&self, folded: &str) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        let words: Vec<Range<usize>> = tokens(folded)
+            .filter(|token| token.kind != TokenKind::Sign)
+            .map(|token| token.at)
+            .collect();
+        for (number, needle) in self.needles.iter().enumerate() {
+            let hit = |at| Hit { needle: number, at };
+            match needle {
+                Needle::Literal(literal) => hits.extend(
+                    folded
+                        .match_indices(literal.as_str())
+                        .map(|(at, found)| hit(at..at + found.len())),
+                ),
+                Needle::Words {
+                    words: wanted,
+                    is_closed,
+                } => hits.extend(
+                    words
+                        .windows(wanted.len().max(1))
+                        .filter(|found| is_phrase(folded, found, wanted, *is_closed))
+                        .map(|found| hit(found[0].start..found[found.len() - 1].end)),
+                ),
+            }
+        }
+        hits.sort_by_key(|hit| (hit.at.start, hit.at.end));
+        hits
+    }
+}
+
+/// Whether these words are those that are wanted.
+fn is_phrase(folded: &str, found: &[Range<usize>], wanted: &[String], is_closed: bool) -> bool {
+    let Some((last, before)) = wanted.split_last() else {
+        return false;
+    };
+    let word = |at: usize| &folded[found[at].clone()];
+    let end = word(before.len());
+    (if is_closed {
+        end == last
+    } else {
+        end.starts_with(last.as_str())
+    }) && before
+        .iter()
+        .enumerate()
+        .all(|(at, wanted)| word(at) == wanted)
+}
+
+/// The first hit of the window with the most needles, and how many those are.
+fn best_window(hits: &[Hit], needles: usize) -> (usize, usize) {
+    let mut best = (0, 0);
+    let mut counts = vec![0_usize; needles];
+    let mut first = 0;
+    for hit in hits {
+        counts[hit.needle] += 1;
+        while hits[first].at.start + WINDOW < hit.at.end && hits[first].at.start < hit.at.start {
+            counts[hits[first].needle] -= 1;
+            first += 1;
+        }
+        let found = counts.iter().filter(|count| **count > 0).count();
+        if found > best.1 {
+            best = (first, found);
+        }
+    }
+    best
+}
+
+/// The text around the first of these hits, with all of them marked.
+fn around(text: &str, folded: &Folded, hits: &[Hit]) -> String {
+    let Some(first) = hits.first() else {
+        return String::new();
+    };
+    let hit = folded.original(first.at.clone()).start;
+    let start = text[..hit]
         .char_indices()
         .rev()
-        .nth(BEFORE)
+        .nth(BEFORE - 1)
         .map_or(0, |(at, _)| at);
-    let end = marked[hit..]
+    let end = text[hit..]
         .char_indices()
         .nth(FROM)
-        .map_or(marked.len(), |(at, _)| hit + at);
-    let start = match marked[start..hit].find(char::is_whitespace) {
+        .map_or(text.len(), |(at, _)| hit + at);
+    let start = match text[start..hit].find(char::is_whitespace) {
         Some(blank) if start > 0 => start + blank,
-        _ => start,
+        _ => folded.character_start(start),
     };
-    let end = match marked[hit..end].rfind(char::is_whitespace) {
-        Some(blank) if end < marked.len() => hit + blank,
-        _ => end,
+    let end = match text[hit..end].rfind(char::is_whitespace) {
+        Some(blank) if end < text.len() => hit + blank,
+        _ => folded.character_start(end),
     };
-    let begin = if start > 0 { "…" } else { "" };
-    let rest = if end < marked.len() { "…" } else { "" };
-    format!("{begin}{}{rest}", marked[start..end].trim())
+    let shown = marked(text, start..end, folded, hits);
+    let begin = if text[..start].trim().is_empty() {
+        ""
+    } else {
+        "…"
+    };
+    let rest = if text[end..].trim().is_empty() {
+        ""
+    } else {
+        "…"
+    };
+    format!("{begin}{}{rest}", shown.trim())
 }
 
-/// What is left of a text up to the last blank in its first `most` characters.
+/// A range of the text in which the hits are marked.
+fn marked(text: &str, shown: Range<usize>, folded: &Folded, hits: &[Hit]) -> String {
+    let mut marked = String::with_capacity(shown.len() + 16);
+    let push = |marked: &mut String, part: Range<usize>| {
+        marked.extend(
+            text[part]
+                .chars()
+                .filter(|c| !matches!(*c, HIT_BEGIN | HIT_END)),
+        );
+    };
+    let mut done = shown.start;
+    let mut places = hits
+        .iter()
+        .map(|hit| folded.original(hit.at.clone()))
+        .map(|at| at.start.max(shown.start)..at.end.min(shown.end))
+        .filter(|at| !at.is_empty())
+        .peekable();
+    while let Some(mut place) = places.next() {
+        while let Some(next) = places.next_if(|next| next.start < place.end) {
+            place.end = place.end.max(next.end);
+        }
+        push(&mut marked, done..place.start);
+        done = place.end;
+        marked.push(HIT_BEGIN);
+        push(&mut marked, place);
+        marked.push(HIT_END);
+    }
+    push(&mut marked, done..shown.end);
+    marked
+}
+
+/// The beginning of a text, up to the last blank in its first `most` bytes.
 fn first_part(text: &str, most: usize) -> &str {
-    let Some((end, _)) = text.char_indices().nth(most) else {
+    if text.len() <= most {
         return text;
-    };
-    let blank = text[..end].rfind(char::is_whitespace);
-    &text[..blank.filter(|at| *at > 0).unwrap_or(end)]
-}
-
-/// Marks where text was left out, beside where FTS5 has done so.
-fn with_ellipses(snippet: String, is_first: bool, is_last: bool) -> String {
-    let begin = if is_first || snippet.starts_with('…') {
-        ""
-    } else {
-        "…"
-    };
-    let end = if is_last || snippet.ends_with('…') {
-        ""
-    } else {
-        "…"
-    };
-    format!("{begin}{snippet}{end}")
+    }
+    let part = &text[..text.floor_char_boundary(most)];
+    let blank = part.rfind(char::is_whitespace);
+    &part[..blank.filter(|at| *at > 0).unwrap_or(part.len())]
 }
 
 #[cfg(test)]
@@ -188,56 +227,101 @@ mod tests {
     use super::super::query::terms;
     use super::*;
 
+    fn words(query: &str) -> Marker {
+        Marker::new(terms(query).iter().map(Needle::words).collect())
+    }
+
+    fn literals(query: &str) -> Marker {
+        Marker::new(terms(query).iter().map(Needle::literal).collect())
+    }
+
+    /// Hits in brackets.
+    fn shown(text: &str) -> String {
+        text.replace(HIT_BEGIN, "[").replace(HIT_END, "]")
+    }
+
     #[test]
-    fn what_has_none_of_the_terms_is_known_at_once() {
-        let may_be = |query: &str, text: &str| Snippets::of_words(&terms(query)).may_be_in(text);
-        assert!(may_be("planet", "Of the PLANETS"));
-        assert!(may_be("wren planet", "a planet"), "one of them is enough");
-        assert!(may_be("\"don't know\"", "DON, T"));
-        assert!(may_be("planet", "nothing, but naïve"), "not known");
-        assert!(may_be("ête", "the summer"), "not known");
-        assert!(!may_be("planet", "the plan of it"));
+    fn hits_are_marked_in_the_text_as_it_is() {
+        for (query, text, marked) in [
+            ("strass", "Die Straße!", "Die [Straße]!"),
+            (
+                "bar_baz",
+                "foo_bar_baz and __init__",
+                "foo_[bar_baz] and __init__",
+            ),
+            ("net", "and .NET", "and .[NET]"),
+            ("ete", "l’e\u{301}te\u{301}", "l’[e\u{301}te\u{301}]"),
+            ("softhyphen", "a soft\u{AD}hyphen", "a [soft\u{AD}hyphen]"),
+            ("full", "ｆｕｌｌ width", "[ｆｕｌｌ] width"),
+            ("问题", "水问题。问", "水[问题]。问"),
+            ("검색", "문서검색을", "문서[검색]을"),
+            ("ab a", "b a ab", "b [a] [ab]"),
+            ("\"a b\"", "a b, a-b, b a ab", "[a b], [a-b], b a ab"),
+            ("ab abc", "abc", "[abc]"),
+        ] {
+            assert_eq!(shown(&words(query).mark(text)), marked, "{query} in {text}");
+        }
+        for (query, text, marked) in [
+            ("c++", "C and C++", "C and [C++]"),
+            ("👍", "ok 👍🏽.", "ok [👍🏽]."),
+            ("lanet", "Exoplanets", "Exop[lanet]s"),
+            ("x", "\u{E000}x\u{E001}", "[x]"),
+        ] {
+            assert_eq!(
+                shown(&literals(query).mark(text)),
+                marked,
+                "{query} in {text}"
+            );
+        }
     }
 
     #[test]
     fn the_words_around_a_hit_are_whole() {
-        let text = format!(
-            "{}p\u{E000}lanet\u{E001} {}",
-            "before ".repeat(30),
-            "after ".repeat(60)
-        );
-        let shown = around_first_hit(&text);
-        assert!(shown.starts_with("…before before"), "{shown}");
+        let text = format!("{}planet {}", "before ".repeat(30), "after ".repeat(60));
+        let snippet = shown(&words("planet").snippet(&text).unwrap_or_default());
+        assert!(snippet.starts_with("…before before"), "{snippet}");
+        assert!(snippet.contains("before [planet] after"), "{snippet}");
         assert!(
-            shown.contains("before p\u{E000}lanet\u{E001} after"),
-            "{shown}"
+            snippet.ends_with("after…") && snippet.chars().count() < 170,
+            "{snippet}"
         );
-        assert!(
-            shown.ends_with("after…") && shown.chars().count() < 170,
-            "{shown}"
-        );
-        assert_eq!(
-            around_first_hit("p\u{E000}lanet\u{E001}s"),
-            "p\u{E000}lanet\u{E001}s"
-        );
-        let long = format!("{}\u{E000}x\u{E001}{}", "ü".repeat(500), "ü".repeat(500));
-        assert!(around_first_hit(&long).chars().count() < 170);
+        let one = words("planet").snippet(" planets\n").unwrap_or_default();
+        assert_eq!(shown(&one), "[planets]");
+        let long = format!("{}x{}", "ü".repeat(500), "ü".repeat(500));
+        let snippet = literals("x").snippet(&long).unwrap_or_default();
+        assert!(snippet.chars().count() < 170, "{snippet}");
+        assert_eq!(words("wren").snippet("a planet"), None);
     }
 
     #[test]
-    fn a_text_is_looked_through_in_parts_that_end_at_a_blank() {
-        let parts = |mut text: &str| {
-            let mut parts = Vec::new();
-            while !text.is_empty() {
-                let part = first_part(text, 2000);
-                parts.push(part.chars().count());
-                text = &text[part.len()..];
+    fn a_snippet_does_not_cut_a_character() {
+        let family = "👩\u{200D}👩\u{200D}👧";
+        let text = format!("{}x{}", family.repeat(30), family.repeat(80));
+        let snippet = shown(&literals("x").snippet(&text).unwrap_or_default());
+        let inner = snippet.trim_matches('…');
+        assert_eq!(inner.replace(family, ""), "[x]", "{snippet}");
+    }
+
+    #[test]
+    fn a_snippet_shows_the_place_that_has_the_most_of_the_words() {
+        let text = format!(
+            "the {} the rare one, {} rare",
+            "hay ".repeat(100),
+            "hay ".repeat(900)
+        );
+        let snippet = shown(&words("the rare").snippet(&text).unwrap_or_default());
+        assert!(snippet.contains("[the] [rare] one"), "{snippet}");
+    }
+
+    #[test]
+    fn a_hit_is_found_deep_in_a_text() {
+        for hay in ["hay ", "草"] {
+            for length in [1_900, 2_000, 33_000, 200_000] {
+                let hay = hay.repeat(length / hay.len());
+                let snippet = words("nadel").snippet(&format!("{hay} Nadelöhr {hay}"));
+                let snippet = shown(&snippet.unwrap_or_default());
+                assert!(snippet.contains("[Nadelöhr]"), "{length}: {snippet}");
             }
-            parts
-        };
-        assert_eq!(parts(&"ü".repeat(2000)), [2000]);
-        assert_eq!(parts(&"ü".repeat(2001)), [2000, 1]);
-        assert_eq!(parts(&format!("ab {}", "ü".repeat(2000))), [2, 2000, 1]);
-        assert_eq!(parts(&"abc ".repeat(600)), [1999, 401]);
+        }
     }
 }

@@ -1,0 +1,306 @@
+//! Folding: text without regard to case, accents, width and invisible characters, and the way back to the original.
+//!
+//! Both indices hold folded text, queries are folded before they are compared with it, and a snippet is cut from the
+//! original at the places that the spans give.
+
+use std::ops::Range;
+
+use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// The number of these rules. An index that was made by other ones is made again: FTS5 removes a text by its tokens, which
+/// have to be those that it was added with.
+pub(super) const VERSION: i64 = 1;
+
+const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizerBorrowed::new_nfkd();
+const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
+
+/// The beginning and the end of a hit in a snippet. Neither is indexed, nor shown from a text.
+pub(super) const HIT_BEGIN: char = '\u{E000}';
+pub(super) const HIT_END: char = '\u{E001}';
+
+/// The folded text.
+pub(super) fn fold(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    pieces(text, |piece, _| piece.fold_into(&mut folded));
+    folded
+}
+
+/// A folded text, and where each of its characters comes from.
+pub(super) struct Folded {
+    pub(super) text: String,
+    spans: Vec<Span>,
+}
+
+/// Folded bytes from `at` on, up to the next span, and the bytes of the original that they come from.
+struct Span {
+    at: usize,
+    original: Range<usize>,
+    is_ascii: bool,
+}
+
+impl Folded {
+    pub(super) fn new(original: &str) -> Folded {
+        let mut text = String::with_capacity(original.len());
+        let mut spans = Vec::new();
+        pieces(original, |piece, original| {
+            spans.push(Span {
+                at: text.len(),
+                original,
+                is_ascii: matches!(piece, Piece::Ascii(_)),
+            });
+            piece.fold_into(&mut text);
+        });
+        Folded { text, spans }
+    }
+
+    /// The bytes of the original that these folded bytes come from: whole characters, as a reader sees them.
+    pub(super) fn original(&self, folded: Range<usize>) -> Range<usize> {
+        let start = self.before(folded.start, |span| span.at);
+        let end = self.before(folded.end.saturating_sub(1), |span| span.at);
+        let place = |span: &Span, at: usize| span.original.start + (at - span.at);
+        match (start, end) {
+            (Some(start), Some(end)) => {
+                let from = match start.is_ascii {
+                    true => place(start, folded.start),
+                    false => start.original.start,
+                };
+                let to = match end.is_ascii {
+                    true => place(end, folded.end),
+                    false => end.original.end,
+                };
+                from..to
+            }
+            _ => 0..0,
+        }
+    }
+
+    /// The beginning of the character, as a reader sees it, in which this byte of the original is.
+    pub(super) fn character_start(&self, at: usize) -> usize {
+        match self.before(at, |span| span.original.start) {
+            Some(span) if !span.is_ascii && span.original.contains(&at) => span.original.start,
+            _ => at,
+        }
+    }
+
+    /// The last span that begins at `place` or before.
+    fn before(&self, place: usize, start: impl Fn(&Span) -> usize) -> Option<&Span> {
+        let after = self.spans.partition_point(|span| start(span) <= place);
+        self.spans[..after].last()
+    }
+}
+
+/// A part of a text that is folded by itself.
+enum Piece<'t> {
+    Ascii(&'t str),
+    /// A grapheme cluster: what composes is together.
+    Cluster(&'t str),
+}
+
+impl Piece<'_> {
+    fn fold_into(&self, folded: &mut String) {
+        match self {
+            Piece::Ascii(text) => {
+                let at = folded.len();
+                folded.push_str(text);
+                folded[at..].make_ascii_lowercase();
+            }
+            Piece::Cluster(text) => fold_cluster(text, folded),
+        }
+    }
+}
+
+/// The text in pieces, each with its bytes.
+fn pieces<'t>(text: &'t str, mut each: impl FnMut(Piece<'t>, Range<usize>)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let ascii = bytes[at..]
+            .iter()
+            .take_while(|byte| byte.is_ascii())
+            .count();
+        let ends = at + ascii == bytes.len();
+        // Marks may follow the last ASCII character.
+        let plain = if ends { ascii } else { ascii.saturating_sub(1) };
+        if plain > 0 {
+            each(Piece::Ascii(&text[at..at + plain]), at..at + plain);
+            at += plain;
+        }
+        if ends {
+            break;
+        }
+        let mut end = at + 1;
+        while end < bytes.len() && !(bytes[end - 1].is_ascii() && bytes[end].is_ascii()) {
+            end += 1;
+        }
+        for (start, cluster) in text[at..end].grapheme_indices(true) {
+            let start = at + start;
+            each(Piece::Cluster(cluster), start..start + cluster.len());
+        }
+        at = end;
+    }
+}
+
+fn fold_cluster(cluster: &str, folded: &mut String) {
+    let mut characters = cluster.chars();
+    if let (Some(only), None) = (characters.next(), characters.next())
+        && is_folded(only)
+    {
+        folded.push(only);
+        return;
+    }
+    let visible = |c: &char| !is_ignorable(*c) && !is_diacritic(*c);
+    let lower: String = NFKD
+        .normalize(cluster)
+        .chars()
+        .filter(visible)
+        // By way of upper case: ß and ẞ are ss, ς is σ, ı is i.
+        .flat_map(char::to_lowercase)
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .filter(visible)
+        .collect();
+    // Syllables of Hangul, and kana with their marks, are one character again.
+    folded.push_str(&NFC.normalize(&lower));
+}
+
+/// Common characters that folding does not change.
+fn is_folded(c: char) -> bool {
+    matches!(c, 'a'..='z' | '\u{3042}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}')
+}
+
+/// Accents, and the points of Hebrew and Arabic.
+fn is_diacritic(c: char) -> bool {
+    matches!(
+        c,
+        '\u{300}'..='\u{36F}'
+            | '\u{483}'..='\u{487}'
+            | '\u{591}'..='\u{5BD}'
+            | '\u{5BF}'
+            | '\u{5C1}'..='\u{5C2}'
+            | '\u{5C4}'..='\u{5C5}'
+            | '\u{5C7}'
+            | '\u{610}'..='\u{61A}'
+            | '\u{640}'
+            | '\u{64B}'..='\u{65F}'
+            | '\u{670}'
+            | '\u{1AB0}'..='\u{1AFF}'
+            | '\u{1DC0}'..='\u{1DFF}'
+            | '\u{20D0}'..='\u{20FF}'
+            | '\u{FE20}'..='\u{FE2F}'
+    )
+}
+
+/// Characters that are not seen: Unicode's `Default_Ignorable_Code_Point`, and the marks of a hit.
+fn is_ignorable(c: char) -> bool {
+    matches!(
+        c,
+        '\u{AD}' | '\u{34F}'
+            | '\u{61C}'
+            | '\u{115F}'..='\u{1160}'
+            | '\u{17B4}'..='\u{17B5}'
+            | '\u{180B}'..='\u{180F}'
+            | '\u{200B}'..='\u{200F}'
+            | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}'
+            | '\u{3164}'
+            | HIT_BEGIN
+            | HIT_END
+            | '\u{FE00}'..='\u{FE0F}'
+            | '\u{FEFF}'
+            | '\u{FFA0}'
+            | '\u{FFF0}'..='\u{FFF8}'
+            | '\u{1BCA0}'..='\u{1BCA3}'
+            | '\u{1D173}'..='\u{1D17A}'
+            | '\u{E0000}'..='\u{E0FFF}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reads_the_same_is_folded_to_the_same() {
+        for (text, folded) in [
+            ("Straße STRASSE ẞ", "strasse strasse ss"),
+            ("ﬀ ﬁnal", "ff final"),
+            ("ｆｕｌｌ Ｗ１", "full w1"),
+            (
+                "soft\u{AD}hyphen zero\u{200B}width wo\u{2060}rd",
+                "softhyphen zerowidth word",
+            ),
+            ("İstanbul ISTANBUL ı", "istanbul istanbul i"),
+            ("e\u{301}te\u{301} été ÉTÉ", "ete ete ete"),
+            ("Ångström naïve Ё ё", "angstrom naive е е"),
+            ("ΣΑΣ σας", "σασ σασ"),
+            ("\u{1112}\u{1161}\u{11AB}글 한글", "한글 한글"),
+            ("か\u{3099} が ｶﾞ ガ", "が が ガ ガ"),
+            ("👩\u{200D}👩\u{200D}👧 ❤\u{FE0F} ❤", "👩👩👧 ❤ ❤"),
+            ("שָׁלוֹם مُحَمَّد", "שלום محمد"),
+            ("C++ .NET a_b", "c++ .net a_b"),
+            ("\u{E000}hit\u{E001}", "hit"),
+            ("", ""),
+        ] {
+            assert_eq!(fold(text), folded, "{text}");
+            assert_eq!(Folded::new(text).text, folded, "{text}");
+        }
+    }
+
+    /// Those of all planes that have characters but the last ones.
+    fn characters() -> impl Iterator<Item = char> {
+        '\0'..='\u{3FFFF}'
+    }
+
+    #[test]
+    fn folding_twice_is_folding_once() {
+        for c in characters() {
+            let once = fold(&c.to_string());
+            assert_eq!(fold(&once), once, "{c:?}");
+            assert!(!is_folded(c) || once == c.to_string(), "{c:?}");
+        }
+    }
+
+    /// Newer tables of Unicode may fold some character in another way: then the index has to be made again.
+    #[test]
+    fn the_version_stands_for_these_very_rules() {
+        // FNV-1a.
+        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+        for c in characters() {
+            for byte in fold(&format!("a{c}b")).bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+            }
+        }
+        assert_eq!(
+            (VERSION, hash),
+            (1, 9_443_193_282_723_163_389),
+            "folding has changed: count VERSION up"
+        );
+    }
+
+    #[test]
+    fn a_place_in_folded_text_leads_to_whole_characters_of_the_original() {
+        let original = |text: &str, wanted: &str| {
+            let folded = Folded::new(text);
+            let at = folded
+                .text
+                .find(wanted)
+                .unwrap_or_else(|| panic!("{wanted} in {}", folded.text));
+            text[folded.original(at..at + wanted.len())].to_owned()
+        };
+        for (text, wanted, shown) in [
+            ("the Straße is", "strasse", "Straße"),
+            ("a e\u{301}te\u{301} b", "ete", "e\u{301}te\u{301}"),
+            ("x soft\u{AD}hyphen y", "softhyphen", "soft\u{AD}hyphen"),
+            ("plain text", "in te", "in te"),
+            ("ﬀ", "f", "ﬀ"),
+            ("👍🏽!", "👍", "👍🏽"),
+            ("水の問題", "の問", "の問"),
+        ] {
+            assert_eq!(original(text, wanted), shown, "{text}");
+        }
+        let folded = Folded::new("a👍🏽b");
+        let starts: Vec<_> = [0, 1, 5, 9].map(|at| folded.character_start(at)).into();
+        assert_eq!(starts, [0, 1, 1, 9]);
+    }
+}

@@ -1,0 +1,159 @@
+//! The words, characters and signs of folded text.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::fold::fold;
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    /// Letters and digits that stand together.
+    Word,
+    /// One character of Chinese, Japanese or Korean, which write words without spaces or with endings.
+    Character,
+    /// One sign, emoji included.
+    Sign,
+}
+
+/// A word, a character or a sign, and its bytes in the folded text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) kind: TokenKind,
+    pub(super) at: Range<usize>,
+}
+
+/// What a character is part of; `None`: it separates.
+pub(super) fn kind(c: char) -> Option<TokenKind> {
+    match c {
+        c if c.is_whitespace() || c.is_control() => None,
+        '\u{1100}'..='\u{11FF}'
+        | '\u{2E80}'..='\u{2FDF}'
+        | '\u{3005}'..='\u{3007}'
+        | '\u{3021}'..='\u{3029}'
+        | '\u{3031}'..='\u{3035}'
+        | '\u{3041}'..='\u{3096}'
+        | '\u{309D}'..='\u{309F}'
+        | '\u{30A1}'..='\u{30FA}'
+        | '\u{30FC}'..='\u{30FF}'
+        | '\u{3105}'..='\u{318E}'
+        | '\u{31A0}'..='\u{31BF}'
+        | '\u{31F0}'..='\u{31FF}'
+        | '\u{3400}'..='\u{4DBF}'
+        | '\u{4E00}'..='\u{A4CF}'
+        | '\u{A960}'..='\u{A97F}'
+        | '\u{AC00}'..='\u{D7FF}'
+        | '\u{F900}'..='\u{FAFF}'
+        | '\u{1AFF0}'..='\u{1B16F}'
+        | '\u{20000}'..='\u{3FFFF}' => Some(TokenKind::Character),
+        c if c.is_alphanumeric() => Some(TokenKind::Word),
+        _ => Some(TokenKind::Sign),
+    }
+}
+
+/// The tokens of folded text.
+pub(super) fn tokens(folded: &str) -> impl Iterator<Item = Token> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (skipped, first) = folded[at..]
+            .char_indices()
+            .find(|(_, c)| kind(*c).is_some())?;
+        let kind_of_first = kind(first)?;
+        let start = at + skipped;
+        let length = match kind_of_first {
+            TokenKind::Word => folded[start..]
+                .find(|c| kind(c) != Some(TokenKind::Word))
+                .unwrap_or(folded.len() - start),
+            TokenKind::Character | TokenKind::Sign => first.len_utf8(),
+        };
+        at = start + length;
+        Some(Token {
+            kind: kind_of_first,
+            at: start..at,
+        })
+    })
+}
+
+/// The words and characters of folded text.
+pub(super) fn words(folded: &str) -> impl Iterator<Item = &str> {
+    tokens(folded)
+        .filter(|token| token.kind != TokenKind::Sign)
+        .map(|token| &folded[token.at])
+}
+
+/// A text as the index of words has it: its words and characters, folded, with spaces between.
+pub(super) fn indexed_words(text: &str) -> String {
+    let folded = fold(text);
+    let mut indexed = String::with_capacity(folded.len() + folded.len() / 4);
+    for word in words(&folded) {
+        if !indexed.is_empty() {
+            indexed.push(' ');
+        }
+        indexed.push_str(word);
+    }
+    indexed
+}
+
+/// The signs of texts, each once: by themselves, in twos, and each beside a word of one letter. The index of three
+/// characters has what is longer.
+pub(super) fn indexed_signs<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    let mut signs = BTreeSet::new();
+    for text in texts {
+        let folded = fold(text);
+        let mut before: Option<Token> = None;
+        for token in tokens(&folded) {
+            if token.kind == TokenKind::Sign {
+                signs.insert(folded[token.at.clone()].to_owned());
+            }
+            if let Some(before) = before
+                && before.at.end == token.at.start
+                && is_sign_pair(&folded, &before, &token)
+            {
+                signs.insert(folded[before.at.start..token.at.end].to_owned());
+            }
+            before = Some(token);
+        }
+    }
+    signs.into_iter().collect::<Vec<_>>().join(" ")
+}
+
+fn is_sign_pair(folded: &str, left: &Token, right: &Token) -> bool {
+    let is_letter = |token: &Token| {
+        token.kind == TokenKind::Word && folded[token.at.clone()].chars().nth(1).is_none()
+    };
+    match (left.kind, right.kind) {
+        (TokenKind::Sign, TokenKind::Sign) => true,
+        (TokenKind::Sign, _) => is_letter(right),
+        (_, TokenKind::Sign) => is_letter(left),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_characters_and_signs_are_apart() {
+        for (text, words) in [
+            ("The goldcrest's 6 grams: C++!", "the goldcrest s 6 grams c"),
+            ("GPU加速の テスト", "gpu 加 速 の テ ス ト"),
+            ("검색어를 x", "검 색 어 를 x"),
+            ("über-Straße\0y", "uber strasse y"),
+            ("foo_bar 🦅 𠮷野家", "foo bar 𠮷 野 家"),
+            ("…🦅", ""),
+        ] {
+            assert_eq!(indexed_words(text), words, "{text}");
+        }
+    }
+
+    #[test]
+    fn signs_are_indexed_once_alone_in_twos_and_beside_a_letter() {
+        let signs = |text: &str| indexed_signs([text]);
+        assert_eq!(signs("C# and C++, C#"), "# + ++ +, , c# c+");
+        assert_eq!(signs("a long word, 10 %"), "% ,");
+        assert_eq!(signs("水。🦅"), "。 。🦅 🦅");
+        assert_eq!(signs("words alone"), "");
+        assert_eq!(indexed_signs(["a+", "+"]), "+ a+");
+    }
+}
