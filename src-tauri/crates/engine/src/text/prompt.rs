@@ -118,12 +118,15 @@ impl PromptDraft<'_> {
                     .rposition(|id| !ends.contains(id))
                     .map_or(0, |last| last + 1);
                 let ids = &ids[..kept];
-                // Suppressed tokens are no longer generated, but answers of earlier versions may have them.
+                // Suppressed tokens are no longer generated, but answers of earlier versions may have them, and a stored
+                // answer may have any number.
                 let suppressed = self.tokenizer.suppressed();
-                if ids
-                    .iter()
-                    .any(|id| ends.contains(id) || suppressed.binary_search(id).is_ok())
-                {
+                let is_no_text = |id: &u32| {
+                    ends.contains(id)
+                        || suppressed.binary_search(id).is_ok()
+                        || *id as usize >= self.tokenizer.vocabulary_size()
+                };
+                if ids.iter().any(is_no_text) {
                     return None;
                 }
                 let starts_in = self.answer_starts_in(turn, ids);

@@ -218,6 +218,37 @@ fn stored_ids_plant_no_turn() {
     }
 }
 
+/// They would fail in the model, and every answer after this one with them.
+#[test]
+fn stored_ids_outside_of_the_vocabulary_are_the_text() {
+    let (tokenizer, demo_template) = demo_model();
+    let end = u32::try_from(tokenizer.vocabulary_size()).expect("an id");
+    for template in [demo_template, ChatTemplate::built_in()] {
+        for (open, thinking) in [(false, true), (false, false), (true, true), (true, false)] {
+            let prompt = |ids| {
+                let answer = Turn {
+                    ids,
+                    open,
+                    ..Turn::new(Role::Assistant, "Six.")
+                };
+                let mut messages = vec![user("How heavy?"), answer];
+                if !open {
+                    messages.push(user("Go on"));
+                }
+                prompt_of(&conversation(messages, thinking), &template, &tokenizer)
+                    .expect("a prompt")
+            };
+            let text = prompt(None);
+            for id in [end, end + 1, u32::MAX] {
+                for ids in [vec![id], vec![id, 7], vec![7, id, 7]] {
+                    assert_eq!(prompt(Some(ids)), text, "{id}");
+                }
+            }
+            assert_ne!(prompt(Some(vec![end - 1, 7])), text, "the last id is one");
+        }
+    }
+}
+
 #[test]
 fn the_demo_models_prompt_opens_the_thinking() {
     let (tokenizer, template) = demo_model();
