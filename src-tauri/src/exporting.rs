@@ -69,7 +69,7 @@ impl Export {
     pub fn file_name(&self, title: Option<&str>) -> String {
         let given = [self.name.as_deref(), title].into_iter().flatten();
         let mut names = given.map(as_file_name).filter(|name| !name.is_empty());
-        let dated = || format!("Goldcrest chats {}", jiff::ZonedDateTime::now().date());
+        let dated = || format!("Goldcrest chats {}", chat::now().date());
         let name = names.next().unwrap_or_else(dated);
         format!("{name}.{}", self.format.extension())
     }

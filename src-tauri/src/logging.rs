@@ -51,7 +51,8 @@ fn file_of(folder: &Path, day: Date) -> PathBuf {
 
 /// Days are counted in UTC.
 fn today() -> Date {
-    jiff::Timestamp::now()
+    chat::now()
+        .timestamp()
         .to_zoned_datetime(jiff::tz::TimeZone::UTC)
         .date()
 }

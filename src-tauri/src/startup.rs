@@ -235,7 +235,7 @@ fn said(opened: Result<(), StartError>) -> Option<StartError> {
 }
 
 fn today() -> String {
-    jiff::ZonedDateTime::now().date().to_string()
+    chat::now().date().to_string()
 }
 
 #[cfg(test)]

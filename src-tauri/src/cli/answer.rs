@@ -60,7 +60,7 @@ impl AnswerArgs {
             messages: Vec::new(),
             instructions: self.system.clone(),
             thinking: !self.no_think,
-            today: jiff::ZonedDateTime::now().date(),
+            today: chat::now().date(),
             tools: Vec::new(),
         }
     }

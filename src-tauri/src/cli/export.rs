@@ -139,7 +139,7 @@ pub fn conversation(turns: &[Turn], file: &Path) -> Result<&'static str, CliErro
 
 /// A conversation as a chat that begins now.
 fn spoken(turns: &[Turn]) -> WholeChat {
-    let now = jiff::ZonedDateTime::now();
+    let now = chat::now();
     let created_at = now.timestamp().as_second();
     let message = |(id, turn): (u32, &Turn)| MessageRecord {
         thinks: turn.thinking.is_some(),

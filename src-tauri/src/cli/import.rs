@@ -57,7 +57,7 @@ fn add(
     args: &ImportArgs,
     progress: &mut OnProgress<'_>,
 ) -> Result<Option<Imported>, Failure> {
-    let now = jiff::Timestamp::now().as_second();
+    let now = chat::now().timestamp().as_second();
     let mut importing = Importing::begin(store, now)?;
     let tally = read_all(&args.files, progress, &mut |item| {
         match item {

@@ -57,10 +57,10 @@ fn read_messages(file: &Path) -> Result<(Value, Date), CliError> {
         ));
     };
     let Some(context) = object.remove("context") else {
-        return Ok((value, jiff::ZonedDateTime::now().date()));
+        return Ok((value, chat::now().date()));
     };
     let today = match object.get("today").map(|today| (today, today.as_str())) {
-        None => jiff::ZonedDateTime::now().date(),
+        None => chat::now().date(),
         Some((_, Some(text))) => text
             .parse()
             .map_err(|error| CliError::file(file, format!("`today` is no date: {error}")))?,

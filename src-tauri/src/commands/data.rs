@@ -122,7 +122,7 @@ pub async fn list_backups(folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy
 pub async fn back_up(folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
     let database = folders.database();
     blocking(move || {
-        let now = jiff::ZonedDateTime::now();
+        let now = chat::now();
         let time = now.strftime("%H:%M").to_string();
         chat::back_up(&database, &now.date().to_string(), &time)?;
         Ok(chat::listed_copies(&database))

@@ -33,7 +33,7 @@ mod title;
 mod view;
 
 pub use actor::{AtEnd, Timing, asking_for, summary_question};
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, SystemClock, now};
 pub use context::ContextUsage;
 pub use failure::{Failure, FailureCode};
 pub use fit::{LeftOut, Limits};
